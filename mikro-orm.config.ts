@@ -1,0 +1,17 @@
+import { ReflectMetadataProvider } from '@mikro-orm/decorators/legacy';
+import { Migrator } from '@mikro-orm/migrations';
+import { defineConfig } from '@mikro-orm/postgresql';
+import { migrations } from './src/database/migrations/migrations.ts';
+import { entities } from './src/features.ts';
+
+/** What MikroORM is told of our domain. Where the database is stands in the configuration (src/database/database.ts). */
+export default defineConfig({
+  entities,
+  metadataProvider: ReflectMetadataProvider,
+  extensions: [Migrator],
+  migrations: { migrationsList: migrations, snapshot: false, tableName: 'migration', safe: true },
+  discovery: { warnWhenNoEntities: false },
+  forceUtcTimezone: true,
+  // Whether there is a database is the operator's business; the ORM would make one.
+  ensureDatabase: false,
+});

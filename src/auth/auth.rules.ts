@@ -1,0 +1,17 @@
+import { z } from 'zod';
+import { isStorable } from '../kit/text.ts';
+import { refuse } from '../kit/validation.ts';
+
+/** The username and password of a login. Anything that could be a username is one that may be unknown; the rest is bad input. */
+export const credentials = z.object({
+  username: z
+    .string()
+    .min(1)
+    .superRefine((text, ctx) => {
+      if (!isStorable(text)) refuse(ctx, 'string_control_characters', 'String should have no NUL and be well-formed Unicode');
+    }),
+  password: z.string(),
+});
+
+/** What a user signs in with. */
+export type Credentials = z.output<typeof credentials>;

@@ -1,0 +1,170 @@
+import { sql } from 'kysely';
+import { requireCaller } from '../kit/access.ts';
+import { inTransaction, type Context } from '../kit/context.ts';
+import { DomainError } from '../kit/errors.ts';
+import { isScope } from '../kit/scopes.ts';
+import { check } from '../kit/validation.ts';
+import type { User } from '../users/user.entity.ts';
+import { newPassword } from '../users/user.rules.ts';
+import * as users from '../users/user.service.ts';
+import { credentials, type Credentials } from './auth.rules.ts';
+import { refuseDisabled, scopesIn } from './caller.service.ts';
+import { hashPassword, isOutdated, verifyPassword } from './password.ts';
+import type { Session } from './session.entity.ts';
+import * as sessions from './session.service.ts';
+import { createAccessToken, createRefreshToken, readRefreshToken, TOKEN_ENDPOINT_LIFETIME, TokenError } from './token.ts';
+
+/** An open session with the user and the key, which is shown once. */
+export interface Login {
+  user: User;
+  session: Session;
+  sessionKey: string;
+}
+
+/** The tokens of a session. */
+export interface Tokens {
+  accessToken: string;
+  /** Seconds. */
+  expiresIn: number;
+  refreshToken: string;
+  scopes: string[];
+}
+
+/**
+ * Signs a user in and opens a session. With `scopes`, the session may do no more than those; names that are no scope of
+ * ours add nothing. Throws BAD_USER_INPUT, INVALID_CREDENTIALS and, after a right password only, INACTIVE_USER.
+ */
+export async function login(ctx: Context, input: Credentials, scopes?: readonly string[]): Promise<Login> {
+  const user = await authenticate(ctx, check(credentials, input));
+  const { session, key } = await inTransaction(ctx, async (tx) => {
+    await holdUnchanged(tx, user);
+    return sessions.open(tx, user, scopes ? scopes.filter(isScope) : null);
+  });
+  ctx.log.info({ event: 'auth.login', outcome: 'success', user: user.username }, 'signed in');
+  return { user, session, sessionKey: key };
+}
+
+/** New tokens for a session, good for what the user may do in it at this moment. */
+export function issueTokens(ctx: Context, user: User, session: Session): Tokens {
+  const scopes = scopesIn(user, session);
+  return {
+    accessToken: createAccessToken(ctx, { username: user.username, sid: session.sid, scopes }, TOKEN_ENDPOINT_LIFETIME),
+    expiresIn: TOKEN_ENDPOINT_LIFETIME,
+    refreshToken: createRefreshToken(ctx, { sid: session.sid, generation: session.refreshGeneration }, session.expiresAt),
+    scopes,
+  };
+}
+
+/**
+ * Takes a refresh token for new tokens of the same session. Each is good once; used again, it ends its session. Throws
+ * INVALID_TOKEN and INACTIVE_USER.
+ */
+export async function refresh(ctx: Context, refreshToken: string): Promise<{ user: User; session: Session }> {
+  const { sid, generation } = readRefreshClaims(ctx, refreshToken);
+  const current = await sessions.bySid(ctx, sid);
+  if (!current) throw refreshRefused(ctx, 'the session has ended');
+  const user = await users.byPk(ctx, current.userPk);
+  refuseDisabled(user);
+  const session = await sessions.rotate(ctx, sid, generation);
+  if (!session) throw refreshRefused(ctx, 'used before, or the session has ended');
+  await sessions.touch(ctx, session);
+  return { user, session };
+}
+
+/** As `refresh`, and with a new session key in place of the old: what is stored of that does not tell it. */
+export async function refreshAll(ctx: Context, refreshToken: string): Promise<Login> {
+  const { user, session } = await refresh(ctx, refreshToken);
+  return { user, session, sessionKey: await sessions.renewKey(ctx, session.sid) };
+}
+
+/** Ends the session of this key. Throws INVALID_SESSION_KEY where there is none. */
+export async function logoutByKey(ctx: Context, sessionKey: string): Promise<number> {
+  const ended = await sessions.endByKey(ctx, sessionKey);
+  if (ended === 0) throw new DomainError('INVALID_SESSION_KEY', 'Invalid session key');
+  ctx.log.info({ event: 'auth.logout', outcome: 'success' }, 'signed out');
+  return ended;
+}
+
+/** Ends the caller's own session. Throws NOT_AUTHENTICATED without one: a token of another issuer has no session here. */
+export async function logout(ctx: Context): Promise<number> {
+  const { sessionId, username } = requireCaller(ctx);
+  const ended = sessionId === undefined ? 0 : await sessions.endBySid(ctx, sessionId);
+  if (ended === 0) throw new DomainError('NOT_AUTHENTICATED', 'Not authenticated');
+  ctx.log.info({ event: 'auth.logout', outcome: 'success', user: username }, 'signed out');
+  return ended;
+}
+
+/** Ends all sessions of the caller, this one too. Returns how many. */
+export async function logoutEverywhere(ctx: Context): Promise<number> {
+  const { pk, username } = requireCaller(ctx);
+  const ended = await sessions.endAll(ctx, pk);
+  ctx.log.info({ event: 'auth.logout', outcome: 'success', user: username, sessions: ended }, 'signed out everywhere');
+  return ended;
+}
+
+/** Sets the caller's password and ends the caller's other sessions. Throws BAD_USER_INPUT and INVALID_CREDENTIALS. */
+export async function changePassword(ctx: Context, current: string, next: string): Promise<User> {
+  const caller = requireCaller(ctx);
+  const password = check(newPassword, next);
+  const user = await users.byPk(ctx, caller.pk);
+  if (!(await verifyPassword(ctx, current, user.hashedPassword))) throw invalidCredentials(ctx, user);
+  const hash = await hashPassword(ctx, password);
+  await inTransaction(ctx, async (tx) => {
+    // Only if nobody else changed it meanwhile: of two changes at once, the second has named a wrong password.
+    if (!(await replaceHash(tx, user, hash))) throw invalidCredentials(ctx, user);
+    await sessions.endAll(tx, user.pk, caller.sessionId);
+  });
+  ctx.log.info({ event: 'auth.password', outcome: 'success', user: user.username }, 'password changed');
+  return user;
+}
+
+async function authenticate(ctx: Context, input: Credentials): Promise<User> {
+  const { username, password } = input;
+  const user = await users.byUsername(ctx, username);
+  if (!(await verifyPassword(ctx, password, user?.hashedPassword ?? null)) || !user) throw invalidCredentials(ctx, user);
+  refuseDisabled(user);
+  if (user.hashedPassword !== null && isOutdated(ctx, user.hashedPassword)) {
+    const hash = await hashPassword(ctx, password);
+    // Somebody else replaced it meanwhile: perhaps a login like this one, perhaps a new password.
+    if (!(await replaceHash(ctx, user, hash))) return authenticate(ctx, input);
+    user.hashedPassword = hash;
+  }
+  return user;
+}
+
+// A login and a change of the password, or the disabling of the user, may run at once. This waits for the other to end, and
+// then what was checked must still be so; else a session would outlive what was meant to end it.
+async function holdUnchanged(tx: Context, user: User): Promise<void> {
+  const { rows } = await sql<{ disabled: boolean; hash: string | null }>`
+    select disabled, hashed_password as hash from "user" where pk = ${user.pk} for share`.execute(tx.em.getKysely());
+  const now = rows[0];
+  if (now?.hash !== user.hashedPassword) throw invalidCredentials(tx, user);
+  refuseDisabled(Object.assign(user, { disabled: now.disabled }));
+}
+
+async function replaceHash(ctx: Context, user: User, hash: string): Promise<boolean> {
+  const { numAffectedRows } = await sql`
+    update "user" set hashed_password = ${hash} where pk = ${user.pk} and hashed_password = ${user.hashedPassword}`.execute(
+    ctx.em.getKysely(),
+  );
+  return numAffectedRows === 1n;
+}
+
+function readRefreshClaims(ctx: Context, token: string) {
+  try {
+    return readRefreshToken(ctx, token);
+  } catch (error) {
+    if (error instanceof TokenError) throw refreshRefused(ctx, error.message);
+    throw error;
+  }
+}
+
+function refreshRefused(ctx: Context, reason: string): DomainError {
+  ctx.log.info({ event: 'auth.refresh', outcome: 'failure', reason }, 'a refresh token was refused');
+  return new DomainError('INVALID_TOKEN', 'Could not validate credentials');
+}
+
+function invalidCredentials(ctx: Context, user: User | undefined): DomainError {
+  ctx.log.info({ event: 'auth.login', outcome: 'failure', user: user?.username ?? null }, 'wrong username or password');
+  return new DomainError('INVALID_CREDENTIALS', 'Incorrect username or password');
+}

@@ -1,0 +1,68 @@
+import type { Caller, Context } from '../kit/context.ts';
+import { DomainError } from '../kit/errors.ts';
+import type { Scope } from '../kit/scopes.ts';
+import type { User } from '../users/user.entity.ts';
+import * as users from '../users/user.service.ts';
+import * as sessions from './session.service.ts';
+import type { Session } from './session.entity.ts';
+import { readAccessToken, TokenError, type AccessClaims } from './token.ts';
+
+/** Who bears this access token. Throws INVALID_TOKEN, whatever is wrong with it, and INACTIVE_USER. */
+export async function callerByToken(ctx: Context, token: string): Promise<Caller> {
+  const claims = readClaims(ctx, token);
+  const user = await users.byUsername(ctx, claims.username);
+  if (!user) throw invalidToken(ctx, 'no such user');
+  // Before the session: disabling ends the sessions, too, and must not turn this answer into another.
+  refuseDisabled(user);
+  if (claims.sid === undefined) return callerOf(user, undefined, claims.scopes);
+  const session = await sessions.bySid(ctx, claims.sid);
+  if (!session || session.userPk !== user.pk || !sessions.isLive(ctx, session)) throw invalidToken(ctx, 'the session has ended');
+  await sessions.touch(ctx, session);
+  return callerOf(user, session, claims.scopes);
+}
+
+/** Whose session this key opens. Throws NOT_AUTHENTICATED and INACTIVE_USER. */
+export async function callerBySessionKey(ctx: Context, key: string): Promise<Caller> {
+  const session = await sessions.byKey(ctx, key);
+  if (!session) throw notAuthenticated();
+  const user = await users.byPk(ctx, session.userPk);
+  refuseDisabled(user);
+  if (!sessions.isLive(ctx, session)) throw notAuthenticated();
+  await sessions.touch(ctx, session);
+  return callerOf(user, session);
+}
+
+/** Throws INACTIVE_USER for a user who is disabled. */
+export function refuseDisabled(user: User): void {
+  if (user.disabled) throw new DomainError('INACTIVE_USER', 'Inactive user');
+}
+
+/** What the user may do in this session: what the user holds and the session does not leave out. */
+export function scopesIn(user: User, session: Session): Scope[] {
+  const { scopes } = session;
+  return scopes ? user.scopes.filter((scope) => scopes.includes(scope)) : user.scopes;
+}
+
+function callerOf(user: User, session?: Session, narrowed?: Scope[]): Caller {
+  const held = session ? scopesIn(user, session) : user.scopes;
+  const scopes = new Set(narrowed ? held.filter((scope) => narrowed.includes(scope)) : held);
+  return { pk: user.pk, username: user.username, scopes, ...(session && { sessionId: session.sid }) };
+}
+
+function readClaims(ctx: Context, token: string): AccessClaims {
+  try {
+    return readAccessToken(ctx, token);
+  } catch (error) {
+    if (error instanceof TokenError) throw invalidToken(ctx, error.message);
+    throw error;
+  }
+}
+
+function invalidToken(ctx: Context, reason: string): DomainError {
+  ctx.log.info({ event: 'auth.token', outcome: 'failure', reason }, 'an access token was refused');
+  return new DomainError('INVALID_TOKEN', 'Could not validate credentials');
+}
+
+function notAuthenticated(): DomainError {
+  return new DomainError('NOT_AUTHENTICATED', 'Not authenticated');
+}

@@ -1,0 +1,13 @@
+import { createHash, randomBytes } from 'node:crypto';
+
+const KEY_BYTES = 32;
+
+/** A new session key: 256 random bits, base64url. */
+export function newSessionKey(): string {
+  return randomBytes(KEY_BYTES).toString('base64url');
+}
+
+/** What is stored of a session key: its SHA-256. The key has so many bits that no slower hash is needed. */
+export function hashSessionKey(key: string): Buffer {
+  return createHash('sha256').update(key).digest();
+}

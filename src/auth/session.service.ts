@@ -1,0 +1,172 @@
+import { randomUUID } from 'node:crypto';
+import { sql, type RawBuilder } from 'kysely';
+import type { Context } from '../kit/context.ts';
+import { loader } from '../kit/loaders.ts';
+import { readPagesOf, type Listing, type Page, type PageArgs } from '../kit/keyset.ts';
+import { selectEntities } from '../kit/rows.ts';
+import type { Scope } from '../kit/scopes.ts';
+import type { User } from '../users/user.entity.ts';
+import { hashSessionKey, newSessionKey } from './session-key.ts';
+import { Session } from './session.entity.ts';
+
+const DAY_MS = 86_400_000;
+/** A session in use is written down this often, in ms, not at each request. */
+const TOUCH_EVERY_MS = 60_000;
+/** How many live sessions a user may have; opening one more drops the oldest. */
+const MAX_SESSIONS = 50;
+const MAX_USER_AGENT = 255;
+const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
+
+/** Opens a session for the user, narrowed to the scopes where some are named. The key is shown once: only its hash is stored. */
+export async function open(ctx: Context, user: User, scopes: Scope[] | null): Promise<{ session: Session; key: string }> {
+  const key = newSessionKey();
+  const now = ctx.now();
+  const session = Object.assign(new Session(), {
+    sid: randomUUID(),
+    userPk: user.pk,
+    keyHash: hashSessionKey(key),
+    scopes,
+    createdAt: now,
+    lastSeenAt: now,
+    expiresAt: expiry(ctx, now, now),
+    endedAt: null,
+    userAgent: ctx.userAgent?.slice(0, MAX_USER_AGENT) ?? null,
+  });
+  await ctx.em.persist(session).flush();
+  await sql`
+    delete from session where sid in (
+      select sid from session where user_pk = ${user.pk} order by created_at desc, sid desc offset ${MAX_SESSIONS})`.execute(
+    ctx.em.getKysely(),
+  );
+  return { session, key };
+}
+
+/** The session of this key, ended or expired or not, or undefined. */
+export async function byKey(ctx: Context, key: string): Promise<Session | undefined> {
+  return one(ctx, sql`key_hash = ${hashSessionKey(key)}`);
+}
+
+/** The session of this `sid`, ended or expired or not, or undefined. */
+export async function bySid(ctx: Context, sid: string): Promise<Session | undefined> {
+  return UUID.test(sid) ? one(ctx, sql`sid = ${sid}::uuid`) : undefined;
+}
+
+/** Whether the session is neither ended nor expired. */
+export function isLive(ctx: Context, session: Session): boolean {
+  return session.endedAt === null && ctx.now() < session.expiresAt;
+}
+
+/** Notes that the session is in use and moves its idle end, at most once a minute. */
+export async function touch(ctx: Context, session: Session): Promise<void> {
+  const now = ctx.now();
+  if (now.getTime() - session.lastSeenAt.getTime() < TOUCH_EVERY_MS) return;
+  await sql`update session set last_seen_at = ${now}, expires_at = ${expiry(ctx, session.createdAt, now)} where sid = ${session.sid}::uuid`.execute(
+    ctx.em.getKysely(),
+  );
+}
+
+/** Ends the session of this key. Returns how many ended: 0 or 1. */
+export function endByKey(ctx: Context, key: string): Promise<number> {
+  return end(ctx, sql`key_hash = ${hashSessionKey(key)}`);
+}
+
+/** Ends this session. Returns how many ended: 0 or 1. */
+export function endBySid(ctx: Context, sid: string): Promise<number> {
+  return end(ctx, sql`sid = ${sid}::uuid`);
+}
+
+/** Ends all sessions of the user but the one to keep. Returns how many ended. */
+export function endAll(ctx: Context, userPk: number, keep?: string): Promise<number> {
+  return end(ctx, keep === undefined ? sql`user_pk = ${userPk}` : sql`user_pk = ${userPk} and sid <> ${keep}::uuid`);
+}
+
+/** Ends all sessions of a user who is being disabled; their rows stay until they expire, and say why their keys are refused. */
+export async function endForDisabled(ctx: Context, userPk: number): Promise<void> {
+  await sql`update session set ended_at = ${ctx.now()} where user_pk = ${userPk} and ended_at is null`.execute(ctx.em.getKysely());
+}
+
+/**
+ * Takes the next generation of refresh tokens, if this one is the current. Returns the session, or undefined where the
+ * token was used before; then the session ends, for one of the two who used it has stolen it (RFC 9700, 4.14.2).
+ */
+export async function rotate(ctx: Context, sid: string, generation: number): Promise<Session | undefined> {
+  if (!UUID.test(sid)) return undefined;
+  const { rows } = await sql`
+    update session set refresh_generation = refresh_generation + 1
+    where sid = ${sid}::uuid and refresh_generation = ${generation} and ended_at is null and expires_at > ${ctx.now()}
+    returning sid`.execute(ctx.em.getKysely());
+  if (rows.length > 0) return bySid(ctx, sid);
+  await end(ctx, sql`sid = ${sid}::uuid and refresh_generation > ${generation}`);
+  return undefined;
+}
+
+/** Gives the session a new key and returns it; the old one is good for nothing any more. */
+export async function renewKey(ctx: Context, sid: string): Promise<string> {
+  const key = newSessionKey();
+  await sql`update session set key_hash = ${hashSessionKey(key)} where sid = ${sid}::uuid`.execute(ctx.em.getKysely());
+  return key;
+}
+
+/** Deletes what has expired. Returns how many. */
+export async function sweep(ctx: Context): Promise<number> {
+  const { numAffectedRows } = await sql`delete from session where expires_at <= ${ctx.now()}`.execute(ctx.em.getKysely());
+  return Number(numAffectedRows ?? 0);
+}
+
+/** The live sessions of users as the caller may see them, latest first, in pages: the caller's own, none of others. */
+export function pageOf(ctx: Context, userPk: number, args: PageArgs): Promise<Page<Session>> {
+  return loader(ctx, `sessions.pageOf ${JSON.stringify(args)}`, (pks: readonly number[]) =>
+    readPagesOf(ctx, visible(ctx), args, { column: 'user_pk', pks }),
+  ).load(userPk);
+}
+
+/** Finds sessions for `node(id:)`: the caller's own. */
+export async function findNodes(ctx: Context, keys: readonly string[]): Promise<(Session | null)[]> {
+  const sids = keys.filter((key) => UUID.test(key));
+  const found = await selectEntities(ctx.em, Session, sql`sid = any(${sids}::uuid[]) and ${mine(ctx)}`);
+  const bySid = new Map(found.map((session) => [session.sid, session]));
+  return keys.map((key) => bySid.get(key) ?? null);
+}
+
+/** All live sessions of a user, latest first: for the operator. */
+export function listOf(ctx: Context, userPk: number): Promise<Session[]> {
+  return selectEntities(ctx.em, Session, sql`user_pk = ${userPk} and ${live(ctx)} order by created_at desc`);
+}
+
+function visible(ctx: Context): Listing<Session> {
+  return {
+    name: 'sessions',
+    entity: Session,
+    order: [
+      { property: 'createdAt', kind: 'time' },
+      { property: 'sid', kind: 'uuid' },
+    ],
+    descending: true,
+    where: mine(ctx),
+  };
+}
+
+function mine(ctx: Context): RawBuilder<unknown> {
+  return sql`session.user_pk = ${ctx.caller?.pk ?? null}::integer and ${live(ctx)}`;
+}
+
+function live(ctx: Context): RawBuilder<unknown> {
+  return sql`session.ended_at is null and session.expires_at > ${ctx.now()}`;
+}
+
+function expiry(ctx: Context, createdAt: Date, seenAt: Date): Date {
+  const { sessionIdleDays, sessionLifetimeDays } = ctx.config;
+  return new Date(Math.min(seenAt.getTime() + sessionIdleDays * DAY_MS, createdAt.getTime() + sessionLifetimeDays * DAY_MS));
+}
+
+async function one(ctx: Context, where: RawBuilder<unknown>): Promise<Session | undefined> {
+  const [session] = await selectEntities(ctx.em, Session, where);
+  return session;
+}
+
+async function end(ctx: Context, where: RawBuilder<unknown>): Promise<number> {
+  const { rows } = await sql`delete from session where ${where} and ended_at is null and expires_at > ${ctx.now()} returning sid`.execute(
+    ctx.em.getKysely(),
+  );
+  return rows.length;
+}

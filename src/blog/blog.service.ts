@@ -1,0 +1,104 @@
+import { LockMode } from '@mikro-orm/postgresql';
+import { sql, type RawBuilder } from 'kysely';
+import { z } from 'zod';
+import { requireCaller, requireScope } from '../kit/access.ts';
+import { inTransaction, type Context } from '../kit/context.ts';
+import { DomainError } from '../kit/errors.ts';
+import { readPage, readPagesOf, type Listing, type Page, type PageArgs } from '../kit/keyset.ts';
+import { loader } from '../kit/loaders.ts';
+import { nodeKeyOf } from '../kit/node.ts';
+import { readPk } from '../kit/pk.ts';
+import { selectEntities } from '../kit/rows.ts';
+import { lineOf, proseOf } from '../kit/text.ts';
+import { check, defined } from '../kit/validation.ts';
+import { BlogEntry } from './blog-entry.entity.ts';
+
+const newEntry = z.object({ title: lineOf(255), body: proseOf(50_000), published: z.boolean().default(false) });
+const entryPatch = z.object({ title: lineOf(255), body: proseOf(50_000), published: z.boolean() }).partial();
+
+/** All entries that the caller may see, the latest first. Signed in. */
+export function all(ctx: Context): Promise<BlogEntry[]> {
+  requireCaller(ctx);
+  return selectEntities(ctx.em, BlogEntry, sql`${mayRead(ctx)} order by created_at desc, pk desc`);
+}
+
+/** The entries that the caller may see, the latest first, in pages by cursor. Signed in. */
+export async function page(ctx: Context, args: PageArgs): Promise<Page<BlogEntry>> {
+  requireCaller(ctx);
+  return readPage(ctx, visible(ctx), args);
+}
+
+/** What a user wrote, as the caller may see it, the latest first, in pages by cursor. */
+export function pageOf(ctx: Context, creatorPk: number, args: PageArgs): Promise<Page<BlogEntry>> {
+  return loader(ctx, `blog.pageOf ${JSON.stringify(args)}`, (pks: readonly number[]) =>
+    readPagesOf(ctx, visible(ctx), args, { column: 'creator_pk', pks }),
+  ).load(creatorPk);
+}
+
+/** Finds entries for `node(id:)`: signed in. */
+export async function findNodes(ctx: Context, keys: readonly string[]): Promise<(BlogEntry | null)[]> {
+  requireCaller(ctx);
+  const pks = keys.map((key) => readPk(key) ?? 0);
+  const found = await selectEntities(ctx.em, BlogEntry, sql`pk = any(${pks}::integer[]) and ${mayRead(ctx)}`);
+  const byPk = new Map(found.map((entry) => [entry.pk, entry]));
+  return pks.map((pk) => byPk.get(pk) ?? null);
+}
+
+/** Writes an entry. Needs `blog:write`. Throws BAD_USER_INPUT. */
+export async function create(ctx: Context, input: z.input<typeof newEntry>): Promise<BlogEntry> {
+  requireScope(ctx, 'blog:write');
+  const { pk: creatorPk } = requireCaller(ctx);
+  const now = ctx.now();
+  const entry = Object.assign(new BlogEntry(), { ...check(newEntry, input), creatorPk, createdAt: now, updatedAt: now });
+  await ctx.em.persist(entry).flush();
+  return entry;
+}
+
+/** Changes an entry; its creator alone may. Throws BAD_USER_INPUT, NOT_FOUND and FORBIDDEN. */
+export async function update(ctx: Context, id: string, patch: z.input<typeof entryPatch>): Promise<BlogEntry> {
+  requireCaller(ctx);
+  const values = check(entryPatch, patch);
+  return inTransaction(ctx, async (tx) => {
+    const entry = await ownEntry(tx, id);
+    Object.assign(entry, defined(values), { updatedAt: tx.now() });
+    await tx.em.flush();
+    return entry;
+  });
+}
+
+/** Deletes an entry and returns what it was; its creator alone may. Throws NOT_FOUND and FORBIDDEN. */
+export async function remove(ctx: Context, id: string): Promise<BlogEntry> {
+  requireCaller(ctx);
+  return inTransaction(ctx, async (tx) => {
+    const entry = await ownEntry(tx, id);
+    await tx.em.nativeDelete(BlogEntry, { pk: entry.pk });
+    return entry;
+  });
+}
+
+async function ownEntry(tx: Context, id: string): Promise<BlogEntry> {
+  const caller = requireCaller(tx);
+  const pk = readPk(nodeKeyOf(BlogEntry.name, id) ?? '');
+  const entry = pk === undefined ? null : await tx.em.findOne(BlogEntry, { pk }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+  // A draft of somebody else is not there for anyone but its creator, not even as something forbidden.
+  if (!entry || (!entry.published && entry.creatorPk !== caller.pk)) throw new DomainError('NOT_FOUND', 'No such blog entry');
+  if (entry.creatorPk !== caller.pk) throw new DomainError('FORBIDDEN', 'Only its creator may change a blog entry');
+  return entry;
+}
+
+function visible(ctx: Context): Listing<BlogEntry> {
+  return {
+    name: 'blog',
+    entity: BlogEntry,
+    order: [
+      { property: 'createdAt', kind: 'time' },
+      { property: 'pk', kind: 'pk' },
+    ],
+    descending: true,
+    where: mayRead(ctx),
+  };
+}
+
+function mayRead(ctx: Context): RawBuilder<unknown> {
+  return sql`(blog_entry.published or blog_entry.creator_pk = ${ctx.caller?.pk ?? null}::integer)`;
+}

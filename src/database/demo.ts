@@ -1,0 +1,83 @@
+import bcrypt from 'bcrypt';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import type { Scope } from '../kit/scopes.ts';
+import { checkDigit } from '../products/ean13.ts';
+
+/** The users of the demo data who can sign in, or could; their passwords are public. */
+export const demoUsers: readonly { username: string; password: string; fullName: string; scopes: Scope[]; disabled: boolean }[] = [
+  { username: 'alice', password: 'alice-demo-1', fullName: 'Alice Archer', scopes: ['products:write', 'blog:write'], disabled: false },
+  { username: 'bob', password: 'bob-demo-1', fullName: 'Bob Baker', scopes: [], disabled: false },
+  {
+    username: 'admin',
+    password: 'admin-demo-1',
+    fullName: 'Ada Admin',
+    scopes: ['products:write', 'users:read', 'blog:write'],
+    disabled: false,
+  },
+  { username: 'zoe', password: 'zoe-demo-1', fullName: 'Zoe Zander', scopes: [], disabled: true },
+];
+
+const OTHER_USERS = 120;
+const PRODUCTS = 1_200;
+
+const MATERIALS = ['Oak', 'Steel', 'Linen', 'Copper', 'Bamboo', 'Glass', 'Wool', 'Cotton', 'Walnut', 'Slate'];
+const THINGS = ['Table', 'Chair', 'Lamp', 'Kettle', 'Blanket', 'Bowl', 'Shelf', 'Clock', 'Vase', 'Basket', 'Mirror', 'Tray'];
+const KINDS = ['Classic', 'Compact', 'Tall', 'Low', 'Light', 'Heavy', 'Round', 'Folding', 'Narrow', 'Wide'];
+
+const ITEMS = ['notebook', 'umbrella', 'bicycle', 'lantern', 'rucksack'];
+const ENTRIES = [
+  { title: 'Opening day', body: 'The doors are open, both of them.', published: true },
+  { title: 'How we choose our lamps', body: 'By the light that they give, and by the hand that made them.', published: true },
+  { title: 'Notes for the spring catalogue', body: 'Not ready to be read.', published: false },
+];
+
+/** Fills the database with the demo data. What is there already stays as it is, so that running it twice changes nothing. */
+export async function seedDemo(em: EntityManager, bcryptCost: number, now: Date): Promise<void> {
+  const hashes = await Promise.all(demoUsers.map(({ password }) => bcrypt.hash(password, bcryptCost)));
+  await em.transactional(async (tx) => {
+    const db = tx.getKysely();
+    for (const [index, { username, fullName, scopes, disabled }] of demoUsers.entries()) {
+      await sql`
+        insert into "user" (username, email, full_name, disabled, hashed_password, scopes)
+        values (${username}, ${`${username}@shop.example`}, ${fullName}, ${disabled}, ${hashes[index]}, ${scopes}::text[])
+        on conflict do nothing`.execute(db);
+    }
+    await sql`
+      insert into "user" (username, email, full_name)
+      select 'customer' || lpad(n::text, 3, '0'), 'customer' || lpad(n::text, 3, '0') || '@shop.example', 'Customer ' || n
+      from generate_series(1, ${OTHER_USERS}::int) as n on conflict do nothing`.execute(db);
+    const products = [...Array(PRODUCTS).keys()].map(demoProduct);
+    await sql`
+      insert into product (name, barcode, price, created_at, updated_at)
+      select name, barcode, price, ${now}, ${now}
+      from unnest(${products.map(({ name }) => name)}::text[], ${products.map(({ barcode }) => barcode)}::text[], ${products.map(({ price }) => price)}::numeric[])
+        as made (name, barcode, price)
+      on conflict do nothing`.execute(db);
+    for (const username of ['alice', 'bob']) {
+      await sql`
+        insert into item (owner_pk, item_id, created_at)
+        select pk, item, ${now} from "user", unnest(${ITEMS}::text[]) as item where username = ${username} on conflict do nothing`.execute(
+        db,
+      );
+      for (const [index, { title, body, published }] of ENTRIES.entries()) {
+        const at = new Date(now.getTime() + index);
+        await sql`
+          insert into blog_entry (title, body, published, creator_pk, created_at, updated_at)
+          select ${title}, ${body}, ${published}, pk, ${at}, ${at} from "user"
+          where username = ${username} and not exists (select from blog_entry where creator_pk = "user".pk and title = ${title})`.execute(
+          db,
+        );
+      }
+    }
+  });
+}
+
+function demoProduct(index: number): { name: string; barcode: string; price: string } {
+  const kind = KINDS[index % KINDS.length];
+  const material = MATERIALS[Math.floor(index / KINDS.length) % MATERIALS.length];
+  const thing = THINGS[Math.floor(index / (KINDS.length * MATERIALS.length)) % THINGS.length];
+  const digits = `400638${String(index).padStart(6, '0')}`;
+  const cents = 199 + ((index * 7_919) % 99_801);
+  return { name: `${kind} ${material} ${thing}`, barcode: digits + checkDigit(digits), price: (cents / 100).toFixed(2) };
+}

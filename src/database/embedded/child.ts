@@ -1,0 +1,69 @@
+import { once } from 'node:events';
+import { rmSync } from 'node:fs';
+import { PGlite } from '@electric-sql/pglite';
+import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
+
+// The embedded database's own process: PGlite behind a local socket that speaks PostgreSQL's protocol.
+// Arguments: the data directory and the socket's path. It opens when its parent says so, answers `ready`, and ends at the
+// parent's next word or when the parent is gone.
+
+const [dataDir, socketPath] = process.argv.slice(2);
+if (dataDir === undefined || socketPath === undefined) throw new Error('usage: child DATA_DIR SOCKET_PATH');
+
+const MAX_CONNECTIONS = 1_000;
+// Frontend messages that leave an extended query open until Sync: Parse, Bind, Describe, Execute, Close, Flush.
+const OPENS_SEQUENCE = new Set([...'PBDECH'].map((letter) => letter.charCodeAt(0)));
+
+// The parent takes the lock for this process before any file is opened.
+await once(process, 'message');
+const pglite = await PGlite.create({ dataDir });
+rmSync(socketPath, { force: true });
+const server = new PGLiteSocketServer({ db: exclusiveSequences(pglite), path: socketPath, maxConnections: MAX_CONNECTIONS });
+await server.start();
+
+process.once('disconnect', stop);
+process.once('message', stop);
+// The terminal sends these to the whole group; the parent drains first and then says when.
+process.on('SIGINT', () => undefined);
+process.on('SIGTERM', () => undefined);
+process.send?.('ready');
+
+async function stop(): Promise<void> {
+  await server.stop();
+  await pglite.close();
+  process.exit(0);
+}
+
+/**
+ * The database as the socket server sees it, with one promise added: what a connection sends up to its Sync runs as a
+ * whole. The server passes single messages on and keeps others out only while a transaction is open; after an error
+ * none is, so that another connection's messages would come between and take the place of the unnamed statement.
+ */
+function exclusiveSequences(db: PGlite): PGlite {
+  let open = false;
+  return new Proxy(db, {
+    get(target, property) {
+      if (property === 'isInTransaction') return () => open || target.isInTransaction();
+      if (property === 'exec') {
+        return (sql: string) => {
+          open = false;
+          return target.exec(sql);
+        };
+      }
+      if (property === 'execProtocolRawStream') {
+        return async (message: Uint8Array, options: Parameters<PGlite['execProtocolRawStream']>[1]) => {
+          open = OPENS_SEQUENCE.has(message[0] ?? 0);
+          return target.execProtocolRawStream(message, options).catch(exitOnCrash);
+        };
+      }
+      const value: unknown = Reflect.get(target, property, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
+
+// An SQL error comes back as a message; what is thrown here is the database itself failing. A new process is the cure.
+function exitOnCrash(error: unknown): never {
+  console.error(error);
+  process.exit(1);
+}

@@ -1,0 +1,4 @@
+import { Migration20261121000000_initial } from './20261121000000_initial.ts';
+
+/** The migrations, the oldest first. A new one is added at the end; one that has landed is never changed. */
+export const migrations = [{ name: '20261121000000_initial', class: Migration20261121000000_initial }];

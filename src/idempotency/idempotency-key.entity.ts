@@ -1,0 +1,26 @@
+import { Check, Entity, Index, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
+
+/** A write that a client named with `Idempotency-Key`, and what it was answered. */
+@Entity({ tableName: 'idempotency_key' })
+@Check({ name: 'idempotency_key_key_check', expression: `char_length(key) >= 1 and char_length(key) <= 255` })
+@Check({ name: 'idempotency_key_fingerprint_check', expression: `octet_length(fingerprint) = 32` })
+@Index({ name: 'idempotency_key_created_at_index', properties: ['createdAt'] })
+export class IdempotencyKey {
+  /** Whose key it is: `user:` and the primary key, or `anonymous`. Keys of different callers never meet. */
+  @PrimaryKey({ type: 'text' })
+  caller!: string;
+
+  @PrimaryKey({ type: 'text' })
+  key!: string;
+
+  /** SHA-256 of the operation and its input. */
+  @Property({ columnType: 'bytea', type: 'Buffer' })
+  fingerprint!: Buffer;
+
+  /** What the write was answered, as JSON; null only inside the transaction that makes it. */
+  @Property({ columnType: 'jsonb', type: 'json', nullable: true })
+  answer!: unknown;
+
+  @Property({ columnType: 'timestamptz(3)' })
+  createdAt!: Date;
+}

@@ -1,0 +1,21 @@
+import type { Caller, Context } from './context.ts';
+import { DomainError } from './errors.ts';
+import type { Scope } from './scopes.ts';
+
+/** The signed-in caller, or NOT_AUTHENTICATED. */
+export function requireCaller(ctx: Context): Caller {
+  if (!ctx.caller) throw new DomainError('NOT_AUTHENTICATED', 'Not authenticated');
+  return ctx.caller;
+}
+
+/** Whether the caller holds the scope; without credentials, whether ANONYMOUS_SCOPES names it. */
+export function holds(ctx: Context, scope: Scope): boolean {
+  return ctx.caller ? ctx.caller.scopes.has(scope) : ctx.config.anonymousScopes.includes(scope);
+}
+
+/** Refuses a caller who lacks the scope: NOT_AUTHENTICATED without credentials, FORBIDDEN with them. */
+export function requireScope(ctx: Context, scope: Scope): void {
+  if (holds(ctx, scope)) return;
+  requireCaller(ctx);
+  throw new DomainError('FORBIDDEN', `This needs the scope ${scope}`);
+}

@@ -1,0 +1,115 @@
+import { z } from 'zod';
+import { SCOPES } from './scopes.ts';
+
+/** Every setting, read and checked. The README's table says what each is for. */
+export type Config = Readonly<Omit<z.output<typeof schema>, 'signingSecret'> & { signingSecret: string }>;
+
+/** Configuration that cannot be used: every problem, named by its variable and never with its value. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+
+  constructor(readonly problems: readonly string[]) {
+    super(`The configuration cannot be used:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
+  }
+}
+
+const SECRET_RULE = 'must have 32 bytes or more';
+
+const flag = z.enum(['true', 'false'], 'must be true or false').transform((text) => text === 'true');
+const whole = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d{1,9}$/, 'must be a whole number')
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, `must be from ${min} to ${max}`);
+const path = z.string().regex(/^(\/[\w.~-]+)*$/, 'must be empty or a path such as /shop, with no slash at its end');
+const url = (protocol: RegExp, example: string) => z.url({ protocol, error: `must be a URL such as ${example}` });
+const secret = z.string().refine((text) => Buffer.byteLength(text) >= 32, SECRET_RULE);
+const scopes = list().pipe(z.array(z.enum(SCOPES, `must name scopes out of ${SCOPES.join(', ')}`)));
+const date = z.iso.date('must be a date such as 2027-01-31').transform((text) => new Date(text));
+
+const schema = z
+  .object({
+    HOST: z.string().optional(),
+    PORT: whole(0, 65_535).default(4000),
+    BASE_PATH: path.default(''),
+    PUBLIC_URL: url(/^https?$/, 'https://shop.example').optional(),
+    DATABASE_URL: url(/^postgres(ql)?$/, 'postgresql://user@host/name').optional(),
+    DATABASE_POOL_MAX: whole(1, 1000).default(10),
+    DATABASE_STATEMENT_TIMEOUT_MS: whole(100, 600_000).default(10_000),
+    DATA_DIR: z.string().default('data'),
+    SIGNING_SECRET: secret.optional(),
+    SESSION_PREFIX: path.default('/session'),
+    SESSION_IDLE_DAYS: whole(1, 3650).default(14),
+    SESSION_LIFETIME_DAYS: whole(1, 3650).default(90),
+    BCRYPT_COST: whole(10, 16).default(10),
+    ANONYMOUS_SCOPES: scopes.default([]),
+    JWT_ISSUER: z.string().optional(),
+    JWT_AUDIENCE: z.string().optional(),
+    JWT_LEEWAY_SECONDS: whole(0, 300).default(0),
+    LEGACY_QUERY_LOGIN: flag.default(true),
+    DEFAULT_PAGE_SIZE: whole(1, 1000).default(100),
+    V1_DEPRECATED_ON: date.optional(),
+    V1_SUNSET_ON: date.optional(),
+    GRAPHQL_EXPLORER: flag.optional(),
+    TRUST_PROXY: list().default([]),
+    SHUTDOWN_SECONDS: whole(1, 600).default(10),
+    LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], 'must be a level of the log').default('info'),
+  })
+  .transform((env) => {
+    const embedded = env.DATABASE_URL === undefined;
+    const host = env.HOST ?? (embedded ? '127.0.0.1' : '0.0.0.0');
+    return {
+      host,
+      port: env.PORT,
+      basePath: env.BASE_PATH,
+      publicUrl: (env.PUBLIC_URL ?? `http://${/^(0\.0\.0\.0|::)$/.test(host) ? 'localhost' : bracketed(host)}:${env.PORT}`).replace(
+        /\/$/,
+        '',
+      ),
+      /** Absent on the embedded default. */
+      databaseUrl: env.DATABASE_URL,
+      poolMax: env.DATABASE_POOL_MAX,
+      statementTimeoutMs: env.DATABASE_STATEMENT_TIMEOUT_MS,
+      dataDir: env.DATA_DIR,
+      signingSecret: env.SIGNING_SECRET,
+      sessionPrefix: env.SESSION_PREFIX,
+      sessionIdleDays: env.SESSION_IDLE_DAYS,
+      sessionLifetimeDays: env.SESSION_LIFETIME_DAYS,
+      bcryptCost: env.BCRYPT_COST,
+      anonymousScopes: env.ANONYMOUS_SCOPES,
+      jwtIssuer: env.JWT_ISSUER,
+      jwtAudience: env.JWT_AUDIENCE,
+      jwtLeewaySeconds: env.JWT_LEEWAY_SECONDS,
+      legacyQueryLogin: env.LEGACY_QUERY_LOGIN,
+      defaultPageSize: env.DEFAULT_PAGE_SIZE,
+      v1DeprecatedOn: env.V1_DEPRECATED_ON,
+      v1SunsetOn: env.V1_SUNSET_ON,
+      explorer: env.GRAPHQL_EXPLORER ?? embedded,
+      trustProxy: env.TRUST_PROXY,
+      shutdownSeconds: env.SHUTDOWN_SECONDS,
+      logLevel: env.LOG_LEVEL,
+    };
+  });
+
+/**
+ * Reads the configuration from the environment. Where SIGNING_SECRET is unset, `secretFor` may supply one.
+ * Throws ConfigError, which names every problem at once.
+ */
+export function readConfig(env: NodeJS.ProcessEnv, secretFor: (config: Omit<Config, 'signingSecret'>) => string | undefined): Config {
+  // An empty variable counts as unset: that is how compose files and CI systems hand over what nobody has set.
+  const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
+  const result = schema.safeParse(set);
+  if (!result.success) throw new ConfigError(result.error.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`));
+  const signingSecret = result.data.signingSecret ?? secretFor(result.data);
+  if (signingSecret === undefined) throw new ConfigError([`SIGNING_SECRET is needed with DATABASE_URL, and ${SECRET_RULE}`]);
+  return { ...result.data, signingSecret };
+}
+
+function list() {
+  return z.string().transform((text) => text.split(/[\s,]+/).filter((part) => part !== ''));
+}
+
+function bracketed(host: string): string {
+  return host.includes(':') ? `[${host}]` : host;
+}

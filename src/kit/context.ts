@@ -1,0 +1,34 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type DataLoader from 'dataloader';
+import type { Logger } from 'pino';
+import type { Config } from './config.ts';
+import type { Scope } from './scopes.ts';
+
+/** Who makes a request: facts read from its credentials, once. */
+export interface Caller {
+  pk: number;
+  username: string;
+  /** The session that the credentials belong to; a token of another issuer has none. */
+  sessionId?: string;
+  /** What the caller may do: what the user holds, narrowed by the session and the token. */
+  scopes: ReadonlySet<Scope>;
+}
+
+/** What every service knows of the request it works for: facts, and nothing of HTTP or GraphQL. */
+export interface Context {
+  em: EntityManager;
+  config: Config;
+  caller?: Caller;
+  /** The time, which tests may move. */
+  now(): Date;
+  requestId: string;
+  log: Logger;
+  userAgent?: string;
+  /** The batching loaders of this request, by name (loaders.ts). Never shared between requests. */
+  loaders: Map<string, DataLoader<unknown, unknown>>;
+}
+
+/** Runs the work in one transaction: all of it is stored, or none. */
+export function inTransaction<T>(ctx: Context, work: (ctx: Context) => Promise<T>): Promise<T> {
+  return ctx.em.transactional((em) => work({ ...ctx, em, loaders: new Map() }));
+}

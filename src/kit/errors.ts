@@ -1,0 +1,39 @@
+/** Why the domain refuses: a closed set, which each door names in its own words (server/error-map.ts). */
+export type ErrorCode =
+  | 'BAD_USER_INPUT'
+  | 'CONFLICT'
+  | 'FORBIDDEN'
+  | 'INACTIVE_USER'
+  | 'INVALID_CREDENTIALS'
+  | 'INVALID_SESSION_KEY'
+  | 'INVALID_TOKEN'
+  | 'NOT_AUTHENTICATED'
+  | 'NOT_FOUND'
+  | 'UNAVAILABLE';
+
+/** One field of the input that was refused. */
+export interface FieldError {
+  /** Path to the field, its parts joined by dots; empty for the input as a whole. */
+  field: string;
+  /** Kind of mistake for programs, such as `missing` or `string_too_long`. */
+  type: string;
+  message: string;
+}
+
+/** A refusal that the caller may see: the only error whose text leaves the process. */
+export class DomainError extends Error {
+  override readonly name = 'DomainError';
+
+  constructor(
+    readonly code: ErrorCode,
+    message: string,
+    readonly fields: readonly FieldError[] = [],
+  ) {
+    super(message);
+  }
+}
+
+/** An error for one field of the input. */
+export function badInput(field: string, message: string, type = 'value_error'): DomainError {
+  return new DomainError('BAD_USER_INPUT', `${field}: ${message}`, [{ field, type, message }]);
+}

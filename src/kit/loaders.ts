@@ -1,0 +1,15 @@
+import DataLoader from 'dataloader';
+import type { Context } from './context.ts';
+
+/**
+ * The loader of this name in this request: look-ups made in the same tick become one call of `batch`,
+ * which answers in the order of its keys.
+ */
+export function loader<Key, Value>(ctx: Context, name: string, batch: (keys: readonly Key[]) => Promise<Value[]>): DataLoader<Key, Value> {
+  const known = ctx.loaders.get(name);
+  // A name belongs to one call site, so the loader found under it has that site's types.
+  if (known) return known as DataLoader<Key, Value>;
+  const made = new DataLoader<Key, Value>(batch);
+  ctx.loaders.set(name, made as DataLoader<unknown, unknown>);
+  return made;
+}

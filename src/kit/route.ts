@@ -1,0 +1,73 @@
+import type { z } from 'zod';
+import type { Config } from './config.ts';
+import type { Context } from './context.ts';
+import type { Scope } from './scopes.ts';
+
+/** The methods there are, in the interface's order (section 4.5). */
+export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS', 'TRACE'] as const;
+
+export type Method = (typeof METHODS)[number];
+
+/** Headers that a row may read and that a browser asks leave for before it sends them. */
+export type ReadHeader =
+  'Authorization' | 'X-SESSION-ID' | 'X-SESSIONID' | 'Idempotency-Key' | 'apollo-require-preflight' | 'x-apollo-operation-name';
+
+/**
+ * Who may call a row. `public`: everyone; `signed-in`: a caller with credentials; a scope: who holds it; `login`: everyone,
+ * and credentials on the request are not looked at, for it is there to get new ones.
+ */
+export type Access = 'public' | 'signed-in' | 'login' | Scope;
+
+/** Where a row's input comes from. A part without a schema is not read. */
+interface InputSchemas {
+  path?: z.ZodType;
+  query?: z.ZodType;
+  form?: z.ZodType;
+  json?: z.ZodType;
+  headers?: z.ZodType;
+}
+
+type Output<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined;
+
+/** The input of a row, each part as its schema reads it. */
+export type Input<Schemas extends InputSchemas> = { [Part in keyof InputSchemas]-?: Output<Schemas[Part]> };
+
+/** A REST endpoint as data: routing, OPTIONS, 405, validation and the documents all follow from it. */
+export interface Route<Schemas extends InputSchemas = InputSchemas, Body = unknown> {
+  method: Method;
+  /** Path under BASE_PATH, parameters in braces, written as the interface writes it. */
+  path: string;
+  /** One sentence for the documents. */
+  summary: string;
+  /** Where it depends on what is asked, from the JSON body as it came. */
+  access: Access | ((json: object | undefined) => Access);
+  input?: Schemas;
+  /** A request without a body is not refused. */
+  bodyOptional?: true;
+  success: {
+    status: number;
+    /** What leaves: only what the schema names. `stream`: text of a JSON array, in pieces. */
+    body: z.ZodType<unknown, Body> | 'stream';
+    headers?: (ctx: Context, body: Body) => Record<string, string>;
+  };
+  /** The member that holds the text of an error: `data` in the session router, `detail` elsewhere. */
+  errorKey?: 'detail' | 'data';
+  /** Headers that the row reads besides credentials, for the browser's preflight. */
+  reads?: readonly ReadHeader[];
+  /** The answer holds a key or a token: nobody may keep it. */
+  secret?: true;
+  /** The path of the row that took over from this one (interface, section 9). */
+  successor?: string;
+  /** The operation of the GraphQL door that does the same. */
+  twin: string;
+  handle(ctx: Context, input: Input<Schemas>): Promise<Body> | AsyncIterable<string>;
+}
+
+/** The rows of a feature, which may depend on the configuration. */
+export type Routes = (config: Config) => Route[];
+
+/** A row, with the types of its input and body checked against its handler. */
+export function route<const Schemas extends InputSchemas, Body>(row: Route<Schemas, Body>): Route {
+  // Inside, all rows are alike: the adapter reads the input by the row's own schemas before it calls the handler.
+  return row as unknown as Route;
+}

@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import { DomainError, type FieldError } from './errors.ts';
+
+/** Returns the input as the schema reads it, or throws BAD_USER_INPUT with one entry for each field refused. */
+export function check<Schema extends z.ZodType>(schema: Schema, input: unknown): z.output<Schema> {
+  const result = schema.safeParse(input);
+  if (result.success) return result.data;
+  const fields = result.error.issues.map((issue) => fieldError(issue, input));
+  const summary = fields.map(({ field, message }) => (field ? `${field}: ${message}` : message)).join('; ');
+  throw new DomainError('BAD_USER_INPUT', summary, fields);
+}
+
+/** The values that are there, without the members that are undefined. */
+export function defined(values: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
+}
+
+/** Adds a refusal of the value at hand, with its type for programs, to a zod transform or refinement. */
+export function refuse(ctx: z.core.$RefinementCtx, type: string, message: string): typeof z.NEVER {
+  ctx.addIssue({ code: 'custom', message, params: { type } });
+  return z.NEVER;
+}
+
+// The words are those that clients of the original services know (decisions: "Malformed body"). The input is never echoed.
+function fieldError(issue: z.core.$ZodIssue, input: unknown): FieldError {
+  const field = issue.path.join('.');
+  switch (issue.code) {
+    case 'invalid_type':
+      return valueAt(input, issue.path) === undefined
+        ? { field, type: 'missing', message: 'Field required' }
+        : { field, type: `${typeName(issue.expected)}_type`, message: `Input should be a valid ${typeName(issue.expected)}` };
+    case 'too_small':
+      return { field, type: 'string_too_short', message: `String should have at least ${plural(issue.minimum, 'character')}` };
+    case 'too_big':
+      return { field, type: 'string_too_long', message: `String should have at most ${plural(issue.maximum, 'character')}` };
+    case 'custom':
+      return { field, type: String(issue.params?.['type'] ?? 'value_error'), message: issue.message };
+    default:
+      return { field, type: 'value_error', message: 'Input is not valid' };
+  }
+}
+
+function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>((value, key) => (typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined), input);
+}
+
+function typeName(expected: string): string {
+  return expected === 'object' ? 'dictionary' : expected;
+}
+
+function plural(count: number | bigint, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,141 @@
+import 'reflect-metadata';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
+import options from '../mikro-orm.config.ts';
+import { createApp } from './app.ts';
+import { openDatabase, type Database } from './database/database.ts';
+import { seedDemo } from './database/demo.ts';
+import { embeddedSigningSecret } from './database/embedded/signing-secret.ts';
+import { features } from './features.ts';
+import { ConfigError, readConfig, type Config } from './kit/config.ts';
+import { welcome } from './server/welcome.ts';
+import { openLog } from './server/log.ts';
+import type { Services } from './server/services.ts';
+
+const EXIT_CONFIG = 78; // EX_CONFIG of sysexits(3)
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 30_000;
+const KEEP_ALIVE_MS = 5_000;
+const SWEEP_EVERY_MS = 30_000;
+const FIRST_RETRY_MS = 100;
+const LAST_RETRY_MS = 5_000;
+
+const config = readConfigOrExit();
+const log = openLog(config);
+let database: Database | undefined;
+let draining = false;
+let sweeper: NodeJS.Timeout | undefined;
+
+const services: Services = {
+  config,
+  log,
+  now: () => new Date(),
+  fork: () => database?.fork(),
+  ping: async () => (database ? database.ping() : Promise.reject(new Error('no database yet'))),
+  isDraining: () => draining,
+};
+const isReady = makeReady();
+const app = await createApp(services);
+const server = await listen(
+  createServer({ headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_MS }, app.express),
+);
+process.once('SIGTERM', shutDown);
+process.once('SIGINT', shutDown);
+// Nobody knows what state is left behind: answer what came in, and let the supervisor start anew.
+process.once('uncaughtException', (error) => {
+  log.fatal({ err: error }, 'an error was caught by nobody');
+  process.exitCode = 1;
+  void shutDown();
+});
+await isReady;
+sweeper = setInterval(sweep, SWEEP_EVERY_MS).unref();
+console.log(welcome(config, (server.address() as AddressInfo).port));
+
+function readConfigOrExit(): Config {
+  try {
+    return readConfig(process.env, ({ databaseUrl, dataDir }) => (databaseUrl === undefined ? embeddedSigningSecret(dataDir) : undefined));
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    process.exit(error instanceof ConfigError ? EXIT_CONFIG : 1);
+  }
+}
+
+async function makeReady(): Promise<void> {
+  try {
+    const opened = await openDatabase(config, options, log);
+    await answering(opened);
+    if (config.databaseUrl === undefined) await prepareEmbedded(opened);
+    else await refusePending(opened);
+    database = opened;
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    process.exit(1);
+  }
+}
+
+// A database that is not there yet is waited for; one that refuses us is not.
+async function answering(opened: Database): Promise<void> {
+  for (let delay = FIRST_RETRY_MS; ; delay = Math.min(delay * 2, LAST_RETRY_MS)) {
+    try {
+      return await opened.ping();
+    } catch (error) {
+      if (isRefusal(error)) throw error;
+      log.warn({ err: error }, 'the database does not answer');
+    }
+    await setTimeout(delay * (0.5 + Math.random() / 2));
+  }
+}
+
+// PostgreSQL's class 28 (wrong user or password) and 3D000 (no such database).
+function isRefusal(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && /^(28...|3D000)$/.test(String(error.code));
+}
+
+async function prepareEmbedded(opened: Database): Promise<void> {
+  await opened.migrate();
+  const em = opened.fork();
+  const rows: unknown[] = await em.execute('select 1 from "user" limit 1');
+  if (rows.length === 0) await seedDemo(em, config.bcryptCost, new Date());
+}
+
+async function refusePending(opened: Database): Promise<void> {
+  const pending = await opened.pendingMigrations();
+  if (pending.length > 0) throw new Error(`The database lacks ${pending.join(', ')}. Apply with: npm run migrate`);
+}
+
+function listen(made: Server): Promise<Server> {
+  return new Promise((done) => {
+    made.once('error', (error) => {
+      console.error(`Cannot listen on ${config.host}:${config.port}: ${error.message}`);
+      process.exit(1);
+    });
+    made.listen(config.port, config.host, () => done(made));
+  });
+}
+
+async function sweep(): Promise<void> {
+  const em = database?.fork();
+  if (!em) return;
+  try {
+    const ctx = { em, config, now: services.now, requestId: 'sweep', log, loaders: new Map() };
+    for (const feature of features) await feature.sweep?.(ctx);
+  } catch (error) {
+    log.error({ err: error }, 'expired rows could not be deleted');
+  }
+}
+
+// Answers what has come in, then ends. A second signal, or too long a wait, ends it at once.
+async function shutDown(): Promise<void> {
+  draining = true;
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(1));
+  void setTimeout(config.shutdownSeconds * 1000, undefined, { ref: false }).then(() => process.exit(1));
+  clearInterval(sweeper);
+  await new Promise((done) => {
+    server.close(done);
+    server.closeIdleConnections();
+  });
+  await app.stop();
+  await database?.close();
+  process.exit(process.exitCode ?? 0);
+}

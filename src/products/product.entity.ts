@@ -1,0 +1,58 @@
+import { Check, Entity, Index, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
+import { Field, ID, ObjectType } from 'type-graphql';
+import { Node } from '../kit/node.ts';
+import { DateTimeScalar } from '../kit/scalars.ts';
+import { EAN13Scalar, PriceScalar } from './product.scalars.ts';
+
+/** The check digit's rule of ean13.ts, once more in SQL. */
+const BARCODE_RULE = `case when barcode ~ '^[0-9]{13}$' then (${[...Array(13).keys()]
+  .map((index) => `${index % 2 ? 3 : 1} * substr(barcode, ${index + 1}, 1)::int`)
+  .join(' + ')}) % 10 = 0 else false end`;
+
+/** A product of the catalogue. */
+@Entity({ tableName: 'product' })
+@Check({
+  name: 'product_name_check',
+  expression: `char_length(name) >= 1 and char_length(name) <= 255 and name !~ '[[:cntrl:]]' and name = btrim(name)`,
+})
+@Check({ name: 'product_barcode_check', expression: BARCODE_RULE })
+// `numeric` takes NaN, which is above every number here, and any number of digits, hence the scale.
+@Check({ name: 'product_price_check', expression: `price >= 0 and price <= 9999999999.99 and scale(price) <= 2` })
+@Index({ name: 'product_name_key_pk_index', properties: ['nameKey', 'pk'] })
+@Index({ name: 'product_price_pk_index', properties: ['price', 'pk'] })
+@Index({ name: 'product_created_at_pk_index', properties: ['createdAt', 'pk'] })
+@Index({ name: 'product_updated_at_pk_index', properties: ['updatedAt', 'pk'] })
+@ObjectType({ implements: Node, description: 'A product of the catalogue.' })
+export class Product extends Node {
+  @PrimaryKey({ type: 'integer', autoincrement: true })
+  @Field(() => ID, { description: 'The primary key, as in the paths of the REST interface.' })
+  pk!: number;
+
+  @Property({ type: 'text' })
+  @Field(() => String, { description: 'The name, one line of 1 to 255 characters.' })
+  name!: string;
+
+  /** What products are ordered by when they are ordered by name: case folded, the same on every database. */
+  @Property({ columnType: 'text', collation: 'C', generated: 'lower(name) stored', hidden: true, lazy: true })
+  nameKey!: string;
+
+  @Property({ type: 'text', unique: true })
+  @Field(() => EAN13Scalar, { description: 'The barcode; no other product has the same.' })
+  barcode!: string;
+
+  @Property({ columnType: 'numeric', type: 'string' })
+  @Field(() => PriceScalar, { description: 'The price.' })
+  price!: string;
+
+  @Property({ columnType: 'timestamptz(3)' })
+  @Field(() => DateTimeScalar, { description: 'When the product was added.' })
+  createdAt!: Date;
+
+  @Property({ columnType: 'timestamptz(3)' })
+  @Field(() => DateTimeScalar, { description: 'When the product was last changed.' })
+  updatedAt!: Date;
+
+  protected get nodeKey(): number {
+    return this.pk;
+  }
+}

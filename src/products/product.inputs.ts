@@ -1,0 +1,84 @@
+import { Field, InputType, registerEnumType } from 'type-graphql';
+import { EAN13Scalar, PriceScalar } from './product.scalars.ts';
+
+export enum ProductOrderField {
+  PK = 'PK',
+  NAME = 'NAME',
+  PRICE = 'PRICE',
+  CREATED_AT = 'CREATED_AT',
+  UPDATED_AT = 'UPDATED_AT',
+}
+
+export enum OrderDirection {
+  ASC = 'ASC',
+  DESC = 'DESC',
+}
+
+registerEnumType(ProductOrderField, {
+  name: 'ProductOrderField',
+  description: 'What products can be ordered by. Where it is the same for two, the pk decides.',
+  valuesConfig: {
+    PK: { description: 'The primary key: the order in which products were added.' },
+    NAME: { description: 'The name, upper and lower case alike.' },
+    PRICE: { description: 'The price.' },
+    CREATED_AT: { description: 'When the product was added.' },
+    UPDATED_AT: { description: 'When the product was last changed.' },
+  },
+});
+
+registerEnumType(OrderDirection, {
+  name: 'OrderDirection',
+  description: 'Which way a list runs.',
+  valuesConfig: { ASC: { description: 'From the least on.' }, DESC: { description: 'From the greatest on.' } },
+});
+
+@InputType({ description: 'Which products to list: those that meet every condition given.' })
+export class ProductFilter {
+  @Field(() => String, { nullable: true, description: 'Words that are all in the name, upper and lower case alike; or the whole barcode.' })
+  search?: string | null;
+
+  @Field(() => String, { nullable: true, description: 'Text that is in the name as it stands here, upper and lower case alike.' })
+  nameContains?: string | null;
+
+  @Field(() => [EAN13Scalar], { nullable: true, description: 'One of these barcodes, at most 100.' })
+  barcodeIn?: string[] | null;
+
+  @Field(() => PriceScalar, { nullable: true, description: 'This price or more.' })
+  priceMin?: string | null;
+
+  @Field(() => PriceScalar, { nullable: true, description: 'This price or less.' })
+  priceMax?: string | null;
+}
+
+@InputType({ description: 'How to order products.' })
+export class ProductOrder {
+  @Field(() => ProductOrderField, { description: 'What to order by.' })
+  field!: ProductOrderField;
+
+  @Field(() => OrderDirection, { defaultValue: OrderDirection.ASC, description: 'Which way.' })
+  direction!: OrderDirection;
+}
+
+@InputType({ description: 'A new product.' })
+export class ProductInput {
+  @Field(() => String, { description: 'The name: 1 to 255 characters once trimmed, no control characters.' })
+  name!: string;
+
+  @Field(() => EAN13Scalar, { description: 'The barcode. No other product may have it.' })
+  barcode!: string;
+
+  @Field(() => PriceScalar, { description: 'The price.' })
+  price!: string;
+}
+
+@InputType({ description: 'What to change of a product; what is left out stays.' })
+export class ProductPatch {
+  @Field(() => String, { nullable: true, description: 'The new name.' })
+  name?: string;
+
+  @Field(() => EAN13Scalar, { nullable: true, description: 'The new barcode.' })
+  barcode?: string;
+
+  @Field(() => PriceScalar, { nullable: true, description: 'The new price.' })
+  price?: string;
+}

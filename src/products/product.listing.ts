@@ -1,0 +1,61 @@
+import { sql, type RawBuilder } from 'kysely';
+import { badInput } from '../kit/errors.ts';
+import type { Listing, OrderKind } from '../kit/keyset.ts';
+import { isStorable } from '../kit/text.ts';
+import { Product } from './product.entity.ts';
+import type { ProductFilter, ProductOrder } from './product.inputs.ts';
+import { ProductOrderField } from './product.inputs.ts';
+
+const MAX_BARCODES = 100;
+
+const ORDERS: Record<ProductOrderField, { property: string; kind: OrderKind }> = {
+  [ProductOrderField.PK]: { property: 'pk', kind: 'pk' },
+  [ProductOrderField.NAME]: { property: 'nameKey', kind: 'text' },
+  [ProductOrderField.PRICE]: { property: 'price', kind: 'decimal' },
+  [ProductOrderField.CREATED_AT]: { property: 'createdAt', kind: 'time' },
+  [ProductOrderField.UPDATED_AT]: { property: 'updatedAt', kind: 'time' },
+};
+
+/** The whole catalogue by pk. */
+export const catalogue: Listing<Product> = { name: 'products', entity: Product, order: [{ property: 'pk', kind: 'pk' }] };
+
+/** The catalogue as the filter narrows and the order sorts it; by pk where no order is given. */
+export function listingOf(filter: ProductFilter | undefined, orderBy: ProductOrder | undefined): Listing<Product> {
+  const order = ORDERS[orderBy?.field ?? ProductOrderField.PK];
+  return {
+    ...catalogue,
+    order: order.property === 'pk' ? [order] : [order, { property: 'pk', kind: 'pk' }],
+    descending: orderBy?.direction === 'DESC',
+    where: sql.join([sql`true`, ...conditions(filter ?? {})], sql` and `),
+    filter,
+  };
+}
+
+function conditions({ search, nameContains, barcodeIn, priceMin, priceMax }: ProductFilter): RawBuilder<unknown>[] {
+  const found: RawBuilder<unknown>[] = [];
+  if (search != null) found.push(...wordsOf(search).map((word) => sql`(name_key like lower(${`%${like(word)}%`}) or barcode = ${word})`));
+  if (nameContains != null) found.push(sql`name_key like lower(${`%${like(storable('filter.nameContains', nameContains))}%`})`);
+  if (barcodeIn != null) {
+    if (barcodeIn.length > MAX_BARCODES) throw badInput('filter.barcodeIn', `names at most ${MAX_BARCODES} barcodes`);
+    found.push(sql`barcode = any(${barcodeIn}::text[])`);
+  }
+  if (priceMin != null) found.push(sql`price >= ${priceMin}::numeric`);
+  if (priceMax != null) found.push(sql`price <= ${priceMax}::numeric`);
+  return found;
+}
+
+// Every word has to be there: in the name, or as the whole barcode.
+function wordsOf(search: string): string[] {
+  return storable('filter.search', search)
+    .split(/\s+/)
+    .filter((word) => word !== '');
+}
+
+function storable(field: string, text: string): string {
+  if (!isStorable(text)) throw badInput(field, 'has a NUL or is not well-formed Unicode');
+  return text;
+}
+
+function like(text: string): string {
+  return text.replace(/[\\%_]/g, (sign) => `\\${sign}`);
+}

@@ -1,0 +1,138 @@
+import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { once } from '../idempotency/idempotency.service.ts';
+import { requireScope } from '../kit/access.ts';
+import { inTransaction, type Context } from '../kit/context.ts';
+import { DomainError } from '../kit/errors.ts';
+import { readPage, type Page, type PageArgs } from '../kit/keyset.ts';
+import { loader } from '../kit/loaders.ts';
+import { readPk } from '../kit/pk.ts';
+import { entityOf, selectEntities } from '../kit/rows.ts';
+import { readSlice, type Slice, type SliceArgs } from '../kit/slice.ts';
+import { check, defined } from '../kit/validation.ts';
+import { Product } from './product.entity.ts';
+import type { ProductFilter, ProductOrder, ProductPatch } from './product.inputs.ts';
+import { catalogue, listingOf } from './product.listing.ts';
+import { newProduct, productPatch, type NewProduct } from './product.rules.ts';
+
+const BATCH = 2_000;
+
+/** A page of the products that meet the filter, in order, by cursor. */
+export function page(ctx: Context, args: PageArgs, filter?: ProductFilter, orderBy?: ProductOrder): Promise<Page<Product>> {
+  return readPage(ctx, listingOf(filter, orderBy), args);
+}
+
+/** A slice of the catalogue by pk, with the count of the whole. */
+export function slice(ctx: Context, args: SliceArgs): Promise<Slice<Product>> {
+  return readSlice(ctx, catalogue, args);
+}
+
+/** The whole catalogue by pk, in batches: memory does not grow with it, and who stops reading ends the reading. */
+export async function* all(ctx: Context): AsyncGenerator<Product[]> {
+  for (let last = 0, batch: Product[]; ; last = batch.at(-1)?.pk ?? last) {
+    // No transaction around the batches: a slow reader would hold one open, and with it a connection.
+    batch = await selectEntities(ctx.em, Product, sql`pk > ${last} order by pk limit ${BATCH}`);
+    if (batch.length > 0) yield batch;
+    if (batch.length < BATCH) return;
+  }
+}
+
+/** The product that the text names by its pk, or null. */
+export async function find(ctx: Context, pk: string): Promise<Product | null> {
+  const number = readPk(pk);
+  return number === undefined ? null : loader(ctx, 'products.byPk', (pks: readonly number[]) => byPks(ctx, pks)).load(number);
+}
+
+/** The product that the text names by its pk. Throws NOT_FOUND. */
+export async function byPk(ctx: Context, pk: string): Promise<Product> {
+  return (await find(ctx, pk)) ?? refuseUnknown();
+}
+
+/** The product with this barcode, or null. */
+export async function findByBarcode(ctx: Context, barcode: string): Promise<Product | null> {
+  const [product] = await selectEntities(ctx.em, Product, sql`barcode = ${barcode}`);
+  return product ?? null;
+}
+
+/** Finds products for `node(id:)`. */
+export function findNodes(ctx: Context, keys: readonly string[]): Promise<(Product | null)[]> {
+  return byPks(
+    ctx,
+    keys.map((key) => readPk(key) ?? 0),
+  );
+}
+
+/**
+ * Adds a product; with an idempotency key, at most once for it. Needs `products:write`. Throws BAD_USER_INPUT, and
+ * CONFLICT where another product has the barcode.
+ */
+export async function create(ctx: Context, input: NewProduct, idempotencyKey?: string): Promise<Product> {
+  requireScope(ctx, 'products:write');
+  const values = check(newProduct, input);
+  const made = await refusingTaken(values.barcode, () =>
+    once(ctx, idempotencyKey, ['products.create', values], async (tx) => {
+      const now = tx.now();
+      const product = Object.assign(new Product(), { ...values, createdAt: now, updatedAt: now });
+      await tx.em.persist(product).flush();
+      return plain(product);
+    }),
+  );
+  return entityOf(ctx.em, Product, 'answered' in made ? (made.answered as Record<string, unknown>) : made);
+}
+
+/** Changes what the patch names of a product. Needs `products:write`. Throws BAD_USER_INPUT, NOT_FOUND and CONFLICT. */
+export async function update(ctx: Context, pk: string, patch: ProductPatch): Promise<Product> {
+  requireScope(ctx, 'products:write');
+  const values = check(productPatch, patch);
+  return refusingTaken(values.barcode, () =>
+    inTransaction(ctx, async (tx) => {
+      const product = await locked(tx, pk);
+      Object.assign(product, defined(values), { updatedAt: tx.now() });
+      await tx.em.flush();
+      return entityOf(ctx.em, Product, plain(product));
+    }),
+  );
+}
+
+/** Deletes a product and returns what it was. Needs `products:write`. Throws NOT_FOUND. */
+export async function remove(ctx: Context, pk: string): Promise<Product> {
+  requireScope(ctx, 'products:write');
+  return inTransaction(ctx, async (tx) => {
+    const product = await locked(tx, pk);
+    const was = entityOf(ctx.em, Product, plain(product));
+    await tx.em.remove(product).flush();
+    return was;
+  });
+}
+
+async function locked(tx: Context, pk: string): Promise<Product> {
+  const number = readPk(pk);
+  const product = number === undefined ? null : await tx.em.findOne(Product, { pk: number }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+  return product ?? refuseUnknown();
+}
+
+async function byPks(ctx: Context, pks: readonly number[]): Promise<(Product | null)[]> {
+  const found = await selectEntities(ctx.em, Product, sql`pk = any(${[...pks]}::integer[])`);
+  const known = new Map(found.map((product) => [product.pk, product]));
+  return pks.map((pk) => known.get(pk) ?? null);
+}
+
+function plain({ pk, name, barcode, price, createdAt, updatedAt }: Product) {
+  return { pk, name, barcode, price, createdAt, updatedAt };
+}
+
+function refuseUnknown(): never {
+  throw new DomainError('NOT_FOUND', 'No such product');
+}
+
+// Asking first would not help: between the question and the write, another may take the barcode. The index decides.
+async function refusingTaken<T>(barcode: string | undefined, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write();
+  } catch (error) {
+    if (!(error instanceof UniqueConstraintViolationException)) throw error;
+    throw new DomainError('CONFLICT', `Another product has the barcode ${barcode}`, [
+      { field: 'barcode', type: 'unique', message: 'Another product has this barcode' },
+    ]);
+  }
+}

@@ -1,0 +1,77 @@
+import { UniqueConstraintViolationException } from '@mikro-orm/postgresql';
+import { sql, type RawBuilder } from 'kysely';
+import { z } from 'zod';
+import { holds, requireCaller } from '../kit/access.ts';
+import type { Context } from '../kit/context.ts';
+import { DomainError } from '../kit/errors.ts';
+import { readPagesOf, type Listing, type Page, type PageArgs } from '../kit/keyset.ts';
+import { loader } from '../kit/loaders.ts';
+import { readPk } from '../kit/pk.ts';
+import { selectEntities } from '../kit/rows.ts';
+import { lineOf } from '../kit/text.ts';
+import { check } from '../kit/validation.ts';
+import type { User } from '../users/user.entity.ts';
+import * as users from '../users/user.service.ts';
+import { Item } from './item.entity.ts';
+
+const newItem = z.object({ itemId: lineOf(255) });
+
+/** The signed-in user. Throws NOT_AUTHENTICATED. */
+export function me(ctx: Context): Promise<User> {
+  return users.byPk(ctx, requireCaller(ctx).pk);
+}
+
+/** All items of the signed-in user, the oldest first. */
+export function myItems(ctx: Context): Promise<Item[]> {
+  return selectEntities(ctx.em, Item, sql`owner_pk = ${requireCaller(ctx).pk} order by pk`);
+}
+
+/** The items of a user as the caller may see them, in pages by cursor: one's own, or with `users:read`; else none. */
+export function pageOf(ctx: Context, ownerPk: number, args: PageArgs): Promise<Page<Item>> {
+  return loader(ctx, `items.pageOf ${JSON.stringify(args)}`, (pks: readonly number[]) =>
+    readPagesOf(ctx, visible(ctx), args, { column: 'owner_pk', pks }),
+  ).load(ownerPk);
+}
+
+/** Finds items for `node(id:)`. */
+export async function findNodes(ctx: Context, keys: readonly string[]): Promise<(Item | null)[]> {
+  const pks = keys.map((key) => readPk(key) ?? 0);
+  const found = await selectEntities(ctx.em, Item, sql`pk = any(${pks}::integer[]) and ${mayRead(ctx)}`);
+  const byPk = new Map(found.map((item) => [item.pk, item]));
+  return pks.map((pk) => byPk.get(pk) ?? null);
+}
+
+/** Adds an item to those of the signed-in user. Throws BAD_USER_INPUT, and CONFLICT where it is there already. */
+export async function addItem(ctx: Context, itemId: string): Promise<Item> {
+  const { pk: ownerPk } = requireCaller(ctx);
+  const item = Object.assign(new Item(), { ...check(newItem, { itemId }), ownerPk, createdAt: ctx.now() });
+  try {
+    await ctx.em.persist(item).flush();
+  } catch (error) {
+    if (!(error instanceof UniqueConstraintViolationException)) throw error;
+    throw new DomainError('CONFLICT', 'You have this item already', [
+      { field: 'itemId', type: 'unique', message: 'You have this item already' },
+    ]);
+  }
+  return item;
+}
+
+/** Removes an item from those of the signed-in user and returns it. Throws NOT_FOUND. */
+export async function removeItem(ctx: Context, itemId: string): Promise<Item> {
+  const { pk: ownerPk } = requireCaller(ctx);
+  const name = check(newItem, { itemId }).itemId;
+  return ctx.em.transactional(async (em) => {
+    const [item] = await selectEntities(em, Item, sql`owner_pk = ${ownerPk} and item_id = ${name} for update`);
+    if (!item) throw new DomainError('NOT_FOUND', 'No such item');
+    await em.nativeDelete(Item, { pk: item.pk });
+    return item;
+  });
+}
+
+function visible(ctx: Context): Listing<Item> {
+  return { name: 'items', entity: Item, order: [{ property: 'pk', kind: 'pk' }], where: mayRead(ctx) };
+}
+
+function mayRead(ctx: Context): RawBuilder<unknown> {
+  return holds(ctx, 'users:read') ? sql`true` : sql`item.owner_pk = ${ctx.caller?.pk ?? null}::integer`;
+}

@@ -1,0 +1,114 @@
+import { STATUS_CODES } from 'node:http';
+import type { Request, Response } from 'express';
+import type { Logger } from 'pino';
+import { DomainError, type FieldError } from '../kit/errors.ts';
+import { ERRORS } from './error-map.ts';
+import { HttpError, visibleError } from './http-error.ts';
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
+/** Seconds after which it is worth asking again. */
+const RETRY_AFTER = '1';
+
+/** How the row at hand words its errors. */
+export interface Wording {
+  errorKey: 'detail' | 'data';
+  /** Where input comes from that the services, not the row's schemas, refuse. */
+  inputPart: 'body' | 'query';
+}
+
+interface Refusal {
+  status: number;
+  code: string;
+  text: string;
+  key: 'detail' | 'data';
+  fields?: readonly FieldError[];
+  headers: Readonly<Record<string, string>>;
+}
+
+/** Answers JSON. */
+export function answerJson(res: Response, status: number, body: unknown, type: string = JSON_TYPE): void {
+  const text = JSON.stringify(body);
+  res
+    .status(status)
+    .set('Content-Type', type)
+    .set('Content-Length', String(Buffer.byteLength(text)))
+    .end(text);
+}
+
+/**
+ * Answers an error, in the words of decisions.md ("Errors"): a refusal as it is, a fault of ours as 500 with an id that
+ * is in the log and nothing else. Once the head of the answer is out, the connection breaks instead.
+ */
+export function answerError(req: Request, res: Response, error: unknown, log: Logger, wording: Wording): void {
+  if (res.headersSent) {
+    log.error({ err: error }, 'an answer was cut short');
+    res.destroy();
+    return;
+  }
+  const refusal = refusalOf(error, wording, log, res);
+  res.set(refusal.headers);
+  // What is left of a body that nobody reads would be taken for the next request.
+  if (refusal.status === 413 || (refusal.status >= 400 && !req.readableEnded && hasBody(req))) res.set('Connection', 'close');
+  if (req.accepts(['application/json', 'application/problem+json']) === 'application/problem+json') {
+    answerJson(res, refusal.status, problem(refusal), PROBLEM_TYPE);
+  } else {
+    answerJson(res, refusal.status, {
+      [refusal.key]: refusal.fields ? refusal.fields.map((field) => entry(field, wording)) : refusal.text,
+    });
+  }
+}
+
+function refusalOf(error: unknown, wording: Wording, log: Logger, res: Response): Refusal {
+  const seen = visibleError(error);
+  if (seen instanceof HttpError) {
+    const headers = seen.status === 503 ? { ...seen.headers, 'Retry-After': RETRY_AFTER } : seen.headers;
+    return { status: seen.status, code: codeOf(seen.status), text: seen.message, key: wording.errorKey, headers };
+  }
+  if (seen) {
+    if (seen !== error) log.error({ err: error }, 'the database is not available');
+    return refusalOfDomain(seen, wording);
+  }
+  log.error({ err: error }, 'a request failed');
+  const text = `Internal server error; it is in the log as ${String(res.get('X-Request-Id'))}`;
+  return { status: 500, code: 'INTERNAL_SERVER_ERROR', text, key: wording.errorKey, headers: {} };
+}
+
+function refusalOfDomain({ code, message, fields }: DomainError, { errorKey }: Wording): Refusal {
+  const { status, challenge, sessionRouter } = ERRORS[code];
+  const headers = { ...(challenge && { 'WWW-Authenticate': challenge }), ...(status === 503 && { 'Retry-After': RETRY_AFTER }) };
+  // Fields are listed under `detail` everywhere: that is the shape which clients of the original services know.
+  if (code === 'BAD_USER_INPUT') return { status, code, text: message, key: 'detail', fields, headers };
+  if (errorKey === 'data' && sessionRouter)
+    return { status: sessionRouter.status, code, text: sessionRouter.text, key: 'data', headers: {} };
+  const key = status === 401 ? 'detail' : errorKey;
+  return { status, code, text: message, key, headers };
+}
+
+function entry({ field, type, message }: FieldError, { inputPart }: Wording) {
+  return {
+    type,
+    loc: [inputPart, ...(field === '' ? [] : field.split('.').map((part) => (/^\d+$/.test(part) ? Number(part) : part)))],
+    msg: message,
+  };
+}
+
+// RFC 9457.
+function problem({ status, code, text, fields }: Refusal) {
+  return {
+    type: 'about:blank',
+    title: STATUS_CODES[status],
+    status,
+    detail: text,
+    code,
+    ...(fields && { errors: fields.map(({ field, type, message }) => ({ field, type, message })) }),
+  };
+}
+
+function codeOf(status: number): string {
+  return (STATUS_CODES[status] ?? 'ERROR').toUpperCase().replace(/\W+/g, '_');
+}
+
+function hasBody(req: Request): boolean {
+  return req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;
+}

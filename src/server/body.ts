@@ -1,0 +1,58 @@
+import { parse } from 'content-type';
+import express, { type RequestHandler, type Request, type Response } from 'express';
+import { isSafeNumber } from 'lossless-json';
+import { HttpError } from './http-error.ts';
+
+/** A number that a double would change. It is no number to any schema, so it is refused rather than rounded. */
+class InexactNumber {
+  constructor(readonly source: string) {}
+}
+
+const any = () => true;
+const json = (limit: string) => express.json({ limit, type: any, reviver: keepExact });
+const restJson = json('16kb');
+const graphqlJson = json('100kb');
+const form = express.urlencoded({ limit: '4kb', parameterLimit: 10, extended: false, type: any });
+
+/** Reads a JSON body of at most 16 KB: an object, or undefined where there is none. Throws what `visibleError` knows. */
+export async function readJson(req: Request, res: Response): Promise<unknown> {
+  return read(req, res, 'application/json', restJson);
+}
+
+/** Reads the JSON body of a GraphQL request, of at most 100 KB. */
+export async function readGraphqlJson(req: Request, res: Response): Promise<unknown> {
+  return read(req, res, 'application/json', graphqlJson);
+}
+
+/** Reads a form of at most 4 KB and 10 fields; a field given twice is a list. */
+export async function readForm(req: Request, res: Response): Promise<unknown> {
+  return read(req, res, 'application/x-www-form-urlencoded', form);
+}
+
+async function read(req: Request, res: Response, type: string, parser: RequestHandler): Promise<unknown> {
+  if (!hasBody(req)) return undefined;
+  requireType(req, type);
+  await new Promise<void>((done, fail) => void parser(req, res, (error?: unknown) => (error ? fail(error) : done())));
+  return req.body as unknown;
+}
+
+function hasBody(req: Request): boolean {
+  return req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;
+}
+
+// The parsers would take other charsets, too; JSON is UTF-8 (RFC 8259, 8.1), and one charset is one way less around a filter.
+function requireType(req: Request, expected: string): void {
+  try {
+    const { type, parameters } = parse(req.headers['content-type'] ?? '');
+    if (type === expected && /^utf-8$/i.test(parameters['charset'] ?? 'utf-8')) return;
+  } catch {
+    // no content type, or one that cannot be read: refused like a wrong one
+  }
+  throw new HttpError(415, `The content type has to be ${expected}, in UTF-8`);
+}
+
+function keepExact(this: unknown, _key: string, value: unknown, context?: { source?: string }): unknown {
+  if (typeof value !== 'number' || context?.source === undefined) return value;
+  const vanished = value === 0 && /^[^e]*[1-9]/i.test(context.source);
+  return isSafeNumber(context.source) && !vanished ? value : new InexactNumber(context.source);
+}

@@ -1,0 +1,42 @@
+import type { DomainError, ErrorCode } from '../kit/errors.ts';
+
+/** How each door names a refusal of the domain. */
+interface Named {
+  /** HTTP status on REST, and on GraphQL where it fails the whole request. */
+  status: number;
+  /** `extensions.code` on GraphQL. */
+  graphql: string;
+  /** What the session router says instead, under `data` (interface, 4.2). Where it says nothing, the answer is under `detail`. */
+  sessionRouter?: { status: number; text: string };
+  /** `WWW-Authenticate` (RFC 6750, 3). */
+  challenge?: string;
+}
+
+const BEARER = 'Bearer';
+
+/** Both doors, for every code: a new code does not compile until it stands here. */
+export const ERRORS: Record<ErrorCode, Named> = {
+  BAD_USER_INPUT: { status: 422, graphql: 'BAD_USER_INPUT' },
+  CONFLICT: { status: 409, graphql: 'CONFLICT' },
+  FORBIDDEN: { status: 403, graphql: 'FORBIDDEN' },
+  INACTIVE_USER: { status: 400, graphql: 'INACTIVE_USER', sessionRouter: { status: 401, text: 'Inactive user' } },
+  INVALID_CREDENTIALS: {
+    status: 401,
+    graphql: 'INVALID_CREDENTIALS',
+    challenge: BEARER,
+    sessionRouter: { status: 401, text: 'Incorrect login and/or password' },
+  },
+  INVALID_SESSION_KEY: { status: 401, graphql: 'UNAUTHENTICATED', sessionRouter: { status: 401, text: 'Invalid session key' } },
+  INVALID_TOKEN: { status: 401, graphql: 'UNAUTHENTICATED', challenge: `${BEARER} error="invalid_token"` },
+  NOT_AUTHENTICATED: { status: 401, graphql: 'UNAUTHENTICATED', challenge: BEARER },
+  NOT_FOUND: { status: 404, graphql: 'NOT_FOUND' },
+  UNAVAILABLE: { status: 503, graphql: 'UNAVAILABLE' },
+};
+
+/** A refusal as GraphQL's `extensions` (graphql.md: "Errors"). */
+export function graphqlExtensions({ code, fields }: DomainError): Record<string, unknown> {
+  return {
+    code: ERRORS[code].graphql,
+    ...(fields.length > 0 && { fields: fields.map(({ field, message }) => ({ field, message })) }),
+  };
+}

@@ -1,0 +1,115 @@
+import { ApolloServer, HeaderMap, type HTTPGraphQLResponse } from '@apollo/server';
+import { unwrapResolverError } from '@apollo/server/errors';
+import { ApolloServerPluginLandingPageDisabled } from '@apollo/server/plugin/disabled';
+import { ApolloServerPluginLandingPageLocalDefault } from '@apollo/server/plugin/landingPage/default';
+import type { Request, Response } from 'express';
+import type { GraphQLFormattedError } from 'graphql';
+import type { Context } from '../kit/context.ts';
+import { DomainError } from '../kit/errors.ts';
+import { answerError, answerJson } from './answers.ts';
+import { readGraphqlJson } from './body.ts';
+import { CREDENTIAL_HEADERS, identify } from './credentials.ts';
+import { ERRORS, graphqlExtensions } from './error-map.ts';
+import { visibleError } from './http-error.ts';
+import type { Endpoint } from './paths.ts';
+import { makeSchema } from './schema.ts';
+import { contextOf, type Services } from './services.ts';
+
+/** The GraphQL door, started. */
+export interface GraphqlDoor {
+  endpoints: Endpoint[];
+  stop(): Promise<void>;
+}
+
+const WORDING = { errorKey: 'detail', inputPart: 'body' } as const;
+
+/** Starts Apollo Server on our schema; its endpoints are served like every other path. */
+export async function openGraphqlDoor(services: Services): Promise<GraphqlDoor> {
+  const { explorer } = services.config;
+  const apollo = new ApolloServer<Context>({
+    schema: await makeSchema(),
+    introspection: explorer,
+    hideSchemaDetailsFromClientErrors: !explorer,
+    includeStacktraceInErrorResponses: false,
+    // Registering documents by hash would let anyone fill our memory.
+    persistedQueries: false,
+    stopOnTerminationSignals: false,
+    formatError: (formatted, error) => formatError(services, formatted, error),
+    plugins: [
+      explorer ? ApolloServerPluginLandingPageLocalDefault({ embed: true, footer: false }) : ApolloServerPluginLandingPageDisabled(),
+    ],
+  });
+  await apollo.start();
+  const endpoint = (method: 'GET' | 'POST'): Endpoint => ({
+    method,
+    path: '/graphql',
+    reads: [...CREDENTIAL_HEADERS, 'apollo-require-preflight', 'x-apollo-operation-name'],
+    errorKey: 'detail',
+    answer: (req, res) => answer(services, apollo, req, res),
+  });
+  return { endpoints: [endpoint('GET'), endpoint('POST')], stop: () => apollo.stop() };
+}
+
+async function answer(services: Services, apollo: ApolloServer<Context>, req: Request, res: Response): Promise<void> {
+  const log = services.log.child({ requestId: res.get('X-Request-Id'), row: 'graphql' });
+  try {
+    const body = req.method === 'POST' ? ((await readGraphqlJson(req, res)) ?? {}) : {};
+    const isPage = req.method === 'GET' && services.config.explorer && req.accepts(['json', 'html']) === 'html';
+    const ctx = isPage ? undefined : await authenticated(services, req, res);
+    const answered = await apollo.executeHTTPGraphQLRequest({
+      httpGraphQLRequest: { method: req.method, headers: headersOf(req), search: searchOf(req), body },
+      context: async () => ctx ?? contextOf(services, req, String(res.get('X-Request-Id'))),
+    });
+    // The page brings its own policy, which lets in what it is made of.
+    if (isPage) res.removeHeader('Content-Security-Policy');
+    await send(res, answered);
+  } catch (error) {
+    const seen = visibleError(error);
+    if (!(seen instanceof DomainError)) return answerError(req, res, error, log, WORDING);
+    if (seen !== error) log.error({ err: error }, 'the database is not available');
+    const { status, challenge } = ERRORS[seen.code];
+    if (challenge !== undefined) res.set('WWW-Authenticate', challenge);
+    if (status === 503) res.set('Retry-After', '1');
+    answerJson(res, status, { errors: [{ message: seen.message, extensions: graphqlExtensions(seen) }] });
+  }
+}
+
+async function authenticated(services: Services, req: Request, res: Response): Promise<Context> {
+  const ctx = contextOf(services, req, String(res.get('X-Request-Id')));
+  const caller = await identify(ctx, req);
+  return caller ? { ...ctx, caller } : ctx;
+}
+
+async function send(res: Response, { status = 200, headers, body }: HTTPGraphQLResponse): Promise<void> {
+  res.status(status);
+  for (const [name, value] of headers) res.set(name, value);
+  if (body.kind === 'complete') {
+    res.end(body.string);
+    return;
+  }
+  for await (const chunk of body.asyncIterator) res.write(chunk);
+  res.end();
+}
+
+function formatError({ log }: Services, formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError {
+  const original = unwrapResolverError(error);
+  const seen = original === error ? undefined : visibleError(original);
+  if (seen instanceof DomainError) return { ...formatted, message: seen.message, extensions: graphqlExtensions(seen) };
+  if (formatted.extensions?.['code'] !== 'INTERNAL_SERVER_ERROR') return formatted;
+  const id = crypto.randomUUID();
+  log.error({ err: original, requestId: id, path: formatted.path }, 'a resolver failed');
+  return { ...formatted, message: 'Internal server error', extensions: { code: 'INTERNAL_SERVER_ERROR', requestId: id } };
+}
+
+function headersOf(req: Request): HeaderMap {
+  const headers = new HeaderMap();
+  for (const [name, value] of Object.entries(req.headers)) {
+    if (value !== undefined) headers.set(name, Array.isArray(value) ? value.join(', ') : value);
+  }
+  return headers;
+}
+
+function searchOf(req: Request): string {
+  const at = req.url.indexOf('?');
+  return at < 0 ? '' : req.url.slice(at);
+}

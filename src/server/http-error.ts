@@ -1,0 +1,40 @@
+import { DomainError } from '../kit/errors.ts';
+
+/** A refusal of HTTP's own kind, before the domain is asked. */
+export class HttpError extends Error {
+  override readonly name = 'HttpError';
+
+  constructor(
+    readonly status: number,
+    message: string,
+    readonly headers: Readonly<Record<string, string>> = {},
+  ) {
+    super(message);
+  }
+}
+
+// What the parsers of bodies and paths report by status; their own texts may hold a piece of the input.
+const TEXTS: Readonly<Record<number, string>> = {
+  400: 'The request cannot be read',
+  408: 'The request took too long',
+  413: 'The request is too large',
+  415: 'This content type, charset or encoding is not supported',
+};
+
+// States of the database, and errors of the way to it, that pass: PostgreSQL's appendix A, and Node's.
+const PASSING = /^(08...|53...|57P0.|57014|40001|40P01|ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT)$/;
+const PASSING_TEXT = /^(timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error)/;
+
+/** The error as one that the caller may see, or undefined where it is a fault of ours. */
+export function visibleError(error: unknown): DomainError | HttpError | undefined {
+  if (error instanceof DomainError || error instanceof HttpError) return error;
+  if (!(error instanceof Error)) return undefined;
+  if (isPassing(error)) return new DomainError('UNAVAILABLE', 'The service is not available at the moment');
+  const status = 'status' in error ? error.status : undefined;
+  const text = typeof status === 'number' ? TEXTS[status] : undefined;
+  return typeof status === 'number' && text !== undefined ? new HttpError(status, text) : undefined;
+}
+
+function isPassing(error: Error): boolean {
+  return ('code' in error && typeof error.code === 'string' && PASSING.test(error.code)) || PASSING_TEXT.test(error.message);
+}

@@ -1,0 +1,21 @@
+import pino, { type DestinationStream, type Logger } from 'pino';
+import type { Config } from '../kit/config.ts';
+
+const STDERR = 2;
+
+/** The log: one JSON line an event on standard error, so that standard output holds only what was asked for. */
+export function openLog(
+  { logLevel }: Pick<Config, 'logLevel'>,
+  destination: DestinationStream = pino.destination({ fd: STDERR, sync: true }),
+): Logger {
+  return pino({ level: logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err: errorFacts } }, destination);
+}
+
+// An error's own members may hold values that were on their way into the database, and the ORM puts the statement with
+// its values before the message. What is logged is the driver's message, its code, and where it happened.
+function errorFacts(error: unknown): unknown {
+  if (!(error instanceof Error)) return { message: typeof error };
+  const cause = 'previous' in error && error.previous instanceof Error ? error.previous : error;
+  const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));
+  return { type: error.name, ...('code' in cause && { code: cause.code }), message: cause.message, at: frames.map((line) => line.trim()) };
+}

@@ -1,0 +1,27 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Request } from 'express';
+import type { Logger } from 'pino';
+import type { Config } from '../kit/config.ts';
+import type { Context } from '../kit/context.ts';
+import { DomainError } from '../kit/errors.ts';
+
+/** What the doors are given by whoever starts them. */
+export interface Services {
+  config: Config;
+  log: Logger;
+  now: () => Date;
+  /** A new unit of work; undefined while there is no database to work with. */
+  fork: () => EntityManager | undefined;
+  /** Resolves when the database answers. */
+  ping: () => Promise<void>;
+  /** True once the process is on its way out: it answers what has come in, and asks for no more. */
+  isDraining: () => boolean;
+}
+
+/** The context of a request, before anyone has looked at its credentials. Throws UNAVAILABLE without a database. */
+export function contextOf({ config, log, now, fork }: Services, req: Request, requestId: string): Context {
+  const em = fork();
+  if (!em) throw new DomainError('UNAVAILABLE', 'The service is not available at the moment');
+  const userAgent = req.headers['user-agent'];
+  return { em, config, now, requestId, log: log.child({ requestId }), loaders: new Map(), ...(userAgent !== undefined && { userAgent }) };
+}

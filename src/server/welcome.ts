@@ -1,0 +1,26 @@
+import type { Config } from '../kit/config.ts';
+import { demoUsers } from '../database/demo.ts';
+
+/** What a start prints: on the embedded default, what to try. */
+export function welcome(config: Config, port: number): string {
+  const base = `http://${config.host}:${port}${config.basePath}`;
+  if (config.databaseUrl !== undefined) return `Shopfront listens on ${base}`;
+  const users = demoUsers.map(({ username, password, scopes, disabled }) => {
+    const may = disabled ? 'disabled' : scopes.join(', ') || 'no scopes';
+    return `    ${username.padEnd(6)} / ${password.padEnd(13)} ${may}`;
+  });
+  return `
+Shopfront listens on ${base}, with its own database in ${config.dataDir}.
+
+  GraphQL, also in a browser:
+    ${base}/graphql
+
+  REST:
+    curl '${base}/api/v2/shop/products?page=1'
+    curl ${base}/token -d username=alice -d password=alice-demo-1
+    curl ${base}/session/login -H 'Content-Type: application/json' -d '{"username":"bob","password":"bob-demo-1"}'
+
+  Demo users, where the database is new:
+${users.join('\n')}
+`;
+}

@@ -1,0 +1,27 @@
+import { z } from 'zod';
+import { SCOPES } from '../kit/scopes.ts';
+import { lineOf } from '../kit/text.ts';
+import { refuse } from '../kit/validation.ts';
+
+const MAX_USERNAME = 150;
+const MIN_PASSWORD = 8;
+// bcrypt reads no further, so that more would be cut without a word.
+const MAX_PASSWORD_BYTES = 72;
+
+/** A username as it is stored: 1 to 150 characters, kept exactly, without control characters or space at its ends. */
+export const newUsername = lineOf(MAX_USERNAME);
+
+/** A password as it may be set: 8 characters or more, at most 72 bytes of UTF-8, otherwise as it comes. */
+export const newPassword = z.string().superRefine((text, ctx) => {
+  if ([...text].length < MIN_PASSWORD) refuse(ctx, 'string_too_short', `A password has at least ${MIN_PASSWORD} characters`);
+  if (Buffer.byteLength(text) > MAX_PASSWORD_BYTES) refuse(ctx, 'string_too_long', `A password has at most ${MAX_PASSWORD_BYTES} bytes`);
+});
+
+/** What a new user is made of. */
+export const newUser = z.object({
+  username: newUsername,
+  password: newPassword,
+  email: z.email().max(254).optional(),
+  fullName: lineOf(255).optional(),
+  scopes: z.array(z.enum(SCOPES, `A scope is one of ${SCOPES.join(', ')}`)).default([]),
+});

@@ -1,0 +1,76 @@
+import { sql } from 'kysely';
+import { holds, requireCaller } from '../kit/access.ts';
+import type { Context } from '../kit/context.ts';
+import { readPage, type Listing, type Page, type PageArgs } from '../kit/keyset.ts';
+import { loader } from '../kit/loaders.ts';
+import { readSlice, type Slice, type SliceArgs } from '../kit/slice.ts';
+import { selectEntities } from '../kit/rows.ts';
+import type { Scope } from '../kit/scopes.ts';
+import { readPk } from '../kit/pk.ts';
+import { User } from './user.entity.ts';
+
+const users: Listing<User> = { name: 'users', entity: User, order: [{ property: 'pk', kind: 'pk' }] };
+
+/** The users by pk, in pages by cursor. Signed in. */
+export async function page(ctx: Context, args: PageArgs): Promise<Page<User>> {
+  requireCaller(ctx);
+  return readPage(ctx, users, args);
+}
+
+/** The users by pk, a slice of them with the count of all. Signed in. */
+export async function slice(ctx: Context, args: SliceArgs): Promise<Slice<User>> {
+  requireCaller(ctx);
+  return readSlice(ctx, users, args);
+}
+
+/** The signed-in user; null for a caller without credentials. */
+export async function me(ctx: Context): Promise<User | null> {
+  return ctx.caller ? byPk(ctx, ctx.caller.pk) : null;
+}
+
+/** The user of this pk, who is known to exist. Look-ups of one request are made together. */
+export async function byPk(ctx: Context, pk: number): Promise<User> {
+  const user = await loader(ctx, 'users.byPk', (pks: readonly number[]) => byPks(ctx, pks)).load(pk);
+  if (!user) throw new Error(`There is no user ${pk}`);
+  return user;
+}
+
+/** The user of this name, compared exactly, or undefined. */
+export async function byUsername(ctx: Context, username: string): Promise<User | undefined> {
+  const [user] = await selectEntities(ctx.em, User, sql`username = ${username}`);
+  return user;
+}
+
+/** Finds users for `node(id:)`: signed in. */
+export async function findNodes(ctx: Context, keys: readonly string[]): Promise<(User | null)[]> {
+  requireCaller(ctx);
+  return byPks(
+    ctx,
+    keys.map((key) => readPk(key) ?? 0),
+  );
+}
+
+/** The user of this pk as the author of something, whose email everyone sees who sees that. */
+export async function author(ctx: Context, pk: number): Promise<User> {
+  return Object.assign(new User(), await byPk(ctx, pk), { isAuthor: true });
+}
+
+/** The email of a user as the caller may see it: one's own, an author's, or with `users:read`; else null. */
+export function visibleEmail(ctx: Context, user: User): string | null {
+  return user.isAuthor === true || mayReadAll(ctx, user) ? user.email : null;
+}
+
+/** The scopes of a user as the caller may see them: one's own, or with `users:read`; else none. */
+export function visibleScopes(ctx: Context, user: User): Scope[] {
+  return mayReadAll(ctx, user) ? user.scopes : [];
+}
+
+function mayReadAll(ctx: Context, user: User): boolean {
+  return ctx.caller?.pk === user.pk || holds(ctx, 'users:read');
+}
+
+async function byPks(ctx: Context, pks: readonly number[]): Promise<(User | null)[]> {
+  const found = await selectEntities(ctx.em, User, sql`pk = any(${[...pks]}::integer[])`);
+  const byPk = new Map(found.map((user) => [user.pk, user]));
+  return pks.map((pk) => byPk.get(pk) ?? null);
+}

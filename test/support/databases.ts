@@ -1,0 +1,61 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import pino from 'pino';
+import options from '../../mikro-orm.config.ts';
+import { openDatabase } from '../../src/database/database.ts';
+import { startEmbedded } from '../../src/database/embedded/supervisor.ts';
+import { readConfig } from '../../src/kit/config.ts';
+
+/** An empty database with all migrations, as environment variables for the app, and its end. */
+export interface TestDatabase {
+  env: Record<string, string>;
+  drop(): Promise<void>;
+}
+
+/** A secret that is no secret: it signs what the tests make, and nothing else. */
+export const TEST_SECRET = 'only-for-tests-only-for-tests-only';
+
+const silent = pino({ level: 'silent' });
+
+/** Makes a database for one worker: on the server of TEST_DATABASE_URL, or an embedded one of its own. */
+export async function makeDatabase(name: string): Promise<TestDatabase> {
+  const server = process.env['TEST_DATABASE_URL'];
+  const made = server === undefined || server === '' ? await makeEmbedded() : await makeOnServer(server, name);
+  const database = await openDatabase(
+    readConfig({ ...made.env, SIGNING_SECRET: TEST_SECRET }, () => undefined),
+    options,
+    silent,
+    true,
+  );
+  await database.migrate();
+  await database.close();
+  return made;
+}
+
+async function makeOnServer(server: string, name: string): Promise<TestDatabase> {
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  const run = async (statement: string): Promise<void> => {
+    const client = new pg.Client({ connectionString: server });
+    await client.connect();
+    await client.query(statement);
+    await client.end();
+  };
+  await run(`drop database if exists "${name}" with (force)`);
+  await run(`create database "${name}"`);
+  return { env: { DATABASE_URL: url.href }, drop: () => run(`drop database if exists "${name}" with (force)`) };
+}
+
+async function makeEmbedded(): Promise<TestDatabase> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'shopfront-test-'));
+  const embedded = await startEmbedded(dataDir, silent);
+  return {
+    env: { DATA_DIR: dataDir },
+    async drop() {
+      await embedded.stop();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}

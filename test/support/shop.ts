@@ -1,0 +1,274 @@
+import 'reflect-metadata';
+import { createServer, type Server } from 'node:http';
+import { connect, type AddressInfo } from 'node:net';
+import { afterAll, beforeAll, beforeEach } from '@jest/globals';
+import bcrypt from 'bcrypt';
+import { sql } from 'kysely';
+import options from '../../mikro-orm.config.ts';
+import { createApp, type App } from '../../src/app.ts';
+import { createAccessToken } from '../../src/auth/token.ts';
+import { BlogEntry } from '../../src/blog/blog-entry.entity.ts';
+import { openDatabase, type Database } from '../../src/database/database.ts';
+import { readConfig, type Config } from '../../src/kit/config.ts';
+import type { Context } from '../../src/kit/context.ts';
+import type { Scope } from '../../src/kit/scopes.ts';
+import { checkDigit } from '../../src/products/ean13.ts';
+import { Product } from '../../src/products/product.entity.ts';
+import { Item } from '../../src/profile/item.entity.ts';
+import { openLog } from '../../src/server/log.ts';
+import { User } from '../../src/users/user.entity.ts';
+import { TEST_SECRET } from './databases.ts';
+
+/** The password of every user that the tests make, unless they say otherwise. */
+export const PASSWORD = 'correct horse battery';
+/** What the app is told that its address is; links in answers start with it. */
+export const PUBLIC_URL = 'https://shop.example';
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  /** The body as JSON; undefined where it is empty. */
+  // What a test finds in it is what it asserts, so it is typed by use.
+  body: any;
+  text: string;
+}
+
+export interface RequestOptions {
+  /** Sends a bearer token of this user, without a session. */
+  as?: User;
+  token?: string;
+  sessionKey?: string;
+  json?: unknown;
+  form?: Record<string, string>;
+  /** A body as it is. */
+  body?: string | Uint8Array<ArrayBuffer>;
+  headers?: Record<string, string>;
+}
+
+interface NewUser {
+  username?: string;
+  password?: string | null;
+  hashedPassword?: string | null;
+  email?: string | null;
+  fullName?: string | null;
+  disabled?: boolean;
+  scopes?: Scope[];
+}
+
+/** The real app, listening, on this worker's database, with what tests need to make and to ask. */
+export class Shop {
+  url = '';
+  /** What was logged, one event a line. */
+  logged: string[] = [];
+  private clockShift = 0;
+  private made = 0;
+  private app: App | undefined;
+  private server: Server | undefined;
+  private open: Database | undefined;
+  config!: Config;
+
+  constructor(private readonly env: Record<string, string> = {}) {}
+
+  get database(): Database {
+    if (!this.open) throw new Error('the shop is not open');
+    return this.open;
+  }
+
+  async start(): Promise<this> {
+    const databases = JSON.parse(process.env['TEST_DATABASES'] ?? '[]') as Record<string, string>[];
+    const database = databases[Number(process.env['JEST_WORKER_ID'] ?? 1) - 1];
+    this.config = readConfig(
+      { ...database, SIGNING_SECRET: TEST_SECRET, PUBLIC_URL, GRAPHQL_EXPLORER: 'true', LOG_LEVEL: 'debug', ...this.env },
+      () => undefined,
+    );
+    const log = openLog(this.config, { write: (line) => void this.logged.push(line) });
+    this.open = await openDatabase(this.config, options, log, true);
+    const opened = this.open;
+    this.app = await createApp({
+      config: this.config,
+      log,
+      now: () => this.now(),
+      fork: () => opened.fork(),
+      ping: () => opened.ping(),
+      isDraining: () => false,
+    });
+    this.server = createServer(this.app.express);
+    await new Promise<void>((done) => this.server?.listen(0, '127.0.0.1', done));
+    this.url = `http://127.0.0.1:${this.port}${this.config.basePath}`;
+    return this;
+  }
+
+  async stop(): Promise<void> {
+    this.server?.closeAllConnections();
+    await new Promise((done) => this.server?.close(done));
+    await this.app?.stop();
+    await this.open?.close();
+  }
+
+  get port(): number {
+    return (this.server?.address() as AddressInfo).port;
+  }
+
+  async empty(): Promise<void> {
+    this.clockShift = 0;
+    this.logged.length = 0;
+    await this.sql('truncate "user", session, product, item, blog_entry, idempotency_key restart identity cascade');
+  }
+
+  now(): Date {
+    return new Date(Date.now() + this.clockShift);
+  }
+
+  /** Moves the app's clock forward. */
+  pass(ms: number): void {
+    this.clockShift += ms;
+  }
+
+  /** A context as a request without credentials has it, for calling a service as the app does. */
+  context(): Context {
+    const { database, config } = this;
+    return {
+      em: database.fork(),
+      config,
+      now: () => this.now(),
+      requestId: 'test',
+      log: openLog({ logLevel: 'silent' }),
+      loaders: new Map(),
+    };
+  }
+
+  async sql(statement: string): Promise<Record<string, unknown>[]> {
+    return (await sql<Record<string, unknown>>`${sql.raw(statement)}`.execute(this.database.fork().getKysely())).rows;
+  }
+
+  /** A token of the user that belongs to no session. */
+  tokenOf(user: User, lifetime?: number): string {
+    return createAccessToken(this.context(), { username: user.username }, lifetime);
+  }
+
+  async rest(
+    method: string,
+    path: string,
+    { as, token, sessionKey, json, form, body, headers = {} }: RequestOptions = {},
+  ): Promise<Answer> {
+    const bearer = token ?? (as && this.tokenOf(as));
+    const answer = await fetch(this.url + path, {
+      method,
+      redirect: 'manual',
+      headers: {
+        ...(bearer !== undefined && { Authorization: `Bearer ${bearer}` }),
+        ...(sessionKey !== undefined && { 'X-SESSION-ID': sessionKey }),
+        ...(json !== undefined && { 'Content-Type': 'application/json' }),
+        ...headers,
+      },
+      body: json !== undefined ? JSON.stringify(json) : form ? new URLSearchParams(form) : (body ?? null),
+    });
+    const text = await answer.text();
+    return { status: answer.status, headers: answer.headers, text, body: text === '' ? undefined : parse(text) };
+  }
+
+  /** Asks GraphQL; `data` and `errors` stand in `body`. */
+  async graphql(query: string, variables: Record<string, unknown> = {}, request: RequestOptions = {}): Promise<Answer> {
+    return this.rest('POST', '/graphql', { ...request, json: { query, variables } });
+  }
+
+  /** Sends these bytes and returns what comes back until the server closes, or until nothing comes for half a second. */
+  raw(request: string): Promise<string> {
+    return new Promise((done, fail) => {
+      const socket = connect(this.port, '127.0.0.1', () => socket.write(request, 'latin1'));
+      let answer = '';
+      socket.setTimeout(500, () => socket.destroy());
+      socket.on('data', (piece: Buffer) => (answer += piece.toString('latin1')));
+      socket.on('close', () => done(answer)).on('error', fail);
+    });
+  }
+
+  async makeUser({ username, password, hashedPassword, email, fullName, disabled, scopes }: NewUser = {}): Promise<User> {
+    const name = username ?? `user${++this.made}`;
+    const hash = hashedPassword !== undefined ? hashedPassword : password === null ? null : await hashOf(password ?? PASSWORD);
+    const user = Object.assign(new User(), {
+      username: name,
+      email: email === undefined ? `${encodeURIComponent(name)}@shop.example` : email,
+      fullName: fullName ?? null,
+      disabled: disabled ?? false,
+      scopes: scopes ?? [],
+      hashedPassword: hash,
+    });
+    return this.store(user);
+  }
+
+  async makeProduct(values: Partial<Pick<Product, 'name' | 'barcode' | 'price' | 'createdAt'>> = {}): Promise<Product> {
+    const at = values.createdAt ?? this.now();
+    return this.store(
+      Object.assign(new Product(), {
+        name: `Product ${++this.made}`,
+        barcode: this.newBarcode(),
+        price: '9.99',
+        createdAt: at,
+        updatedAt: at,
+        ...values,
+      }),
+    );
+  }
+
+  async makeProducts(count: number): Promise<Product[]> {
+    const made: Product[] = [];
+    for (let index = 0; index < count; index++) made.push(await this.makeProduct());
+    return made;
+  }
+
+  async makeItem(owner: User, itemId = `item ${++this.made}`): Promise<Item> {
+    return this.store(Object.assign(new Item(), { ownerPk: owner.pk, itemId, createdAt: this.now() }));
+  }
+
+  async makeEntry(creator: User, values: Partial<Pick<BlogEntry, 'title' | 'body' | 'published' | 'createdAt'>> = {}): Promise<BlogEntry> {
+    const at = values.createdAt ?? this.now();
+    return this.store(
+      Object.assign(new BlogEntry(), {
+        title: `Entry ${++this.made}`,
+        body: 'Text.',
+        published: true,
+        creatorPk: creator.pk,
+        createdAt: at,
+        updatedAt: at,
+        ...values,
+      }),
+    );
+  }
+
+  /** A valid barcode that this shop has not given out before. */
+  newBarcode(): string {
+    const digits = `400${String(++this.made).padStart(9, '0')}`;
+    return digits + checkDigit(digits);
+  }
+
+  private async store<T extends object>(entity: T): Promise<T> {
+    await this.database.fork().persist(entity).flush();
+    return entity;
+  }
+}
+
+/** Opens the shop for the tests of a file: each finds it empty. */
+export function useShop(env: Record<string, string> = {}): Shop {
+  const shop = new Shop(env);
+  beforeAll(() => shop.start());
+  beforeEach(() => shop.empty());
+  afterAll(() => shop.stop());
+  return shop;
+}
+
+const hashes = new Map<string, Promise<string>>();
+
+function hashOf(password: string): Promise<string> {
+  const known = hashes.get(password) ?? bcrypt.hash(password, 10);
+  hashes.set(password, known);
+  return known;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
