@@ -50,7 +50,7 @@ export async function createApp(services: Services): Promise<App> {
     // A path that cannot be decoded is one that nothing has.
     answerError(req, res, error instanceof URIError ? unknownPath() : error, log, wording);
   app.use(onError);
-  return { express: app, stop: graphql.stop };
+  return { express: app, stop: () => graphql.stop() };
 }
 
 function endpointOf(services: Services, row: Route): Endpoint {

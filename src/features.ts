@@ -39,4 +39,4 @@ export const features: readonly Feature[] = [
 ];
 
 /** The entities of all features. */
-export const entities = features.flatMap(({ entities = [] }) => [...entities]);
+export const entities = features.flatMap(({ entities: own = [] }) => [...own]);

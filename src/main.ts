@@ -57,7 +57,7 @@ function readConfigOrExit(): Config {
     return readConfig(process.env, ({ databaseUrl, dataDir }) => (databaseUrl === undefined ? embeddedSigningSecret(dataDir) : undefined));
   } catch (error) {
     console.error(error instanceof Error ? error.message : error);
-    process.exit(error instanceof ConfigError ? EXIT_CONFIG : 1);
+    return process.exit(error instanceof ConfigError ? EXIT_CONFIG : 1);
   }
 }
 
@@ -66,7 +66,7 @@ async function makeReady(): Promise<void> {
     const opened = await openDatabase(config, options, log);
     await answering(opened);
     if (config.databaseUrl === undefined) await prepareEmbedded(opened);
-    else await refusePending(opened);
+    else await opened.refusePending();
     database = opened;
   } catch (error) {
     console.error(error instanceof Error ? error.message : error);
@@ -97,11 +97,6 @@ async function prepareEmbedded(opened: Database): Promise<void> {
   const em = opened.fork();
   const rows: unknown[] = await em.execute('select 1 from "user" limit 1');
   if (rows.length === 0) await seedDemo(em, config.bcryptCost, new Date());
-}
-
-async function refusePending(opened: Database): Promise<void> {
-  const pending = await opened.pendingMigrations();
-  if (pending.length > 0) throw new Error(`The database lacks ${pending.join(', ')}. Apply with: npm run migrate`);
 }
 
 function listen(made: Server): Promise<Server> {

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { z } from 'zod';
 import { requireCaller } from '../kit/access.ts';
 import { inTransaction, type Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
@@ -13,6 +14,8 @@ import { hashPassword, isOutdated, verifyPassword } from './password.ts';
 import type { Session } from './session.entity.ts';
 import * as sessions from './session.service.ts';
 import { createAccessToken, createRefreshToken, readRefreshToken, TOKEN_ENDPOINT_LIFETIME, TokenError } from './token.ts';
+
+const passwordChange = z.object({ new: newPassword });
 
 /** An open session with the user and the key, which is shown once. */
 export interface Login {
@@ -105,7 +108,7 @@ export async function logoutEverywhere(ctx: Context): Promise<number> {
 /** Sets the caller's password and ends the caller's other sessions. Throws BAD_USER_INPUT and INVALID_CREDENTIALS. */
 export async function changePassword(ctx: Context, current: string, next: string): Promise<User> {
   const caller = requireCaller(ctx);
-  const password = check(newPassword, next);
+  const { new: password } = check(passwordChange, { new: next });
   const user = await users.byPk(ctx, caller.pk);
   if (!(await verifyPassword(ctx, current, user.hashedPassword))) throw invalidCredentials(ctx, user);
   const hash = await hashPassword(ctx, password);

@@ -75,6 +75,11 @@ export function endBySid(ctx: Context, sid: string): Promise<number> {
   return end(ctx, sql`sid = ${sid}::uuid`);
 }
 
+/** Ends this session of this user. Returns how many ended: 0 or 1. */
+export async function endOf(ctx: Context, userPk: number, sid: string): Promise<number> {
+  return UUID.test(sid) ? end(ctx, sql`sid = ${sid}::uuid and user_pk = ${userPk}`) : 0;
+}
+
 /** Ends all sessions of the user but the one to keep. Returns how many ended. */
 export function endAll(ctx: Context, userPk: number, keep?: string): Promise<number> {
   return end(ctx, keep === undefined ? sql`user_pk = ${userPk}` : sql`user_pk = ${userPk} and sid <> ${keep}::uuid`);
@@ -124,8 +129,8 @@ export function pageOf(ctx: Context, userPk: number, args: PageArgs): Promise<Pa
 export async function findNodes(ctx: Context, keys: readonly string[]): Promise<(Session | null)[]> {
   const sids = keys.filter((key) => UUID.test(key));
   const found = await selectEntities(ctx.em, Session, sql`sid = any(${sids}::uuid[]) and ${mine(ctx)}`);
-  const bySid = new Map(found.map((session) => [session.sid, session]));
-  return keys.map((key) => bySid.get(key) ?? null);
+  const known = new Map(found.map((session) => [session.sid, session]));
+  return keys.map((key) => known.get(key) ?? null);
 }
 
 /** All live sessions of a user, latest first: for the operator. */

@@ -10,8 +10,8 @@ export interface Database {
   fork(): EntityManager;
   /** Resolves when the database answers, rejects when it does not. */
   ping(): Promise<void>;
-  /** Names of the migrations that the database lacks. */
-  pendingMigrations(): Promise<string[]>;
+  /** Rejects, naming them, where the database lacks migrations. */
+  refusePending(): Promise<void>;
   /** Applies the migrations that the database lacks and returns their names. */
   migrate(): Promise<string[]>;
   close(): Promise<void>;
@@ -38,7 +38,11 @@ export async function openDatabase(config: Config, options: Options, log: Logger
     orm,
     fork: () => orm.em.fork(),
     ping: async () => void (await orm.em.fork().execute('select 1')),
-    pendingMigrations: async () => (await migrator.getPending()).map(({ name }) => name),
+    async refusePending() {
+      const pending = await migrator.getPending();
+      if (pending.length > 0)
+        throw new Error(`The database lacks ${pending.map(({ name }) => name).join(', ')}. Apply with: npm run migrate`);
+    },
     migrate: async () => (await migrator.up()).map(({ name }) => name),
     close: async () => {
       await orm.close();

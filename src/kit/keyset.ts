@@ -91,7 +91,7 @@ async function readPages<T extends object>(ctx: Context, listing: Listing<T>, ar
   return (owners?.pks ?? [0]).map((owner) => {
     const rows = byOwner.get(owner) ?? [];
     const more = rows.length > size;
-    const shown = backward ? rows.slice(0, size).reverse() : rows.slice(0, size);
+    const shown = backward ? rows.slice(0, size).toReversed() : rows.slice(0, size);
     return {
       edges: shown.map((row) => ({ cursor: writeCursor(listing, print, row), node: entityOf(ctx.em, listing.entity, row) })),
       hasNextPage: async () => (backward ? ((await atOrAfter()).get(owner) ?? 0) > 0 : more),

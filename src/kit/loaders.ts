@@ -10,6 +10,6 @@ export function loader<Key, Value>(ctx: Context, name: string, batch: (keys: rea
   // A name belongs to one call site, so the loader found under it has that site's types.
   if (known) return known as DataLoader<Key, Value>;
   const made = new DataLoader<Key, Value>(batch);
-  ctx.loaders.set(name, made as DataLoader<unknown, unknown>);
+  ctx.loaders.set(name, made);
   return made;
 }

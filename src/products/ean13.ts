@@ -12,6 +12,6 @@ export const ean13 = z.string().superRefine((text, ctx) => {
 
 /** The digit that has to follow the first twelve: their sum, every second one taken three times, is filled up to a multiple of ten. */
 export function checkDigit(digits: string): string {
-  const sum = [...digits.slice(0, 12)].reduce((total, digit, index) => total + Number(digit) * (index % 2 ? 3 : 1), 0);
+  const sum = Array.from(digits.slice(0, 12)).reduce((total, digit, index) => total + Number(digit) * (index % 2 ? 3 : 1), 0);
   return String((10 - (sum % 10)) % 10);
 }

@@ -4,7 +4,7 @@ import type { Listing, OrderKind } from '../kit/keyset.ts';
 import { isStorable } from '../kit/text.ts';
 import { Product } from './product.entity.ts';
 import type { ProductFilter, ProductOrder } from './product.inputs.ts';
-import { ProductOrderField } from './product.inputs.ts';
+import { OrderDirection, ProductOrderField } from './product.inputs.ts';
 
 const MAX_BARCODES = 100;
 
@@ -25,7 +25,7 @@ export function listingOf(filter: ProductFilter | undefined, orderBy: ProductOrd
   return {
     ...catalogue,
     order: order.property === 'pk' ? [order] : [order, { property: 'pk', kind: 'pk' }],
-    descending: orderBy?.direction === 'DESC',
+    descending: orderBy?.direction === OrderDirection.DESC,
     where: sql.join([sql`true`, ...conditions(filter ?? {})], sql` and `),
     filter,
   };

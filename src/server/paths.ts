@@ -42,8 +42,8 @@ function handlerOf({ log }: Services, own: readonly Endpoint[]): RequestHandler 
 
 // The interface's three headers (4.5), and `Allow`. Headers beyond Content-Type are named to a browser that asks for them.
 function preflight(req: Request, own: readonly Endpoint[], allow: string): Record<string, string> {
-  const asked = (req.get('Access-Control-Request-Headers') ?? '').split(',').map((name) => name.trim().toLowerCase());
-  const read = new Set(own.flatMap(({ reads }) => reads).filter((name) => asked.includes(name.toLowerCase())));
+  const asked = new Set((req.get('Access-Control-Request-Headers') ?? '').split(',').map((name) => name.trim().toLowerCase()));
+  const read = new Set(own.flatMap(({ reads }) => reads).filter((name) => asked.has(name.toLowerCase())));
   return {
     Allow: allow,
     'Access-Control-Allow-Origin': '*',

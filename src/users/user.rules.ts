@@ -23,5 +23,5 @@ export const newUser = z.object({
   password: newPassword,
   email: z.email().max(254).optional(),
   fullName: lineOf(255).optional(),
-  scopes: z.array(z.enum(SCOPES, `A scope is one of ${SCOPES.join(', ')}`)).default([]),
+  scopes: z.array(z.enum(SCOPES, `A scope is one of ${SCOPES.join(', ')}`)).optional(),
 });

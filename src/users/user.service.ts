@@ -71,6 +71,6 @@ function mayReadAll(ctx: Context, user: User): boolean {
 
 async function byPks(ctx: Context, pks: readonly number[]): Promise<(User | null)[]> {
   const found = await selectEntities(ctx.em, User, sql`pk = any(${[...pks]}::integer[])`);
-  const byPk = new Map(found.map((user) => [user.pk, user]));
-  return pks.map((pk) => byPk.get(pk) ?? null);
+  const known = new Map(found.map((user) => [user.pk, user]));
+  return pks.map((pk) => known.get(pk) ?? null);
 }

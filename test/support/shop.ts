@@ -75,10 +75,8 @@ export class Shop {
   }
 
   async start(): Promise<this> {
-    const databases = JSON.parse(process.env['TEST_DATABASES'] ?? '[]') as Record<string, string>[];
-    const database = databases[Number(process.env['JEST_WORKER_ID'] ?? 1) - 1];
     this.config = readConfig(
-      { ...database, SIGNING_SECRET: TEST_SECRET, PUBLIC_URL, GRAPHQL_EXPLORER: 'true', LOG_LEVEL: 'debug', ...this.env },
+      { ...workerDatabase(), SIGNING_SECRET: TEST_SECRET, PUBLIC_URL, GRAPHQL_EXPLORER: 'true', LOG_LEVEL: 'debug', ...this.env },
       () => undefined,
     );
     const log = openLog(this.config, { write: (line) => void this.logged.push(line) });
@@ -106,7 +104,9 @@ export class Shop {
   }
 
   get port(): number {
-    return (this.server?.address() as AddressInfo).port;
+    const address = this.server?.address() as AddressInfo | null | undefined;
+    if (!address) throw new Error('the shop is not open');
+    return address.port;
   }
 
   async empty(): Promise<void> {
@@ -246,6 +246,12 @@ export class Shop {
     await this.database.fork().persist(entity).flush();
     return entity;
   }
+}
+
+/** The settings that lead to this worker's database. */
+export function workerDatabase(): Record<string, string> {
+  const databases = JSON.parse(process.env['TEST_DATABASES'] ?? '[]') as Record<string, string>[];
+  return databases[Number(process.env['JEST_WORKER_ID'] ?? 1) - 1] ?? {};
 }
 
 /** Opens the shop for the tests of a file: each finds it empty. */

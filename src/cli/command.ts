@@ -1,0 +1,45 @@
+import options from '../../mikro-orm.config.ts';
+import { openDatabase, type Database } from '../database/database.ts';
+import { ConfigError, readConfig } from '../kit/config.ts';
+import type { Context } from '../kit/context.ts';
+import { DomainError } from '../kit/errors.ts';
+import { openLog } from '../server/log.ts';
+
+/** Exit codes of the commands: done, refused, used wrongly, configured wrongly (EX_USAGE and EX_CONFIG of sysexits(3)). */
+export const EXIT = { done: 0, refused: 1, usage: 64, config: 78 } as const;
+
+/** What a command works with. */
+export interface Workplace {
+  ctx: Context;
+  database: Database;
+}
+
+/**
+ * Runs a command on the configured database, which is up to date unless `anyVersion` says that this does not matter.
+ * On the embedded default this goes through a running server's database where there is one. Sets the exit code.
+ */
+export async function runCommand(work: (place: Workplace) => Promise<void>, { anyVersion = false } = {}): Promise<void> {
+  try {
+    // Commands sign nothing, so they need no secret.
+    const config = readConfig(process.env, () => '');
+    const log = openLog({ logLevel: 'error' });
+    const database = await openDatabase(config, options, log, true);
+    try {
+      if (config.databaseUrl === undefined) await database.migrate();
+      else if (!anyVersion) await database.refusePending();
+      await work({ database, ctx: { em: database.fork(), config, now: () => new Date(), requestId: 'cli', log, loaders: new Map() } });
+    } finally {
+      await database.close();
+    }
+  } catch (error) {
+    console.error(textOf(error));
+    process.exitCode = error instanceof ConfigError ? EXIT.config : EXIT.refused;
+  }
+}
+
+// The texts of our own errors are meant for people; what the driver says may hold a statement with its values.
+function textOf(error: unknown): string {
+  if (error instanceof DomainError || error instanceof ConfigError) return error.message;
+  const cause = error instanceof Error && 'previous' in error && error.previous instanceof Error ? error.previous : error;
+  return cause instanceof Error ? cause.message || cause.name : 'The command failed';
+}

@@ -1,0 +1,41 @@
+import { Command } from 'commander';
+import * as accounts from '../auth/accounts.service.ts';
+import * as sessions from '../auth/session.service.ts';
+import { DomainError } from '../kit/errors.ts';
+import { runCommand } from './command.ts';
+
+/** `session …`: what an operator does to logins. */
+export function sessionCommands(): Command {
+  const session = new Command('session').description('See and end the sessions of a user.');
+
+  session
+    .command('list')
+    .description('List the open sessions of a user, the latest first: id, opened, last used, expires, client.')
+    .argument('<username>')
+    .action((username: string) =>
+      runCommand(async ({ ctx }) => {
+        const { pk } = await accounts.byName(ctx, username);
+        for (const { sid, createdAt, lastSeenAt, expiresAt, userAgent } of await sessions.listOf(ctx, pk)) {
+          console.log([sid, ...[createdAt, lastSeenAt, expiresAt].map((time) => time.toISOString()), userAgent ?? '-'].join('  '));
+        }
+      }),
+    );
+
+  session
+    .command('end')
+    .description('End one session of a user by its id, or all of them.')
+    .argument('<username>')
+    .argument('[id]', 'as `session list` shows it')
+    .option('--all', 'all sessions of the user')
+    .action((username: string, id: string | undefined, { all = false }: { all?: boolean }, command: Command) => {
+      if ((id === undefined) !== all) command.error('error: give either the id of a session or --all');
+      return runCommand(async ({ ctx }) => {
+        const { pk } = await accounts.byName(ctx, username);
+        const ended = id === undefined ? await sessions.endAll(ctx, pk) : await sessions.endOf(ctx, pk, id);
+        if (ended === 0 && id !== undefined) throw new DomainError('NOT_FOUND', `User ${username} has no open session ${id}`);
+        console.log(`Sessions ended: ${ended}.`);
+      });
+    });
+
+  return session;
+}

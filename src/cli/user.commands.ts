@@ -1,0 +1,84 @@
+import { Argument, Command, Option } from 'commander';
+import * as accounts from '../auth/accounts.service.ts';
+import { SCOPES, type Scope } from '../kit/scopes.ts';
+import { runCommand } from './command.ts';
+import { readPassword } from './read-password.ts';
+
+/** `user …`: what an operator does to accounts. */
+export function userCommands(): Command {
+  const user = new Command('user').description('Manage the people who can sign in.');
+  const scopes = () => new Argument('<scope...>', 'the permissions').choices(SCOPES);
+
+  user
+    .command('create')
+    .description('Make a user. The password is asked for, or read from standard input.')
+    .argument('<username>', 'the name to sign in with, compared exactly')
+    .option('--email <address>', 'the email address')
+    .option('--full-name <name>', 'the name to show')
+    .addOption(new Option('--scope <scope...>', 'what the user may do').choices(SCOPES))
+    .action((username: string, { email, fullName, scope }: { email?: string; fullName?: string; scope?: Scope[] }) =>
+      runCommand(async ({ ctx }) => {
+        const password = await readPassword();
+        await accounts.create(ctx, { username, password, email, fullName, scopes: scope });
+        console.log(`User ${username} is there.`);
+      }),
+    );
+
+  user
+    .command('disable')
+    .description('Keep a user from signing in, and end all sessions of the user.')
+    .argument('<username>')
+    .action((username: string) =>
+      runCommand(async ({ ctx }) => {
+        await accounts.disable(ctx, username);
+        console.log(`User ${username} is disabled.`);
+      }),
+    );
+
+  user
+    .command('enable')
+    .description('Let a disabled user sign in again.')
+    .argument('<username>')
+    .action((username: string) =>
+      runCommand(async ({ ctx }) => {
+        await accounts.enable(ctx, username);
+        console.log(`User ${username} is enabled.`);
+      }),
+    );
+
+  user
+    .command('set-password')
+    .description('Set a password and end all sessions of the user. It is asked for, or read from standard input.')
+    .argument('<username>')
+    .action((username: string) =>
+      runCommand(async ({ ctx }) => {
+        await accounts.byName(ctx, username);
+        const ended = await accounts.setPassword(ctx, username, await readPassword());
+        console.log(`User ${username} has a new password; sessions ended: ${ended}.`);
+      }),
+    );
+
+  user
+    .command('grant')
+    .description('Give a user permissions, beside those that the user holds.')
+    .argument('<username>')
+    .addArgument(scopes())
+    .action((username: string, add: Scope[]) =>
+      runCommand(async ({ ctx }) => tellScopes(username, await accounts.changeScopes(ctx, username, { add }))),
+    );
+
+  user
+    .command('revoke')
+    .description('Take permissions from a user.')
+    .argument('<username>')
+    .addArgument(scopes())
+    .action((username: string, remove: Scope[]) =>
+      runCommand(async ({ ctx }) => tellScopes(username, await accounts.changeScopes(ctx, username, { remove }))),
+    );
+
+  return user;
+}
+
+function tellScopes(username: string, scopes: readonly Scope[]): void {
+  console.log(`User ${username} holds ${scopes.length > 0 ? scopes.join(', ') : 'no scopes'}.`);
+}

@@ -1,0 +1,198 @@
+import { describe, expect, test } from '@jest/globals';
+import { cli, type Ended } from '../support/process.ts';
+import { PASSWORD, useShop, workerDatabase } from '../support/shop.ts';
+
+const shop = useShop();
+
+const command = (args: string, input?: string): Promise<Ended> => cli(args.split(' '), workerDatabase(), input);
+const signIn = (username: string, password: string) => shop.rest('POST', '/token', { form: { username, password } });
+
+describe('user create', () => {
+  test('makes a user who can sign in, with the password from standard input', async () => {
+    expect(await command('user create carol --email carol@shop.example --scope products:write blog:write', 'carol has a secret\n')).toEqual(
+      {
+        code: 0,
+        stdout: 'User carol is there.\n',
+        stderr: '',
+      },
+    );
+    expect((await signIn('carol', 'carol has a secret')).status).toBe(200);
+    expect(await shop.sql('select email, scopes from "user"')).toEqual([
+      { email: 'carol@shop.example', scopes: ['products:write', 'blog:write'] },
+    ]);
+  });
+
+  test('refuses a name that is taken', async () => {
+    await shop.makeUser({ username: 'carol' });
+    expect(await command('user create carol', PASSWORD)).toEqual({ code: 1, stdout: '', stderr: 'There is a user carol already\n' });
+  });
+
+  test.each([
+    ['too short', 'seven77', 'password: A password has at least 8 characters\n'],
+    ['over 72 bytes, which bcrypt would cut', 'x'.repeat(73), 'password: A password has at most 72 bytes\n'],
+  ])('refuses a password that is %s, and stores nothing', async (_name, password, stderr) => {
+    expect(await command('user create carol', password)).toEqual({ code: 1, stdout: '', stderr });
+    expect(await shop.sql('select username from "user"')).toEqual([]);
+  });
+
+  test.each(['user create carol --email nonsense', 'user create carol --full-name \t'])(
+    '%s is refused, and stores nothing',
+    async (args) => {
+      expect(await command(args, PASSWORD)).toMatchObject({ code: 1, stdout: '' });
+      expect(await shop.sql('select username from "user"')).toEqual([]);
+    },
+  );
+
+  test('takes no password as an argument', async () => {
+    expect(await command('user create carol secret-secret')).toMatchObject({ code: 64, stdout: '' });
+    expect(await command('user create carol --password secret-secret')).toMatchObject({ code: 64, stdout: '' });
+  });
+});
+
+describe('user disable and enable', () => {
+  test('disabling ends all sessions at once on a running server; enabling lets in again but brings no session back', async () => {
+    const { username } = await shop.makeUser();
+    const token = (await signIn(username, PASSWORD)).body.access_token as string;
+    expect(await command(`user disable ${username}`)).toMatchObject({ code: 0, stdout: `User ${username} is disabled.\n` });
+    expect(await shop.rest('GET', '/users/me/', { token })).toMatchObject({ status: 400, body: { detail: 'Inactive user' } });
+    expect(await command(`user enable ${username}`)).toMatchObject({ code: 0, stdout: `User ${username} is enabled.\n` });
+    expect((await shop.rest('GET', '/users/me/', { token })).status).toBe(401);
+    expect((await signIn(username, PASSWORD)).status).toBe(200);
+  });
+});
+
+describe('user set-password', () => {
+  test('sets it and ends the sessions of the user', async () => {
+    const { username } = await shop.makeUser();
+    const token = (await signIn(username, PASSWORD)).body.access_token as string;
+    expect(await command(`user set-password ${username}`, 'another good one')).toMatchObject({
+      code: 0,
+      stdout: `User ${username} has a new password; sessions ended: 1.\n`,
+    });
+    expect((await shop.rest('GET', '/users/me/', { token })).status).toBe(401);
+    expect((await signIn(username, PASSWORD)).status).toBe(401);
+    expect((await signIn(username, 'another good one')).status).toBe(200);
+  });
+
+  test('keeps the old password when the new one is refused', async () => {
+    const { username } = await shop.makeUser();
+    expect(await command(`user set-password ${username}`, 'short')).toMatchObject({ code: 1 });
+    expect((await signIn(username, PASSWORD)).status).toBe(200);
+  });
+});
+
+describe('user grant and revoke', () => {
+  test('add scopes to those held, and take them away', async () => {
+    const { username } = await shop.makeUser({ scopes: ['blog:write'] });
+    expect(await command(`user grant ${username} products:write users:read`)).toMatchObject({
+      code: 0,
+      stdout: `User ${username} holds blog:write, products:write, users:read.\n`,
+    });
+    expect(await command(`user grant ${username} users:read`)).toMatchObject({
+      code: 0,
+      stdout: `User ${username} holds blog:write, products:write, users:read.\n`,
+    });
+    expect(await command(`user revoke ${username} blog:write products:write users:read`)).toMatchObject({
+      code: 0,
+      stdout: `User ${username} holds no scopes.\n`,
+    });
+  });
+
+  test('a scope that there is none of is wrong usage', async () => {
+    const { username } = await shop.makeUser();
+    expect(await command(`user grant ${username} everything`)).toMatchObject({ code: 64, stdout: '' });
+  });
+});
+
+describe('session list and end', () => {
+  test('list shows the open sessions, the latest first, and no key', async () => {
+    const user = await shop.makeUser();
+    const key = (
+      await shop.rest('POST', '/session/login', {
+        json: { username: user.username, password: PASSWORD },
+        headers: { 'User-Agent': 'first' },
+      })
+    ).body.session_key as string;
+    await shop.rest('POST', '/session/login', {
+      json: { username: user.username, password: PASSWORD },
+      headers: { 'User-Agent': 'second' },
+    });
+    const { code, stdout } = await command(`session list ${user.username}`);
+    expect(code).toBe(0);
+    expect(
+      stdout
+        .trim()
+        .split('\n')
+        .map((line) => line.split('  ').at(-1)),
+    ).toEqual(['second', 'first']);
+    expect(stdout).not.toContain(key);
+  });
+
+  test('end ends one session by its id, or all', async () => {
+    const user = await shop.makeUser();
+    for (let count = 0; count < 3; count++) await signIn(user.username, PASSWORD);
+    const [first] = await shop.sql('select sid from session');
+    expect(await command(`session end ${user.username} ${first?.['sid']}`)).toMatchObject({ code: 0, stdout: 'Sessions ended: 1.\n' });
+    expect(await command(`session end ${user.username} ${first?.['sid']}`)).toMatchObject({
+      code: 1,
+      stderr: `User ${user.username} has no open session ${first?.['sid']}\n`,
+    });
+    expect(await command(`session end ${user.username} --all`)).toMatchObject({ code: 0, stdout: 'Sessions ended: 2.\n' });
+    expect(await shop.sql('select sid from session')).toEqual([]);
+  });
+
+  test('end needs the id of a session or --all, and not both', async () => {
+    expect(await command('session end carol')).toMatchObject({ code: 64 });
+    expect(await command('session end carol some-id --all')).toMatchObject({ code: 64 });
+  });
+});
+
+describe('seed', () => {
+  test('adds the demo data; a second time changes nothing', async () => {
+    expect(await command('seed')).toMatchObject({ code: 0, stdout: expect.stringContaining('alice / alice-demo-1') });
+    expect(await command('seed')).toMatchObject({ code: 0 });
+    const counts = `select (select count(*)::int from "user") as users, (select count(*)::int from product) as products,
+      (select count(*)::int from item) as items, (select count(*)::int from blog_entry) as entries`;
+    expect(await shop.sql(counts)).toEqual([{ users: 124, products: 1200, items: 10, entries: 6 }]);
+    expect((await signIn('bob', 'bob-demo-1')).status).toBe(200);
+    expect(await signIn('zoe', 'zoe-demo-1')).toMatchObject({ status: 400, body: { detail: 'Inactive user' } });
+    expect((await signIn('customer001', 'customer001')).status).toBe(401);
+  });
+});
+
+test.each([
+  'user disable nobody',
+  'user enable nobody',
+  'user set-password nobody',
+  'user grant nobody blog:write',
+  'session list nobody',
+  'session end nobody --all',
+])('%s ends with 1 and says that there is no such user', async (args) => {
+  expect(await command(args, PASSWORD)).toEqual({ code: 1, stdout: '', stderr: 'There is no user nobody\n' });
+});
+
+test.each([
+  '',
+  'user ',
+  'user create ',
+  'user disable ',
+  'user enable ',
+  'user set-password ',
+  'user grant ',
+  'user revoke ',
+  'session ',
+  'session list ',
+  'session end ',
+  'seed ',
+  'migrate ',
+])('%s--help says how it is used and ends with 0', async (name) => {
+  expect(await command(`${name}--help`)).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(new RegExp(`^Usage: shopfront ${name}`)),
+    stderr: '',
+  });
+});
+
+test.each(['nonsense', 'user nonsense', 'session', 'seed now'])('%s is wrong usage and ends with 64', async (args) => {
+  expect(await command(args)).toMatchObject({ code: 64, stdout: '' });
+});

@@ -1,0 +1,88 @@
+import { expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { launch, startServer, stopServer, withDirectory, type RunningServer } from '../support/process.ts';
+
+const SECRET = 'only-for-tests-only-for-tests-only';
+
+test('SIGTERM lets what is in flight finish, takes nothing new, and ends with 0', async () => {
+  await withDirectory(async (DATA_DIR) => {
+    const server = await startServer({ DATA_DIR, BCRYPT_COST: '12' });
+    // Hashing takes long enough to be in flight when the signal comes: the older hashes are made anew at the new cost.
+    const logins = ['alice', 'bob', 'admin'].map((username) =>
+      fetch(`${server.url}/token`, { method: 'POST', body: new URLSearchParams({ username, password: `${username}-demo-1` }) }),
+    );
+    await fetch(`${server.url}/livez`);
+    const ended = stopServer(server);
+    const statuses = (await Promise.all(logins)).map(({ status }) => status);
+    expect(statuses).toEqual([200, 200, 200]);
+    expect(await ended).toMatchObject({ code: 0 });
+    await expect(fetch(`${server.url}/livez`)).rejects.toThrow();
+  });
+});
+
+test('without a database the process stays: alive, not ready, 503 with Retry-After, and what needs none is answered', async () => {
+  const port = await freePort();
+  const { child, ended } = launch('main.js', [], {
+    DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/nothing',
+    SIGNING_SECRET: SECRET,
+    HOST: '127.0.0.1',
+    PORT: String(port),
+    LOG_LEVEL: 'silent',
+  });
+  const url = `http://127.0.0.1:${port}`;
+  await answering(`${url}/livez`);
+  const ready = await fetch(`${url}/readyz`);
+  const page = await fetch(`${url}/api/v2/shop/products`);
+  const graphql = await fetch(`${url}/graphql`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: '{"query":"{me{id}}"}',
+  });
+  const options = await fetch(`${url}/token`, { method: 'OPTIONS' });
+  const unknown = await fetch(`${url}/nothing`);
+  child.kill('SIGTERM');
+  expect([ready.status, page.status, graphql.status, options.status, unknown.status]).toEqual([503, 503, 503, 200, 404]);
+  expect(page.headers.get('Retry-After')).toBe('1');
+  expect(await page.json()).toEqual({ detail: 'The service is not available at the moment' });
+  expect(await graphql.json()).toEqual({
+    errors: [{ message: 'The service is not available at the moment', extensions: { code: 'UNAVAILABLE' } }],
+  });
+  expect((await ended).code).toBe(0);
+});
+
+test('the embedded database is started again when its process is killed, with all that was acknowledged', async () => {
+  await withDirectory(async (DATA_DIR) => {
+    const server = await startServer({ DATA_DIR, LOG_LEVEL: 'silent' });
+    const { pid } = JSON.parse(await readFile(join(DATA_DIR, 'lock'), 'utf8')) as { pid: number };
+    process.kill(pid, 'SIGKILL');
+    await untilReady(server);
+    expect(await (await fetch(`${server.url}/api/v2/shop/products`)).json()).toMatchObject({ count: 1200 });
+    expect(await stopServer(server)).toMatchObject({ code: 0 });
+  });
+});
+
+async function answering(url: string): Promise<void> {
+  for (;;) {
+    try {
+      return void (await fetch(url));
+    } catch {
+      await new Promise((done) => void setTimeout(done, 20));
+    }
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+async function untilReady({ url }: RunningServer): Promise<void> {
+  while ((await fetch(`${url}/readyz`)).status !== 200) await new Promise((done) => void setTimeout(done, 20));
+}

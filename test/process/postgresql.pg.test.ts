@@ -1,0 +1,80 @@
+import { expect, test } from '@jest/globals';
+import pg from 'pg';
+import { cli, run, startServer, stopServer } from '../support/process.ts';
+
+const SECRET = 'only-for-tests-only-for-tests-only';
+// This file is only run where there is a server (jest.config.js).
+const server = process.env['TEST_DATABASE_URL'] ?? '';
+
+test('a database that lacks migrations is refused at the start, and served after npm run migrate', async () => {
+  await withEmptyDatabase(async (DATABASE_URL) => {
+    const env = { DATABASE_URL, SIGNING_SECRET: SECRET, HOST: '127.0.0.1' };
+    const refused = await run('main.js', [], { ...env, PORT: '0' });
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toBe('The database lacks 20261121000000_initial. Apply with: npm run migrate\n');
+
+    const refusedCommand = await cli(['session', 'list', 'alice'], env);
+    expect(refusedCommand).toMatchObject({ code: 1, stderr: refused.stderr });
+
+    expect(await cli(['migrate'], env)).toMatchObject({ code: 0, stdout: 'Applied 20261121000000_initial.\n' });
+    expect(await cli(['migrate'], env)).toMatchObject({ code: 0, stdout: 'The database is up to date.\n' });
+
+    const running = await startServer(env);
+    expect(await (await fetch(`${running.url}/api/v2/shop/products`)).json()).toMatchObject({ count: 0 });
+    const introspection = await fetch(`${running.url}/graphql`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: '{"query":"{__schema{queryType{name}}}"}',
+    });
+    expect(introspection.status).toBe(400);
+    expect(running.welcome).toBe(`Shopfront listens on ${running.url}\n`);
+
+    expect(await cli(['seed'], env)).toMatchObject({ code: 0 });
+    expect(await (await fetch(`${running.url}/api/v2/shop/products`)).json()).toMatchObject({ count: 1200 });
+    expect(await stopServer(running)).toMatchObject({ code: 0 });
+  });
+});
+
+test('a statement ends after DATABASE_STATEMENT_TIMEOUT_MS with 503, and the pool holds DATABASE_POOL_MAX connections', async () => {
+  await withEmptyDatabase(async (DATABASE_URL) => {
+    const env = { DATABASE_URL, SIGNING_SECRET: SECRET, HOST: '127.0.0.1', DATABASE_STATEMENT_TIMEOUT_MS: '300', DATABASE_POOL_MAX: '3' };
+    await cli(['migrate'], env);
+    const running = await startServer({ ...env, LOG_LEVEL: 'silent' });
+    const other = new pg.Client({ connectionString: DATABASE_URL });
+    await other.connect();
+    await other.query('begin; lock table product');
+    const blocked = await Promise.all([...Array(3).keys()].map(() => fetch(`${running.url}/api/v1/shop/product/1`)));
+    const { rows } = await other.query(
+      `select count(*)::int as open from pg_stat_activity where datname = current_database() and application_name = 'shopfront'`,
+    );
+    await other.end();
+    const after = await fetch(`${running.url}/api/v1/shop/product/1`);
+    await stopServer(running);
+    expect(blocked.map(({ status }) => status)).toEqual([503, 503, 503]);
+    expect(rows).toEqual([{ open: 3 }]);
+    expect(after.status).toBe(404);
+  });
+});
+
+test('a database that does not exist ends the start with 1', async () => {
+  const url = new URL(server);
+  url.pathname = '/shopfront_there_is_none';
+  const ended = await run('main.js', [], { DATABASE_URL: url.href, SIGNING_SECRET: SECRET, PORT: '0', LOG_LEVEL: 'silent' });
+  expect(ended).toMatchObject({ code: 1, stderr: 'database "shopfront_there_is_none" does not exist\n' });
+});
+
+async function withEmptyDatabase(work: (url: string) => Promise<void>): Promise<void> {
+  const name = `shopfront_process_${process.pid}`;
+  const client = new pg.Client({ connectionString: server });
+  await client.connect();
+  try {
+    await client.query(`drop database if exists "${name}" with (force)`);
+    await client.query(`create database "${name}"`);
+    const url = new URL(server);
+    url.pathname = `/${name}`;
+    await work(url.href);
+    await client.query(`drop database "${name}" with (force)`);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,132 @@
+import { expect, test } from '@jest/globals';
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { run, startServer, stopServer, withDirectory } from '../support/process.ts';
+
+const SECRET = 'only-for-tests-only-for-tests-only';
+
+test('a start on an empty data directory serves demo data, and prints addresses, curl lines and users that work', async () => {
+  await withDirectory(async (DATA_DIR) => {
+    const server = await startServer({ DATA_DIR });
+    const lines = server.welcome.split('\n').map((line) => line.trim());
+    expect(lines).toContain(`${server.url}/graphql`);
+    expect(lines.filter((line) => line.startsWith('curl '))).toHaveLength(3);
+    expect(server.welcome).toMatch(/alice +\/ alice-demo-1 +products:write, blog:write/);
+
+    const page = await fetch(`${server.url}/api/v2/shop/products?page=1`);
+    expect(await page.json()).toMatchObject({ count: 1200, previous: null });
+    const login = await fetch(`${server.url}/token`, {
+      method: 'POST',
+      body: new URLSearchParams({ username: 'alice', password: 'alice-demo-1' }),
+    });
+    expect(login.status).toBe(200);
+    expect(await stopServer(server)).toMatchObject({ code: 0, stderr: '' });
+  });
+});
+
+test('a second start finds the data of the first, and its tokens still hold', async () => {
+  await withDirectory(async (DATA_DIR) => {
+    const first = await startServer({ DATA_DIR });
+    const login = await fetch(`${first.url}/token`, {
+      method: 'POST',
+      body: new URLSearchParams({ username: 'alice', password: 'alice-demo-1' }),
+    });
+    const { access_token: token } = (await login.json()) as { access_token: string };
+    const product = JSON.stringify({ name: 'Kept', barcode: '5901234123457', price: 1 });
+    const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
+    const made = await fetch(`${first.url}/api/v1/shop/product/`, { method: 'POST', headers, body: product });
+    await stopServer(first);
+
+    const second = await startServer({ DATA_DIR });
+    const found = await fetch(second.url + String(made.headers.get('Location')));
+    expect(await found.json()).toMatchObject({ name: 'Kept' });
+    expect((await fetch(`${second.url}/users/me/`, { headers })).status).toBe(200);
+    await stopServer(second);
+  });
+});
+
+test('the embedded default keeps its own secret in its data directory, readable by the owner alone', async () => {
+  await withDirectory(async (DATA_DIR) => {
+    const server = await startServer({ DATA_DIR });
+    await stopServer(server);
+    const secret = await readFile(join(DATA_DIR, 'signing-secret'), 'utf8');
+    expect(Buffer.byteLength(secret)).toBeGreaterThanOrEqual(32);
+    expect((await stat(join(DATA_DIR, 'signing-secret'))).mode & 0o777).toBe(0o600);
+    expect((await stat(DATA_DIR)).mode & 0o777).toBe(0o700);
+    expect(server.welcome).not.toContain(secret);
+  });
+});
+
+test('a second process on the same data directory ends with 1 and names the first, which goes on', async () => {
+  await withDirectory(async (DATA_DIR) => {
+    const first = await startServer({ DATA_DIR });
+    const second = await run('main.js', [], { DATA_DIR, PORT: '0' });
+    expect(second.code).toBe(1);
+    expect(second.stderr).toBe(
+      `The data directory ${DATA_DIR} is in use by process ${first.child.pid}. Stop it first, or set DATA_DIR to another directory.\n`,
+    );
+    expect((await fetch(`${first.url}/readyz`)).status).toBe(200);
+    await stopServer(first);
+  });
+});
+
+test('a start after the server was killed takes the data directory over, with all that was acknowledged', async () => {
+  await withDirectory(async (DATA_DIR) => {
+    const first = await startServer({ DATA_DIR });
+    await stopServer(first, 'SIGKILL');
+    const second = await startServer({ DATA_DIR });
+    expect(await (await fetch(`${second.url}/api/v2/shop/products`)).json()).toMatchObject({ count: 1200 });
+    await stopServer(second);
+  });
+});
+
+test('a data directory whose path is longer than a socket may be is served all the same', async () => {
+  await withDirectory(async (path) => {
+    const server = await startServer({ DATA_DIR: join(path, 'a'.repeat(120)) });
+    expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
+    await stopServer(server);
+  });
+});
+
+test.each([
+  [
+    'no secret with a database',
+    { DATABASE_URL: 'postgresql://u@127.0.0.1:1/x' },
+    /SIGNING_SECRET is needed with DATABASE_URL, and must have 32 bytes/,
+  ],
+  ['a secret of less than 32 bytes', { SIGNING_SECRET: 'short-secret' }, /SIGNING_SECRET must have 32 bytes or more/],
+  ['a cost of bcrypt below 10', { BCRYPT_COST: '9' }, /BCRYPT_COST must be from 10 to 16/],
+  ['a leeway above 300', { JWT_LEEWAY_SECONDS: '301' }, /JWT_LEEWAY_SECONDS must be from 0 to 300/],
+  ['a scope that there is none of', { ANONYMOUS_SCOPES: 'products:write,root' }, /ANONYMOUS_SCOPES must name scopes out of/],
+  [
+    'a database of another kind',
+    { DATABASE_URL: 'mysql://u@127.0.0.1/x', SIGNING_SECRET: SECRET },
+    /DATABASE_URL must be a URL such as postgresql:/,
+  ],
+  ['a base path that ends in a slash', { BASE_PATH: '/shop/' }, /BASE_PATH must be empty or a path/],
+])('configuration: %s is refused with exit code 78', async (_name, env, problem) => {
+  const { code, stderr, stdout } = await run('main.js', [], env);
+  expect(code).toBe(78);
+  expect(stderr).toMatch(problem);
+  expect(stdout).toBe('');
+  expect(stderr).not.toContain('short-secret');
+});
+
+test('configuration: every problem is named at once', async () => {
+  const { code, stderr } = await run('main.js', [], { PORT: 'abc', BCRYPT_COST: '4', SIGNING_SECRET: 'x' });
+  expect(code).toBe(78);
+  expect(stderr.split('\n').filter((line) => line.startsWith('  '))).toHaveLength(3);
+});
+
+test('a port that is taken ends the start with 1 and one plain line', async () => {
+  await withDirectory(async (DATA_DIR) => {
+    const first = await startServer({ DATA_DIR: join(DATA_DIR, 'a') });
+    const PORT = new URL(first.url).port;
+    const second = await run('main.js', [], { DATA_DIR: join(DATA_DIR, 'b'), PORT });
+    expect(second).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(new RegExp(`^Cannot listen on 127\\.0\\.0\\.1:${PORT}: .*\\n$`)),
+    });
+    await stopServer(first);
+  });
+});

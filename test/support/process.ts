@@ -1,0 +1,82 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+
+/** What a process that has ended left. */
+export interface Ended {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** A server in a process of its own, as `npm start` runs it. */
+export interface RunningServer {
+  child: ChildProcess;
+  url: string;
+  /** What it printed when it was ready. */
+  welcome: string;
+  /** Resolves when it has ended. */
+  ended: Promise<Ended>;
+}
+
+const CLEAN_ENV = { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '' };
+
+/** Runs an entry point of the app to its end, with only these settings. */
+export async function run(entry: string, args: readonly string[], env: Record<string, string>, input = ''): Promise<Ended> {
+  const { child, ended } = launch(entry, args, env);
+  child.stdin?.end(input);
+  return ended;
+}
+
+/** Runs a command of the operator's command line. */
+export function cli(args: readonly string[], env: Record<string, string>, input?: string): Promise<Ended> {
+  return run('cli/main.js', args, env, input);
+}
+
+/** Starts the server on a free port and waits until it says that it listens. */
+export async function startServer(env: Record<string, string>): Promise<RunningServer> {
+  const { child, ended } = launch('main.js', [], { PORT: '0', LOG_LEVEL: 'error', ...env });
+  const welcome = await new Promise<string>((done, fail) => {
+    let printed = '';
+    child.stdout?.on('data', (piece: Buffer) => {
+      printed += piece.toString();
+      if (/listens on [^\n]*\n/.test(printed)) setImmediate(() => done(printed));
+    });
+    void ended.then(({ code, stderr }) => fail(new Error(`the server ended with ${code}: ${stderr}`)));
+  });
+  return { child, ended, welcome, url: /listens on (http:\/\/[^\s,]+)/.exec(welcome)?.[1] ?? '' };
+}
+
+/** Asks a server to end and waits until it has. */
+export async function stopServer({ child, ended }: RunningServer, signal: NodeJS.Signals = 'SIGTERM'): Promise<Ended> {
+  child.kill(signal);
+  return ended;
+}
+
+/** Runs the work with an empty directory, and removes it afterwards. */
+export async function withDirectory<T>(work: (path: string) => Promise<T>): Promise<T> {
+  const path = await mkdtemp(join(tmpdir(), 'shopfront-process-'));
+  try {
+    return await work(path);
+  } finally {
+    await rm(path, { recursive: true, force: true });
+  }
+}
+
+/** Starts a process that is to stay, without waiting for anything. */
+export function launch(
+  entry: string,
+  args: readonly string[],
+  env: Record<string, string>,
+): { child: ChildProcess; ended: Promise<Ended> } {
+  const child = spawn(process.execPath, [join(process.cwd(), 'dist/src', entry), ...args], { env: { ...CLEAN_ENV, ...env } });
+  const ended = Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]).then(([stdout, stderr]) => ({
+    code: child.exitCode,
+    stdout,
+    stderr,
+  }));
+  return { child, ended };
+}
