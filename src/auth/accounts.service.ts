@@ -48,7 +48,7 @@ export async function setPassword(ctx: Context, username: string, next: string):
   return inTransaction(ctx, async (tx) => {
     const user = await byName(tx, username);
     await sql`update "user" set hashed_password = ${hash} where pk = ${user.pk}`.execute(tx.em.getKysely());
-    return sessions.endAll(tx, user.pk);
+    return (await sessions.endAll(tx, user.pk)).length;
   });
 }
 

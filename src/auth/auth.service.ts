@@ -9,7 +9,7 @@ import type { User } from '../users/user.entity.ts';
 import { newPassword } from '../users/user.rules.ts';
 import * as users from '../users/user.service.ts';
 import { credentials, type Credentials } from './auth.rules.ts';
-import { refuseDisabled, scopesIn } from './caller.service.ts';
+import { refuseDisabled, scopesIn, signIn, signOut } from './caller.service.ts';
 import { hashPassword, isOutdated, verifyPassword } from './password.ts';
 import type { Session } from './session.entity.ts';
 import * as sessions from './session.service.ts';
@@ -43,6 +43,7 @@ export async function login(ctx: Context, input: Credentials, scopes?: readonly 
     await holdUnchanged(tx, user);
     return sessions.open(tx, user, scopes ? scopes.filter(isScope) : null);
   });
+  signIn(ctx, user, session);
   ctx.log.info({ event: 'auth.login', outcome: 'success', user: user.username }, 'signed in');
   return { user, session, sessionKey: key };
 }
@@ -71,6 +72,7 @@ export async function refresh(ctx: Context, refreshToken: string): Promise<{ use
   const session = await sessions.rotate(ctx, sid, generation);
   if (!session) throw refreshRefused(ctx, 'used before, or the session has ended');
   await sessions.touch(ctx, session);
+  signIn(ctx, user, session);
   return { user, session };
 }
 
@@ -83,26 +85,29 @@ export async function refreshAll(ctx: Context, refreshToken: string): Promise<Lo
 /** Ends the session of this key. Throws INVALID_SESSION_KEY where there is none. */
 export async function logoutByKey(ctx: Context, sessionKey: string): Promise<number> {
   const ended = await sessions.endByKey(ctx, sessionKey);
-  if (ended === 0) throw new DomainError('INVALID_SESSION_KEY', 'Invalid session key');
+  if (ended.length === 0) throw new DomainError('INVALID_SESSION_KEY', 'Invalid session key');
+  signOut(ctx, ended);
   ctx.log.info({ event: 'auth.logout', outcome: 'success' }, 'signed out');
-  return ended;
+  return ended.length;
 }
 
 /** Ends the caller's own session. Throws NOT_AUTHENTICATED without one: a token of another issuer has no session here. */
 export async function logout(ctx: Context): Promise<number> {
   const { sessionId, username } = requireCaller(ctx);
-  const ended = sessionId === undefined ? 0 : await sessions.endBySid(ctx, sessionId);
-  if (ended === 0) throw new DomainError('NOT_AUTHENTICATED', 'Not authenticated');
+  const ended = sessionId === undefined ? [] : await sessions.endBySid(ctx, sessionId);
+  if (ended.length === 0) throw new DomainError('NOT_AUTHENTICATED', 'Not authenticated');
+  signOut(ctx, ended);
   ctx.log.info({ event: 'auth.logout', outcome: 'success', user: username }, 'signed out');
-  return ended;
+  return ended.length;
 }
 
 /** Ends all sessions of the caller, this one too. Returns how many. */
 export async function logoutEverywhere(ctx: Context): Promise<number> {
   const { pk, username } = requireCaller(ctx);
   const ended = await sessions.endAll(ctx, pk);
-  ctx.log.info({ event: 'auth.logout', outcome: 'success', user: username, sessions: ended }, 'signed out everywhere');
-  return ended;
+  signOut(ctx, ended);
+  ctx.log.info({ event: 'auth.logout', outcome: 'success', user: username, sessions: ended.length }, 'signed out everywhere');
+  return ended.length;
 }
 
 /** Sets the caller's password and ends the caller's other sessions. Throws BAD_USER_INPUT and INVALID_CREDENTIALS. */

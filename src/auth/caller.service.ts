@@ -32,6 +32,20 @@ export async function callerBySessionKey(ctx: Context, key: string): Promise<Cal
   return callerOf(user, session);
 }
 
+/** Makes the user the caller for what is left of this request, such as the fields below a login. */
+export function signIn(ctx: Context, user: User, session: Session): void {
+  ctx.caller = callerOf(user, session);
+  // What loaders hold was read with other eyes.
+  ctx.loaders.clear();
+}
+
+/** Takes the caller out of what is left of this request, if this is the session that has ended. */
+export function signOut(ctx: Context, ended: readonly string[]): void {
+  if (ctx.caller?.sessionId === undefined || !ended.includes(ctx.caller.sessionId)) return;
+  delete ctx.caller;
+  ctx.loaders.clear();
+}
+
 /** Throws INACTIVE_USER for a user who is disabled. */
 export function refuseDisabled(user: User): void {
   if (user.disabled) throw new DomainError('INACTIVE_USER', 'Inactive user');

@@ -65,23 +65,23 @@ export async function touch(ctx: Context, session: Session): Promise<void> {
   );
 }
 
-/** Ends the session of this key. Returns how many ended: 0 or 1. */
-export function endByKey(ctx: Context, key: string): Promise<number> {
+/** Ends the session of this key. Returns the `sid` of what ended. */
+export function endByKey(ctx: Context, key: string): Promise<string[]> {
   return end(ctx, sql`key_hash = ${hashSessionKey(key)}`);
 }
 
-/** Ends this session. Returns how many ended: 0 or 1. */
-export function endBySid(ctx: Context, sid: string): Promise<number> {
+/** Ends this session. Returns the `sid` of what ended. */
+export function endBySid(ctx: Context, sid: string): Promise<string[]> {
   return end(ctx, sql`sid = ${sid}::uuid`);
 }
 
-/** Ends this session of this user. Returns how many ended: 0 or 1. */
-export async function endOf(ctx: Context, userPk: number, sid: string): Promise<number> {
-  return UUID.test(sid) ? end(ctx, sql`sid = ${sid}::uuid and user_pk = ${userPk}`) : 0;
+/** Ends this session of this user. Returns the `sid` of what ended. */
+export async function endOf(ctx: Context, userPk: number, sid: string): Promise<string[]> {
+  return UUID.test(sid) ? end(ctx, sql`sid = ${sid}::uuid and user_pk = ${userPk}`) : [];
 }
 
-/** Ends all sessions of the user but the one to keep. Returns how many ended. */
-export function endAll(ctx: Context, userPk: number, keep?: string): Promise<number> {
+/** Ends all sessions of the user but the one to keep. Returns the `sid` of each that ended. */
+export function endAll(ctx: Context, userPk: number, keep?: string): Promise<string[]> {
   return end(ctx, keep === undefined ? sql`user_pk = ${userPk}` : sql`user_pk = ${userPk} and sid <> ${keep}::uuid`);
 }
 
@@ -169,9 +169,8 @@ async function one(ctx: Context, where: RawBuilder<unknown>): Promise<Session | 
   return session;
 }
 
-async function end(ctx: Context, where: RawBuilder<unknown>): Promise<number> {
-  const { rows } = await sql`delete from session where ${where} and ended_at is null and expires_at > ${ctx.now()} returning sid`.execute(
-    ctx.em.getKysely(),
-  );
-  return rows.length;
+async function end(ctx: Context, where: RawBuilder<unknown>): Promise<string[]> {
+  const { rows } = await sql<{ sid: string }>`
+    delete from session where ${where} and ended_at is null and expires_at > ${ctx.now()} returning sid`.execute(ctx.em.getKysely());
+  return rows.map(({ sid }) => sid);
 }

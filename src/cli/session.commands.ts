@@ -32,8 +32,8 @@ export function sessionCommands(): Command {
       return runCommand(async ({ ctx }) => {
         const { pk } = await accounts.byName(ctx, username);
         const ended = id === undefined ? await sessions.endAll(ctx, pk) : await sessions.endOf(ctx, pk, id);
-        if (ended === 0 && id !== undefined) throw new DomainError('NOT_FOUND', `User ${username} has no open session ${id}`);
-        console.log(`Sessions ended: ${ended}.`);
+        if (ended.length === 0 && id !== undefined) throw new DomainError('NOT_FOUND', `User ${username} has no open session ${id}`);
+        console.log(`Sessions ended: ${ended.length}.`);
       });
     });
 

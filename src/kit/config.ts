@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { z } from 'zod';
 import { SCOPES } from './scopes.ts';
 
@@ -28,69 +29,74 @@ const secret = z.string().refine((text) => Buffer.byteLength(text) >= 32, SECRET
 const scopes = list().pipe(z.array(z.enum(SCOPES, `must name scopes out of ${SCOPES.join(', ')}`)));
 const date = z.iso.date('must be a date such as 2027-01-31').transform((text) => new Date(text));
 
-const schema = z
-  .object({
-    HOST: z.string().optional(),
-    PORT: whole(0, 65_535).default(4000),
-    BASE_PATH: path.default(''),
-    PUBLIC_URL: url(/^https?$/, 'https://shop.example').optional(),
-    DATABASE_URL: url(/^postgres(ql)?$/, 'postgresql://user@host/name').optional(),
-    DATABASE_POOL_MAX: whole(1, 1000).default(10),
-    DATABASE_STATEMENT_TIMEOUT_MS: whole(100, 600_000).default(10_000),
-    DATA_DIR: z.string().default('data'),
-    SIGNING_SECRET: secret.optional(),
-    SESSION_PREFIX: path.default('/session'),
-    SESSION_IDLE_DAYS: whole(1, 3650).default(14),
-    SESSION_LIFETIME_DAYS: whole(1, 3650).default(90),
-    BCRYPT_COST: whole(10, 16).default(10),
-    ANONYMOUS_SCOPES: scopes.default([]),
-    JWT_ISSUER: z.string().optional(),
-    JWT_AUDIENCE: z.string().optional(),
-    JWT_LEEWAY_SECONDS: whole(0, 300).default(0),
-    LEGACY_QUERY_LOGIN: flag.default(true),
-    DEFAULT_PAGE_SIZE: whole(1, 1000).default(100),
-    V1_DEPRECATED_ON: date.optional(),
-    V1_SUNSET_ON: date.optional(),
-    GRAPHQL_EXPLORER: flag.optional(),
-    TRUST_PROXY: list().default([]),
-    SHUTDOWN_SECONDS: whole(1, 600).default(10),
-    LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], 'must be a level of the log').default('info'),
-  })
-  .transform((env) => {
-    const embedded = env.DATABASE_URL === undefined;
-    const host = env.HOST ?? (embedded ? '127.0.0.1' : '0.0.0.0');
-    return {
-      host,
-      port: env.PORT,
-      basePath: env.BASE_PATH,
-      publicUrl: (env.PUBLIC_URL ?? `http://${/^(0\.0\.0\.0|::)$/.test(host) ? 'localhost' : bracketed(host)}:${env.PORT}`).replace(
-        /\/$/,
-        '',
-      ),
-      /** Absent on the embedded default. */
-      databaseUrl: env.DATABASE_URL,
-      poolMax: env.DATABASE_POOL_MAX,
-      statementTimeoutMs: env.DATABASE_STATEMENT_TIMEOUT_MS,
-      dataDir: env.DATA_DIR,
-      signingSecret: env.SIGNING_SECRET,
-      sessionPrefix: env.SESSION_PREFIX,
-      sessionIdleDays: env.SESSION_IDLE_DAYS,
-      sessionLifetimeDays: env.SESSION_LIFETIME_DAYS,
-      bcryptCost: env.BCRYPT_COST,
-      anonymousScopes: env.ANONYMOUS_SCOPES,
-      jwtIssuer: env.JWT_ISSUER,
-      jwtAudience: env.JWT_AUDIENCE,
-      jwtLeewaySeconds: env.JWT_LEEWAY_SECONDS,
-      legacyQueryLogin: env.LEGACY_QUERY_LOGIN,
-      defaultPageSize: env.DEFAULT_PAGE_SIZE,
-      v1DeprecatedOn: env.V1_DEPRECATED_ON,
-      v1SunsetOn: env.V1_SUNSET_ON,
-      explorer: env.GRAPHQL_EXPLORER ?? embedded,
-      trustProxy: env.TRUST_PROXY,
-      shutdownSeconds: env.SHUTDOWN_SECONDS,
-      logLevel: env.LOG_LEVEL,
-    };
-  });
+const environment = z.object({
+  HOST: z.string().optional(),
+  PORT: whole(0, 65_535).default(4000),
+  BASE_PATH: path.default(''),
+  PUBLIC_URL: url(/^https?$/, 'https://shop.example').optional(),
+  DATABASE_URL: url(/^postgres(ql)?$/, 'postgresql://user@host/name').optional(),
+  DATABASE_POOL_MAX: whole(1, 1000).default(10),
+  DATABASE_STATEMENT_TIMEOUT_MS: whole(100, 600_000).default(10_000),
+  DATA_DIR: z.string().default('data'),
+  SIGNING_SECRET: secret.optional(),
+  SESSION_PREFIX: path.refine(isFreePrefix, 'must be a path under which nothing else signs in, such as /session').default('/session'),
+  SESSION_IDLE_DAYS: whole(1, 3650).default(14),
+  SESSION_LIFETIME_DAYS: whole(1, 3650).default(90),
+  BCRYPT_COST: whole(10, 16).default(10),
+  ANONYMOUS_SCOPES: scopes.default([]),
+  JWT_ISSUER: z.string().optional(),
+  JWT_AUDIENCE: z.string().optional(),
+  JWT_LEEWAY_SECONDS: whole(0, 300).default(0),
+  LEGACY_QUERY_LOGIN: flag.default(true),
+  DEFAULT_PAGE_SIZE: whole(1, 1000).default(100),
+  V1_DEPRECATED_ON: date.optional(),
+  V1_SUNSET_ON: date.optional(),
+  GRAPHQL_EXPLORER: flag.optional(),
+  TRUST_PROXY: list()
+    .refine((parts) => parts.every(isNetwork), 'must name addresses and networks such as 10.0.0.0/8')
+    .default([]),
+  SHUTDOWN_SECONDS: whole(1, 600).default(10),
+  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], 'must be a level of the log').default('info'),
+});
+
+/** The names of all settings, as they stand in the environment. */
+export const settingNames: readonly string[] = Object.keys(environment.shape);
+
+const schema = environment.transform((env) => {
+  const embedded = env.DATABASE_URL === undefined;
+  const host = env.HOST ?? (embedded ? '127.0.0.1' : '0.0.0.0');
+  return {
+    host,
+    port: env.PORT,
+    basePath: env.BASE_PATH,
+    publicUrl: (env.PUBLIC_URL ?? `http://${/^(0\.0\.0\.0|::)$/.test(host) ? 'localhost' : bracketed(host)}:${env.PORT}`).replace(
+      /\/$/,
+      '',
+    ),
+    /** Absent on the embedded default. */
+    databaseUrl: env.DATABASE_URL,
+    poolMax: env.DATABASE_POOL_MAX,
+    statementTimeoutMs: env.DATABASE_STATEMENT_TIMEOUT_MS,
+    dataDir: env.DATA_DIR,
+    signingSecret: env.SIGNING_SECRET,
+    sessionPrefix: env.SESSION_PREFIX,
+    sessionIdleDays: env.SESSION_IDLE_DAYS,
+    sessionLifetimeDays: env.SESSION_LIFETIME_DAYS,
+    bcryptCost: env.BCRYPT_COST,
+    anonymousScopes: env.ANONYMOUS_SCOPES,
+    jwtIssuer: env.JWT_ISSUER,
+    jwtAudience: env.JWT_AUDIENCE,
+    jwtLeewaySeconds: env.JWT_LEEWAY_SECONDS,
+    legacyQueryLogin: env.LEGACY_QUERY_LOGIN,
+    defaultPageSize: env.DEFAULT_PAGE_SIZE,
+    v1DeprecatedOn: env.V1_DEPRECATED_ON,
+    v1SunsetOn: env.V1_SUNSET_ON,
+    explorer: env.GRAPHQL_EXPLORER ?? embedded,
+    trustProxy: env.TRUST_PROXY,
+    shutdownSeconds: env.SHUTDOWN_SECONDS,
+    logLevel: env.LOG_LEVEL,
+  };
+});
 
 /**
  * Reads the configuration from the environment. Where SIGNING_SECRET is unset, `secretFor` may supply one.
@@ -108,6 +114,17 @@ export function readConfig(env: NodeJS.ProcessEnv, secretFor: (config: Omit<Conf
 
 function list() {
   return z.string().transform((text) => text.split(/[\s,]+/).filter((part) => part !== ''));
+}
+
+// Under these, the session router's login would take the place of another.
+function isFreePrefix(prefix: string): boolean {
+  return prefix !== '' && prefix !== '/api/v2/auth';
+}
+
+function isNetwork(text: string): boolean {
+  const [address = '', bits] = text.split('/');
+  const version = isIP(address);
+  return version !== 0 && (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128)));
 }
 
 function bracketed(host: string): string {

@@ -1,9 +1,7 @@
 import { expect, test } from '@jest/globals';
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { launch, startServer, stopServer, withDirectory, type RunningServer } from '../support/process.ts';
+import { freePort, launch, startServer, stopServer, withDirectory, type RunningServer } from '../support/process.ts';
 
 const SECRET = 'only-for-tests-only-for-tests-only';
 
@@ -72,15 +70,6 @@ async function answering(url: string): Promise<void> {
       await new Promise((done) => void setTimeout(done, 20));
     }
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 async function untilReady({ url }: RunningServer): Promise<void> {
