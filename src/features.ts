@@ -1,5 +1,7 @@
 import { AuthResolver, SessionResolver, UserSessionsResolver } from './auth/auth.resolver.ts';
 import { authRoutes } from './auth/auth.routes.ts';
+import * as auth from './auth/auth.service.ts';
+import { LoginFailure } from './auth/login-failure.entity.ts';
 import { Session } from './auth/session.entity.ts';
 import * as sessions from './auth/session.service.ts';
 import { BlogEntry } from './blog/blog-entry.entity.ts';
@@ -26,11 +28,11 @@ import * as users from './users/user.service.ts';
 export const features: readonly Feature[] = [
   { entities: [User], resolvers: [UserResolver], routes: userRoutes, nodes: { User: users.findNodes } },
   {
-    entities: [Session],
+    entities: [Session, LoginFailure],
     resolvers: [AuthResolver, UserSessionsResolver, SessionResolver],
     routes: authRoutes,
     nodes: { Session: sessions.findNodes },
-    sweep: sessions.sweep,
+    sweep: auth.sweep,
   },
   { entities: [IdempotencyKey], sweep: idempotency.sweep },
   { entities: [Product], resolvers: [ProductResolver], routes: productRoutes, nodes: { Product: products.findNodes } },

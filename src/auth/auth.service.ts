@@ -13,6 +13,7 @@ import { refuseDisabled, scopesIn, signIn, signOut } from './caller.service.ts';
 import { hashPassword, isOutdated, verifyPassword } from './password.ts';
 import type { Session } from './session.entity.ts';
 import * as sessions from './session.service.ts';
+import * as throttle from './throttle.ts';
 import { createAccessToken, createRefreshToken, readRefreshToken, TOKEN_ENDPOINT_LIFETIME, TokenError } from './token.ts';
 
 const passwordChange = z.object({ new: newPassword });
@@ -115,7 +116,7 @@ export async function changePassword(ctx: Context, current: string, next: string
   const caller = requireCaller(ctx);
   const { new: password } = check(passwordChange, { new: next });
   const user = await users.byPk(ctx, caller.pk);
-  if (!(await verifyPassword(ctx, current, user.hashedPassword))) throw invalidCredentials(ctx, user);
+  await verify(ctx, user.username, current, user);
   const hash = await hashPassword(ctx, password);
   await inTransaction(ctx, async (tx) => {
     // Only if nobody else changed it meanwhile: of two changes at once, the second has named a wrong password.
@@ -126,10 +127,16 @@ export async function changePassword(ctx: Context, current: string, next: string
   return user;
 }
 
+/** Deletes what has expired: sessions, and failures of logins. Returns how much. */
+export async function sweep(ctx: Context): Promise<number> {
+  return (await sessions.sweep(ctx)) + (await throttle.sweep(ctx));
+}
+
 async function authenticate(ctx: Context, input: Credentials): Promise<User> {
   const { username, password } = input;
   const user = await users.byUsername(ctx, username);
-  if (!(await verifyPassword(ctx, password, user?.hashedPassword ?? null)) || !user) throw invalidCredentials(ctx, user);
+  await verify(ctx, username, password, user);
+  if (!user) throw invalidCredentials(ctx, user);
   refuseDisabled(user);
   if (user.hashedPassword !== null && isOutdated(ctx, user.hashedPassword)) {
     const hash = await hashPassword(ctx, password);
@@ -138,6 +145,14 @@ async function authenticate(ctx: Context, input: Credentials): Promise<User> {
     user.hashedPassword = hash;
   }
   return user;
+}
+
+// Every door that takes a password goes through here.
+async function verify(ctx: Context, username: string, password: string, user: User | undefined): Promise<void> {
+  await throttle.refuseTooMany(ctx, username);
+  if (await verifyPassword(ctx, password, user?.hashedPassword ?? null)) return throttle.forgive(ctx, username);
+  await throttle.noteFailure(ctx, username);
+  throw invalidCredentials(ctx, user);
 }
 
 // A login and a change of the password, or the disabling of the user, may run at once. This waits for the other to end, and

@@ -3,7 +3,7 @@ import type { Page, PageArgs } from './keyset.ts';
 
 /** Where a page stands in its list (Relay cursor connections specification). */
 @ObjectType({ description: 'Where a page stands in its list.' })
-export class PageInfo {
+class PageInfo {
   constructor(private readonly page: Page<unknown>) {}
 
   @Field(() => Boolean, { description: 'Whether there is more after this page.' })

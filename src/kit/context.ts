@@ -24,6 +24,8 @@ export interface Context {
   requestId: string;
   log: Logger;
   userAgent?: string;
+  /** The caller's network: an IPv4 address, or the /64 of an IPv6 address. */
+  network?: string;
   /** The batching loaders of this request, by name (loaders.ts). Never shared between requests. */
   loaders: Map<string, DataLoader<unknown, unknown>>;
 }

@@ -9,6 +9,7 @@ export type ErrorCode =
   | 'INVALID_TOKEN'
   | 'NOT_AUTHENTICATED'
   | 'NOT_FOUND'
+  | 'RATE_LIMITED'
   | 'UNAVAILABLE';
 
 /** One field of the input that was refused. */
@@ -28,6 +29,8 @@ export class DomainError extends Error {
     readonly code: ErrorCode,
     message: string,
     readonly fields: readonly FieldError[] = [],
+    /** Seconds after which it is worth asking again. */
+    readonly retryAfter?: number,
   ) {
     super(message);
   }

@@ -45,7 +45,7 @@ export interface Owners {
   pks: readonly number[];
 }
 
-export const MAX_PAGE = 100;
+const MAX_PAGE = 100;
 const DEFAULT_PAGE = 20;
 
 type Row = Record<string, unknown>;

@@ -7,8 +7,6 @@ import { HttpError, visibleError } from './http-error.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
-/** Seconds after which it is worth asking again. */
-const RETRY_AFTER = '1';
 
 /** How the row at hand words its errors. */
 export interface Wording {
@@ -62,8 +60,7 @@ export function answerError(req: Request, res: Response, error: unknown, log: Lo
 function refusalOf(error: unknown, wording: Wording, log: Logger, res: Response): Refusal {
   const seen = visibleError(error);
   if (seen instanceof HttpError) {
-    const headers = seen.status === 503 ? { ...seen.headers, 'Retry-After': RETRY_AFTER } : seen.headers;
-    return { status: seen.status, code: codeOf(seen.status), text: seen.message, key: wording.errorKey, headers };
+    return { status: seen.status, code: codeOf(seen.status), text: seen.message, key: wording.errorKey, headers: seen.headers };
   }
   if (seen) {
     if (seen !== error) log.error({ err: error }, 'the database is not available');
@@ -74,9 +71,12 @@ function refusalOf(error: unknown, wording: Wording, log: Logger, res: Response)
   return { status: 500, code: 'INTERNAL_SERVER_ERROR', text, key: wording.errorKey, headers: {} };
 }
 
-function refusalOfDomain({ code, message, fields }: DomainError, { errorKey }: Wording): Refusal {
+function refusalOfDomain({ code, message, fields, retryAfter }: DomainError, { errorKey }: Wording): Refusal {
   const { status, challenge, sessionRouter } = ERRORS[code];
-  const headers = { ...(challenge && { 'WWW-Authenticate': challenge }), ...(status === 503 && { 'Retry-After': RETRY_AFTER }) };
+  const headers = {
+    ...(challenge && { 'WWW-Authenticate': challenge }),
+    ...(retryAfter !== undefined && { 'Retry-After': String(retryAfter) }),
+  };
   // Fields are listed under `detail` everywhere: that is the shape which clients of the original services know.
   if (code === 'BAD_USER_INPUT') return { status, code, text: message, key: 'detail', fields, headers };
   if (errorKey === 'data' && sessionRouter)

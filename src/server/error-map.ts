@@ -30,13 +30,15 @@ export const ERRORS: Record<ErrorCode, Named> = {
   INVALID_TOKEN: { status: 401, graphql: 'UNAUTHENTICATED', challenge: `${BEARER} error="invalid_token"` },
   NOT_AUTHENTICATED: { status: 401, graphql: 'UNAUTHENTICATED', challenge: BEARER },
   NOT_FOUND: { status: 404, graphql: 'NOT_FOUND' },
+  RATE_LIMITED: { status: 429, graphql: 'RATE_LIMITED' },
   UNAVAILABLE: { status: 503, graphql: 'UNAVAILABLE' },
 };
 
 /** A refusal as GraphQL's `extensions` (graphql.md: "Errors"). */
-export function graphqlExtensions({ code, fields }: DomainError): Record<string, unknown> {
+export function graphqlExtensions({ code, fields, retryAfter }: DomainError): Record<string, unknown> {
   return {
     code: ERRORS[code].graphql,
+    ...(retryAfter !== undefined && { retryAfter }),
     ...(fields.length > 0 && { fields: fields.map(({ field, message }) => ({ field, message })) }),
   };
 }

@@ -69,7 +69,7 @@ async function answer(services: Services, apollo: ApolloServer<Context>, req: Re
     if (seen !== error) log.error({ err: error }, 'the database is not available');
     const { status, challenge } = ERRORS[seen.code];
     if (challenge !== undefined) res.set('WWW-Authenticate', challenge);
-    if (status === 503) res.set('Retry-After', '1');
+    if (seen.retryAfter !== undefined) res.set('Retry-After', String(seen.retryAfter));
     answerJson(res, status, { errors: [{ message: seen.message, extensions: graphqlExtensions(seen) }] });
   }
 }

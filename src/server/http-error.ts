@@ -29,10 +29,15 @@ const PASSING_TEXT = /^(timeout exceeded when trying to connect|Connection termi
 export function visibleError(error: unknown): DomainError | HttpError | undefined {
   if (error instanceof DomainError || error instanceof HttpError) return error;
   if (!(error instanceof Error)) return undefined;
-  if (isPassing(error)) return new DomainError('UNAVAILABLE', 'The service is not available at the moment');
+  if (isPassing(error)) return unavailable();
   const status = 'status' in error ? error.status : undefined;
   const text = typeof status === 'number' ? TEXTS[status] : undefined;
   return typeof status === 'number' && text !== undefined ? new HttpError(status, text) : undefined;
+}
+
+/** The refusal of what cannot be done just now, and may be in a second. */
+export function unavailable(): DomainError {
+  return new DomainError('UNAVAILABLE', 'The service is not available at the moment', [], 1);
 }
 
 function isPassing(error: Error): boolean {

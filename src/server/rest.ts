@@ -22,6 +22,7 @@ export async function answerRow(services: Services, row: Route, req: Request, re
     const body = bodyReader(row, req, res);
     const access = typeof row.access === 'function' ? row.access(asObject(await body())) : row.access;
     const ctx = await authorized(services, access, req, res);
+    if (row.successor !== undefined) noteLegacyCall(row, ctx);
     const input = await readInput(row, req, body, wording);
     const answered = row.handle(ctx, input);
     if (isStream(answered)) await answerStream(req, res, row.success.status, answered);
@@ -29,6 +30,11 @@ export async function answerRow(services: Services, row: Route, req: Request, re
   } catch (error) {
     answerError(req, res, error, log, wording);
   }
+}
+
+// So that an operator can see who has not moved on yet (decisions: "Versions").
+function noteLegacyCall({ method, path }: Route, { log, userAgent, caller }: Context): void {
+  log.info({ event: 'legacy.call', row: `${method} ${path}`, userAgent, user: caller?.username }, 'a superseded row was called');
 }
 
 async function authorized(services: Services, access: Access, req: Request, res: Response): Promise<Context> {

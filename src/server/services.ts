@@ -3,7 +3,8 @@ import type { Request } from 'express';
 import type { Logger } from 'pino';
 import type { Config } from '../kit/config.ts';
 import type { Context } from '../kit/context.ts';
-import { DomainError } from '../kit/errors.ts';
+import ipaddr from 'ipaddr.js';
+import { unavailable } from './http-error.ts';
 
 /** What the doors are given by whoever starts them. */
 export interface Services {
@@ -21,7 +22,28 @@ export interface Services {
 /** The context of a request, before anyone has looked at its credentials. Throws UNAVAILABLE without a database. */
 export function contextOf({ config, log, now, fork }: Services, req: Request, requestId: string): Context {
   const em = fork();
-  if (!em) throw new DomainError('UNAVAILABLE', 'The service is not available at the moment');
+  if (!em) throw unavailable();
   const userAgent = req.headers['user-agent'];
-  return { em, config, now, requestId, log: log.child({ requestId }), loaders: new Map(), ...(userAgent !== undefined && { userAgent }) };
+  const network = req.ip === undefined ? undefined : networkOf(req.ip);
+  return {
+    em,
+    config,
+    now,
+    requestId,
+    log: log.child({ requestId }),
+    loaders: new Map(),
+    ...(userAgent !== undefined && { userAgent }),
+    ...(network !== undefined && { network }),
+  };
+}
+
+// Whoever has one IPv6 address has 2^64 of them, so it is the network that counts.
+function networkOf(address: string): string {
+  const parsed = ipaddr.process(address);
+  if (parsed.kind() === 'ipv4') return parsed.toString();
+  return `${parsed
+    .toByteArray()
+    .slice(0, 8)
+    .map((byte) => byte.toString(16).padStart(2, '0'))
+    .join('')}::/64`;
 }

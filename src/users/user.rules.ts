@@ -9,7 +9,7 @@ const MIN_PASSWORD = 8;
 const MAX_PASSWORD_BYTES = 72;
 
 /** A username as it is stored: 1 to 150 characters, kept exactly, without control characters or space at its ends. */
-export const newUsername = lineOf(MAX_USERNAME);
+const newUsername = lineOf(MAX_USERNAME);
 
 /** A password as it may be set: 8 characters or more, at most 72 bytes of UTF-8, otherwise as it comes. */
 export const newPassword = z.string().superRefine((text, ctx) => {

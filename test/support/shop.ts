@@ -112,7 +112,7 @@ export class Shop {
   async empty(): Promise<void> {
     this.clockShift = 0;
     this.logged.length = 0;
-    await this.sql('truncate "user", session, product, item, blog_entry, idempotency_key restart identity cascade');
+    await this.sql('truncate "user", session, login_failure, product, item, blog_entry, idempotency_key restart identity cascade');
   }
 
   now(): Date {

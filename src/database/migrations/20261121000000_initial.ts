@@ -39,6 +39,14 @@ export class Migration20261121000000_initial extends Migration {
     this.addSql(`create index session_expires_at_index on session (expires_at)`);
 
     this.addSql(`
+      create table login_failure (
+        key varchar(255) primary key,
+        points integer not null,
+        expire bigint
+      )`);
+    this.addSql(`create index login_failure_expire_index on login_failure (expire)`);
+
+    this.addSql(`
       create table idempotency_key (
         caller text not null,
         key text not null,
@@ -103,6 +111,7 @@ export class Migration20261121000000_initial extends Migration {
   }
 
   override down(): void {
-    for (const table of ['blog_entry', 'item', 'product', 'idempotency_key', 'session', '"user"']) this.addSql(`drop table ${table}`);
+    for (const table of ['blog_entry', 'item', 'product', 'idempotency_key', 'login_failure', 'session', '"user"'])
+      this.addSql(`drop table ${table}`);
   }
 }
