@@ -36,13 +36,14 @@ export interface Tokens {
 
 /**
  * Signs a user in and opens a session. With `scopes`, the session may do no more than those; names that are no scope of
- * ours add nothing. Throws BAD_USER_INPUT, INVALID_CREDENTIALS and, after a right password only, INACTIVE_USER.
+ * ours add nothing. Throws BAD_USER_INPUT, INVALID_CREDENTIALS, RATE_LIMITED and, after a right password only, INACTIVE_LOGIN.
  */
 export async function login(ctx: Context, input: Credentials, scopes?: readonly string[]): Promise<Login> {
   const user = await authenticate(ctx, check(credentials, input));
   const { session, key } = await inTransaction(ctx, async (tx) => {
-    await holdUnchanged(tx, user);
-    return sessions.open(tx, user, scopes ? scopes.filter(isScope) : null);
+    const opened = await sessions.open(tx, user, scopes ? scopes.filter(isScope) : null);
+    await refuseChanged(tx, user);
+    return opened;
   });
   signIn(ctx, user, session);
   ctx.log.info({ event: 'auth.login', outcome: 'success', user: user.username }, 'signed in');
@@ -137,7 +138,7 @@ async function authenticate(ctx: Context, input: Credentials): Promise<User> {
   const user = await users.byUsername(ctx, username);
   await verify(ctx, username, password, user);
   if (!user) throw invalidCredentials(ctx, user);
-  refuseDisabled(user);
+  if (user.disabled) throw inactiveLogin();
   if (user.hashedPassword !== null && isOutdated(ctx, user.hashedPassword)) {
     const hash = await hashPassword(ctx, password);
     // Somebody else replaced it meanwhile: perhaps a login like this one, perhaps a new password.
@@ -155,14 +156,14 @@ async function verify(ctx: Context, username: string, password: string, user: Us
   throw invalidCredentials(ctx, user);
 }
 
-// A login and a change of the password, or the disabling of the user, may run at once. This waits for the other to end, and
-// then what was checked must still be so; else a session would outlive what was meant to end it.
-async function holdUnchanged(tx: Context, user: User): Promise<void> {
+// A login and a change of the password, or the disabling of the user, may run at once. Opening the session has waited for the
+// other to end; what was checked before must still be so, else the session would outlive what was meant to end it.
+async function refuseChanged(tx: Context, user: User): Promise<void> {
   const { rows } = await sql<{ disabled: boolean; hash: string | null }>`
-    select disabled, hashed_password as hash from "user" where pk = ${user.pk} for share`.execute(tx.em.getKysely());
+    select disabled, hashed_password as hash from "user" where pk = ${user.pk}`.execute(tx.em.getKysely());
   const now = rows[0];
   if (now?.hash !== user.hashedPassword) throw invalidCredentials(tx, user);
-  refuseDisabled(Object.assign(user, { disabled: now.disabled }));
+  if (now.disabled) throw inactiveLogin();
 }
 
 async function replaceHash(ctx: Context, user: User, hash: string): Promise<boolean> {
@@ -185,6 +186,10 @@ function readRefreshClaims(ctx: Context, token: string) {
 function refreshRefused(ctx: Context, reason: string): DomainError {
   ctx.log.info({ event: 'auth.refresh', outcome: 'failure', reason }, 'a refresh token was refused');
   return new DomainError('INVALID_TOKEN', 'Could not validate credentials');
+}
+
+function inactiveLogin(): DomainError {
+  return new DomainError('INACTIVE_LOGIN', 'Inactive user');
 }
 
 function invalidCredentials(ctx: Context, user: User | undefined): DomainError {

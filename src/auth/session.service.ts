@@ -17,8 +17,13 @@ const MAX_SESSIONS = 50;
 const MAX_USER_AGENT = 255;
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 
-/** Opens a session for the user, narrowed to the scopes where some are named. The key is shown once: only its hash is stored. */
+/**
+ * Opens a session for the user, narrowed to the scopes where some are named, in the transaction of the caller. The key is
+ * shown once: only its hash is stored. Beyond 50, the user's oldest sessions are dropped.
+ */
 export async function open(ctx: Context, user: User, scopes: Scope[] | null): Promise<{ session: Session; key: string }> {
+  // One login of a user at a time: each counts the sessions that there are.
+  await sql`select from "user" where pk = ${user.pk} for no key update`.execute(ctx.em.getKysely());
   const key = newSessionKey();
   const now = ctx.now();
   const session = Object.assign(new Session(), {
@@ -56,13 +61,14 @@ export function isLive(ctx: Context, session: Session): boolean {
   return session.endedAt === null && ctx.now() < session.expiresAt;
 }
 
-/** Notes that the session is in use and moves its idle end, at most once a minute. */
+/** Notes that the session is in use and moves its idle end, there and in the database, at most once a minute. */
 export async function touch(ctx: Context, session: Session): Promise<void> {
   const now = ctx.now();
   if (now.getTime() - session.lastSeenAt.getTime() < TOUCH_EVERY_MS) return;
-  await sql`update session set last_seen_at = ${now}, expires_at = ${expiry(ctx, session.createdAt, now)} where sid = ${session.sid}::uuid`.execute(
-    ctx.em.getKysely(),
-  );
+  Object.assign(session, { lastSeenAt: now, expiresAt: expiry(ctx, session.createdAt, now) });
+  await sql`
+    update session set last_seen_at = ${session.lastSeenAt}, expires_at = ${session.expiresAt}
+    where sid = ${session.sid}::uuid`.execute(ctx.em.getKysely());
 }
 
 /** Ends the session of this key. Returns the `sid` of what ended. */

@@ -30,7 +30,9 @@ export interface Context {
   loaders: Map<string, DataLoader<unknown, unknown>>;
 }
 
-/** Runs the work in one transaction: all of it is stored, or none. */
-export function inTransaction<T>(ctx: Context, work: (ctx: Context) => Promise<T>): Promise<T> {
-  return ctx.em.transactional((em) => work({ ...ctx, em, loaders: new Map() }));
+/** Runs the work in one transaction: all of it is stored, or none. What the request reads after it, it reads anew. */
+export async function inTransaction<T>(ctx: Context, work: (ctx: Context) => Promise<T>): Promise<T> {
+  const result = await ctx.em.transactional((em) => work({ ...ctx, em, loaders: new Map() }));
+  ctx.loaders.clear();
+  return result;
 }

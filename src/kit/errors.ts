@@ -3,6 +3,7 @@ export type ErrorCode =
   | 'BAD_USER_INPUT'
   | 'CONFLICT'
   | 'FORBIDDEN'
+  | 'INACTIVE_LOGIN'
   | 'INACTIVE_USER'
   | 'INVALID_CREDENTIALS'
   | 'INVALID_SESSION_KEY'

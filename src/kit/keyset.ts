@@ -55,13 +55,16 @@ const VALUES: Record<OrderKind, { sqlType: string; isGood(value: unknown): boole
   decimal: { sqlType: 'numeric', isGood: (value) => typeof value === 'string' && /^\d{1,12}(\.\d{1,2})?$/.test(value) },
   pk: { sqlType: 'integer', isGood: (value) => typeof value === 'number' && readPk(String(value)) !== undefined },
   text: { sqlType: 'text', isGood: (value) => typeof value === 'string' && isStorable(value) },
-  time: {
-    sqlType: 'timestamptz',
-    isGood: (value) =>
-      typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(value) && !Number.isNaN(Date.parse(value)),
-  },
+  time: { sqlType: 'timestamptz', isGood: isInstant },
   uuid: { sqlType: 'uuid', isGood: (value) => typeof value === 'string' && /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(value) },
 };
+
+// JavaScript reads 30 February as 1 March and knows a year 0, PostgreSQL neither.
+function isInstant(value: unknown): boolean {
+  if (typeof value !== 'string' || !/^(?!0000)\d{4}-/.test(value)) return false;
+  const time = new Date(value);
+  return !Number.isNaN(time.getTime()) && time.toISOString() === value;
+}
 
 /** One page of the list. Throws BAD_USER_INPUT for arguments that do not fit together and cursors that are not the list's. */
 export async function readPage<T extends object>(ctx: Context, listing: Listing<T>, args: PageArgs): Promise<Page<T>> {

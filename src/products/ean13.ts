@@ -6,7 +6,7 @@ export const ean13 = z.string().superRefine((text, ctx) => {
   if (!/^[0-9]{13}$/.test(text)) {
     refuse(ctx, 'ean13_digits', 'A barcode is thirteen digits (EAN-13)');
   } else if (text[12] !== checkDigit(text)) {
-    refuse(ctx, 'ean13_check_digit', `The check digit does not hold: after ${text.slice(0, 12)} comes ${checkDigit(text)}`);
+    refuse(ctx, 'ean13_check_digit', `The check digit does not hold; the last digit would be ${checkDigit(text)}`);
   }
 });
 

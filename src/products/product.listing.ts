@@ -7,6 +7,7 @@ import type { ProductFilter, ProductOrder } from './product.inputs.ts';
 import { OrderDirection, ProductOrderField } from './product.inputs.ts';
 
 const MAX_BARCODES = 100;
+const MAX_TEXT = 255;
 
 const ORDERS: Record<ProductOrderField, { property: string; kind: OrderKind }> = {
   [ProductOrderField.PK]: { property: 'pk', kind: 'pk' },
@@ -52,6 +53,7 @@ function wordsOf(search: string): string[] {
 }
 
 function storable(field: string, text: string): string {
+  if (text.length > MAX_TEXT) throw badInput(field, `has more than ${MAX_TEXT} characters`);
   if (!isStorable(text)) throw badInput(field, 'has a NUL or is not well-formed Unicode');
   return text;
 }

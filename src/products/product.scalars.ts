@@ -1,6 +1,8 @@
 import { GraphQLError, GraphQLScalarType, Kind } from 'graphql';
 import type { z } from 'zod';
 import { literalText } from '../kit/scalars.ts';
+import { DomainError } from '../kit/errors.ts';
+import { check } from '../kit/validation.ts';
 import { ean13 } from './ean13.ts';
 import { price, priceNumber } from './price.ts';
 
@@ -22,7 +24,9 @@ export const PriceScalar = new GraphQLScalarType<string, number>({
 });
 
 function read(schema: z.ZodType<string>, input: unknown): string {
-  const result = schema.safeParse(input);
-  if (result.success) return result.data;
-  throw new GraphQLError(result.error.issues.map((issue) => issue.message).join('; '));
+  try {
+    return check(schema, input);
+  } catch (error) {
+    throw error instanceof DomainError ? new GraphQLError(error.message) : error;
+  }
 }

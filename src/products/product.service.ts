@@ -69,7 +69,7 @@ export function findNodes(ctx: Context, keys: readonly string[]): Promise<(Produ
 export async function create(ctx: Context, input: NewProduct, idempotencyKey?: string): Promise<Product> {
   requireScope(ctx, 'products:write');
   const values = check(newProduct, input);
-  const made = await refusingTaken(values.barcode, () =>
+  const made = await refusingTaken(() =>
     once(ctx, idempotencyKey, ['products.create', values], async (tx) => {
       const now = tx.now();
       const product = Object.assign(new Product(), { ...values, createdAt: now, updatedAt: now });
@@ -84,7 +84,7 @@ export async function create(ctx: Context, input: NewProduct, idempotencyKey?: s
 export async function update(ctx: Context, pk: string, patch: ProductPatch): Promise<Product> {
   requireScope(ctx, 'products:write');
   const values = check(productPatch, patch);
-  return refusingTaken(values.barcode, () =>
+  return refusingTaken(() =>
     inTransaction(ctx, async (tx) => {
       const product = await locked(tx, pk);
       Object.assign(product, defined(values), { updatedAt: tx.now() });
@@ -126,13 +126,12 @@ function refuseUnknown(): never {
 }
 
 // Asking first would not help: between the question and the write, another may take the barcode. The index decides.
-async function refusingTaken<T>(barcode: string | undefined, write: () => Promise<T>): Promise<T> {
+async function refusingTaken<T>(write: () => Promise<T>): Promise<T> {
   try {
     return await write();
   } catch (error) {
     if (!(error instanceof UniqueConstraintViolationException)) throw error;
-    throw new DomainError('CONFLICT', `Another product has the barcode ${barcode}`, [
-      { field: 'barcode', type: 'unique', message: 'Another product has this barcode' },
-    ]);
+    const message = 'Another product has this barcode';
+    throw new DomainError('CONFLICT', message, [{ field: 'barcode', type: 'unique', message }]);
   }
 }

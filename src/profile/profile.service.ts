@@ -2,7 +2,7 @@ import { UniqueConstraintViolationException } from '@mikro-orm/postgresql';
 import { sql, type RawBuilder } from 'kysely';
 import { z } from 'zod';
 import { holds, requireCaller } from '../kit/access.ts';
-import type { Context } from '../kit/context.ts';
+import { inTransaction, type Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import { readPagesOf, type Listing, type Page, type PageArgs } from '../kit/keyset.ts';
 import { loader } from '../kit/loaders.ts';
@@ -46,7 +46,7 @@ export async function addItem(ctx: Context, itemId: string): Promise<Item> {
   const { pk: ownerPk } = requireCaller(ctx);
   const item = Object.assign(new Item(), { ...check(newItem, { itemId }), ownerPk, createdAt: ctx.now() });
   try {
-    await ctx.em.persist(item).flush();
+    await inTransaction(ctx, (tx) => tx.em.persist(item).flush());
   } catch (error) {
     if (!(error instanceof UniqueConstraintViolationException)) throw error;
     throw new DomainError('CONFLICT', 'You have this item already', [
@@ -60,7 +60,7 @@ export async function addItem(ctx: Context, itemId: string): Promise<Item> {
 export async function removeItem(ctx: Context, itemId: string): Promise<Item> {
   const { pk: ownerPk } = requireCaller(ctx);
   const name = check(newItem, { itemId }).itemId;
-  return ctx.em.transactional(async (em) => {
+  return inTransaction(ctx, async ({ em }) => {
     const [item] = await selectEntities(em, Item, sql`owner_pk = ${ownerPk} and item_id = ${name} for update`);
     if (!item) throw new DomainError('NOT_FOUND', 'No such item');
     await em.nativeDelete(Item, { pk: item.pk });

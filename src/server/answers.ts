@@ -2,15 +2,18 @@ import { STATUS_CODES } from 'node:http';
 import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
 import { DomainError, type FieldError } from '../kit/errors.ts';
-import { ERRORS } from './error-map.ts';
+import { ERRORS, graphqlExtensions } from './error-map.ts';
 import { HttpError, visibleError } from './http-error.ts';
+import { hasBody } from './request.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
+const INTERNAL = 'INTERNAL_SERVER_ERROR';
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 
 /** How the row at hand words its errors. */
 export interface Wording {
-  errorKey: 'detail' | 'data';
+  /** The member that holds the error; `errors` in the shape of GraphQL. */
+  errorKey: 'detail' | 'data' | 'errors';
   /** Where input comes from that the services, not the row's schemas, refuse. */
   inputPart: 'body' | 'query';
 }
@@ -19,9 +22,11 @@ interface Refusal {
   status: number;
   code: string;
   text: string;
-  key: 'detail' | 'data';
+  key: Wording['errorKey'];
   fields?: readonly FieldError[];
   headers: Readonly<Record<string, string>>;
+  /** The same for a client of GraphQL. */
+  extensions: Record<string, unknown>;
 }
 
 /** Answers JSON. */
@@ -48,7 +53,9 @@ export function answerError(req: Request, res: Response, error: unknown, log: Lo
   res.set(refusal.headers);
   // What is left of a body that nobody reads would be taken for the next request.
   if (refusal.status === 413 || (refusal.status >= 400 && !req.readableEnded && hasBody(req))) res.set('Connection', 'close');
-  if (req.accepts(['application/json', 'application/problem+json']) === 'application/problem+json') {
+  if (wording.errorKey === 'errors') {
+    answerJson(res, refusal.status, { errors: [{ message: refusal.text, extensions: refusal.extensions }] });
+  } else if (req.accepts().includes('application/problem+json')) {
     answerJson(res, refusal.status, problem(refusal), PROBLEM_TYPE);
   } else {
     answerJson(res, refusal.status, {
@@ -57,32 +64,44 @@ export function answerError(req: Request, res: Response, error: unknown, log: Lo
   }
 }
 
+/** What is told of a fault of ours: its id in the log, and nothing else. */
+export function maskedError(requestId: string): { message: string; extensions: Record<string, unknown> } {
+  return { message: 'Internal server error', extensions: { code: INTERNAL, requestId } };
+}
+
 function refusalOf(error: unknown, wording: Wording, log: Logger, res: Response): Refusal {
   const seen = visibleError(error);
   if (seen instanceof HttpError) {
-    return { status: seen.status, code: codeOf(seen.status), text: seen.message, key: wording.errorKey, headers: seen.headers };
+    const code = codeOf(seen.status);
+    return { status: seen.status, code, text: seen.message, key: wording.errorKey, headers: seen.headers, extensions: { code } };
   }
   if (seen) {
     if (seen !== error) log.error({ err: error }, 'the database is not available');
     return refusalOfDomain(seen, wording);
   }
   log.error({ err: error }, 'a request failed');
-  const text = `Internal server error; it is in the log as ${String(res.get('X-Request-Id'))}`;
-  return { status: 500, code: 'INTERNAL_SERVER_ERROR', text, key: wording.errorKey, headers: {} };
+  const { message, extensions } = maskedError(String(res.get('X-Request-Id')));
+  return { status: 500, code: INTERNAL, text: message, key: wording.errorKey, headers: {}, extensions };
 }
 
-function refusalOfDomain({ code, message, fields, retryAfter }: DomainError, { errorKey }: Wording): Refusal {
-  const { status, challenge, sessionRouter } = ERRORS[code];
+function refusalOfDomain(error: DomainError, { errorKey }: Wording): Refusal {
+  const { code, message, fields, retryAfter } = error;
+  const { status, challenge, sessionRouter, aboutCaller } = ERRORS[code];
   const headers = {
     ...(challenge && { 'WWW-Authenticate': challenge }),
     ...(retryAfter !== undefined && { 'Retry-After': String(retryAfter) }),
   };
   // Fields are listed under `detail` everywhere: that is the shape which clients of the original services know.
-  if (code === 'BAD_USER_INPUT') return { status, code, text: message, key: 'detail', fields, headers };
-  if (errorKey === 'data' && sessionRouter)
-    return { status: sessionRouter.status, code, text: sessionRouter.text, key: 'data', headers: {} };
-  const key = status === 401 ? 'detail' : errorKey;
-  return { status, code, text: message, key, headers };
+  const refusal: Refusal = {
+    status,
+    code,
+    text: message,
+    key: aboutCaller ? 'detail' : errorKey,
+    headers,
+    extensions: graphqlExtensions(error),
+  };
+  if (code === 'BAD_USER_INPUT') return { ...refusal, key: 'detail', fields };
+  return errorKey === 'data' && sessionRouter ? { ...refusal, ...sessionRouter, headers: {} } : refusal;
 }
 
 function entry({ field, type, message }: FieldError, { inputPart }: Wording) {
@@ -107,8 +126,4 @@ function problem({ status, code, text, fields }: Refusal) {
 
 function codeOf(status: number): string {
   return (STATUS_CODES[status] ?? 'ERROR').toUpperCase().replace(/\W+/g, '_');
-}
-
-function hasBody(req: Request): boolean {
-  return req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;
 }

@@ -2,6 +2,7 @@ import { parse } from 'content-type';
 import express, { type RequestHandler, type Request, type Response } from 'express';
 import { isSafeNumber } from 'lossless-json';
 import { HttpError } from './http-error.ts';
+import { hasBody } from './request.ts';
 
 /** A number that a double would change. It is no number to any schema, so it is refused rather than rounded. */
 class InexactNumber {
@@ -9,35 +10,59 @@ class InexactNumber {
 }
 
 const any = () => true;
-const json = (limit: string) => express.json({ limit, type: any, reviver: keepExact });
-const restJson = json('16kb');
-const graphqlJson = json('100kb');
-const form = express.urlencoded({ limit: '4kb', parameterLimit: 10, extended: false, type: any });
+const json = (limit: number): BodyKind => ({
+  type: 'application/json',
+  limit,
+  parser: express.json({ limit, type: any, reviver: keepExact }),
+});
+const restJson = json(16 * 1024);
+const graphqlJson = json(100 * 1024);
+const form: BodyKind = {
+  type: 'application/x-www-form-urlencoded',
+  limit: 4 * 1024,
+  parser: express.urlencoded({ limit: 4 * 1024, parameterLimit: 10, extended: false, type: any }),
+};
+
+interface BodyKind {
+  type: string;
+  /** Bytes, as sent and as unpacked. */
+  limit: number;
+  parser: RequestHandler;
+}
 
 /** Reads a JSON body of at most 16 KB: an object, or undefined where there is none. Throws what `visibleError` knows. */
 export async function readJson(req: Request, res: Response): Promise<unknown> {
-  return read(req, res, 'application/json', restJson);
+  return read(req, res, restJson);
 }
 
 /** Reads the JSON body of a GraphQL request, of at most 100 KB. */
 export async function readGraphqlJson(req: Request, res: Response): Promise<unknown> {
-  return read(req, res, 'application/json', graphqlJson);
+  return read(req, res, graphqlJson);
 }
 
 /** Reads a form of at most 4 KB and 10 fields; a field given twice is a list. */
 export async function readForm(req: Request, res: Response): Promise<unknown> {
-  return read(req, res, 'application/x-www-form-urlencoded', form);
+  return read(req, res, form);
 }
 
-async function read(req: Request, res: Response, type: string, parser: RequestHandler): Promise<unknown> {
+async function read(req: Request, res: Response, { type, limit, parser }: BodyKind): Promise<unknown> {
   if (!hasBody(req)) return undefined;
   requireType(req, type);
-  await new Promise<void>((done, fail) => void parser(req, res, (error?: unknown) => (error ? fail(error) : done())));
+  if (Number(req.headers['content-length'] ?? 0) > limit) throw tooLarge();
+  await new Promise<void>((done, fail) => {
+    void parser(req, res, (error?: unknown) => (error ? fail(error) : done()));
+    // The parser would first read to the end what it refuses, and there may be none.
+    let received = 0;
+    req.on('data', (piece: Buffer) => {
+      received += piece.length;
+      if (received > limit) fail(tooLarge());
+    });
+  });
   return req.body as unknown;
 }
 
-function hasBody(req: Request): boolean {
-  return req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;
+function tooLarge(): HttpError {
+  return new HttpError(413, 'The request is too large');
 }
 
 // The parsers would take other charsets, too; JSON is UTF-8 (RFC 8259, 8.1), and one charset is one way less around a filter.

@@ -6,8 +6,10 @@ interface Named {
   status: number;
   /** `extensions.code` on GraphQL. */
   graphql: string;
-  /** What the session router says instead, under `data` (interface, 4.2). Where it says nothing, the answer is under `detail`. */
+  /** What the session router says instead, under `data` (interface, 4.2). */
   sessionRouter?: { status: number; text: string };
+  /** Said under `detail` in the session router, too: it is about credentials on the request, not about a login. */
+  aboutCaller?: true;
   /** `WWW-Authenticate` (RFC 6750, 3). */
   challenge?: string;
 }
@@ -19,7 +21,8 @@ export const ERRORS: Record<ErrorCode, Named> = {
   BAD_USER_INPUT: { status: 422, graphql: 'BAD_USER_INPUT' },
   CONFLICT: { status: 409, graphql: 'CONFLICT' },
   FORBIDDEN: { status: 403, graphql: 'FORBIDDEN' },
-  INACTIVE_USER: { status: 400, graphql: 'INACTIVE_USER', sessionRouter: { status: 401, text: 'Inactive user' } },
+  INACTIVE_LOGIN: { status: 400, graphql: 'INACTIVE_USER', sessionRouter: { status: 401, text: 'Inactive user' } },
+  INACTIVE_USER: { status: 400, graphql: 'INACTIVE_USER', aboutCaller: true },
   INVALID_CREDENTIALS: {
     status: 401,
     graphql: 'INVALID_CREDENTIALS',
@@ -27,8 +30,8 @@ export const ERRORS: Record<ErrorCode, Named> = {
     sessionRouter: { status: 401, text: 'Incorrect login and/or password' },
   },
   INVALID_SESSION_KEY: { status: 401, graphql: 'UNAUTHENTICATED', sessionRouter: { status: 401, text: 'Invalid session key' } },
-  INVALID_TOKEN: { status: 401, graphql: 'UNAUTHENTICATED', challenge: `${BEARER} error="invalid_token"` },
-  NOT_AUTHENTICATED: { status: 401, graphql: 'UNAUTHENTICATED', challenge: BEARER },
+  INVALID_TOKEN: { status: 401, graphql: 'UNAUTHENTICATED', challenge: `${BEARER} error="invalid_token"`, aboutCaller: true },
+  NOT_AUTHENTICATED: { status: 401, graphql: 'UNAUTHENTICATED', challenge: BEARER, aboutCaller: true },
   NOT_FOUND: { status: 404, graphql: 'NOT_FOUND' },
   RATE_LIMITED: { status: 429, graphql: 'RATE_LIMITED' },
   UNAVAILABLE: { status: 503, graphql: 'UNAVAILABLE' },

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { ApolloServer, HeaderMap, type HTTPGraphQLResponse } from '@apollo/server';
 import { unwrapResolverError } from '@apollo/server/errors';
 import { ApolloServerPluginLandingPageDisabled } from '@apollo/server/plugin/disabled';
@@ -6,12 +7,13 @@ import type { Request, Response } from 'express';
 import type { GraphQLFormattedError } from 'graphql';
 import type { Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
-import { answerError, answerJson } from './answers.ts';
+import { answerError, maskedError } from './answers.ts';
 import { readGraphqlJson } from './body.ts';
 import { CREDENTIAL_HEADERS, identify } from './credentials.ts';
-import { ERRORS, graphqlExtensions } from './error-map.ts';
+import { graphqlExtensions } from './error-map.ts';
 import { visibleError } from './http-error.ts';
 import type { Endpoint } from './paths.ts';
+import { searchOf } from './request.ts';
 import { makeSchema } from './schema.ts';
 import { contextOf, type Services } from './services.ts';
 
@@ -21,7 +23,7 @@ export interface GraphqlDoor {
   stop(): Promise<void>;
 }
 
-const WORDING = { errorKey: 'detail', inputPart: 'body' } as const;
+const WORDING = { errorKey: 'errors', inputPart: 'body' } as const;
 
 /** Starts Apollo Server on our schema; its endpoints are served like every other path. */
 export async function openGraphqlDoor(services: Services): Promise<GraphqlDoor> {
@@ -54,23 +56,18 @@ async function answer(services: Services, apollo: ApolloServer<Context>, req: Re
   const log = services.log.child({ requestId: res.get('X-Request-Id'), row: 'graphql' });
   try {
     const body = req.method === 'POST' ? ((await readGraphqlJson(req, res)) ?? {}) : {};
-    const isPage = req.method === 'GET' && services.config.explorer && req.accepts(['json', 'html']) === 'html';
+    const isPage = req.method !== 'POST' && services.config.explorer && req.accepts(['json', 'html']) === 'html';
     const ctx = isPage ? undefined : await authenticated(services, req, res);
     const answered = await apollo.executeHTTPGraphQLRequest({
-      httpGraphQLRequest: { method: req.method, headers: headersOf(req), search: searchOf(req), body },
+      // What is asked by HEAD is answered as to GET; Node leaves the body out.
+      httpGraphQLRequest: { method: req.method === 'HEAD' ? 'GET' : req.method, headers: headersOf(req), search: searchOf(req), body },
       context: async () => ctx ?? contextOf(services, req, String(res.get('X-Request-Id'))),
     });
     // The page brings its own policy, which lets in what it is made of.
     if (isPage) res.removeHeader('Content-Security-Policy');
     await send(res, answered);
   } catch (error) {
-    const seen = visibleError(error);
-    if (!(seen instanceof DomainError)) return answerError(req, res, error, log, WORDING);
-    if (seen !== error) log.error({ err: error }, 'the database is not available');
-    const { status, challenge } = ERRORS[seen.code];
-    if (challenge !== undefined) res.set('WWW-Authenticate', challenge);
-    if (seen.retryAfter !== undefined) res.set('Retry-After', String(seen.retryAfter));
-    answerJson(res, status, { errors: [{ message: seen.message, extensions: graphqlExtensions(seen) }] });
+    answerError(req, res, error, log, WORDING);
   }
 }
 
@@ -84,21 +81,37 @@ async function send(res: Response, { status = 200, headers, body }: HTTPGraphQLR
   res.status(status);
   for (const [name, value] of headers) res.set(name, value);
   if (body.kind === 'complete') {
-    res.end(body.string);
+    res.set('Content-Length', String(Buffer.byteLength(body.string))).end(body.string);
     return;
   }
   for await (const chunk of body.asyncIterator) res.write(chunk);
   res.end();
 }
 
-function formatError({ log }: Services, formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError {
+function formatError({ log, config }: Services, formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError {
   const original = unwrapResolverError(error);
   const seen = original === error ? undefined : visibleError(original);
   if (seen instanceof DomainError) return { ...formatted, message: seen.message, extensions: graphqlExtensions(seen) };
-  if (formatted.extensions?.['code'] !== 'INTERNAL_SERVER_ERROR') return formatted;
-  const id = crypto.randomUUID();
-  log.error({ err: original, requestId: id, path: formatted.path }, 'a resolver failed');
-  return { ...formatted, message: 'Internal server error', extensions: { code: 'INTERNAL_SERVER_ERROR', requestId: id } };
+  if (formatted.extensions?.['code'] === 'INTERNAL_SERVER_ERROR') {
+    const requestId = randomUUID();
+    log.error({ err: original, requestId, path: formatted.path }, 'a resolver failed');
+    return { ...formatted, ...maskedError(requestId) };
+  }
+  // Apollo Server leaves such hints out of what validation says, but not out of what is said of variables.
+  const message = config.explorer ? formatted.message : formatted.message.replace(/ Did you mean .*\?$/s, '');
+  return namedVariable({ ...formatted, message });
+}
+
+// What graphql-js says of a variable repeats its value. What is told is where the mistake is, and what it is.
+function namedVariable(formatted: GraphQLFormattedError): GraphQLFormattedError {
+  const [, variable, path, text] =
+    /^Variable "\$(\w+)" got invalid value .*?(?: at "\w+((?:\.\w+|\[\d+\])+)")?; (.*)$/s.exec(formatted.message) ?? [];
+  if (variable === undefined || text === undefined) return formatted;
+  const field = path === undefined ? variable : path.slice(1).replace(/\[(\d+)\]/g, '.$1');
+  const message = text
+    .replace(/^Expected type "\w+!?"\. /, '')
+    .replace(/ cannot represent (a )?(\S+ )*value: .*$/s, ' cannot represent this value');
+  return { ...formatted, message: `${field}: ${message}`, extensions: { ...formatted.extensions, fields: [{ field, message }] } };
 }
 
 function headersOf(req: Request): HeaderMap {
@@ -107,9 +120,4 @@ function headersOf(req: Request): HeaderMap {
     if (value !== undefined) headers.set(name, Array.isArray(value) ? value.join(', ') : value);
   }
   return headers;
-}
-
-function searchOf(req: Request): string {
-  const at = req.url.indexOf('?');
-  return at < 0 ? '' : req.url.slice(at);
 }

@@ -2,6 +2,7 @@ import type { Express, Request, RequestHandler, Response } from 'express';
 import { METHODS, type Method, type ReadHeader } from '../kit/route.ts';
 import { answerError, type Wording } from './answers.ts';
 import { HttpError } from './http-error.ts';
+import { refuseTwice } from './request.ts';
 import type { Services } from './services.ts';
 
 /** What is served at one path by one method. */
@@ -25,18 +26,23 @@ function handlerOf({ log }: Services, own: readonly Endpoint[]): RequestHandler 
   const byMethod = new Map(own.map((endpoint) => [endpoint.method as string, endpoint]));
   const methods = METHODS.filter((method) => byMethod.has(method) || method === 'OPTIONS');
   const allow = methods.join(', ');
+  const wording: Wording = { errorKey: own[0]?.errorKey ?? 'detail', inputPart: 'body' };
   return async (req, res) => {
-    if (req.method === 'OPTIONS') {
-      res
-        .set(preflight(req, own, allow))
-        .status(200)
-        .end();
-      return;
+    try {
+      refuseTwice(req);
+      if (req.method === 'OPTIONS') {
+        res
+          .set(preflight(req, own, allow))
+          .status(200)
+          .end();
+        return;
+      }
+      const endpoint = byMethod.get(req.method) ?? (req.method === 'HEAD' ? byMethod.get('GET') : undefined);
+      if (!endpoint) throw new HttpError(405, `Method "${req.method}" not allowed.`, { Allow: allow });
+      await endpoint.answer(req, res);
+    } catch (error) {
+      answerError(req, res, error, log, wording);
     }
-    const endpoint = byMethod.get(req.method) ?? (req.method === 'HEAD' ? byMethod.get('GET') : undefined);
-    if (endpoint) return endpoint.answer(req, res);
-    const refusal = new HttpError(405, `Method "${req.method}" not allowed.`, { Allow: allow });
-    answerError(req, res, refusal, log, { errorKey: own[0]?.errorKey ?? 'detail', inputPart: 'body' });
   };
 }
 

@@ -9,6 +9,7 @@ import { check } from '../kit/validation.ts';
 import { answerError, answerJson, type Wording } from './answers.ts';
 import { readForm, readJson } from './body.ts';
 import { identify } from './credentials.ts';
+import { searchOf } from './request.ts';
 import { contextOf, type Services } from './services.ts';
 
 type Part = keyof Input<object>;
@@ -71,7 +72,7 @@ async function readInput(row: Route, req: Request, body: () => Promise<unknown>,
 
 // Each parameter as text; one that is given twice as a list, which no schema takes.
 function queryOf(req: Request): Record<string, string | string[]> {
-  const search = new URLSearchParams(req.url.slice(req.url.indexOf('?') >>> 0));
+  const search = new URLSearchParams(searchOf(req));
   const query: Record<string, string | string[]> = Object.create(null) as Record<string, never>;
   for (const key of new Set(search.keys())) {
     const values = search.getAll(key);
