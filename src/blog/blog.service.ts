@@ -8,7 +8,7 @@ import { readPage, readPagesOf, type Listing, type Page, type PageArgs } from '.
 import { loader } from '../kit/loaders.ts';
 import { nodeKeyOf } from '../kit/node.ts';
 import { readPk } from '../kit/pk.ts';
-import { selectEntities } from '../kit/rows.ts';
+import { selectByPks, selectEntities } from '../kit/rows.ts';
 import { lineOf, proseOf } from '../kit/text.ts';
 import { check, defined } from '../kit/validation.ts';
 import { BlogEntry } from './blog-entry.entity.ts';
@@ -37,11 +37,7 @@ export function pageOf(ctx: Context, creatorPk: number, args: PageArgs): Promise
 
 /** Finds entries for `node(id:)`; none without credentials. */
 export async function findNodes(ctx: Context, keys: readonly string[]): Promise<(BlogEntry | null)[]> {
-  if (!ctx.caller) return keys.map(() => null);
-  const pks = keys.map((key) => readPk(key) ?? 0);
-  const found = await selectEntities(ctx.em, BlogEntry, sql`pk = any(${pks}::integer[]) and ${mayRead(ctx)}`);
-  const byPk = new Map(found.map((entry) => [entry.pk, entry]));
-  return pks.map((pk) => byPk.get(pk) ?? null);
+  return ctx.caller ? selectByPks(ctx.em, BlogEntry, keys, mayRead(ctx)) : keys.map(() => null);
 }
 
 /** Writes an entry. Needs `blog:write`. Throws BAD_USER_INPUT. */

@@ -1,5 +1,9 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql, type RawBuilder } from 'kysely';
+import { readPk } from './pk.ts';
+
+/** Primary keys start at 1. */
+const NO_PK = 0;
 
 type EntityClass<T> = new () => T;
 
@@ -34,4 +38,20 @@ export async function selectEntities<T extends object>(
   const { rows } = await sql<Record<string, unknown>>`
     select ${columnsOf(em, entity, tableName)} from ${sql.table(tableName)} where ${where}`.execute(em.getKysely());
   return rows.map((row) => entityOf(em, entity, row));
+}
+
+/**
+ * The entities of these primary keys, in the order of the keys, in one statement; null where there is none that meets the
+ * condition, and where the text is no primary key.
+ */
+export async function selectByPks<T extends { pk: number }>(
+  em: EntityManager,
+  entity: EntityClass<T>,
+  keys: readonly (string | number)[],
+  where: RawBuilder<unknown> = sql`true`,
+): Promise<(T | null)[]> {
+  const pks = keys.map((key) => readPk(String(key)) ?? NO_PK);
+  const found = await selectEntities(em, entity, sql`pk = any(${pks}::integer[]) and ${where}`);
+  const byPk = new Map(found.map((row) => [row.pk, row]));
+  return pks.map((pk) => byPk.get(pk) ?? null);
 }

@@ -7,7 +7,7 @@ import { DomainError } from '../kit/errors.ts';
 import { readPage, type Page, type PageArgs } from '../kit/keyset.ts';
 import { loader } from '../kit/loaders.ts';
 import { readPk } from '../kit/pk.ts';
-import { entityOf, selectEntities } from '../kit/rows.ts';
+import { entityOf, selectByPks, selectEntities } from '../kit/rows.ts';
 import { readSlice, type Slice, type SliceArgs } from '../kit/slice.ts';
 import { check, defined } from '../kit/validation.ts';
 import { Product } from './product.entity.ts';
@@ -40,7 +40,9 @@ export async function* all(ctx: Context): AsyncGenerator<Product[]> {
 /** The product that the text names by its pk, or null. */
 export async function find(ctx: Context, pk: string): Promise<Product | null> {
   const number = readPk(pk);
-  return number === undefined ? null : loader(ctx, 'products.byPk', (pks: readonly number[]) => byPks(ctx, pks)).load(number);
+  return number === undefined
+    ? null
+    : loader(ctx, 'products.byPk', (pks: readonly number[]) => selectByPks(ctx.em, Product, pks)).load(number);
 }
 
 /** The product that the text names by its pk. Throws NOT_FOUND. */
@@ -56,10 +58,7 @@ export async function findByBarcode(ctx: Context, barcode: string): Promise<Prod
 
 /** Finds products for `node(id:)`. */
 export function findNodes(ctx: Context, keys: readonly string[]): Promise<(Product | null)[]> {
-  return byPks(
-    ctx,
-    keys.map((key) => readPk(key) ?? 0),
-  );
+  return selectByPks(ctx.em, Product, keys);
 }
 
 /**
@@ -109,12 +108,6 @@ async function locked(tx: Context, pk: string): Promise<Product> {
   const number = readPk(pk);
   const product = number === undefined ? null : await tx.em.findOne(Product, { pk: number }, { lockMode: LockMode.PESSIMISTIC_WRITE });
   return product ?? refuseUnknown();
-}
-
-async function byPks(ctx: Context, pks: readonly number[]): Promise<(Product | null)[]> {
-  const found = await selectEntities(ctx.em, Product, sql`pk = any(${[...pks]}::integer[])`);
-  const known = new Map(found.map((product) => [product.pk, product]));
-  return pks.map((pk) => known.get(pk) ?? null);
 }
 
 function plain({ pk, name, barcode, price, createdAt, updatedAt }: Product) {

@@ -6,8 +6,7 @@ import { inTransaction, type Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import { readPagesOf, type Listing, type Page, type PageArgs } from '../kit/keyset.ts';
 import { loader } from '../kit/loaders.ts';
-import { readPk } from '../kit/pk.ts';
-import { selectEntities } from '../kit/rows.ts';
+import { selectByPks, selectEntities } from '../kit/rows.ts';
 import { lineOf } from '../kit/text.ts';
 import { check } from '../kit/validation.ts';
 import type { User } from '../users/user.entity.ts';
@@ -34,11 +33,8 @@ export function pageOf(ctx: Context, ownerPk: number, args: PageArgs): Promise<P
 }
 
 /** Finds items for `node(id:)`. */
-export async function findNodes(ctx: Context, keys: readonly string[]): Promise<(Item | null)[]> {
-  const pks = keys.map((key) => readPk(key) ?? 0);
-  const found = await selectEntities(ctx.em, Item, sql`pk = any(${pks}::integer[]) and ${mayRead(ctx)}`);
-  const byPk = new Map(found.map((item) => [item.pk, item]));
-  return pks.map((pk) => byPk.get(pk) ?? null);
+export function findNodes(ctx: Context, keys: readonly string[]): Promise<(Item | null)[]> {
+  return selectByPks(ctx.em, Item, keys, mayRead(ctx));
 }
 
 /** Adds an item to those of the signed-in user. Throws BAD_USER_INPUT, and CONFLICT where it is there already. */

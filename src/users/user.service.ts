@@ -4,9 +4,8 @@ import type { Context } from '../kit/context.ts';
 import { readPage, type Listing, type Page, type PageArgs } from '../kit/keyset.ts';
 import { loader } from '../kit/loaders.ts';
 import { readSlice, type Slice, type SliceArgs } from '../kit/slice.ts';
-import { selectEntities } from '../kit/rows.ts';
+import { selectByPks, selectEntities } from '../kit/rows.ts';
 import type { Scope } from '../kit/scopes.ts';
-import { readPk } from '../kit/pk.ts';
 import { User } from './user.entity.ts';
 
 const users: Listing<User> = { name: 'users', entity: User, order: [{ property: 'pk', kind: 'pk' }] };
@@ -30,7 +29,7 @@ export async function me(ctx: Context): Promise<User | null> {
 
 /** The user of this pk, who is known to exist. Look-ups of one request are made together. */
 export async function byPk(ctx: Context, pk: number): Promise<User> {
-  const user = await loader(ctx, 'users.byPk', (pks: readonly number[]) => byPks(ctx, pks)).load(pk);
+  const user = await loader(ctx, 'users.byPk', (pks: readonly number[]) => selectByPks(ctx.em, User, pks)).load(pk);
   if (!user) throw new Error(`There is no user ${pk}`);
   return user;
 }
@@ -43,11 +42,7 @@ export async function byUsername(ctx: Context, username: string): Promise<User |
 
 /** Finds users for `node(id:)`; none without credentials. */
 export async function findNodes(ctx: Context, keys: readonly string[]): Promise<(User | null)[]> {
-  if (!ctx.caller) return keys.map(() => null);
-  return byPks(
-    ctx,
-    keys.map((key) => readPk(key) ?? 0),
-  );
+  return ctx.caller ? selectByPks(ctx.em, User, keys) : keys.map(() => null);
 }
 
 /** The user of this pk as the author of something, whose email everyone sees who sees that. */
@@ -67,10 +62,4 @@ export function visibleScopes(ctx: Context, user: User): Scope[] {
 
 function mayReadAll(ctx: Context, user: User): boolean {
   return ctx.caller?.pk === user.pk || holds(ctx, 'users:read');
-}
-
-async function byPks(ctx: Context, pks: readonly number[]): Promise<(User | null)[]> {
-  const found = await selectEntities(ctx.em, User, sql`pk = any(${[...pks]}::integer[])`);
-  const known = new Map(found.map((user) => [user.pk, user]));
-  return pks.map((pk) => known.get(pk) ?? null);
 }
