@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import { z } from 'zod';
 import { inTransaction, type Context } from '../kit/context.ts';
-import { badInput } from '../kit/errors.ts';
+import { DomainError } from '../kit/errors.ts';
 
 /** How long a key is remembered, in ms. */
 const REMEMBERED_MS = 24 * 3_600_000;
@@ -42,8 +42,7 @@ export async function once<T>(
       const { rows } = await sql<Stored>`select fingerprint, answer from idempotency_key where caller = ${caller} and key = ${key}`.execute(
         db,
       );
-      if (!rows[0]?.fingerprint.equals(fingerprint))
-        throw badInput('Idempotency-Key', 'was used for another request', 'idempotency_key_reused');
+      if (!rows[0]?.fingerprint.equals(fingerprint)) throw reused();
       return { answered: rows[0].answer };
     }
     const answer = await work(tx);
@@ -56,6 +55,13 @@ export async function once<T>(
 export async function sweep(ctx: Context): Promise<number> {
   const { numAffectedRows } = await sql`delete from idempotency_key where created_at <= ${horizon(ctx)}`.execute(ctx.em.getKysely());
   return Number(numAffectedRows ?? 0);
+}
+
+function reused(): DomainError {
+  const message = 'The key was used for another request';
+  return new DomainError('BAD_USER_INPUT', message, [
+    { field: 'idempotency-key', type: 'idempotency_key_reused', message, part: 'header' },
+  ]);
 }
 
 function horizon(ctx: Context): Date {

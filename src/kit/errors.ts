@@ -20,7 +20,11 @@ export interface FieldError {
   /** Kind of mistake for programs, such as `missing` or `string_too_long`. */
   type: string;
   message: string;
+  /** Which part of a request it stands in, where that is known. */
+  part?: RequestPart;
 }
+
+export type RequestPart = 'path' | 'query' | 'header' | 'body';
 
 /** A refusal that the caller may see: the only error whose text leaves the process. */
 export class DomainError extends Error {

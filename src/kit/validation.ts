@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { DomainError, type FieldError } from './errors.ts';
+import { DomainError, type FieldError, type RequestPart } from './errors.ts';
 
 /** Returns the input as the schema reads it, or throws BAD_USER_INPUT with one entry for each field refused. */
-export function check<Schema extends z.ZodType>(schema: Schema, input: unknown): z.output<Schema> {
+export function check<Schema extends z.ZodType>(schema: Schema, input: unknown, part?: RequestPart): z.output<Schema> {
   const result = schema.safeParse(input);
   if (result.success) return result.data;
-  const fields = result.error.issues.map((issue) => fieldError(issue, input));
+  const fields = result.error.issues.map((issue) => ({ ...fieldError(issue, input), ...(part && { part }) }));
   const summary = fields.map(({ field, message }) => (field ? `${field}: ${message}` : message)).join('; ');
   throw new DomainError('BAD_USER_INPUT', summary, fields);
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { InexactNumber } from '../kit/inexact-number.ts';
 import { refuse } from '../kit/validation.ts';
 
 const MAX_WHOLE_DIGITS = 10;
@@ -9,9 +10,9 @@ const MAX_WHOLE_DIGITS = 10;
  */
 export const price = z.unknown().transform((input, ctx): string => {
   if (input === undefined) return refuse(ctx, 'missing', 'Field required');
+  if (input instanceof InexactNumber) return refuse(ctx, 'decimal_max_digits', 'A price has at most 12 digits, 2 of them decimal places');
   if (typeof input !== 'number' && typeof input !== 'string') return refuse(ctx, 'decimal_type', 'A price is a number or decimal text');
-  // A number that JSON wrote with more digits than a double keeps never gets here (server/body.ts), so this text is exact.
-  const text = Object.is(input, -0) ? '0' : String(input);
+  const text = String(input);
   const [, sign, whole, fraction = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text) ?? [];
   if (whole === undefined) return refuse(ctx, 'decimal_parsing', 'A price is a number or decimal text');
   if (fraction.length > 2) return refuse(ctx, 'decimal_max_places', 'A price has at most 2 decimal places');

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
-import { DomainError, type FieldError } from '../kit/errors.ts';
+import { DomainError, type FieldError, type RequestPart } from '../kit/errors.ts';
 import { ERRORS, graphqlExtensions } from './error-map.ts';
 import { HttpError, visibleError } from './http-error.ts';
 import { hasBody } from './request.ts';
@@ -15,7 +15,7 @@ export interface Wording {
   /** The member that holds the error; `errors` in the shape of GraphQL. */
   errorKey: 'detail' | 'data' | 'errors';
   /** Where input comes from that the services, not the row's schemas, refuse. */
-  inputPart: 'body' | 'query';
+  inputPart: RequestPart;
 }
 
 interface Refusal {
@@ -104,10 +104,10 @@ function refusalOfDomain(error: DomainError, { errorKey }: Wording): Refusal {
   return errorKey === 'data' && sessionRouter ? { ...refusal, ...sessionRouter, headers: {} } : refusal;
 }
 
-function entry({ field, type, message }: FieldError, { inputPart }: Wording) {
+function entry({ field, type, message, part }: FieldError, { inputPart }: Wording) {
   return {
     type,
-    loc: [inputPart, ...(field === '' ? [] : field.split('.').map((part) => (/^\d+$/.test(part) ? Number(part) : part)))],
+    loc: [part ?? inputPart, ...(field === '' ? [] : field.split('.').map((part) => (/^\d+$/.test(part) ? Number(part) : part)))],
     msg: message,
   };
 }

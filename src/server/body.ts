@@ -1,26 +1,23 @@
+import { isUtf8 } from 'node:buffer';
 import { parse } from 'content-type';
 import express, { type RequestHandler, type Request, type Response } from 'express';
 import { isSafeNumber } from 'lossless-json';
+import { InexactNumber } from '../kit/inexact-number.ts';
 import { HttpError } from './http-error.ts';
 import { hasBody } from './request.ts';
-
-/** A number that a double would change. It is no number to any schema, so it is refused rather than rounded. */
-class InexactNumber {
-  constructor(readonly source: string) {}
-}
 
 const any = () => true;
 const json = (limit: number): BodyKind => ({
   type: 'application/json',
   limit,
-  parser: express.json({ limit, type: any, reviver: keepExact }),
+  parser: express.json({ limit, type: any, verify, reviver: keepExact }),
 });
 const restJson = json(16 * 1024);
 const graphqlJson = json(100 * 1024);
 const form: BodyKind = {
   type: 'application/x-www-form-urlencoded',
   limit: 4 * 1024,
-  parser: express.urlencoded({ limit: 4 * 1024, parameterLimit: 10, extended: false, type: any }),
+  parser: express.urlencoded({ limit: 4 * 1024, parameterLimit: 10, extended: false, type: any, verify }),
 };
 
 interface BodyKind {
@@ -76,8 +73,12 @@ function requireType(req: Request, expected: string): void {
   throw new HttpError(415, `The content type has to be ${expected}, in UTF-8`);
 }
 
+// The parsers put a replacement character where bytes are no UTF-8; what is stored has to be what was sent.
+function verify(_req: unknown, _res: unknown, bytes: Buffer): void {
+  if (!isUtf8(bytes)) throw new HttpError(400, 'The request cannot be read');
+}
+
 function keepExact(this: unknown, _key: string, value: unknown, context?: { source?: string }): unknown {
   if (typeof value !== 'number' || context?.source === undefined) return value;
-  const vanished = value === 0 && /^[^e]*[1-9]/i.test(context.source);
-  return isSafeNumber(context.source) && !vanished ? value : new InexactNumber(context.source);
+  return isSafeNumber(context.source) ? value : new InexactNumber(context.source);
 }

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import type { Request, Response } from 'express';
-import type { z } from 'zod';
 import { requireCaller, requireScope } from '../kit/access.ts';
 import type { Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
@@ -12,8 +11,6 @@ import { identify } from './credentials.ts';
 import { searchOf } from './request.ts';
 import { contextOf, type Services } from './services.ts';
 
-type Part = keyof Input<object>;
-
 /** Answers one request by its row: credentials, input, the handler, and what the row says leaves. */
 export async function answerRow(services: Services, row: Route, req: Request, res: Response): Promise<void> {
   const log = services.log.child({ requestId: res.get('X-Request-Id'), row: `${row.method} ${row.path}` });
@@ -24,7 +21,7 @@ export async function answerRow(services: Services, row: Route, req: Request, re
     const access = typeof row.access === 'function' ? row.access(asObject(await body())) : row.access;
     const ctx = await authorized(services, access, req, res);
     if (row.successor !== undefined) noteLegacyCall(row, ctx);
-    const input = await readInput(row, req, body, wording);
+    const input = await readInput(row, req, body);
     const answered = row.handle(ctx, input);
     if (isStream(answered)) await answerStream(req, res, row.success.status, answered);
     else answerBody(res, row, ctx, await answered);
@@ -54,19 +51,14 @@ function bodyReader(row: Route, req: Request, res: Response): () => Promise<unkn
   return () => (body ??= read(req, res));
 }
 
-async function readInput(row: Route, req: Request, body: () => Promise<unknown>, wording: Wording): Promise<Input<object>> {
+async function readInput(row: Route, req: Request, body: () => Promise<unknown>): Promise<Input<object>> {
   const { path, query, headers, form, json } = row.input ?? {};
-  const read = async (part: Part, schema: z.ZodType | undefined, value: () => unknown): Promise<unknown> => {
-    if (!schema) return undefined;
-    wording.inputPart = part === 'query' || part === 'headers' ? 'query' : 'body';
-    return check(schema, await value());
-  };
   return {
-    path: await read('path', path, () => req.params),
-    headers: await read('headers', headers, () => req.headers),
-    query: await read('query', query, () => queryOf(req)),
-    form: await read('form', form, async () => (await body()) ?? {}),
-    json: await read('json', json, async () => (await body()) ?? {}),
+    path: path && check(path, req.params, 'path'),
+    headers: headers && check(headers, req.headers, 'header'),
+    query: query && check(query, queryOf(req), 'query'),
+    form: form && check(form, (await body()) ?? {}, 'body'),
+    json: json && check(json, (await body()) ?? {}, 'body'),
   } as Input<object>;
 }
 

@@ -46,7 +46,7 @@ test('without a database the process stays: alive, not ready, 503 with Retry-Aft
   expect(page.headers.get('Retry-After')).toBe('1');
   expect(await page.json()).toEqual({ detail: 'The service is not available at the moment' });
   expect(await graphql.json()).toEqual({
-    errors: [{ message: 'The service is not available at the moment', extensions: { code: 'UNAVAILABLE' } }],
+    errors: [{ message: 'The service is not available at the moment', extensions: { code: 'UNAVAILABLE', retryAfter: 1 } }],
   });
   expect((await ended).code).toBe(0);
 });

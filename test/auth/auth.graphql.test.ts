@@ -1,0 +1,486 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import jwt from 'jsonwebtoken';
+import type { User } from '../../src/users/user.entity.ts';
+import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
+
+const shop = useShop();
+
+const PAYLOAD = 'accessToken tokenType expiresIn refreshToken sessionKey user { username scopes }';
+const LOGIN = `mutation ($username: String!, $password: String!, $scopes: [String!]) {
+  login(username: $username, password: $password, scopes: $scopes) { ${PAYLOAD} }
+}`;
+const REFRESH = `mutation ($token: String!) { refresh(refreshToken: $token) { ${PAYLOAD} } }`;
+const LOGOUT = 'mutation ($key: String) { logout(sessionKey: $key) { ended } }';
+const LOGOUT_EVERYWHERE = 'mutation { logoutEverywhere { ended } }';
+const CHANGE_PASSWORD = 'mutation ($current: String!, $new: String!) { changePassword(current: $current, new: $new) { username } }';
+const SESSIONS = '{ me { sessions { totalCount nodes { id current userAgent createdAt lastSeenAt expiresAt } } } }';
+const NEW_PASSWORD = 'another good password';
+const DAY = 86_400_000;
+
+interface Login {
+  accessToken: string;
+  refreshToken: string;
+  sessionKey: string;
+}
+
+describe('GraphQL contract, login', () => {
+  test('it answers the credentials of a new session, and the user', async () => {
+    await shop.makeUser({ username: 'ada', scopes: ['blog:write'] });
+    const answer = await shop.graphql(LOGIN, { username: 'ada', password: PASSWORD });
+    expect(answer.body).toEqual({
+      data: {
+        login: {
+          accessToken: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+$/),
+          tokenType: 'bearer',
+          expiresIn: 1800,
+          refreshToken: expect.any(String),
+          sessionKey: expect.stringMatching(/^[\w-]{43}$/),
+          user: { username: 'ada', scopes: ['blog:write'] },
+        },
+      },
+    });
+  });
+
+  test('the access token and the session key are credentials of the same session', async () => {
+    const { accessToken, sessionKey } = await login(await shop.makeUser());
+    const query = '{ me { sessions { nodes { id current } } } }';
+    const [byToken, byKey] = [await shop.graphql(query, {}, { token: accessToken }), await shop.graphql(query, {}, { sessionKey })];
+    expect(byToken.body.data.me.sessions.nodes).toEqual([{ id: expect.any(String), current: true }]);
+    expect(byKey.body).toEqual(byToken.body);
+  });
+
+  test('the access token lives as long as expiresIn says', async () => {
+    const { accessToken } = await login(await shop.makeUser());
+    shop.pass(1_790_000);
+    expect(await isSignedIn({ token: accessToken })).toBe(true);
+    shop.pass(10_000);
+    expect(await isSignedIn({ token: accessToken })).toBe(false);
+  });
+
+  test.each([
+    ['a wrong password', 'ada', 'wrong'],
+    ['a password in other letters', 'ada', PASSWORD.toUpperCase()],
+    ['no password', 'ada', ''],
+    ['an unknown user', 'nobody', PASSWORD],
+    ['a name in other letters', 'Ada', PASSWORD],
+    ['the wrong password of a disabled user', 'zoe', 'wrong'],
+    ['a user who has no password', 'max', ''],
+  ])('%s is INVALID_CREDENTIALS, always in the same words', async (_name, username, password) => {
+    await shop.makeUser({ username: 'ada' });
+    await shop.makeUser({ username: 'zoe', disabled: true });
+    await shop.makeUser({ username: 'max', password: null });
+    const answer = await shop.graphql(LOGIN, { username, password });
+    expect(answer.status).toBe(200);
+    expect(answer.body).toEqual({
+      data: null,
+      errors: [
+        {
+          message: 'Incorrect username or password',
+          path: ['login'],
+          locations: [expect.anything()],
+          extensions: { code: 'INVALID_CREDENTIALS' },
+        },
+      ],
+    });
+    expect(await shop.sql('select * from session')).toEqual([]);
+  });
+
+  test('a disabled user with the right password is INACTIVE_USER', async () => {
+    const { username } = await shop.makeUser({ disabled: true });
+    const answer = await shop.graphql(LOGIN, { username, password: PASSWORD });
+    expect(codes(answer)).toEqual(['INACTIVE_USER']);
+  });
+
+  test.each([
+    ['that is empty', ''],
+    ['with a NUL', 'a\0b'],
+    ['with half a character', 'a\ud800'],
+  ])('a username %s is BAD_USER_INPUT', async (_name, username) => {
+    const answer = await shop.graphql(LOGIN, { username, password: PASSWORD });
+    expect(answer.body.errors[0].extensions).toEqual({
+      code: 'BAD_USER_INPUT',
+      fields: [{ field: 'username', message: expect.any(String) }],
+    });
+  });
+
+  test('only the hash of the session key is stored', async () => {
+    const { sessionKey } = await login(await shop.makeUser());
+    const [session] = await shop.sql('select session::text as row, key_hash from session');
+    expect(String(session?.['row'])).not.toContain(sessionKey);
+    expect(session?.['key_hash']).toHaveLength(32);
+  });
+});
+
+describe('GraphQL contract, RATE_LIMITED', () => {
+  const strict = new Shop({ LOGIN_FAILURES_PER_ACCOUNT: '2' });
+  beforeAll(() => strict.start());
+  afterAll(() => strict.stop());
+
+  test('after too many failures a login is refused, in the same words whether there is such a user or not', async () => {
+    await shop.makeUser({ username: 'ada' });
+    const errors = { ada: [] as object[], nobody: [] as object[] };
+    for (const username of ['ada', 'nobody'] as const) {
+      for (const password of ['wrong', 'wrong', 'wrong', PASSWORD]) {
+        const { message, extensions } = (await strict.graphql(LOGIN, { username, password })).body.errors[0];
+        errors[username].push({ message, code: extensions.code });
+      }
+    }
+    const wrong = { message: expect.any(String), code: 'INVALID_CREDENTIALS' };
+    const limited = { message: expect.any(String), code: 'RATE_LIMITED' };
+    expect(errors.ada).toEqual([wrong, wrong, limited, limited]);
+    expect(errors.nobody).toEqual(errors.ada);
+  });
+
+  test('other accounts are not refused, and a right password makes up for the failures before it', async () => {
+    const [ada, max] = [await shop.makeUser({ username: 'ada' }), await shop.makeUser({ username: 'max' })];
+    const outcomes: string[][] = [];
+    for (const [username, password] of [
+      [ada.username, 'wrong'],
+      [ada.username, PASSWORD],
+      [ada.username, 'wrong'],
+      [ada.username, PASSWORD],
+      [max.username, 'wrong'],
+      [max.username, 'wrong'],
+      [ada.username, PASSWORD],
+    ]) {
+      outcomes.push(codes(await strict.graphql(LOGIN, { username, password })));
+    }
+    const wrong = ['INVALID_CREDENTIALS'];
+    expect(outcomes).toEqual([wrong, [], wrong, [], wrong, wrong, []]);
+  });
+});
+
+describe('GraphQL contract, login(scopes:)', () => {
+  test.each([
+    ['none given', undefined, ['products:write', 'blog:write']],
+    ['null', null, ['products:write', 'blog:write']],
+    ['one that is held', ['blog:write'], ['blog:write']],
+    ['one that is not held', ['users:read'], []],
+    ['one that there is none of', ['everything'], []],
+    ['an empty list', [], []],
+  ])('with %s, both credentials do what the user holds and no more than asked for', async (_name, scopes, expected) => {
+    const { accessToken, sessionKey } = await login(await shop.makeUser({ scopes: ['products:write', 'blog:write'] }), { scopes });
+    expect(await scopesOf({ token: accessToken })).toEqual(expected);
+    expect(await scopesOf({ sessionKey })).toEqual(expected);
+  });
+
+  test('a scope that the user has lost since is gone from the session, too', async () => {
+    const user = await shop.makeUser({ scopes: ['products:write', 'blog:write'] });
+    const { accessToken, sessionKey } = await login(user);
+    await shop.sql(`update "user" set scopes = '{blog:write}'`);
+    expect([await scopesOf({ token: accessToken }), await scopesOf({ sessionKey })]).toEqual([['blog:write'], ['blog:write']]);
+  });
+});
+
+describe('GraphQL contract, refresh', () => {
+  test('it answers new credentials of the same session', async () => {
+    const first = await login(await shop.makeUser({ username: 'ada' }));
+    const [{ id }] = await sessionsOf({ token: first.accessToken });
+    shop.pass(60_000);
+    const answer = await refresh(first.refreshToken);
+    const second: Login = answer.body.data.refresh;
+    expect(answer.body.data.refresh).toEqual({
+      accessToken: expect.any(String),
+      tokenType: 'bearer',
+      expiresIn: 1800,
+      refreshToken: expect.any(String),
+      sessionKey: expect.stringMatching(/^[\w-]{43}$/),
+      user: { username: 'ada', scopes: [] },
+    });
+    expect(second.accessToken).not.toBe(first.accessToken);
+    expect(second.refreshToken).not.toBe(first.refreshToken);
+    expect(await sessionsOf({ token: second.accessToken })).toMatchObject([{ id, current: true }]);
+    expect(await sessionsOf({ sessionKey: second.sessionKey })).toMatchObject([{ id, current: true }]);
+  });
+
+  test('it rotates: the next refresh takes the token of the one before', async () => {
+    let { refreshToken } = await login(await shop.makeUser());
+    for (let turn = 0; turn < 3; turn++) ({ refreshToken } = (await refresh(refreshToken)).body.data.refresh);
+    expect(refreshToken).toEqual(expect.any(String));
+  });
+
+  test('a refresh token used twice ends its session, with all credentials of it', async () => {
+    const user = await shop.makeUser();
+    const other = await login(user);
+    const first = await login(user);
+    const second: Login = (await refresh(first.refreshToken)).body.data.refresh;
+    expect(codes(await refresh(first.refreshToken))).toEqual(['UNAUTHENTICATED']);
+    expect(codes(await refresh(second.refreshToken))).toEqual(['UNAUTHENTICATED']);
+    expect(await isSignedIn({ token: first.accessToken })).toBe(false);
+    expect(await isSignedIn({ token: second.accessToken })).toBe(false);
+    expect(await isSignedIn({ sessionKey: second.sessionKey })).toBe(false);
+    expect(await isSignedIn({ token: other.accessToken })).toBe(true);
+  });
+
+  test('of two at once with the same token one at most is answered, and the session ends', async () => {
+    const { refreshToken, accessToken } = await login(await shop.makeUser());
+    const answers = await Promise.all([refresh(refreshToken), refresh(refreshToken)]);
+    expect(answers.flatMap(codes)).toContain('UNAUTHENTICATED');
+    expect(await isSignedIn({ token: accessToken })).toBe(false);
+  });
+
+  test('what the session was narrowed to stays', async () => {
+    const first = await login(await shop.makeUser({ scopes: ['products:write', 'blog:write'] }), { scopes: ['blog:write'] });
+    const second: Login = (await refresh(first.refreshToken)).body.data.refresh;
+    expect([await scopesOf({ token: second.accessToken }), await scopesOf({ sessionKey: second.sessionKey })]).toEqual([
+      ['blog:write'],
+      ['blog:write'],
+    ]);
+  });
+
+  test.each([
+    ['an access token', ({ accessToken }: Login) => accessToken],
+    ['a session key', ({ sessionKey }: Login) => sessionKey],
+    ['a token of another signature', ({ refreshToken }: Login) => refreshToken.slice(0, -10) + 'A'.repeat(10)],
+    ['a token of another secret', ({ refreshToken }: Login) => forged(refreshToken)],
+    ['text', () => 'x'],
+    ['nothing', () => ''],
+  ])('%s is no refresh token: UNAUTHENTICATED, and the session stays', async (_name, made) => {
+    const opened = await login(await shop.makeUser());
+    const answer = await refresh(made(opened));
+    expect([answer.body.data, codes(answer)]).toEqual([null, ['UNAUTHENTICATED']]);
+    expect(await isSignedIn({ token: opened.accessToken })).toBe(true);
+  });
+
+  test('a refresh token is no access token', async () => {
+    const { refreshToken } = await login(await shop.makeUser());
+    expect(await isSignedIn({ token: refreshToken })).toBe(false);
+  });
+
+  test('a refresh token is worth nothing once its session has expired', async () => {
+    const { refreshToken } = await login(await shop.makeUser());
+    shop.pass(14 * DAY);
+    expect(codes(await refresh(refreshToken))).toEqual(['UNAUTHENTICATED']);
+  });
+
+  test('a user who has been disabled since is INACTIVE_USER', async () => {
+    const { refreshToken } = await login(await shop.makeUser());
+    await shop.sql('update "user" set disabled = true');
+    expect(codes(await refresh(refreshToken))).toEqual(['INACTIVE_USER']);
+  });
+});
+
+describe('GraphQL contract, logout', () => {
+  test.each([
+    ['access token', ({ accessToken }: Login): RequestOptions => ({ token: accessToken })],
+    ['session key', ({ sessionKey }: Login): RequestOptions => ({ sessionKey })],
+  ])("without a key it ends the caller's own session, by its %s", async (_name, credentials) => {
+    const user = await shop.makeUser();
+    const [own, other] = [await login(user), await login(user)];
+    const answer = await shop.graphql(LOGOUT, {}, credentials(own));
+    expect(answer.body).toEqual({ data: { logout: { ended: 1 } } });
+    expect(await areSignedIn(own)).toEqual([false, false]);
+    expect(await areSignedIn(other)).toEqual([true, true]);
+  });
+
+  test('with a key it ends the session of the key', async () => {
+    const user = await shop.makeUser();
+    const [own, other] = [await login(user), await login(user)];
+    const answer = await shop.graphql(LOGOUT, { key: other.sessionKey }, { token: own.accessToken });
+    expect(answer.body).toEqual({ data: { logout: { ended: 1 } } });
+    expect(await areSignedIn(own)).toEqual([true, true]);
+    expect(await areSignedIn(other)).toEqual([false, false]);
+  });
+
+  test('the key alone is enough', async () => {
+    const opened = await login(await shop.makeUser());
+    const answer = await shop.graphql(LOGOUT, { key: opened.sessionKey });
+    expect(answer.body).toEqual({ data: { logout: { ended: 1 } } });
+    expect(await areSignedIn(opened)).toEqual([false, false]);
+  });
+
+  test('a key of no session is UNAUTHENTICATED, and ends nothing', async () => {
+    const opened = await login(await shop.makeUser());
+    const answer = await shop.graphql(LOGOUT, { key: 'x' }, { token: opened.accessToken });
+    expect([answer.body.data, codes(answer)]).toEqual([null, ['UNAUTHENTICATED']]);
+    expect(await areSignedIn(opened)).toEqual([true, true]);
+  });
+
+  test('a key that has been used to log out is UNAUTHENTICATED', async () => {
+    const { sessionKey } = await login(await shop.makeUser());
+    await shop.graphql(LOGOUT, { key: sessionKey });
+    expect(codes(await shop.graphql(LOGOUT, { key: sessionKey }))).toEqual(['UNAUTHENTICATED']);
+  });
+
+  test('without credentials, and with a token that has no session, it is UNAUTHENTICATED', async () => {
+    const anonymous = await shop.graphql(LOGOUT);
+    const foreign = await shop.graphql(LOGOUT, {}, { as: await shop.makeUser() });
+    expect([codes(anonymous), codes(foreign)]).toEqual([['UNAUTHENTICATED'], ['UNAUTHENTICATED']]);
+  });
+});
+
+describe('GraphQL contract, logoutEverywhere', () => {
+  test("it ends all of the caller's sessions and no others", async () => {
+    const user = await shop.makeUser();
+    const [own, second, third] = [await login(user), await login(user), await login(user)];
+    const stranger = await login(await shop.makeUser());
+    const answer = await shop.graphql(LOGOUT_EVERYWHERE, {}, { sessionKey: own.sessionKey });
+    expect(answer.body).toEqual({ data: { logoutEverywhere: { ended: 3 } } });
+    for (const ended of [own, second, third]) expect(await areSignedIn(ended)).toEqual([false, false]);
+    expect(await areSignedIn(stranger)).toEqual([true, true]);
+  });
+
+  test('sessions that have expired do not count', async () => {
+    const user = await shop.makeUser();
+    await login(user);
+    shop.pass(14 * DAY);
+    const { accessToken } = await login(user);
+    const answer = await shop.graphql(LOGOUT_EVERYWHERE, {}, { token: accessToken });
+    expect(answer.body).toEqual({ data: { logoutEverywhere: { ended: 1 } } });
+  });
+
+  test('without credentials it is UNAUTHENTICATED', async () => {
+    expect(codes(await shop.graphql(LOGOUT_EVERYWHERE))).toEqual(['UNAUTHENTICATED']);
+  });
+});
+
+describe('GraphQL contract, changePassword', () => {
+  test("it sets the password and ends the user's other sessions, not this one", async () => {
+    const user = await shop.makeUser();
+    const [own, other, stranger] = [await login(user), await login(user), await login(await shop.makeUser())];
+    const answer = await shop.graphql(CHANGE_PASSWORD, { current: PASSWORD, new: NEW_PASSWORD }, { token: own.accessToken });
+    expect(answer.body).toEqual({ data: { changePassword: { username: user.username } } });
+    expect(await areSignedIn(own)).toEqual([true, true]);
+    expect(await areSignedIn(other)).toEqual([false, false]);
+    expect(await areSignedIn(stranger)).toEqual([true, true]);
+    expect(codes(await shop.graphql(LOGIN, { username: user.username, password: PASSWORD }))).toEqual(['INVALID_CREDENTIALS']);
+    expect(codes(await shop.graphql(LOGIN, { username: user.username, password: NEW_PASSWORD }))).toEqual([]);
+  });
+
+  test.each(['wrong', '', `${PASSWORD} `])('the wrong current password %j is INVALID_CREDENTIALS, and nothing changes', async (current) => {
+    const user = await shop.makeUser();
+    const [own, other] = [await login(user), await login(user)];
+    const answer = await shop.graphql(CHANGE_PASSWORD, { current, new: NEW_PASSWORD }, { token: own.accessToken });
+    expect([answer.body.data, codes(answer)]).toEqual([null, ['INVALID_CREDENTIALS']]);
+    expect(await areSignedIn(other)).toEqual([true, true]);
+    expect(codes(await shop.graphql(LOGIN, { username: user.username, password: PASSWORD }))).toEqual([]);
+  });
+
+  test.each([
+    ['73 bytes', 'x'.repeat(73)],
+    ['72 characters that are 73 bytes', `é${'x'.repeat(71)}`],
+    ['seven characters', 'x'.repeat(7)],
+    ['nothing', ''],
+  ])('a new password of %s is BAD_USER_INPUT, and nothing changes', async (_name, next) => {
+    const user = await shop.makeUser();
+    const answer = await shop.graphql(CHANGE_PASSWORD, { current: PASSWORD, new: next }, { as: user });
+    expect(answer.body.errors[0].extensions).toEqual({ code: 'BAD_USER_INPUT', fields: [{ field: 'new', message: expect.any(String) }] });
+    expect(codes(await shop.graphql(LOGIN, { username: user.username, password: PASSWORD }))).toEqual([]);
+  });
+
+  test('a new password of 72 bytes counts to its last byte', async () => {
+    const user = await shop.makeUser();
+    const password = 'é'.repeat(36);
+    await shop.graphql(CHANGE_PASSWORD, { current: PASSWORD, new: password }, { as: user });
+    expect(codes(await shop.graphql(LOGIN, { username: user.username, password }))).toEqual([]);
+    expect(codes(await shop.graphql(LOGIN, { username: user.username, password: `${'é'.repeat(35)}e` }))).toEqual(['INVALID_CREDENTIALS']);
+    expect(codes(await shop.graphql(LOGIN, { username: user.username, password: `${password}x` }))).toEqual(['INVALID_CREDENTIALS']);
+  });
+
+  test('without credentials it is UNAUTHENTICATED', async () => {
+    const answer = await shop.graphql(CHANGE_PASSWORD, { current: PASSWORD, new: NEW_PASSWORD });
+    expect(codes(answer)).toEqual(['UNAUTHENTICATED']);
+  });
+});
+
+describe('GraphQL contract, me.sessions', () => {
+  test('they are the open ones, the latest first, and one is the current', async () => {
+    const user = await shop.makeUser();
+    const early = await login(user, {}, { headers: { 'User-Agent': 'early' } });
+    shop.pass(60_000);
+    await login(user, {}, { headers: { 'User-Agent': 'late' } });
+    const { sessions } = (await shop.graphql(SESSIONS, {}, { token: early.accessToken })).body.data.me;
+    expect(sessions).toMatchObject({
+      totalCount: 2,
+      nodes: [
+        { userAgent: 'late', current: false },
+        { userAgent: 'early', current: true },
+      ],
+    });
+  });
+
+  test('a session tells when it began, was last used, and ends', async () => {
+    const { accessToken } = await login(await shop.makeUser());
+    const [before] = await sessionsOf({ token: accessToken });
+    shop.pass(120_000);
+    const [after] = await sessionsOf({ token: accessToken });
+    expect(Date.parse(before.expiresAt) - Date.parse(before.createdAt)).toBe(14 * DAY);
+    expect(before.lastSeenAt).toBe(before.createdAt);
+    expect(after.createdAt).toBe(before.createdAt);
+    expect(Date.parse(after.lastSeenAt)).toBeGreaterThanOrEqual(Date.parse(before.createdAt) + 120_000);
+    expect(Date.parse(after.expiresAt) - Date.parse(after.lastSeenAt)).toBe(14 * DAY);
+  });
+
+  test('those that have ended or expired are not among them', async () => {
+    const user = await shop.makeUser();
+    await login(user);
+    shop.pass(14 * DAY);
+    const ended = await login(user);
+    await shop.graphql(LOGOUT, { key: ended.sessionKey });
+    const { accessToken } = await login(user);
+    expect(await sessionsOf({ token: accessToken })).toMatchObject([{ current: true }]);
+  });
+
+  test('they come in pages, and a cursor stays good when its session ends', async () => {
+    const user = await shop.makeUser();
+    const keys: string[] = [];
+    for (let opened = 0; opened < 3; opened++, shop.pass(1_000)) keys.push((await login(user)).sessionKey);
+    const query = `query ($first: Int, $after: String) {
+      me { sessions(first: $first, after: $after) { totalCount pageInfo { hasNextPage hasPreviousPage endCursor } nodes { id } } }
+    }`;
+    const all = await sessionsOf({ as: user });
+    const first = (await shop.graphql(query, { first: 2 }, { as: user })).body.data.me.sessions;
+    await shop.graphql(LOGOUT, { key: keys[1] });
+    const second = (await shop.graphql(query, { first: 2, after: first.pageInfo.endCursor }, { as: user })).body.data.me.sessions;
+    expect(first.nodes).toEqual([{ id: all[0].id }, { id: all[1].id }]);
+    expect(first.pageInfo).toMatchObject({ hasNextPage: true, hasPreviousPage: false });
+    expect(second).toMatchObject({ totalCount: 2, pageInfo: { hasNextPage: false, hasPreviousPage: true }, nodes: [{ id: all[2].id }] });
+  });
+
+  test("another user's are empty, even with users:read", async () => {
+    const [user, reader] = [await shop.makeUser(), await shop.makeUser({ scopes: ['users:read'] })];
+    await login(user);
+    const answer = await shop.graphql('{ users { nodes { sessions { totalCount nodes { id } } } } }', {}, { as: reader });
+    expect(answer.body.data.users.nodes).toEqual([{ sessions: { totalCount: 0, nodes: [] } }, { sessions: { totalCount: 0, nodes: [] } }]);
+  });
+});
+
+async function login(user: User, variables: Record<string, unknown> = {}, request: RequestOptions = {}): Promise<Login> {
+  return (await shop.graphql(LOGIN, { username: user.username, password: PASSWORD, ...variables }, request)).body.data.login;
+}
+
+function refresh(token: string): Promise<Answer> {
+  return shop.graphql(REFRESH, { token });
+}
+
+function codes({ body }: Answer): string[] {
+  return (body.errors ?? []).map(({ extensions }: { extensions: { code: string } }) => extensions.code);
+}
+
+async function isSignedIn(credentials: RequestOptions): Promise<boolean> {
+  const { status, body } = await shop.graphql('{ me { username } }', {}, credentials);
+  return status === 200 && body.data.me !== null;
+}
+
+/** Whether the access token and the session key are good. */
+async function areSignedIn({ accessToken, sessionKey }: Login): Promise<boolean[]> {
+  return [await isSignedIn({ token: accessToken }), await isSignedIn({ sessionKey })];
+}
+
+async function sessionsOf(credentials: RequestOptions) {
+  return (await shop.graphql(SESSIONS, {}, credentials)).body.data.me.sessions.nodes;
+}
+
+/** What the credentials may do, found out by doing it. */
+async function scopesOf(credentials: RequestOptions): Promise<string[]> {
+  const input = { name: 'Lamp', barcode: shop.newBarcode(), price: 1 };
+  const product = await shop.graphql('mutation ($input: ProductInput!) { createProduct(input: $input) { pk } }', { input }, credentials);
+  const entry = await shop.graphql('mutation { createBlogEntry(input: { title: "Title", body: "Body" }) { id } }', {}, credentials);
+  const outcomes = { 'products:write': product, 'blog:write': entry };
+  return Object.entries(outcomes).flatMap(([scope, answer]) => (codes(answer)[0] === 'FORBIDDEN' ? [] : [scope, ...codes(answer)]));
+}
+
+function forged(token: string): string {
+  const { header, payload } = jwt.decode(token, { complete: true }) ?? {};
+  return jwt.sign(payload as object, 'another-secret-another-secret-another', { header: header as jwt.JwtHeader });
+}

@@ -1,0 +1,348 @@
+import { describe, expect, test } from '@jest/globals';
+import type { User } from '../../src/users/user.entity.ts';
+import { useShop, type Answer } from '../support/shop.ts';
+
+const shop = useShop();
+
+const ALL_FIELDS = 'id title body published creator { username email } createdAt updatedAt';
+const BLOG = `query ($first: Int, $after: String, $last: Int, $before: String) {
+  blog(first: $first, after: $after, last: $last, before: $before) {
+    totalCount
+    pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
+    nodes { title }
+  }
+}`;
+const CREATE = `mutation ($input: BlogEntryInput!) { createBlogEntry(input: $input) { ${ALL_FIELDS} } }`;
+const UPDATE = `mutation ($id: ID!, $input: BlogEntryPatch!) { updateBlogEntry(id: $id, input: $input) { ${ALL_FIELDS} } }`;
+const DELETE = `mutation ($id: ID!) { deleteBlogEntry(id: $id) { ${ALL_FIELDS} } }`;
+
+describe('GraphQL contract, blog', () => {
+  test('it needs a signed-in caller', async () => {
+    await shop.makeEntry(await shop.makeUser());
+    const answer = await shop.graphql('{ blog { totalCount } }');
+    expect([answer.body.data, codes(answer)]).toEqual([null, ['UNAUTHENTICATED']]);
+  });
+
+  test("it is what is published and the caller's own drafts, the latest first", async () => {
+    const [ada, max] = [await makeWriter('ada'), await makeWriter('max')];
+    await shop.makeEntry(max, { title: 'second', createdAt: day(2) });
+    await shop.makeEntry(ada, { title: 'draft of ada', createdAt: day(4), published: false });
+    await shop.makeEntry(ada, { title: 'first', createdAt: day(1) });
+    await shop.makeEntry(max, { title: 'draft of max', createdAt: day(3), published: false });
+    expect(await titlesFor(ada)).toEqual(['draft of ada', 'second', 'first']);
+    expect(await titlesFor(max)).toEqual(['draft of max', 'second', 'first']);
+  });
+
+  test('a draft stays hidden from a caller with every scope', async () => {
+    await shop.makeEntry(await makeWriter(), { published: false });
+    const admin = await shop.makeUser({ scopes: ['products:write', 'users:read', 'blog:write'] });
+    const answer = await shop.graphql('{ blog { totalCount nodes { title } } }', {}, { as: admin });
+    expect(answer.body.data).toEqual({ blog: { totalCount: 0, nodes: [] } });
+  });
+
+  test('an entry is shown whole, and its creator with the email', async () => {
+    const entry = await shop.makeEntry(await shop.makeUser({ username: 'ada', email: 'ada@shop.example' }), {
+      title: 'Hello',
+      body: 'One.\nTwo.',
+    });
+    const answer = await shop.graphql(`{ blog { nodes { ${ALL_FIELDS} } } }`, {}, { as: await shop.makeUser() });
+    expect(answer.body.data.blog.nodes).toEqual([
+      {
+        id: entry.id,
+        title: 'Hello',
+        body: 'One.\nTwo.',
+        published: true,
+        creator: { username: 'ada', email: 'ada@shop.example' },
+        createdAt: entry.createdAt.toISOString(),
+        updatedAt: entry.updatedAt.toISOString(),
+      },
+    ]);
+  });
+
+  test('the email is shown where the user is a creator, and nowhere else in the same answer', async () => {
+    const reader = await shop.makeUser({ username: 'max', email: null });
+    const ada = await shop.makeUser({ username: 'ada', email: 'ada@shop.example', scopes: ['blog:write'] });
+    await shop.makeEntry(ada);
+    const query = '{ blog { nodes { creator { email scopes } } } users { nodes { username email } } }';
+    const answer = await shop.graphql(query, {}, { as: reader });
+    expect(answer.body.data).toEqual({
+      blog: { nodes: [{ creator: { email: 'ada@shop.example', scopes: [] } }] },
+      users: {
+        nodes: [
+          { username: 'max', email: null },
+          { username: 'ada', email: null },
+        ],
+      },
+    });
+  });
+
+  test('pages forward and back, to both ends, are the whole list, entries of one instant by pk', async () => {
+    const ada = await makeWriter();
+    for (const title of ['a', 'b', 'c']) await shop.makeEntry(ada, { title, createdAt: day(1) });
+    await shop.makeEntry(ada, { title: 'e', createdAt: day(3) });
+    await shop.makeEntry(ada, { title: 'd', createdAt: day(2) });
+    const page = async (args: object) => (await shop.graphql(BLOG, { ...args }, { as: ada })).body.data.blog;
+
+    const first = await page({ first: 2 });
+    const second = await page({ first: 2, after: first.pageInfo.endCursor });
+    const third = await page({ first: 2, after: second.pageInfo.endCursor });
+    const back = await page({ last: 2, before: third.pageInfo.startCursor });
+    const start = await page({ last: 3, before: back.pageInfo.startCursor });
+
+    expect([first, second, third, back, start].map(titlesOf)).toEqual([['e', 'd'], ['c', 'b'], ['a'], ['c', 'b'], ['e', 'd']]);
+    expect([first, second, third, back, start].map(({ pageInfo }) => [pageInfo.hasPreviousPage, pageInfo.hasNextPage])).toEqual([
+      [false, true],
+      [true, true],
+      [true, false],
+      [true, true],
+      [false, true],
+    ]);
+    expect(first.totalCount).toBe(5);
+  });
+
+  test('a page stays where it was while entries come and go', async () => {
+    const ada = await makeWriter();
+    for (const [index, title] of ['a', 'b', 'c', 'd'].entries()) await shop.makeEntry(ada, { title, createdAt: day(index + 1) });
+    const { endCursor } = (await shop.graphql(BLOG, { first: 2 }, { as: ada })).body.data.blog.pageInfo;
+    await shop.makeEntry(ada, { title: 'e', createdAt: day(9) });
+    await shop.sql(`delete from blog_entry where title = 'c'`);
+    expect(titlesOf((await shop.graphql(BLOG, { first: 9, after: endCursor }, { as: ada })).body.data.blog)).toEqual(['b', 'a']);
+  });
+
+  test.each([
+    [{ first: 0 }, 'first'],
+    [{ last: 101 }, 'last'],
+    [{ after: 'x' }, 'after'],
+  ])('%j is BAD_USER_INPUT', async (args, field) => {
+    const answer = await shop.graphql(BLOG, args, { as: await shop.makeUser() });
+    expect(answer.body.errors[0].extensions).toEqual(badInput(field));
+  });
+});
+
+describe('GraphQL contract, User.blog', () => {
+  test('it is what the user wrote, as the caller may see it', async () => {
+    const [ada, max] = [await makeWriter('ada'), await makeWriter('max')];
+    await shop.makeEntry(ada, { title: 'of ada', createdAt: day(1) });
+    await shop.makeEntry(ada, { title: 'draft of ada', createdAt: day(2), published: false });
+    await shop.makeEntry(max, { title: 'of max' });
+    const query = '{ users { nodes { username blog { totalCount nodes { title } } } } }';
+    const [forAda, forMax] = [await shop.graphql(query, {}, { as: ada }), await shop.graphql(query, {}, { as: max })];
+    expect(forAda.body.data.users.nodes).toEqual([
+      { username: 'ada', blog: { totalCount: 2, nodes: [{ title: 'draft of ada' }, { title: 'of ada' }] } },
+      { username: 'max', blog: { totalCount: 1, nodes: [{ title: 'of max' }] } },
+    ]);
+    expect(forMax.body.data.users.nodes[0]).toEqual({ username: 'ada', blog: { totalCount: 1, nodes: [{ title: 'of ada' }] } });
+  });
+});
+
+describe('GraphQL contract, createBlogEntry', () => {
+  test('it stores a draft and answers it', async () => {
+    const before = shop.now();
+    const ada = await shop.makeUser({ username: 'ada', email: 'ada@shop.example', scopes: ['blog:write'] });
+    const answer = await create(ada, { title: ' Hello ', body: ' One.\n\tTwo. ' });
+    const { id, createdAt } = answer.body.data.createBlogEntry;
+    expect(answer.body.data.createBlogEntry).toEqual({
+      id,
+      title: 'Hello',
+      body: ' One.\n\tTwo. ',
+      published: false,
+      creator: { username: 'ada', email: 'ada@shop.example' },
+      createdAt,
+      updatedAt: createdAt,
+    });
+    expect(Date.parse(createdAt)).toBeGreaterThanOrEqual(before.getTime());
+    expect((await shop.graphql(`{ blog { nodes { ${ALL_FIELDS} } } }`, {}, { as: ada })).body.data.blog.nodes).toEqual([
+      answer.body.data.createBlogEntry,
+    ]);
+  });
+
+  test('with published it is published at once', async () => {
+    await create(await makeWriter(), { title: 'Hello', body: 'Text.', published: true });
+    expect(await titlesFor(await shop.makeUser())).toEqual(['Hello']);
+  });
+
+  test.each([
+    ['a title that is empty', { title: '  ' }, 'title'],
+    ['a title of 256 characters', { title: 'x'.repeat(256) }, 'title'],
+    ['a title of two lines', { title: 'a\nb' }, 'title'],
+    ['a body that is empty', { body: '' }, 'body'],
+    ['a body of 50,001 characters', { body: 'x'.repeat(50_001) }, 'body'],
+    ['a body with a NUL', { body: 'a\0b' }, 'body'],
+    ['a body with half a character', { body: 'a\ud800' }, 'body'],
+  ])('%s is BAD_USER_INPUT', async (_name, input, field) => {
+    const answer = await create(await makeWriter(), { title: 'Hello', body: 'Text.', ...input });
+    expect(answer.body.errors[0].extensions).toEqual(badInput(field));
+    expect(await stored()).toEqual([]);
+  });
+
+  test('without credentials it is UNAUTHENTICATED, without blog:write FORBIDDEN, and the scope is named', async () => {
+    const input = { title: 'Hello', body: 'Text.' };
+    const anonymous = await shop.graphql(CREATE, { input });
+    const reader = await create(await shop.makeUser({ scopes: ['products:write', 'users:read'] }), input);
+    expect([codes(anonymous), codes(reader)]).toEqual([['UNAUTHENTICATED'], ['FORBIDDEN']]);
+    expect(reader.body.errors[0].message).toContain('blog:write');
+    expect(await stored()).toEqual([]);
+  });
+});
+
+describe('GraphQL contract, updateBlogEntry', () => {
+  test.each([
+    ['title', ' Goodbye ', 'Goodbye'],
+    ['body', 'Other text.', 'Other text.'],
+    ['published', false, false],
+  ])('its creator changes the %s, and the rest stays', async (field, value, expected) => {
+    const ada = await shop.makeUser({ username: 'ada', email: 'ada@shop.example', scopes: ['blog:write'] });
+    const entry = await shop.makeEntry(ada, { title: 'Hello', body: 'Text.' });
+    shop.pass(60_000);
+    const before = shop.now();
+    const answer = await update(ada, entry.id, { [field]: value });
+    const { updatedAt } = answer.body.data.updateBlogEntry;
+    expect(answer.body.data.updateBlogEntry).toEqual({
+      id: entry.id,
+      title: 'Hello',
+      body: 'Text.',
+      published: true,
+      creator: { username: 'ada', email: 'ada@shop.example' },
+      createdAt: entry.createdAt.toISOString(),
+      updatedAt,
+      [field]: expected,
+    });
+    expect(Date.parse(updatedAt)).toBeGreaterThanOrEqual(before.getTime());
+    expect((await shop.graphql(`{ blog { nodes { ${ALL_FIELDS} } } }`, {}, { as: ada })).body.data.blog.nodes).toEqual([
+      answer.body.data.updateBlogEntry,
+    ]);
+  });
+
+  test('its creator publishes it', async () => {
+    const [ada, reader] = [await makeWriter(), await shop.makeUser()];
+    const { id } = await shop.makeEntry(ada, { title: 'Hello', published: false });
+    expect(await titlesFor(reader)).toEqual([]);
+    await update(ada, id, { published: true });
+    expect(await titlesFor(reader)).toEqual(['Hello']);
+  });
+
+  test('a published entry of someone else is FORBIDDEN, a draft NOT_FOUND', async () => {
+    const [ada, admin] = [await makeWriter(), await shop.makeUser({ scopes: ['products:write', 'users:read', 'blog:write'] })];
+    const entry = await shop.makeEntry(ada, { title: 'Hello' });
+    const draft = await shop.makeEntry(ada, { title: 'Draft', published: false });
+    const answers = [await update(admin, entry.id, { title: 'Mine' }), await update(admin, draft.id, { title: 'Mine' })];
+    expect(answers.map(codes)).toEqual([['FORBIDDEN'], ['NOT_FOUND']]);
+    expect(await stored()).toEqual(['Hello', 'Draft']);
+  });
+
+  test.each([
+    ['of an entry that was deleted', deletedEntry],
+    ['of something else', async () => (await shop.makeProduct()).id],
+    ['that is none', async () => 'x'],
+    ['that is empty', async () => ''],
+  ])('an id %s is NOT_FOUND', async (_name, id) => {
+    const ada = await makeWriter();
+    const answer = await update(ada, await id(ada), { title: 'Mine' });
+    expect([answer.body.data, codes(answer)]).toEqual([null, ['NOT_FOUND']]);
+  });
+
+  test.each([
+    ['a title that is empty', { title: '' }, 'title'],
+    ['a title of 256 characters', { title: 'x'.repeat(256) }, 'title'],
+    ['a body that is empty', { body: '' }, 'body'],
+    ['a body with a NUL', { body: 'a\0b' }, 'body'],
+  ])('%s is BAD_USER_INPUT', async (_name, input, field) => {
+    const ada = await makeWriter();
+    const { id } = await shop.makeEntry(ada, { title: 'Hello' });
+    const answer = await update(ada, id, input);
+    expect(answer.body.errors[0].extensions).toEqual(badInput(field));
+    expect(await stored()).toEqual(['Hello']);
+  });
+
+  test('without credentials it is UNAUTHENTICATED', async () => {
+    const { id } = await shop.makeEntry(await makeWriter(), { title: 'Hello' });
+    expect(codes(await shop.graphql(UPDATE, { id, input: { title: 'Mine' } }))).toEqual(['UNAUTHENTICATED']);
+    expect(await stored()).toEqual(['Hello']);
+  });
+});
+
+describe('GraphQL contract, deleteBlogEntry', () => {
+  test('its creator deletes it, and gets what was deleted', async () => {
+    const ada = await shop.makeUser({ username: 'ada', email: 'ada@shop.example', scopes: ['blog:write'] });
+    const entry = await shop.makeEntry(ada, { title: 'Hello', body: 'Text.', published: false });
+    await shop.makeEntry(ada, { title: 'Other' });
+    const answer = await shop.graphql(DELETE, { id: entry.id }, { as: ada });
+    expect(answer.body.data.deleteBlogEntry).toEqual({
+      id: entry.id,
+      title: 'Hello',
+      body: 'Text.',
+      published: false,
+      creator: { username: 'ada', email: 'ada@shop.example' },
+      createdAt: entry.createdAt.toISOString(),
+      updatedAt: entry.updatedAt.toISOString(),
+    });
+    expect(await stored()).toEqual(['Other']);
+  });
+
+  test('a second time it is NOT_FOUND', async () => {
+    const ada = await makeWriter();
+    const { id } = await shop.makeEntry(ada);
+    await shop.graphql(DELETE, { id }, { as: ada });
+    expect(codes(await shop.graphql(DELETE, { id }, { as: ada }))).toEqual(['NOT_FOUND']);
+  });
+
+  test('a published entry of someone else is FORBIDDEN, a draft NOT_FOUND', async () => {
+    const [ada, admin] = [await makeWriter(), await shop.makeUser({ scopes: ['products:write', 'users:read', 'blog:write'] })];
+    const entry = await shop.makeEntry(ada, { title: 'Hello' });
+    const draft = await shop.makeEntry(ada, { title: 'Draft', published: false });
+    const answers = [
+      await shop.graphql(DELETE, { id: entry.id }, { as: admin }),
+      await shop.graphql(DELETE, { id: draft.id }, { as: admin }),
+    ];
+    expect(answers.map(codes)).toEqual([['FORBIDDEN'], ['NOT_FOUND']]);
+    expect(await stored()).toEqual(['Hello', 'Draft']);
+  });
+
+  test('without credentials it is UNAUTHENTICATED', async () => {
+    const { id } = await shop.makeEntry(await makeWriter(), { title: 'Hello' });
+    expect(codes(await shop.graphql(DELETE, { id }))).toEqual(['UNAUTHENTICATED']);
+    expect(await stored()).toEqual(['Hello']);
+  });
+});
+
+async function deletedEntry(creator: User): Promise<string> {
+  const { id } = await shop.makeEntry(creator);
+  await shop.sql('delete from blog_entry');
+  return id;
+}
+
+function makeWriter(username?: string): Promise<User> {
+  return shop.makeUser({ ...(username && { username }), scopes: ['blog:write'] });
+}
+
+function day(number: number): Date {
+  return new Date(Date.UTC(2026, 0, number));
+}
+
+function create(as: User, input: object): Promise<Answer> {
+  return shop.graphql(CREATE, { input }, { as });
+}
+
+function update(as: User, id: string, input: object): Promise<Answer> {
+  return shop.graphql(UPDATE, { id, input }, { as });
+}
+
+async function titlesFor(as: User): Promise<string[]> {
+  return titlesOf((await shop.graphql(BLOG, {}, { as })).body.data.blog);
+}
+
+function titlesOf({ nodes }: { nodes: { title: string }[] }): string[] {
+  return nodes.map(({ title }) => title);
+}
+
+async function stored(): Promise<unknown[]> {
+  return (await shop.sql('select title from blog_entry order by pk')).map((row) => row['title']);
+}
+
+function badInput(field: string) {
+  return { code: 'BAD_USER_INPUT', fields: [{ field, message: expect.any(String) }] };
+}
+
+function codes({ body }: Answer): string[] {
+  return (body.errors ?? []).map(({ extensions }: { extensions: { code: string } }) => extensions.code);
+}

@@ -1,0 +1,201 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { User } from '../../src/users/user.entity.ts';
+import { Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
+
+const shop = useShop();
+
+const PRODUCT = '/api/v1/shop/product/';
+const TRAY = { name: 'Walnut tray', barcode: '4006381333931', price: 12.5 };
+const BOWL = { name: 'Oak bowl', barcode: '5901234123457', price: 7 };
+const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
+
+test('Idempotency-Key: the same key and body answers as the first time, and adds nothing', async () => {
+  const as = await writer();
+  const first = await create(TRAY, 'k', { as });
+  const again = await create(TRAY, 'k', { as });
+  expect(first.status).toBe(201);
+  expect(again.status).toBe(201);
+  expect(again.text).toBe(first.text);
+  expect(again.headers.get('location')).toBe(first.headers.get('location'));
+  expect(await names()).toEqual(['Walnut tray']);
+});
+
+test('Idempotency-Key: the answer is that of the first time, even where the product is another by now', async () => {
+  const as = await writer();
+  const first = await create(TRAY, 'k', { as });
+  await shop.sql(`update product set name = 'Renamed', price = 1`);
+  const again = await create(TRAY, 'k', { as });
+  expect(again.status).toBe(201);
+  expect(again.text).toBe(first.text);
+});
+
+test('Idempotency-Key: the answer is that of the first time, even where the product is gone, which it stays', async () => {
+  const as = await writer();
+  const first = await create(TRAY, 'k', { as });
+  await shop.sql('delete from product');
+  const again = await create(TRAY, 'k', { as });
+  expect(again.status).toBe(201);
+  expect(again.text).toBe(first.text);
+  expect(await names()).toEqual([]);
+});
+
+test.each([
+  ['name', { ...TRAY, name: 'Oak tray' }],
+  ['barcode', { ...TRAY, barcode: BOWL.barcode }],
+  ['price', { ...TRAY, price: 12.51 }],
+])('Idempotency-Key: the same key with another %s answers 422, and adds nothing', async (_field, json) => {
+  const as = await writer();
+  await create(TRAY, 'k', { as });
+  const answer = await create(json, 'k', { as });
+  expect(answer.status).toBe(422);
+  expect(answer.body).toEqual({
+    detail: [
+      {
+        type: 'idempotency_key_reused',
+        loc: [expect.any(String), expect.stringMatching(/^idempotency-key$/i)],
+        msg: 'was used for another request',
+      },
+    ],
+  });
+  expect(await names()).toEqual(['Walnut tray']);
+});
+
+test('Idempotency-Key: after 422 for another body, the first body still answers as the first time', async () => {
+  const as = await writer();
+  const first = await create(TRAY, 'k', { as });
+  await create(BOWL, 'k', { as });
+  const again = await create(TRAY, 'k', { as });
+  expect(again.text).toBe(first.text);
+});
+
+test('Idempotency-Key: of 20 with the same key and body at once, one adds the product and all answer the same 201', async () => {
+  const as = await writer();
+  const answers = await Promise.all(Array.from({ length: 20 }, () => create(TRAY, 'k', { as })));
+  expect(answers.map(({ status }) => status)).toEqual(Array<number>(20).fill(201));
+  expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
+  expect(await names()).toEqual(['Walnut tray']);
+});
+
+test('Idempotency-Key: of 20 with the same key and different bodies at once, one adds its product and 19 answer 422', async () => {
+  const as = await writer();
+  const bodies = Array.from({ length: 20 }, () => ({ ...TRAY, barcode: shop.newBarcode() }));
+  const answers = await Promise.all(bodies.map((json) => create(json, 'k', { as })));
+  expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([201, ...Array<number>(19).fill(422)]);
+  expect(await names()).toHaveLength(1);
+});
+
+test('Idempotency-Key: different keys are different requests', async () => {
+  const as = await writer();
+  await create(TRAY, 'k', { as });
+  const same = await create(TRAY, 'K', { as });
+  const other = await create(BOWL, 'k2', { as });
+  expect([same.status, other.status]).toEqual([409, 201]);
+});
+
+test('Idempotency-Key: without one, the same body twice is two requests', async () => {
+  const as = await writer();
+  const statuses = [(await create(TRAY, undefined, { as })).status, (await create(TRAY, undefined, { as })).status];
+  expect(statuses).toEqual([201, 409]);
+});
+
+test('Idempotency-Key: keys of different callers do not meet', async () => {
+  const [ann, bob] = [await writer(), await writer()];
+  const first = await create(TRAY, 'k', { as: ann });
+  const other = await create(BOWL, 'k', { as: bob });
+  const same = await create(TRAY, 'k', { as: bob });
+  const again = await create(TRAY, 'k', { as: ann });
+  expect([first.status, other.status, same.status, again.status]).toEqual([201, 201, 422, 201]);
+  expect(other.body).toEqual({ pk: 2, ...BOWL });
+  expect(again.text).toBe(first.text);
+});
+
+describe('with ANONYMOUS_SCOPES', () => {
+  const open = new Shop({ ANONYMOUS_SCOPES: 'products:write' });
+  beforeAll(() => open.start());
+  afterAll(() => open.stop());
+
+  test('Idempotency-Key: the key of a caller without credentials does not meet that of one with', async () => {
+    const signedIn = await open.rest('POST', PRODUCT, { as: await writer(), json: TRAY, headers: { 'Idempotency-Key': 'k' } });
+    const anonymous = await open.rest('POST', PRODUCT, { json: BOWL, headers: { 'Idempotency-Key': 'k' } });
+    const again = await open.rest('POST', PRODUCT, { json: BOWL, headers: { 'Idempotency-Key': 'k' } });
+    expect([signedIn.status, anonymous.status, again.status]).toEqual([201, 201, 201]);
+    expect(again.text).toBe(anonymous.text);
+  });
+});
+
+test('Idempotency-Key: it opens nothing to a caller who has lost the scope', async () => {
+  const as = await writer();
+  await create(TRAY, 'k', { as });
+  await shop.sql(`update "user" set scopes = '{}'`);
+  const answer = await create(TRAY, 'k', { as });
+  expect(answer.status).toBe(403);
+});
+
+test('Idempotency-Key: it is remembered for a day', async () => {
+  const as = await writer();
+  const first = await create(TRAY, 'k', { as });
+  shop.pass(DAY - MINUTE);
+  const again = await create(TRAY, 'k', { as });
+  expect(again.status).toBe(201);
+  expect(again.text).toBe(first.text);
+});
+
+test('Idempotency-Key: it is forgotten after a day', async () => {
+  const as = await writer();
+  await create(TRAY, 'k', { as });
+  shop.pass(DAY);
+  const same = await create(TRAY, 'k', { as });
+  const other = await create(BOWL, 'k', { as });
+  expect([same.status, other.status]).toEqual([409, 201]);
+  expect(await names()).toEqual(['Walnut tray', 'Oak bowl']);
+});
+
+test.each([
+  ['fields are missing', {}, 422],
+  ['the barcode is taken', TRAY, 409],
+])('Idempotency-Key: a request that is refused because %s leaves its key free', async (_why, json, status) => {
+  const as = await writer();
+  await create(TRAY, undefined, { as });
+  const refused = await create(json, 'k', { as });
+  const answer = await create(BOWL, 'k', { as });
+  expect([refused.status, answer.status]).toEqual([status, 201]);
+});
+
+test.each([
+  '!',
+  'x'.repeat(255),
+  '8e03978e-40d5-43dd-bc93-6894a57f9324',
+  '"quoted"',
+  `'; drop table idempotency_key; --`.replaceAll(' ', ''),
+])('Idempotency-Key: %s is taken', async (key) => {
+  const as = await writer();
+  const answers = [await create(TRAY, key, { as }), await create(TRAY, key, { as })];
+  expect(answers.map(({ status }) => status)).toEqual([201, 201]);
+});
+
+test.each([
+  ['is empty', ''],
+  ['has 256 characters', 'x'.repeat(256)],
+  ['has a space', 'a b'],
+  ['is not ASCII', 'caf\u00e9'],
+])('Idempotency-Key: one that %s is refused with 422, and nothing is added', async (_what, key) => {
+  const answer = await create(TRAY, key, { as: await writer() });
+  expect(answer.status).toBe(422);
+  expect(answer.body).toEqual({
+    detail: [{ type: expect.any(String), loc: [expect.any(String), expect.stringMatching(/^idempotency-key$/i)], msg: expect.any(String) }],
+  });
+  expect(await names()).toEqual([]);
+});
+
+function create(json: object, key: string | undefined, request: RequestOptions): Promise<Answer> {
+  return shop.rest('POST', PRODUCT, { ...request, json, ...(key !== undefined && { headers: { 'Idempotency-Key': key } }) });
+}
+
+function writer(): Promise<User> {
+  return shop.makeUser({ password: null, scopes: ['products:write'] });
+}
+
+async function names(): Promise<unknown[]> {
+  return (await shop.sql('select name from product order by pk')).map(({ name }) => name);
+}

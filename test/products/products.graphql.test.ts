@@ -1,0 +1,738 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Product } from '../../src/products/product.entity.ts';
+import type { User } from '../../src/users/user.entity.ts';
+import { useShop, type Answer } from '../support/shop.ts';
+
+const shop = useShop();
+
+const ALL_FIELDS = 'id pk name barcode price createdAt updatedAt';
+const LIST = `query ($first: Int, $after: String, $last: Int, $before: String, $filter: ProductFilter, $orderBy: ProductOrder) {
+  products(first: $first, after: $after, last: $last, before: $before, filter: $filter, orderBy: $orderBy) {
+    totalCount
+    pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
+    edges { cursor node { pk } }
+    nodes { pk }
+  }
+}`;
+const CREATE = `mutation ($input: ProductInput!) { createProduct(input: $input) { ${ALL_FIELDS} } }`;
+const UPDATE = `mutation ($pk: ID!, $input: ProductPatch!) { updateProduct(pk: $pk, input: $input) { ${ALL_FIELDS} } }`;
+const DELETE = `mutation ($pk: ID!) { deleteProduct(pk: $pk) { ${ALL_FIELDS} } }`;
+const REFUSED = [badInput('after'), badInput('before')];
+const NOT_A_PK = ['0', '-1', '7', 'x', '', ' 1', '1.0', '1e0', '0x1', '2147483648', '99999999999999999999'];
+
+describe('GraphQL contract, product', () => {
+  test('it answers the product of the pk', async () => {
+    const product = await shop.makeProduct({ name: 'Lamp', barcode: '0012345678905', price: '12.50' });
+    const answer = await shop.graphql(`{ product(pk: ${product.pk}) { ${ALL_FIELDS} } }`);
+    expect(answer.body).toEqual({ data: { product: shown(product) } });
+  });
+
+  test.each(NOT_A_PK)('it is null for the pk %j, which no product has', async (pk) => {
+    await shop.makeProduct();
+    const answer = await shop.graphql('query ($pk: ID!) { product(pk: $pk) { name } }', { pk });
+    expect(answer.body).toEqual({ data: { product: null } });
+  });
+
+  test.each(['0.00', '0.01', '0.10', '19.90', '9999999999.99'])('the price %s is a JSON number, exactly', async (price) => {
+    await shop.makeProduct({ price });
+    const answer = await shop.graphql('{ product(pk: 1) { price } }');
+    expect(answer.text.trim()).toBe(`{"data":{"product":{"price":${Number(price)}}}}`);
+  });
+});
+
+describe('GraphQL contract, productByBarcode', () => {
+  test('it answers the product with the barcode, leading zeros included', async () => {
+    await shop.makeProduct();
+    const product = await shop.makeProduct({ barcode: '0012345678905' });
+    const answer = await shop.graphql(`{ productByBarcode(barcode: "0012345678905") { ${ALL_FIELDS} } }`);
+    expect(answer.body).toEqual({ data: { productByBarcode: shown(product) } });
+  });
+
+  test('it is null where no product has the barcode', async () => {
+    await shop.makeProduct();
+    const answer = await shop.graphql('{ productByBarcode(barcode: "0012345678905") { pk } }');
+    expect(answer.body).toEqual({ data: { productByBarcode: null } });
+  });
+
+  test.each(['0012345678904', '12345678905', '00123456789050', '001234567890x', '٠٠١٢٣٤٥٦٧٨٩٠٥', '', 12345678905])(
+    'EAN13: %j is refused',
+    async (barcode) => {
+      const answer = await shop.graphql('query ($barcode: EAN13!) { productByBarcode(barcode: $barcode) { pk } }', { barcode });
+      expect([answer.status, codes(answer)]).toEqual([400, ['BAD_USER_INPUT']]);
+    },
+  );
+});
+
+describe('GraphQL contract, ProductFilter', () => {
+  test.each([
+    ['search', 'shirt', ['1', '3']],
+    ['search', 'SHIRT blue', ['1']],
+    ['search', '  cotton   shirt ', ['1']],
+    ['search', '0012345678905', ['2']],
+    ['search', '001234567890', []],
+    ['search', '%', ['4']],
+    ['search', '_', ['5']],
+    ['search', '\\', ['6']],
+    ['search', '', ['1', '2', '3', '4', '5', '6']],
+    ['nameContains', 'LUE ', ['1', '2']],
+    ['nameContains', 'cotton shirt', ['1']],
+    ['nameContains', 'shirt cotton', []],
+    ['nameContains', '0% w', ['4']],
+    ['nameContains', '_', ['5']],
+    ['nameContains', '\\', ['6']],
+    ['barcodeIn', ['0012345678905', '4006381333931', '4006381333900'], ['1', '2']],
+    ['barcodeIn', [], []],
+    ['priceMin', 20, ['2', '3', '5', '6']],
+    ['priceMin', '20.01', ['3', '5', '6']],
+    ['priceMax', 20, ['1', '2', '4']],
+    ['priceMax', '19.99', ['1', '4']],
+  ])('%s %j', async (condition, value, expected) => {
+    await makeClothes();
+    const { data } = (await shop.graphql(LIST, { filter: { [condition]: value } })).body;
+    expect([pks(data), data.products.totalCount]).toEqual([expected, expected.length]);
+  });
+
+  test('a product has to meet every condition', async () => {
+    await makeClothes();
+    const filter = { search: 'shirt', nameContains: 'r', priceMin: 10, priceMax: 30, barcodeIn: ['4006381333931', '4006381333917'] };
+    expect(pks((await shop.graphql(LIST, { filter })).body.data)).toEqual(['1', '3']);
+    expect(pks((await shop.graphql(LIST, { filter: { ...filter, priceMin: '10.01' } })).body.data)).toEqual(['3']);
+  });
+
+  test('a condition that is null is none', async () => {
+    await shop.makeProduct();
+    const filter = { search: null, nameContains: null, barcodeIn: null, priceMin: null, priceMax: null };
+    const answers = await Promise.all(
+      [{ filter }, { filter: {} }, { filter: null, orderBy: null }].map((variables) => shop.graphql(LIST, variables)),
+    );
+    expect(answers.map(({ body }) => pks(body.data))).toEqual([['1'], ['1'], ['1']]);
+  });
+
+  test.each([
+    ['search', 'with a NUL', 'a\0b'],
+    ['search', 'with half a character', 'a\ud800'],
+    ['nameContains', 'with a NUL', 'a\0b'],
+    ['nameContains', 'with half a character', 'a\udc00'],
+    ['barcodeIn', 'of 101', Array(101).fill('0012345678905')],
+    ['search', 'of 40,000 words', 'a '.repeat(40_000)],
+  ])('%s %s is BAD_USER_INPUT', async (condition, _name, value) => {
+    const answer = await shop.graphql(LIST, { filter: { [condition]: value } });
+    expect(answer.body.errors[0].extensions).toEqual(badInput(`filter.${condition}`));
+  });
+
+  test.each([
+    ['barcodeIn', ['0012345678904']],
+    ['priceMin', -1],
+    ['priceMin', '1.999'],
+    ['priceMax', 'NaN'],
+    ['priceMax', 1e10],
+  ])('%s %j is BAD_USER_INPUT', async (condition, value) => {
+    const answer = await shop.graphql(LIST, { filter: { [condition]: value } });
+    expect([answer.status, codes(answer)]).toEqual([400, ['BAD_USER_INPUT']]);
+  });
+});
+
+// Products 1 to 5, of which 2 and 4 are alike but for pk and barcode.
+const ORDERS = [
+  ['PK', ['1', '2', '3', '4', '5']],
+  ['NAME', ['3', '2', '4', '5', '1']],
+  ['PRICE', ['5', '2', '4', '1', '3']],
+  ['CREATED_AT', ['5', '2', '4', '3', '1']],
+  ['UPDATED_AT', ['2', '4', '3', '1', '5']],
+] as const;
+const DIRECTED = ORDERS.flatMap(([field, order]) => [
+  { field, direction: 'ASC', expected: [...order] },
+  { field, direction: 'DESC', expected: order.toReversed() },
+]);
+
+describe('GraphQL contract, ProductOrder', () => {
+  test.each(DIRECTED)('$field $direction, ties decided by pk', async ({ field, direction, expected }) => {
+    await makeOrdered();
+    const answer = await shop.graphql(LIST, { orderBy: { field, direction } });
+    expect(pks(answer.body.data)).toEqual(expected);
+  });
+
+  test.each(DIRECTED)(
+    '$field $direction: pages forward and back, to both ends, are the whole list',
+    async ({ field, direction, expected }) => {
+      await makeOrdered();
+      const orderBy = { field, direction };
+      expect(await walkForward({ first: 2, orderBy })).toEqual([expected.slice(0, 2), expected.slice(2, 4), expected.slice(4)]);
+      expect(await walkBack({ last: 2, orderBy })).toEqual([expected.slice(3), expected.slice(1, 3), expected.slice(0, 1)]);
+    },
+  );
+
+  test('the direction is ASC where none is given, the order PK where none is given', async () => {
+    await makeOrdered();
+    expect(pks((await shop.graphql(LIST, { orderBy: { field: 'PRICE' } })).body.data)).toEqual(['5', '2', '4', '1', '3']);
+    expect(pks((await shop.graphql(LIST)).body.data)).toEqual(['1', '2', '3', '4', '5']);
+  });
+});
+
+describe('GraphQL contract, Pages', () => {
+  test('edges, nodes and pageInfo tell the same', async () => {
+    await shop.makeProducts(3);
+    const { edges, nodes, pageInfo, totalCount } = (await shop.graphql(LIST, { first: 2 })).body.data.products;
+    expect(nodes).toEqual([{ pk: '1' }, { pk: '2' }]);
+    expect(edges.map(({ node }: Edge) => node)).toEqual(nodes);
+    expect([pageInfo.startCursor, pageInfo.endCursor]).toEqual(edges.map(({ cursor }: Edge) => cursor));
+    expect(totalCount).toBe(3);
+  });
+
+  test('an empty list is a page without cursors', async () => {
+    const answer = await shop.graphql(LIST);
+    expect(answer.body.data.products).toEqual({
+      totalCount: 0,
+      pageInfo: { hasNextPage: false, hasPreviousPage: false, startCursor: null, endCursor: null },
+      edges: [],
+      nodes: [],
+    });
+  });
+
+  test.each([
+    [{ first: 2 }, ['1', '2'], true, false],
+    [{ first: 2, after: 2 }, ['3', '4'], true, true],
+    [{ first: 2, after: 3 }, ['4', '5'], false, true],
+    [{ first: 5 }, ['1', '2', '3', '4', '5'], false, false],
+    [{ first: 1, after: 5 }, [], false, true],
+    [{ after: 3 }, ['4', '5'], false, true],
+    [{ last: 2 }, ['4', '5'], false, true],
+    [{ last: 2, before: 4 }, ['2', '3'], true, true],
+    [{ last: 2, before: 3 }, ['1', '2'], true, false],
+    [{ last: 5 }, ['1', '2', '3', '4', '5'], false, false],
+    [{ last: 1, before: 1 }, [], true, false],
+    [{ first: 1, after: 1, before: 4 }, ['2'], true, true],
+    [{ last: 1, after: 1, before: 4 }, ['3'], true, true],
+  ])('of five, %j is the page %j with hasNextPage %j and hasPreviousPage %j', async (args, expected, hasNextPage, hasPreviousPage) => {
+    await shop.makeProducts(5);
+    const { data } = (await shop.graphql(LIST, await boundedBy(args))).body;
+    expect(pks(data)).toEqual(expected);
+    expect(data.products.pageInfo).toMatchObject({ hasNextPage, hasPreviousPage });
+  });
+
+  test('between two cursors lies what is after the one and before the other', async () => {
+    await shop.makeProducts(5);
+    const [after, , , before] = await cursorsOf({});
+    const answers = await Promise.all([{ first: 9 }, { last: 9 }, {}].map((size) => shop.graphql(LIST, { ...size, after, before })));
+    expect(answers.map(({ body }) => pks(body.data))).toEqual([
+      ['2', '3'],
+      ['2', '3'],
+      ['2', '3'],
+    ]);
+  });
+
+  test('there are 20 on a page where the size is not given, and up to 100 where it is', async () => {
+    await shop.makeProducts(101);
+    const answers = await Promise.all([{}, { first: 100 }, { last: 100 }].map((size) => shop.graphql(LIST, size)));
+    const pages = answers.map(({ body }) => pks(body.data));
+    expect(pages.map(({ length }) => length)).toEqual([20, 100, 100]);
+    expect(pages.map(([first]) => first)).toEqual(['1', '1', '2']);
+    expect(answers.map(({ body }) => body.data.products.totalCount)).toEqual([101, 101, 101]);
+  });
+
+  test('the filter holds on every page and in totalCount', async () => {
+    for (const name of ['Lamp 1', 'Chair', 'Lamp 2', 'Table', 'Lamp 3']) await shop.makeProduct({ name });
+    const filter = { search: 'lamp' };
+    expect(await walkForward({ first: 2, filter })).toEqual([['1', '3'], ['5']]);
+    expect(await walkBack({ last: 2, filter })).toEqual([['3', '5'], ['1']]);
+    expect((await shop.graphql(LIST, { first: 1, filter })).body.data.products.totalCount).toBe(3);
+  });
+
+  test.each([
+    [{ first: 0 }, 'first'],
+    [{ first: -1 }, 'first'],
+    [{ first: 101 }, 'first'],
+    [{ first: 2_147_483_647 }, 'first'],
+    [{ last: 0 }, 'last'],
+    [{ last: -1 }, 'last'],
+    [{ last: 101 }, 'last'],
+    [{ first: 1, last: 1 }, expect.stringMatching(/^(first|last)$/)],
+  ])('%j is BAD_USER_INPUT', async (args, field) => {
+    const answer = await shop.graphql(LIST, args);
+    expect(answer.body.errors[0].extensions).toEqual(badInput(field));
+  });
+
+  test.each([{ first: 2_147_483_648 }, { first: 1.5 }, { last: '1' }])('%j is BAD_USER_INPUT', async (args) => {
+    const answer = await shop.graphql(LIST, args);
+    expect([answer.status, codes(answer)]).toEqual([400, ['BAD_USER_INPUT']]);
+  });
+});
+
+describe('GraphQL contract, Pages: cursors stay good while rows are added and deleted around them', () => {
+  test.each([
+    ['all before it', 'pk <= 4', { first: 9, after: 4 }, ['5', '6'], { hasNextPage: false, hasPreviousPage: false }],
+    ['all behind it', 'pk >= 3', { first: 9, after: 3 }, [], { hasNextPage: false, hasPreviousPage: true }],
+    ['all behind it', 'pk >= 3', { last: 9, before: 3 }, ['1', '2'], { hasNextPage: false, hasPreviousPage: false }],
+    ['all before it', 'pk <= 4', { last: 9, before: 4 }, [], { hasNextPage: true, hasPreviousPage: false }],
+    ['those next to it', 'pk between 2 and 4', { first: 9, after: 3 }, ['5', '6'], { hasNextPage: false, hasPreviousPage: true }],
+    ['those next to it', 'pk between 2 and 4', { last: 9, before: 3 }, ['1'], { hasNextPage: true, hasPreviousPage: false }],
+  ])('the row of the cursor is deleted, and %s (%s): %j is %j', async (_name, gone, args, expected, pageInfo) => {
+    await shop.makeProducts(6);
+    const bounded = await boundedBy(args);
+    await shop.sql(`delete from product where ${gone}`);
+    const { data } = (await shop.graphql(LIST, bounded)).body;
+    expect(pks(data)).toEqual(expected);
+    expect(data.products.pageInfo).toMatchObject(pageInfo);
+  });
+
+  test('rows are added before the cursor and behind it: none comes twice, none that was there is left out', async () => {
+    for (const price of ['1.00', '3.00', '5.00', '7.00']) await shop.makeProduct({ price });
+    const orderBy = { field: 'PRICE' };
+    const first = (await shop.graphql(LIST, { first: 2, orderBy })).body.data;
+    for (const price of ['0.50', '3.00', '2.00', '6.00']) await shop.makeProduct({ price });
+    const second = (await shop.graphql(LIST, { after: first.products.pageInfo.endCursor, orderBy })).body.data;
+    const back = (await shop.graphql(LIST, { last: 9, before: first.products.pageInfo.startCursor, orderBy })).body.data;
+    expect([pks(first), pks(second), pks(back)]).toEqual([['1', '2'], ['6', '3', '8', '4'], ['5']]);
+  });
+
+  test('the row of the cursor is changed so that it stands elsewhere', async () => {
+    for (const name of ['a', 'b', 'c', 'd']) await shop.makeProduct({ name });
+    const orderBy = { field: 'NAME' };
+    const [, second] = await cursorsOf({ orderBy });
+    await shop.sql(`update product set name = 'z' where name = 'b'`);
+    expect(pks((await shop.graphql(LIST, { after: second, orderBy })).body.data)).toEqual(['3', '4', '2']);
+  });
+});
+
+describe('GraphQL contract, Pages: a cursor that is not ours for this order and filter is BAD_USER_INPUT', () => {
+  test.each([
+    ['of another order', { orderBy: { field: 'NAME' } }, { orderBy: { field: 'PRICE' } }],
+    ['of another order by the same kind of value', { orderBy: { field: 'CREATED_AT' } }, { orderBy: { field: 'UPDATED_AT' } }],
+    ['of another direction', { orderBy: { field: 'NAME', direction: 'DESC' } }, { orderBy: { field: 'NAME' } }],
+    ['of another filter', { filter: { search: 'product' } }, { filter: { search: 'prod' } }],
+    ['of a filter, where there is none', { filter: { search: 'product' } }, {}],
+    ['of no filter, where there is one', {}, { filter: { search: 'product' } }],
+  ])('one %s', async (_name, theirs, ours) => {
+    await shop.makeProducts(2);
+    const [cursor] = await cursorsOf(theirs);
+    expect(await refusalsOf(cursor, ours)).toEqual(REFUSED);
+  });
+
+  test('one of another list', async () => {
+    const user = await shop.makeUser();
+    const answer = await shop.graphql('{ users { pageInfo { endCursor } } }', {}, { as: user });
+    expect(await refusalsOf(answer.body.data.users.pageInfo.endCursor, {})).toEqual(REFUSED);
+  });
+
+  test('text that is no cursor', async () => {
+    const base64 = ['1', '[]', '{}', 'null', '[1]', '"x"'].map((text) => Buffer.from(text).toString('base64url'));
+    for (const text of ['', 'x', '1', 'null', '=', 'é', '\0', '\ud800', 'W'.repeat(5_000), ...base64])
+      expect(await refusalsOf(text, {})).toEqual(REFUSED);
+  });
+
+  test.each([
+    ['PK', [['x'], [null], ['1'], [1.5], [0], [2_147_483_648], [], [1, 1], [{ pk: 1 }]]],
+    ['NAME', [['a\0', 1], ['a\ud800', 1], [1, 1], ['a', 'x'], ['a'], [['a'], 1]]],
+    [
+      'PRICE',
+      [
+        ['NaN', 1],
+        ['Infinity', 1],
+        ['-1', 1],
+        ['1e5', 1],
+        ['', 1],
+        [1, 1],
+        ["1' or '1'='1", 1],
+      ],
+    ],
+    ['CREATED_AT', badTimes().map((time) => [time, 1])],
+    ['UPDATED_AT', [...badTimes().map((time) => [time, 1]), ['2026-01-01T00:00:00.000Z', -1], ['2026-01-01T00:00:00.000Z']]],
+  ])('one of %s, tampered so that it names a place that there cannot be', async (field, places) => {
+    await shop.makeProduct();
+    const orderBy = { field };
+    const [cursor = ''] = await cursorsOf({ orderBy });
+    const [mark] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as [string];
+    const taken: [place: unknown[], outcome: string][] = [];
+    for (const place of places) {
+      const after = Buffer.from(JSON.stringify([mark, ...place])).toString('base64url');
+      const outcome = codes(await shop.graphql(LIST, { after, orderBy }))[0] ?? 'a page';
+      if (outcome !== 'BAD_USER_INPUT') taken.push([place, outcome]);
+    }
+    expect(taken).toEqual([]);
+  });
+
+  test.each(['PK', 'NAME', 'PRICE', 'CREATED_AT'])('one of %s that was cut anywhere, or written in another way', async (field) => {
+    await shop.makeProduct();
+    const orderBy = { field };
+    const [cursor = ''] = await cursorsOf({ orderBy });
+    const cut = [...cursor].map((_sign, length) => cursor.slice(0, length));
+    for (const bad of [...cut, `${cursor}=`, `${cursor} `, ` ${cursor}`, `${cursor}A`, cursor.toLowerCase()])
+      expect(await refusalsOf(bad, { orderBy })).toEqual(REFUSED);
+  });
+
+  test('one with any one bit changed is refused, or names another place: it is never an internal error', async () => {
+    await shop.makeProduct({ createdAt: new Date('2026-02-28T20:59:59.999Z') });
+    const orderBy = { field: 'CREATED_AT' };
+    const [cursor = ''] = await cursorsOf({ orderBy });
+    const outcomes = new Set<string>();
+    for (const after of bitsFlipped(cursor)) outcomes.add(codes(await shop.graphql(LIST, { after, orderBy }))[0] ?? 'a page');
+    outcomes.delete('a page');
+    expect([...outcomes]).toEqual(['BAD_USER_INPUT']);
+  });
+});
+
+describe('GraphQL contract, createProduct', () => {
+  test('it stores the product and answers it', async () => {
+    const before = shop.now();
+    const answer = await create(await writer(), { name: '  Lamp ', barcode: '0012345678905', price: '012.5' });
+    const { createdAt } = answer.body.data.createProduct;
+    expect(answer.body.data.createProduct).toEqual({
+      id: expect.any(String),
+      pk: '1',
+      name: 'Lamp',
+      barcode: '0012345678905',
+      price: 12.5,
+      createdAt,
+      updatedAt: createdAt,
+    });
+    expect(new Date(createdAt).toISOString()).toBe(createdAt);
+    expect(Date.parse(createdAt)).toBeGreaterThanOrEqual(before.getTime());
+    expect((await shop.graphql(`{ product(pk: 1) { ${ALL_FIELDS} } }`)).body.data.product).toEqual(answer.body.data.createProduct);
+  });
+
+  test.each([
+    [0, 0],
+    ['0', 0],
+    [0.1, 0.1],
+    [19.9, 19.9],
+    ['19.90', 19.9],
+    [9_999_999_999.99, 9_999_999_999.99],
+    ['9999999999.99', 9_999_999_999.99],
+  ])('Price: %j is taken exactly', async (price, expected) => {
+    const answer = await create(await writer(), { ...lamp(), price });
+    expect(answer.body.data.createProduct.price).toBe(expected);
+  });
+
+  test('Price: literals are taken as numbers and as text', async () => {
+    const query = (price: string) =>
+      `mutation { createProduct(input: { name: "x", barcode: "${shop.newBarcode()}", price: ${price} }) { price } }`;
+    const as = await writer();
+    const answers = [
+      await shop.graphql(query('7'), {}, { as }),
+      await shop.graphql(query('7.5'), {}, { as }),
+      await shop.graphql(query('"7.55"'), {}, { as }),
+    ];
+    expect(answers.map(({ body }) => body.data.createProduct.price)).toEqual([7, 7.5, 7.55]);
+  });
+
+  test('Price: what is no price, or has too many digits, is refused, never rounded', async () => {
+    const as = await writer();
+    for (const price of [-0.01, 1.999, '1.999', 1e10, '10000000000', 'NaN', 'Infinity', '1e2', '', ' 1', '1,5', '٣', true, null, [1]]) {
+      const answer = await create(as, { ...lamp(), price });
+      expect([price, answer.status, codes(answer)]).toEqual([price, 400, ['BAD_USER_INPUT']]);
+    }
+    expect(await stored()).toEqual([]);
+  });
+
+  test('Price: a number of more digits than a double keeps is refused, in variables and in the document', async () => {
+    const { name, barcode } = lamp();
+    const price = '1.00000000000000000001';
+    const variables = { input: { name, barcode, price: 0 } };
+    const body = JSON.stringify({ query: CREATE, variables }).replace('"price":0', `"price":${price}`);
+    const document = `mutation { createProduct(input: { name: "${name}", barcode: "${barcode}", price: ${price} }) { pk } }`;
+    const as = await writer();
+    const inVariables = await shop.rest('POST', '/graphql', { as, body, headers: { 'Content-Type': 'application/json' } });
+    const inDocument = await shop.graphql(document, {}, { as });
+    expect([codes(inVariables), codes(inDocument)]).toEqual([['BAD_USER_INPUT'], ['GRAPHQL_VALIDATION_FAILED']]);
+    expect(await stored()).toEqual([]);
+  });
+
+  test.each([
+    ['that is empty', ''],
+    ['of spaces', '   '],
+    ['of 256 characters', 'x'.repeat(256)],
+    ['of two lines', 'a\nb'],
+    ['with a NUL', 'a\0b'],
+    ['with a control character', 'a\u007fb'],
+    ['with half a character', 'a\ud800'],
+  ])('a name %s is BAD_USER_INPUT', async (_name, name) => {
+    const answer = await create(await writer(), { ...lamp(), name });
+    expect(answer.body.errors[0].extensions).toEqual(badInput('name'));
+    expect(await stored()).toEqual([]);
+  });
+
+  test('a name may have 255 characters of any kind', async () => {
+    const name = '🛍'.repeat(255);
+    const answer = await create(await writer(), { ...lamp(), name });
+    expect(answer.body.data.createProduct.name).toBe(name);
+  });
+
+  test.each(['4006381333932', '400638133393', '', 4_006_381_333_931, null])('the barcode %j is BAD_USER_INPUT', async (barcode) => {
+    const answer = await create(await writer(), { ...lamp(), barcode });
+    expect([answer.status, codes(answer)]).toEqual([400, ['BAD_USER_INPUT']]);
+    expect(await stored()).toEqual([]);
+  });
+
+  test('the barcode of another product is CONFLICT', async () => {
+    const { barcode } = await shop.makeProduct();
+    const answer = await create(await writer(), { ...lamp(), barcode });
+    expect(answer.body.errors[0].extensions).toEqual({ code: 'CONFLICT', fields: [{ field: 'barcode', message: expect.any(String) }] });
+    expect(answer.body.data).toBeNull();
+    expect(await stored()).toHaveLength(1);
+  });
+
+  test('of two products with one barcode, added at once, one is CONFLICT', async () => {
+    const as = await writer();
+    const input = lamp();
+    const answers = await Promise.all([create(as, input), create(as, input)]);
+    expect(answers.flatMap(codes)).toEqual(['CONFLICT']);
+    expect(await stored()).toHaveLength(1);
+  });
+
+  test('without credentials it is UNAUTHENTICATED', async () => {
+    const answer = await shop.graphql(CREATE, { input: lamp() });
+    expect(codes(answer)).toEqual(['UNAUTHENTICATED']);
+    expect(await stored()).toEqual([]);
+  });
+
+  test('without products:write it is FORBIDDEN, and the scope is named', async () => {
+    const answer = await create(await shop.makeUser({ scopes: ['blog:write', 'users:read'] }), lamp());
+    expect(codes(answer)).toEqual(['FORBIDDEN']);
+    expect(answer.body.errors[0].message).toContain('products:write');
+    expect(await stored()).toEqual([]);
+  });
+});
+
+describe('GraphQL contract, updateProduct', () => {
+  test.each([
+    ['name', ' Chair ', 'Chair'],
+    ['barcode', '0012345678905', '0012345678905'],
+    ['price', '0.5', 0.5],
+  ])('it changes the %s and leaves the rest', async (field, value, expected) => {
+    const product = await shop.makeProduct();
+    shop.pass(60_000);
+    const before = shop.now();
+    const answer = await update(await writer(), String(product.pk), { [field]: value });
+    const { updatedAt } = answer.body.data.updateProduct;
+    expect(answer.body.data.updateProduct).toEqual({ ...shown(product), [field]: expected, updatedAt });
+    expect(Date.parse(updatedAt)).toBeGreaterThanOrEqual(before.getTime());
+    expect((await shop.graphql(`{ product(pk: 1) { ${ALL_FIELDS} } }`)).body.data.product).toEqual(answer.body.data.updateProduct);
+  });
+
+  test('it takes the barcode that the product has already', async () => {
+    const product = await shop.makeProduct();
+    const answer = await update(await writer(), '1', { name: 'Chair', barcode: product.barcode });
+    expect(answer.body.data.updateProduct).toMatchObject({ name: 'Chair', barcode: product.barcode });
+  });
+
+  test('the barcode of another product is CONFLICT, and nothing is changed', async () => {
+    const [product, other] = [await shop.makeProduct(), await shop.makeProduct()];
+    const answer = await update(await writer(), '1', { name: 'Chair', barcode: other.barcode });
+    expect(answer.body.errors[0].extensions).toEqual({ code: 'CONFLICT', fields: [{ field: 'barcode', message: expect.any(String) }] });
+    expect((await shop.graphql(`{ product(pk: 1) { ${ALL_FIELDS} } }`)).body.data.product).toEqual(shown(product));
+  });
+
+  test('a pk that no product has is NOT_FOUND', async () => {
+    const { name } = await shop.makeProduct();
+    const as = await writer();
+    for (const pk of NOT_A_PK) expect(codes(await update(as, pk, { name: 'Chair' }))).toEqual(['NOT_FOUND']);
+    expect(await stored()).toMatchObject([{ name }]);
+  });
+
+  test.each([
+    ['that is empty', ''],
+    ['of 256 characters', 'x'.repeat(256)],
+    ['of two lines', 'a\nb'],
+    ['that is null', null],
+  ])('a name %s is BAD_USER_INPUT', async (_name, next) => {
+    const { name } = await shop.makeProduct();
+    const answer = await update(await writer(), '1', { name: next });
+    expect(answer.body.errors[0].extensions).toEqual(badInput('name'));
+    expect(await stored()).toMatchObject([{ name }]);
+  });
+
+  test.each([{ barcode: '4006381333932' }, { price: -1 }, { price: '1.999' }])('%j is BAD_USER_INPUT', async (input) => {
+    await shop.makeProduct();
+    const answer = await update(await writer(), '1', input);
+    expect([answer.status, codes(answer)]).toEqual([400, ['BAD_USER_INPUT']]);
+  });
+
+  test('without credentials it is UNAUTHENTICATED, without products:write FORBIDDEN', async () => {
+    const { name } = await shop.makeProduct();
+    const anonymous = await shop.graphql(UPDATE, { pk: '1', input: { name: 'Chair' } });
+    const reader = await update(await shop.makeUser({ scopes: ['blog:write'] }), '1', { name: 'Chair' });
+    expect([codes(anonymous), codes(reader)]).toEqual([['UNAUTHENTICATED'], ['FORBIDDEN']]);
+    expect(await stored()).toMatchObject([{ name }]);
+  });
+});
+
+describe('GraphQL contract, deleteProduct', () => {
+  test('it deletes the product and answers what was deleted', async () => {
+    const [product, other] = [await shop.makeProduct(), await shop.makeProduct()];
+    const answer = await shop.graphql(DELETE, { pk: product.pk }, { as: await writer() });
+    expect(answer.body).toEqual({ data: { deleteProduct: shown(product) } });
+    expect(await stored()).toMatchObject([{ pk: other.pk }]);
+  });
+
+  test('a second time it is NOT_FOUND', async () => {
+    await shop.makeProduct();
+    const as = await writer();
+    await shop.graphql(DELETE, { pk: '1' }, { as });
+    expect(codes(await shop.graphql(DELETE, { pk: '1' }, { as }))).toEqual(['NOT_FOUND']);
+  });
+
+  test('a pk that no product has is NOT_FOUND', async () => {
+    await shop.makeProduct();
+    const as = await writer();
+    for (const pk of NOT_A_PK) expect(codes(await shop.graphql(DELETE, { pk }, { as }))).toEqual(['NOT_FOUND']);
+    expect(await stored()).toHaveLength(1);
+  });
+
+  test('without credentials it is UNAUTHENTICATED, without products:write FORBIDDEN', async () => {
+    await shop.makeProduct();
+    const anonymous = await shop.graphql(DELETE, { pk: '1' });
+    const reader = await shop.graphql(DELETE, { pk: '1' }, { as: await shop.makeUser({ scopes: ['blog:write'] }) });
+    expect([codes(anonymous), codes(reader)]).toEqual([['UNAUTHENTICATED'], ['FORBIDDEN']]);
+    expect(await stored()).toHaveLength(1);
+  });
+});
+
+type Arguments = Record<string, unknown>;
+
+interface Edge {
+  cursor: string;
+  node: { pk: string };
+}
+
+interface Listed {
+  products: {
+    nodes: { pk: string }[];
+    edges: Edge[];
+    pageInfo: { hasNextPage: boolean; hasPreviousPage: boolean; startCursor: string; endCursor: string };
+  };
+}
+
+/** The product as the schema shows it. */
+function shown({ id, pk, name, barcode, price, createdAt, updatedAt }: Product) {
+  return {
+    id,
+    pk: String(pk),
+    name,
+    barcode,
+    price: Number(price),
+    createdAt: createdAt.toISOString(),
+    updatedAt: updatedAt.toISOString(),
+  };
+}
+
+function pks({ products }: Listed): string[] {
+  return products.nodes.map(({ pk }) => pk);
+}
+
+function codes({ body }: Answer): string[] {
+  return (body.errors ?? []).map(({ extensions }: { extensions: { code: string } }) => extensions.code);
+}
+
+function badInput(field: unknown) {
+  return { code: 'BAD_USER_INPUT', fields: [{ field, message: expect.any(String) }] };
+}
+
+async function cursorsOf(args: Arguments): Promise<string[]> {
+  const { products } = (await shop.graphql(LIST, args)).body.data as Listed;
+  return products.edges.map(({ cursor }) => cursor);
+}
+
+/** The arguments of a page, with the cursors of the products that they number. */
+async function boundedBy({
+  after,
+  before,
+  ...sizes
+}: {
+  first?: number;
+  last?: number;
+  after?: number;
+  before?: number;
+}): Promise<Arguments> {
+  const cursors = await cursorsOf({});
+  return { ...sizes, ...(after && { after: cursors[after - 1] }), ...(before && { before: cursors[before - 1] }) };
+}
+
+function badTimes(): unknown[] {
+  const days = [
+    '2026-13-01',
+    '2026-00-01',
+    '2026-01-32',
+    '2026-02-30',
+    '2026-04-31',
+    '2025-02-29',
+    '0000-01-01',
+    '+012026-01-01',
+    '-002026-01-01',
+  ];
+  return ['now', 'infinity', '', 0, null, '2026-01-01T25:00:00.000Z', '2026-01-01', ...days.map((day) => `${day}T00:00:00.000Z`)];
+}
+
+/** The text in base64url with each of its bits changed, one at a time. */
+function bitsFlipped(text: string): string[] {
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+  return [...text].flatMap((sign, at) =>
+    [1, 2, 4, 8, 16, 32].map((bit) => text.slice(0, at) + alphabet[alphabet.indexOf(sign) ^ bit] + text.slice(at + 1)),
+  );
+}
+
+/** What is said to the cursor as the start of a page, and as its end. */
+async function refusalsOf(cursor: string | undefined, args: Arguments): Promise<unknown[]> {
+  const answers = [await shop.graphql(LIST, { ...args, after: cursor }), await shop.graphql(LIST, { ...args, last: 1, before: cursor })];
+  return answers.map(({ body }) => body.errors?.[0].extensions);
+}
+
+/** The pages from the start on, until one says that there is no next. */
+async function walkForward(args: Arguments): Promise<string[][]> {
+  const pages: string[][] = [];
+  for (let after: string | null = null, more = true; more && pages.length < 10;) {
+    const data: Listed = (await shop.graphql(LIST, { ...args, after })).body.data;
+    pages.push(pks(data));
+    ({ endCursor: after, hasNextPage: more } = data.products.pageInfo);
+  }
+  return pages;
+}
+
+/** The pages from the end back, until one says that there is no previous. */
+async function walkBack(args: Arguments): Promise<string[][]> {
+  const pages: string[][] = [];
+  for (let before: string | null = null, more = true; more && pages.length < 10;) {
+    const data: Listed = (await shop.graphql(LIST, { ...args, before })).body.data;
+    pages.push(pks(data));
+    ({ startCursor: before, hasPreviousPage: more } = data.products.pageInfo);
+  }
+  return pages;
+}
+
+async function makeClothes(): Promise<void> {
+  await shop.makeProduct({ name: 'Blue Cotton Shirt', price: '10.00', barcode: '4006381333931' });
+  await shop.makeProduct({ name: 'blue jeans', price: '20.00', barcode: '0012345678905' });
+  await shop.makeProduct({ name: 'Red shirt', price: '30.00', barcode: '4006381333917' });
+  await shop.makeProduct({ name: '100% wool', price: '9.99' });
+  await shop.makeProduct({ name: 'snake_case', price: '100.00' });
+  await shop.makeProduct({ name: 'back\\slash', price: '9999999999.99' });
+}
+
+async function makeOrdered(): Promise<void> {
+  const day = (number: number) => new Date(Date.UTC(2026, 0, number));
+  await shop.makeProduct({ name: 'cherry', price: '10.00', createdAt: day(4) });
+  await shop.makeProduct({ name: 'Banana', price: '9.50', createdAt: day(2) });
+  await shop.makeProduct({ name: 'apple', price: '100.00', createdAt: day(3) });
+  await shop.makeProduct({ name: 'banana', price: '9.50', createdAt: day(2) });
+  await shop.makeProduct({ name: 'Bananas', price: '0.99', createdAt: day(1) });
+  await shop.sql(`update product set updated_at = '2026-01-05T00:00:00Z' where pk = 5`);
+}
+
+function writer(): Promise<User> {
+  return shop.makeUser({ password: null, scopes: ['products:write'] });
+}
+
+function lamp() {
+  return { name: 'Lamp', barcode: shop.newBarcode(), price: 1 };
+}
+
+function create(as: User, input: Arguments): Promise<Answer> {
+  return shop.graphql(CREATE, { input }, { as });
+}
+
+function update(as: User, pk: string, input: Arguments): Promise<Answer> {
+  return shop.graphql(UPDATE, { pk, input }, { as });
+}
+
+function stored() {
+  return shop.sql('select * from product order by pk');
+}

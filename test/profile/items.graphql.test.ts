@@ -1,0 +1,163 @@
+import { describe, expect, test } from '@jest/globals';
+import { useShop, type Answer } from '../support/shop.ts';
+
+const shop = useShop();
+
+const ALL_FIELDS = 'id itemId owner { username } createdAt';
+const ADD = `mutation ($itemId: String!) { addItem(itemId: $itemId) { ${ALL_FIELDS} } }`;
+const REMOVE = `mutation ($itemId: String!) { removeItem(itemId: $itemId) { ${ALL_FIELDS} } }`;
+const MINE = `query ($first: Int, $after: String, $last: Int, $before: String) {
+  me {
+    items(first: $first, after: $after, last: $last, before: $before) {
+      totalCount
+      pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
+      nodes { itemId }
+    }
+  }
+}`;
+const OF_ALL = '{ users { nodes { items { totalCount nodes { itemId } } } } }';
+
+describe('GraphQL contract, addItem', () => {
+  test("it adds an item to the caller's own and answers it", async () => {
+    const user = await shop.makeUser({ username: 'ada' });
+    const before = shop.now();
+    const answer = await shop.graphql(ADD, { itemId: ' red lamp ' }, { as: user });
+    const { id, createdAt } = answer.body.data.addItem;
+    expect(answer.body).toEqual({ data: { addItem: { id, itemId: 'red lamp', owner: { username: 'ada' }, createdAt } } });
+    expect(Date.parse(createdAt)).toBeGreaterThanOrEqual(before.getTime());
+    const query = `{ node(id: "${id}") { ... on Item { ${ALL_FIELDS} } } }`;
+    expect((await shop.graphql(query, {}, { as: user })).body.data.node).toEqual(answer.body.data.addItem);
+  });
+
+  test('two users may have items of one name', async () => {
+    await shop.makeItem(await shop.makeUser(), 'lamp');
+    const answer = await shop.graphql(ADD, { itemId: 'lamp' }, { as: await shop.makeUser({ username: 'ada' }) });
+    expect(answer.body.data.addItem).toMatchObject({ itemId: 'lamp', owner: { username: 'ada' } });
+  });
+
+  test('one that the caller has already is CONFLICT', async () => {
+    const user = await shop.makeUser();
+    await shop.makeItem(user, 'lamp');
+    const answer = await shop.graphql(ADD, { itemId: ' lamp' }, { as: user });
+    expect(answer.body.data).toBeNull();
+    expect(answer.body.errors[0].extensions).toEqual({ code: 'CONFLICT', fields: [{ field: 'itemId', message: expect.any(String) }] });
+    expect(await stored()).toEqual(['lamp']);
+  });
+
+  test.each([
+    ['that is empty', ''],
+    ['of spaces', '  '],
+    ['of 256 characters', 'x'.repeat(256)],
+    ['of two lines', 'a\nb'],
+    ['with a NUL', 'a\0b'],
+    ['with half a character', 'a\ud800'],
+  ])('a name %s is BAD_USER_INPUT', async (_name, itemId) => {
+    const answer = await shop.graphql(ADD, { itemId }, { as: await shop.makeUser() });
+    expect(answer.body.errors[0].extensions).toEqual({
+      code: 'BAD_USER_INPUT',
+      fields: [{ field: 'itemId', message: expect.any(String) }],
+    });
+    expect(await stored()).toEqual([]);
+  });
+
+  test('without credentials it is UNAUTHENTICATED', async () => {
+    expect(codes(await shop.graphql(ADD, { itemId: 'lamp' }))).toEqual(['UNAUTHENTICATED']);
+    expect(await stored()).toEqual([]);
+  });
+});
+
+describe('GraphQL contract, removeItem', () => {
+  test("it removes the caller's item, no one else's, and answers what it was", async () => {
+    const [user, other] = [await shop.makeUser({ username: 'ada' }), await shop.makeUser()];
+    const item = await shop.makeItem(user, 'lamp');
+    await shop.makeItem(user, 'chair');
+    await shop.makeItem(other, 'lamp');
+    const answer = await shop.graphql(REMOVE, { itemId: 'lamp' }, { as: user });
+    expect(answer.body).toEqual({
+      data: { removeItem: { id: item.id, itemId: 'lamp', owner: { username: 'ada' }, createdAt: item.createdAt.toISOString() } },
+    });
+    expect(await stored()).toEqual(['chair', 'lamp']);
+  });
+
+  test('one that the caller does not have is NOT_FOUND, though others have it', async () => {
+    await shop.makeItem(await shop.makeUser(), 'lamp');
+    const answer = await shop.graphql(REMOVE, { itemId: 'lamp' }, { as: await shop.makeUser() });
+    expect([answer.body.data, codes(answer)]).toEqual([null, ['NOT_FOUND']]);
+    expect(await stored()).toEqual(['lamp']);
+  });
+
+  test('without credentials it is UNAUTHENTICATED', async () => {
+    await shop.makeItem(await shop.makeUser(), 'lamp');
+    expect(codes(await shop.graphql(REMOVE, { itemId: 'lamp' }))).toEqual(['UNAUTHENTICATED']);
+    expect(await stored()).toEqual(['lamp']);
+  });
+});
+
+describe('GraphQL contract, User.items', () => {
+  test('pages forward and back, to both ends, are the whole list, the oldest first', async () => {
+    const [user, other] = [await shop.makeUser(), await shop.makeUser()];
+    for (const name of ['e', 'd', 'c', 'b', 'a']) {
+      await shop.makeItem(user, name);
+      await shop.makeItem(other, name);
+    }
+    const page = async (args: object) => (await shop.graphql(MINE, { ...args }, { as: user })).body.data.me.items;
+
+    const first = await page({ first: 2 });
+    const second = await page({ first: 2, after: first.pageInfo.endCursor });
+    const third = await page({ first: 2, after: second.pageInfo.endCursor });
+    const back = await page({ last: 2, before: third.pageInfo.startCursor });
+    const start = await page({ last: 3, before: back.pageInfo.startCursor });
+
+    expect([first, second, third, back, start].map(namesOf)).toEqual([['e', 'd'], ['c', 'b'], ['a'], ['c', 'b'], ['e', 'd']]);
+    expect([first, second, third, back, start].map(({ pageInfo }) => [pageInfo.hasPreviousPage, pageInfo.hasNextPage])).toEqual([
+      [false, true],
+      [true, true],
+      [true, false],
+      [true, true],
+      [false, true],
+    ]);
+    expect(first.totalCount).toBe(5);
+  });
+
+  test.each([
+    [{ first: 0 }, 'first'],
+    [{ last: 101 }, 'last'],
+    [{ after: 'x' }, 'after'],
+  ])('%j is BAD_USER_INPUT', async (args, field) => {
+    const answer = await shop.graphql(MINE, args, { as: await shop.makeUser() });
+    expect(answer.body.errors[0].extensions).toEqual({ code: 'BAD_USER_INPUT', fields: [{ field, message: expect.any(String) }] });
+  });
+
+  test("another user's are empty without users:read", async () => {
+    const [user, other] = [await shop.makeUser(), await shop.makeUser()];
+    await shop.makeItem(user, 'lamp');
+    await shop.makeItem(other, 'chair');
+    const answer = await shop.graphql(OF_ALL, {}, { as: user });
+    expect(answer.body.data.users.nodes.map(({ items }: { items: object }) => items)).toEqual([
+      { totalCount: 1, nodes: [{ itemId: 'lamp' }] },
+      { totalCount: 0, nodes: [] },
+    ]);
+  });
+
+  test('with users:read all are shown', async () => {
+    const [reader, other] = [await shop.makeUser({ scopes: ['users:read'] }), await shop.makeUser()];
+    await shop.makeItem(other, 'chair');
+    const answer = await shop.graphql(OF_ALL, {}, { as: reader });
+    expect(answer.body.data.users.nodes.map(({ items }: { items: object }) => items)).toEqual([
+      { totalCount: 0, nodes: [] },
+      { totalCount: 1, nodes: [{ itemId: 'chair' }] },
+    ]);
+  });
+});
+
+async function stored(): Promise<unknown[]> {
+  return (await shop.sql('select item_id from item order by pk')).map((row) => row['item_id']);
+}
+
+function namesOf({ nodes }: { nodes: { itemId: string }[] }): string[] {
+  return nodes.map(({ itemId }) => itemId);
+}
+
+function codes({ body }: Answer): string[] {
+  return (body.errors ?? []).map(({ extensions }: { extensions: { code: string } }) => extensions.code);
+}

@@ -1,0 +1,668 @@
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from '@jest/globals';
+import * as sessions from '../../src/auth/session.service.ts';
+import type { User } from '../../src/users/user.entity.ts';
+import { PASSWORD, useShop, type RequestOptions } from '../support/shop.ts';
+
+const CREATE = '/api/v1/shop/product/';
+const JSON_TYPE = { 'Content-Type': 'application/json' };
+const FORM_TYPE = { 'Content-Type': 'application/x-www-form-urlencoded' };
+
+const UNREADABLE = 'The request cannot be read';
+const TOO_LARGE = 'The request is too large';
+const NOT_JSON = 'The content type has to be application/json, in UTF-8';
+const NOT_A_FORM = 'The content type has to be application/x-www-form-urlencoded, in UTF-8';
+const NOT_SUPPORTED = 'This content type, charset or encoding is not supported';
+
+const KB = 1024;
+const LONGEST_JSON = 16 * KB;
+const LONGEST_FORM = 4 * KB;
+
+const shop = useShop();
+
+type Body = string | Uint8Array<ArrayBuffer>;
+
+/** The places that take JSON, and the member that holds the text of their errors. */
+const JSON_ROWS = [
+  [CREATE, 'detail'],
+  ['/session/login', 'data'],
+  ['/session/logout', 'data'],
+  ['/api/v2/auth/login', 'data'],
+] as const;
+
+const FORM_ROWS = ['/token', '/login'];
+
+describe('a JSON body that cannot be read', () => {
+  const UNPARSABLE: [string, Body][] = [
+    ['cut short', '{"name":'],
+    ['with a comma too many', '{"name":"Pen",}'],
+    ['with a comment', '{"name":"Pen"/* blue */}'],
+    ['with NaN', '{"price":NaN}'],
+    ['with Infinity', '{"price":-Infinity}'],
+    ['with a number that starts with 0', '{"price":012}'],
+    ['with a raw NUL', '{"name":"P\0en"}'],
+    ['with a raw line break in a text', '{"name":"P\nen"}'],
+    ['with single quotes', "{'name':'Pen'}"],
+    ['with an unknown escape', '{"name":"\\x41"}'],
+    ['with something behind it', '{"name":"Pen"}{}'],
+    ['of space alone', '   '],
+    ['that is a form', 'username=alice&password=x'],
+    ['that is XML', '<name>Pen</name>'],
+    ['that is of other bytes than text', Uint8Array.of(0x89, 0x50, 0x4e, 0x47)],
+  ];
+
+  test.each(UNPARSABLE)('R1 one %s is 400', async (_what, body) => {
+    expect(await toAllJsonRows({ body, headers: JSON_TYPE })).toEqual(refusedByAll(400, UNREADABLE));
+  });
+
+  test.each(['null', '1', '"x"', 'true'])('R2 one that is %s is 400', async (body) => {
+    expect(await toAllJsonRows({ body, headers: JSON_TYPE })).toEqual(refusedByAll(400, UNREADABLE));
+  });
+
+  test.each<[string, RequestOptions]>([
+    ['no body', {}],
+    ['no body, with a content type', { headers: JSON_TYPE }],
+    ['an empty object', { json: {} }],
+    ['an empty object and space', { body: ' \r\n{\t} ', headers: JSON_TYPE }],
+    ['an object with other members', { json: { Name: 'Pen', 'name ': 'Pen', product: { name: 'Pen' } } }],
+  ])('R2 %s lacks every field', async (_what, request) => {
+    const as = await shop.makeUser({ scopes: ['products:write'] });
+    expect(await post(CREATE, { as, ...request })).toEqual(refused(422, missing('name', 'barcode', 'price')));
+    expect(await post('/session/login', request)).toEqual(refused(422, missing('username', 'password')));
+    expect(await post('/session/logout', request)).toEqual(refused(422, missing('session_key')));
+    expect(await create(as)).toBe(201);
+  });
+
+  test.each(['[]', '[{"name":"Pen","barcode":"4006381333931","price":1}]'])('R2 a list is no object: %s', async (body) => {
+    const as = await shop.makeUser({ scopes: ['products:write'] });
+    const detail = [{ type: 'dictionary_type', loc: ['body'], msg: 'Input should be a valid dictionary' }];
+    expect(await post(CREATE, { as, body, headers: JSON_TYPE })).toEqual(refused(422, { detail }));
+    expect(await post('/session/login', { body, headers: JSON_TYPE })).toEqual(refused(422, { detail }));
+    expect(await create(as)).toBe(201);
+  });
+
+  test('R1 a BOM before it is no part of it', async () => {
+    const as = await shop.makeUser({ scopes: ['products:write'] });
+    const body = `\ufeff${JSON.stringify({ name: 'Pen', barcode: '4006381333931', price: 1 })}`;
+    const answer = await shop.rest('POST', CREATE, { as, body, headers: JSON_TYPE });
+    expect([answer.status, answer.body.name]).toEqual([201, 'Pen']);
+  });
+});
+
+describe('content type, charset and encoding', () => {
+  test.each([
+    ['none', {}],
+    ['empty', { 'Content-Type': '' }],
+    ['text/plain', { 'Content-Type': 'text/plain' }],
+    ['XML', { 'Content-Type': 'application/xml' }],
+    ['a kind of JSON', { 'Content-Type': 'application/vnd.api+json' }],
+    ['text/json', { 'Content-Type': 'text/json' }],
+    ['a form', FORM_TYPE],
+    ['a form in parts', { 'Content-Type': 'multipart/form-data; boundary=x' }],
+    ['two at once', { 'Content-Type': 'application/json, text/plain' }],
+    ['any', { 'Content-Type': '*/*' }],
+    ['no type at all', { 'Content-Type': 'json' }],
+  ])('R3 JSON sent with this content type is 415: %s', async (_what, headers) => {
+    expect(await toAllJsonRows({ body: bytes('{}'), headers })).toEqual(refusedByAll(415, NOT_JSON));
+  });
+
+  test.each(['utf-7', 'utf-16', 'UTF-16LE', 'utf-32', 'latin1', 'iso-8859-1', 'windows-1252', 'us-ascii', 'x-user-defined', '""'])(
+    'R3 JSON in the charset %s is 415',
+    async (charset) => {
+      expect(await toAllJsonRows({ body: '{}', headers: { 'Content-Type': `application/json; charset=${charset}` } })).toEqual(
+        refusedByAll(415, NOT_JSON),
+      );
+    },
+  );
+
+  test.each([
+    'application/json; charset=utf-8',
+    'application/json; charset=UTF-8',
+    'application/json;charset=Utf-8',
+    'application/json; charset="utf-8"',
+    'Application/JSON',
+    'application/json; profile=x',
+  ])('R3 %s is JSON in UTF-8', async (type) => {
+    const as = await shop.makeUser({ scopes: ['products:write'] });
+    const body = JSON.stringify({ name: 'Grün €', barcode: '4006381333931', price: 1 });
+    const answer = await shop.rest('POST', CREATE, { as, body, headers: { 'Content-Type': type } });
+    expect([answer.status, answer.body.name]).toEqual([201, 'Grün €']);
+  });
+
+  test.each(FORM_ROWS)('W8 a login by token takes forms alone: POST %s', async (path) => {
+    const { username } = await shop.makeUser();
+    const body = bytes(new URLSearchParams({ username, password: PASSWORD }).toString());
+    for (const headers of [
+      {},
+      JSON_TYPE,
+      { 'Content-Type': 'text/plain' },
+      { 'Content-Type': 'multipart/form-data; boundary=x' },
+      { 'Content-Type': 'application/x-www-form-urlencoded; charset=iso-8859-1' },
+      { 'Content-Type': 'application/x-www-form-urlencoded; charset=utf-16' },
+    ])
+      expect(await post(path, { body, headers })).toEqual(refused(415, { detail: NOT_A_FORM }));
+    const served = await shop.rest('POST', path, {
+      body,
+      headers: { 'Content-Type': 'application/x-www-form-urlencoded; charset=UTF-8' },
+    });
+    expect(served.status).toBe(200);
+  });
+
+  test('W8 the session router takes JSON alone', async () => {
+    const { username } = await shop.makeUser();
+    const form = new URLSearchParams({ username, password: PASSWORD }).toString();
+    expect(await post('/session/login', { body: form, headers: FORM_TYPE })).toEqual(refused(415, { data: NOT_JSON }));
+  });
+
+  test.each(['foo', 'gzip, foo', 'x-compress', 'utf-8'])('R5 the encoding %s is 415', async (encoding) => {
+    expect(await toAllJsonRows({ body: '{}', headers: { ...JSON_TYPE, 'Content-Encoding': encoding } })).toEqual(
+      refusedByAll(415, NOT_SUPPORTED),
+    );
+  });
+
+  test.each<[string, Body]>([
+    ['that is none', 'not gzip at all'],
+    ['that is not compressed', '{}'],
+    ['cut short', cut(gzipSync('{"name":"Pen"}'))],
+    ['with a wrong checksum', flipped(gzipSync('{"name":"Pen"}'), -5)],
+  ])('R5 gzip %s is 400', async (_what, body) => {
+    expect(await toAllJsonRows({ body, headers: { ...JSON_TYPE, 'Content-Encoding': 'gzip' } })).toEqual(refusedByAll(400, UNREADABLE));
+  });
+
+  test('R5 gzip is read', async () => {
+    const as = await shop.makeUser({ scopes: ['products:write'] });
+    const body = new Uint8Array(gzipSync('{"name":"Pen","barcode":"4006381333931","price":1}'));
+    const answer = await shop.rest('POST', CREATE, { as, body, headers: { ...JSON_TYPE, 'Content-Encoding': 'gzip' } });
+    expect([answer.status, answer.body.name]).toEqual([201, 'Pen']);
+  });
+});
+
+describe('size', () => {
+  test('R4 16 KB of JSON are read, and one byte more is 413', async () => {
+    const as = await shop.makeUser({ scopes: ['products:write'] });
+    const padded = (length: number) => {
+      const body = JSON.stringify({ name: 'Pen', barcode: '4006381333931', price: 1, pad: '' });
+      return body.replace('"pad":""', `"pad":"${'x'.repeat(length - body.length)}"`);
+    };
+    expect(padded(LONGEST_JSON)).toHaveLength(LONGEST_JSON);
+    expect(await post(CREATE, { as, body: padded(LONGEST_JSON + 1), headers: JSON_TYPE })).toEqual(refused(413, { detail: TOO_LARGE }));
+    const answer = await shop.rest('POST', CREATE, { as, body: padded(LONGEST_JSON), headers: JSON_TYPE });
+    expect(answer.status).toBe(201);
+  });
+
+  test('R4 the size is counted in bytes', async () => {
+    expect(await toAllJsonRows({ body: `{"pad":"${'é'.repeat(LONGEST_JSON / 2)}"}`, headers: JSON_TYPE })).toEqual(
+      refusedByAll(413, TOO_LARGE),
+    );
+  });
+
+  test.each([
+    ['10 MB', gzipSync(Buffer.alloc(10 * KB * KB, ' '))],
+    ['10 MB of JSON', gzipSync(`{"name":"${'x'.repeat(10 * KB * KB)}"}`)],
+    ['16 KB and one byte', gzipSync(Buffer.alloc(LONGEST_JSON + 1, ' '))],
+  ])('R5 gzip that holds %s is 413', async (_what, gzip) => {
+    expect(gzip.length).toBeLessThan(LONGEST_JSON);
+    const request = { body: new Uint8Array(gzip), headers: { ...JSON_TYPE, 'Content-Encoding': 'gzip' } };
+    expect(await toAllJsonRows(request)).toEqual(refusedByAll(413, TOO_LARGE));
+  });
+
+  test('R4 a body that says it is 1 GB is refused before it comes, and the connection closed', async () => {
+    const answer = await shop.raw(
+      'POST /session/login HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nContent-Length: 1073741824\r\n\r\n{"username"',
+    );
+    expect(readRaw(answer)).toEqual([413, { data: TOO_LARGE }]);
+    expect(answer).toMatch(/\r\nConnection: close\r\n/);
+    expect(await signIn(await shop.makeUser())).toBe(200);
+  });
+
+  test('R4 a body without an end is refused once it is too large, and the connection closed', async () => {
+    const head = 'POST /session/login HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n';
+    const chunk = `400\r\n${' '.repeat(KB)}\r\n`;
+    const answer = await shop.raw(head + chunk.repeat(20));
+    expect(readRaw(answer)).toEqual([413, { data: TOO_LARGE }]);
+    expect(answer).toMatch(/\r\nConnection: close\r\n/);
+    expect(await signIn(await shop.makeUser())).toBe(200);
+  });
+
+  test.each(FORM_ROWS)('R23 4 KB of form are read, and one byte more is 413: POST %s', async (path) => {
+    const { username } = await shop.makeUser();
+    const padded = (length: number) => {
+      const body = `${new URLSearchParams({ username, password: PASSWORD }).toString()}&pad=`;
+      return body + 'x'.repeat(length - body.length);
+    };
+    expect(await post(path, { body: padded(LONGEST_FORM + 1), headers: FORM_TYPE })).toEqual(refused(413, { detail: TOO_LARGE }));
+    expect(await post(path, { body: padded(5 * KB), headers: FORM_TYPE })).toEqual(refused(413, { detail: TOO_LARGE }));
+    expect((await shop.rest('POST', path, { body: padded(LONGEST_FORM), headers: FORM_TYPE })).status).toBe(200);
+  });
+
+  test.each(FORM_ROWS)('R23 ten parameters are read, and eleven are 413: POST %s', async (path) => {
+    const { username } = await shop.makeUser();
+    const form = (count: number) => {
+      const more = Array.from({ length: count - 2 }, (_, index): [string, string] => [`more${index}`, 'x']);
+      return new URLSearchParams([['username', username], ['password', PASSWORD], ...more]).toString();
+    };
+    expect(await post(path, { body: form(11), headers: FORM_TYPE })).toEqual(refused(413, { detail: TOO_LARGE }));
+    expect((await shop.rest('POST', path, { body: form(10), headers: FORM_TYPE })).status).toBe(200);
+  });
+});
+
+describe('members of a JSON object', () => {
+  const GOOD = '"name":"Pen","barcode":"4006381333931","price":1';
+
+  test.each<[string, string, object]>([
+    ['name', `{"name":"First",${GOOD}}`, { name: 'Pen' }],
+    ['barcode, the first one wrong', `{"barcode":"1",${GOOD}}`, { barcode: '4006381333931' }],
+    ['price, the first one wrong', `{"price":-1,${GOOD}}`, { price: 1 }],
+    ['price, the first one of too many digits', `{"price":0.1234,${GOOD},"price":2}`, { price: 2 }],
+    ['name, once with an escape', `{${GOOD},"na\\u006de":"Last"}`, { name: 'Last' }],
+  ])('R8 of two with the same name the last counts, checked as it is stored: %s', async (_what, body, kept) => {
+    const as = await shop.makeUser({ scopes: ['products:write'] });
+    const answer = await shop.rest('POST', CREATE, { as, body, headers: JSON_TYPE });
+    expect(answer.status).toBe(201);
+    expect(answer.body).toMatchObject(kept);
+    expect(await shop.sql('select name, barcode, price::float8 as price from product')).toEqual([
+      { name: answer.body.name, barcode: answer.body.barcode, price: answer.body.price },
+    ]);
+  });
+
+  test.each([
+    ['barcode', `{${GOOD},"barcode":"1"}`],
+    ['price', `{${GOOD},"price":-1}`],
+    ['name', `{${GOOD},"name":""}`],
+  ])('R8 of two with the same name the last is refused where it is wrong: %s', async (field, body) => {
+    const as = await shop.makeUser({ scopes: ['products:write'] });
+    expect(await post(CREATE, { as, body, headers: JSON_TYPE })).toEqual(
+      refused(422, { detail: [expect.objectContaining({ loc: ['body', field] })] }),
+    );
+    expect(await create(as)).toBe(201);
+  });
+
+  test('R10 those that nobody asked for are ignored, and never stored', async () => {
+    const as = await shop.makeUser({ scopes: ['products:write'] });
+    const extra = {
+      pk: 999_999,
+      id: 'x',
+      createdAt: '2001-01-01T00:00:00Z',
+      created_at: '2001-01-01T00:00:00Z',
+      nameKey: 'x',
+      name_key: 'x',
+      hashed_password: 'x',
+      disabled: true,
+      $set: { price: 0 },
+    };
+    const json = { ...extra, name: 'Pen', barcode: '4006381333931', price: 1 };
+    const answer = await shop.rest('POST', CREATE, { as, json });
+    expect([answer.status, answer.body]).toEqual([201, { pk: 1, name: 'Pen', barcode: '4006381333931', price: 1 }]);
+    const [row] = await shop.sql('select pk, name_key, extract(year from created_at)::int as year from product');
+    expect(row).toEqual({ pk: 1, name_key: 'pen', year: shop.now().getUTCFullYear() });
+  });
+
+  test('R10 at a login they change nothing', async () => {
+    const user = await shop.makeUser();
+    const json = {
+      username: user.username,
+      password: PASSWORD,
+      scopes: ['products:write'],
+      sid: 'x',
+      user_pk: 999,
+      userPk: 999,
+      expires_at: 'x',
+    };
+    expect((await shop.rest('POST', '/session/login', { json })).status).toBe(200);
+    expect(await shop.sql('select user_pk, scopes from session')).toEqual([{ user_pk: user.pk, scopes: null }]);
+    expect(await shop.sql('select scopes, disabled from "user"')).toEqual([{ scopes: [], disabled: false }]);
+  });
+
+  test.each([
+    '{"__proto__":{"name":"Pen","barcode":"4006381333931","price":1}}',
+    '{"constructor":{"prototype":{"name":"Pen","barcode":"4006381333931","price":1}}}',
+    '{"prototype":{"name":"Pen","barcode":"4006381333931","price":1}}',
+  ])('R21 %s is an object without fields', async (body) => {
+    const as = await shop.makeUser({ scopes: ['products:write'] });
+    expect(await post(CREATE, { as, body, headers: JSON_TYPE })).toEqual(refused(422, missing('name', 'barcode', 'price')));
+    expect(inheritedNames()).toEqual([]);
+  });
+
+  test('R21 a login does not take its fields from the prototype either', async () => {
+    const { username } = await shop.makeUser();
+    const body = `{"__proto__":${JSON.stringify({ username, password: PASSWORD })}}`;
+    expect(await post('/session/login', { body, headers: JSON_TYPE })).toEqual(refused(422, missing('username', 'password')));
+    expect(inheritedNames()).toEqual([]);
+  });
+
+  test('R21 such keys beside good fields do nothing', async () => {
+    const as = await shop.makeUser({ scopes: ['products:write'] });
+    const body = `{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"toString":1,"hasOwnProperty":null,"then":1,${GOOD}}`;
+    const answer = await shop.rest('POST', CREATE, { as, body, headers: JSON_TYPE });
+    expect([answer.status, answer.body]).toEqual([201, { pk: 1, name: 'Pen', barcode: '4006381333931', price: 1 }]);
+    expect(inheritedNames()).toEqual([]);
+  });
+
+  const CONTROL = { type: 'string_control_characters', msg: 'String should have no control characters' };
+  const UNSTORABLE = { type: 'string_control_characters', msg: 'String should have no NUL and be well-formed Unicode' };
+
+  test.each([
+    ['a NUL', 'a\\u0000b'],
+    ['the first half of a surrogate pair', 'a\\ud800b'],
+    ['the second half of a surrogate pair', 'a\\udc00b'],
+    ['a surrogate pair the wrong way round', 'a\\udc00\\ud800b'],
+  ])('R9 %s in a text is 422', async (_what, text) => {
+    const as = await shop.makeUser({ scopes: ['products:write'] });
+    const send = (path: string, body: string) => post(path, { as, body, headers: JSON_TYPE });
+    const noBarcode = { type: 'ean13_digits', loc: ['body', 'barcode'], msg: 'A barcode is thirteen digits (EAN-13)' };
+    const noPrice = { type: 'decimal_parsing', loc: ['body', 'price'], msg: 'A price is a number or decimal text' };
+    const refusedFor = (error: object) => refused(422, { detail: [error] });
+    expect(await send(CREATE, `{${GOOD},"name":"${text}"}`)).toEqual(refusedFor({ ...CONTROL, loc: ['body', 'name'] }));
+    expect(await send(CREATE, `{${GOOD},"barcode":"${text}"}`)).toEqual(refusedFor(noBarcode));
+    expect(await send(CREATE, `{${GOOD},"price":"${text}"}`)).toEqual(refusedFor(noPrice));
+    expect(await send('/session/login', `{"username":"${text}","password":"x"}`)).toEqual(
+      refusedFor({ ...UNSTORABLE, loc: ['body', 'username'] }),
+    );
+    expect(await create(as)).toBe(201);
+  });
+
+  test.each([
+    ['a name that is too long', { name: 'canary'.repeat(50) }],
+    ['a name with a control character', { name: 'canary\u0007' }],
+    ['a barcode with a wrong check digit', { barcode: '4006381333930' }],
+    ['a barcode that is none', { barcode: 'canary' }],
+    ['a price that is none', { price: 'canary' }],
+    ['a price of too many digits', { price: '1.2345678' }],
+  ])('Decisions, malformed body: 422 does not repeat what was sent: %s', async (_what, values) => {
+    const as = await shop.makeUser({ scopes: ['products:write'] });
+    const answer = await shop.rest('POST', CREATE, { as, json: { name: 'Pen', barcode: '4006381333931', price: 1, ...values } });
+    expect(answer.status).toBe(422);
+    expect(answer.text).not.toMatch(/canary|400638|2345678/);
+  });
+});
+
+describe('a form', () => {
+  const WRONG = { detail: 'Incorrect username or password' };
+
+  test.each(['%zz', '%', '%f', '%ff', '%c3%28', '%ed%a0%80', '%u0041', '%2525'])(
+    'R23 %s is taken as it is written, and is nobody',
+    async (text) => {
+      const body = `username=${text}&password=${text}&${text}=x`;
+      const answers = await Promise.all(FORM_ROWS.map((path) => post(path, { body, headers: FORM_TYPE })));
+      expect(answers).toEqual(FORM_ROWS.map(() => refused(401, WRONG)));
+      expect(await logOut(await shop.makeUser())).toBe(200);
+    },
+  );
+
+  test.each(FORM_ROWS)('W6 a field twice is no text, even with the same value: POST %s', async (path) => {
+    const { username } = await shop.makeUser();
+    const good = new URLSearchParams({ username, password: PASSWORD }).toString();
+    const twice = (field: string) => ({ detail: [{ type: 'string_type', loc: ['body', field], msg: 'Input should be a valid string' }] });
+    expect(await post(path, { body: `${good}&username=${username}`, headers: FORM_TYPE })).toEqual(refused(422, twice('username')));
+    expect(await post(path, { body: `${good}&password=other`, headers: FORM_TYPE })).toEqual(refused(422, twice('password')));
+    expect(await post(path, { body: `${good}&scope=a&scope=b`, headers: FORM_TYPE })).toEqual(refused(422, twice('scope')));
+    expect((await shop.rest('POST', path, { body: good, headers: FORM_TYPE })).status).toBe(200);
+  });
+
+  test.each([
+    'username[$ne]',
+    'username[]',
+    'username[0]',
+    'username.x',
+    '__proto__[username]',
+    'constructor[prototype][username]',
+    '__proto__',
+  ])('W6 %s is another field than username', async (name) => {
+    for (const path of FORM_ROWS)
+      expect(await post(path, { body: `${name}=x&password=x`, headers: FORM_TYPE })).toEqual(refused(422, missing('username')));
+    expect(inheritedNames()).toEqual([]);
+  });
+
+  test.each(FORM_ROWS)('W7 fields that nobody asked for are ignored: POST %s', async (path) => {
+    const { username } = await shop.makeUser();
+    const form = {
+      username,
+      password: PASSWORD,
+      grant_type: 'password',
+      client_id: 'x',
+      client_secret: 'x',
+      disabled: 'true',
+      __proto__x: 'x',
+    };
+    const answer = await shop.rest('POST', path, { form });
+    expect([answer.status, answer.body]).toEqual([200, { access_token: expect.any(String), token_type: 'bearer' }]);
+  });
+
+  test.each<[string, RequestOptions, string[]]>([
+    ['no body', {}, ['username', 'password']],
+    ['an empty body', { body: '', headers: FORM_TYPE }, ['username', 'password']],
+    ['a body of &&==', { body: '&&==', headers: FORM_TYPE }, ['username', 'password']],
+    ['a username alone', { form: { username: 'x' } }, ['password']],
+    ['a password alone', { form: { password: 'x' } }, ['username']],
+  ])('R2 %s lacks fields', async (_what, request, fields) => {
+    for (const path of FORM_ROWS) expect(await post(path, request)).toEqual(refused(422, missing(...fields)));
+  });
+
+  test('R9 a NUL in a username is 422', async () => {
+    for (const path of FORM_ROWS)
+      expect(await post(path, { form: { username: 'a\0b', password: 'x' } })).toEqual(
+        refused(422, {
+          detail: [
+            { type: 'string_control_characters', loc: ['body', 'username'], msg: 'String should have no NUL and be well-formed Unicode' },
+          ],
+        }),
+      );
+  });
+});
+
+describe('a query', () => {
+  const LOGIN = '/api/v2/auth/login';
+
+  test.each<[string, object]>([
+    ['username=a&username=b&password=x', twice('username')],
+    ['username=a&password=x&password=x', twice('password')],
+    ['username[$ne]=x&password=x', missingInQuery('username')],
+    ['__proto__[username]=a&__proto__=b&password=x', missingInQuery('username')],
+    ['', missingInQuery('username', 'password')],
+    ['&&==', missingInQuery('username', 'password')],
+  ])('W6 a login by ?%s is 422', async (query, body) => {
+    const answer = await shop.rest('GET', `${LOGIN}?${query}`);
+    expect([answer.status, answer.body]).toEqual([422, body]);
+    expect(await shop.sql('select * from session')).toEqual([]);
+    expect(inheritedNames()).toEqual([]);
+  });
+
+  test.each(['%zz', '%ff', '%', '%00%'])('R23 %s in a query is no fault of ours', async (text) => {
+    const answer = await shop.rest('GET', `/api/v2/shop/products?page=${text}`);
+    expect([answer.status, answer.body]).toEqual([
+      422,
+      { detail: [{ type: 'int_parsing', loc: ['query', 'page'], msg: 'Input should be a valid integer' }] },
+    ]);
+    expect((await shop.rest('GET', `/api/v2/shop/products?${text}=${text}`)).status).toBe(200);
+  });
+
+  function twice(field: string) {
+    return { detail: [{ type: 'string_type', loc: ['query', field], msg: 'Input should be a valid string' }] };
+  }
+
+  function missingInQuery(...fields: string[]) {
+    return { detail: fields.map((field) => ({ type: 'missing', loc: ['query', field], msg: 'Field required' })) };
+  }
+});
+
+describe('a path', () => {
+  test.each(['%zz', '%', '%ff', '%c3%28', '%ed%a0%80', '%e0%a4%a'])(
+    'Decisions, unknown path: one that cannot be decoded is 404: %s',
+    async (text) => {
+      await shop.makeProduct();
+      for (const path of [`/api/v1/shop/product/${text}`, `/${text}`, `/users/${text}`, `/token${text}`]) {
+        const answer = await shop.rest('GET', path);
+        expect([path, answer.status, answer.text]).toEqual([path, 404, '{"detail":"Not found"}']);
+        expect(answer.headers.get('Content-Type')).toBe('application/json; charset=utf-8');
+      }
+      expect((await shop.rest('GET', '/api/v1/shop/product/1')).status).toBe(200);
+    },
+  );
+
+  test.each(['%00', '1%00', '1%20', '%31%2e0', '1;2', '$', 'constructor', '__proto__', '%F0%9F%96%8A'])('R21 %s is no pk', async (text) => {
+    await shop.makeProduct();
+    const answer = await shop.rest('GET', `/api/v1/shop/product/${text}`);
+    expect([answer.status, answer.text]).toEqual([404, '{"detail":"No such product"}']);
+  });
+
+  test.each(['/nothing', '/api/v1/shop/product/1/2', '/TOKEN', '//token', '/users/../token/..', '/constructor', '/__proto__'])(
+    'R13 there is nothing at %s',
+    async (path) => {
+      for (const method of ['GET', 'POST', 'DELETE']) {
+        const answer = await shop.rest(method, path);
+        expect([answer.status, answer.text]).toEqual([404, '{"detail":"Not found"}']);
+      }
+    },
+  );
+});
+
+describe('the head of a request', () => {
+  const ask = (head: string) => shop.raw(`${head}\r\nConnection: close\r\n\r\n`);
+
+  test.each([
+    ['GET /users/me/', 'detail'],
+    ['GET /api/v1/shop/products', 'detail'],
+    ['POST /api/v1/shop/product/', 'detail'],
+    ['GET /graphql?query={me{username}}', 'detail'],
+    ['POST /api/v2/auth/login', 'data'],
+  ])('J33 two Authorization headers are 400: %s', async (line, key) => {
+    const token = shop.tokenOf(await shop.makeUser({ scopes: ['products:write'] }));
+    for (const [one, two] of [
+      [token, 'x'],
+      ['x', token],
+      [token, token],
+    ]) {
+      const answer = await ask(
+        `${line} HTTP/1.1\r\nHost: shop\r\napollo-require-preflight: 1\r\nAuthorization: Bearer ${one}\r\nAuthorization: Bearer ${two}`,
+      );
+      expect(readRaw(answer)).toEqual([400, { [key]: 'There is more than one Authorization header' }]);
+    }
+    expect(readRaw(await ask(`GET /users/me/ HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer ${token}`))).toEqual([
+      200,
+      expect.any(Object),
+    ]);
+  });
+
+  test('J33 two Authorization headers are 400 at the login that reads one, too: never the first wins', async () => {
+    const { username } = await shop.makeUser();
+    const basic = (password: string) => `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
+    for (const [one, two] of [
+      [basic(PASSWORD), basic('wrong')],
+      [basic('wrong'), basic(PASSWORD)],
+    ]) {
+      const answer = await ask(`GET /api/v2/auth/login HTTP/1.1\r\nHost: shop\r\nAuthorization: ${one}\r\nAuthorization: ${two}`);
+      expect(readRaw(answer)).toEqual([400, { data: 'There is more than one Authorization header' }]);
+    }
+    expect(await shop.sql('select * from session')).toEqual([]);
+  });
+
+  test('H7 no Host is 400', async () => {
+    expect(await ask('GET /livez HTTP/1.1')).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+    expect(readRaw(await ask('GET /livez HTTP/1.1\r\nHost: shop'))).toEqual([200, { status: 'ok' }]);
+  });
+
+  test.each([
+    ['the same', 'shop', 'shop'],
+    ['another', 'shop', 'evil.example'],
+  ])('H7 two Hosts are 400: %s', async (_what, one, two) => {
+    expect(await ask(`GET /livez HTTP/1.1\r\nHost: ${one}\r\nHost: ${two}`)).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+    expect(readRaw(await ask('GET /livez HTTP/1.1\r\nHost: shop'))).toEqual([200, { status: 'ok' }]);
+  });
+
+  test.each([
+    ['two lengths', 'Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}'],
+    ['a length and chunks', 'Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'],
+    ['a length that is none', 'Content-Length: x\r\n\r\n{}'],
+  ])('RFC 9112, 6.3: a body of which nobody can say where it ends is 400: %s', async (_what, rest) => {
+    const answer = await shop.raw(`POST /session/login HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\n${rest}`);
+    expect(answer).toBe('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n');
+    expect(await signIn(await shop.makeUser())).toBe(200);
+  });
+});
+
+interface Outcome {
+  status: number;
+  body: unknown;
+  type: string | null;
+  /** Whether there are now more or fewer rows than before. */
+  stored: boolean;
+}
+
+async function post(path: string, request: RequestOptions): Promise<Outcome> {
+  const before = await rowCounts();
+  const { status, body, headers } = await shop.rest('POST', path, request);
+  return { status, body, type: headers.get('Content-Type'), stored: (await rowCounts()) !== before };
+}
+
+/** Refused with this body and nothing else, and nothing is stored. */
+function refused(status: number, body: unknown): Outcome {
+  return { status, body, type: 'application/json; charset=utf-8', stored: false };
+}
+
+/** What all rows that take JSON answer to this, whether that stored anything, and what they answer to good requests after it. */
+async function toAllJsonRows(request: RequestOptions) {
+  const user = await shop.makeUser({ scopes: ['products:write'] });
+  const before = await rowCounts();
+  const answers = await Promise.all(JSON_ROWS.map(([path]) => shop.rest('POST', path, { as: user, ...request })));
+  const stored = (await rowCounts()) !== before;
+  return { answers: answers.map(({ status, body }) => [status, body]), stored, after: [await create(user), await logOut(user)] };
+}
+
+/** Refused by each alike, under its own name for it; good requests are served. */
+function refusedByAll(status: number, text: string) {
+  return { answers: JSON_ROWS.map(([, key]) => [status, { [key]: text }]), stored: false, after: [201, 200] };
+}
+
+/** The status of a good request to make a product. */
+async function create(as: User): Promise<number> {
+  return (await shop.rest('POST', CREATE, { as, json: { name: 'Pen', barcode: shop.newBarcode(), price: 12.5 } })).status;
+}
+
+/** The status of a good request to sign in. */
+async function signIn({ username }: User): Promise<number> {
+  return (await shop.rest('POST', '/session/login', { json: { username, password: PASSWORD } })).status;
+}
+
+/** The status of a good request to sign out, which costs no hash. */
+async function logOut(user: User): Promise<number> {
+  const { key } = await sessions.open(shop.context(), user, null);
+  return (await shop.rest('POST', '/session/logout', { json: { session_key: key } })).status;
+}
+
+function readRaw(answer: string): [number, unknown] {
+  const [head = '', text = ''] = answer.split('\r\n\r\n');
+  return [Number(/^HTTP\/1\.1 (\d{3}) /.exec(head)?.[1]), text.startsWith('{') ? JSON.parse(text) : text];
+}
+
+/** What every object has by inheritance and `for … in` finds: nothing, unless someone wrote to a prototype. */
+function inheritedNames(): string[] {
+  const found: string[] = [];
+  for (const name in {}) found.push(name);
+  return found;
+}
+
+async function rowCounts(): Promise<string> {
+  const counts = await shop.sql(`
+    select (select count(*) from product) as products, (select count(*) from "user") as users, (select count(*) from session) as sessions,
+      (select count(*) from item) as items, (select count(*) from blog_entry) as entries, (select count(*) from idempotency_key) as keys`);
+  return JSON.stringify(counts);
+}
+
+function missing(...fields: string[]) {
+  return { detail: fields.map((field) => ({ type: 'missing', loc: ['body', field], msg: 'Field required' })) };
+}
+
+function bytes(text: string): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(text);
+}
+
+function cut(gzip: Buffer): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(gzip.subarray(0, -9));
+}
+
+function flipped(gzip: Buffer, at: number): Uint8Array<ArrayBuffer> {
+  const changed = new Uint8Array(gzip);
+  const index = changed.length + at;
+  changed[index] = (changed[index] ?? 0) ^ 1;
+  return changed;
+}

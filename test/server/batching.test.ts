@@ -1,0 +1,206 @@
+import { expect, test } from '@jest/globals';
+import pg from 'pg';
+import * as sessions from '../../src/auth/session.service.ts';
+import type { User } from '../../src/users/user.entity.ts';
+import { useShop, type Answer } from '../support/shop.ts';
+
+const shop = useShop();
+
+const PEOPLE = `{
+  users(first: 50) {
+    totalCount
+    pageInfo { hasNextPage hasPreviousPage }
+    nodes {
+      username
+      items { totalCount pageInfo { hasNextPage hasPreviousPage } nodes { itemId owner { username } } }
+      blog { totalCount nodes { title creator { username email } } }
+      sessions { totalCount nodes { current } }
+    }
+  }
+}`;
+
+const NODES = `query ($ids: [ID!]!) {
+  nodes(ids: $ids) {
+    ... on Product { name }
+    ... on User { username }
+    ... on Item { itemId owner { username } }
+    ... on BlogEntry { title creator { username } }
+    ... on Session { current }
+  }
+}`;
+
+test('GraphQL contract, No field costs one query for each row: twenty users with all they have take the statements of two', async () => {
+  const reader = await shop.makeUser({ scopes: ['users:read'] });
+  await makePerson();
+  const few = await counted(() => shop.graphql(PEOPLE, {}, { as: reader }));
+  for (let made = 2; made < 20; made++) await makePerson();
+
+  const many = await counted(() => shop.graphql(PEOPLE, {}, { as: reader }));
+
+  expect(few.answer.body.data.users.nodes).toHaveLength(2);
+  expect(many.answer.body.data.users.nodes).toHaveLength(20);
+  expect(few.statements).toBeGreaterThan(0);
+  expect(many.statements).toBe(few.statements);
+});
+
+test('GraphQL contract, No field costs one query for each row: each row of a batch gets what is its own', async () => {
+  const reader = await shop.makeUser({ username: 'reader', email: null, scopes: ['users:read'] });
+  const ada = await shop.makeUser({ username: 'ada', email: 'ada@shop.example' });
+  const max = await shop.makeUser({ username: 'max', email: 'max@shop.example' });
+  await shop.makeItem(max, 'lamp');
+  await shop.makeItem(ada, 'chair');
+  await shop.makeItem(max, 'table');
+  await shop.makeEntry(ada, { title: 'Hello' });
+  await sessions.open(shop.context(), reader, null);
+
+  const answer = await shop.graphql(PEOPLE, {}, { as: reader });
+
+  expect(answer.body.data.users).toEqual({
+    totalCount: 3,
+    pageInfo: { hasNextPage: false, hasPreviousPage: false },
+    nodes: [
+      {
+        username: 'reader',
+        items: items('reader'),
+        blog: { totalCount: 0, nodes: [] },
+        sessions: { totalCount: 1, nodes: [{ current: false }] },
+      },
+      {
+        username: 'ada',
+        items: items('ada', 'chair'),
+        blog: { totalCount: 1, nodes: [{ title: 'Hello', creator: { username: 'ada', email: 'ada@shop.example' } }] },
+        sessions: { totalCount: 0, nodes: [] },
+      },
+      { username: 'max', items: items('max', 'lamp', 'table'), blog: { totalCount: 0, nodes: [] }, sessions: { totalCount: 0, nodes: [] } },
+    ],
+  });
+});
+
+test('GraphQL contract, No field costs one query for each row: a page of each row is cut for each row', async () => {
+  const reader = await shop.makeUser({ username: 'reader', scopes: ['users:read'] });
+  const ada = await shop.makeUser({ username: 'ada' });
+  for (const name of ['a', 'b', 'c']) await shop.makeItem(ada, name);
+  await shop.makeItem(reader, 'd');
+  const query = '{ users { nodes { items(last: 2) { pageInfo { hasPreviousPage } nodes { itemId } } } } }';
+
+  const answer = await shop.graphql(query, {}, { as: reader });
+
+  expect(answer.body.data.users.nodes).toEqual([
+    { items: { pageInfo: { hasPreviousPage: false }, nodes: [{ itemId: 'd' }] } },
+    { items: { pageInfo: { hasPreviousPage: true }, nodes: [{ itemId: 'b' }, { itemId: 'c' }] } },
+  ]);
+});
+
+test('GraphQL contract, No field costs one query for each row: fifty nodes of five types take the statements of five', async () => {
+  const reader = await shop.makeUser({ scopes: ['users:read'] });
+  const ids: string[] = [];
+  for (let made = 0; made < 10; made++) {
+    const person = await makePerson();
+    const item = await shop.makeItem(person);
+    const entry = await shop.makeEntry(person);
+    const { session } = await sessions.open(shop.context(), reader, null);
+    ids.push((await shop.makeProduct()).id, person.id, item.id, entry.id, session.id);
+  }
+  const few = await counted(() => shop.graphql(NODES, { ids: ids.slice(0, 5) }, { as: reader }));
+
+  const many = await counted(() => shop.graphql(NODES, { ids }, { as: reader }));
+
+  expect(many.answer.body.data.nodes.filter((node: unknown) => node !== null)).toHaveLength(50);
+  expect(many.statements).toBe(few.statements);
+});
+
+test('GraphQL contract, totalCount: it is counted only when asked for', async () => {
+  await shop.makeProducts(3);
+
+  const without = await counted(() => shop.graphql('{ products { nodes { pk } } }'));
+  const withCount = await counted(() => shop.graphql('{ products { totalCount nodes { pk } } }'));
+
+  expect(without.statements).toBe(1);
+  expect(withCount.statements).toBe(2);
+});
+
+test('GraphQL contract, dataloader: two requests at once, by callers who may see different things, share nothing', async () => {
+  const reader = await shop.makeUser({ username: 'reader', email: 'reader@shop.example', scopes: ['users:read'] });
+  const plain = await shop.makeUser({ username: 'plain', email: 'plain@shop.example' });
+  await shop.makeItem(reader, 'lamp');
+  const query = '{ users { nodes { email items { nodes { itemId } } } } }';
+
+  const answers = await Promise.all([reader, plain, reader, plain].map((as) => shop.graphql(query, {}, { as })));
+
+  const all = [
+    { email: 'reader@shop.example', items: { nodes: [{ itemId: 'lamp' }] } },
+    { email: 'plain@shop.example', items: { nodes: [] } },
+  ];
+  const own = [
+    { email: null, items: { nodes: [] } },
+    { email: 'plain@shop.example', items: { nodes: [] } },
+  ];
+  expect(answers.map(({ body }) => body.data.users.nodes)).toEqual([all, own, all, own]);
+});
+
+test('GraphQL contract, dataloader: the next request sees what has changed since', async () => {
+  const user = await shop.makeUser();
+  const product = await shop.makeProduct({ name: 'Lamp' });
+  const query = `{ me { fullName items { totalCount } } product(pk: "${product.pk}") { name } node(id: "${product.id}") { ... on Product { name } } }`;
+  await shop.graphql(query, {}, { as: user });
+  await shop.sql(`update "user" set full_name = 'Ada'`);
+  await shop.sql(`update product set name = 'Chair'`);
+  await shop.makeItem(user);
+
+  const answer = await shop.graphql(query, {}, { as: user });
+
+  expect(answer.body.data).toEqual({
+    me: { fullName: 'Ada', items: { totalCount: 1 } },
+    product: { name: 'Chair' },
+    node: { name: 'Chair' },
+  });
+});
+
+test('GraphQL, 6.2.2: a mutation sees what the one before it in the same request has written', async () => {
+  const user = await shop.makeUser();
+  const query = `mutation {
+    a: addItem(itemId: "lamp") { owner { items { totalCount nodes { itemId } } } }
+    b: addItem(itemId: "chair") { owner { items { totalCount nodes { itemId } } } }
+  }`;
+
+  const answer = await shop.graphql(query, {}, { as: user });
+
+  expect(answer.body.data).toEqual({
+    a: { owner: { items: { totalCount: 1, nodes: [{ itemId: 'lamp' }] } } },
+    b: { owner: { items: { totalCount: 2, nodes: [{ itemId: 'lamp' }, { itemId: 'chair' }] } } },
+  });
+});
+
+/** A user with two items, two entries and a session. */
+async function makePerson(): Promise<User> {
+  const person = await shop.makeUser();
+  for (let made = 0; made < 2; made++) {
+    await shop.makeItem(person);
+    await shop.makeEntry(person);
+  }
+  await sessions.open(shop.context(), person, null);
+  return person;
+}
+
+function items(owner: string, ...ids: string[]) {
+  return {
+    totalCount: ids.length,
+    pageInfo: { hasNextPage: false, hasPreviousPage: false },
+    nodes: ids.map((itemId) => ({ itemId, owner: { username: owner } })),
+  };
+}
+
+/** The answer, and how many statements the driver was given for it. */
+async function counted(ask: () => Promise<Answer>): Promise<{ answer: Answer; statements: number }> {
+  const query = Reflect.get(pg.Client.prototype, 'query');
+  let statements = 0;
+  pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]): unknown {
+    statements++;
+    return Reflect.apply(query, this, args);
+  } as typeof query;
+  try {
+    return { answer: await ask(), statements };
+  } finally {
+    pg.Client.prototype.query = query;
+  }
+}

@@ -1,0 +1,190 @@
+import { describe, expect, test } from '@jest/globals';
+import * as sessions from '../../src/auth/session.service.ts';
+import type { User } from '../../src/users/user.entity.ts';
+import { useShop, type Answer } from '../support/shop.ts';
+
+const shop = useShop();
+
+const FIELDS = `
+  __typename
+  id
+  ... on Product { name }
+  ... on User { username }
+  ... on Item { itemId }
+  ... on BlogEntry { title }
+  ... on Session { current }`;
+const NODE = `query ($id: ID!) { node(id: $id) { ${FIELDS} } }`;
+const NODES = `query ($ids: [ID!]!) { nodes(ids: $ids) { ${FIELDS} } }`;
+const MALFORMED = [
+  '',
+  'x',
+  '1',
+  'Product:1',
+  ' ',
+  'é',
+  '\0',
+  'A'.repeat(5_000),
+  ...[
+    '',
+    ':',
+    'Product',
+    'Product:',
+    'Product:x',
+    'Product:0',
+    'Product:-1',
+    'Product:1.0',
+    'Product:01',
+    'Product: 1',
+    'Product:2147483648',
+    'Product:99999999999999999999',
+    'Nothing:1',
+    'product:1',
+    'User:x',
+    'Item:x',
+    'BlogEntry:x',
+    'Session:1',
+    'Session:x',
+    '__proto__:1',
+    'constructor:1',
+    "Product:1' or '1'='1",
+  ].map(encode),
+];
+
+describe('GraphQL contract, node', () => {
+  test('it finds a product for everyone', async () => {
+    const { id, name } = await shop.makeProduct();
+    expect((await shop.graphql(NODE, { id })).body).toEqual({ data: { node: { __typename: 'Product', id, name } } });
+  });
+
+  test('it finds a user for any signed-in caller', async () => {
+    const { id, username } = await shop.makeUser();
+    const answer = await shop.graphql(NODE, { id }, { as: await shop.makeUser() });
+    expect(answer.body).toEqual({ data: { node: { __typename: 'User', id, username } } });
+  });
+
+  test('it finds an item for its owner, and with users:read', async () => {
+    const user = await shop.makeUser();
+    const { id } = await shop.makeItem(user, 'lamp');
+    const found = { data: { node: { __typename: 'Item', id, itemId: 'lamp' } } };
+    expect((await shop.graphql(NODE, { id }, { as: user })).body).toEqual(found);
+    expect((await shop.graphql(NODE, { id }, { as: await shop.makeUser({ scopes: ['users:read'] }) })).body).toEqual(found);
+  });
+
+  test('it finds a published entry for any signed-in caller, and a draft for its creator', async () => {
+    const user = await shop.makeUser();
+    const entry = await shop.makeEntry(user, { title: 'Hello' });
+    const draft = await shop.makeEntry(user, { title: 'Draft', published: false });
+    const others = await shop.graphql(NODE, { id: entry.id }, { as: await shop.makeUser() });
+    const own = await shop.graphql(NODE, { id: draft.id }, { as: user });
+    expect(others.body).toEqual({ data: { node: { __typename: 'BlogEntry', id: entry.id, title: 'Hello' } } });
+    expect(own.body).toEqual({ data: { node: { __typename: 'BlogEntry', id: draft.id, title: 'Draft' } } });
+  });
+
+  test("it finds the caller's own session", async () => {
+    const user = await shop.makeUser();
+    const { session, key } = await sessions.open(shop.context(), user, null);
+    const { id } = session;
+    const [inside, outside] = [await shop.graphql(NODE, { id }, { sessionKey: key }), await shop.graphql(NODE, { id }, { as: user })];
+    expect(inside.body).toEqual({ data: { node: { __typename: 'Session', id, current: true } } });
+    expect(outside.body).toEqual({ data: { node: { __typename: 'Session', id, current: false } } });
+  });
+
+  test.each([
+    ["another user's item", async (other: User) => (await shop.makeItem(other)).id],
+    ["another user's draft", async (other: User) => (await shop.makeEntry(other, { published: false })).id],
+    ["another user's session", async (other: User) => (await sessions.open(shop.context(), other, null)).session.id],
+  ])('it is null for %s', async (_name, made) => {
+    const id = await made(await shop.makeUser());
+    const answer = await shop.graphql(NODE, { id }, { as: await shop.makeUser({ scopes: ['products:write', 'blog:write'] }) });
+    expect(answer.body).toEqual({ data: { node: null } });
+  });
+
+  test.each([
+    ['a user', async (user: User) => user.id],
+    ['an item', async (user: User) => (await shop.makeItem(user)).id],
+    ['a blog entry', async (user: User) => (await shop.makeEntry(user)).id],
+    ['a session', async (user: User) => (await sessions.open(shop.context(), user, null)).session.id],
+  ])('it is null for %s, which a caller without credentials may not see', async (_name, made) => {
+    const answer = await shop.graphql(NODE, { id: await made(await shop.makeUser()) });
+    expect(answer.body).toEqual({ data: { node: null } });
+  });
+
+  test('it is null for a session that has expired', async () => {
+    const user = await shop.makeUser();
+    const { session } = await sessions.open(shop.context(), user, null);
+    shop.pass(14 * 86_400_000);
+    expect((await shop.graphql(NODE, { id: session.id }, { as: user })).body).toEqual({ data: { node: null } });
+  });
+
+  test('it is null for what has been deleted', async () => {
+    const { id } = await shop.makeProduct();
+    await shop.sql('delete from product');
+    expect((await shop.graphql(NODE, { id })).body).toEqual({ data: { node: null } });
+  });
+});
+
+describe('GraphQL contract, nodes', () => {
+  test('they come in the order of the ids, an id twice is a node twice, and null stands for what there is not', async () => {
+    const user = await shop.makeUser({ username: 'ada' });
+    const [lamp, chair] = [await shop.makeProduct({ name: 'Lamp' }), await shop.makeProduct({ name: 'Chair' })];
+    const item = await shop.makeItem(user, 'lamp');
+    const hidden = await shop.makeItem(await shop.makeUser());
+    const ids = [chair.id, item.id, 'x', user.id, hidden.id, lamp.id, chair.id];
+    const answer = await shop.graphql(NODES, { ids }, { as: user });
+    expect(answer.body).toEqual({
+      data: {
+        nodes: [
+          { __typename: 'Product', id: chair.id, name: 'Chair' },
+          { __typename: 'Item', id: item.id, itemId: 'lamp' },
+          null,
+          { __typename: 'User', id: user.id, username: 'ada' },
+          null,
+          { __typename: 'Product', id: lamp.id, name: 'Lamp' },
+          { __typename: 'Product', id: chair.id, name: 'Chair' },
+        ],
+      },
+    });
+  });
+
+  test('what a caller without credentials may not see is null among what everyone sees', async () => {
+    const [{ id, name }, user] = [await shop.makeProduct(), await shop.makeUser()];
+    const answer = await shop.graphql(NODES, { ids: [user.id, id] });
+    expect(answer.body).toEqual({ data: { nodes: [null, { __typename: 'Product', id, name }] } });
+  });
+
+  test('ids that are malformed are null', async () => {
+    const user = await shop.makeUser();
+    await shop.makeProduct();
+    const answer = await shop.graphql(NODES, { ids: MALFORMED }, { as: user });
+    expect(answer.body).toEqual({ data: { nodes: MALFORMED.map(() => null) } });
+  });
+
+  test('an id with one character too many, or in another alphabet of base64, is null', async () => {
+    const { id } = await shop.makeProduct();
+    const ids = [`${id}A`, `${id}=`, ` ${id}`, `${id} `, `${id}\n`, id.slice(0, -1)];
+    const answer = await shop.graphql(NODES, { ids });
+    expect(answer.body).toEqual({ data: { nodes: ids.map(() => null) } });
+  });
+
+  test('none are asked for, and none come', async () => {
+    expect((await shop.graphql(NODES, { ids: [] })).body).toEqual({ data: { nodes: [] } });
+  });
+
+  test('100 ids are answered, 101 are BAD_USER_INPUT', async () => {
+    const { id } = await shop.makeProduct();
+    const [most, more] = [await shop.graphql(NODES, { ids: Array(100).fill(id) }), await shop.graphql(NODES, { ids: Array(101).fill(id) })];
+    expect(most.body.data.nodes).toHaveLength(100);
+    expect([more.body.data, extensionsOf(more)]).toEqual([
+      null,
+      [{ code: 'BAD_USER_INPUT', fields: [{ field: 'ids', message: expect.any(String) }] }],
+    ]);
+  });
+});
+
+function encode(text: string): string {
+  return Buffer.from(text).toString('base64url');
+}
+
+function extensionsOf({ body }: Answer): object[] {
+  return body.errors.map(({ extensions }: { extensions: object }) => extensions);
+}

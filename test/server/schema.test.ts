@@ -1,0 +1,180 @@
+import { beforeAll, expect, test } from '@jest/globals';
+import {
+  astFromValue,
+  buildSchema,
+  isEnumType,
+  isInputObjectType,
+  isInterfaceType,
+  isObjectType,
+  isRequiredArgument,
+  isRequiredInputField,
+  print,
+  type GraphQLArgument,
+  type GraphQLInputField,
+  type GraphQLNamedType,
+  type GraphQLSchema,
+} from 'graphql';
+import 'reflect-metadata';
+import { makeSchema, schemaText } from '../../src/server/schema.ts';
+
+/** What clients rely on; the connections stand below, for they are all alike. */
+const CONTRACT = `
+  scalar DateTime
+  scalar EAN13
+  scalar Price
+
+  interface Node { id: ID! }
+
+  type Query {
+    node(id: ID!): Node
+    nodes(ids: [ID!]!): [Node]!
+    product(pk: ID!): Product
+    productByBarcode(barcode: EAN13!): Product
+    products(first: Int, after: String, last: Int, before: String, filter: ProductFilter, orderBy: ProductOrder): ProductConnection!
+    me: User
+    users(first: Int, after: String, last: Int, before: String): UserConnection!
+    blog(first: Int, after: String, last: Int, before: String): BlogEntryConnection!
+  }
+
+  type Mutation {
+    login(username: String!, password: String!, scopes: [String!]): LoginPayload!
+    refresh(refreshToken: String!): LoginPayload!
+    logout(sessionKey: String): LogoutPayload!
+    logoutEverywhere: LogoutPayload!
+    changePassword(current: String!, new: String!): User!
+    createProduct(input: ProductInput!): Product!
+    updateProduct(pk: ID!, input: ProductPatch!): Product!
+    deleteProduct(pk: ID!): Product!
+    addItem(itemId: String!): Item!
+    removeItem(itemId: String!): Item!
+    createBlogEntry(input: BlogEntryInput!): BlogEntry!
+    updateBlogEntry(id: ID!, input: BlogEntryPatch!): BlogEntry!
+    deleteBlogEntry(id: ID!): BlogEntry!
+  }
+
+  type Product implements Node {
+    id: ID! pk: ID! name: String! barcode: EAN13! price: Price! createdAt: DateTime! updatedAt: DateTime!
+  }
+  type User implements Node {
+    id: ID! username: String! email: String fullName: String disabled: Boolean! scopes: [String!]!
+    items(first: Int, after: String, last: Int, before: String): ItemConnection!
+    blog(first: Int, after: String, last: Int, before: String): BlogEntryConnection!
+    sessions(first: Int, after: String, last: Int, before: String): SessionConnection!
+  }
+  type Item implements Node { id: ID! itemId: String! owner: User! createdAt: DateTime! }
+  type BlogEntry implements Node {
+    id: ID! title: String! body: String! published: Boolean! creator: User! createdAt: DateTime! updatedAt: DateTime!
+  }
+  type Session implements Node {
+    id: ID! createdAt: DateTime! lastSeenAt: DateTime! expiresAt: DateTime! userAgent: String current: Boolean!
+  }
+
+  type LoginPayload {
+    accessToken: String! tokenType: String! expiresIn: Int! refreshToken: String! sessionKey: String! user: User!
+  }
+  type LogoutPayload { ended: Int! }
+
+  type PageInfo { hasNextPage: Boolean! hasPreviousPage: Boolean! startCursor: String endCursor: String }
+
+  input ProductFilter { search: String nameContains: String barcodeIn: [EAN13!] priceMin: Price priceMax: Price }
+  input ProductOrder { field: ProductOrderField! direction: OrderDirection! = ASC }
+  enum ProductOrderField { PK NAME PRICE CREATED_AT UPDATED_AT }
+  enum OrderDirection { ASC DESC }
+  input ProductInput { name: String! barcode: EAN13! price: Price! }
+  input ProductPatch { name: String barcode: EAN13 price: Price }
+  input BlogEntryInput { title: String! body: String! published: Boolean! = false }
+  input BlogEntryPatch { title: String body: String published: Boolean }
+`;
+
+const CONNECTIONS = ['Product', 'User', 'BlogEntry', 'Item', 'Session'].map(
+  (node) => `
+  type ${node}Connection { edges: [${node}Edge!]! nodes: [${node}!]! pageInfo: PageInfo! totalCount: Int! }
+  type ${node}Edge { cursor: String! node: ${node}! }`,
+);
+
+const contract = buildSchema(CONTRACT + CONNECTIONS.join('\n'));
+let text: string;
+let schema: GraphQLSchema;
+
+beforeAll(async () => {
+  text = schemaText(await makeSchema());
+  schema = buildSchema(text);
+});
+
+test('GraphQL contract: every type, field, argument, default and enum value stands in the schema as it stands in the contract', () => {
+  const there = new Set(facts(schema));
+  expect(facts(contract).filter((fact) => !there.has(fact))).toEqual([]);
+});
+
+test('GraphQL contract: what the schema holds more asks nothing more of a client', () => {
+  const known = new Set(facts(contract));
+  expect(demands(schema).filter((demand) => !known.has(demand) && contract.getType(demand.split(/\W/)[0] ?? ''))).toEqual([]);
+});
+
+test('GraphQL contract: every type, field and argument carries a description', () => {
+  expect(undescribed(schema)).toEqual([]);
+});
+
+test('Interface, 2: the hash of a password is nowhere in the schema', () => {
+  expect(text).not.toMatch(/hash/i);
+});
+
+/** All that a schema says of its own types, one fact a line. */
+function facts(of: GraphQLSchema): string[] {
+  return typesOf(of).flatMap((type) => [`${type.name}: ${type.astNode?.kind}`, ...membersOf(type)]);
+}
+
+function membersOf(type: GraphQLNamedType): string[] {
+  if (isEnumType(type)) return type.getValues().map(({ name }) => `${type.name}.${name}`);
+  if (isInputObjectType(type)) return Object.values(type.getFields()).map((field) => inputFact(type.name, field));
+  if (!isObjectType(type) && !isInterfaceType(type)) return [];
+  return [
+    ...type.getInterfaces().map(({ name }) => `${type.name} implements ${name}`),
+    ...Object.values(type.getFields()).flatMap(({ name, args, type: answered }) => [
+      `${type.name}.${name}: ${String(answered)}`,
+      ...args.map((arg) => inputFact(`${type.name}.${name}`, arg)),
+    ]),
+  ];
+}
+
+function inputFact(of: string, { name, type, defaultValue }: GraphQLArgument | GraphQLInputField): string {
+  const value = defaultValue === undefined ? null : astFromValue(defaultValue, type);
+  return `${of}(${name}): ${String(type)}${value ? ` = ${print(value)}` : ''}`;
+}
+
+/** The arguments and input fields that a client has to give. */
+function demands(of: GraphQLSchema): string[] {
+  return typesOf(of).flatMap((type) => {
+    if (isInputObjectType(type)) {
+      return Object.values(type.getFields())
+        .filter(isRequiredInputField)
+        .map((field) => inputFact(type.name, field));
+    }
+    if (!isObjectType(type)) return [];
+    return Object.values(type.getFields()).flatMap(({ name, args }) =>
+      args.filter(isRequiredArgument).map((arg) => inputFact(`${type.name}.${name}`, arg)),
+    );
+  });
+}
+
+function undescribed(of: GraphQLSchema): string[] {
+  const missing: string[] = [];
+  const look = (path: string, described: { description?: string | null | undefined }) => {
+    if (!described.description?.trim()) missing.push(path);
+  };
+  for (const type of typesOf(of)) {
+    look(type.name, type);
+    if (isEnumType(type)) for (const value of type.getValues()) look(`${type.name}.${value.name}`, value);
+    if (!isObjectType(type) && !isInterfaceType(type) && !isInputObjectType(type)) continue;
+    for (const field of Object.values(type.getFields())) {
+      look(`${type.name}.${field.name}`, field);
+      if ('args' in field) for (const arg of field.args) look(`${type.name}.${field.name}(${arg.name})`, arg);
+    }
+  }
+  return missing;
+}
+
+function typesOf(of: GraphQLSchema): GraphQLNamedType[] {
+  // A schema made from text knows where it says what; the types of the language itself stand nowhere in it.
+  return Object.values(of.getTypeMap()).filter((type) => type.astNode);
+}

@@ -1,0 +1,164 @@
+import { describe, expect, test } from '@jest/globals';
+import { createAccessToken } from '../../src/auth/token.ts';
+import { useShop, type Answer } from '../support/shop.ts';
+
+const shop = useShop();
+
+const USERS = `query ($first: Int, $after: String, $last: Int, $before: String) {
+  users(first: $first, after: $after, last: $last, before: $before) {
+    totalCount
+    pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
+    edges { cursor node { username } }
+    nodes { username }
+  }
+}`;
+
+describe('GraphQL contract, me', () => {
+  test('it is null for a caller without credentials', async () => {
+    await shop.makeUser();
+    expect((await shop.graphql('{ me { username } }')).body).toEqual({ data: { me: null } });
+  });
+
+  test('it is the signed-in user, whole', async () => {
+    await shop.makeUser();
+    const user = await shop.makeUser({
+      username: 'ada',
+      email: 'ada@shop.example',
+      fullName: 'Ada Löwe',
+      scopes: ['products:write', 'blog:write'],
+    });
+    const answer = await shop.graphql('{ me { id username email fullName disabled scopes } }', {}, { as: user });
+    expect(answer.body).toEqual({
+      data: {
+        me: {
+          id: user.id,
+          username: 'ada',
+          email: 'ada@shop.example',
+          fullName: 'Ada Löwe',
+          disabled: false,
+          scopes: ['products:write', 'blog:write'],
+        },
+      },
+    });
+  });
+
+  test('email and fullName are null where there are none', async () => {
+    const user = await shop.makeUser({ email: null });
+    const answer = await shop.graphql('{ me { email fullName scopes } }', {}, { as: user });
+    expect(answer.body).toEqual({ data: { me: { email: null, fullName: null, scopes: [] } } });
+  });
+});
+
+describe('GraphQL contract, users', () => {
+  test('it needs a signed-in caller', async () => {
+    await shop.makeUser();
+    const answer = await shop.graphql('{ users { totalCount } }');
+    expect([answer.status, answer.body.data, codes(answer)]).toEqual([200, null, ['UNAUTHENTICATED']]);
+  });
+
+  test('any signed-in caller gets all users, disabled ones too, by pk', async () => {
+    const reader = await shop.makeUser({ username: 'max' });
+    await shop.makeUser({ username: 'zoe', disabled: true, fullName: 'Zoe' });
+    await shop.makeUser({ username: 'ada' });
+    const answer = await shop.graphql('{ users { totalCount nodes { username fullName disabled } } }', {}, { as: reader });
+    expect(answer.body.data.users).toEqual({
+      totalCount: 3,
+      nodes: [
+        { username: 'max', fullName: null, disabled: false },
+        { username: 'zoe', fullName: 'Zoe', disabled: true },
+        { username: 'ada', fullName: null, disabled: false },
+      ],
+    });
+  });
+
+  test('pages forward and back, to both ends, are the whole list', async () => {
+    const reader = await shop.makeUser({ username: 'a' });
+    for (const username of ['b', 'c', 'd', 'e']) await shop.makeUser({ username });
+    const page = async (args: object) => (await shop.graphql(USERS, { ...args }, { as: reader })).body.data.users;
+
+    const first = await page({ first: 2 });
+    const second = await page({ first: 2, after: first.pageInfo.endCursor });
+    const third = await page({ first: 2, after: second.pageInfo.endCursor });
+    const back = await page({ last: 2, before: third.pageInfo.startCursor });
+    const start = await page({ last: 3, before: back.pageInfo.startCursor });
+
+    expect([first, second, third, back, start].map(namesOf)).toEqual([['a', 'b'], ['c', 'd'], ['e'], ['c', 'd'], ['a', 'b']]);
+    expect([first, second, third, back, start].map(({ pageInfo }) => [pageInfo.hasPreviousPage, pageInfo.hasNextPage])).toEqual([
+      [false, true],
+      [true, true],
+      [true, false],
+      [true, true],
+      [false, true],
+    ]);
+    expect(first.totalCount).toBe(5);
+    expect(first.edges.map(({ cursor }: { cursor: string }) => cursor)).toEqual([first.pageInfo.startCursor, first.pageInfo.endCursor]);
+  });
+
+  test('a page stays where it was while users come and go', async () => {
+    const reader = await shop.makeUser({ username: 'a' });
+    for (const username of ['b', 'c', 'd']) await shop.makeUser({ username });
+    const first = (await shop.graphql(USERS, { first: 2 }, { as: reader })).body.data.users;
+    await shop.sql(`delete from "user" where username = 'b'`);
+    await shop.makeUser({ username: 'e' });
+    const second = (await shop.graphql(USERS, { first: 9, after: first.pageInfo.endCursor }, { as: reader })).body.data.users;
+    expect(namesOf(second)).toEqual(['c', 'd', 'e']);
+  });
+
+  test.each([
+    [{ first: 0 }, 'first'],
+    [{ last: 101 }, 'last'],
+    [{ after: 'x' }, 'after'],
+    [{ last: 1, before: '' }, 'before'],
+  ])('%j is BAD_USER_INPUT', async (args, field) => {
+    const answer = await shop.graphql(USERS, args, { as: await shop.makeUser() });
+    expect(answer.body.errors[0].extensions).toEqual({ code: 'BAD_USER_INPUT', fields: [{ field, message: expect.any(String) }] });
+  });
+});
+
+describe('GraphQL contract, User: what a caller sees of others', () => {
+  const SEEN = '{ users { nodes { username email scopes } } }';
+  const ADA = { username: 'ada', email: 'ada@shop.example', scopes: ['blog:write'] };
+
+  test('email and scopes are shown of oneself alone', async () => {
+    const reader = await shop.makeUser({ username: 'max', email: 'max@shop.example', scopes: ['products:write'] });
+    await makeAda();
+    const answer = await shop.graphql(SEEN, {}, { as: reader });
+    expect(answer.body.data.users.nodes).toEqual([
+      { username: 'max', email: 'max@shop.example', scopes: ['products:write'] },
+      { username: 'ada', email: null, scopes: [] },
+    ]);
+  });
+
+  test('with users:read they are shown of all', async () => {
+    const reader = await shop.makeUser({ username: 'max', email: null, scopes: ['users:read'] });
+    await makeAda();
+    const answer = await shop.graphql(SEEN, {}, { as: reader });
+    expect(answer.body.data.users.nodes).toEqual([{ username: 'max', email: null, scopes: ['users:read'] }, ADA]);
+  });
+
+  test('a token that was narrowed does not see what its user may see', async () => {
+    const { username } = await shop.makeUser({ username: 'max', email: null, scopes: ['users:read', 'blog:write'] });
+    await makeAda();
+    const token = createAccessToken(shop.context(), { username, scopes: ['blog:write'] });
+    const answer = await shop.graphql(SEEN, {}, { token });
+    expect(answer.body.data.users.nodes[1]).toEqual({ username: 'ada', email: null, scopes: [] });
+  });
+
+  test('a token that names a scope which its user does not hold does not have it', async () => {
+    const { username } = await shop.makeUser({ username: 'max' });
+    await makeAda();
+    const token = createAccessToken(shop.context(), { username, scopes: ['users:read'] });
+    const answer = await shop.graphql(SEEN, {}, { token });
+    expect(answer.body.data.users.nodes[1]).toEqual({ username: 'ada', email: null, scopes: [] });
+  });
+
+  const makeAda = () => shop.makeUser({ username: 'ada', email: 'ada@shop.example', scopes: ['blog:write'] });
+});
+
+function namesOf({ nodes }: { nodes: { username: string }[] }): string[] {
+  return nodes.map(({ username }) => username);
+}
+
+function codes({ body }: Answer): string[] {
+  return (body.errors ?? []).map(({ extensions }: { extensions: { code: string } }) => extensions.code);
+}
