@@ -7,7 +7,7 @@ import { isStorable } from '../kit/text.ts';
 /** Lifetime of the token endpoints' access tokens, in seconds (interface, 5.1.5). */
 export const TOKEN_ENDPOINT_LIFETIME = 30 * 60;
 /** Lifetime where the issuer names none, in seconds (interface, 5.1.5). */
-export const DEFAULT_LIFETIME = 15 * 60;
+const DEFAULT_LIFETIME = 15 * 60;
 
 const ACCESS_TYPE = 'JWT';
 const REFRESH_TYPE = 'refresh+jwt';

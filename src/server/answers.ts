@@ -107,7 +107,7 @@ function refusalOfDomain(error: DomainError, { errorKey }: Wording): Refusal {
 function entry({ field, type, message, part }: FieldError, { inputPart }: Wording) {
   return {
     type,
-    loc: [part ?? inputPart, ...(field === '' ? [] : field.split('.').map((part) => (/^\d+$/.test(part) ? Number(part) : part)))],
+    loc: [part ?? inputPart, ...(field === '' ? [] : field.split('.').map((name) => (/^\d+$/.test(name) ? Number(name) : name)))],
     msg: message,
   };
 }

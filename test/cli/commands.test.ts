@@ -132,10 +132,11 @@ describe('session list and end', () => {
     const user = await shop.makeUser();
     for (let count = 0; count < 3; count++) await signIn(user.username, PASSWORD);
     const [first] = await shop.sql('select sid from session');
-    expect(await command(`session end ${user.username} ${first?.['sid']}`)).toMatchObject({ code: 0, stdout: 'Sessions ended: 1.\n' });
-    expect(await command(`session end ${user.username} ${first?.['sid']}`)).toMatchObject({
+    const sid = String(first?.['sid']);
+    expect(await command(`session end ${user.username} ${sid}`)).toMatchObject({ code: 0, stdout: 'Sessions ended: 1.\n' });
+    expect(await command(`session end ${user.username} ${sid}`)).toMatchObject({
       code: 1,
-      stderr: `User ${user.username} has no open session ${first?.['sid']}\n`,
+      stderr: `User ${user.username} has no open session ${sid}\n`,
     });
     expect(await command(`session end ${user.username} --all`)).toMatchObject({ code: 0, stdout: 'Sessions ended: 2.\n' });
     expect(await shop.sql('select sid from session')).toEqual([]);

@@ -17,7 +17,7 @@ test('SIGTERM lets what is in flight finish, takes nothing new, and ends with 0'
     const statuses = (await Promise.all(logins)).map(({ status }) => status);
     expect(statuses).toEqual([200, 200, 200]);
     expect(await ended).toMatchObject({ code: 0 });
-    await expect(fetch(`${server.url}/livez`)).rejects.toThrow();
+    await expect(fetch(`${server.url}/livez`)).rejects.toThrow('fetch failed');
   });
 });
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
 /** Another process uses the data directory. */
-export class DataDirInUse extends Error {
+class DataDirInUse extends Error {
   override readonly name = 'DataDirInUse';
 
   constructor(
