@@ -1,4 +1,3 @@
-import { sql } from 'kysely';
 import { z } from 'zod';
 import { requireCaller } from '../kit/access.ts';
 import { inTransaction, type Context } from '../kit/context.ts';
@@ -9,8 +8,9 @@ import type { User } from '../users/user.entity.ts';
 import { newPassword } from '../users/user.rules.ts';
 import * as users from '../users/user.service.ts';
 import { credentials, type Credentials } from './auth.rules.ts';
+import { authenticate, invalidCredentials, refuseChanged, replaceHash, verify } from './authenticate.ts';
 import { refuseDisabled, scopesIn, signIn, signOut } from './caller.service.ts';
-import { hashPassword, isOutdated, verifyPassword } from './password.ts';
+import { hashPassword } from './password.ts';
 import type { Session } from './session.entity.ts';
 import * as sessions from './session.service.ts';
 import * as throttle from './throttle.ts';
@@ -133,47 +133,6 @@ export async function sweep(ctx: Context): Promise<number> {
   return (await sessions.sweep(ctx)) + (await throttle.sweep(ctx));
 }
 
-async function authenticate(ctx: Context, input: Credentials): Promise<User> {
-  const { username, password } = input;
-  const user = await users.byUsername(ctx, username);
-  await verify(ctx, username, password, user);
-  if (!user) throw invalidCredentials(ctx, user);
-  if (user.disabled) throw inactiveLogin();
-  if (user.hashedPassword !== null && isOutdated(ctx, user.hashedPassword)) {
-    const hash = await hashPassword(ctx, password);
-    // Somebody else replaced it meanwhile: perhaps a login like this one, perhaps a new password.
-    if (!(await replaceHash(ctx, user, hash))) return authenticate(ctx, input);
-    user.hashedPassword = hash;
-  }
-  return user;
-}
-
-// Every door that takes a password goes through here.
-async function verify(ctx: Context, username: string, password: string, user: User | undefined): Promise<void> {
-  await throttle.refuseTooMany(ctx, username);
-  if (await verifyPassword(ctx, password, user?.hashedPassword ?? null)) return throttle.forgive(ctx, username);
-  await throttle.noteFailure(ctx, username);
-  throw invalidCredentials(ctx, user);
-}
-
-// A login and a change of the password, or the disabling of the user, may run at once. Opening the session has waited for the
-// other to end; what was checked before must still be so, else the session would outlive what was meant to end it.
-async function refuseChanged(tx: Context, user: User): Promise<void> {
-  const { rows } = await sql<{ disabled: boolean; hash: string | null }>`
-    select disabled, hashed_password as hash from "user" where pk = ${user.pk}`.execute(tx.em.getKysely());
-  const now = rows[0];
-  if (now?.hash !== user.hashedPassword) throw invalidCredentials(tx, user);
-  if (now.disabled) throw inactiveLogin();
-}
-
-async function replaceHash(ctx: Context, user: User, hash: string): Promise<boolean> {
-  const { numAffectedRows } = await sql`
-    update "user" set hashed_password = ${hash} where pk = ${user.pk} and hashed_password = ${user.hashedPassword}`.execute(
-    ctx.em.getKysely(),
-  );
-  return numAffectedRows === 1n;
-}
-
 function readRefreshClaims(ctx: Context, token: string) {
   try {
     return readRefreshToken(ctx, token);
@@ -186,13 +145,4 @@ function readRefreshClaims(ctx: Context, token: string) {
 function refreshRefused(ctx: Context, reason: string): DomainError {
   ctx.log.info({ event: 'auth.refresh', outcome: 'failure', reason }, 'a refresh token was refused');
   return new DomainError('INVALID_TOKEN', 'Could not validate credentials');
-}
-
-function inactiveLogin(): DomainError {
-  return new DomainError('INACTIVE_LOGIN', 'Inactive user');
-}
-
-function invalidCredentials(ctx: Context, user: User | undefined): DomainError {
-  ctx.log.info({ event: 'auth.login', outcome: 'failure', user: user?.username ?? null }, 'wrong username or password');
-  return new DomainError('INVALID_CREDENTIALS', 'Incorrect username or password');
 }

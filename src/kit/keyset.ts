@@ -1,13 +1,8 @@
-import { createHash } from 'node:crypto';
 import { sql, type RawBuilder } from 'kysely';
 import type { Context } from './context.ts';
+import { fingerprint, readCursor, sqlTypeOf, writeCursor, type Bound, type OrderColumn } from './cursor.ts';
 import { badInput } from './errors.ts';
-import { readPk } from './pk.ts';
 import { columnsOf, entityOf } from './rows.ts';
-import { isStorable } from './text.ts';
-
-/** What a column of an order holds, and with it which values a cursor may carry for it. */
-export type OrderKind = 'decimal' | 'pk' | 'text' | 'time' | 'uuid';
 
 /** A list that can be read in pages by keyset: the same order and condition each time, from any place on. */
 export interface Listing<T extends object> {
@@ -15,7 +10,7 @@ export interface Listing<T extends object> {
   name: string;
   entity: new () => T;
   /** The columns of the order, by property; the last one is unique. All run the same way. */
-  order: readonly { property: string; kind: OrderKind }[];
+  order: readonly OrderColumn[];
   descending?: boolean;
   where?: RawBuilder<unknown>;
   /** What `where` was made from: a cursor is good for the same filter alone. */
@@ -49,22 +44,6 @@ const MAX_PAGE = 100;
 const DEFAULT_PAGE = 20;
 
 type Row = Record<string, unknown>;
-type Bound = readonly unknown[];
-
-const VALUES: Record<OrderKind, { sqlType: string; isGood(value: unknown): boolean }> = {
-  decimal: { sqlType: 'numeric', isGood: (value) => typeof value === 'string' && /^\d{1,12}(\.\d{1,2})?$/.test(value) },
-  pk: { sqlType: 'integer', isGood: (value) => typeof value === 'number' && readPk(String(value)) !== undefined },
-  text: { sqlType: 'text', isGood: (value) => typeof value === 'string' && isStorable(value) },
-  time: { sqlType: 'timestamptz', isGood: isInstant },
-  uuid: { sqlType: 'uuid', isGood: (value) => typeof value === 'string' && /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(value) },
-};
-
-// JavaScript reads 30 February as 1 March and knows a year 0, PostgreSQL neither.
-function isInstant(value: unknown): boolean {
-  if (typeof value !== 'string' || !/^(?!0000)\d{4}-/.test(value)) return false;
-  const time = new Date(value);
-  return !Number.isNaN(time.getTime()) && time.toISOString() === value;
-}
 
 /** One page of the list. Throws BAD_USER_INPUT for arguments that do not fit together and cursors that are not the list's. */
 export async function readPage<T extends object>(ctx: Context, listing: Listing<T>, args: PageArgs): Promise<Page<T>> {
@@ -80,9 +59,9 @@ export function readPagesOf<T extends object>(ctx: Context, listing: Listing<T>,
 
 async function readPages<T extends object>(ctx: Context, listing: Listing<T>, args: PageArgs, owners?: Owners): Promise<Page<T>[]> {
   const { size, backward } = readSize(args);
-  const print = fingerprint(listing);
-  const after = args.after == null ? undefined : readCursor(listing, print, 'after', args.after);
-  const before = args.before == null ? undefined : readCursor(listing, print, 'before', args.before);
+  const print = fingerprint(listing.name, listing.order, listing.descending, listing.filter);
+  const after = args.after == null ? undefined : readCursor(listing.order, print, 'after', args.after);
+  const before = args.before == null ? undefined : readCursor(listing.order, print, 'before', args.before);
   const query = new ListQuery(ctx, listing, owners);
 
   const byOwner = await query.rows(between(query, after, before), backward, size + 1);
@@ -96,7 +75,10 @@ async function readPages<T extends object>(ctx: Context, listing: Listing<T>, ar
     const more = rows.length > size;
     const shown = backward ? rows.slice(0, size).toReversed() : rows.slice(0, size);
     return {
-      edges: shown.map((row) => ({ cursor: writeCursor(listing, print, row), node: entityOf(ctx.em, listing.entity, row) })),
+      edges: shown.map((row) => ({
+        cursor: writeCursor(listing.order, print, placeOf(listing, row)),
+        node: entityOf(ctx.em, listing.entity, row),
+      })),
       hasNextPage: async () => (backward ? ((await atOrAfter()).get(owner) ?? 0) > 0 : more),
       hasPreviousPage: async () => (backward ? more : ((await atOrBefore()).get(owner) ?? 0) > 0),
       totalCount: async () => (await counts()).get(owner) ?? 0,
@@ -129,7 +111,7 @@ class ListQuery<T extends object> {
   /** Compares the place of a row with a bound, in the direction of the list: `>` is further on. */
   compare(operator: '<' | '<=' | '>' | '>=', bound: Bound): RawBuilder<unknown> {
     const turned = this.listing.descending ? operator.replace(/[<>]/, (sign) => (sign === '<' ? '>' : '<')) : operator;
-    const values = bound.map((value, index) => sql`${value}::${sql.raw(VALUES[this.listing.order[index]?.kind ?? 'text'].sqlType)}`);
+    const values = bound.map((value, index) => sql`${value}::${sql.raw(sqlTypeOf(this.listing.order[index]?.kind ?? 'text'))}`);
     return sql`(${sql.join(this.columns)}) ${sql.raw(turned)} (${sql.join(values)})`;
   }
 
@@ -173,50 +155,15 @@ class ListQuery<T extends object> {
   }
 }
 
+function placeOf<T extends object>({ order }: Listing<T>, row: Row): Bound {
+  return order.map((_column, index) => row[`place${index}`]);
+}
+
 function readSize({ first, last }: PageArgs): { size: number; backward: boolean } {
   if (first != null && last != null) throw badInput('last', 'give either first or last, not both');
   const [name, size] = last == null ? (['first', first ?? DEFAULT_PAGE] as const) : (['last', last] as const);
   if (size < 1 || size > MAX_PAGE) throw badInput(name, `must be from 1 to ${MAX_PAGE}`);
   return { size, backward: name === 'last' };
-}
-
-function fingerprint<T extends object>({ name, order, descending = false, filter }: Listing<T>): string {
-  const facts = JSON.stringify([name, order.map(({ property }) => property), descending, filter ?? null]);
-  return createHash('sha256').update(facts).digest('base64url').slice(0, 8);
-}
-
-function writeCursor<T extends object>(listing: Listing<T>, print: string, row: Row): string {
-  const bound = listing.order.map(({ kind }, index) => {
-    const value = row[`place${index}`];
-    return kind === 'time' ? new Date(String(value)).toISOString() : value;
-  });
-  return encode(print, bound);
-}
-
-// Cursors are opaque to clients, but anyone can send one: nothing of it reaches SQL that this list could not have written.
-function readCursor<T extends object>(listing: Listing<T>, print: string, name: string, cursor: string): Bound {
-  const [found, bound] = decode(cursor);
-  const isOurs =
-    found === print &&
-    bound.length === listing.order.length &&
-    listing.order.every(({ kind }, index) => VALUES[kind].isGood(bound[index])) &&
-    encode(print, bound) === cursor;
-  if (!isOurs) throw badInput(name, 'is no cursor of this list with this order and filter');
-  return bound;
-}
-
-function encode(print: string, bound: Bound): string {
-  return Buffer.from(JSON.stringify([print, ...bound])).toString('base64url');
-}
-
-function decode(cursor: string): [unknown, Bound] {
-  try {
-    const parts: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
-    if (Array.isArray(parts)) return [parts[0], parts.slice(1)];
-  } catch {
-    // not JSON, and so none of ours
-  }
-  return [undefined, []];
 }
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {

@@ -1,6 +1,7 @@
 import { sql, type RawBuilder } from 'kysely';
 import { badInput } from '../kit/errors.ts';
-import type { Listing, OrderKind } from '../kit/keyset.ts';
+import type { OrderColumn } from '../kit/cursor.ts';
+import type { Listing } from '../kit/keyset.ts';
 import { isStorable } from '../kit/text.ts';
 import { Product } from './product.entity.ts';
 import type { ProductFilter, ProductOrder } from './product.inputs.ts';
@@ -9,7 +10,7 @@ import { OrderDirection, ProductOrderField } from './product.inputs.ts';
 const MAX_BARCODES = 100;
 const MAX_TEXT = 255;
 
-const ORDERS: Record<ProductOrderField, { property: string; kind: OrderKind }> = {
+const ORDERS: Record<ProductOrderField, OrderColumn> = {
   [ProductOrderField.PK]: { property: 'pk', kind: 'pk' },
   [ProductOrderField.NAME]: { property: 'nameKey', kind: 'text' },
   [ProductOrderField.PRICE]: { property: 'price', kind: 'decimal' },

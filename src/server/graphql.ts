@@ -4,7 +4,7 @@ import { unwrapResolverError } from '@apollo/server/errors';
 import { ApolloServerPluginLandingPageDisabled } from '@apollo/server/plugin/disabled';
 import { ApolloServerPluginLandingPageLocalDefault } from '@apollo/server/plugin/landingPage/default';
 import type { Request, Response } from 'express';
-import type { GraphQLFormattedError } from 'graphql';
+import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import type { Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import { answerError, maskedError } from './answers.ts';
@@ -97,21 +97,26 @@ function formatError({ log, config }: Services, formatted: GraphQLFormattedError
     log.error({ err: original, requestId, path: formatted.path }, 'a resolver failed');
     return { ...formatted, ...maskedError(requestId) };
   }
-  // Apollo Server leaves such hints out of what validation says, but not out of what is said of variables.
-  const message = config.explorer ? formatted.message : formatted.message.replace(/ Did you mean .*\?$/s, '');
-  return namedVariable({ ...formatted, message });
+  return namedVariable(formatted, error, config.explorer);
 }
 
 // What graphql-js says of a variable repeats its value. What is told is where the mistake is, and what it is.
-function namedVariable(formatted: GraphQLFormattedError): GraphQLFormattedError {
-  const [, variable, path, text] =
-    /^Variable "\$(\w+)" got invalid value .*?(?: at "\w+((?:\.\w+|\[\d+\])+)")?; (.*)$/s.exec(formatted.message) ?? [];
-  if (variable === undefined || text === undefined) return formatted;
+function namedVariable(formatted: GraphQLFormattedError, error: unknown, isExplorer: boolean): GraphQLFormattedError {
+  const cause = error instanceof GraphQLError ? error.originalError?.message : undefined;
+  const [, variable] = /^Variable "\$(\w+)" got invalid value /.exec(formatted.message) ?? [];
+  if (cause === undefined || variable === undefined || !formatted.message.endsWith(`; ${cause}`)) return formatted;
+  // In the value, which comes before, every quotation mark is escaped.
+  const [, path] = / at "\w+((?:\.\w+|\[\d+\])+)"$/.exec(formatted.message.slice(0, -cause.length - 2)) ?? [];
   const field = path === undefined ? variable : path.slice(1).replace(/\[(\d+)\]/g, '.$1');
-  const message = text
+  const message = withoutHint(cause, isExplorer)
     .replace(/^Expected type "\w+!?"\. /, '')
     .replace(/ cannot represent (a )?(\S+ )*value: .*$/s, ' cannot represent this value');
   return { ...formatted, message: `${field}: ${message}`, extensions: { ...formatted.extensions, fields: [{ field, message }] } };
+}
+
+// Apollo Server leaves such hints out of what validation says, but not out of what is said of variables.
+function withoutHint(message: string, isExplorer: boolean): string {
+  return isExplorer ? message : message.replace(/ Did you mean .*\?$/s, '');
 }
 
 function headersOf(req: Request): HeaderMap {

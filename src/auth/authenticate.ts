@@ -1,0 +1,67 @@
+import { sql } from 'kysely';
+import type { Context } from '../kit/context.ts';
+import { DomainError } from '../kit/errors.ts';
+import type { User } from '../users/user.entity.ts';
+import * as users from '../users/user.service.ts';
+import type { Credentials } from './auth.rules.ts';
+import { hashPassword, isOutdated, verifyPassword } from './password.ts';
+import * as throttle from './throttle.ts';
+
+/**
+ * The user whose name and password these are; an older hash is replaced by one of today's cost. Throws INVALID_CREDENTIALS,
+ * RATE_LIMITED and, after a right password only, INACTIVE_LOGIN.
+ */
+export async function authenticate(ctx: Context, input: Credentials): Promise<User> {
+  const { username, password } = input;
+  const user = await users.byUsername(ctx, username);
+  await verify(ctx, username, password, user);
+  if (!user) throw invalidCredentials(ctx, user);
+  if (user.disabled) throw inactiveLogin();
+  if (user.hashedPassword !== null && isOutdated(ctx, user.hashedPassword)) {
+    const hash = await hashPassword(ctx, password);
+    // Somebody else replaced it meanwhile: perhaps a login like this one, perhaps a new password.
+    if (!(await replaceHash(ctx, user, hash))) return authenticate(ctx, input);
+    user.hashedPassword = hash;
+  }
+  return user;
+}
+
+/** Whether the password is the user's, for every door that takes one. Throws INVALID_CREDENTIALS and RATE_LIMITED. */
+export async function verify(ctx: Context, username: string, password: string, user: User | undefined): Promise<void> {
+  await throttle.refuseTooMany(ctx, username);
+  if (await verifyPassword(ctx, password, user?.hashedPassword ?? null)) return throttle.forgive(ctx, username);
+  await throttle.noteFailure(ctx, username);
+  throw invalidCredentials(ctx, user);
+}
+
+/**
+ * Throws where what `authenticate` found no longer holds. A login and a change of the password, or the disabling of the user,
+ * may run at once; in a transaction that has opened a session, and so has waited for the other to end, this keeps the
+ * session from outliving what was meant to end it.
+ */
+export async function refuseChanged(tx: Context, user: User): Promise<void> {
+  const { rows } = await sql<{ disabled: boolean; hash: string | null }>`
+    select disabled, hashed_password as hash from "user" where pk = ${user.pk}`.execute(tx.em.getKysely());
+  const now = rows[0];
+  if (now?.hash !== user.hashedPassword) throw invalidCredentials(tx, user);
+  if (now.disabled) throw inactiveLogin();
+}
+
+/** Replaces the hash that the user was read with. Returns false where somebody else has replaced it meanwhile. */
+export async function replaceHash(ctx: Context, user: User, hash: string): Promise<boolean> {
+  const { numAffectedRows } = await sql`
+    update "user" set hashed_password = ${hash} where pk = ${user.pk} and hashed_password = ${user.hashedPassword}`.execute(
+    ctx.em.getKysely(),
+  );
+  return numAffectedRows === 1n;
+}
+
+/** The refusal of a name and password, the same whatever is wrong with them. */
+export function invalidCredentials(ctx: Context, user: User | undefined): DomainError {
+  ctx.log.info({ event: 'auth.login', outcome: 'failure', user: user?.username ?? null }, 'wrong username or password');
+  return new DomainError('INVALID_CREDENTIALS', 'Incorrect username or password');
+}
+
+function inactiveLogin(): DomainError {
+  return new DomainError('INACTIVE_LOGIN', 'Inactive user');
+}

@@ -1,0 +1,80 @@
+import { createHash } from 'node:crypto';
+import { badInput } from './errors.ts';
+import { readPk } from './pk.ts';
+import { isStorable } from './text.ts';
+
+/** What a column of an order holds, and with it which values a cursor may carry for it. */
+export type OrderKind = 'decimal' | 'pk' | 'text' | 'time' | 'uuid';
+
+/** A column of an order, by its property. */
+export interface OrderColumn {
+  property: string;
+  kind: OrderKind;
+}
+
+/** A place in a list: the values of the order's columns there. */
+export type Bound = readonly unknown[];
+
+const VALUES: Record<OrderKind, { sqlType: string; isGood(value: unknown): boolean }> = {
+  decimal: { sqlType: 'numeric', isGood: (value) => typeof value === 'string' && /^\d{1,12}(\.\d{1,2})?$/.test(value) },
+  pk: { sqlType: 'integer', isGood: (value) => typeof value === 'number' && readPk(String(value)) !== undefined },
+  text: { sqlType: 'text', isGood: (value) => typeof value === 'string' && isStorable(value) },
+  time: { sqlType: 'timestamptz', isGood: isInstant },
+  uuid: { sqlType: 'uuid', isGood: (value) => typeof value === 'string' && /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(value) },
+};
+
+// JavaScript reads 30 February as 1 March and knows a year 0, PostgreSQL neither.
+function isInstant(value: unknown): boolean {
+  if (typeof value !== 'string' || !/^(?!0000)\d{4}-/.test(value)) return false;
+  const time = new Date(value);
+  return !Number.isNaN(time.getTime()) && time.toISOString() === value;
+}
+
+/** PostgreSQL's type of what a column of an order holds. */
+export function sqlTypeOf(kind: OrderKind): string {
+  return VALUES[kind].sqlType;
+}
+
+/** Tells the cursors of one list, order and filter from all others. */
+export function fingerprint(list: string, order: readonly OrderColumn[], descending = false, filter: unknown = null): string {
+  const facts = JSON.stringify([list, order.map(({ property }) => property), descending, filter]);
+  return createHash('sha256').update(facts).digest('base64url').slice(0, 8);
+}
+
+/** The cursor of a place. */
+export function writeCursor(order: readonly OrderColumn[], print: string, place: Bound): string {
+  // The driver hands times over in PostgreSQL's own form.
+  return encode(
+    print,
+    place.map((value, index) => (order[index]?.kind === 'time' ? new Date(String(value)).toISOString() : value)),
+  );
+}
+
+/**
+ * The place that a cursor names. Cursors are opaque to clients, but anyone can send one: what this list could not have
+ * written is BAD_USER_INPUT for the argument, and nothing of it reaches SQL.
+ */
+export function readCursor(order: readonly OrderColumn[], print: string, argument: string, cursor: string): Bound {
+  const [found, place] = decode(cursor);
+  const isOurs =
+    found === print &&
+    place.length === order.length &&
+    order.every(({ kind }, index) => VALUES[kind].isGood(place[index])) &&
+    encode(print, place) === cursor;
+  if (!isOurs) throw badInput(argument, 'is no cursor of this list with this order and filter');
+  return place;
+}
+
+function encode(print: string, place: Bound): string {
+  return Buffer.from(JSON.stringify([print, ...place])).toString('base64url');
+}
+
+function decode(cursor: string): [unknown, Bound] {
+  try {
+    const parts: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
+    if (Array.isArray(parts)) return [parts[0], parts.slice(1)];
+  } catch {
+    // not JSON, and so none of ours
+  }
+  return [undefined, []];
+}
