@@ -24,7 +24,8 @@ export async function verifyPassword(ctx: Context, password: string, hash: strin
     await spend(ctx.config.bcryptCost);
     return false;
   }
-  if (await bcrypt.compare(password, hash)) return true;
+  // PHP and htpasswd write 2y for what bcrypt calls 2b.
+  if (await bcrypt.compare(password, hash.replace(/^\$2y/, '$2b'))) return true;
   // Work doubles with each step of cost, so the steps from the hash's cost up to the configured one add up to the rest.
   for (let step = cost; step < ctx.config.bcryptCost; step++) await spend(step);
   return false;

@@ -101,7 +101,9 @@ function verifySignature(ctx: Context, token: string): jwt.Jwt {
       throw new TokenError('not canonical base64url');
     return decoded;
   } catch (error) {
-    throw error instanceof TokenError ? error : new TokenError(error instanceof Error ? error.message : 'unreadable');
+    if (error instanceof TokenError) throw error;
+    // The library's own refusals have fixed texts; what JSON.parse says repeats a piece of the token, which anyone may have written.
+    throw new TokenError(error instanceof jwt.JsonWebTokenError ? error.message : 'the payload cannot be read');
   }
 }
 

@@ -37,8 +37,9 @@ export function contextOf({ config, log, now, fork }: Services, req: Request, re
   };
 }
 
-// Whoever has one IPv6 address has 2^64 of them, so it is the network that counts.
-function networkOf(address: string): string {
+// Whoever has one IPv6 address has 2^64 of them, so it is the network that counts. A proxy may forward what is no address.
+function networkOf(address: string): string | undefined {
+  if (!ipaddr.isValid(address)) return undefined;
   const parsed = ipaddr.process(address);
   if (parsed.kind() === 'ipv4') return parsed.toString();
   return `${parsed

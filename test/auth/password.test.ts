@@ -497,3 +497,10 @@ function textsIn(body: unknown): string[] {
   if (typeof body === 'string') return body === 'bearer' ? [] : [body];
   return typeof body === 'object' && body !== null ? Object.values(body).flatMap(textsIn) : [];
 }
+
+test.each(['2a', '2y'])('a hash that another bcrypt wrote as $%s$ is one like any other', async (version) => {
+  const hashedPassword = bcrypt.hashSync(PASSWORD, 10).replace(/^\$2b/, `$${version}`);
+  const { username } = await shop.makeUser({ hashedPassword });
+  expect((await token(username, PASSWORD)).status).toBe(200);
+  expect((await token(username, 'wrong')).status).toBe(401);
+});

@@ -43,6 +43,12 @@ describe('Decisions, Rate limits', () => {
     expect((await token('another', 'wrong', '2001:db8:0:1::1')).status).toBe(401);
   });
 
+  test('what a proxy forwards and is no address is served, and counted together', async () => {
+    for (let name = 0; name < 6; name++) await fail(1, `name${name}`, 'not-an-address');
+    expect((await token('another', 'wrong', 'nor-is-this')).status).toBe(429);
+    expect((await token('another', 'wrong')).status).toBe(401);
+  });
+
   test('only failures count, and a login forgets those of the account', async () => {
     const { username } = await shop.makeUser();
     await fail(2, username);
