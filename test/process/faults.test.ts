@@ -1,5 +1,7 @@
 import { expect, test } from '@jest/globals';
+import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
+import { request, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { freePort, launch, startServer, stopServer, withDirectory, type RunningServer } from '../support/process.ts';
 
@@ -7,15 +9,16 @@ const SECRET = 'only-for-tests-only-for-tests-only';
 
 test('SIGTERM lets what is in flight finish, takes nothing new, and ends with 0', async () => {
   await withDirectory(async (DATA_DIR) => {
+    // Hashing takes long enough to be in flight when the signal comes.
     const server = await startServer({ DATA_DIR, BCRYPT_COST: '12' });
-    // Hashing takes long enough to be in flight when the signal comes: the older hashes are made anew at the new cost.
     const logins = ['alice', 'bob', 'admin'].map((username) =>
-      fetch(`${server.url}/token`, { method: 'POST', body: new URLSearchParams({ username, password: `${username}-demo-1` }) }),
+      begin(`${server.url}/token`, `username=${username}&password=${username}-demo-1`),
     );
+    await Promise.all(logins.map(({ sent }) => sent));
+    // Connections are taken in their order, so once this one is served the logins are with the server.
     await fetch(`${server.url}/livez`);
     const ended = stopServer(server);
-    const statuses = (await Promise.all(logins)).map(({ status }) => status);
-    expect(statuses).toEqual([200, 200, 200]);
+    expect(await Promise.all(logins.map(({ status }) => status))).toEqual([200, 200, 200]);
     expect(await ended).toMatchObject({ code: 0 });
     await expect(fetch(`${server.url}/livez`)).rejects.toThrow('fetch failed');
   });
@@ -54,13 +57,22 @@ test('without a database the process stays: alive, not ready, 503 with Retry-Aft
 test('the embedded database is started again when its process is killed, with all that was acknowledged', async () => {
   await withDirectory(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR, LOG_LEVEL: 'silent' });
-    const { pid } = JSON.parse(await readFile(join(DATA_DIR, 'lock'), 'utf8')) as { pid: number };
-    process.kill(pid, 'SIGKILL');
+    const { child } = JSON.parse(await readFile(join(DATA_DIR, 'lock'), 'utf8')) as { child: { pid: number } };
+    process.kill(child.pid, 'SIGKILL');
     await untilReady(server);
     expect(await (await fetch(`${server.url}/api/v2/shop/products`)).json()).toMatchObject({ count: 1200 });
     expect(await stopServer(server)).toMatchObject({ code: 0 });
   });
 });
+
+/** Sends a form: `sent` resolves when it is on its way, `status` when it is answered. */
+function begin(url: string, form: string): { sent: Promise<unknown>; status: Promise<number | undefined> } {
+  const posted = request(url, { method: 'POST', agent: false, headers: { 'Content-Type': 'application/x-www-form-urlencoded' } });
+  const status = once(posted, 'response').then(([answer]: IncomingMessage[]) => answer?.resume().statusCode);
+  const sent = once(posted, 'finish');
+  posted.end(form);
+  return { sent, status };
+}
 
 async function answering(url: string): Promise<void> {
   for (;;) {

@@ -14,43 +14,61 @@ class DataDirInUse extends Error {
   }
 }
 
-interface Holder {
-  /** The process that has the files open. */
+/** A process, by its number and by when it started, so that a number used again is not taken for the one that had it before. */
+interface Process {
   pid: number;
-  /** The process to stop, for whom that one works. */
-  server: number;
-  /** When the process started, by the system's count, so that a number used again is not taken for the process that had it before. */
+  /** By the system's count; empty where it does not tell. */
   started: string;
 }
 
-// How long the database of a killed server may take to notice and end.
-const PATIENCE_MS = 800;
-const RETRY_MS = 40;
+interface Holder {
+  /** The process that has the files open. */
+  child: Process;
+  /** The process that it works for. */
+  server: Process;
+}
+
+/** How long the child of a server that was killed may take to be gone. */
+const PATIENCE_MS = 5_000;
+const RETRY_MS = 20;
 
 /**
- * Takes the data directory for the process, or throws DataDirInUse. PGlite takes no lock of its own, and two processes
- * on one directory lose rows without a word. A lock whose process is gone is taken over. Returns the release.
+ * Takes the data directory for a child of this process, or throws DataDirInUse. PGlite takes no lock of its own, and two
+ * processes on one directory lose rows without a word. A lock whose process is gone is taken over, and a child whose server
+ * was killed is ended. Returns the release.
  */
 export async function lockDataDir(dataDir: string, pid: number): Promise<() => void> {
   const path = join(dataDir, 'lock');
   const mine = `${path}.${process.pid}`;
-  const holder: Holder = { pid, server: process.pid, started: startOf(pid) ?? '' };
+  const holder: Holder = { child: { pid, started: startOf(pid) }, server: { pid: process.pid, started: startOf(process.pid) } };
   const deadline = Date.now() + PATIENCE_MS;
   writeFileSync(mine, JSON.stringify(holder));
   try {
     // A hard link is made by one process only, and the file is whole from the start.
     while (!tryLink(mine, path)) {
       const other = readHolder(path);
-      if (!other || !isRunning(other)) setAside(path);
-      else if (Date.now() > deadline) throw new DataDirInUse(dataDir, other.server);
-      else await setTimeout(RETRY_MS);
+      if (!other || !isRunning(other.child)) setAside(path);
+      else if (isRunning(other.server) || Date.now() > deadline) throw new DataDirInUse(dataDir, other.server.pid);
+      else {
+        // It is about to notice, unless a long statement keeps it; what it has acknowledged is on disk.
+        kill(other.child.pid);
+        await setTimeout(RETRY_MS);
+      }
     }
   } finally {
     rmSync(mine, { force: true });
   }
   return () => {
-    if (readHolder(path)?.pid === pid) rmSync(path, { force: true });
+    if (readHolder(path)?.child.pid === pid) rmSync(path, { force: true });
   };
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if (!isCode(error, 'ESRCH')) throw error;
+  }
 }
 
 function tryLink(from: string, to: string): boolean {
@@ -73,37 +91,39 @@ function setAside(path: string): void {
     throw error;
   }
   const taken = readHolder(aside);
-  if (taken && isRunning(taken)) tryLink(aside, path);
+  if (taken && isRunning(taken.child)) tryLink(aside, path);
   rmSync(aside, { force: true });
 }
 
 function readHolder(path: string): Holder | undefined {
   try {
-    const { pid, server, started } = JSON.parse(readFileSync(path, 'utf8')) as Partial<Holder>;
-    if (typeof pid !== 'number' || typeof server !== 'number' || typeof started !== 'string') return undefined;
-    return { pid, server, started };
+    const { child, server } = JSON.parse(readFileSync(path, 'utf8')) as Partial<Holder>;
+    return isProcess(child) && isProcess(server) ? { child, server } : undefined;
   } catch {
     return undefined; // gone, or cut short by a full disk: nobody holds it
   }
 }
 
-function isRunning({ pid, started }: Holder): boolean {
+function isProcess(value: unknown): value is Process {
+  return typeof value === 'object' && value !== null && 'pid' in value && 'started' in value && typeof value.pid === 'number';
+}
+
+function isRunning({ pid, started }: Process): boolean {
   try {
     process.kill(pid, 0);
   } catch (error) {
     return isCode(error, 'EPERM');
   }
-  const now = startOf(pid);
-  return now === undefined || now === started;
+  return startOf(pid) === started;
 }
 
-/** Start of the process in clock ticks since boot, with the boot's id; undefined where the system does not tell (proc(5)). */
-function startOf(pid: number): string | undefined {
+/** Start of the process in clock ticks since boot, with the boot's id; empty where the system does not tell (proc(5)). */
+function startOf(pid: number): string {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ');
     return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}:${fields?.[19]}`;
   } catch {
-    return undefined;
+    return '';
   }
 }
 
