@@ -1,0 +1,99 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { useShop } from '../support/shop.ts';
+
+const shop = useShop();
+
+test('the migrations make what the entities say', async () => {
+  const differences = await shop.database.orm.schema.getUpdateSchemaSQL({ safe: false });
+  expect(differences).not.toMatch(/table "(?!migration")/);
+});
+
+describe('a CHECK stands behind each rule of the domain, whoever writes', () => {
+  beforeEach(async () => {
+    await shop.makeUser({ username: 'ada' });
+  });
+
+  const user = (column: string, value: string) => `insert into "user" (username, ${column}) values ('bea', ${value})`;
+  const product = ({ name = `'Ink'`, barcode = `'5901234123457'`, price = '1' }) =>
+    `insert into product (name, barcode, price, created_at, updated_at) values (${name}, ${barcode}, ${price}, now(), now())`;
+  const session = (values: Record<string, string>) => {
+    const all = {
+      sid: `gen_random_uuid()`,
+      user_pk: '1',
+      key_hash: `decode(repeat('00', 32), 'hex')`,
+      created_at: 'now()',
+      last_seen_at: 'now()',
+      expires_at: `now() + interval '1 day'`,
+      ...values,
+    };
+    return `insert into session (${Object.keys(all).join(', ')}) values (${Object.values(all).join(', ')})`;
+  };
+  const item = (itemId: string) => `insert into item (owner_pk, item_id, created_at) values (1, ${itemId}, now())`;
+  const entry = (title: string, body: string) =>
+    `insert into blog_entry (title, body, creator_pk, created_at, updated_at) values (${title}, ${body}, 1, now(), now())`;
+
+  test.each([
+    ['a user', user('disabled', 'true')],
+    ['a product', product({})],
+    ['a product at the highest price', product({ price: '9999999999.99' })],
+    ['a session', session({})],
+    ['an item', item(`'lamp'`)],
+    ['a blog entry', entry(`'Title'`, `E'two\\nlines'`)],
+  ])('%s that keeps to all rules is stored', async (_name, statement) => {
+    await expect(shop.sql(statement)).resolves.toEqual([]);
+  });
+
+  test.each([
+    ['user_username_check', `insert into "user" (username) values ('')`],
+    ['user_username_check', `insert into "user" (username) values (repeat('x', 151))`],
+    ['user_username_check', `insert into "user" (username) values (E'a\\nb')`],
+    ['user_username_unique', `insert into "user" (username) values ('ada')`],
+    ['user_email_check', user('email', `'nonsense'`)],
+    ['user_full_name_check', user('full_name', `''`)],
+    ['user_scopes_check', user('scopes', `array['root']`)],
+    ['product_name_check', product({ name: `''` })],
+    ['product_name_check', product({ name: `' Ink'` })],
+    ['product_name_check', product({ name: `repeat('x', 256)` })],
+    ['product_name_check', product({ name: `E'a\\tb'` })],
+    ['product_barcode_check', product({ barcode: `'5901234123456'` })],
+    ['product_barcode_check', product({ barcode: `'590123412345'` })],
+    ['product_barcode_check', product({ barcode: `'590123412345x'` })],
+    ['product_price_check', product({ price: '-0.01' })],
+    ['product_price_check', product({ price: '10000000000' })],
+    ['product_price_check', product({ price: '0.005' })],
+    ['product_price_check', product({ price: `'NaN'` })],
+    ['product_price_check', product({ price: `'Infinity'` })],
+    ['session_key_hash_check', session({ key_hash: `'\\x00'` })],
+    ['session_times_check', session({ expires_at: 'now()' })],
+    ['session_times_check', session({ last_seen_at: `now() - interval '1 day'` })],
+    ['session_refresh_generation_check', session({ refresh_generation: '-1' })],
+    ['session_user_agent_check', session({ user_agent: `repeat('x', 256)` })],
+    ['session_user_pk_foreign', session({ user_pk: '2' })],
+    ['item_item_id_check', item(`''`)],
+    ['item_item_id_check', item(`E'a\\nb'`)],
+    ['blog_entry_title_check', entry(`''`, `'Text'`)],
+    ['blog_entry_title_check', entry(`repeat('x', 256)`, `'Text'`)],
+    ['blog_entry_body_check', entry(`'Title'`, `''`)],
+    ['blog_entry_body_check', entry(`'Title'`, `repeat('x', 50001)`)],
+    [
+      'idempotency_key_key_check',
+      `insert into idempotency_key (caller, key, fingerprint, created_at) values ('x', '', decode(repeat('00', 32), 'hex'), now())`,
+    ],
+    [
+      'idempotency_key_fingerprint_check',
+      `insert into idempotency_key (caller, key, fingerprint, created_at) values ('x', 'k', '\\x00', now())`,
+    ],
+  ])('%s refuses %s', async (constraint, statement) => {
+    await expect(shop.sql(statement)).rejects.toMatchObject({ constraint });
+  });
+
+  test('what belongs to a user goes with the user', async () => {
+    await shop.sql(session({}));
+    await shop.sql(item(`'lamp'`));
+    await shop.sql(entry(`'Title'`, `'Text'`));
+    await shop.sql(`delete from "user"`);
+    expect(
+      await shop.sql('select sid::text from session union all select item_id from item union all select title from blog_entry'),
+    ).toEqual([]);
+  });
+});
