@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import pg from 'pg';
-import { cli, run, startServer, stopServer } from '../support/process.ts';
+import { cli, npm, run, startServer, stopServer } from '../support/process.ts';
 
 const SECRET = 'only-for-tests-only-for-tests-only';
 // This file is only run where there is a server (jest.config.js).
@@ -16,7 +16,7 @@ test('a database that lacks migrations is refused at the start, and served after
     const refusedCommand = await cli(['session', 'list', 'alice'], env);
     expect(refusedCommand).toMatchObject({ code: 1, stderr: refused.stderr });
 
-    expect(await cli(['migrate'], env)).toMatchObject({ code: 0, stdout: 'Applied 20261121000000_initial.\n' });
+    expect(await npm(['run', '-s', 'migrate'], env)).toMatchObject({ code: 0, stdout: 'Applied 20261121000000_initial.\n' });
     expect(await cli(['migrate'], env)).toMatchObject({ code: 0, stdout: 'The database is up to date.\n' });
 
     const running = await startServer(env);

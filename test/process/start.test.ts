@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { run, startServer, stopServer, withDirectory } from '../support/process.ts';
+import { npm, run, startServer, stopServer, withDirectory } from '../support/process.ts';
 
 const SECRET = 'only-for-tests-only-for-tests-only';
 
@@ -21,6 +21,19 @@ test('a start on an empty data directory serves demo data, and prints addresses,
     });
     expect(login.status).toBe(200);
     expect(await stopServer(server)).toMatchObject({ code: 0, stderr: '' });
+  });
+});
+
+test('npm start serves, and Ctrl-C ends it', async () => {
+  await withDirectory(async (DATA_DIR) => {
+    const statuses: number[] = [];
+    const work = async (printed: string): Promise<void> => {
+      const url = String(/listens on (http:[^,]+),/.exec(printed)?.[1]);
+      statuses.push((await fetch(`${url}/api/v1/shop/product/1`)).status);
+    };
+    const { stderr } = await npm(['start'], { DATA_DIR, PORT: '0', LOG_LEVEL: 'error' }, { prints: /zoe +\/ zoe-demo-1 +disabled/, work });
+    expect(statuses).toEqual([200]);
+    expect(stderr.split('\n').filter((line) => line.startsWith('{'))).toEqual([]);
   });
 });
 

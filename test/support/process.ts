@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
@@ -67,6 +67,27 @@ export async function withDirectory<T>(work: (path: string) => Promise<T>): Prom
   }
 }
 
+/** Runs `npm` with these arguments to its end, or until the work with what it has printed is done. */
+export async function npm(
+  args: readonly string[],
+  env: Record<string, string>,
+  until?: { prints: RegExp; work: (printed: string) => Promise<void> },
+): Promise<Ended> {
+  // In a group of its own, which a signal reaches as one typed on a terminal would.
+  const child = spawn('npm', args, { env: { ...CLEAN_ENV, ...env }, detached: true });
+  const ended = leftBy(child);
+  if (until) {
+    let printed = '';
+    await new Promise<void>((done, fail) => {
+      child.stdout.on('data', (piece: Buffer) => until.prints.test((printed += piece.toString())) && done());
+      void ended.then(({ stderr }) => fail(new Error(stderr)));
+    });
+    await until.work(printed);
+    process.kill(-Number(child.pid), 'SIGINT');
+  }
+  return ended;
+}
+
 /** A port that was free a moment ago. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
@@ -84,10 +105,10 @@ export function launch(
   env: Record<string, string>,
 ): { child: ChildProcess; ended: Promise<Ended> } {
   const child = spawn(process.execPath, [join(process.cwd(), 'dist/src', entry), ...args], { env: { ...CLEAN_ENV, ...env } });
-  const ended = Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]).then(([stdout, stderr]) => ({
-    code: child.exitCode,
-    stdout,
-    stderr,
-  }));
-  return { child, ended };
+  return { child, ended: leftBy(child) };
+}
+
+async function leftBy(child: ChildProcessWithoutNullStreams): Promise<Ended> {
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  return { code: child.exitCode, stdout, stderr };
 }
