@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Context } from './context.ts';
 import type { PageQuery, Slice } from './slice.ts';
 
-/** A page as REST clients get it (decisions: "Page envelope"). */
+/** A page as REST clients get it (docs/decisions.md, "Pages"). */
 export interface Envelope<T> {
   items: T[];
   count: number;

@@ -1,4 +1,4 @@
-/** The permissions there are (decisions: "Who may write?"). */
+/** The permissions there are (docs/decisions.md, "Who may write?"). */
 export const SCOPES = ['products:write', 'users:read', 'blog:write'] as const;
 
 /** A permission that a user holds and a token or session may narrow. */

@@ -21,7 +21,7 @@ export function refuse(ctx: z.core.$RefinementCtx, type: string, message: string
   return z.NEVER;
 }
 
-// The words are those that clients of the original services know (decisions: "Malformed body"). The input is never echoed.
+// The words are those that clients of the original services know (docs/decisions.md, "Malformed bodies"). The input is never echoed.
 function fieldError(issue: z.core.$ZodIssue, input: unknown): FieldError {
   const field = issue.path.join('.');
   switch (issue.code) {

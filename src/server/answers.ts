@@ -40,7 +40,7 @@ export function answerJson(res: Response, status: number, body: unknown, type: s
 }
 
 /**
- * Answers an error, in the words of decisions.md ("Errors"): a refusal as it is, a fault of ours as 500 with an id that
+ * Answers an error, in the words of docs/decisions.md ("Errors"): a refusal as it is, a fault of ours as 500 with an id that
  * is in the log and nothing else. Once the head of the answer is out, the connection breaks instead.
  */
 export function answerError(req: Request, res: Response, error: unknown, log: Logger, wording: Wording): void {

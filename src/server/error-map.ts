@@ -37,7 +37,7 @@ export const ERRORS: Record<ErrorCode, Named> = {
   UNAVAILABLE: { status: 503, graphql: 'UNAVAILABLE' },
 };
 
-/** A refusal as GraphQL's `extensions` (graphql.md: "Errors"). */
+/** A refusal as GraphQL's `extensions` (docs/decisions.md, "GraphQL"). */
 export function graphqlExtensions({ code, fields, retryAfter }: DomainError): Record<string, unknown> {
   return {
     code: ERRORS[code].graphql,

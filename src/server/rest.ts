@@ -30,7 +30,7 @@ export async function answerRow(services: Services, row: Route, req: Request, re
   }
 }
 
-// So that an operator can see who has not moved on yet (decisions: "Versions").
+// So that an operator can see who has not moved on yet (docs/decisions.md, "Versions").
 function noteLegacyCall({ method, path }: Route, { log, userAgent, caller }: Context): void {
   log.info({ event: 'legacy.call', row: `${method} ${path}`, userAgent, user: caller?.username }, 'a superseded row was called');
 }
