@@ -118,3 +118,11 @@ describe('with V1_DEPRECATED_ON alone, under BASE_PATH', () => {
 function saidBy(headers: Headers): Record<string, string | null> {
   return { deprecation: headers.get('deprecation'), sunset: headers.get('sunset'), link: headers.get('link') };
 }
+
+test('9 a call to a superseded path is an event in the log, with the client and the user, so that an operator can see who is left', async () => {
+  const user = await shop.makeUser();
+  await shop.rest('GET', '/api/v1/shop/products', { as: user, headers: { 'User-Agent': 'old-client/1' } });
+  await shop.rest('GET', '/api/v2/shop/products', { as: user, headers: { 'User-Agent': 'new-client/1' } });
+  const events = shop.logged.map((line) => JSON.parse(line) as Record<string, unknown>).filter(({ event }) => event === 'legacy.call');
+  expect(events).toEqual([expect.objectContaining({ row: 'GET /api/v1/shop/products', userAgent: 'old-client/1', user: user.username })]);
+});
