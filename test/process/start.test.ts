@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { readFile, stat } from 'node:fs/promises';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { npm, run, startServer, stopServer, withDirectory } from '../support/process.ts';
 
@@ -90,6 +90,15 @@ test('a start after the server was killed takes the data directory over, with al
     const second = await startServer({ DATA_DIR });
     expect(await (await fetch(`${second.url}/api/v2/shop/products`)).json()).toMatchObject({ count: 1200 });
     await stopServer(second);
+  });
+});
+
+test('a data directory that cannot be opened ends the start with 1 and one plain sentence, and is left as it is', async () => {
+  await withDirectory(async (DATA_DIR) => {
+    await writeFile(join(DATA_DIR, 'postgres'), 'not a database');
+    const ended = await run('main.js', [], { DATA_DIR, PORT: '0', LOG_LEVEL: 'silent' });
+    expect(ended).toEqual({ code: 1, stdout: '', stderr: 'The embedded database did not start; the log says why\n' });
+    expect(await readFile(join(DATA_DIR, 'postgres'), 'utf8')).toBe('not a database');
   });
 });
 

@@ -37,13 +37,15 @@ export async function startEmbedded(dataDir: string, log: Logger, attach = false
   if (attach && (await answers(socketPath))) return { socketDir, stop: async () => undefined };
 
   let stopping = false;
-  let child = await start();
+  // Set once it is ready: what ends before that has failed to start, and is not started again.
+  let child: ChildProcess | undefined;
+  child = await start();
   return {
     socketDir,
     async stop() {
       stopping = true;
       const running = child;
-      if (running.exitCode !== null || running.signalCode !== null) return;
+      if (!running || running.exitCode !== null || running.signalCode !== null) return;
       const exited = once(running, 'exit');
       const timer = setTimeout(() => running.kill('SIGKILL'), STOP_TIMEOUT_MS);
       running.send('stop');
