@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { User } from '../../src/users/user.entity.ts';
+import { walkFiveByTwos } from '../support/paging.ts';
 import { useShop, type Answer } from '../support/shop.ts';
 
 const shop = useShop();
@@ -8,6 +9,7 @@ const ALL_FIELDS = 'id title body published creator { username email } createdAt
 const BLOG = `query ($first: Int, $after: String, $last: Int, $before: String) {
   blog(first: $first, after: $after, last: $last, before: $before) {
     totalCount
+    edges { cursor }
     pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
     nodes { title }
   }
@@ -83,21 +85,7 @@ describe('GraphQL contract, blog', () => {
     await shop.makeEntry(ada, { title: 'd', createdAt: day(2) });
     const page = async (args: object) => (await shop.graphql(BLOG, { ...args }, { as: ada })).body.data.blog;
 
-    const first = await page({ first: 2 });
-    const second = await page({ first: 2, after: first.pageInfo.endCursor });
-    const third = await page({ first: 2, after: second.pageInfo.endCursor });
-    const back = await page({ last: 2, before: third.pageInfo.startCursor });
-    const start = await page({ last: 3, before: back.pageInfo.startCursor });
-
-    expect([first, second, third, back, start].map(titlesOf)).toEqual([['e', 'd'], ['c', 'b'], ['a'], ['c', 'b'], ['e', 'd']]);
-    expect([first, second, third, back, start].map(({ pageInfo }) => [pageInfo.hasPreviousPage, pageInfo.hasNextPage])).toEqual([
-      [false, true],
-      [true, true],
-      [true, false],
-      [true, true],
-      [false, true],
-    ]);
-    expect(first.totalCount).toBe(5);
+    expect((await walkFiveByTwos(page)).map(titlesOf)).toEqual([['e', 'd'], ['c', 'b'], ['a'], ['c', 'b'], ['e', 'd']]);
   });
 
   test('a page stays where it was while entries come and go', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { walkFiveByTwos } from '../support/paging.ts';
 import { useShop, type Answer } from '../support/shop.ts';
 
 const shop = useShop();
@@ -10,6 +11,7 @@ const MINE = `query ($first: Int, $after: String, $last: Int, $before: String) {
   me {
     items(first: $first, after: $after, last: $last, before: $before) {
       totalCount
+      edges { cursor }
       pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
       nodes { itemId }
     }
@@ -102,21 +104,7 @@ describe('GraphQL contract, User.items', () => {
     }
     const page = async (args: object) => (await shop.graphql(MINE, { ...args }, { as: user })).body.data.me.items;
 
-    const first = await page({ first: 2 });
-    const second = await page({ first: 2, after: first.pageInfo.endCursor });
-    const third = await page({ first: 2, after: second.pageInfo.endCursor });
-    const back = await page({ last: 2, before: third.pageInfo.startCursor });
-    const start = await page({ last: 3, before: back.pageInfo.startCursor });
-
-    expect([first, second, third, back, start].map(namesOf)).toEqual([['e', 'd'], ['c', 'b'], ['a'], ['c', 'b'], ['e', 'd']]);
-    expect([first, second, third, back, start].map(({ pageInfo }) => [pageInfo.hasPreviousPage, pageInfo.hasNextPage])).toEqual([
-      [false, true],
-      [true, true],
-      [true, false],
-      [true, true],
-      [false, true],
-    ]);
-    expect(first.totalCount).toBe(5);
+    expect((await walkFiveByTwos(page)).map(namesOf)).toEqual([['e', 'd'], ['c', 'b'], ['a'], ['c', 'b'], ['e', 'd']]);
   });
 
   test.each([
