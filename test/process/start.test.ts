@@ -24,7 +24,7 @@ test('a start on an empty data directory serves demo data, and prints addresses,
   });
 });
 
-test('npm start serves, and Ctrl-C ends it', async () => {
+test('npm start serves, and a signal to npm ends the server', async () => {
   await withDirectory(async (DATA_DIR) => {
     const statuses: number[] = [];
     const work = async (printed: string): Promise<void> => {
@@ -33,7 +33,7 @@ test('npm start serves, and Ctrl-C ends it', async () => {
     };
     const { stderr } = await npm(['start'], { DATA_DIR, PORT: '0', LOG_LEVEL: 'error' }, { prints: /zoe +\/ zoe-demo-1 +disabled/, work });
     expect(statuses).toEqual([200]);
-    expect(stderr.split('\n').filter((line) => line.startsWith('{'))).toEqual([]);
+    expect(stderr).not.toMatch(/^\{|\.env/m);
   });
 });
 

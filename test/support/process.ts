@@ -73,8 +73,7 @@ export async function npm(
   env: Record<string, string>,
   until?: { prints: RegExp; work: (printed: string) => Promise<void> },
 ): Promise<Ended> {
-  // In a group of its own, which a signal reaches as one typed on a terminal would.
-  const child = spawn('npm', args, { env: { ...CLEAN_ENV, ...env }, detached: true });
+  const child = spawn('npm', args, { env: { ...CLEAN_ENV, ...env } });
   const ended = leftBy(child);
   if (until) {
     let printed = '';
@@ -83,7 +82,7 @@ export async function npm(
       void ended.then(({ stderr }) => fail(new Error(stderr)));
     });
     await until.work(printed);
-    process.kill(-Number(child.pid), 'SIGINT');
+    child.kill('SIGTERM');
   }
   return ended;
 }
