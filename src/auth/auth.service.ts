@@ -112,7 +112,7 @@ export async function logoutEverywhere(ctx: Context): Promise<number> {
   return ended.length;
 }
 
-/** Sets the caller's password and ends the caller's other sessions. Throws BAD_USER_INPUT and INVALID_CREDENTIALS. */
+/** Sets the caller's password and ends the caller's other sessions. Throws BAD_USER_INPUT, INVALID_CREDENTIALS, RATE_LIMITED. */
 export async function changePassword(ctx: Context, current: string, next: string): Promise<User> {
   const caller = requireCaller(ctx);
   const { new: password } = check(passwordChange, { new: next });

@@ -26,7 +26,7 @@ export async function authenticate(ctx: Context, input: Credentials): Promise<Us
   return user;
 }
 
-/** Whether the password is the user's, for every door that takes one. Throws INVALID_CREDENTIALS and RATE_LIMITED. */
+/** Checks the password for every door that takes one. Throws INVALID_CREDENTIALS where it is not the user's, and RATE_LIMITED. */
 export async function verify(ctx: Context, username: string, password: string, user: User | undefined): Promise<void> {
   await throttle.refuseTooMany(ctx, username);
   if (await verifyPassword(ctx, password, user?.hashedPassword ?? null)) return throttle.forgive(ctx, username);

@@ -8,7 +8,7 @@ const MAX_BYTES = 72;
 const DUMMY_SALT = 'CCCCCCCCCCCCCCCCCCCCC.';
 const DUMMY_DIGEST = 'CCCCCCCCCCCCCCCCCCCCCCCCCCCCCCC';
 
-/** bcrypt's text form of the password, at the configured cost. The password must have passed `password`. */
+/** bcrypt's text form of the password, at the configured cost. The password must have passed `newPassword`. */
 export function hashPassword(ctx: Context, password: string): Promise<string> {
   return bcrypt.hash(password, ctx.config.bcryptCost);
 }

@@ -3,7 +3,7 @@ import { parse } from 'content-type';
 import express, { type RequestHandler, type Request, type Response } from 'express';
 import { isSafeNumber } from 'lossless-json';
 import { InexactNumber } from '../kit/inexact-number.ts';
-import { HttpError } from './http-error.ts';
+import { HttpError, usualError } from './http-error.ts';
 import { hasBody } from './request.ts';
 
 const any = () => true;
@@ -45,21 +45,17 @@ export async function readForm(req: Request, res: Response): Promise<unknown> {
 async function read(req: Request, res: Response, { type, limit, parser }: BodyKind): Promise<unknown> {
   if (!hasBody(req)) return undefined;
   requireType(req, type);
-  if (Number(req.headers['content-length'] ?? 0) > limit) throw tooLarge();
+  if (Number(req.headers['content-length'] ?? 0) > limit) throw usualError(413);
   await new Promise<void>((done, fail) => {
     void parser(req, res, (error?: unknown) => (error ? fail(error) : done()));
     // The parser would first read to the end what it refuses, and there may be none.
     let received = 0;
     req.on('data', (piece: Buffer) => {
       received += piece.length;
-      if (received > limit) fail(tooLarge());
+      if (received > limit) fail(usualError(413));
     });
   });
   return req.body as unknown;
-}
-
-function tooLarge(): HttpError {
-  return new HttpError(413, 'The request is too large');
 }
 
 // The parsers would take other charsets, too; JSON is UTF-8 (RFC 8259, 8.1), and one charset is one way less around a filter.
@@ -75,7 +71,7 @@ function requireType(req: Request, expected: string): void {
 
 // The parsers put a replacement character where bytes are no UTF-8; what is stored has to be what was sent.
 function verify(_req: unknown, _res: unknown, bytes: Buffer): void {
-  if (!isUtf8(bytes)) throw new HttpError(400, 'The request cannot be read');
+  if (!isUtf8(bytes)) throw usualError(400);
 }
 
 function keepExact(this: unknown, _key: string, value: unknown, context?: { source?: string }): unknown {

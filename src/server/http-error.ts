@@ -14,12 +14,12 @@ export class HttpError extends Error {
 }
 
 // What the parsers of bodies and paths report by status; their own texts may hold a piece of the input.
-const TEXTS: Readonly<Record<number, string>> = {
+const TEXTS = {
   400: 'The request cannot be read',
   408: 'The request took too long',
   413: 'The request is too large',
   415: 'This content type, charset or encoding is not supported',
-};
+} as const;
 
 // States of the database, and errors of the way to it, that pass: PostgreSQL's appendix A, and Node's.
 const PASSING = /^(08...|53...|57P0.|57014|40001|40P01|ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT)$/;
@@ -31,13 +31,21 @@ export function visibleError(error: unknown): DomainError | HttpError | undefine
   if (!(error instanceof Error)) return undefined;
   if (isPassing(error)) return unavailable();
   const status = 'status' in error ? error.status : undefined;
-  const text = typeof status === 'number' ? TEXTS[status] : undefined;
-  return typeof status === 'number' && text !== undefined ? new HttpError(status, text) : undefined;
+  return isUsual(status) ? usualError(status) : undefined;
+}
+
+/** The refusal of a request that HTTP's own rules leave no room for, in the words for its status. */
+export function usualError(status: keyof typeof TEXTS): HttpError {
+  return new HttpError(status, TEXTS[status]);
 }
 
 /** The refusal of what cannot be done just now, and may be in a second. */
 export function unavailable(): DomainError {
   return new DomainError('UNAVAILABLE', 'The service is not available at the moment', [], 1);
+}
+
+function isUsual(status: unknown): status is keyof typeof TEXTS {
+  return typeof status === 'number' && status in TEXTS;
 }
 
 function isPassing(error: Error): boolean {
