@@ -11,6 +11,7 @@ import * as blog from './blog/blog.service.ts';
 import { IdempotencyKey } from './idempotency/idempotency-key.entity.ts';
 import * as idempotency from './idempotency/idempotency.service.ts';
 import type { Feature } from './kit/feature.ts';
+import { ProductTally } from './products/product-tally.entity.ts';
 import { Product } from './products/product.entity.ts';
 import { ProductResolver } from './products/product.resolver.ts';
 import { productRoutes } from './products/product.routes.ts';
@@ -35,7 +36,7 @@ export const features: readonly Feature[] = [
     sweep: auth.sweep,
   },
   { entities: [IdempotencyKey], sweep: idempotency.sweep },
-  { entities: [Product], resolvers: [ProductResolver], routes: productRoutes, nodes: { Product: products.findNodes } },
+  { entities: [Product, ProductTally], resolvers: [ProductResolver], routes: productRoutes, nodes: { Product: products.findNodes } },
   { entities: [Item], resolvers: [UserItemsResolver, ItemResolver], routes: profileRoutes, nodes: { Item: profile.findNodes } },
   { entities: [BlogEntry], resolvers: [UserBlogResolver, BlogEntryResolver], routes: blogRoutes, nodes: { BlogEntry: blog.findNodes } },
 ];

@@ -31,14 +31,13 @@ const services: Services = {
   config,
   log,
   now: () => new Date(),
-  fork: () => database?.fork(),
-  ping: async () => (database ? database.ping() : Promise.reject(new Error('no database yet'))),
+  database: () => database,
   isDraining: () => draining,
 };
 const isReady = makeReady();
 const app = await createApp(services);
 const server = await listen(
-  createServer({ headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_MS }, app.express),
+  createServer({ headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_MS }, app.listener),
 );
 process.once('SIGTERM', shutDown);
 process.once('SIGINT', shutDown);

@@ -1,10 +1,10 @@
 import { UniqueConstraintViolationException } from '@mikro-orm/postgresql';
-import { sql } from 'kysely';
 import type { z } from 'zod';
 import { inTransaction, type Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import type { Scope } from '../kit/scopes.ts';
 import { check } from '../kit/validation.ts';
+import { execute, sql } from '../kit/sql.ts';
 import { User } from '../users/user.entity.ts';
 import { newPassword, newUser } from '../users/user.rules.ts';
 import * as users from '../users/user.service.ts';
@@ -31,7 +31,7 @@ export async function create(ctx: Context, input: z.input<typeof newUser>): Prom
 export async function disable(ctx: Context, username: string): Promise<void> {
   await inTransaction(ctx, async (tx) => {
     const user = await byName(tx, username);
-    await sql`update "user" set disabled = true where pk = ${user.pk}`.execute(tx.em.getKysely());
+    await execute(tx.em, sql`update "user" set disabled = true where pk = ${user.pk}`);
     await sessions.endForDisabled(tx, user.pk);
   });
 }
@@ -39,7 +39,7 @@ export async function disable(ctx: Context, username: string): Promise<void> {
 /** Lets a disabled user sign in again; the sessions that disabling ended stay ended. Throws NOT_FOUND. */
 export async function enable(ctx: Context, username: string): Promise<void> {
   const user = await byName(ctx, username);
-  await sql`update "user" set disabled = false where pk = ${user.pk}`.execute(ctx.em.getKysely());
+  await execute(ctx.em, sql`update "user" set disabled = false where pk = ${user.pk}`);
 }
 
 /** Sets a user's password and ends all sessions of the user. Returns how many. Throws BAD_USER_INPUT and NOT_FOUND. */
@@ -47,7 +47,7 @@ export async function setPassword(ctx: Context, username: string, next: string):
   const hash = await hashPassword(ctx, check(newPassword, next));
   return inTransaction(ctx, async (tx) => {
     const user = await byName(tx, username);
-    await sql`update "user" set hashed_password = ${hash} where pk = ${user.pk}`.execute(tx.em.getKysely());
+    await execute(tx.em, sql`update "user" set hashed_password = ${hash} where pk = ${user.pk}`);
     return (await sessions.endAll(tx, user.pk)).length;
   });
 }
@@ -61,7 +61,7 @@ export async function changeScopes(
   return inTransaction(ctx, async (tx) => {
     const user = await byName(tx, username);
     const scopes = [...new Set([...user.scopes, ...add])].filter((scope) => !remove.includes(scope));
-    await sql`update "user" set scopes = ${scopes}::text[] where pk = ${user.pk}`.execute(tx.em.getKysely());
+    await execute(tx.em, sql`update "user" set scopes = ${scopes}::text[] where pk = ${user.pk}`);
     return scopes;
   });
 }

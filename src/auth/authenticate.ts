@@ -1,6 +1,6 @@
-import { sql } from 'kysely';
 import type { Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
+import { execute, sql } from '../kit/sql.ts';
 import type { User } from '../users/user.entity.ts';
 import * as users from '../users/user.service.ts';
 import type { Credentials } from './auth.rules.ts';
@@ -40,8 +40,8 @@ export async function verify(ctx: Context, username: string, password: string, u
  * session from outliving what was meant to end it.
  */
 export async function refuseChanged(tx: Context, user: User): Promise<void> {
-  const { rows } = await sql<{ disabled: boolean; hash: string | null }>`
-    select disabled, hashed_password as hash from "user" where pk = ${user.pk}`.execute(tx.em.getKysely());
+  const { rows } = await execute<{ disabled: boolean; hash: string | null }>(tx.em, sql`
+    select disabled, hashed_password as hash from "user" where pk = ${user.pk}`);
   const now = rows[0];
   if (now?.hash !== user.hashedPassword) throw invalidCredentials(tx, user);
   if (now.disabled) throw inactiveLogin();
@@ -49,11 +49,9 @@ export async function refuseChanged(tx: Context, user: User): Promise<void> {
 
 /** Replaces the hash that the user was read with. Returns false where somebody else has replaced it meanwhile. */
 export async function replaceHash(ctx: Context, user: User, hash: string): Promise<boolean> {
-  const { numAffectedRows } = await sql`
-    update "user" set hashed_password = ${hash} where pk = ${user.pk} and hashed_password = ${user.hashedPassword}`.execute(
-    ctx.em.getKysely(),
-  );
-  return numAffectedRows === 1n;
+  const { affected } = await execute(ctx.em, sql`
+    update "user" set hashed_password = ${hash} where pk = ${user.pk} and hashed_password = ${user.hashedPassword}`);
+  return affected === 1;
 }
 
 /** The refusal of a name and password, the same whatever is wrong with them. */

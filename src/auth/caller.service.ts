@@ -2,7 +2,6 @@ import type { Caller, Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import type { Scope } from '../kit/scopes.ts';
 import type { User } from '../users/user.entity.ts';
-import * as users from '../users/user.service.ts';
 import * as sessions from './session.service.ts';
 import type { Session } from './session.entity.ts';
 import { readAccessToken, TokenError, type AccessClaims } from './token.ts';
@@ -10,22 +9,20 @@ import { readAccessToken, TokenError, type AccessClaims } from './token.ts';
 /** Who bears this access token. Throws INVALID_TOKEN, whatever is wrong with it, and INACTIVE_USER. */
 export async function callerByToken(ctx: Context, token: string): Promise<Caller> {
   const claims = readClaims(ctx, token);
-  const user = await users.byUsername(ctx, claims.username);
+  const { user, session } = await sessions.withUser(ctx, claims);
   if (!user) throw invalidToken(ctx, 'no such user');
   // Before the session: disabling ends the sessions, too, and must not turn this answer into another.
   refuseDisabled(user);
   if (claims.sid === undefined) return callerOf(user, undefined, claims.scopes);
-  const session = await sessions.bySid(ctx, claims.sid);
-  if (!session || session.userPk !== user.pk || !sessions.isLive(ctx, session)) throw invalidToken(ctx, 'the session has ended');
+  if (!session || !sessions.isLive(ctx, session)) throw invalidToken(ctx, 'the session has ended');
   await sessions.touch(ctx, session);
   return callerOf(user, session, claims.scopes);
 }
 
 /** Whose session this key opens. Throws NOT_AUTHENTICATED and INACTIVE_USER. */
 export async function callerBySessionKey(ctx: Context, key: string): Promise<Caller> {
-  const session = await sessions.byKey(ctx, key);
-  if (!session) throw notAuthenticated();
-  const user = await users.byPk(ctx, session.userPk);
+  const { user, session } = await sessions.withUser(ctx, { key });
+  if (!user || !session) throw notAuthenticated();
   refuseDisabled(user);
   if (!sessions.isLive(ctx, session)) throw notAuthenticated();
   await sessions.touch(ctx, session);

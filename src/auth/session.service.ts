@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { sql, type RawBuilder } from 'kysely';
 import type { Context } from '../kit/context.ts';
 import { loader } from '../kit/loaders.ts';
 import { readPagesOf, type Listing, type Page, type PageArgs } from '../kit/keyset.ts';
-import { selectEntities } from '../kit/rows.ts';
+import { readRows, selectEntities, shapeOf } from '../kit/rows.ts';
 import type { Scope } from '../kit/scopes.ts';
-import type { User } from '../users/user.entity.ts';
+import { execute, sql, type Sql } from '../kit/sql.ts';
+import { User } from '../users/user.entity.ts';
+import * as users from '../users/user.service.ts';
 import { hashSessionKey, newSessionKey } from './session-key.ts';
 import { Session } from './session.entity.ts';
 
@@ -23,7 +24,7 @@ const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
  */
 export async function open(ctx: Context, user: User, scopes: Scope[] | null): Promise<{ session: Session; key: string }> {
   // One login of a user at a time: each counts the sessions that there are.
-  await sql`select from "user" where pk = ${user.pk} for no key update`.execute(ctx.em.getKysely());
+  await execute(ctx.em, sql`select from "user" where pk = ${user.pk} for no key update`);
   const key = newSessionKey();
   const now = ctx.now();
   const session = Object.assign(new Session(), {
@@ -38,17 +39,36 @@ export async function open(ctx: Context, user: User, scopes: Scope[] | null): Pr
     userAgent: ctx.userAgent?.slice(0, MAX_USER_AGENT) ?? null,
   });
   await ctx.em.persist(session).flush();
-  await sql`
+  await execute(ctx.em, sql`
     delete from session where sid in (
-      select sid from session where user_pk = ${user.pk} order by created_at desc, sid desc offset ${MAX_SESSIONS})`.execute(
-    ctx.em.getKysely(),
-  );
+      select sid from session where user_pk = ${user.pk} order by created_at desc, sid desc offset ${MAX_SESSIONS})`);
   return { session, key };
 }
 
-/** The session of this key, ended or expired or not, or undefined. */
-export async function byKey(ctx: Context, key: string): Promise<Session | undefined> {
-  return one(ctx, sql`key_hash = ${hashSessionKey(key)}`);
+/**
+ * A user and one of the user's sessions, in one statement: by the session's key, or by the username and, where there is one, the
+ * `sid`. The session may have ended or expired. What is found of the user counts as read for this request.
+ */
+export async function withUser(
+  ctx: Context,
+  by: { key: string } | { username: string; sid?: string },
+): Promise<{ user?: User; session?: Session }> {
+  const user = shapeOf(ctx, User);
+  const session = shapeOf(ctx, Session);
+  const select = sql`select ${user.columns}, ${session.columns}`;
+  const [row] = await readRows(
+    ctx,
+    'key' in by
+      ? sql`${select} from session join "user" on "user".pk = session.user_pk where session.key_hash = ${hashSessionKey(by.key)}`
+      : sql`${select} from "user" left join session on session.user_pk = "user".pk and session.sid = ${uuidOf(by.sid)}::uuid
+          where "user".username = ${by.username}`,
+    true,
+  );
+  if (!row) return {};
+  const found = user.entity(row);
+  users.remember(ctx, found);
+  const sidAt = user.properties.length + session.properties.indexOf('sid');
+  return { user: found, ...(row[sidAt] !== null && { session: session.entity(row, user.properties.length) }) };
 }
 
 /** The session of this `sid`, ended or expired or not, or undefined. */
@@ -66,9 +86,9 @@ export async function touch(ctx: Context, session: Session): Promise<void> {
   const now = ctx.now();
   if (now.getTime() - session.lastSeenAt.getTime() < TOUCH_EVERY_MS) return;
   Object.assign(session, { lastSeenAt: now, expiresAt: expiry(ctx, session.createdAt, now) });
-  await sql`
+  await execute(ctx.em, sql`
     update session set last_seen_at = ${session.lastSeenAt}, expires_at = ${session.expiresAt}
-    where sid = ${session.sid}::uuid`.execute(ctx.em.getKysely());
+    where sid = ${session.sid}::uuid`);
 }
 
 /** Ends the session of this key. Returns the `sid` of what ended. */
@@ -93,7 +113,7 @@ export function endAll(ctx: Context, userPk: number, keep?: string): Promise<str
 
 /** Ends all sessions of a user who is being disabled; their rows stay until they expire, and say why their keys are refused. */
 export async function endForDisabled(ctx: Context, userPk: number): Promise<void> {
-  await sql`update session set ended_at = ${ctx.now()} where user_pk = ${userPk} and ended_at is null`.execute(ctx.em.getKysely());
+  await execute(ctx.em, sql`update session set ended_at = ${ctx.now()} where user_pk = ${userPk} and ended_at is null`);
 }
 
 /**
@@ -102,10 +122,10 @@ export async function endForDisabled(ctx: Context, userPk: number): Promise<void
  */
 export async function rotate(ctx: Context, sid: string, generation: number): Promise<Session | undefined> {
   if (!UUID.test(sid)) return undefined;
-  const { rows } = await sql`
+  const { rows } = await execute(ctx.em, sql`
     update session set refresh_generation = refresh_generation + 1
     where sid = ${sid}::uuid and refresh_generation = ${generation} and ended_at is null and expires_at > ${ctx.now()}
-    returning sid`.execute(ctx.em.getKysely());
+    returning sid`);
   if (rows.length > 0) return bySid(ctx, sid);
   await end(ctx, sql`sid = ${sid}::uuid and refresh_generation > ${generation}`);
   return undefined;
@@ -114,34 +134,34 @@ export async function rotate(ctx: Context, sid: string, generation: number): Pro
 /** Gives the session a new key and returns it; the old one is good for nothing any more. */
 export async function renewKey(ctx: Context, sid: string): Promise<string> {
   const key = newSessionKey();
-  await sql`update session set key_hash = ${hashSessionKey(key)} where sid = ${sid}::uuid`.execute(ctx.em.getKysely());
+  await execute(ctx.em, sql`update session set key_hash = ${hashSessionKey(key)} where sid = ${sid}::uuid`);
   return key;
 }
 
 /** Deletes what has expired. Returns how many. */
 export async function sweep(ctx: Context): Promise<number> {
-  const { numAffectedRows } = await sql`delete from session where expires_at <= ${ctx.now()}`.execute(ctx.em.getKysely());
-  return Number(numAffectedRows ?? 0);
+  const { affected } = await execute(ctx.em, sql`delete from session where expires_at <= ${ctx.now()}`);
+  return affected;
 }
 
 /** The live sessions of users as the caller may see them, latest first, in pages: the caller's own, none of others. */
 export function pageOf(ctx: Context, userPk: number, args: PageArgs): Promise<Page<Session>> {
   return loader(ctx, `sessions.pageOf ${JSON.stringify(args)}`, (pks: readonly number[]) =>
-    readPagesOf(ctx, visible(ctx), args, { column: 'user_pk', pks }),
+    readPagesOf(ctx, visible(ctx), args, { property: 'userPk', pks }),
   ).load(userPk);
 }
 
 /** Finds sessions for `node(id:)`: the caller's own. */
 export async function findNodes(ctx: Context, keys: readonly string[]): Promise<(Session | null)[]> {
   const sids = keys.filter((key) => UUID.test(key));
-  const found = await selectEntities(ctx.em, Session, sql`sid = any(${sids}::uuid[]) and ${mine(ctx)}`);
+  const found = await selectEntities(ctx, Session, sql`sid = any(${sids}::uuid[]) and ${mine(ctx)}`);
   const known = new Map(found.map((session) => [session.sid, session]));
   return keys.map((key) => known.get(key) ?? null);
 }
 
 /** All live sessions of a user, latest first: for the operator. */
 export function listOf(ctx: Context, userPk: number): Promise<Session[]> {
-  return selectEntities(ctx.em, Session, sql`user_pk = ${userPk} and ${live(ctx)} order by created_at desc`);
+  return selectEntities(ctx, Session, sql`user_pk = ${userPk} and ${live(ctx)} order by created_at desc`);
 }
 
 function visible(ctx: Context): Listing<Session> {
@@ -157,11 +177,11 @@ function visible(ctx: Context): Listing<Session> {
   };
 }
 
-function mine(ctx: Context): RawBuilder<unknown> {
+function mine(ctx: Context): Sql {
   return sql`session.user_pk = ${ctx.caller?.pk ?? null}::integer and ${live(ctx)}`;
 }
 
-function live(ctx: Context): RawBuilder<unknown> {
+function live(ctx: Context): Sql {
   return sql`session.ended_at is null and session.expires_at > ${ctx.now()}`;
 }
 
@@ -170,13 +190,17 @@ function expiry(ctx: Context, createdAt: Date, seenAt: Date): Date {
   return new Date(Math.min(seenAt.getTime() + sessionIdleDays * DAY_MS, createdAt.getTime() + sessionLifetimeDays * DAY_MS));
 }
 
-async function one(ctx: Context, where: RawBuilder<unknown>): Promise<Session | undefined> {
-  const [session] = await selectEntities(ctx.em, Session, where);
+function uuidOf(sid: string | undefined): string | null {
+  return sid !== undefined && UUID.test(sid) ? sid : null;
+}
+
+async function one(ctx: Context, where: Sql): Promise<Session | undefined> {
+  const [session] = await selectEntities(ctx, Session, where);
   return session;
 }
 
-async function end(ctx: Context, where: RawBuilder<unknown>): Promise<string[]> {
-  const { rows } = await sql<{ sid: string }>`
-    delete from session where ${where} and ended_at is null and expires_at > ${ctx.now()} returning sid`.execute(ctx.em.getKysely());
+async function end(ctx: Context, where: Sql): Promise<string[]> {
+  const { rows } = await execute<{ sid: string }>(ctx.em, sql`
+    delete from session where ${where} and ended_at is null and expires_at > ${ctx.now()} returning sid`);
   return rows.map(({ sid }) => sid);
 }

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { CompiledQuery, sql } from 'kysely';
 import { RateLimiterPostgres, type RateLimiterRes } from 'rate-limiter-flexible';
 import type { Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
+import { execute, sql } from '../kit/sql.ts';
 
 // Failures of logins are counted, by account and network and by network alone, in the database, where all instances see
 // them. A right password from elsewhere always works: nobody can lock somebody else out by failing in that one's name.
@@ -43,8 +43,8 @@ export async function forgive(ctx: Context, username: string): Promise<void> {
 
 /** Deletes what no longer counts. Returns how much. */
 export async function sweep(ctx: Context): Promise<number> {
-  const { numAffectedRows } = await sql`delete from login_failure where expire <= ${Date.now()}`.execute(ctx.em.getKysely());
-  return Number(numAffectedRows ?? 0);
+  const { affected } = await execute(ctx.em, sql`delete from login_failure where expire <= ${Date.now()}`);
+  return affected;
 }
 
 const known = new WeakMap<object, Limiters>();
@@ -75,11 +75,11 @@ function limitersOf({ em, config }: Context): Limiters {
 
 // The library names its statements, which connections to the embedded database would take from each other.
 function unnamed(em: EntityManager) {
-  const db = em.fork().getKysely();
+  const own = em.fork();
   return {
     async query({ text, values }: { text: string; values: unknown[] }) {
-      const { rows, numAffectedRows } = await db.executeQuery(CompiledQuery.raw(text, values));
-      return { rows, rowCount: Number(numAffectedRows ?? rows.length) };
+      const { rows, affected } = await execute(own, { text, values });
+      return { rows, rowCount: affected || rows.length };
     },
   };
 }

@@ -1,5 +1,4 @@
 import { LockMode } from '@mikro-orm/postgresql';
-import { sql, type RawBuilder } from 'kysely';
 import { z } from 'zod';
 import { requireCaller, requireScope } from '../kit/access.ts';
 import { inTransaction, type Context } from '../kit/context.ts';
@@ -11,6 +10,7 @@ import { readPk } from '../kit/pk.ts';
 import { selectByPks, selectEntities } from '../kit/rows.ts';
 import { lineOf, proseOf } from '../kit/text.ts';
 import { check, defined } from '../kit/validation.ts';
+import { sql, type Sql } from '../kit/sql.ts';
 import { BlogEntry } from './blog-entry.entity.ts';
 
 const newEntry = z.object({ title: lineOf(255), body: proseOf(50_000), published: z.boolean().default(false) });
@@ -19,7 +19,7 @@ const entryPatch = z.object({ title: lineOf(255), body: proseOf(50_000), publish
 /** All entries that the caller may see, the latest first. Signed in. */
 export function all(ctx: Context): Promise<BlogEntry[]> {
   requireCaller(ctx);
-  return selectEntities(ctx.em, BlogEntry, sql`${mayRead(ctx)} order by created_at desc, pk desc`);
+  return selectEntities(ctx, BlogEntry, sql`${mayRead(ctx)} order by created_at desc, pk desc`);
 }
 
 /** The entries that the caller may see, the latest first, in pages by cursor. Signed in. */
@@ -31,13 +31,13 @@ export async function page(ctx: Context, args: PageArgs): Promise<Page<BlogEntry
 /** What a user wrote, as the caller may see it, the latest first, in pages by cursor. */
 export function pageOf(ctx: Context, creatorPk: number, args: PageArgs): Promise<Page<BlogEntry>> {
   return loader(ctx, `blog.pageOf ${JSON.stringify(args)}`, (pks: readonly number[]) =>
-    readPagesOf(ctx, visible(ctx), args, { column: 'creator_pk', pks }),
+    readPagesOf(ctx, visible(ctx), args, { property: 'creatorPk', pks }),
   ).load(creatorPk);
 }
 
 /** Finds entries for `node(id:)`; none without credentials. */
 export async function findNodes(ctx: Context, keys: readonly string[]): Promise<(BlogEntry | null)[]> {
-  return ctx.caller ? selectByPks(ctx.em, BlogEntry, keys, mayRead(ctx)) : keys.map(() => null);
+  return ctx.caller ? selectByPks(ctx, BlogEntry, keys, mayRead(ctx)) : keys.map(() => null);
 }
 
 /** Writes an entry. Needs `blog:write`. Throws BAD_USER_INPUT. */
@@ -95,6 +95,6 @@ function visible(ctx: Context): Listing<BlogEntry> {
   };
 }
 
-function mayRead(ctx: Context): RawBuilder<unknown> {
+function mayRead(ctx: Context): Sql {
   return sql`(blog_entry.published or blog_entry.creator_pk = ${ctx.caller?.pk ?? null}::integer)`;
 }

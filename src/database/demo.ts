@@ -1,7 +1,7 @@
 import bcrypt from 'bcrypt';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { sql } from 'kysely';
 import type { Scope } from '../kit/scopes.ts';
+import { execute, sql } from '../kit/sql.ts';
 import { checkDigit } from '../products/ean13.ts';
 
 /** The users of the demo data who can sign in, or could; their passwords are public. */
@@ -36,38 +36,36 @@ const ENTRIES = [
 export async function seedDemo(em: EntityManager, bcryptCost: number, now: Date): Promise<void> {
   const hashes = await Promise.all(demoUsers.map(({ password }) => bcrypt.hash(password, bcryptCost)));
   await em.transactional(async (tx) => {
-    const db = tx.getKysely();
     for (const [index, { username, fullName, scopes, disabled }] of demoUsers.entries()) {
-      await sql`
+      await execute(
+        tx,
+        sql`
         insert into "user" (username, email, full_name, disabled, hashed_password, scopes)
         values (${username}, ${`${username}@shop.example`}, ${fullName}, ${disabled}, ${hashes[index]}, ${scopes}::text[])
-        on conflict do nothing`.execute(db);
+        on conflict do nothing`,
+      );
     }
-    await sql`
+    await execute(tx, sql`
       insert into "user" (username, email, full_name)
       select 'customer' || lpad(n::text, 3, '0'), 'customer' || lpad(n::text, 3, '0') || '@shop.example', 'Customer ' || n
-      from generate_series(1, ${OTHER_USERS}::int) as n on conflict do nothing`.execute(db);
+      from generate_series(1, ${OTHER_USERS}::int) as n on conflict do nothing`);
     const products = [...Array(PRODUCTS).keys()].map(demoProduct);
-    await sql`
+    await execute(tx, sql`
       insert into product (name, barcode, price, created_at, updated_at)
       select name, barcode, price, ${now}, ${now}
       from unnest(${products.map(({ name }) => name)}::text[], ${products.map(({ barcode }) => barcode)}::text[], ${products.map(({ price }) => price)}::numeric[])
         as made (name, barcode, price)
-      on conflict do nothing`.execute(db);
+      on conflict do nothing`);
     for (const username of ['alice', 'bob']) {
-      await sql`
+      await execute(tx, sql`
         insert into item (owner_pk, item_id, created_at)
-        select pk, item, ${now} from "user", unnest(${ITEMS}::text[]) as item where username = ${username} on conflict do nothing`.execute(
-        db,
-      );
+        select pk, item, ${now} from "user", unnest(${ITEMS}::text[]) as item where username = ${username} on conflict do nothing`);
       for (const [index, { title, body, published }] of ENTRIES.entries()) {
         const at = new Date(now.getTime() + index);
-        await sql`
+        await execute(tx, sql`
           insert into blog_entry (title, body, published, creator_pk, created_at, updated_at)
           select ${title}, ${body}, ${published}, pk, ${at}, ${at} from "user"
-          where username = ${username} and not exists (select from blog_entry where creator_pk = "user".pk and title = ${title})`.execute(
-          db,
-        );
+          where username = ${username} and not exists (select from blog_entry where creator_pk = "user".pk and title = ${title})`);
       }
     }
   });

@@ -14,6 +14,9 @@ export class ConfigError extends Error {
   }
 }
 
+/** The ways past the ordinary one that can be switched off (docs/performance.md). */
+const SHORTCUTS = ['direct', 'plans', 'shared'] as const;
+
 const SECRET_RULE = 'must have 32 bytes or more';
 // FastAPI's tutorial, which the first clients of the interface were written after.
 const KNOWN_SECRETS = new Set(['09d25e094faa6ca2556c818166b7a9563b93f7099f6f0f4caa6cf63b88e8d3e7']);
@@ -41,6 +44,8 @@ const environment = z.object({
   PUBLIC_URL: url(/^https?$/, 'https://shop.example').optional(),
   DATABASE_URL: url(/^postgres(ql)?$/, 'postgresql://user@host/name').optional(),
   DATABASE_POOL_MAX: whole(1, 1000).default(10),
+  DATABASE_SHARED_CONNECTIONS: whole(0, 16).default(2),
+  DATABASE_PREPARED_STATEMENTS: flag.default(true),
   DATABASE_STATEMENT_TIMEOUT_MS: whole(100, 600_000).default(10_000),
   DATA_DIR: z.string().default('data'),
   SIGNING_SECRET: secret.optional(),
@@ -58,6 +63,10 @@ const environment = z.object({
   DEFAULT_PAGE_SIZE: whole(1, 1000).default(100),
   V1_DEPRECATED_ON: date.optional(),
   V1_SUNSET_ON: date.optional(),
+  SHORTCUTS: list()
+    .transform((names) => (names.includes('none') ? [] : names))
+    .pipe(z.array(z.enum(SHORTCUTS, `must be none, or name some of ${SHORTCUTS.join(', ')}`)))
+    .default([...SHORTCUTS]),
   GRAPHQL_EXPLORER: flag.optional(),
   TRUST_PROXY: list()
     .refine((parts) => parts.every(isNetwork), 'must name addresses and networks such as 10.0.0.0/8')
@@ -83,6 +92,8 @@ const schema = environment.transform((env) => {
     /** Absent on the embedded default. */
     databaseUrl: env.DATABASE_URL,
     poolMax: env.DATABASE_POOL_MAX,
+    sharedConnections: env.DATABASE_SHARED_CONNECTIONS,
+    preparedStatements: env.DATABASE_PREPARED_STATEMENTS,
     statementTimeoutMs: env.DATABASE_STATEMENT_TIMEOUT_MS,
     dataDir: env.DATA_DIR,
     signingSecret: env.SIGNING_SECRET,
@@ -100,6 +111,7 @@ const schema = environment.transform((env) => {
     defaultPageSize: env.DEFAULT_PAGE_SIZE,
     v1DeprecatedOn: env.V1_DEPRECATED_ON,
     v1SunsetOn: env.V1_SUNSET_ON,
+    shortcuts: env.SHORTCUTS,
     explorer: env.GRAPHQL_EXPLORER ?? embedded,
     trustProxy: env.TRUST_PROXY,
     shutdownSeconds: env.SHUTDOWN_SECONDS,

@@ -3,6 +3,7 @@ import type DataLoader from 'dataloader';
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import type { Scope } from './scopes.ts';
+import type { Statements } from './sql.ts';
 
 /** Who makes a request: facts read from its credentials, once. */
 export interface Caller {
@@ -16,7 +17,10 @@ export interface Caller {
 
 /** What every service knows of the request it works for: facts, and nothing of HTTP or GraphQL. */
 export interface Context {
+  /** The unit of work, for writes. */
   em: EntityManager;
+  /** For single statements; absent inside a transaction, which reads its own writes. */
+  statements?: Statements;
   config: Config;
   caller?: Caller;
   /** The time, which tests may move. */
@@ -32,7 +36,9 @@ export interface Context {
 
 /** Runs the work in one transaction: all of it is stored, or none. What the request reads after it, it reads anew. */
 export async function inTransaction<T>(ctx: Context, work: (ctx: Context) => Promise<T>): Promise<T> {
-  const result = await ctx.em.transactional((em) => work({ ...ctx, em, loaders: new Map() }));
+  const { statements, ...facts } = ctx;
+  const result = await ctx.em.transactional((em) => work({ ...facts, em, loaders: new Map() }));
+  if (statements) statements.commits++;
   ctx.loaders.clear();
   return result;
 }

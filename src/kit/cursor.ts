@@ -15,12 +15,24 @@ export interface OrderColumn {
 /** A place in a list: the values of the order's columns there. */
 export type Bound = readonly unknown[];
 
-const VALUES: Record<OrderKind, { sqlType: string; isGood(value: unknown): boolean }> = {
-  decimal: { sqlType: 'numeric', isGood: (value) => typeof value === 'string' && /^\d{1,12}(\.\d{1,2})?$/.test(value) },
-  pk: { sqlType: 'integer', isGood: (value) => typeof value === 'number' && readPk(String(value)) !== undefined },
-  text: { sqlType: 'text', isGood: (value) => typeof value === 'string' && isStorable(value) },
-  time: { sqlType: 'timestamptz', isGood: isInstant },
-  uuid: { sqlType: 'uuid', isGood: (value) => typeof value === 'string' && /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(value) },
+/** One kind: its type in SQL, what of PostgreSQL's text stands in a cursor, and what may stand there. */
+interface Values {
+  sqlType: string;
+  read(cell: unknown): unknown;
+  isGood(value: unknown): boolean;
+}
+
+const asItIs = (cell: unknown): unknown => cell;
+const VALUES: Record<OrderKind, Values> = {
+  decimal: { sqlType: 'numeric', read: asItIs, isGood: (value) => typeof value === 'string' && /^\d{1,12}(\.\d{1,2})?$/.test(value) },
+  pk: { sqlType: 'integer', read: Number, isGood: (value) => typeof value === 'number' && readPk(String(value)) !== undefined },
+  text: { sqlType: 'text', read: asItIs, isGood: (value) => typeof value === 'string' && isStorable(value) },
+  time: { sqlType: 'timestamptz', read: (cell) => new Date(String(cell)).toISOString(), isGood: isInstant },
+  uuid: {
+    sqlType: 'uuid',
+    read: asItIs,
+    isGood: (value) => typeof value === 'string' && /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(value),
+  },
 };
 
 // JavaScript reads 30 February as 1 March and knows a year 0, PostgreSQL neither.
@@ -35,18 +47,24 @@ export function sqlTypeOf(kind: OrderKind): string {
   return VALUES[kind].sqlType;
 }
 
+// Of lists without a filter there are as many as orders; with one, as many as anyone asks for.
+const known = new Map<string, string>();
+
 /** Tells the cursors of one list, order and filter from all others. */
 export function fingerprint(list: string, order: readonly OrderColumn[], descending = false, filter: unknown = null): string {
   const facts = JSON.stringify([list, order.map(({ property }) => property), descending, filter]);
-  return createHash('sha256').update(facts).digest('base64url').slice(0, 8);
+  const found = known.get(facts);
+  if (found !== undefined) return found;
+  const print = createHash('sha256').update(facts).digest('base64url').slice(0, 8);
+  if (filter === null) known.set(facts, print);
+  return print;
 }
 
-/** The cursor of a place. */
+/** The cursor of a place, whose values are as PostgreSQL writes them. */
 export function writeCursor(order: readonly OrderColumn[], print: string, place: Bound): string {
-  // The driver hands times over in PostgreSQL's own form.
   return encode(
     print,
-    place.map((value, index) => (order[index]?.kind === 'time' ? new Date(String(value)).toISOString() : value)),
+    place.map((value, index) => VALUES[order[index]?.kind ?? 'text'].read(value)),
   );
 }
 

@@ -1,20 +1,23 @@
-import { sql, type RawBuilder } from 'kysely';
 import type { Context } from './context.ts';
 import { fingerprint, readCursor, sqlTypeOf, writeCursor, type Bound, type OrderColumn } from './cursor.ts';
 import { badInput } from './errors.ts';
-import { columnsOf, entityOf } from './rows.ts';
+import { readRows, shapeOf, type EntityClass, type Shape } from './rows.ts';
+import { empty, join, name, raw, sql, type Cell, type Sql } from './sql.ts';
+import { tallyOf } from './tally.ts';
 
 /** A list that can be read in pages by keyset: the same order and condition each time, from any place on. */
 export interface Listing<T extends object> {
   /** Tells cursors of this list from those of others. */
   name: string;
-  entity: new () => T;
+  entity: EntityClass<T>;
   /** The columns of the order, by property; the last one is unique. All run the same way. */
   order: readonly OrderColumn[];
   descending?: boolean;
-  where?: RawBuilder<unknown>;
+  where?: Sql;
   /** What `where` was made from: a cursor is good for the same filter alone. */
   filter?: unknown;
+  /** The table that the database keeps its count in (tally.ts); only without `where`. */
+  tally?: string;
 }
 
 /** Arguments of a connection, by the Relay cursor connections specification. */
@@ -33,52 +36,85 @@ export interface Page<T> {
   totalCount(): Promise<number>;
 }
 
+/** One page as rows of cells: the columns that were asked for, and behind them whatever its cursors take. */
+export interface RowPage extends Omit<Page<never>, 'edges'> {
+  rows: Cell[][];
+  cursor(row: readonly Cell[]): string;
+}
+
 /** The rows of a list that belong to several owners: one page for each, in one statement. */
-export interface Owners {
-  /** Column of the listing's table that names the owner. */
-  column: string;
+interface Owners {
+  /** Property of the listing's entity that names the owner. */
+  property: string;
   pks: readonly number[];
 }
 
 const MAX_PAGE = 100;
 const DEFAULT_PAGE = 20;
-
-type Row = Record<string, unknown>;
+/** Stands for the one owner of a list that has none. */
+const NOBODY = 0;
 
 /** One page of the list. Throws BAD_USER_INPUT for arguments that do not fit together and cursors that are not the list's. */
 export async function readPage<T extends object>(ctx: Context, listing: Listing<T>, args: PageArgs): Promise<Page<T>> {
-  const [page] = await readPages(ctx, listing, args);
+  const shape = shapeOf(ctx, listing.entity);
+  return pageOf(shape, await readRowPage(ctx, listing, args, shape.properties));
+}
+
+/** One page for each owner, in the order of the owners: the batched form, for lists inside lists. */
+export async function readPagesOf<T extends object>(
+  ctx: Context,
+  listing: Listing<T>,
+  args: PageArgs,
+  owners: Owners,
+): Promise<Page<T>[]> {
+  const shape = shapeOf(ctx, listing.entity);
+  return (await readRowPages(ctx, listing, args, shape.properties, owners)).map((page) => pageOf(shape, page));
+}
+
+/** As `readPage`, with rows of these properties in place of entities. */
+export async function readRowPage<T extends object>(
+  ctx: Context,
+  listing: Listing<T>,
+  args: PageArgs,
+  properties: readonly string[],
+): Promise<RowPage> {
+  const [page] = await readRowPages(ctx, listing, args, properties);
   if (!page) throw new Error('A list without owners has one page');
   return page;
 }
 
-/** One page for each owner, in the order of the owners: the batched form, for lists inside lists. */
-export function readPagesOf<T extends object>(ctx: Context, listing: Listing<T>, args: PageArgs, owners: Owners): Promise<Page<T>[]> {
-  return readPages(ctx, listing, args, owners);
+function pageOf<T extends object>(shape: Shape<T>, { rows, cursor, ...rest }: RowPage): Page<T> {
+  return { ...rest, edges: rows.map((row) => ({ cursor: cursor(row), node: shape.entity(row) })) };
 }
 
-async function readPages<T extends object>(ctx: Context, listing: Listing<T>, args: PageArgs, owners?: Owners): Promise<Page<T>[]> {
+async function readRowPages<T extends object>(
+  ctx: Context,
+  listing: Listing<T>,
+  args: PageArgs,
+  properties: readonly string[],
+  owners?: Owners,
+): Promise<RowPage[]> {
   const { size, backward } = readSize(args);
-  const print = fingerprint(listing.name, listing.order, listing.descending, listing.filter);
-  const after = args.after == null ? undefined : readCursor(listing.order, print, 'after', args.after);
-  const before = args.before == null ? undefined : readCursor(listing.order, print, 'before', args.before);
-  const query = new ListQuery(ctx, listing, owners);
+  const { order } = listing;
+  const print = fingerprint(listing.name, order, listing.descending, listing.filter);
+  const after = args.after == null ? undefined : readCursor(order, print, 'after', args.after);
+  const before = args.before == null ? undefined : readCursor(order, print, 'before', args.before);
+  const query = new ListQuery(ctx, listing, properties, owners);
 
   const byOwner = await query.rows(between(query, after, before), backward, size + 1);
-  const counts = once(() => query.counts(sql`true`, false));
+  const counts = once(() => query.counts(undefined, false));
   // How much lies at or before `after`, and at or after `before`: whether a page has neighbours where it was entered.
-  const atOrBefore = once(() => query.counts(after ? query.compare('<=', after) : sql`false`, true));
-  const atOrAfter = once(() => query.counts(before ? query.compare('>=', before) : sql`false`, true));
+  const atOrBefore = once(async () => (after ? query.counts(query.compare('<=', after), true) : NONE));
+  const atOrAfter = once(async () => (before ? query.counts(query.compare('>=', before), true) : NONE));
 
-  return (owners?.pks ?? [0]).map((owner) => {
+  return (owners?.pks ?? [NOBODY]).map((owner) => {
     const rows = byOwner.get(owner) ?? [];
     const more = rows.length > size;
-    const shown = backward ? rows.slice(0, size).toReversed() : rows.slice(0, size);
+    if (more) rows.length = size;
+    if (backward) rows.reverse();
     return {
-      edges: shown.map((row) => ({
-        cursor: writeCursor(listing.order, print, placeOf(listing, row)),
-        node: entityOf(ctx.em, listing.entity, row),
-      })),
+      rows,
+      cursor: (row) => writeCursor(order, print, query.placeOf(row)),
       hasNextPage: async () => (backward ? ((await atOrAfter()).get(owner) ?? 0) > 0 : more),
       hasPreviousPage: async () => (backward ? more : ((await atOrBefore()).get(owner) ?? 0) > 0),
       totalCount: async () => (await counts()).get(owner) ?? 0,
@@ -86,84 +122,96 @@ async function readPages<T extends object>(ctx: Context, listing: Listing<T>, ar
   });
 }
 
-function between<T extends object>(query: ListQuery<T>, after: Bound | undefined, before: Bound | undefined): RawBuilder<unknown> {
+const NONE: ReadonlyMap<number, number> = new Map();
+
+function between<T extends object>(query: ListQuery<T>, after: Bound | undefined, before: Bound | undefined): Sql | undefined {
   const bounds = [...(after ? [query.compare('>', after)] : []), ...(before ? [query.compare('<', before)] : [])];
-  return bounds.length ? sql.join(bounds, sql` and `) : sql`true`;
+  return bounds.length > 0 ? join(bounds, ' and ') : undefined;
 }
 
-/** The statements of one listing, for one owner or many. Answers are keyed by owner; without owners by 0. */
+/** The statements of one listing, for one owner or many. Answers are keyed by owner. */
 class ListQuery<T extends object> {
-  private readonly table: string;
-  private readonly columns: RawBuilder<unknown>[];
+  private readonly shape: Shape<T>;
+  /** What is read: the properties asked for, then those of the order that are not among them. */
+  private readonly read: readonly string[];
+  private readonly places: readonly number[];
 
   constructor(
     private readonly ctx: Context,
     private readonly listing: Listing<T>,
+    properties: readonly string[],
     private readonly owners: Owners | undefined,
   ) {
-    const meta = ctx.em.getMetadata(listing.entity);
-    this.table = meta.tableName;
-    this.columns = listing.order.map(({ property }) =>
-      sql.ref(`${this.table}.${meta.props.find(({ name }) => name === property)?.fieldNames[0]}`),
-    );
+    this.shape = shapeOf(ctx, listing.entity);
+    const missing = listing.order.map(({ property }) => property).filter((property) => !properties.includes(property));
+    this.read = missing.length > 0 ? [...properties, ...missing] : properties;
+    this.places = listing.order.map(({ property }) => this.read.indexOf(property));
+  }
+
+  placeOf(row: readonly Cell[]): Bound {
+    return this.places.map((place) => row[place]);
   }
 
   /** Compares the place of a row with a bound, in the direction of the list: `>` is further on. */
-  compare(operator: '<' | '<=' | '>' | '>=', bound: Bound): RawBuilder<unknown> {
+  compare(operator: '<' | '<=' | '>' | '>=', bound: Bound): Sql {
     const turned = this.listing.descending ? operator.replace(/[<>]/, (sign) => (sign === '<' ? '>' : '<')) : operator;
-    const values = bound.map((value, index) => sql`${value}::${sql.raw(sqlTypeOf(this.listing.order[index]?.kind ?? 'text'))}`);
-    return sql`(${sql.join(this.columns)}) ${sql.raw(turned)} (${sql.join(values)})`;
+    const values = bound.map((value, index) => sql`${value}::${raw(sqlTypeOf(this.listing.order[index]?.kind ?? 'text'))}`);
+    return sql`(${join(this.orderColumns())}) ${raw(turned)} (${join(values)})`;
   }
 
-  async rows(where: RawBuilder<unknown>, backward: boolean, limit: number): Promise<Map<number, Row[]>> {
-    const direction = sql.raw((this.listing.descending ?? false) === backward ? 'asc' : 'desc');
-    // The order's columns come along as text, so that a cursor holds them to their last digit.
-    const places = this.columns.map((column, index) => sql`${column} as ${sql.id(`place${index}`)}`);
+  async rows(where: Sql | undefined, backward: boolean, limit: number): Promise<Map<number, Cell[][]>> {
+    const direction = raw((this.listing.descending ?? false) === backward ? ' asc' : ' desc');
     const select = sql`
-      select ${columnsOf(this.ctx.em, this.listing.entity, this.table)}, ${sql.join(places)}
-      from ${sql.table(this.table)} where ${this.ownedWhere(where)}
-      order by ${sql.join(this.columns.map((column) => sql`${column} ${direction}`))} limit ${limit}`;
-    return this.byOwner(select, (row) => row);
+      select ${join(this.read.map((property) => this.shape.column(property)))} ${this.from(where)}
+      order by ${join(this.orderColumns().map((column) => sql`${column}${direction}`))} limit ${limit}`;
+    return this.byOwner(select);
   }
 
   /** How many rows meet the condition; with `any`, 1 where there is one at all. */
-  async counts(where: RawBuilder<unknown>, any: boolean): Promise<Map<number, number>> {
-    const from = sql`from ${sql.table(this.table)} where ${this.ownedWhere(where)}`;
-    const select = any ? sql`select 1 as count ${from} limit 1` : sql`select count(*)::float8 as count ${from}`;
-    const found = await this.byOwner(select, ({ count }) => Number(count));
-    return new Map([...found].map(([owner, [count = 0]]) => [owner, count]));
+  async counts(where: Sql | undefined, any: boolean): Promise<ReadonlyMap<number, number>> {
+    const { tally } = this.listing;
+    if (tally !== undefined && !where && !this.listing.where && !this.owners) {
+      return new Map([[NOBODY, (await tallyOf(this.ctx, tally)).count]]);
+    }
+    const select = any ? sql`select 1 ${this.from(where)} limit 1` : sql`select count(*) ${this.from(where)}`;
+    const found = await this.byOwner(select);
+    return new Map([...found].map(([owner, [row]]) => [owner, Number(row?.[0] ?? 0)]));
   }
 
-  private ownedWhere(where: RawBuilder<unknown>): RawBuilder<unknown> {
-    const owned = this.owners ? sql`${sql.ref(`${this.table}.${this.owners.column}`)} = owner.pk and ` : sql``;
-    return sql`${owned}${this.listing.where ?? sql`true`} and ${where}`;
+  private orderColumns(): Sql[] {
+    return this.listing.order.map(({ property }) => this.shape.column(property));
   }
 
-  private async byOwner<V>(select: RawBuilder<unknown>, read: (row: Row) => V): Promise<Map<number, V[]>> {
-    const statement = this.owners
-      ? sql<Row>`select owner.pk as "ownedBy", page.* from unnest(${[...this.owners.pks]}::integer[]) as owner(pk) cross join lateral (${select}) as page`
-      : sql<Row>`${select}`;
-    const { rows } = await statement.execute(this.ctx.em.getKysely());
-    const found = new Map<number, V[]>();
-    for (const row of rows) {
-      const owner = Number(row['ownedBy'] ?? 0);
+  private from(where: Sql | undefined): Sql {
+    const { owners } = this;
+    const owned = owners && sql`${this.shape.column(owners.property)} = ${owners.pks.length > 1 ? raw('owner.pk') : owners.pks[0]}`;
+    const conditions = [owned, this.listing.where, where].filter((condition) => condition !== undefined);
+    return sql`from ${name(this.shape.table)} ${conditions.length > 0 ? sql`where ${join(conditions, ' and ')}` : empty}`;
+  }
+
+  private async byOwner(select: Sql): Promise<Map<number, Cell[][]>> {
+    // What a filter is best looked up by depends on its values, so such statements are planned anew each time.
+    const hot = this.listing.filter == null;
+    const pks = this.owners?.pks ?? [NOBODY];
+    if (pks.length === 1) return new Map([[pks[0] ?? NOBODY, await readRows(this.ctx, select, hot)]]);
+    const statement = sql`
+      select page.*, owner.pk from unnest(${[...pks]}::integer[]) as owner(pk) cross join lateral (${select}) as page`;
+    const found = new Map<number, Cell[][]>();
+    for (const row of await readRows(this.ctx, statement, hot)) {
+      const owner = Number(row.pop());
       const own = found.get(owner);
-      if (own) own.push(read(row));
-      else found.set(owner, [read(row)]);
+      if (own) own.push(row);
+      else found.set(owner, [row]);
     }
     return found;
   }
 }
 
-function placeOf<T extends object>({ order }: Listing<T>, row: Row): Bound {
-  return order.map((_column, index) => row[`place${index}`]);
-}
-
 function readSize({ first, last }: PageArgs): { size: number; backward: boolean } {
   if (first != null && last != null) throw badInput('last', 'give either first or last, not both');
-  const [name, size] = last == null ? (['first', first ?? DEFAULT_PAGE] as const) : (['last', last] as const);
-  if (size < 1 || size > MAX_PAGE) throw badInput(name, `must be from 1 to ${MAX_PAGE}`);
-  return { size, backward: name === 'last' };
+  const [argument, size] = last == null ? (['first', first ?? DEFAULT_PAGE] as const) : (['last', last] as const);
+  if (size < 1 || size > MAX_PAGE) throw badInput(argument, `must be from 1 to ${MAX_PAGE}`);
+  return { size, backward: argument === 'last' };
 }
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {

@@ -1,43 +1,90 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { sql, type RawBuilder } from 'kysely';
+import type { EntityProperty } from '@mikro-orm/postgresql';
+import array from 'postgres-array';
+import type { Context } from './context.ts';
 import { readPk } from './pk.ts';
+import { execute, join, name, sql, type Cell, type Sql } from './sql.ts';
 
 /** Primary keys start at 1. */
 const NO_PK = 0;
 
-type EntityClass<T> = new () => T;
+/** The class of an entity. */
+export type EntityClass<T> = new () => T;
 
-/** The columns of an entity for a SELECT, each under its property's name. Lazy properties are left out. */
-export function columnsOf<T extends object>(em: EntityManager, entity: EntityClass<T>, table: string): RawBuilder<unknown> {
-  const columns = em
-    .getMetadata(entity)
-    .props.filter((prop) => prop.lazy !== true)
-    .map((prop) => sql`${sql.ref(`${table}.${prop.fieldNames[0]}`)} as ${sql.id(prop.name)}`);
-  return sql.join(columns);
+/** How an entity stands in its table. Lazy properties are there by name, and left out where all are read. */
+export interface Shape<T> {
+  table: string;
+  /** The properties that are read, in the order of a row's cells. */
+  properties: readonly string[];
+  /** Their columns for a SELECT. */
+  columns: Sql;
+  column(property: string): Sql;
+  /** An entity made from a row: to read, not to change, for no unit of work knows it. `from` is the first cell's place. */
+  entity(row: readonly Cell[], from?: number): T;
 }
 
-/** An entity made from a row of `columnsOf`: to read, not to change, for no unit of work knows it. */
-export function entityOf<T extends object>(em: EntityManager, entity: EntityClass<T>, row: Record<string, unknown>): T {
-  const made = new entity();
-  for (const prop of em.getMetadata(entity).props) {
-    const value = row[prop.name];
-    if (value === undefined) continue;
-    // The driver hands timestamps over as text.
-    Reflect.set(made, prop.name, prop.runtimeType === 'Date' && typeof value === 'string' ? new Date(value) : value);
-  }
+const shapes = new Map<unknown, Shape<unknown>>();
+
+/** The shape of an entity. */
+export function shapeOf<T extends object>(ctx: Context, entity: EntityClass<T>): Shape<T> {
+  const known = shapes.get(entity);
+  // What is found under a class was made from that class.
+  if (known) return known as Shape<T>;
+  const made = makeShape(ctx, entity);
+  shapes.set(entity, made);
   return made;
 }
 
+function makeShape<T extends object>(ctx: Context, entity: EntityClass<T>): Shape<T> {
+  const { tableName, props } = ctx.em.getMetadata(entity);
+  const columns = new Map(props.map((prop) => [String(prop.name), name(tableName, prop.fieldNames[0] ?? '')]));
+  const read = props.filter((prop) => prop.lazy !== true).map((prop) => ({ property: String(prop.name), value: valueOf(prop) }));
+  const column = (property: string): Sql => {
+    const found = columns.get(property);
+    if (!found) throw new TypeError(`${tableName} has no column for ${property}`);
+    return found;
+  };
+  return {
+    table: tableName,
+    properties: read.map(({ property }) => property),
+    columns: join(read.map(({ property }) => column(property))),
+    column,
+    entity(row, from = 0) {
+      const made = new entity();
+      const members = made as Record<string, unknown>;
+      let at = from;
+      for (const { property, value } of read) members[property] = value(row[at++]);
+      return made;
+    },
+  };
+}
+
+// The driver's text, or what it makes of it inside a transaction.
+function valueOf({ columnTypes: [type = ''] }: EntityProperty): (cell: Cell) => unknown {
+  const nullable = (read: (cell: Cell) => unknown) => (cell: Cell) => (cell === null || cell === undefined ? null : read(cell));
+  if (type.endsWith('[]')) return nullable((cell) => (Array.isArray(cell) ? cell : array.parse(String(cell), String)));
+  if (type.startsWith('timestamptz')) return nullable((cell) => (cell instanceof Date ? cell : new Date(String(cell))));
+  if (/^(int|integer|serial|smallint)$/.test(type)) return nullable(Number);
+  if (/^bool(ean)?$/.test(type)) return nullable((cell) => cell === true || cell === 't');
+  return (cell) => cell;
+}
+
+/** The rows of a statement: what is committed, or inside a transaction what that sees. */
+export async function readRows(ctx: Context, statement: Sql, hot = false): Promise<Cell[][]> {
+  if (ctx.statements) return ctx.statements.read(statement, hot);
+  const { rows } = await execute<Record<string, Cell>>(ctx.em, statement);
+  return rows.map((row) => Object.values(row));
+}
+
+/** Writes by one statement, in the transaction at hand or by itself, and answers the rows that it returns. */
+export async function writeRows(ctx: Context, statement: Sql): Promise<Cell[][]> {
+  return ctx.statements ? ctx.statements.write(statement) : readRows(ctx, statement);
+}
+
 /** The entities of this class that meet the condition, in one statement and without a unit of work. */
-export async function selectEntities<T extends object>(
-  em: EntityManager,
-  entity: EntityClass<T>,
-  where: RawBuilder<unknown>,
-): Promise<T[]> {
-  const { tableName } = em.getMetadata(entity);
-  const { rows } = await sql<Record<string, unknown>>`
-    select ${columnsOf(em, entity, tableName)} from ${sql.table(tableName)} where ${where}`.execute(em.getKysely());
-  return rows.map((row) => entityOf(em, entity, row));
+export async function selectEntities<T extends object>(ctx: Context, entity: EntityClass<T>, where: Sql, hot = false): Promise<T[]> {
+  const shape = shapeOf(ctx, entity);
+  const rows = await readRows(ctx, sql`select ${shape.columns} from ${name(shape.table)} where ${where}`, hot);
+  return rows.map((row) => shape.entity(row));
 }
 
 /**
@@ -45,13 +92,14 @@ export async function selectEntities<T extends object>(
  * condition, and where the text is no primary key.
  */
 export async function selectByPks<T extends { pk: number }>(
-  em: EntityManager,
+  ctx: Context,
   entity: EntityClass<T>,
   keys: readonly (string | number)[],
-  where: RawBuilder<unknown> = sql`true`,
+  where?: Sql,
 ): Promise<(T | null)[]> {
   const pks = keys.map((key) => readPk(String(key)) ?? NO_PK);
-  const found = await selectEntities(em, entity, sql`pk = any(${pks}::integer[]) and ${where}`);
+  const condition = pks.length === 1 ? sql`pk = ${pks[0]}` : sql`pk = any(${pks}::integer[])`;
+  const found = await selectEntities(ctx, entity, where ? sql`${condition} and ${where}` : condition, true);
   const byPk = new Map(found.map((row) => [row.pk, row]));
   return pks.map((pk) => byPk.get(pk) ?? null);
 }

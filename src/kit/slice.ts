@@ -1,8 +1,9 @@
-import { sql } from 'kysely';
 import { z } from 'zod';
 import type { Context } from './context.ts';
 import type { Listing } from './keyset.ts';
-import { columnsOf, entityOf } from './rows.ts';
+import { readRows, shapeOf, type Shape } from './rows.ts';
+import { empty, join, name, sql } from './sql.ts';
+import { placeOf, type Place } from './tally.ts';
 import { refuse } from './validation.ts';
 
 /** A part of a list by position: `limit` entries from number `offset` on, counted from 0. */
@@ -54,21 +55,34 @@ export function pageQueryOf({ pageSize, defaultLimit, byPage }: { pageSize: numb
 }
 
 /** The part of the list at this position, with the count of the whole. Past the end: no entries, the true count. */
-export async function readSlice<T extends object>(
-  ctx: Context,
-  { entity, order, where = sql`true` }: Listing<T>,
-  { limit, offset }: SliceArgs,
-): Promise<Slice<T>> {
-  const { tableName, props } = ctx.em.getMetadata(entity);
-  const from = sql`from ${sql.table(tableName)} where ${where}`;
-  const db = ctx.em.getKysely();
-  const counted = await sql<{ count: string }>`select count(*) as count ${from}`.execute(db);
-  const count = Number(counted.rows[0]?.count);
-  if (offset >= count) return { items: [], count };
-  const columns = order.map(({ property }) => sql.ref(`${tableName}.${props.find(({ name }) => name === property)?.fieldNames[0]}`));
-  const { rows } = await sql<Record<string, unknown>>`
-    select ${columnsOf(ctx.em, entity, tableName)} ${from} order by ${sql.join(columns)} limit ${limit} offset ${Number(offset)}`.execute(
-    db,
+export async function readSlice<T extends object>(ctx: Context, listing: Listing<T>, { limit, offset }: SliceArgs): Promise<Slice<T>> {
+  const { shape, count, place } = await find(ctx, listing, offset);
+  if (!place) return { items: [], count };
+  const { order, where, tally } = listing;
+  const columns = order.map(({ property }) => shape.column(property));
+  const conditions = [where, tally === undefined ? undefined : sql`pk >= ${place.pk}`].filter((condition) => condition !== undefined);
+  const rows = await readRows(
+    ctx,
+    sql`
+      select ${shape.columns} from ${name(shape.table)} ${conditions.length > 0 ? sql`where ${join(conditions, ' and ')}` : empty}
+      order by ${join(columns)} limit ${limit}${place.skip > 0 ? sql` offset ${place.skip}` : empty}`,
+    // What is skipped is read.
+    tally !== undefined || place.skip === 0,
   );
-  return { items: rows.map((row) => entityOf(ctx.em, entity, row)), count };
+  return { items: rows.map((row) => shape.entity(row)), count };
+}
+
+async function find<T extends object>(
+  ctx: Context,
+  { entity, where, tally }: Listing<T>,
+  offset: bigint,
+): Promise<{ shape: Shape<T>; count: number; place?: Place }> {
+  const shape = shapeOf(ctx, entity);
+  if (tally !== undefined) {
+    const { count, ...place } = await placeOf(ctx, tally, Number(offset));
+    return { shape, count, ...(offset < count && { place }) };
+  }
+  const [row] = await readRows(ctx, sql`select count(*) from ${name(shape.table)} ${where ? sql`where ${where}` : empty}`);
+  const count = Number(row?.[0]);
+  return { shape, count, ...(offset < count && { place: { pk: 1, skip: Number(offset) } }) };
 }

@@ -1,7 +1,7 @@
-import { sql, type RawBuilder } from 'kysely';
 import { badInput } from '../kit/errors.ts';
 import type { OrderColumn } from '../kit/cursor.ts';
 import type { Listing } from '../kit/keyset.ts';
+import { join, sql, type Sql } from '../kit/sql.ts';
 import { isStorable } from '../kit/text.ts';
 import { Product } from './product.entity.ts';
 import type { ProductFilter, ProductOrder } from './product.inputs.ts';
@@ -18,23 +18,32 @@ const ORDERS: Record<ProductOrderField, OrderColumn> = {
   [ProductOrderField.UPDATED_AT]: { property: 'updatedAt', kind: 'time' },
 };
 
+/** Where the database counts the products (kit/tally.ts). */
+export const PRODUCT_TALLY = 'product_tally';
+
 /** The whole catalogue by pk. */
-export const catalogue: Listing<Product> = { name: 'products', entity: Product, order: [{ property: 'pk', kind: 'pk' }] };
+export const catalogue: Listing<Product> = {
+  name: 'products',
+  entity: Product,
+  order: [{ property: 'pk', kind: 'pk' }],
+  tally: PRODUCT_TALLY,
+};
 
 /** The catalogue as the filter narrows and the order sorts it; by pk where no order is given. */
 export function listingOf(filter: ProductFilter | undefined, orderBy: ProductOrder | undefined): Listing<Product> {
   const order = ORDERS[orderBy?.field ?? ProductOrderField.PK];
+  const found = conditions(filter ?? {});
   return {
     ...catalogue,
     order: order.property === 'pk' ? [order] : [order, { property: 'pk', kind: 'pk' }],
     descending: orderBy?.direction === OrderDirection.DESC,
-    where: sql.join([sql`true`, ...conditions(filter ?? {})], sql` and `),
+    ...(found.length > 0 && { where: join(found, ' and ') }),
     filter,
   };
 }
 
-function conditions({ search, nameContains, barcodeIn, priceMin, priceMax }: ProductFilter): RawBuilder<unknown>[] {
-  const found: RawBuilder<unknown>[] = [];
+function conditions({ search, nameContains, barcodeIn, priceMin, priceMax }: ProductFilter): Sql[] {
+  const found: Sql[] = [];
   if (search != null) found.push(...wordsOf(search).map((word) => sql`(name_key like lower(${`%${like(word)}%`}) or barcode = ${word})`));
   if (nameContains != null) found.push(sql`name_key like lower(${`%${like(storable('filter.nameContains', nameContains))}%`})`);
   if (barcodeIn != null) {

@@ -1,5 +1,4 @@
-import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/postgresql';
-import { sql } from 'kysely';
+import { LockMode } from '@mikro-orm/postgresql';
 import { once } from '../idempotency/idempotency.service.ts';
 import { requireScope } from '../kit/access.ts';
 import { inTransaction, type Context } from '../kit/context.ts';
@@ -7,8 +6,9 @@ import { DomainError } from '../kit/errors.ts';
 import { readPage, type Page, type PageArgs } from '../kit/keyset.ts';
 import { loader } from '../kit/loaders.ts';
 import { readPk } from '../kit/pk.ts';
-import { entityOf, selectByPks, selectEntities } from '../kit/rows.ts';
+import { selectByPks, selectEntities, writeRows } from '../kit/rows.ts';
 import { readSlice, type Slice, type SliceArgs } from '../kit/slice.ts';
+import { isTaken, sql } from '../kit/sql.ts';
 import { check, defined } from '../kit/validation.ts';
 import { Product } from './product.entity.ts';
 import type { ProductFilter, ProductOrder, ProductPatch } from './product.inputs.ts';
@@ -31,7 +31,7 @@ export function slice(ctx: Context, args: SliceArgs): Promise<Slice<Product>> {
 export async function* all(ctx: Context): AsyncGenerator<Product[]> {
   for (let last = 0, batch: Product[]; ; last = batch.at(-1)?.pk ?? last) {
     // No transaction around the batches: a slow reader would hold one open, and with it a connection.
-    batch = await selectEntities(ctx.em, Product, sql`pk > ${last} order by pk limit ${BATCH}`);
+    batch = await selectEntities(ctx, Product, sql`pk > ${last} order by pk limit ${BATCH}`);
     if (batch.length > 0) yield batch;
     if (batch.length < BATCH) return;
   }
@@ -42,7 +42,7 @@ export async function find(ctx: Context, pk: string): Promise<Product | null> {
   const number = readPk(pk);
   return number === undefined
     ? null
-    : loader(ctx, 'products.byPk', (pks: readonly number[]) => selectByPks(ctx.em, Product, pks)).load(number);
+    : loader(ctx, 'products.byPk', (pks: readonly number[]) => selectByPks(ctx, Product, pks)).load(number);
 }
 
 /** The product that the text names by its pk. Throws NOT_FOUND. */
@@ -52,13 +52,13 @@ export async function byPk(ctx: Context, pk: string): Promise<Product> {
 
 /** The product with this barcode, or null. */
 export async function findByBarcode(ctx: Context, barcode: string): Promise<Product | null> {
-  const [product] = await selectEntities(ctx.em, Product, sql`barcode = ${barcode}`);
+  const [product] = await selectEntities(ctx, Product, sql`barcode = ${barcode}`);
   return product ?? null;
 }
 
 /** Finds products for `node(id:)`. */
 export function findNodes(ctx: Context, keys: readonly string[]): Promise<(Product | null)[]> {
-  return selectByPks(ctx.em, Product, keys);
+  return selectByPks(ctx, Product, keys);
 }
 
 /**
@@ -68,15 +68,11 @@ export function findNodes(ctx: Context, keys: readonly string[]): Promise<(Produ
 export async function create(ctx: Context, input: NewProduct, idempotencyKey?: string): Promise<Product> {
   requireScope(ctx, 'products:write');
   const values = check(newProduct, input);
-  const made = await refusingTaken(() =>
-    once(ctx, idempotencyKey, ['products.create', values], async (tx) => {
-      const now = tx.now();
-      const product = Object.assign(new Product(), { ...values, createdAt: now, updatedAt: now });
-      await tx.em.persist(product).flush();
-      return plain(product);
-    }),
+  const { createdAt, updatedAt, ...rest } = await refusingTaken(() =>
+    once(ctx, idempotencyKey, ['products.create', values], (tx) => insert(tx, values)),
   );
-  return entityOf(ctx.em, Product, 'answered' in made ? (made.answered as Record<string, unknown>) : made);
+  // An answer that was kept for its key holds times as text.
+  return Object.assign(new Product(), rest, { createdAt: new Date(createdAt), updatedAt: new Date(updatedAt) });
 }
 
 /** Changes what the patch names of a product. Needs `products:write`. Throws BAD_USER_INPUT, NOT_FOUND and CONFLICT. */
@@ -88,7 +84,7 @@ export async function update(ctx: Context, pk: string, patch: ProductPatch): Pro
       const product = await locked(tx, pk);
       Object.assign(product, defined(values), { updatedAt: tx.now() });
       await tx.em.flush();
-      return entityOf(ctx.em, Product, plain(product));
+      return Object.assign(new Product(), plain(product));
     }),
   );
 }
@@ -98,10 +94,20 @@ export async function remove(ctx: Context, pk: string): Promise<Product> {
   requireScope(ctx, 'products:write');
   return inTransaction(ctx, async (tx) => {
     const product = await locked(tx, pk);
-    const was = entityOf(ctx.em, Product, plain(product));
+    const was = Object.assign(new Product(), plain(product));
     await tx.em.remove(product).flush();
     return was;
   });
+}
+
+// One statement, which needs no transaction around it.
+async function insert(ctx: Context, { name, barcode, price }: NewProduct): Promise<ReturnType<typeof plain>> {
+  const now = ctx.now();
+  const [row] = await writeRows(
+    ctx,
+    sql`insert into product (name, barcode, price, created_at, updated_at) values (${name}, ${barcode}, ${price}, ${now}, ${now}) returning pk`,
+  );
+  return { pk: Number(row?.[0]), name, barcode, price, createdAt: now, updatedAt: now };
 }
 
 async function locked(tx: Context, pk: string): Promise<Product> {
@@ -123,7 +129,7 @@ async function refusingTaken<T>(write: () => Promise<T>): Promise<T> {
   try {
     return await write();
   } catch (error) {
-    if (!(error instanceof UniqueConstraintViolationException)) throw error;
+    if (!isTaken(error)) throw error;
     const message = 'Another product has this barcode';
     throw new DomainError('CONFLICT', message, [{ field: 'barcode', type: 'unique', message }]);
   }

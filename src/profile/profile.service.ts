@@ -1,5 +1,4 @@
 import { UniqueConstraintViolationException } from '@mikro-orm/postgresql';
-import { sql, type RawBuilder } from 'kysely';
 import { z } from 'zod';
 import { holds, requireCaller } from '../kit/access.ts';
 import { inTransaction, type Context } from '../kit/context.ts';
@@ -9,6 +8,7 @@ import { loader } from '../kit/loaders.ts';
 import { selectByPks, selectEntities } from '../kit/rows.ts';
 import { lineOf } from '../kit/text.ts';
 import { check } from '../kit/validation.ts';
+import { sql, type Sql } from '../kit/sql.ts';
 import type { User } from '../users/user.entity.ts';
 import * as users from '../users/user.service.ts';
 import { Item } from './item.entity.ts';
@@ -22,19 +22,19 @@ export function me(ctx: Context): Promise<User> {
 
 /** All items of the signed-in user, the oldest first. */
 export function myItems(ctx: Context): Promise<Item[]> {
-  return selectEntities(ctx.em, Item, sql`owner_pk = ${requireCaller(ctx).pk} order by pk`);
+  return selectEntities(ctx, Item, sql`owner_pk = ${requireCaller(ctx).pk} order by pk`);
 }
 
 /** The items of a user as the caller may see them, in pages by cursor: one's own, or with `users:read`; else none. */
 export function pageOf(ctx: Context, ownerPk: number, args: PageArgs): Promise<Page<Item>> {
   return loader(ctx, `items.pageOf ${JSON.stringify(args)}`, (pks: readonly number[]) =>
-    readPagesOf(ctx, visible(ctx), args, { column: 'owner_pk', pks }),
+    readPagesOf(ctx, visible(ctx), args, { property: 'ownerPk', pks }),
   ).load(ownerPk);
 }
 
 /** Finds items for `node(id:)`. */
 export function findNodes(ctx: Context, keys: readonly string[]): Promise<(Item | null)[]> {
-  return selectByPks(ctx.em, Item, keys, mayRead(ctx));
+  return selectByPks(ctx, Item, keys, mayRead(ctx));
 }
 
 /** Adds an item to those of the signed-in user. Throws BAD_USER_INPUT, and CONFLICT where it is there already. */
@@ -56,10 +56,10 @@ export async function addItem(ctx: Context, itemId: string): Promise<Item> {
 export async function removeItem(ctx: Context, itemId: string): Promise<Item> {
   const { pk: ownerPk } = requireCaller(ctx);
   const name = check(newItem, { itemId }).itemId;
-  return inTransaction(ctx, async ({ em }) => {
-    const [item] = await selectEntities(em, Item, sql`owner_pk = ${ownerPk} and item_id = ${name} for update`);
+  return inTransaction(ctx, async (tx) => {
+    const [item] = await selectEntities(tx, Item, sql`owner_pk = ${ownerPk} and item_id = ${name} for update`);
     if (!item) throw new DomainError('NOT_FOUND', 'No such item');
-    await em.nativeDelete(Item, { pk: item.pk });
+    await tx.em.nativeDelete(Item, { pk: item.pk });
     return item;
   });
 }
@@ -68,6 +68,6 @@ function visible(ctx: Context): Listing<Item> {
   return { name: 'items', entity: Item, order: [{ property: 'pk', kind: 'pk' }], where: mayRead(ctx) };
 }
 
-function mayRead(ctx: Context): RawBuilder<unknown> {
+function mayRead(ctx: Context): Sql {
   return holds(ctx, 'users:read') ? sql`true` : sql`item.owner_pk = ${ctx.caller?.pk ?? null}::integer`;
 }

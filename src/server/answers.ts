@@ -1,17 +1,21 @@
 import { STATUS_CODES } from 'node:http';
-import type { Request, Response } from 'express';
+import accepts from 'accepts';
 import type { Logger } from 'pino';
 import { DomainError, type FieldError, type RequestPart } from '../kit/errors.ts';
 import { ERRORS, graphqlExtensions } from './error-map.ts';
+import type { Exchange } from './exchange.ts';
 import { HttpError, visibleError } from './http-error.ts';
 import { hasBody } from './request.ts';
 
-const JSON_TYPE = 'application/json; charset=utf-8';
+/** The content type of JSON. */
+export const JSON_TYPE = 'application/json; charset=utf-8';
 const INTERNAL = 'INTERNAL_SERVER_ERROR';
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 
 /** How the row at hand words its errors. */
 export interface Wording {
+  /** The row's name in the log. */
+  row?: string;
   /** The member that holds the error; `errors` in the shape of GraphQL. */
   errorKey: 'detail' | 'data' | 'errors';
   /** Where input comes from that the services, not the row's schemas, refuse. */
@@ -30,35 +34,32 @@ interface Refusal {
 }
 
 /** Answers JSON. */
-export function answerJson(res: Response, status: number, body: unknown, type: string = JSON_TYPE): void {
-  const text = JSON.stringify(body);
-  res
-    .status(status)
-    .set('Content-Type', type)
-    .set('Content-Length', String(Buffer.byteLength(text)))
-    .end(text);
+export function answerJson(exchange: Exchange, status: number, body: unknown, type: string = JSON_TYPE): void {
+  exchange.send(status, JSON.stringify(body), type);
 }
 
 /**
  * Answers an error, in the words of docs/decisions.md ("Errors"): a refusal as it is, a fault of ours as 500 with an id that
  * is in the log and nothing else. Once the head of the answer is out, the connection breaks instead.
  */
-export function answerError(req: Request, res: Response, error: unknown, log: Logger, wording: Wording): void {
+export function answerError(exchange: Exchange, error: unknown, parent: Logger, wording: Wording): void {
+  const { req, res, requestId } = exchange;
+  const log = parent.child({ requestId, row: wording.row });
   if (res.headersSent) {
     log.error({ err: error }, 'an answer was cut short');
     res.destroy();
     return;
   }
-  const refusal = refusalOf(error, wording, log, res);
-  res.set(refusal.headers);
+  const refusal = refusalOf(exchange, error, wording, log);
+  exchange.set(refusal.headers);
   // What is left of a body that nobody reads would be taken for the next request.
-  if (refusal.status === 413 || (refusal.status >= 400 && !req.readableEnded && hasBody(req))) res.set('Connection', 'close');
+  if (refusal.status === 413 || (refusal.status >= 400 && !req.readableEnded && hasBody(req))) exchange.set({ Connection: 'close' });
   if (wording.errorKey === 'errors') {
-    answerJson(res, refusal.status, { errors: [{ message: refusal.text, extensions: refusal.extensions }] });
-  } else if (req.accepts().includes('application/problem+json')) {
-    answerJson(res, refusal.status, problem(refusal), PROBLEM_TYPE);
+    answerJson(exchange, refusal.status, { errors: [{ message: refusal.text, extensions: refusal.extensions }] });
+  } else if ([accepts(req).types()].flat().includes('application/problem+json')) {
+    answerJson(exchange, refusal.status, problem(refusal), PROBLEM_TYPE);
   } else {
-    answerJson(res, refusal.status, {
+    answerJson(exchange, refusal.status, {
       [refusal.key]: refusal.fields ? refusal.fields.map((field) => entry(field, wording)) : refusal.text,
     });
   }
@@ -69,7 +70,7 @@ export function maskedError(requestId: string): { message: string; extensions: R
   return { message: 'Internal server error', extensions: { code: INTERNAL, requestId } };
 }
 
-function refusalOf(error: unknown, wording: Wording, log: Logger, res: Response): Refusal {
+function refusalOf({ requestId }: Exchange, error: unknown, wording: Wording, log: Logger): Refusal {
   const seen = visibleError(error);
   if (seen instanceof HttpError) {
     const code = codeOf(seen.status);
@@ -80,7 +81,7 @@ function refusalOf(error: unknown, wording: Wording, log: Logger, res: Response)
     return refusalOfDomain(seen, wording);
   }
   log.error({ err: error }, 'a request failed');
-  const { message, extensions } = maskedError(String(res.get('X-Request-Id')));
+  const { message, extensions } = maskedError(requestId);
   return { status: 500, code: INTERNAL, text: message, key: wording.errorKey, headers: {}, extensions };
 }
 

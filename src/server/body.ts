@@ -1,8 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { parse } from 'content-type';
-import express, { type RequestHandler, type Request, type Response } from 'express';
+import type { IncomingMessage } from 'node:http';
+import express, { type Request, type RequestHandler, type Response } from 'express';
 import { isSafeNumber } from 'lossless-json';
 import { InexactNumber } from '../kit/inexact-number.ts';
+import type { Exchange } from './exchange.ts';
 import { HttpError, usualError } from './http-error.ts';
 import { hasBody } from './request.ts';
 
@@ -28,26 +30,27 @@ interface BodyKind {
 }
 
 /** Reads a JSON body of at most 16 KB: an object, or undefined where there is none. Throws what `visibleError` knows. */
-export async function readJson(req: Request, res: Response): Promise<unknown> {
-  return read(req, res, restJson);
+export async function readJson(exchange: Exchange): Promise<unknown> {
+  return read(exchange, restJson);
 }
 
 /** Reads the JSON body of a GraphQL request, of at most 100 KB. */
-export async function readGraphqlJson(req: Request, res: Response): Promise<unknown> {
-  return read(req, res, graphqlJson);
+export async function readGraphqlJson(exchange: Exchange): Promise<unknown> {
+  return read(exchange, graphqlJson);
 }
 
 /** Reads a form of at most 4 KB and 10 fields; a field given twice is a list. */
-export async function readForm(req: Request, res: Response): Promise<unknown> {
-  return read(req, res, form);
+export async function readForm(exchange: Exchange): Promise<unknown> {
+  return read(exchange, form);
 }
 
-async function read(req: Request, res: Response, { type, limit, parser }: BodyKind): Promise<unknown> {
+async function read({ req, res }: Exchange, { type, limit, parser }: BodyKind): Promise<unknown> {
   if (!hasBody(req)) return undefined;
   requireType(req, type);
   if (Number(req.headers['content-length'] ?? 0) > limit) throw usualError(413);
   await new Promise<void>((done, fail) => {
-    void parser(req, res, (error?: unknown) => (error ? fail(error) : done()));
+    // The parsers look at nothing that Node's own request does not have.
+    void parser(req as Request, res as Response, (error?: unknown) => (error ? fail(error) : done()));
     // The parser would first read to the end what it refuses, and there may be none.
     let received = 0;
     req.on('data', (piece: Buffer) => {
@@ -55,11 +58,11 @@ async function read(req: Request, res: Response, { type, limit, parser }: BodyKi
       if (received > limit) fail(usualError(413));
     });
   });
-  return req.body as unknown;
+  return (req as Request).body as unknown;
 }
 
 // The parsers would take other charsets, too; JSON is UTF-8 (RFC 8259, 8.1), and one charset is one way less around a filter.
-function requireType(req: Request, expected: string): void {
+function requireType(req: IncomingMessage, expected: string): void {
   try {
     const { type, parameters } = parse(req.headers['content-type'] ?? '');
     if (type === expected && /^utf-8$/i.test(parameters['charset'] ?? 'utf-8')) return;

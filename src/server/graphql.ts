@@ -1,16 +1,18 @@
 import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { ApolloServer, HeaderMap, type HTTPGraphQLResponse } from '@apollo/server';
 import { unwrapResolverError } from '@apollo/server/errors';
 import { ApolloServerPluginLandingPageDisabled } from '@apollo/server/plugin/disabled';
 import { ApolloServerPluginLandingPageLocalDefault } from '@apollo/server/plugin/landingPage/default';
-import type { Request, Response } from 'express';
+import accepts from 'accepts';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import type { Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
-import { answerError, maskedError } from './answers.ts';
+import { answerError, JSON_TYPE, maskedError } from './answers.ts';
 import { readGraphqlJson } from './body.ts';
 import { CREDENTIAL_HEADERS, identify } from './credentials.ts';
 import { graphqlExtensions } from './error-map.ts';
+import type { Exchange } from './exchange.ts';
 import { visibleError } from './http-error.ts';
 import type { Endpoint } from './paths.ts';
 import { searchOf } from './request.ts';
@@ -23,7 +25,7 @@ export interface GraphqlDoor {
   stop(): Promise<void>;
 }
 
-const WORDING = { errorKey: 'errors', inputPart: 'body' } as const;
+const WORDING = { row: 'graphql', errorKey: 'errors', inputPart: 'body' } as const;
 
 /** Starts Apollo Server on our schema; its endpoints are served like every other path. */
 export async function openGraphqlDoor(services: Services): Promise<GraphqlDoor> {
@@ -47,45 +49,52 @@ export async function openGraphqlDoor(services: Services): Promise<GraphqlDoor> 
     path: '/graphql',
     reads: [...CREDENTIAL_HEADERS, 'apollo-require-preflight', 'x-apollo-operation-name'],
     errorKey: 'detail',
-    answer: (req, res) => answer(services, apollo, req, res),
+    answer: (exchange) => answer(services, apollo, exchange),
   });
   return { endpoints: [endpoint('GET'), endpoint('POST')], stop: () => apollo.stop() };
 }
 
-async function answer(services: Services, apollo: ApolloServer<Context>, req: Request, res: Response): Promise<void> {
-  const log = services.log.child({ requestId: res.get('X-Request-Id'), row: 'graphql' });
+async function answer(services: Services, apollo: ApolloServer<Context>, exchange: Exchange): Promise<void> {
+  const { req } = exchange;
   try {
-    const body = req.method === 'POST' ? ((await readGraphqlJson(req, res)) ?? {}) : {};
-    const isPage = req.method !== 'POST' && services.config.explorer && req.accepts(['json', 'html']) === 'html';
-    const ctx = isPage ? undefined : await authenticated(services, req, res);
+    const body = req.method === 'POST' ? ((await readGraphqlJson(exchange)) ?? {}) : {};
+    const isPage = req.method !== 'POST' && services.config.explorer && accepts(req).type(['json', 'html']) === 'html';
+    const ctx = contextOf(services, exchange);
+    if (!isPage) await identify(ctx, req);
     const answered = await apollo.executeHTTPGraphQLRequest({
       // What is asked by HEAD is answered as to GET; Node leaves the body out.
-      httpGraphQLRequest: { method: req.method === 'HEAD' ? 'GET' : req.method, headers: headersOf(req), search: searchOf(req), body },
-      context: async () => ctx ?? contextOf(services, req, String(res.get('X-Request-Id'))),
+      httpGraphQLRequest: {
+        method: req.method === 'HEAD' ? 'GET' : (req.method ?? ''),
+        headers: headersOf(req),
+        search: searchOf(req),
+        body,
+      },
+      context: async () => ctx,
     });
     // The page brings its own policy, which lets in what it is made of.
-    if (isPage) res.removeHeader('Content-Security-Policy');
-    await send(res, answered);
+    if (isPage) exchange.unset('Content-Security-Policy');
+    await send(exchange, answered);
   } catch (error) {
-    answerError(req, res, error, log, WORDING);
+    answerError(exchange, error, services.log, WORDING);
   }
 }
 
-async function authenticated(services: Services, req: Request, res: Response): Promise<Context> {
-  const ctx = contextOf(services, req, String(res.get('X-Request-Id')));
-  const caller = await identify(ctx, req);
-  return caller ? { ...ctx, caller } : ctx;
-}
-
-async function send(res: Response, { status = 200, headers, body }: HTTPGraphQLResponse): Promise<void> {
-  res.status(status);
-  for (const [name, value] of headers) res.set(name, value);
+async function send(exchange: Exchange, { status = 200, headers, body }: HTTPGraphQLResponse): Promise<void> {
+  const { 'content-type': type = JSON_TYPE, ...rest } = Object.fromEntries(headers);
+  exchange.set(Object.fromEntries(Object.entries(rest).map(([name, value]) => [titled(name), value])));
   if (body.kind === 'complete') {
-    res.set('Content-Length', String(Buffer.byteLength(body.string))).end(body.string);
+    exchange.send(status, body.string, type);
     return;
   }
-  for await (const chunk of body.asyncIterator) res.write(chunk);
-  res.end();
+  exchange.set({ 'Content-Type': type });
+  exchange.start(status);
+  for await (const chunk of body.asyncIterator) exchange.res.write(chunk);
+  exchange.res.end();
+}
+
+// Apollo Server writes names in lower case; a header is to be replaced whatever its case.
+function titled(name: string): string {
+  return name.replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
 }
 
 function formatError({ log, config }: Services, formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError {
@@ -119,7 +128,7 @@ function withoutHint(message: string, isExplorer: boolean): string {
   return isExplorer ? message : message.replace(/ Did you mean .*\?$/s, '');
 }
 
-function headersOf(req: Request): HeaderMap {
+function headersOf(req: IncomingMessage): HeaderMap {
   const headers = new HeaderMap();
   for (const [name, value] of Object.entries(req.headers)) {
     if (value !== undefined) headers.set(name, Array.isArray(value) ? value.join(', ') : value);

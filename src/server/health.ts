@@ -1,29 +1,34 @@
-import type { Response } from 'express';
 import { answerJson } from './answers.ts';
+import type { Exchange } from './exchange.ts';
 import type { Endpoint } from './paths.ts';
 import type { Services } from './services.ts';
 
 /** `/livez`: the process runs. `/readyz`: it can serve, for it has its database and is not on its way out. */
 export function healthEndpoints(services: Services): Endpoint[] {
-  const probe = (path: string, answer: (res: Response) => Promise<void>): Endpoint => ({
+  const probe = (path: string, answer: (exchange: Exchange) => Promise<void>): Endpoint => ({
     method: 'GET',
     path,
     reads: [],
     errorKey: 'detail',
-    answer: (_req, res) => answer(res.set('Cache-Control', 'no-store')),
+    answer: (exchange) => {
+      exchange.set({ 'Cache-Control': 'no-store' });
+      return answer(exchange);
+    },
   });
   return [
-    probe('/livez', async (res) => answerJson(res, 200, { status: 'ok' })),
-    probe('/readyz', async (res) => {
+    probe('/livez', async (exchange) => answerJson(exchange, 200, { status: 'ok' })),
+    probe('/readyz', async (exchange) => {
       const ready = !services.isDraining() && (await answers(services));
-      if (!ready) res.set('Retry-After', '1');
-      answerJson(res, ready ? 200 : 503, { status: ready ? 'ok' : 'unavailable' });
+      if (!ready) exchange.set({ 'Retry-After': '1' });
+      answerJson(exchange, ready ? 200 : 503, { status: ready ? 'ok' : 'unavailable' });
     }),
   ];
 }
 
-async function answers({ ping }: Services): Promise<boolean> {
-  return ping().then(
+async function answers({ database }: Services): Promise<boolean> {
+  const reached = database();
+  if (!reached) return false;
+  return reached.ping().then(
     () => true,
     () => false,
   );

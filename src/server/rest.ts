@@ -1,32 +1,35 @@
 import { once } from 'node:events';
-import type { Request, Response } from 'express';
+import type { IncomingMessage } from 'node:http';
 import { requireCaller, requireScope } from '../kit/access.ts';
 import type { Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import type { Access, Input, Route } from '../kit/route.ts';
 import { check } from '../kit/validation.ts';
-import { answerError, answerJson, type Wording } from './answers.ts';
+import { answerError, answerJson, JSON_TYPE } from './answers.ts';
 import { readForm, readJson } from './body.ts';
 import { identify } from './credentials.ts';
+import type { Exchange } from './exchange.ts';
 import { searchOf } from './request.ts';
 import { contextOf, type Services } from './services.ts';
 
 /** Answers one request by its row: credentials, input, the handler, and what the row says leaves. */
-export async function answerRow(services: Services, row: Route, req: Request, res: Response): Promise<void> {
-  const log = services.log.child({ requestId: res.get('X-Request-Id'), row: `${row.method} ${row.path}` });
-  const wording: Wording = { errorKey: row.errorKey ?? 'detail', inputPart: row.method === 'GET' ? 'query' : 'body' };
-  if (row.secret) res.set('Cache-Control', 'no-store');
+export async function answerRow(services: Services, row: Route, exchange: Exchange): Promise<void> {
+  if (row.secret) exchange.set({ 'Cache-Control': 'no-store' });
   try {
-    const body = bodyReader(row, req, res);
+    const body = bodyReader(row, exchange);
     const access = typeof row.access === 'function' ? row.access(asObject(await body())) : row.access;
-    const ctx = await authorized(services, access, req, res);
+    const ctx = await authorized(services, access, exchange);
     if (row.successor !== undefined) noteLegacyCall(row, ctx);
-    const input = await readInput(row, req, body);
+    const input = await readInput(row, exchange, body);
     const answered = row.handle(ctx, input);
-    if (isStream(answered)) await answerStream(req, res, row.success.status, answered);
-    else answerBody(res, row, ctx, await answered);
+    if (isStream(answered)) await answerStream(exchange, row.success.status, answered);
+    else answerBody(exchange, row, ctx, await answered);
   } catch (error) {
-    answerError(req, res, error, log, wording);
+    answerError(exchange, error, services.log, {
+      row: `${row.method} ${row.path}`,
+      errorKey: row.errorKey ?? 'detail',
+      inputPart: row.method === 'GET' ? 'query' : 'body',
+    });
   }
 }
 
@@ -35,26 +38,25 @@ function noteLegacyCall({ method, path }: Route, { log, userAgent, caller }: Con
   log.info({ event: 'legacy.call', row: `${method} ${path}`, userAgent, user: caller?.username }, 'a superseded row was called');
 }
 
-async function authorized(services: Services, access: Access, req: Request, res: Response): Promise<Context> {
-  const ctx = contextOf(services, req, String(res.get('X-Request-Id')));
+async function authorized(services: Services, access: Access, exchange: Exchange): Promise<Context> {
+  const ctx = contextOf(services, exchange);
   if (access === 'login') return ctx;
-  const caller = await identify(ctx, req);
-  const known = caller ? { ...ctx, caller } : ctx;
-  if (access === 'signed-in') requireCaller(known);
-  else if (access !== 'public') requireScope(known, access);
-  return known;
+  await identify(ctx, exchange.req);
+  if (access === 'signed-in') requireCaller(ctx);
+  else if (access !== 'public') requireScope(ctx, access);
+  return ctx;
 }
 
-function bodyReader(row: Route, req: Request, res: Response): () => Promise<unknown> {
+function bodyReader(row: Route, exchange: Exchange): () => Promise<unknown> {
   const read = row.input?.form ? readForm : readJson;
   let body: Promise<unknown> | undefined;
-  return () => (body ??= read(req, res));
+  return () => (body ??= read(exchange));
 }
 
-async function readInput(row: Route, req: Request, body: () => Promise<unknown>): Promise<Input<object>> {
+async function readInput(row: Route, { req, params }: Exchange, body: () => Promise<unknown>): Promise<Input<object>> {
   const { path, query, headers, form, json } = row.input ?? {};
   return {
-    path: path && check(path, req.params, 'path'),
+    path: path && check(path, params, 'path'),
     headers: headers && check(headers, req.headers, 'header'),
     query: query && check(query, queryOf(req), 'query'),
     form: form && check(form, (await body()) ?? {}, 'body'),
@@ -63,7 +65,7 @@ async function readInput(row: Route, req: Request, body: () => Promise<unknown>)
 }
 
 // Each parameter as text; one that is given twice as a list, which no schema takes.
-function queryOf(req: Request): Record<string, string | string[]> {
+function queryOf(req: IncomingMessage): Record<string, string | string[]> {
   const search = new URLSearchParams(searchOf(req));
   const query: Record<string, string | string[]> = Object.create(null) as Record<string, never>;
   for (const key of new Set(search.keys())) {
@@ -73,16 +75,18 @@ function queryOf(req: Request): Record<string, string | string[]> {
   return query;
 }
 
-function answerBody(res: Response, row: Route, ctx: Context, body: unknown): void {
+function answerBody(exchange: Exchange, row: Route, ctx: Context, body: unknown): void {
   const { status, body: schema, headers } = row.success;
   if (schema === 'stream') throw new TypeError(`${row.path} is to answer a stream`);
-  res.set(headers?.(ctx, body) ?? {});
-  answerJson(res, status, schema.parse(body));
+  if (headers) exchange.set(headers(ctx, body));
+  answerJson(exchange, status, schema.parse(body));
 }
 
-async function answerStream(req: Request, res: Response, status: number, pieces: AsyncIterable<string>): Promise<void> {
-  res.status(status).set('Content-Type', 'application/json; charset=utf-8');
+async function answerStream(exchange: Exchange, status: number, pieces: AsyncIterable<string>): Promise<void> {
+  const { req, res } = exchange;
+  exchange.set({ 'Content-Type': JSON_TYPE });
   if (req.method === 'HEAD') {
+    exchange.start(status);
     res.end();
     return;
   }
@@ -90,6 +94,8 @@ async function answerStream(req: Request, res: Response, status: number, pieces:
   res.once('close', () => gone.abort());
   for await (const piece of pieces) {
     if (res.destroyed) return;
+    // Not before there is something to send: until then, an error can still be told as one.
+    if (!res.headersSent) exchange.start(status);
     // A reader that is slower than the database sets the pace; one that has gone ends the reading.
     if (!res.write(piece)) await once(res, 'drain', { signal: gone.signal }).catch(() => undefined);
     if (res.destroyed) return;

@@ -1,4 +1,3 @@
-import { sql } from 'kysely';
 import { holds, requireCaller } from '../kit/access.ts';
 import type { Context } from '../kit/context.ts';
 import { readPage, type Listing, type Page, type PageArgs } from '../kit/keyset.ts';
@@ -6,6 +5,7 @@ import { loader } from '../kit/loaders.ts';
 import { readSlice, type Slice, type SliceArgs } from '../kit/slice.ts';
 import { selectByPks, selectEntities } from '../kit/rows.ts';
 import type { Scope } from '../kit/scopes.ts';
+import { sql } from '../kit/sql.ts';
 import { User } from './user.entity.ts';
 
 const users: Listing<User> = { name: 'users', entity: User, order: [{ property: 'pk', kind: 'pk' }] };
@@ -29,20 +29,29 @@ export async function me(ctx: Context): Promise<User | null> {
 
 /** The user of this pk, who is known to exist. Look-ups of one request are made together. */
 export async function byPk(ctx: Context, pk: number): Promise<User> {
-  const user = await loader(ctx, 'users.byPk', (pks: readonly number[]) => selectByPks(ctx.em, User, pks)).load(pk);
+  const user = await byPks(ctx).load(pk);
   if (!user) throw new Error(`There is no user ${pk}`);
   return user;
 }
 
+/** Spares this request a look-up of a user who has just been read. */
+export function remember(ctx: Context, user: User): void {
+  byPks(ctx).prime(user.pk, user);
+}
+
+function byPks(ctx: Context) {
+  return loader(ctx, 'users.byPk', (pks: readonly number[]) => selectByPks(ctx, User, pks));
+}
+
 /** The user of this name, compared exactly, or undefined. */
 export async function byUsername(ctx: Context, username: string): Promise<User | undefined> {
-  const [user] = await selectEntities(ctx.em, User, sql`username = ${username}`);
+  const [user] = await selectEntities(ctx, User, sql`username = ${username}`);
   return user;
 }
 
 /** Finds users for `node(id:)`; none without credentials. */
 export async function findNodes(ctx: Context, keys: readonly string[]): Promise<(User | null)[]> {
-  return ctx.caller ? selectByPks(ctx.em, User, keys) : keys.map(() => null);
+  return ctx.caller ? selectByPks(ctx, User, keys) : keys.map(() => null);
 }
 
 /** The user of this pk as the author of something, whose email everyone sees who sees that. */

@@ -636,11 +636,10 @@ function reasons({ logged }: Shop): unknown[] {
 
 /** A context whose database may not be asked. */
 function withoutDatabase() {
-  return Object.defineProperty(shop.context(), 'em', {
-    get: () => {
-      throw new Error('the database was asked');
-    },
-  });
+  const get = () => {
+    throw new Error('the database was asked');
+  };
+  return Object.defineProperties(shop.context(), { em: { get }, statements: { get } });
 }
 
 function nowSeconds(): number {

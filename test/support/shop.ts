@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach } from '@jest/globals';
 import bcrypt from 'bcrypt';
-import { sql } from 'kysely';
+import { execute, raw } from '../../src/kit/sql.ts';
 import options from '../../mikro-orm.config.ts';
 import { createApp, type App } from '../../src/app.ts';
 import { createAccessToken } from '../../src/auth/token.ts';
@@ -86,11 +86,10 @@ export class Shop {
       config: this.config,
       log,
       now: () => this.now(),
-      fork: () => opened.fork(),
-      ping: () => opened.ping(),
+      database: () => opened,
       isDraining: () => false,
     });
-    this.server = createServer(this.app.express);
+    this.server = createServer(this.app.listener);
     await new Promise<void>((done) => this.server?.listen(0, '127.0.0.1', done));
     this.url = `http://127.0.0.1:${this.port}${this.config.basePath}`;
     return this;
@@ -129,6 +128,7 @@ export class Shop {
     const { database, config } = this;
     return {
       em: database.fork(),
+      statements: database.statements,
       config,
       now: () => this.now(),
       requestId: 'test',
@@ -138,7 +138,9 @@ export class Shop {
   }
 
   async sql(statement: string): Promise<Record<string, unknown>[]> {
-    return (await sql<Record<string, unknown>>`${sql.raw(statement)}`.execute(this.database.fork().getKysely())).rows;
+    const { rows } = await execute<Record<string, unknown>>(this.database.fork(), raw(statement));
+    this.database.statements.commits++;
+    return rows;
   }
 
   /** A token of the user that belongs to no session. */
@@ -244,6 +246,8 @@ export class Shop {
 
   private async store<T extends object>(entity: T): Promise<T> {
     await this.database.fork().persist(entity).flush();
+    // Written behind the services' back, by the same process: they are to see it at once.
+    this.database.statements.commits++;
     return entity;
   }
 }

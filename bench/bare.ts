@@ -1,0 +1,142 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { Pool } from 'pg';
+import { to } from 'pg-copy-streams';
+
+// What plain Node does for the same bytes: node:http, pg with one prepared statement for each read, JSON.stringify. No router,
+// no checks, no credentials: who asks says so in a header.
+
+interface Product {
+  pk: number;
+  name: string;
+  barcode: string;
+  price: string;
+}
+
+type Handler = (req: IncomingMessage, url: string, res: ServerResponse) => Promise<unknown>;
+
+const pool = new Pool({ connectionString: process.env['DATABASE_URL'], max: 10 });
+const count = Number((await pool.query<{ count: string }>('select count(*) from product')).rows[0]?.count);
+
+const PAGE = { name: 'page', text: 'select pk, name, barcode, price from product where pk > $1 order by pk limit $2' };
+const ONE = { name: 'one', text: 'select pk, name, barcode, price from product where pk = $1' };
+const USER = { name: 'user', text: 'select pk, username, email, full_name, disabled from "user" where pk = $1' };
+const ITEMS = { name: 'items', text: 'select item_id from item where owner_pk = $1 order by pk limit $2' };
+const BLOG = {
+  name: 'blog',
+  text: `select title, username from blog_entry join "user" on "user".pk = creator_pk
+    where creator_pk = $1 and published order by blog_entry.created_at desc, blog_entry.pk desc limit $2`,
+};
+const INSERT = {
+  name: 'insert',
+  text: `insert into product (name, barcode, price, created_at, updated_at) values ($1, $2, $3, now(), now()) returning pk, name, barcode, price`,
+};
+
+const handlers: Record<string, Handler> = {
+  '/readyz': async () => ({ status: 'ok' }),
+  '/graphql/page': async (req) => {
+    const { variables } = (await read(req)) as { variables: { after: string } };
+    const [print, after] = JSON.parse(Buffer.from(variables.after, 'base64url').toString()) as [string, number];
+    const { rows } = await pool.query<Product>({ ...PAGE, values: [after, 11] });
+    const edges = rows.slice(0, 10).map((row) => ({
+      cursor: Buffer.from(JSON.stringify([print, row.pk])).toString('base64url'),
+      node: { pk: String(row.pk), name: row.name, barcode: row.barcode, price: Number(row.price) },
+    }));
+    return { data: { products: { edges, pageInfo: { hasNextPage: rows.length > 10, endCursor: edges.at(-1)?.cursor ?? null } } } };
+  },
+  '/graphql/product': async (req) => {
+    const { variables } = (await read(req)) as { variables: { pk: string } };
+    const { rows } = await pool.query<Product>({ ...ONE, values: [variables.pk] });
+    const [row] = rows;
+    return {
+      data: { product: row ? { pk: String(row.pk), name: row.name, barcode: row.barcode, price: Number(row.price) } : null },
+    };
+  },
+  '/graphql/me': async (req) => {
+    await read(req);
+    const pk = Number(req.headers['x-user']);
+    const [users, items, blog] = await Promise.all([
+      pool.query<{ username: string; email: string }>({ ...USER, values: [pk] }),
+      pool.query<{ item_id: string }>({ ...ITEMS, values: [pk, 6] }),
+      pool.query<{ title: string; username: string }>({ ...BLOG, values: [pk, 6] }),
+    ]);
+    return {
+      data: {
+        me: {
+          username: users.rows[0]?.username,
+          email: users.rows[0]?.email,
+          items: { nodes: items.rows.slice(0, 5).map(({ item_id: itemId }) => ({ itemId })) },
+          blog: { nodes: blog.rows.slice(0, 5).map(({ title, username }) => ({ title, creator: { username } })) },
+        },
+      },
+    };
+  },
+  '/users/me/': async (req) => {
+    const { rows } = await pool.query<{ username: string; email: string; full_name: string; disabled: boolean }>({
+      ...USER,
+      values: [Number(req.headers['x-user'])],
+    });
+    const { username, email, full_name, disabled } = rows[0] ?? {};
+    return { username, email, full_name, disabled };
+  },
+  '/api/v2/shop/products': async (_req, url) => {
+    const page = Number(url.slice(url.indexOf('=') + 1));
+    const { rows } = await pool.query<Product>({ ...PAGE, values: [(page - 1) * 10, 10] });
+    const base = 'http://shop.example/api/v2/shop/products?page=';
+    return {
+      items: rows.map(plain),
+      count,
+      next: page * 10 < count ? base + String(page + 1) : null,
+      previous: page > 1 ? base + String(page - 1) : null,
+    };
+  },
+  '/api/v1/shop/product/': async (req, url, res) => {
+    if (req.method === 'POST') {
+      const { name, barcode, price } = (await read(req)) as Product;
+      const { rows } = await pool.query<Product>({ ...INSERT, values: [name, barcode, price] });
+      res.statusCode = 201;
+      return rows.map(plain)[0];
+    }
+    const { rows } = await pool.query<Product>({ ...ONE, values: [url.slice(url.lastIndexOf('/') + 1)] });
+    return rows.map(plain)[0];
+  },
+};
+
+createServer((req, res) => {
+  void answer(req, res);
+}).listen(Number(process.env['PORT']), '127.0.0.1');
+
+async function answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
+  const url = req.url ?? '';
+  if (url === '/api/v1/shop/products') return copy(res);
+  const path = url.startsWith('/api/v1/shop/product/') ? '/api/v1/shop/product/' : (url.split('?')[0] ?? '');
+  const work = String(req.headers['x-work'] ?? '');
+  const handler = handlers[path === '/graphql' ? `/graphql/${work}` : path];
+  // Apollo Server ends its answers with a line feed.
+  const text = JSON.stringify(await handler?.(req, url, res)) + (path === '/graphql' ? '\n' : '');
+  res.setHeader('Content-Type', 'application/json; charset=utf-8');
+  res.setHeader('Content-Length', Buffer.byteLength(text));
+  res.end(text);
+}
+
+function plain({ pk, name, barcode, price }: Product) {
+  return { pk, name, barcode, price: Number(price) };
+}
+
+function read(req: IncomingMessage): Promise<unknown> {
+  return new Promise((done, fail) => {
+    let text = '';
+    req.setEncoding('utf8').on('data', (piece: string) => (text += piece));
+    req.on('end', () => done(JSON.parse(text))).on('error', fail);
+  });
+}
+
+// One statement that has PostgreSQL write the whole catalogue as JSON, a line for each product.
+async function copy(res: ServerResponse): Promise<void> {
+  const client = await pool.connect();
+  const stream = client.query(
+    to(`copy (select json_build_object('pk', pk, 'name', name, 'barcode', barcode, 'price', price) from product order by pk) to stdout`),
+  );
+  stream.on('end', () => client.release());
+  res.setHeader('Content-Type', 'application/json; charset=utf-8');
+  stream.pipe(res);
+}

@@ -1,0 +1,71 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+/** A request as a client sends it. */
+export interface Ask {
+  method: 'GET' | 'POST';
+  path: string;
+  headers?: Record<string, string>;
+  body?: string;
+}
+
+/** What one load of a server came to. */
+export interface Load {
+  /** Requests a second. */
+  rate: number;
+  /** Milliseconds. */
+  p50: number;
+  p99: number;
+  /** Answers that did not come, or were no success. */
+  failed: number;
+  /** Bytes of an answer, heads included, on average. */
+  bytes: number;
+}
+
+const SCRIPT = join(import.meta.dirname, '../../bench/load.lua');
+/** Clients at once. */
+export const CLIENTS = 16;
+
+const run = promisify(execFile);
+
+/** Loads the server with these requests, in their order and over again, for so many seconds. */
+export async function load(port: number, asks: readonly Ask[], seconds: number, clients = CLIENTS): Promise<Load> {
+  const folder = await mkdtemp(join(tmpdir(), 'bench-'));
+  try {
+    const file = join(folder, 'requests');
+    await writeFile(file, Buffer.concat(asks.map(framed)));
+    const { stdout } = await run('wrk', [
+      ...['-t1', `-c${clients}`, `-d${seconds}s`, '--timeout', '10s', '-s', SCRIPT, `http://127.0.0.1:${port}`, '--', file],
+    ]);
+    const [, line] = /^RESULT (.*)$/m.exec(stdout) ?? [];
+    const result = JSON.parse(line ?? '{}') as Record<'requests' | 'us' | 'bytes' | 'failed' | 'p50' | 'p99', number>;
+    return {
+      rate: (result.requests / result.us) * 1e6,
+      p50: result.p50 / 1000,
+      p99: result.p99 / 1000,
+      failed: result.failed,
+      bytes: result.bytes / result.requests,
+    };
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+/** Asks once and returns the body. Throws where the status is no success. */
+export async function ask(port: number, { method, path, headers = {}, body }: Ask): Promise<string> {
+  const answer = await fetch(`http://127.0.0.1:${port}${path}`, { method, headers, body: body ?? null });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${method} ${path} answered ${answer.status}: ${text}`);
+  return text;
+}
+
+function framed({ method, path, headers = {}, body }: Ask): Buffer {
+  const bytes = Buffer.from(body ?? '');
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  const length = body === undefined ? '' : `Content-Length: ${bytes.length}\r\n`;
+  const request = Buffer.concat([Buffer.from(`${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${lines.join('')}${length}\r\n`), bytes]);
+  return Buffer.concat([Buffer.from(`${request.length}\n`), request]);
+}

@@ -1,0 +1,50 @@
+import { z } from 'zod';
+
+/** Another GraphQL server that answers a page of ten products. It reads DATABASE_URL and PORT, and answers at `/graphql`. */
+export interface Peer {
+  name: string;
+  /** Its program, beside this file; `package.json` there names what it needs. */
+  file: string;
+  /** The query of the page; its variable `after` takes a cursor of this peer, or nothing for the first page. */
+  query: string;
+  /** Reads an answer; throws where it is no page of products. */
+  page(body: unknown): { endCursor: string | null; count: number };
+}
+
+const answer = z.object({
+  data: z.object({
+    products: z.object({
+      edges: z.array(
+        z.object({
+          cursor: z.string(),
+          // PostGraphile answers a key as an integer and a decimal as a string.
+          node: z.object({
+            pk: z.union([z.string(), z.int()]),
+            name: z.string(),
+            barcode: z.string(),
+            price: z.union([z.number(), z.string()]),
+          }),
+        }),
+      ),
+      pageInfo: z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() }),
+    }),
+  }),
+  errors: z.undefined().optional(),
+});
+
+export const peers: readonly Peer[] = [
+  { name: 'mercurius', file: 'mercurius.js', query: queryOf('String', 'products'), page },
+  { name: 'GraphQL Yoga', file: 'yoga.js', query: queryOf('String', 'products'), page },
+  { name: 'PostGraphile', file: 'postgraphile.js', query: queryOf('Cursor', 'products: allProducts'), page },
+];
+
+function queryOf(cursor: string, field: string): string {
+  return `query Page($after: ${cursor}) {
+  ${field}(first: 10, after: $after) { edges { cursor node { pk name barcode price } } pageInfo { hasNextPage endCursor } }
+}`;
+}
+
+function page(body: unknown): { endCursor: string | null; count: number } {
+  const { edges, pageInfo } = answer.parse(body).data.products;
+  return { endCursor: pageInfo.endCursor, count: edges.length };
+}

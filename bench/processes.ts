@@ -1,0 +1,95 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { SECRET } from './secret.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const TICKS_PER_SECOND = 100; // sysconf(_SC_CLK_TCK) of Linux on the machines that we know
+const START_MS = 60_000;
+
+/** A server under measurement. */
+export interface Measured {
+  port: number;
+  pid: number;
+  /** Seconds of processor time that it has used. */
+  cpu(): number;
+  /** MiB that it holds now, and held at most since the last `forgetPeak`. */
+  memory(): { now: number; peak: number };
+  stop(): Promise<void>;
+}
+
+/** Our server, as production runs it: on PostgreSQL, with its log on. */
+export function startOurs(databaseUrl: string, env: Record<string, string> = {}): Promise<Measured> {
+  return start([process.execPath, join(ROOT, 'dist/src/main.js')], { ...production(databaseUrl), ...env }, '/readyz');
+}
+
+/** What our server's environment holds. */
+export function production(databaseUrl: string): Record<string, string> {
+  return { DATABASE_URL: databaseUrl, SIGNING_SECRET: SECRET, HOST: '127.0.0.1', PUBLIC_URL: 'http://shop.example', NODE_ENV: 'production' };
+}
+
+/** The bare twin. */
+export function startBare(databaseUrl: string): Promise<Measured> {
+  return start([process.execPath, join(ROOT, 'dist/bench/bare.js')], { DATABASE_URL: databaseUrl, NODE_ENV: 'production' }, '/readyz');
+}
+
+/** Starts a server that listens at PORT, and waits until it answers at this path. */
+export async function start(
+  [command = '', ...args]: readonly string[],
+  env: Record<string, string>,
+  readyAt: string,
+  cwd = ROOT,
+): Promise<Measured> {
+  const port = await freePort();
+  const child = spawn(command, args, {
+    cwd,
+    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], PORT: String(port), ...env },
+    stdio: 'ignore',
+  });
+  await answers(child, port, readyAt);
+  const pid = child.pid ?? 0;
+  return {
+    port,
+    pid,
+    cpu: () => cpuOf(pid),
+    memory: () => memoryOf(pid),
+    async stop() {
+      child.kill('SIGTERM');
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+    },
+  };
+}
+
+async function answers(child: ChildProcess, port: number, path: string): Promise<void> {
+  for (const end = Date.now() + START_MS; Date.now() < end; await setTimeout(10)) {
+    if (child.exitCode !== null) throw new Error(`${child.spawnargs.join(' ')} ended with ${child.exitCode}`);
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined);
+    await answer?.arrayBuffer();
+    if (answer?.ok) return;
+  }
+  child.kill('SIGKILL');
+  throw new Error(`${child.spawnargs.join(' ')} does not answer`);
+}
+
+function cpuOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+}
+
+function memoryOf(pid: number): { now: number; peak: number } {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  const mib = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1024;
+  return { now: mib('VmRSS'), peak: mib('VmHWM') };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}

@@ -1,0 +1,40 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { CompiledQuery } from 'kysely';
+import sql, { empty, join, raw, type Sql } from 'sql-template-tag';
+
+export { empty, join, raw, sql, type Sql };
+
+/** A value of a row as the driver hands it over: text in PostgreSQL's form, or null; inside a transaction also what the driver made of it. */
+export type Cell = unknown;
+
+/** Runs single statements, each a transaction of its own. Rows are their columns' cells, in order. */
+export interface Statements {
+  /**
+   * Reads. A `hot` statement is one that is quick whatever its values are: it is prepared once on each connection, and
+   * shares one with others.
+   */
+  read(statement: Sql, hot?: boolean): Promise<Cell[][]>;
+  /** Writes, by a statement that is prepared once on each connection. */
+  write(statement: Sql): Promise<Cell[][]>;
+  /** How often this process has committed: what was read before the last commit may be out of date. */
+  commits: number;
+}
+
+/** Runs a statement in the transaction at hand, or by itself. Rows by the names of their columns. */
+export async function execute<Row>(
+  em: EntityManager,
+  { text, values }: Pick<Sql, 'text' | 'values'>,
+): Promise<{ rows: Row[]; affected: number }> {
+  const { rows, numAffectedRows } = await em.getKysely().executeQuery<Row>(CompiledQuery.raw(text, values));
+  return { rows, affected: Number(numAffectedRows ?? 0) };
+}
+
+/** Whether PostgreSQL refused a row because there is one of the same unique values (its appendix A, 23505). */
+export function isTaken(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === '23505';
+}
+
+/** A name of a table or column, in quotation marks; with the table's, where both are given. */
+export function name(...parts: readonly string[]): Sql {
+  return raw(parts.map((part) => `"${part.replaceAll('"', '""')}"`).join('.'));
+}

@@ -1,0 +1,189 @@
+import type { Context } from './context.ts';
+import { readRows } from './rows.ts';
+import { name, sql, type Statements } from './sql.ts';
+
+// A table that grows without end has its rows counted by the database, in the transaction that adds or removes them: by
+// ranges of 256 primary keys, and by ranges of 65,536 (migrations, `product_tally`). From those follow the count of the whole, and
+// where a page by number starts, without reading what comes before it. Each row of a tally also holds how many statements have
+// written to its range. The sum of those moves with every commit, and so tells whether what was read a moment ago still holds.
+
+const FINE = 1;
+const COARSE = 2;
+const FINE_RANGE = 256;
+const COARSE_RANGE = 65_536;
+
+/** For how long what was seen of a table is taken to hold, in ms. */
+const HOLDS_MS = 40;
+/** From this age on, in ms, it is looked at again in the background while it is asked for. */
+const RENEWED_MS = 15;
+const ATTEMPTS = 3;
+
+/** How far a table has come, as of a moment ago: HOLDS_MS at most, and never before this process's own last commit. */
+export interface Seen {
+  /** Moves with every commit that writes to the table. */
+  version: number;
+  count: number;
+}
+
+/** Where the row of a certain rank stands: this many rows after the first one whose primary key is `pk` or more. */
+export interface Place {
+  pk: number;
+  skip: number;
+}
+
+interface Dated extends Seen {
+  at: number;
+  commits: number;
+}
+
+interface Ranks extends Seen {
+  coarse: readonly Range[];
+  /** By the number of the coarse range; filled as they are asked for. */
+  fine: Map<number, readonly Range[]>;
+}
+
+/** The rows in a range of primary keys, and in all ranges before it. */
+interface Range {
+  bucket: number;
+  rows: number;
+  before: number;
+}
+
+/** What one process knows of one table. */
+interface Memory {
+  seen?: Dated;
+  asking?: { commits: number; answer: Promise<Dated> };
+  ranks?: Ranks;
+}
+
+const memories = new WeakMap<Statements, Map<string, Memory>>();
+
+/** How far the table of this tally has come. */
+export async function tallyOf(ctx: Context, table: string): Promise<Seen> {
+  const { statements } = ctx;
+  if (!statements) return look(ctx, table);
+  return freshOf(ctx, table) ?? (await ask(ctx, table, statements, memoryOf(statements, table)));
+}
+
+/** As `tallyOf`, where that is known without asking the database; else undefined. */
+export function freshOf(ctx: Pick<Context, 'statements'>, table: string): Seen | undefined {
+  const { statements } = ctx;
+  if (!statements) return undefined;
+  const memory = memoryOf(statements, table);
+  const { seen } = memory;
+  if (!seen || seen.commits !== statements.commits) return undefined;
+  const age = performance.now() - seen.at;
+  if (age > HOLDS_MS) return undefined;
+  // Nobody waits for this one, so an error is left to those who will.
+  if (age > RENEWED_MS && !memory.asking) void ask({ statements }, table, statements, memory).catch(() => undefined);
+  return seen;
+}
+
+/** Where the row of this rank stands, from 0, with the count of the whole that it belongs to. */
+export async function placeOf(ctx: Context, table: string, rank: number): Promise<Place & { count: number }> {
+  const { version, count } = await tallyOf(ctx, table);
+  if (rank === 0 || rank >= count) return { pk: 1, skip: rank, count };
+  const memory: Memory = ctx.statements ? memoryOf(ctx.statements, table) : {};
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    if (!memory.ranks || memory.ranks.version < version || attempt > 0) memory.ranks = await readRanks(ctx, table);
+    const place = await locate(ctx, table, memory.ranks, rank);
+    if (place) return { ...place, count: memory.ranks.count };
+  }
+  // Written to so quickly that no two looks agree: then the rows are counted on the way.
+  return { pk: 1, skip: rank, count };
+}
+
+async function locate(ctx: Context, table: string, { coarse, fine }: Ranks, rank: number): Promise<Place | undefined> {
+  const wide = rangeAt(coarse, rank);
+  if (!wide) return { pk: 1, skip: rank };
+  const inWide = rank - wide.before;
+  // A full range has no gaps, so that the rank tells the primary key.
+  if (wide.rows === COARSE_RANGE) return { pk: wide.bucket * COARSE_RANGE + 1 + inWide, skip: 0 };
+  const narrow = fine.get(wide.bucket) ?? (await readFine(ctx, table, wide.bucket));
+  if (totalOf(narrow) !== wide.rows) return undefined;
+  fine.set(wide.bucket, narrow);
+  const own = rangeAt(narrow, inWide);
+  if (!own) return undefined;
+  const inOwn = inWide - own.before;
+  const start = own.bucket * FINE_RANGE + 1;
+  return own.rows === FINE_RANGE ? { pk: start + inOwn, skip: 0 } : { pk: start, skip: inOwn };
+}
+
+function rangeAt(ranges: readonly Range[], rank: number): Range | undefined {
+  let low = 0;
+  for (let high = ranges.length; low < high;) {
+    const middle = (low + high) >> 1;
+    const range = ranges[middle];
+    if (range && range.before + range.rows <= rank) low = middle + 1;
+    else high = middle;
+  }
+  return ranges[low];
+}
+
+function totalOf(ranges: readonly Range[]): number {
+  const last = ranges.at(-1);
+  return last ? last.before + last.rows : 0;
+}
+
+async function readRanks(ctx: Context, table: string): Promise<Ranks> {
+  const rows = await readRows(
+    ctx,
+    sql`select bucket, sum(rows), sum(writes) from ${name(table)} where level = ${COARSE} group by bucket order by bucket`,
+    true,
+  );
+  const coarse = rangesOf(rows);
+  return { version: rows.reduce((sum, [, , writes]) => sum + Number(writes), 0), count: totalOf(coarse), coarse, fine: new Map() };
+}
+
+async function readFine(ctx: Context, table: string, bucket: number): Promise<Range[]> {
+  const first = (bucket * COARSE_RANGE) / FINE_RANGE;
+  return rangesOf(
+    await readRows(
+      ctx,
+      sql`select bucket, sum(rows) from ${name(table)} where level = ${FINE} and bucket >= ${first} and bucket < ${first + COARSE_RANGE / FINE_RANGE}
+        group by bucket order by bucket`,
+      true,
+    ),
+  );
+}
+
+function rangesOf(rows: readonly (readonly unknown[])[]): Range[] {
+  let before = 0;
+  return rows.map(([bucket, count]) => {
+    const range = { bucket: Number(bucket), rows: Number(count), before };
+    before += range.rows;
+    return range;
+  });
+}
+
+function ask(ctx: Pick<Context, 'statements'>, table: string, statements: Statements, memory: Memory): Promise<Dated> {
+  const { commits } = statements;
+  if (memory.asking?.commits === commits) return memory.asking.answer;
+  const at = performance.now();
+  const answer = look(ctx, table).then((seen) => ({ ...seen, at, commits }));
+  const asking = { commits, answer };
+  memory.asking = asking;
+  const done = (seen?: Dated) => {
+    if (memory.asking === asking) delete memory.asking;
+    if (seen && (memory.seen?.at ?? 0) <= seen.at) memory.seen = seen;
+  };
+  answer.then(done, () => done());
+  return answer;
+}
+
+async function look(ctx: Pick<Context, 'statements'>, table: string): Promise<Seen> {
+  const [row] = await readRows(
+    ctx as Context,
+    sql`select coalesce(sum(writes), 0), coalesce(sum(rows), 0) from ${name(table)} where level = ${COARSE}`,
+    true,
+  );
+  return { version: Number(row?.[0]), count: Number(row?.[1]) };
+}
+
+function memoryOf(statements: Statements, table: string): Memory {
+  const tables = memories.get(statements) ?? new Map<string, Memory>();
+  memories.set(statements, tables);
+  const memory = tables.get(table) ?? {};
+  tables.set(table, memory);
+  return memory;
+}
