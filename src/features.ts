@@ -13,6 +13,7 @@ import * as idempotency from './idempotency/idempotency.service.ts';
 import type { Feature } from './kit/feature.ts';
 import { ProductTally } from './products/product-tally.entity.ts';
 import { Product } from './products/product.entity.ts';
+import { productPlans } from './products/product.plans.ts';
 import { ProductResolver } from './products/product.resolver.ts';
 import { productRoutes } from './products/product.routes.ts';
 import * as products from './products/product.service.ts';
@@ -36,7 +37,13 @@ export const features: readonly Feature[] = [
     sweep: auth.sweep,
   },
   { entities: [IdempotencyKey], sweep: idempotency.sweep },
-  { entities: [Product, ProductTally], resolvers: [ProductResolver], routes: productRoutes, nodes: { Product: products.findNodes } },
+  {
+    entities: [Product, ProductTally],
+    resolvers: [ProductResolver],
+    routes: productRoutes,
+    nodes: { Product: products.findNodes },
+    plans: productPlans,
+  },
   { entities: [Item], resolvers: [UserItemsResolver, ItemResolver], routes: profileRoutes, nodes: { Item: profile.findNodes } },
   { entities: [BlogEntry], resolvers: [UserBlogResolver, BlogEntryResolver], routes: blogRoutes, nodes: { BlogEntry: blog.findNodes } },
 ];

@@ -1,5 +1,6 @@
 import { createSecretKey, randomUUID, type KeyObject } from 'node:crypto';
 import jwt from 'jsonwebtoken';
+import { LRUCache } from 'lru-cache';
 import type { Context } from '../kit/context.ts';
 import { isScope, type Scope } from '../kit/scopes.ts';
 import { isStorable } from '../kit/text.ts';
@@ -14,6 +15,12 @@ const REFRESH_TYPE = 'refresh+jwt';
 const MAX_TOKEN_LENGTH = 8_192;
 /** How far ahead, in seconds, the clock of another issuer may run before its `iat` counts as made up. */
 const CLOCK_SKEW = 60;
+
+/** How many tokens are known to be rightly signed. */
+const MAX_VERIFIED = 10_000;
+
+/** A token whose signature is right, and nothing else of it looked at. */
+type Signed = Readonly<Pick<jwt.Jwt, 'header' | 'payload'>>;
 
 /** What an access token says of its bearer. */
 export interface AccessClaims {
@@ -69,12 +76,12 @@ export function readRefreshToken(ctx: Context, token: string): RefreshClaims {
 function sign(ctx: Context, typ: string, claims: Record<string, unknown>, exp: number): string {
   const { jwtIssuer: iss, jwtAudience: aud } = ctx.config;
   const payload = { ...claims, iat: seconds(ctx), exp, jti: randomUUID(), ...(iss && { iss }), ...(aud && { aud }) };
-  return jwt.sign(payload, keyOf(ctx.config.signingSecret), { algorithm: 'HS256', header: { alg: 'HS256', typ } });
+  return jwt.sign(payload, keyOf(ctx.config.signingSecret).key, { algorithm: 'HS256', header: { alg: 'HS256', typ } });
 }
 
 // The library checks the signature and its form; every claim is checked here, for it lets through tokens without `exp`,
 // a foreign `aud` where none is configured, and `crit`, and it reads the clock by itself.
-function verify(ctx: Context, token: string): { header: jwt.JwtHeader; payload: Record<string, unknown> } {
+function verify(ctx: Context, token: string): { header: jwt.JwtHeader; payload: Readonly<Record<string, unknown>> } {
   if (token.length > MAX_TOKEN_LENGTH) throw new TokenError('too long');
   const { header, payload } = verifySignature(ctx, token);
   if (typeof payload !== 'object' || payload === null || Array.isArray(payload)) throw new TokenError('the payload is no object');
@@ -87,9 +94,20 @@ function verify(ctx: Context, token: string): { header: jwt.JwtHeader; payload: 
   return { header, payload: claims };
 }
 
-function verifySignature(ctx: Context, token: string): jwt.Jwt {
+// Whether a signature is right does not change, so that a token which comes again is not computed again. All else about it is
+// looked at each time.
+function verifySignature(ctx: Context, token: string): Signed {
+  const { key, verified } = keyOf(ctx.config.signingSecret);
+  const before = verified.get(token);
+  if (before) return before;
+  const found = readSigned(key, token);
+  if (ctx.config.shortcuts.includes('tokens')) verified.set(token, found);
+  return found;
+}
+
+function readSigned(key: KeyObject, token: string): Signed {
   try {
-    const decoded = jwt.verify(token, keyOf(ctx.config.signingSecret), {
+    const { header, payload } = jwt.verify(token, key, {
       algorithms: ['HS256'],
       complete: true,
       ignoreExpiration: true,
@@ -99,7 +117,7 @@ function verifySignature(ctx: Context, token: string): jwt.Jwt {
     const parts = token.split('.');
     if (parts.some((part) => Buffer.from(part, 'base64url').toString('base64url') !== part))
       throw new TokenError('not canonical base64url');
-    return decoded;
+    return { header, payload };
   } catch (error) {
     if (error instanceof TokenError) throw error;
     // The library's own refusals have fixed texts; what JSON.parse says repeats a piece of the token, which anyone may have written.
@@ -128,12 +146,19 @@ function checkParties(ctx: Context, { iss, aud }: Record<string, unknown>): void
   if (jwtAudience === undefined || !audience.includes(jwtAudience)) throw new TokenError('for another audience');
 }
 
-let known: { secret: string; key: KeyObject } | undefined;
+interface Key {
+  secret: string;
+  key: KeyObject;
+  /** Tokens that it has signed. */
+  verified: LRUCache<string, Signed>;
+}
+
+let known: Key | undefined;
 
 // Made once: with the secret as text the library makes it anew at every call, which costs four fifths of the time.
-function keyOf(secret: string): KeyObject {
-  if (known?.secret !== secret) known = { secret, key: createSecretKey(Buffer.from(secret)) };
-  return known.key;
+function keyOf(secret: string): Key {
+  if (known?.secret !== secret) known = { secret, key: createSecretKey(Buffer.from(secret)), verified: new LRUCache({ max: MAX_VERIFIED }) };
+  return known;
 }
 
 function isListOfText(value: unknown): value is string[] {

@@ -1,6 +1,8 @@
-import { Client, type ClientConfig, type Pool, type QueryArrayConfig } from 'pg';
+import { Socket } from 'node:net';
+import { Client, type ClientConfig, type Pool } from 'pg';
 import type { Logger } from 'pino';
 import type { Cell, Sql, Statements } from '../kit/sql.ts';
+import { Asked } from './asked.ts';
 
 /** How many different statements are prepared at most: each costs memory on every connection. */
 const MAX_PREPARED = 500;
@@ -22,19 +24,13 @@ export interface OpenStatements extends Statements {
   close(): Promise<void>;
 }
 
-// Every value stays as PostgreSQL writes it: most of them go straight into an answer.
-const asText = { getTypeParser: () => (text: string) => text };
-
 /** Opens what runs single statements: on the pool, and where they are hot, on connections that they share. */
 export function openStatements(pool: Pool, config: ClientConfig, { prepares, shared }: Abilities, log: Logger): OpenStatements {
   const names = new Map<string, string>();
   const lanes = Array.from({ length: shared }, () => new Lane(config, log));
   let turn = 0;
 
-  const query = ({ text, values }: Sql, prepared: boolean): QueryArrayConfig => {
-    const name = prepared && prepares ? nameOf(text) : undefined;
-    return { text, values, rowMode: 'array', types: asText, ...(name !== undefined && { name }) };
-  };
+  const asked = ({ text, values }: Sql, prepared: boolean): Asked => new Asked(text, values, prepared && prepares ? nameOf(text) : undefined);
   const nameOf = (text: string): string | undefined => {
     const known = names.get(text);
     if (known !== undefined || names.size >= MAX_PREPARED) return known;
@@ -43,15 +39,18 @@ export function openStatements(pool: Pool, config: ClientConfig, { prepares, sha
     return name;
   };
 
+  // What the pool answers is what the statement calls back with, which its types do not tell.
+  const onPool = (statement: Asked) => pool.query(statement) as unknown as Promise<Cell[][]>;
+
   return {
     commits: 0,
-    async read(statement, hot = false) {
-      const asked = query(statement, hot);
+    read(statement, hot = false) {
       const lane = hot ? lanes[(turn = (turn + 1) % lanes.length)] : undefined;
-      return (await (lane?.query(asked) ?? pool.query<Cell[]>(asked))).rows;
+      const made = asked(statement, hot);
+      return lane?.run(made) ?? onPool(made);
     },
     async write(statement) {
-      const { rows } = await pool.query<Cell[]>(query(statement, true));
+      const rows = await onPool(asked(statement, true));
       this.commits++;
       return rows;
     },
@@ -62,6 +61,8 @@ export function openStatements(pool: Pool, config: ClientConfig, { prepares, sha
 /** A connection that many statements share. It is opened when it is needed and opened anew when it was lost. */
 class Lane {
   private client: Client | undefined;
+  private socket: Socket | undefined;
+  private gathering = false;
   private opening: Promise<void> | undefined;
   private closed = false;
   private notBefore = 0;
@@ -72,8 +73,8 @@ class Lane {
     private readonly log: Logger,
   ) {}
 
-  /** The statement's answer, or undefined where this connection cannot take it. */
-  query(asked: QueryArrayConfig): Promise<{ rows: Cell[][] }> | undefined {
+  /** The statement's rows, or undefined where this connection cannot take it. */
+  run(statement: Asked): Promise<Cell[][]> | undefined {
     const { client } = this;
     if (!client) {
       if (!this.opening && !this.closed && Date.now() >= this.notBefore) this.opening = this.open();
@@ -81,7 +82,27 @@ class Lane {
     }
     if (this.waiting >= MAX_WAITING) return undefined;
     this.waiting++;
-    return client.query<Cell[]>(asked).finally(() => this.waiting--);
+    this.gather();
+    return new Promise((done, fail) => {
+      statement.callback = (error, rows) => {
+        this.waiting--;
+        if (error) fail(error);
+        else done(rows);
+      };
+      client.query(statement);
+    });
+  }
+
+  // What the requests of one turn of the event loop ask is sent in one piece.
+  private gather(): void {
+    const { socket } = this;
+    if (this.gathering || !socket) return;
+    this.gathering = true;
+    socket.cork();
+    setImmediate(() => {
+      this.gathering = false;
+      socket.uncork();
+    });
   }
 
   async close(): Promise<void> {
@@ -91,7 +112,8 @@ class Lane {
   }
 
   private async open(): Promise<void> {
-    const client = new Client({ ...this.config, pipeline: true });
+    const socket = new Socket();
+    const client = new Client({ ...this.config, pipeline: true, stream: () => socket });
     const lost = () => {
       if (this.client === client) this.client = undefined;
       this.notBefore = Date.now() + REOPEN_MS;
@@ -104,6 +126,7 @@ class Lane {
     try {
       await client.connect();
       this.client = client;
+      this.socket = socket;
       this.waiting = 0;
     } catch {
       // The pool meets the same trouble, and says so.

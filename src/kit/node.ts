@@ -17,7 +17,7 @@ export abstract class Node {
 export type NodeFinder = (ctx: Context, keys: readonly string[]) => Promise<(Node | null)[]>;
 
 /** The opaque id of a node of this type. */
-function globalId(type: string, key: string | number): string {
+export function globalId(type: string, key: string | number): string {
   return Buffer.from(`${type}:${key}`).toString('base64url');
 }
 

@@ -43,19 +43,31 @@ function makeShape<T extends object>(ctx: Context, entity: EntityClass<T>): Shap
     if (!found) throw new TypeError(`${tableName} has no column for ${property}`);
     return found;
   };
+  const Read = readOnly(
+    entity,
+    props.map((prop) => String(prop.name)),
+  );
   return {
     table: tableName,
     properties: read.map(({ property }) => property),
     columns: join(read.map(({ property }) => column(property))),
     column,
     entity(row, from = 0) {
-      const made = new entity();
-      const members = made as Record<string, unknown>;
+      const made = new Read();
       let at = from;
-      for (const { property, value } of read) members[property] = value(row[at++]);
-      return made;
+      for (const { property, value } of read) made[property] = value(row[at++]);
+      return made as T;
     },
   };
+}
+
+// The ORM puts setters on an entity's prototype that note every change. What is only read is an instance, too, past those.
+function readOnly<T extends object>(entity: EntityClass<T>, properties: readonly string[]): new () => Record<string, unknown> {
+  class Read {}
+  const plain = Object.fromEntries(properties.map((property) => [property, { value: undefined, writable: true, configurable: true }]));
+  Object.defineProperties(Read.prototype, { ...plain, constructor: { value: entity } });
+  Object.setPrototypeOf(Read.prototype, entity.prototype);
+  return Read as new () => Record<string, unknown>;
 }
 
 // The driver's text, or what it makes of it inside a transaction.

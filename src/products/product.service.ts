@@ -3,12 +3,12 @@ import { once } from '../idempotency/idempotency.service.ts';
 import { requireScope } from '../kit/access.ts';
 import { inTransaction, type Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
-import { readPage, type Page, type PageArgs } from '../kit/keyset.ts';
+import { readPage, readRowPage, type Page, type PageArgs, type RowPage } from '../kit/keyset.ts';
 import { loader } from '../kit/loaders.ts';
 import { readPk } from '../kit/pk.ts';
-import { selectByPks, selectEntities, writeRows } from '../kit/rows.ts';
+import { readRows, selectByPks, selectEntities, shapeOf, writeRows } from '../kit/rows.ts';
 import { readSlice, type Slice, type SliceArgs } from '../kit/slice.ts';
-import { isTaken, sql } from '../kit/sql.ts';
+import { isTaken, join, name, sql, type Cell } from '../kit/sql.ts';
 import { check, defined } from '../kit/validation.ts';
 import { Product } from './product.entity.ts';
 import type { ProductFilter, ProductOrder, ProductPatch } from './product.inputs.ts';
@@ -20,6 +20,11 @@ const BATCH = 2_000;
 /** A page of the products that meet the filter, in order, by cursor. */
 export function page(ctx: Context, args: PageArgs, filter?: ProductFilter, orderBy?: ProductOrder): Promise<Page<Product>> {
   return readPage(ctx, listingOf(filter, orderBy), args);
+}
+
+/** As `page`, with rows of these properties in place of products. */
+export function rowPage(ctx: Context, args: PageArgs, properties: readonly string[], orderBy?: ProductOrder): Promise<RowPage> {
+  return readRowPage(ctx, listingOf(undefined, orderBy), args, properties);
 }
 
 /** A slice of the catalogue by pk, with the count of the whole. */
@@ -43,6 +48,16 @@ export async function find(ctx: Context, pk: string): Promise<Product | null> {
   return number === undefined
     ? null
     : loader(ctx, 'products.byPk', (pks: readonly number[]) => selectByPks(ctx, Product, pks)).load(number);
+}
+
+/** As `find`, with a row of these properties in place of the product; undefined where there is none. */
+export async function findRow(ctx: Context, pk: string, properties: readonly string[]): Promise<readonly Cell[] | undefined> {
+  const number = readPk(pk);
+  if (number === undefined) return undefined;
+  const shape = shapeOf(ctx, Product);
+  const columns = join(properties.map((property) => shape.column(property)));
+  const [row] = await readRows(ctx, sql`select ${columns} from ${name(shape.table)} where pk = ${number}`, true);
+  return row;
 }
 
 /** The product that the text names by its pk. Throws NOT_FOUND. */
@@ -101,13 +116,14 @@ export async function remove(ctx: Context, pk: string): Promise<Product> {
 }
 
 // One statement, which needs no transaction around it.
-async function insert(ctx: Context, { name, barcode, price }: NewProduct): Promise<ReturnType<typeof plain>> {
+async function insert(ctx: Context, values: NewProduct): Promise<ReturnType<typeof plain>> {
   const now = ctx.now();
   const [row] = await writeRows(
     ctx,
-    sql`insert into product (name, barcode, price, created_at, updated_at) values (${name}, ${barcode}, ${price}, ${now}, ${now}) returning pk`,
+    sql`insert into product (name, barcode, price, created_at, updated_at)
+      values (${values.name}, ${values.barcode}, ${values.price}, ${now}, ${now}) returning pk`,
   );
-  return { pk: Number(row?.[0]), name, barcode, price, createdAt: now, updatedAt: now };
+  return { ...values, pk: Number(row?.[0]), createdAt: now, updatedAt: now };
 }
 
 async function locked(tx: Context, pk: string): Promise<Product> {

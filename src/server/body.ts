@@ -9,44 +9,74 @@ import { HttpError, usualError } from './http-error.ts';
 import { hasBody } from './request.ts';
 
 const any = () => true;
-const json = (limit: number): BodyKind => ({
-  type: 'application/json',
-  limit,
-  parser: express.json({ limit, type: any, verify, reviver: keepExact }),
-});
-const restJson = json(16 * 1024);
-const graphqlJson = json(100 * 1024);
-const form: BodyKind = {
-  type: 'application/x-www-form-urlencoded',
-  limit: 4 * 1024,
-  parser: express.urlencoded({ limit: 4 * 1024, parameterLimit: 10, extended: false, type: any, verify }),
+const REST_LIMIT = 16 * 1024;
+const GRAPHQL_LIMIT = 100 * 1024;
+const FORM_LIMIT = 4 * 1024;
+const parsers = {
+  text: express.text({ limit: GRAPHQL_LIMIT, type: any, verify }),
+  form: express.urlencoded({ limit: FORM_LIMIT, parameterLimit: 10, extended: false, type: any, verify }),
 };
-
-interface BodyKind {
-  type: string;
-  /** Bytes, as sent and as unpacked. */
-  limit: number;
-  parser: RequestHandler;
-}
 
 /** Reads a JSON body of at most 16 KB: an object, or undefined where there is none. Throws what `visibleError` knows. */
 export async function readJson(exchange: Exchange): Promise<unknown> {
-  return read(exchange, restJson);
+  const text = await readJsonText(exchange, REST_LIMIT);
+  return text === undefined ? undefined : parseJson(text);
 }
 
-/** Reads the JSON body of a GraphQL request, of at most 100 KB. */
-export async function readGraphqlJson(exchange: Exchange): Promise<unknown> {
-  return read(exchange, graphqlJson);
+/** Reads the JSON text of a GraphQL request, of at most 100 KB. */
+export async function readGraphqlText(exchange: Exchange): Promise<string | undefined> {
+  return readJsonText(exchange, GRAPHQL_LIMIT);
 }
 
 /** Reads a form of at most 4 KB and 10 fields; a field given twice is a list. */
 export async function readForm(exchange: Exchange): Promise<unknown> {
-  return read(exchange, form);
+  if (!hasBody(exchange.req)) return undefined;
+  requireType(exchange.req, 'application/x-www-form-urlencoded');
+  return unpacked(exchange, FORM_LIMIT, parsers.form);
 }
 
-async function read({ req, res }: Exchange, { type, limit, parser }: BodyKind): Promise<unknown> {
+/** The value of a JSON text, an object or a list. A number that a double would change is an InexactNumber. */
+export function parseJson(text: string): unknown {
+  if (!/^[ \t\r\n]*[{[]/.test(text)) throw usualError(400);
+  try {
+    // Up to fifteen digits and without an exponent, a double holds every number as it is written.
+    return /[\d.]{16}|\d[eE]/.test(text) ? JSON.parse(text, keepExact) : JSON.parse(text);
+  } catch {
+    throw usualError(400);
+  }
+}
+
+async function readJsonText(exchange: Exchange, limit: number): Promise<string | undefined> {
+  const { req } = exchange;
   if (!hasBody(req)) return undefined;
-  requireType(req, type);
+  requireType(req, 'application/json');
+  const encoding = req.headers['content-encoding'];
+  if (encoding === undefined || encoding === 'identity') return readPlain(req, limit);
+  return String(await unpacked(exchange, limit, parsers.text));
+}
+
+// What is sent as it is needs no parser to unpack it.
+function readPlain(req: IncomingMessage, limit: number): Promise<string> {
+  if (Number(req.headers['content-length'] ?? 0) > limit) throw usualError(413);
+  return new Promise((done, fail) => {
+    const pieces: Buffer[] = [];
+    let received = 0;
+    req.on('data', (piece: Buffer) => {
+      received += piece.length;
+      if (received > limit) fail(usualError(413));
+      else pieces.push(piece);
+    });
+    req.once('end', () => {
+      const [first] = pieces;
+      const bytes = pieces.length === 1 && first ? first : Buffer.concat(pieces);
+      if (isUtf8(bytes)) done(bytes.toString());
+      else fail(usualError(400));
+    });
+    req.once('error', () => fail(usualError(400)));
+  });
+}
+
+async function unpacked({ req, res }: Exchange, limit: number, parser: RequestHandler): Promise<unknown> {
   if (Number(req.headers['content-length'] ?? 0) > limit) throw usualError(413);
   await new Promise<void>((done, fail) => {
     // The parsers look at nothing that Node's own request does not have.
@@ -58,11 +88,14 @@ async function read({ req, res }: Exchange, { type, limit, parser }: BodyKind): 
       if (received > limit) fail(usualError(413));
     });
   });
-  return (req as Request).body as unknown;
+  const { body } = req as Request;
+  if (typeof body === 'string' && Buffer.byteLength(body) > limit) throw usualError(413);
+  return body as unknown;
 }
 
 // The parsers would take other charsets, too; JSON is UTF-8 (RFC 8259, 8.1), and one charset is one way less around a filter.
 function requireType(req: IncomingMessage, expected: string): void {
+  if (req.headers['content-type'] === expected) return;
   try {
     const { type, parameters } = parse(req.headers['content-type'] ?? '');
     if (type === expected && /^utf-8$/i.test(parameters['charset'] ?? 'utf-8')) return;

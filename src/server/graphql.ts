@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { ApolloServer, HeaderMap, type HTTPGraphQLResponse } from '@apollo/server';
 import { unwrapResolverError } from '@apollo/server/errors';
-import { ApolloServerPluginLandingPageDisabled } from '@apollo/server/plugin/disabled';
+import { ApolloServerPluginCacheControlDisabled, ApolloServerPluginLandingPageDisabled } from '@apollo/server/plugin/disabled';
 import { ApolloServerPluginLandingPageLocalDefault } from '@apollo/server/plugin/landingPage/default';
 import accepts from 'accepts';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import type { Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import { answerError, JSON_TYPE, maskedError } from './answers.ts';
-import { readGraphqlJson } from './body.ts';
+import { parseJson, readGraphqlText } from './body.ts';
 import { CREDENTIAL_HEADERS, identify } from './credentials.ts';
 import { graphqlExtensions } from './error-map.ts';
 import type { Exchange } from './exchange.ts';
@@ -18,6 +18,7 @@ import type { Endpoint } from './paths.ts';
 import { searchOf } from './request.ts';
 import { makeSchema } from './schema.ts';
 import { contextOf, type Services } from './services.ts';
+import { graphqlShortcuts, type GraphqlShortcuts } from './shortcuts/graphql.ts';
 
 /** The GraphQL door, started. */
 export interface GraphqlDoor {
@@ -25,13 +26,20 @@ export interface GraphqlDoor {
   stop(): Promise<void>;
 }
 
+interface Door {
+  apollo: ApolloServer<Context>;
+  shortcuts: GraphqlShortcuts;
+}
+
 const WORDING = { row: 'graphql', errorKey: 'errors', inputPart: 'body' } as const;
 
 /** Starts Apollo Server on our schema; its endpoints are served like every other path. */
 export async function openGraphqlDoor(services: Services): Promise<GraphqlDoor> {
   const { explorer } = services.config;
+  const schema = await makeSchema();
+  const shortcuts = graphqlShortcuts(services.config, schema);
   const apollo = new ApolloServer<Context>({
-    schema: await makeSchema(),
+    schema,
     introspection: explorer,
     hideSchemaDetailsFromClientErrors: !explorer,
     includeStacktraceInErrorResponses: false,
@@ -40,6 +48,9 @@ export async function openGraphqlDoor(services: Services): Promise<GraphqlDoor> 
     stopOnTerminationSignals: false,
     formatError: (formatted, error) => formatError(services, formatted, error),
     plugins: [
+      shortcuts.plugin,
+      // It looks at every field to find out how long an answer may be kept; ours may not be kept at all.
+      ApolloServerPluginCacheControlDisabled(),
       explorer ? ApolloServerPluginLandingPageLocalDefault({ embed: true, footer: false }) : ApolloServerPluginLandingPageDisabled(),
     ],
   });
@@ -49,18 +60,23 @@ export async function openGraphqlDoor(services: Services): Promise<GraphqlDoor> 
     path: '/graphql',
     reads: [...CREDENTIAL_HEADERS, 'apollo-require-preflight', 'x-apollo-operation-name'],
     errorKey: 'detail',
-    answer: (exchange) => answer(services, apollo, exchange),
+    answer: (exchange) => answer(services, { apollo, shortcuts }, exchange),
   });
   return { endpoints: [endpoint('GET'), endpoint('POST')], stop: () => apollo.stop() };
 }
 
-async function answer(services: Services, apollo: ApolloServer<Context>, exchange: Exchange): Promise<void> {
+async function answer(services: Services, { apollo, shortcuts }: Door, exchange: Exchange): Promise<void> {
   const { req } = exchange;
   try {
-    const body = req.method === 'POST' ? ((await readGraphqlJson(exchange)) ?? {}) : {};
-    const isPage = req.method !== 'POST' && services.config.explorer && accepts(req).type(['json', 'html']) === 'html';
+    const text = req.method === 'POST' ? await readGraphqlText(exchange) : undefined;
     const ctx = contextOf(services, exchange);
+    const shared = text === undefined ? undefined : shortcuts.shared(ctx, req, text);
+    if (shared !== undefined) return sendPlain(exchange, shared);
+    const body = text === undefined ? {} : parseJson(text);
+    const isPage = req.method !== 'POST' && services.config.explorer && accepts(req).type(['json', 'html']) === 'html';
     if (!isPage) await identify(ctx, req);
+    const planned = text === undefined ? undefined : await shortcuts.planned(ctx, req, text, body);
+    if (planned !== undefined) return sendPlain(exchange, planned);
     const answered = await apollo.executeHTTPGraphQLRequest({
       // What is asked by HEAD is answered as to GET; Node leaves the body out.
       httpGraphQLRequest: {
@@ -71,12 +87,20 @@ async function answer(services: Services, apollo: ApolloServer<Context>, exchang
       },
       context: async () => ctx,
     });
+    // Where nothing says for how long an answer may be kept, someone would guess.
+    exchange.set({ 'Cache-Control': 'no-store' });
     // The page brings its own policy, which lets in what it is made of.
     if (isPage) exchange.unset('Content-Security-Policy');
     await send(exchange, answered);
   } catch (error) {
     answerError(exchange, error, services.log, WORDING);
   }
+}
+
+// As Apollo Server answers what goes well.
+function sendPlain(exchange: Exchange, body: string): void {
+  exchange.set({ 'Cache-Control': 'no-store' });
+  exchange.send(200, body, JSON_TYPE);
 }
 
 async function send(exchange: Exchange, { status = 200, headers, body }: HTTPGraphQLResponse): Promise<void> {

@@ -1,0 +1,64 @@
+import type { ApolloServerPlugin } from '@apollo/server';
+import type { GraphQLSchema } from 'graphql';
+import type { IncomingMessage } from 'node:http';
+import { features } from '../../features.ts';
+import type { Config } from '../../kit/config.ts';
+import type { Context } from '../../kit/context.ts';
+import { isAnonymous } from '../credentials.ts';
+import { Plans, type GraphqlRequest } from './plans.ts';
+import { SharedAnswers } from './shared.ts';
+
+/** The ways past Apollo Server. Each only answers what goes well, and as Apollo Server would; the rest is left to that. */
+export interface GraphqlShortcuts {
+  /** Learns from what Apollo Server has parsed, validated and begun to execute. */
+  plugin: ApolloServerPlugin<Context>;
+  /** The answer that is shared by everyone who sends this body and no credentials. */
+  shared(ctx: Pick<Context, 'statements'>, req: IncomingMessage, text: string): string | undefined;
+  /** The answer by the plan of the request's document. `text` is the body, and `parsed` its value. */
+  planned(ctx: Context, req: IncomingMessage, text: string, parsed: unknown): Promise<string | undefined> | undefined;
+}
+
+/** Opens the shortcuts that the configuration leaves on. */
+export function graphqlShortcuts({ shortcuts }: Config, schema: GraphQLSchema): GraphqlShortcuts {
+  const plans = new Plans(schema, new Map(features.flatMap(({ plans: own = {} }) => Object.entries(own))));
+  const answers = shortcuts.includes('shared') ? new SharedAnswers() : undefined;
+  const isPlanning = shortcuts.includes('plans');
+  return {
+    plugin: {
+      requestDidStart: async () => ({
+        executionDidStart: async ({ request, source, document }) => {
+          if (isPlanning) plans.learn(source, request.operationName, document);
+        },
+      }),
+    },
+    shared: (ctx, req, text) => (answers && isPlain(req) && isAnonymous(req) ? answers.find(ctx, text)?.body : undefined),
+    planned(ctx, req, text, parsed) {
+      if (!isPlain(req)) return undefined;
+      const request = requestOf(parsed);
+      const plan = request && plans.of(request);
+      if (!plan) return undefined;
+      const answer = () => plan.answer(ctx, request.variables);
+      const [tally, ...others] = plan.tallies;
+      if (!answers || tally === undefined || others.length > 0 || !isAnonymous(req)) return answer();
+      const make = async () => {
+        const body = await answer();
+        return body === undefined ? undefined : { body };
+      };
+      return answers.answer(ctx, text, tally, make).then((made) => made?.body);
+    },
+  };
+}
+
+// Other media types have other rules for status and errors (GraphQL over HTTP, 6).
+function isPlain({ headers: { accept } }: IncomingMessage): boolean {
+  return accept === undefined || accept === '*/*' || accept === 'application/json';
+}
+
+function requestOf(parsed: unknown): GraphqlRequest | undefined {
+  if (typeof parsed !== 'object' || parsed === null) return undefined;
+  const { query, operationName, variables, ...rest } = parsed as Record<string, unknown>;
+  if (typeof query !== 'string' || Object.keys(rest).length > 0) return undefined;
+  if (operationName != null && typeof operationName !== 'string') return undefined;
+  if (variables != null && (typeof variables !== 'object' || Array.isArray(variables))) return undefined;
+  return { query, ...(operationName != null && { operationName }), variables: (variables ?? {}) as Record<string, unknown> };
+}

@@ -1,0 +1,119 @@
+import {
+  getArgumentValues,
+  getVariableValues,
+  Kind,
+  OperationTypeNode,
+  type DocumentNode,
+  type FieldNode,
+  type GraphQLSchema,
+  type OperationDefinitionNode,
+} from 'graphql';
+import { LRUCache } from 'lru-cache';
+import type { Context } from '../../kit/context.ts';
+import type { RootPlan } from '../../kit/plan.ts';
+import { fieldsOf, NotPlanned, operationNamed, planPage, planRow, type Fragments } from './plan.ts';
+
+/** How many documents have a plan, and how long the longest is, in characters. */
+const MAX_PLANS = 500;
+const MAX_DOCUMENT = 10_000;
+
+/** A request as GraphQL over HTTP sends it. */
+export interface GraphqlRequest {
+  query: string;
+  operationName?: string;
+  variables: Record<string, unknown>;
+}
+
+/** A document's way from its columns to its answer, made once. */
+export interface Plan {
+  /** The tables that its answer is made from, and from nothing else: it is the same for everyone until one changes. */
+  tallies: readonly string[];
+  /** The answer to a request that goes well; undefined where the resolvers have to be asked, who also know how to refuse. */
+  answer(ctx: Context, variables: Record<string, unknown>): Promise<string | undefined>;
+}
+
+interface PlannedField {
+  name: string;
+  answer(ctx: Context, variables: Record<string, unknown>): Promise<string> | undefined;
+}
+
+/** The plans of documents that have been parsed, validated and executed by the ordinary way before. */
+export class Plans {
+  private readonly known = new LRUCache<string, Plan>({ max: MAX_PLANS });
+
+  constructor(
+    private readonly schema: GraphQLSchema,
+    private readonly roots: ReadonlyMap<string, RootPlan>,
+  ) {}
+
+  /** The plan of a request's document, where there is one. */
+  of({ query, operationName }: GraphqlRequest): Plan | undefined {
+    return this.known.get(keyOf(query, operationName));
+  }
+
+  /** Makes a plan for a document that is known to be valid, if it asks for nothing but what plans can answer. */
+  learn(source: string, operationName: string | undefined, document: DocumentNode): void {
+    if (source.length > MAX_DOCUMENT) return;
+    try {
+      this.known.set(keyOf(source, operationName), this.make(document, operationName));
+    } catch (error) {
+      if (!(error instanceof NotPlanned)) throw error;
+    }
+  }
+
+  private make({ definitions }: DocumentNode, operationName: string | undefined): Plan {
+    const operation = operationNamed(
+      definitions.filter((definition) => definition.kind === Kind.OPERATION_DEFINITION),
+      operationName,
+    );
+    if (operation?.operation !== OperationTypeNode.QUERY || (operation.directives?.length ?? 0) > 0) throw new NotPlanned();
+    const fragments: Fragments = new Map(
+      definitions.filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION).map((fragment) => [fragment.name.value, fragment]),
+    );
+    const fields = [...fieldsOf(['Query'], [operation.selectionSet], fragments)].map(([name, nodes]) => this.plan(name, nodes, fragments));
+    return {
+      tallies: [...new Set(fields.flatMap(({ tally }) => tally))],
+      answer: (ctx, variables) => answer(this.schema, operation, fields, ctx, variables),
+    };
+  }
+
+  private plan(name: string, nodes: readonly FieldNode[], fragments: Fragments): PlannedField & { tally: string } {
+    const [first] = nodes;
+    const root = first && this.roots.get(first.name.value);
+    const definition = first && this.schema.getQueryType()?.getFields()[first.name.value];
+    if (!root || !definition) throw new NotPlanned();
+    const properties: string[] = [];
+    const argumentsOf = (variables: Record<string, unknown>) => getArgumentValues(definition, first, variables);
+    if (root.kind === 'one') {
+      const write = planRow(root.row, nodes, fragments, properties);
+      const read = async (ctx: Context, variables: Record<string, unknown>) => {
+        const row = await root.read(ctx, argumentsOf(variables), properties);
+        return row ? write(row) : 'null';
+      };
+      return { name, tally: root.tally, answer: read };
+    }
+    const write = planPage(root.row, nodes, fragments, properties);
+    return { name, tally: root.tally, answer: (ctx, variables) => root.read(ctx, argumentsOf(variables), properties)?.then(write) };
+  }
+}
+
+async function answer(
+  schema: GraphQLSchema,
+  { variableDefinitions = [] }: OperationDefinitionNode,
+  fields: readonly PlannedField[],
+  ctx: Context,
+  given: Record<string, unknown>,
+): Promise<string | undefined> {
+  const { coerced } = getVariableValues(schema, variableDefinitions, given, { maxErrors: 1 });
+  if (!coerced) return undefined;
+  const running = fields.map((field) => field.answer(ctx, coerced));
+  const known = running.filter((result) => result !== undefined);
+  // What is read in vain, where the resolvers are asked after all, may fail there.
+  const values = await Promise.all(known).catch(() => undefined);
+  if (!values || known.length < running.length) return undefined;
+  return `{"data":{${fields.map(({ name }, index) => `${JSON.stringify(name)}:${values[index]}`).join(',')}}}\n`;
+}
+
+function keyOf(query: string, operationName: string | undefined): string {
+  return operationName === undefined ? query : `${operationName} ${query}`;
+}

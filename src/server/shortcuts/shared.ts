@@ -1,0 +1,71 @@
+import { LRUCache } from 'lru-cache';
+import type { Context } from '../../kit/context.ts';
+import { freshOf, tallyOf } from '../../kit/tally.ts';
+
+const MAX_CHARACTERS = 16_000_000;
+const MAX_ANSWER = 200_000;
+/** How many requests are remembered as having come once. */
+const MAX_SEEN = 1_000;
+
+/** An answer that is the same for everyone. */
+export interface SharedAnswer {
+  body: string;
+  headers?: Readonly<Record<string, string>>;
+}
+
+interface Kept {
+  answer: SharedAnswer;
+  tally: string;
+  /** How far the table had come before the answer was made. */
+  version: number;
+}
+
+/**
+ * Answers of public reads, shared while the table that they were made from stays as it is. How far that has come is never older
+ * than kit/tally.ts promises; where the database cannot tell, nothing is shared.
+ */
+export class SharedAnswers {
+  private readonly kept = new LRUCache<string, Kept>({
+    maxSize: MAX_CHARACTERS,
+    maxEntrySize: MAX_ANSWER,
+    sizeCalculation: ({ answer }, key) => answer.body.length + key.length,
+  });
+  private readonly seen = new LRUCache<string, true>({ max: MAX_SEEN });
+  private readonly making = new Map<string, { version: number; answer: Promise<SharedAnswer | undefined> }>();
+
+  /** The answer to this request, where there is one and it is known to hold. */
+  find(ctx: Pick<Context, 'statements'>, key: string): SharedAnswer | undefined {
+    const kept = this.kept.get(key);
+    return kept && freshOf(ctx, kept.tally)?.version === kept.version ? kept.answer : undefined;
+  }
+
+  /** The answer to this request: one that holds, one that is just being made, or what `make` makes. Undefined is not kept. */
+  async answer<Made extends SharedAnswer | undefined>(
+    ctx: Context,
+    key: string,
+    tally: string,
+    make: () => Promise<Made>,
+  ): Promise<SharedAnswer | Made> {
+    // What comes once is not worth keeping, and most of what comes in great numbers comes once.
+    if (!this.seen.has(key)) {
+      this.seen.set(key, true);
+      return make();
+    }
+    const version = (freshOf(ctx, tally) ?? (await tallyOf(ctx, tally).catch(() => undefined)))?.version;
+    if (version === undefined) return make();
+    const kept = this.kept.get(key);
+    if (kept?.version === version) return kept.answer;
+    const running = this.making.get(key);
+    if (running?.version === version) return (await running.answer) ?? make();
+    const made = make();
+    const flight = { version, answer: made.catch(() => undefined) };
+    this.making.set(key, flight);
+    try {
+      const answer = await made;
+      if (answer) this.kept.set(key, { answer, tally, version });
+      return answer;
+    } finally {
+      if (this.making.get(key) === flight) this.making.delete(key);
+    }
+  }
+}
