@@ -8,7 +8,7 @@ import * as sessions from './session.service.ts';
 
 const SessionConnection = connectionType(Session);
 
-@ObjectType({ description: 'A session that was opened or refreshed, and its credentials. They are shown here once.' })
+@ObjectType({ simpleResolvers: true, description: 'A session that was opened or refreshed, and its credentials. They are shown here once.' })
 export class LoginPayload {
   @Field(() => String, { description: 'For the header `Authorization: Bearer`.' })
   accessToken!: string;
@@ -29,7 +29,7 @@ export class LoginPayload {
   user!: User;
 }
 
-@ObjectType({ description: 'What a logout did.' })
+@ObjectType({ simpleResolvers: true, description: 'What a logout did.' })
 export class LogoutPayload {
   @Field(() => Int, { description: 'How many sessions ended.' })
   ended!: number;

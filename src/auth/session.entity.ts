@@ -13,7 +13,7 @@ import { User } from '../users/user.entity.ts';
 @Check({ name: 'session_user_agent_check', expression: `char_length(user_agent) <= 255` })
 @Index({ name: 'session_user_pk_created_at_index', properties: ['userPk', 'createdAt', 'sid'] })
 @Index({ name: 'session_expires_at_index', properties: ['expiresAt'] })
-@ObjectType({ implements: Node, description: 'One login of a user, until it is ended or expires.' })
+@ObjectType({ simpleResolvers: true, implements: Node, description: 'One login of a user, until it is ended or expires.' })
 export class Session extends Node {
   /** Stands in tokens as the claim of the same name. */
   @PrimaryKey({ columnType: 'uuid', type: 'string' })

@@ -10,7 +10,7 @@ import { User } from '../users/user.entity.ts';
 @Check({ name: 'blog_entry_body_check', expression: `char_length(body) >= 1 and char_length(body) <= 50000` })
 @Index({ name: 'blog_entry_created_at_index', properties: ['createdAt', 'pk'] })
 @Index({ name: 'blog_entry_creator_pk_created_at_index', properties: ['creatorPk', 'createdAt', 'pk'] })
-@ObjectType({ implements: Node, description: 'An entry of the blog.' })
+@ObjectType({ simpleResolvers: true, implements: Node, description: 'An entry of the blog.' })
 export class BlogEntry extends Node {
   @PrimaryKey({ type: 'integer', autoincrement: true })
   pk!: number;

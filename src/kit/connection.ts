@@ -2,7 +2,7 @@ import { ArgsType, Field, Int, ObjectType, type ClassType } from 'type-graphql';
 import type { Page, PageArgs } from './keyset.ts';
 
 /** Where a page stands in its list (Relay cursor connections specification). */
-@ObjectType({ description: 'Where a page stands in its list.' })
+@ObjectType({ simpleResolvers: true, description: 'Where a page stands in its list.' })
 class PageInfo {
   constructor(private readonly page: Page<unknown>) {}
 
@@ -55,7 +55,7 @@ export interface Connection<T> {
 export function connectionType<T extends object>(type: ClassType<T>): { new (page: Page<T>): Connection<T> } {
   const { name } = type;
 
-  @ObjectType(`${name}Edge`, { description: `A ${name} in a list, with its place.` })
+  @ObjectType(`${name}Edge`, { simpleResolvers: true, description: `A ${name} in a list, with its place.` })
   class Edge {
     @Field(() => String, { description: 'The place in the list, for `after` and `before`.' })
     cursor!: string;
@@ -64,7 +64,7 @@ export function connectionType<T extends object>(type: ClassType<T>): { new (pag
     node!: T;
   }
 
-  @ObjectType(`${name}Connection`, { description: `One page of a list of ${name}.` })
+  @ObjectType(`${name}Connection`, { simpleResolvers: true, description: `One page of a list of ${name}.` })
   class TypedConnection implements Connection<T> {
     constructor(private readonly page: Page<T>) {}
 

@@ -84,7 +84,19 @@ export async function readRowPage<T extends object>(
 }
 
 function pageOf<T extends object>(shape: Shape<T>, { rows, cursor, ...rest }: RowPage): Page<T> {
-  return { ...rest, edges: rows.map((row) => ({ cursor: cursor(row), node: shape.entity(row) })) };
+  return { ...rest, edges: rows.map((row) => new RowEdge(row, cursor, shape.entity(row))) };
+}
+
+class RowEdge<T> {
+  constructor(
+    private readonly row: readonly Cell[],
+    private readonly write: (row: readonly Cell[]) => string,
+    readonly node: T,
+  ) {}
+
+  get cursor(): string {
+    return this.write(this.row);
+  }
 }
 
 async function readRowPages<T extends object>(

@@ -4,7 +4,7 @@ import type { Context } from './context.ts';
 /** What has an id across the whole schema, by the Relay specification of global object identification. */
 @InterfaceType({ description: 'What can be found again by its id with `node(id:)`.' })
 export abstract class Node {
-  @Field(() => ID, { description: 'Global id, opaque. Good for `node(id:)` and for the cache of a client.' })
+  @Field(() => ID, { simple: true, description: 'Global id, opaque. Good for `node(id:)` and for the cache of a client.' })
   get id(): string {
     return globalId(this.constructor.name, this.nodeKey);
   }

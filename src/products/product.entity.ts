@@ -22,7 +22,7 @@ const BARCODE_RULE = `case when barcode ~ '^[0-9]{13}$' then (${[...Array(13).ke
 @Index({ name: 'product_price_pk_index', properties: ['price', 'pk'] })
 @Index({ name: 'product_created_at_pk_index', properties: ['createdAt', 'pk'] })
 @Index({ name: 'product_updated_at_pk_index', properties: ['updatedAt', 'pk'] })
-@ObjectType({ implements: Node, description: 'A product of the catalogue.' })
+@ObjectType({ simpleResolvers: true, implements: Node, description: 'A product of the catalogue.' })
 export class Product extends Node {
   @PrimaryKey({ type: 'integer', autoincrement: true })
   @Field(() => ID, { description: 'The primary key, as in the paths of the REST interface.' })

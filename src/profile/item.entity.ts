@@ -8,7 +8,7 @@ import { User } from '../users/user.entity.ts';
 @Entity({ tableName: 'item' })
 @Check({ name: 'item_item_id_check', expression: `char_length(item_id) >= 1 and char_length(item_id) <= 255 and item_id !~ '[[:cntrl:]]'` })
 @Unique({ name: 'item_owner_pk_item_id_unique', properties: ['ownerPk', 'itemId'] })
-@ObjectType({ implements: Node, description: 'Something that a user has.' })
+@ObjectType({ simpleResolvers: true, implements: Node, description: 'Something that a user has.' })
 export class Item extends Node {
   @PrimaryKey({ type: 'integer', autoincrement: true })
   pk!: number;

@@ -69,7 +69,8 @@ function readPlain(req: IncomingMessage, limit: number): Promise<string> {
     req.once('end', () => {
       const [first] = pieces;
       const bytes = pieces.length === 1 && first ? first : Buffer.concat(pieces);
-      if (isUtf8(bytes)) done(bytes.toString());
+      // A mark of the byte order says nothing in UTF-8, and is no part of the text.
+      if (isUtf8(bytes)) done(new TextDecoder().decode(bytes));
       else fail(usualError(400));
     });
     req.once('error', () => fail(usualError(400)));

@@ -15,7 +15,7 @@ import { SCOPES, type Scope } from '../kit/scopes.ts';
   expression: `char_length(full_name) >= 1 and char_length(full_name) <= 255 and full_name !~ '[[:cntrl:]]'`,
 })
 @Check({ name: 'user_scopes_check', expression: `scopes <@ array[${SCOPES.map((scope) => `'${scope}'`).join(', ')}]::text[]` })
-@ObjectType({ implements: Node, description: 'Someone who can sign in.' })
+@ObjectType({ simpleResolvers: true, implements: Node, description: 'Someone who can sign in.' })
 export class User extends Node {
   @PrimaryKey({ type: 'integer', autoincrement: true })
   pk!: number;

@@ -1,4 +1,4 @@
-import { Kind, type FieldNode, type OperationDefinitionNode, type SelectionSetNode, type FragmentDefinitionNode } from 'graphql';
+import { Kind, type FieldNode, type SelectionSetNode, type FragmentDefinitionNode } from 'graphql';
 import { globalId } from '../../kit/node.ts';
 import type { JsonForm, RowFields } from '../../kit/plan.ts';
 import type { RowPage } from '../../kit/keyset.ts';
@@ -116,11 +116,6 @@ function planPageInfo(nodes: readonly FieldNode[], fragments: Fragments) {
     }
   });
   return (page: RowPage) => joined(parts, page);
-}
-
-/** The operation of this name, or the only one there is. */
-export function operationNamed(operations: readonly OperationDefinitionNode[], name: string | undefined): OperationDefinitionNode | undefined {
-  return name === undefined ? (operations.length === 1 ? operations[0] : undefined) : operations.find((operation) => operation.name?.value === name);
 }
 
 interface Part<Write> {

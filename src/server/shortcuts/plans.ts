@@ -1,4 +1,5 @@
 import {
+  execute,
   getArgumentValues,
   getVariableValues,
   Kind,
@@ -11,7 +12,7 @@ import {
 import { LRUCache } from 'lru-cache';
 import type { Context } from '../../kit/context.ts';
 import type { RootPlan } from '../../kit/plan.ts';
-import { fieldsOf, NotPlanned, operationNamed, planPage, planRow, type Fragments } from './plan.ts';
+import { fieldsOf, NotPlanned, planPage, planRow, type Fragments } from './plan.ts';
 
 /** How many documents have a plan, and how long the longest is, in characters. */
 const MAX_PLANS = 500;
@@ -53,20 +54,23 @@ export class Plans {
 
   /** Makes a plan for a document that is known to be valid, if it asks for nothing but what plans can answer. */
   learn(source: string, operationName: string | undefined, document: DocumentNode): void {
-    if (source.length > MAX_DOCUMENT) return;
+    const key = keyOf(source, operationName);
+    if (key.length > MAX_DOCUMENT || this.known.has(key)) return;
+    const operation = operationNamed(document, operationName);
+    if (operation?.operation === OperationTypeNode.QUERY) this.known.set(key, this.make(document, operation));
+  }
+
+  private make(document: DocumentNode, operation: OperationDefinitionNode): Plan {
     try {
-      this.known.set(keyOf(source, operationName), this.make(document, operationName));
+      return this.makeOfRows(document, operation);
     } catch (error) {
       if (!(error instanceof NotPlanned)) throw error;
     }
+    return { tallies: [], answer: (ctx, variables) => executed(this.schema, document, operation, ctx, variables) };
   }
 
-  private make({ definitions }: DocumentNode, operationName: string | undefined): Plan {
-    const operation = operationNamed(
-      definitions.filter((definition) => definition.kind === Kind.OPERATION_DEFINITION),
-      operationName,
-    );
-    if (operation?.operation !== OperationTypeNode.QUERY || (operation.directives?.length ?? 0) > 0) throw new NotPlanned();
+  private makeOfRows({ definitions }: DocumentNode, operation: OperationDefinitionNode): Plan {
+    if ((operation.directives?.length ?? 0) > 0) throw new NotPlanned();
     const fragments: Fragments = new Map(
       definitions.filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION).map((fragment) => [fragment.name.value, fragment]),
     );
@@ -95,6 +99,23 @@ export class Plans {
     const write = planPage(root.row, nodes, fragments, properties);
     return { name, tally: root.tally, answer: (ctx, variables) => root.read(ctx, argumentsOf(variables), properties)?.then(write) };
   }
+}
+
+// By the resolvers, without going through again what was found out about the document.
+async function executed(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+  contextValue: Context,
+  variableValues: Record<string, unknown>,
+): Promise<string | undefined> {
+  const { errors, data } = await execute({ schema, document, contextValue, variableValues, operationName: operation.name?.value });
+  return errors ? undefined : `${JSON.stringify({ data })}\n`;
+}
+
+function operationNamed({ definitions }: DocumentNode, name: string | undefined): OperationDefinitionNode | undefined {
+  const operations = definitions.filter((definition) => definition.kind === Kind.OPERATION_DEFINITION);
+  return name === undefined ? operations[0] : operations.find((operation) => operation.name?.value === name);
 }
 
 async function answer(
