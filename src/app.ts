@@ -13,7 +13,7 @@ import { healthEndpoints } from './server/health.ts';
 import { pathsOf, type Endpoint } from './server/paths.ts';
 import { answerRow, unknownPath } from './server/rest.ts';
 import type { Services } from './server/services.ts';
-import { directly } from './server/shortcuts/direct.ts';
+import { openShortcuts, type Shortcuts } from './server/shortcuts/shortcuts.ts';
 
 /** The app, which listens nowhere yet. */
 export interface App {
@@ -25,9 +25,10 @@ export interface App {
 /** Assembles the app: both doors on the same services. */
 export async function createApp(services: Services): Promise<App> {
   const { config, log } = services;
-  const graphql = await openGraphqlDoor(services);
+  const shortcuts = openShortcuts(config);
+  const graphql = await openGraphqlDoor(services, shortcuts);
   const rows = features.flatMap(({ routes }) => routes?.(config) ?? []);
-  const paths = pathsOf(services, [...rows.map((row) => endpointOf(services, row)), ...graphql.endpoints, ...healthEndpoints(services)]);
+  const paths = pathsOf(services, [...rows.map((row) => endpointOf(services, shortcuts, row)), ...graphql.endpoints, ...healthEndpoints(services)]);
 
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', false).set('case sensitive routing', true);
@@ -45,10 +46,10 @@ export async function createApp(services: Services): Promise<App> {
     // A path that cannot be decoded is one that nothing has.
     answerError(exchangeOf(req, res), error instanceof URIError ? unknownPath() : error, log, wording);
   app.use(onError);
-  return { listener: config.shortcuts.includes('direct') ? directly(paths, exchangeOf, app) : app, stop: () => graphql.stop() };
+  return { listener: shortcuts.listener(paths, exchangeOf, app), stop: () => graphql.stop() };
 }
 
-function endpointOf(services: Services, row: Route): Endpoint {
+function endpointOf(services: Services, shortcuts: Shortcuts, row: Route): Endpoint {
   const headers = deprecationHeaders(services.config, row);
   return {
     method: row.method,
@@ -57,7 +58,7 @@ function endpointOf(services: Services, row: Route): Endpoint {
     errorKey: row.errorKey ?? 'detail',
     answer: (exchange) => {
       exchange.set(headers);
-      return answerRow(services, row, exchange);
+      return answerRow(services, shortcuts, row, exchange);
     },
   };
 }

@@ -1,5 +1,5 @@
-import bcrypt from 'bcrypt';
 import type { Context } from '../kit/context.ts';
+import { compare, hash as makeHash } from './hashing.ts';
 
 /** What bcrypt reads of a password; anything longer is not a password that could have been set. */
 const MAX_BYTES = 72;
@@ -10,7 +10,7 @@ const DUMMY_DIGEST = 'CCCCCCCCCCCCCCCCCCCCCCCCCCCCCCC';
 
 /** bcrypt's text form of the password, at the configured cost. The password must have passed `newPassword`. */
 export function hashPassword(ctx: Context, password: string): Promise<string> {
-  return bcrypt.hash(password, ctx.config.bcryptCost);
+  return makeHash(ctx, password, ctx.config.bcryptCost);
 }
 
 /**
@@ -21,13 +21,13 @@ export async function verifyPassword(ctx: Context, password: string, hash: strin
   const cost = hash === null ? undefined : costOf(hash);
   if (hash !== null && cost === undefined) ctx.log.error({ event: 'auth.hash_invalid' }, 'a stored password hash is no bcrypt hash');
   if (hash === null || cost === undefined || Buffer.byteLength(password) > MAX_BYTES) {
-    await spend(ctx.config.bcryptCost);
+    await spend(ctx, ctx.config.bcryptCost);
     return false;
   }
   // PHP and htpasswd write 2y for what bcrypt calls 2b.
-  if (await bcrypt.compare(password, hash.replace(/^\$2y/, '$2b'))) return true;
+  if (await compare(ctx, password, hash.replace(/^\$2y/, '$2b'))) return true;
   // Work doubles with each step of cost, so the steps from the hash's cost up to the configured one add up to the rest.
-  for (let step = cost; step < ctx.config.bcryptCost; step++) await spend(step);
+  for (let step = cost; step < ctx.config.bcryptCost; step++) await spend(ctx, step);
   return false;
 }
 
@@ -36,8 +36,8 @@ export function isOutdated(ctx: Context, hash: string): boolean {
   return (costOf(hash) ?? 0) < ctx.config.bcryptCost;
 }
 
-async function spend(cost: number): Promise<void> {
-  await bcrypt.compare('', `$2b$${String(cost).padStart(2, '0')}$${DUMMY_SALT}${DUMMY_DIGEST}`);
+async function spend(ctx: Context, cost: number): Promise<void> {
+  await compare(ctx, '', `$2b$${String(cost).padStart(2, '0')}$${DUMMY_SALT}${DUMMY_DIGEST}`);
 }
 
 function costOf(hash: string): number | undefined {

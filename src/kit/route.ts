@@ -56,6 +56,8 @@ export interface Route<Schemas extends InputSchemas = InputSchemas, Body = unkno
   reads?: readonly ReadHeader[];
   /** The answer holds a key or a token: nobody may keep it. */
   secret?: true;
+  /** Without credentials, its answer is the same for everyone until this table changes (tally.ts). */
+  tally?: string;
   /** The path of the row that took over from this one (interface, section 9). */
   successor?: string;
   /** The operation of the GraphQL door that does the same. */

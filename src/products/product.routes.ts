@@ -5,6 +5,8 @@ import { route, type Routes } from '../kit/route.ts';
 import { pageQueryOf } from '../kit/slice.ts';
 import { priceNumber } from './price.ts';
 import type { Product } from './product.entity.ts';
+import { catalogueAsJson } from './product.export.ts';
+import { PRODUCT_TALLY } from './product.listing.ts';
 import { newProduct } from './product.rules.ts';
 import * as products from './product.service.ts';
 
@@ -25,7 +27,7 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
     success: { status: 200, body: 'stream' },
     successor: PAGED_LIST,
     twin: 'query products',
-    handle: (ctx) => jsonArray(products.all(ctx)),
+    handle: catalogueAsJson,
   }),
   route({
     method: 'GET',
@@ -34,6 +36,7 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
     access: 'public',
     input: { path: z.object({ pk: z.string() }) },
     success: { status: 200, body: productBody },
+    tally: PRODUCT_TALLY,
     twin: 'query product',
     handle: async (ctx, { path }) => body(await products.byPk(ctx, path.pk)),
   }),
@@ -55,6 +58,7 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
     access: 'public',
     input: { query: pageQueryOf({ pageSize: PAGE_SIZE, defaultLimit: defaultPageSize, byPage: true }) },
     success: { status: 200, body: envelopeOf(productBody), headers: (_ctx, page) => linkHeader(page) },
+    tally: PRODUCT_TALLY,
     twin: 'query products',
     handle: async (ctx, { query }) => {
       const { items, count } = await products.slice(ctx, query);
@@ -65,13 +69,4 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
 
 function body({ pk, name, barcode, price }: Product) {
   return { pk, name, barcode, price: priceNumber(price) };
-}
-
-async function* jsonArray(batches: AsyncIterable<Product[]>): AsyncGenerator<string> {
-  let before = '[';
-  for await (const batch of batches) {
-    yield before + batch.map((product) => JSON.stringify(body(product))).join(',');
-    before = ',';
-  }
-  yield before === '[' ? '[]' : ']';
 }

@@ -15,8 +15,6 @@ import type { ProductFilter, ProductOrder, ProductPatch } from './product.inputs
 import { catalogue, listingOf } from './product.listing.ts';
 import { newProduct, productPatch, type NewProduct } from './product.rules.ts';
 
-const BATCH = 2_000;
-
 /** A page of the products that meet the filter, in order, by cursor. */
 export function page(ctx: Context, args: PageArgs, filter?: ProductFilter, orderBy?: ProductOrder): Promise<Page<Product>> {
   return readPage(ctx, listingOf(filter, orderBy), args);
@@ -30,16 +28,6 @@ export function rowPage(ctx: Context, args: PageArgs, properties: readonly strin
 /** A slice of the catalogue by pk, with the count of the whole. */
 export function slice(ctx: Context, args: SliceArgs): Promise<Slice<Product>> {
   return readSlice(ctx, catalogue, args);
-}
-
-/** The whole catalogue by pk, in batches: memory does not grow with it, and who stops reading ends the reading. */
-export async function* all(ctx: Context): AsyncGenerator<Product[]> {
-  for (let last = 0, batch: Product[]; ; last = batch.at(-1)?.pk ?? last) {
-    // No transaction around the batches: a slow reader would hold one open, and with it a connection.
-    batch = await selectEntities(ctx, Product, sql`pk > ${last} order by pk limit ${BATCH}`);
-    if (batch.length > 0) yield batch;
-    if (batch.length < BATCH) return;
-  }
 }
 
 /** The product that the text names by its pk, or null. */

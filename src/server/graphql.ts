@@ -18,7 +18,8 @@ import type { Endpoint } from './paths.ts';
 import { searchOf } from './request.ts';
 import { makeSchema } from './schema.ts';
 import { contextOf, type Services } from './services.ts';
-import { graphqlShortcuts, type GraphqlShortcuts } from './shortcuts/graphql.ts';
+import type { GraphqlShortcuts } from './shortcuts/graphql.ts';
+import type { Shortcuts } from './shortcuts/shortcuts.ts';
 
 /** The GraphQL door, started. */
 export interface GraphqlDoor {
@@ -34,10 +35,10 @@ interface Door {
 const WORDING = { row: 'graphql', errorKey: 'errors', inputPart: 'body' } as const;
 
 /** Starts Apollo Server on our schema; its endpoints are served like every other path. */
-export async function openGraphqlDoor(services: Services): Promise<GraphqlDoor> {
+export async function openGraphqlDoor(services: Services, all: Shortcuts): Promise<GraphqlDoor> {
   const { explorer } = services.config;
   const schema = await makeSchema();
-  const shortcuts = graphqlShortcuts(services.config, schema);
+  const shortcuts = all.graphql(schema);
   const apollo = new ApolloServer<Context>({
     schema,
     introspection: explorer,

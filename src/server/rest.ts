@@ -5,25 +5,33 @@ import type { Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import type { Access, Input, Route } from '../kit/route.ts';
 import { check } from '../kit/validation.ts';
-import { answerError, answerJson, JSON_TYPE } from './answers.ts';
+import { answerError, JSON_TYPE } from './answers.ts';
 import { readForm, readJson } from './body.ts';
 import { identify } from './credentials.ts';
 import type { Exchange } from './exchange.ts';
 import { searchOf } from './request.ts';
 import { contextOf, type Services } from './services.ts';
+import type { SharedAnswer } from './shortcuts/shared.ts';
+import type { Shortcuts } from './shortcuts/shortcuts.ts';
 
 /** Answers one request by its row: credentials, input, the handler, and what the row says leaves. */
-export async function answerRow(services: Services, row: Route, exchange: Exchange): Promise<void> {
+export async function answerRow(services: Services, shortcuts: Shortcuts, row: Route, exchange: Exchange): Promise<void> {
   if (row.secret) exchange.set({ 'Cache-Control': 'no-store' });
   try {
     const body = bodyReader(row, exchange);
     const access = typeof row.access === 'function' ? row.access(asObject(await body())) : row.access;
     const ctx = await authorized(services, access, exchange);
     if (row.successor !== undefined) noteLegacyCall(row, ctx);
-    const input = await readInput(row, exchange, body);
-    const answered = row.handle(ctx, input);
-    if (isStream(answered)) await answerStream(exchange, row.success.status, answered);
-    else answerBody(exchange, row, ctx, await answered);
+    const { tally, success } = row;
+    const handle = async (): Promise<unknown> => row.handle(ctx, await readInput(row, exchange, body));
+    if (success.body === 'stream') {
+      await answerStream(exchange, success.status, streamOf(await handle()));
+      return;
+    }
+    const make = async () => answerOf(row, ctx, await handle());
+    const answer = await (tally === undefined ? make() : shortcuts.share(ctx, exchange.req, tally, make));
+    if (answer.headers) exchange.set(answer.headers);
+    exchange.send(success.status, answer.body, JSON_TYPE);
   } catch (error) {
     answerError(exchange, error, services.log, {
       row: `${row.method} ${row.path}`,
@@ -75,11 +83,9 @@ function queryOf(req: IncomingMessage): Record<string, string | string[]> {
   return query;
 }
 
-function answerBody(exchange: Exchange, row: Route, ctx: Context, body: unknown): void {
-  const { status, body: schema, headers } = row.success;
-  if (schema === 'stream') throw new TypeError(`${row.path} is to answer a stream`);
-  if (headers) exchange.set(headers(ctx, body));
-  answerJson(exchange, status, schema.parse(body));
+function answerOf({ path, success: { body: schema, headers } }: Route, ctx: Context, body: unknown): SharedAnswer {
+  if (schema === 'stream') throw new TypeError(`${path} is to answer a stream`);
+  return { body: JSON.stringify(schema.parse(body)), ...(headers && { headers: headers(ctx, body) }) };
 }
 
 async function answerStream(exchange: Exchange, status: number, pieces: AsyncIterable<string>): Promise<void> {
@@ -103,8 +109,9 @@ async function answerStream(exchange: Exchange, status: number, pieces: AsyncIte
   res.end();
 }
 
-function isStream(answered: unknown): answered is AsyncIterable<string> {
-  return typeof answered === 'object' && answered !== null && Symbol.asyncIterator in answered;
+function streamOf(answered: unknown): AsyncIterable<string> {
+  if (typeof answered !== 'object' || answered === null || !(Symbol.asyncIterator in answered)) throw new TypeError('no stream');
+  return answered as AsyncIterable<string>;
 }
 
 function asObject(body: unknown): object | undefined {

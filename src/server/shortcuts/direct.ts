@@ -2,7 +2,8 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Exchange } from '../exchange.ts';
 import type { Path } from '../paths.ts';
 
-type MakeExchange = (req: IncomingMessage, res: ServerResponse, params: Record<string, string>) => Exchange;
+/** Makes the exchange of a request whose path has been found. */
+export type MakeExchange = (req: IncomingMessage, res: ServerResponse, params: Record<string, string>) => Exchange;
 
 /**
  * Finds the path of a request without the router, where the path is written the way that the interface writes it and holds

@@ -2,11 +2,10 @@ import type { ApolloServerPlugin } from '@apollo/server';
 import type { GraphQLSchema } from 'graphql';
 import type { IncomingMessage } from 'node:http';
 import { features } from '../../features.ts';
-import type { Config } from '../../kit/config.ts';
 import type { Context } from '../../kit/context.ts';
 import { isAnonymous } from '../credentials.ts';
 import { Plans, type GraphqlRequest } from './plans.ts';
-import { SharedAnswers } from './shared.ts';
+import type { SharedAnswers } from './shared.ts';
 
 /** The ways past Apollo Server. Each only answers what goes well, and as Apollo Server would; the rest is left to that. */
 export interface GraphqlShortcuts {
@@ -18,11 +17,9 @@ export interface GraphqlShortcuts {
   planned(ctx: Context, req: IncomingMessage, text: string, parsed: unknown): Promise<string | undefined> | undefined;
 }
 
-/** Opens the shortcuts that the configuration leaves on. */
-export function graphqlShortcuts({ shortcuts }: Config, schema: GraphQLSchema): GraphqlShortcuts {
+/** Opens the shortcuts of the GraphQL door: plans, and answers that are shared, as far as they are given. */
+export function graphqlShortcuts(schema: GraphQLSchema, isPlanning: boolean, answers: SharedAnswers | undefined): GraphqlShortcuts {
   const plans = new Plans(schema, new Map(features.flatMap(({ plans: own = {} }) => Object.entries(own))));
-  const answers = shortcuts.includes('shared') ? new SharedAnswers() : undefined;
-  const isPlanning = shortcuts.includes('plans');
   return {
     plugin: {
       requestDidStart: async () => ({

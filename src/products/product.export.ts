@@ -1,0 +1,45 @@
+import type { Context } from '../kit/context.ts';
+import { readRows } from '../kit/rows.ts';
+import { sql } from '../kit/sql.ts';
+
+const BATCH = 5_000;
+
+interface Batch {
+  /** JSON of the products, with commas between them. */
+  text: string;
+  /** The primary key of the last one; null where there is none. */
+  last: string | null;
+}
+
+/**
+ * The whole catalogue by pk as the pieces of a JSON array, each product as the rows of the REST door give it. PostgreSQL writes
+ * the text, a batch at a time, and the next one while the last is on its way: memory does not grow with the catalogue, and
+ * who stops reading ends the reading.
+ */
+export async function* catalogueAsJson(ctx: Context): AsyncGenerator<string> {
+  // No transaction around the batches: a slow reader would hold one open, and with it a connection.
+  let ahead = readBatch(ctx, '0');
+  let before = '[';
+  for (;;) {
+    const { text, last } = await ahead;
+    if (last === null) break;
+    ahead = readBatch(ctx, last);
+    // Nobody waits for it any more where the reader has gone.
+    ahead.catch(() => undefined);
+    yield before + text;
+    before = ',';
+  }
+  yield before === '[' ? '[]' : ']';
+}
+
+async function readBatch(ctx: Context, after: string): Promise<Batch> {
+  const [row] = await readRows(
+    ctx,
+    // A number of JSON has no zeros at the end of its fraction where JavaScript writes it. A barcode needs no escapes.
+    sql`
+      select max(pk), string_agg('{"pk":' || pk || ',"name":' || to_json(name) || ',"barcode":"' || barcode || '","price":' || trim_scale(price) || '}', ',')
+      from (select pk, name, barcode, price from product where pk > ${after}::integer order by pk limit ${BATCH}) as batch`,
+  );
+  const [last, text] = row ?? [];
+  return { last: last === null || last === undefined ? null : String(last), text: String(text) };
+}

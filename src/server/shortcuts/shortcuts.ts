@@ -1,0 +1,33 @@
+import type { IncomingMessage, RequestListener } from 'node:http';
+import type { GraphQLSchema } from 'graphql';
+import type { Config } from '../../kit/config.ts';
+import type { Context } from '../../kit/context.ts';
+import { isAnonymous } from '../credentials.ts';
+import type { Path } from '../paths.ts';
+import { directly, type MakeExchange } from './direct.ts';
+import { graphqlShortcuts, type GraphqlShortcuts } from './graphql.ts';
+import { SharedAnswers, type SharedAnswer } from './shared.ts';
+
+/**
+ * The ways past the ordinary one, as far as SHORTCUTS leaves them on (docs/performance.md). Each asks the same services under
+ * the same rules and answers the same bytes; what it cannot answer goes the ordinary way.
+ */
+export interface Shortcuts {
+  /** Listens in front of the router. */
+  listener(paths: readonly Path[], exchangeOf: MakeExchange, router: RequestListener): RequestListener;
+  /** The answer to a request without credentials, which holds for everyone until the table changes; or else what `make` makes. */
+  share(ctx: Context, req: IncomingMessage, tally: string, make: () => Promise<SharedAnswer>): Promise<SharedAnswer>;
+  /** Those of the GraphQL door. */
+  graphql(schema: GraphQLSchema): GraphqlShortcuts;
+}
+
+/** Opens the shortcuts that the configuration leaves on. */
+export function openShortcuts(config: Config): Shortcuts {
+  const on = (name: Config['shortcuts'][number]) => config.shortcuts.includes(name);
+  const answers = on('shared') ? new SharedAnswers() : undefined;
+  return {
+    listener: (paths, exchangeOf, router) => (on('direct') ? directly(paths, exchangeOf, router) : router),
+    share: (ctx, req, tally, make) => (answers && isAnonymous(req) ? answers.answer(ctx, `GET ${req.url}`, tally, make) : make()),
+    graphql: (schema) => graphqlShortcuts(schema, on('plans'), answers),
+  };
+}
