@@ -1,23 +1,73 @@
 import 'reflect-metadata';
-import { prepare } from './catalogue.ts';
-import { measure, median } from './measure.ts';
-import { startBare, startOurs } from './processes.ts';
-import { works } from './works.ts';
+import { execFileSync } from 'node:child_process';
+import { Argument, Command, InvalidArgumentError, Option } from 'commander';
+import { Bench, type Pace, type Result } from './bench.ts';
+import { measurePeers } from './peers.ts';
+import { publish, surroundings, tableOf } from './report.ts';
+import { rows } from './rows.ts';
 
-const server = 'postgresql://postgres@127.0.0.1/postgres';
-const names = process.argv.slice(2);
-const url = await prepare(server, '1m');
-const [ours, bare] = await Promise.all([startOurs(url, JSON.parse(process.env['OURS_ENV'] ?? '{}') as Record<string, string>), startBare(url)]);
-try {
-  for (const work of works.filter(({ name }) => names.length === 0 || names.includes(name))) {
-    const { rounds } = await measure(work, ours, bare, { rounds: Number(process.env['ROUNDS'] ?? 3), seconds: Number(process.env['SECONDS_EACH'] ?? 4) });
-    const ratios = rounds.map(({ ours: a, bare: b }) => a.rate / b.rate);
-    const m = (f: (r: (typeof rounds)[number]) => number) => median(rounds.map(f));
-    console.log(
-      `${work.name.padEnd(18)} ${median(ratios).toFixed(2)} (${Math.min(...ratios).toFixed(2)}-${Math.max(...ratios).toFixed(2)}) goal ${work.goal}  ours ${m((r) => r.ours.rate).toFixed(0)}/s cpu ${m((r) => r.ours.cpuMs * 1000).toFixed(0)}us p50 ${m((r) => r.ours.p50).toFixed(1)} p99 ${m((r) => r.ours.p99).toFixed(1)} mem ${m((r) => r.ours.memory).toFixed(0)}; bare ${m((r) => r.bare.rate).toFixed(0)}/s cpu ${m((r) => r.bare.cpuMs * 1000).toFixed(0)}us`,
-    );
+interface Options extends Pace {
+  server: string;
+}
+
+const PEERS = 'peers';
+
+await new Command('bench')
+  .description('Measures the server against a bare twin on PostgreSQL. With no name it measures every row and writes docs/benchmarks.md.')
+  .addArgument(new Argument('[names...]', 'rows to measure, or peers').choices([PEERS, ...rows.map(({ name }) => name)]))
+  .addOption(
+    new Option('--server <url>', 'a PostgreSQL server that databases may be made on')
+      .env('BENCH_DATABASE_URL')
+      .default('postgresql://postgres@127.0.0.1:5432/postgres'),
+  )
+  .option('--rounds <count>', 'how often each is measured', count, 5)
+  .option('--seconds <count>', 'how long each load lasts', count, 4)
+  .action(bench)
+  .parseAsync();
+
+async function bench(names: string[], { server, rounds, seconds }: Options): Promise<void> {
+  requireWrk();
+  const pace = { rounds, seconds };
+  const place = new Bench(server, pace);
+  const around = await surroundings(server);
+  if (names.includes(PEERS)) {
+    const results = await measurePeers(place, say);
+    publish(PEERS, { ...around, pace, results });
+    return;
   }
-} finally {
-  await ours.stop();
-  await bare.stop();
+  const results: Result[] = [];
+  for (const { name, measure } of rows.filter((row) => names.length === 0 || names.includes(row.name))) {
+    try {
+      const result = await measure(place);
+      results.push(result);
+      say(result);
+    } catch (error) {
+      throw new Error(`${name} cannot be measured`, { cause: error });
+    } finally {
+      await place.clear();
+    }
+  }
+  console.log(`\n${tableOf(results)}`);
+  if (names.length === 0) publish('table', { ...around, pace, results });
+  console.log(`${results.filter(({ met }) => met).length} of ${results.length} rows met`);
+}
+
+function say({ name, goal, reached, met, beside }: Result): void {
+  console.log(`${name}: ${reached}${goal === '' ? '' : `; goal ${goal}: ${met ? 'met' : 'NOT met'}`}; ${beside}`);
+}
+
+function requireWrk(): void {
+  try {
+    execFileSync('wrk', ['-v'], { stdio: 'ignore' });
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
+      console.error('The benchmark needs wrk, the load generator: apt-get install wrk');
+      process.exit(1);
+    }
+  }
+}
+
+function count(text: string): number {
+  if (!/^[1-9]\d{0,3}$/.test(text)) throw new InvalidArgumentError('must be a whole number from 1 to 9999');
+  return Number(text);
 }

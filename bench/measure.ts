@@ -1,10 +1,11 @@
 import { setTimeout } from 'node:timers/promises';
+import type { Pace } from './bench.ts';
 import { ask, load, type Ask, type Load } from './load.ts';
 import type { Measured } from './processes.ts';
 import type { Work } from './works.ts';
 
 /** One server's share of a round. */
-export interface Turn extends Load {
+interface Turn extends Load {
   /** Milliseconds of the server's processor time for each request. */
   cpuMs: number;
   /** MiB at most. */
@@ -12,29 +13,16 @@ export interface Turn extends Load {
 }
 
 /** Both servers in turn. */
-export interface Round {
+interface Round {
   ours: Turn;
   bare: Turn;
-}
-
-/** What a kind of request came to. */
-export interface Outcome {
-  name: string;
-  what: string;
-  goal: number;
-  rounds: Round[];
-}
-
-export interface Pace {
-  rounds: number;
-  seconds: number;
 }
 
 const CHECKED = 200;
 const CHECK_EVERY_MS = 50;
 
 /** Measures a kind of request on both servers in turn. Throws where they differ by a byte, or one answers an error. */
-export async function measure(work: Work, ours: Measured, bare: Measured, { rounds, seconds }: Pace): Promise<Outcome> {
+export async function measure(work: Work, ours: Measured, bare: Measured, { rounds, seconds }: Pace): Promise<Round[]> {
   const expected = work.writes ? new Map<Ask, string>() : await agreed(work, ours, bare);
   const asks = () => Array.from({ length: work.different }, (_, index) => work.ask(index));
   const fixed = work.writes ? undefined : asks();
@@ -47,11 +35,11 @@ export async function measure(work: Work, ours: Measured, bare: Measured, { roun
     const mine = await turn(ours);
     found.push({ ours: mine, bare: first ?? (await turn(bare)) });
   }
-  return { name: work.name, what: work.what, goal: work.goal, rounds: found };
+  return found;
 }
 
 /** One load of one server, with what it cost. While it runs, answers are compared with those expected. */
-export async function takeTurn(server: Measured, asks: readonly Ask[], seconds: number, expected: Map<Ask, string> = new Map()): Promise<Turn> {
+async function takeTurn(server: Measured, asks: readonly Ask[], seconds: number, expected: Map<Ask, string> = new Map()): Promise<Turn> {
   const before = server.cpu();
   const running = load(server.port, asks, seconds);
   await watch(server, expected, running);
@@ -88,4 +76,9 @@ export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length / 2;
   return ((sorted[Math.ceil(middle) - 1] ?? Number.NaN) + (sorted[Math.floor(middle)] ?? Number.NaN)) / 2;
+}
+
+/** The median, with the least and the most. */
+export function ratioText(values: readonly number[]): string {
+  return `${median(values).toFixed(2)} (${Math.min(...values).toFixed(2)} to ${Math.max(...values).toFixed(2)})`;
 }

@@ -11,8 +11,8 @@ export interface Work {
   /** The least ratio to the bare twin that is to be reached. */
   goal: number;
   size: Size;
-  /** The request of this number; each is another one. */
-  ask(index: number): Ask;
+  /** The request of this number; each is another one. In a database of this size, where it is not the one of the work. */
+  ask(index: number, size?: Size): Ask;
   /** How many different ones there are to be sent. */
   different: number;
   /** It changes something, so what it answers is not compared. */
@@ -35,7 +35,7 @@ export const works: readonly Work[] = [
     goal: 0.85,
     size: '1m',
     different: 20_000,
-    ask: (index) => graphql('page', PAGE, { after: cursorAt(1 + spread(index, '1m')) }),
+    ask: (index, size = '1m') => pageAfter(1 + spread(index, size)),
   },
   {
     name: 'graphql-page-hot',
@@ -43,7 +43,7 @@ export const works: readonly Work[] = [
     goal: 2,
     size: '1m',
     different: 1,
-    ask: () => graphql('page', PAGE, { after: cursorAt(5_000) }),
+    ask: () => pageAfter(5_000),
   },
   {
     name: 'graphql-product',
@@ -51,7 +51,7 @@ export const works: readonly Work[] = [
     goal: 0.8,
     size: '1m',
     different: 20_000,
-    ask: (index) => graphql('product', PRODUCT, { pk: String(1 + spread(index, '1m')) }),
+    ask: (index, size = '1m') => graphql('product', PRODUCT, { pk: String(1 + spread(index, size)) }),
   },
   {
     name: 'rest-product',
@@ -59,7 +59,7 @@ export const works: readonly Work[] = [
     goal: 0.9,
     size: '1m',
     different: 20_000,
-    ask: (index) => ({ method: 'GET', path: `/api/v1/shop/product/${1 + spread(index, '1m')}` }),
+    ask: (index, size = '1m') => ({ method: 'GET', path: `/api/v1/shop/product/${1 + spread(index, size)}` }),
   },
   {
     name: 'rest-page',
@@ -67,7 +67,7 @@ export const works: readonly Work[] = [
     goal: 0.9,
     size: '1m',
     different: 20_000,
-    ask: (index) => ({ method: 'GET', path: `/api/v2/shop/products?page=${1 + (spread(index, '1m') % (SIZES['1m'] / 10))}` }),
+    ask: (index, size = '1m') => productsPage(1 + (spread(index, size) % (SIZES[size] / 10))),
   },
   {
     name: 'me-bearer',
@@ -112,13 +112,18 @@ export const works: readonly Work[] = [
   },
 ];
 
+/** The request for a page of ten by REST. */
+export function productsPage(page: number): Ask {
+  return { method: 'GET', path: `/api/v2/shop/products?page=${page}` };
+}
+
 /** Where in the catalogue the request of this number looks: all over it, the same in every run. */
-export function spread(index: number, size: Size): number {
+function spread(index: number, size: Size): number {
   return (index * 7_919) % (SIZES[size] - 20);
 }
 
 /** The cursor of a page of ten by GraphQL that starts after this pk. */
-export function cursorAt(pk: number): string {
+function cursorAt(pk: number): string {
   return writeCursor(PK_ORDER, PRINT, [pk]);
 }
 

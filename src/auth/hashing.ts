@@ -21,13 +21,12 @@ export function hash(ctx: Context, password: string, cost: number): Promise<stri
   return run(ctx, 'hash', { password, cost });
 }
 
-// Hashing is meant to cost much. One core is left to those who do not sign in, and of the others the threads take what
-// nobody else wants: a storm of logins slows logins.
+// Hashing is meant to cost much. Its threads take what nobody else wants, so that a storm of logins slows logins.
 async function run<T>({ config, log }: Context, name: string, task: object): Promise<T> {
   pool ??= new Piscina({
     filename: new URL('./hash-worker.js', import.meta.url).href,
     minThreads: 0,
-    maxThreads: config.hashThreads ?? Math.max(1, availableParallelism() - 1),
+    maxThreads: config.hashThreads ?? availableParallelism(),
     maxQueue: MAX_WAITING,
     idleTimeout: IDLE_MS,
     niceIncrement: NICE,

@@ -1,0 +1,68 @@
+import { Client } from 'pg';
+import { prepare, tidy, type Size } from './catalogue.ts';
+import { startBare, startOurs, type Measured } from './processes.ts';
+
+/** How long is measured, and how often. */
+export interface Pace {
+  rounds: number;
+  /** Of one load of one server. */
+  seconds: number;
+}
+
+/** What came of measuring one row of the table. */
+export interface Result {
+  name: string;
+  what: string;
+  goal: string;
+  reached: string;
+  met: boolean;
+  /** Figures beside the one that counts. */
+  beside: string;
+  /** What was measured, round by round. */
+  rounds: unknown[];
+}
+
+/** The databases and servers of a run, made when they are first asked for. */
+export class Bench {
+  private readonly urls = new Map<Size, Promise<string>>();
+  private readonly running: Measured[] = [];
+
+  constructor(
+    readonly server: string,
+    readonly pace: Pace,
+  ) {}
+
+  url(size: Size): Promise<string> {
+    const known = this.urls.get(size) ?? prepare(this.server, size);
+    this.urls.set(size, known);
+    return known;
+  }
+
+  /** Our server on the database of this size. */
+  async ours(size: Size, env?: Record<string, string>): Promise<Measured> {
+    return this.keep(await startOurs(await this.url(size), env));
+  }
+
+  /** The bare twin on the database of this size. */
+  async bare(size: Size): Promise<Measured> {
+    return this.keep(await startBare(await this.url(size)));
+  }
+
+  /** Takes out of the database of this size what a row has put in. */
+  async tidy(size: Size): Promise<void> {
+    const client = new Client({ connectionString: await this.url(size) });
+    await client.connect();
+    await tidy(client, size).finally(() => client.end());
+  }
+
+  /** Has the server stopped at the end of the row at the latest. */
+  keep(server: Measured): Measured {
+    this.running.push(server);
+    return server;
+  }
+
+  /** Stops the servers that the last row has started. */
+  async clear(): Promise<void> {
+    for (const server of this.running.splice(0)) await server.stop();
+  }
+}

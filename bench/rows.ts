@@ -1,0 +1,227 @@
+import { setTimeout } from 'node:timers/promises';
+import { SIZES, type Size } from './catalogue.ts';
+import type { Bench, Result } from './bench.ts';
+import { ask, CLIENTS, load } from './load.ts';
+import { measure, median, ratioText } from './measure.ts';
+import { referenceRows } from './references.ts';
+import { storm } from './storm.ts';
+import { readAll } from './stream.ts';
+import { pageAfter, productsPage, tokenOf, works, type Work } from './works.ts';
+
+/** One row of the table: its name, and how it is measured. */
+export interface Row {
+  name: string;
+  measure(bench: Bench): Promise<Result>;
+}
+
+const DEEP = [100_000, 5_000_000, 9_000_000] as const;
+const DEEP_PAGES = 100;
+const STALE_COMMITS = 100;
+const MAX_STALE_MS = 50;
+const STARTS = 5;
+
+/** All rows, in the order of the table. */
+export const rows: readonly Row[] = [
+  ...works.map((work) => ({ name: work.name, measure: (bench: Bench) => againstBare(bench, work) })),
+  { name: 'staleness', measure: staleness },
+  { name: 'deep-page', measure: deepPage },
+  { name: 'full-list', measure: fullList },
+  { name: 'login-storm', measure: loginStorm },
+  ...['graphql-product', 'rest-product', 'graphql-page'].map((name) => ({
+    name: `growth-${name}`,
+    measure: (bench: Bench) => growth(bench, workOf(name)),
+  })),
+  { name: 'start', measure: start },
+  ...referenceRows,
+];
+
+async function againstBare(bench: Bench, work: Work): Promise<Result> {
+  const [ours, bare] = [await bench.ours(work.size), await bench.bare(work.size)];
+  const rounds = await measure(work, ours, bare, bench.pace);
+  if (work.writes) await bench.tidy(work.size);
+  const ratios = rounds.map((round) => round.ours.rate / round.bare.rate);
+  const of = (figure: (round: (typeof rounds)[number]) => number) => median(rounds.map(figure));
+  return {
+    name: work.name,
+    what: work.what,
+    goal: `${work.goal.toFixed(2)} of bare`,
+    reached: ratioText(ratios),
+    met: median(ratios) >= work.goal,
+    beside:
+      `${whole(of(({ ours: { rate } }) => rate))}/s to ${whole(of(({ bare: { rate } }) => rate))}/s, ` +
+      `p50 ${of(({ ours: { p50 } }) => p50).toFixed(1)} ms, p99 ${of(({ ours: { p99 } }) => p99).toFixed(1)} ms, ` +
+      `CPU ${whole(of(({ ours: { cpuMs } }) => cpuMs * 1000))} µs to ${whole(of(({ bare: { cpuMs } }) => cpuMs * 1000))} µs, ` +
+      `${whole(of(({ ours: { memory } }) => memory))} MiB`,
+    rounds,
+  };
+}
+
+// Changes a product on one instance and asks another for the page that it is on, over and over.
+async function staleness(bench: Bench): Promise<Result> {
+  const [writer, reader] = [await bench.ours('1k'), await bench.ours('1k')];
+  const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${tokenOf(1)}` };
+  const update = 'mutation Rename($name: String!) { updateProduct(pk: 501, input: { name: $name }) { pk } }';
+  const rounds: { staleMs: number }[] = [];
+  for (let commit = 0; commit < STALE_COMMITS; commit++) {
+    const name = `Product ${commit}`;
+    await ask(reader.port, pageAfter(500));
+    await ask(writer.port, { method: 'POST', path: '/graphql', headers, body: JSON.stringify({ query: update, variables: { name } }) });
+    const committed = performance.now();
+    let staleMs = 0;
+    for (;;) {
+      const sent = performance.now();
+      if ((await ask(reader.port, pageAfter(500))).includes(`"${name}"`)) break;
+      staleMs = sent - committed;
+    }
+    rounds.push({ staleMs });
+  }
+  const most = Math.max(...rounds.map(({ staleMs }) => staleMs));
+  return {
+    name: 'staleness',
+    what: 'a shared answer after a commit on another instance',
+    goal: `stale for at most ${MAX_STALE_MS} ms`,
+    reached: `${most.toFixed(1)} ms at most`,
+    met: most <= MAX_STALE_MS,
+    beside: `median ${median(rounds.map(({ staleMs }) => staleMs)).toFixed(1)} ms, ${STALE_COMMITS} commits`,
+    rounds,
+  };
+}
+
+async function deepPage(bench: Bench): Promise<Result> {
+  const ours = await bench.ours('10m');
+  const time = async (first: number): Promise<number> => {
+    const times: number[] = [];
+    for (let page = 0; page < DEEP_PAGES; page++) {
+      const started = performance.now();
+      await ask(ours.port, productsPage(first + page));
+      times.push(performance.now() - started);
+    }
+    return median(times);
+  };
+  await time(1_000);
+  const rounds: { firstMs: number; deepMs: number[] }[] = [];
+  for (let round = 0; round < bench.pace.rounds; round++) {
+    const shift = round * DEEP_PAGES;
+    const firstMs = await time(1 + shift);
+    const deepMs: number[] = [];
+    for (const depth of DEEP) deepMs.push(await time(depth / 10 + shift));
+    rounds.push({ firstMs, deepMs });
+  }
+  const ratios = rounds.map(({ firstMs, deepMs }) => Math.max(...deepMs) / firstMs);
+  const times = DEEP.map((depth, at) => `${median(rounds.map(({ deepMs }) => deepMs[at] ?? Number.NaN)).toFixed(2)} ms at ${whole(depth)}`);
+  return {
+    name: 'deep-page',
+    what: 'REST v2 page, however deep, with its count, at 10,000,000 rows',
+    goal: "at most 3 times the first page's time",
+    reached: ratioText(ratios),
+    met: median(ratios) <= 3,
+    beside: `${median(rounds.map(({ firstMs }) => firstMs)).toFixed(2)} ms at 0, ${times.join(', ')}; one client`,
+    rounds,
+  };
+}
+
+async function fullList(bench: Bench): Promise<Result> {
+  const [ours, bare] = [await bench.ours('1m'), await bench.bare('1m')];
+  // What a process takes once, for its first requests, is not added by the list.
+  const fresh = await readAll(ours);
+  await readAll(bare);
+  const rounds = [];
+  for (let round = 0; round < bench.pace.rounds; round++) rounds.push({ bare: await readAll(bare), ours: await readAll(ours) });
+  if (rounds.some(({ ours: { rows: count } }) => count !== SIZES['1m'])) throw new Error('the list is not whole');
+  const ratios = rounds.map(({ ours: mine, bare: theirs }) => mine.rate / theirs.rate);
+  const rate = median(rounds.map(({ ours: mine }) => mine.rate));
+  const first = median(rounds.map(({ ours: mine }) => mine.firstByteMs));
+  const added = median(rounds.map(({ ours: mine }) => mine.added));
+  return {
+    name: 'full-list',
+    what: 'the whole list of 1,000,000 by REST; the twin is COPY of JSON',
+    goal: '1.05 of the twin, first byte within 20 ms, at most 64 MiB added',
+    reached: `${ratioText(ratios)}, ${first.toFixed(0)} ms, ${added.toFixed(0)} MiB`,
+    met: median(ratios) >= 1.05 && first <= 20 && added <= 64,
+    beside: `${whole(rate)} products/s; the first list of a fresh process added ${fresh.added.toFixed(0)} MiB`,
+    rounds,
+  };
+}
+
+async function loginStorm(bench: Bench): Promise<Result> {
+  const ours = await bench.ours('1m');
+  const rounds = [];
+  for (let round = 0; round < bench.pace.rounds; round++) rounds.push(await storm(ours, workOf('graphql-page'), bench.pace.seconds));
+  if (rounds.some(({ logins, quiet, storm: beside }) => logins.failed + quiet.failed + beside.failed > 0)) throw new Error('requests failed');
+  const reads = rounds.map(({ quiet, storm: beside }) => beside.rate / quiet.rate);
+  const logins = rounds.map((round) => round.logins.rate / round.limit);
+  return {
+    name: 'login-storm',
+    what: 'GraphQL pages during a storm of logins',
+    goal: '0.70 of the quiet rate; logins 0.90 of the hash limit of the cores given to them',
+    reached: `${ratioText(reads)}; ${ratioText(logins)}`,
+    met: median(reads) >= 0.7 && median(logins) >= 0.9,
+    beside:
+      `${median(rounds.map((round) => round.logins.rate)).toFixed(1)} logins/s on ` +
+      `${median(rounds.map(({ cores }) => cores)).toFixed(2)} cores, bcrypt cost 10`,
+    rounds,
+  };
+}
+
+// Nothing is shared here: of a small catalogue, everything would soon be.
+async function growth(bench: Bench, work: Work): Promise<Result> {
+  const env = { SHORTCUTS: 'direct,plans,tokens' };
+  const servers = new Map<Size, Awaited<ReturnType<Bench['ours']>>>();
+  for (const size of ['1k', '10m'] as const) servers.set(size, await bench.ours(size, env));
+  const rate = async (size: Size, clients: number) => {
+    const asks = Array.from({ length: work.different }, (_, index) => work.ask(index, size));
+    return (await load(servers.get(size)?.port ?? 0, asks, bench.pace.seconds, clients)).rate;
+  };
+  // So that what is measured is how long it takes, and not how long the disk did once.
+  for (const size of servers.keys()) await rate(size, CLIENTS);
+  const rounds: { small: number; large: number; loaded: { small: number; large: number } }[] = [];
+  for (let round = 0; round < bench.pace.rounds; round++) {
+    const loaded = { small: await rate('1k', CLIENTS), large: await rate('10m', CLIENTS) };
+    rounds.push({ small: await rate('1k', 1), large: await rate('10m', 1), loaded });
+  }
+  const ratios = rounds.map(({ small, large }) => small / large);
+  return {
+    name: `growth-${work.name}`,
+    what: `${work.what}, from 1,000 to 10,000,000 products`,
+    goal: 'at most 1.3 times the time',
+    reached: ratioText(ratios),
+    met: median(ratios) <= 1.3,
+    beside:
+      `one client: ${(1000 / median(rounds.map(({ small }) => small))).toFixed(2)} ms, then ${(1000 / median(rounds.map(({ large }) => large))).toFixed(2)} ms; ` +
+      `${CLIENTS} clients: ${ratioText(rounds.map(({ loaded }) => loaded.small / loaded.large))}`,
+    rounds,
+  };
+}
+
+async function start(bench: Bench): Promise<Result> {
+  await bench.url('1m');
+  const rounds: { seconds: number }[] = [];
+  for (let round = 0; round < STARTS; round++) {
+    const began = performance.now();
+    const ours = await bench.ours('1m');
+    await ask(ours.port, productsPage(1));
+    rounds.push({ seconds: (performance.now() - began) / 1000 });
+    await ours.stop();
+    await setTimeout(100);
+  }
+  const seconds = rounds.map((round) => round.seconds);
+  return {
+    name: 'start',
+    what: 'start to first answer, filled database',
+    goal: 'at most 1.5 s',
+    reached: `${median(seconds).toFixed(2)} s`,
+    met: median(seconds) <= 1.5,
+    beside: `${STARTS} starts, ${Math.min(...seconds).toFixed(2)} to ${Math.max(...seconds).toFixed(2)} s`,
+    rounds,
+  };
+}
+
+function workOf(name: string): Work {
+  const work = works.find((known) => known.name === name);
+  if (!work) throw new Error(`there is no work ${name}`);
+  return work;
+}
+
+function whole(value: number): string {
+  return Math.round(value).toLocaleString('en');
+}

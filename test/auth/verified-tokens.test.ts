@@ -1,0 +1,215 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import * as sessions from '../../src/auth/session.service.ts';
+import { createAccessToken, readAccessToken, TokenError } from '../../src/auth/token.ts';
+import type { User } from '../../src/users/user.entity.ts';
+import { PASSWORD, Shop, useShop, type Answer } from '../support/shop.ts';
+
+// That a signature is right is remembered; nothing else of a token may be.
+const shop = useShop();
+// All of them have the secret of the first, and know the same tokens, but for the one with a secret of its own.
+const ofIssuer = new Shop({ JWT_ISSUER: 'https://issuer.example' });
+const ofAudience = new Shop({ JWT_AUDIENCE: 'shopfront' });
+const otherSecret = new Shop({ SIGNING_SECRET: 'another-secret-for-tests-of-32-bytes' });
+const others = [ofIssuer, ofAudience, otherSecret];
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+
+beforeAll(() => Promise.all(others.map((other) => other.start())));
+afterAll(() => Promise.all(others.map((other) => other.stop())));
+
+/** What both doors say to the bearer. */
+async function ask(at: Shop, token: string): Promise<unknown[]> {
+  const answers = [await at.rest('GET', '/users/me/', { token }), await at.graphql('{ me { username } }', {}, { token })];
+  return answers.map(({ status, headers, body }: Answer) => [
+    status,
+    headers.get('WWW-Authenticate'),
+    body.username ?? body.data?.me.username,
+  ]);
+}
+
+/** Asks until the token is known for sure. */
+async function accept(at: Shop, token: string, { username }: User): Promise<void> {
+  for (let time = 0; time < 3; time++) expect(await ask(at, token)).toEqual(served(username));
+}
+
+function served(username: string): unknown[] {
+  return [
+    [200, null, username],
+    [200, null, username],
+  ];
+}
+
+const INVALID = [
+  [401, 'Bearer error="invalid_token"', undefined],
+  [401, 'Bearer error="invalid_token"', undefined],
+];
+const INACTIVE = [
+  [400, null, undefined],
+  [400, null, undefined],
+];
+
+describe('a token that was accepted before', () => {
+  test('is refused from the second on in which it expires', async () => {
+    const user = await shop.makeUser();
+    const token = shop.tokenOf(user, 60);
+    await accept(shop, token, user);
+    shop.pass(55_000);
+    expect(await ask(shop, token)).toEqual(served(user.username));
+    shop.pass(5_000);
+    expect(await ask(shop, token)).toEqual(INVALID);
+    shop.pass(-30_000);
+    expect(await ask(shop, token)).toEqual(served(user.username));
+  });
+
+  test('is refused where the clock says that it was issued in the future', async () => {
+    const user = await shop.makeUser();
+    const token = shop.tokenOf(user);
+    await accept(shop, token, user);
+    shop.pass(-3_600_000);
+    expect(await ask(shop, token)).toEqual(INVALID);
+  });
+
+  test.each<[string, (user: User, sid: string, token: string) => Promise<unknown>]>([
+    ['been logged out', (_user, _sid, token) => shop.graphql('mutation { logout { ended } }', {}, { token })],
+    ['been ended', (_user, sid) => sessions.endBySid(shop.context(), sid)],
+    ['ended with all others of the user', (_user, _sid, token) => shop.graphql('mutation { logoutEverywhere { ended } }', {}, { token })],
+    [
+      'ended by a change of the password in another',
+      async ({ username }) => {
+        const { body } = await shop.graphql('mutation ($u: String!, $p: String!) { login(username: $u, password: $p) { accessToken } }', {
+          u: username,
+          p: PASSWORD,
+        });
+        const change = 'mutation ($p: String!) { changePassword(current: $p, new: "a new password") { id } }';
+        return shop.graphql(change, { p: PASSWORD }, { token: body.data.login.accessToken });
+      },
+    ],
+    ['ended on another instance', (_user, sid) => sessions.endBySid(ofIssuer.context(), sid)],
+    ['been taken out of the database', () => shop.sql('delete from session')],
+    [
+      'expired',
+      async () =>
+        shop.sql(
+          `update session set ${['created_at', 'last_seen_at', 'expires_at'].map((at) => `${at} = ${at} - interval '15 days'`).join()}`,
+        ),
+    ],
+  ])('is refused once its session has %s', async (_how, end) => {
+    const user = await shop.makeUser();
+    const { session } = await sessions.open(shop.context(), user, null);
+    const token = createAccessToken(shop.context(), { username: user.username, sid: session.sid });
+    await accept(shop, token, user);
+    await end(user, session.sid, token);
+    expect(await ask(shop, token)).toEqual(INVALID);
+  });
+
+  test('is refused once its user is disabled, and served once the user is no longer', async () => {
+    const user = await shop.makeUser();
+    const token = shop.tokenOf(user);
+    await accept(shop, token, user);
+    await shop.sql('update "user" set disabled = true');
+    expect(await ask(shop, token)).toEqual(INACTIVE);
+    await shop.sql('update "user" set disabled = false');
+    expect(await ask(shop, token)).toEqual(served(user.username));
+  });
+
+  test('is refused once its user is gone', async () => {
+    const user = await shop.makeUser();
+    const token = shop.tokenOf(user);
+    await accept(shop, token, user);
+    await shop.sql('delete from "user"');
+    expect(await ask(shop, token)).toEqual(INVALID);
+  });
+
+  test('gives what its user holds now, not what the user held when it was first seen', async () => {
+    const user = await shop.makeUser({ scopes: ['products:write'] });
+    const token = shop.tokenOf(user);
+    await accept(shop, token, user);
+    const create = () =>
+      shop.rest('POST', '/api/v1/shop/product/', { token, json: { name: 'Lamp', barcode: shop.newBarcode(), price: 1 } });
+    expect((await create()).status).toBe(201);
+    await shop.sql(`update "user" set scopes = '{}'`);
+    expect((await create()).status).toBe(403);
+  });
+
+  test('is refused where another issuer is asked for, each time, and served on where none is', async () => {
+    const user = await shop.makeUser();
+    const token = shop.tokenOf(user);
+    for (let time = 0; time < 3; time++) {
+      await accept(shop, token, user);
+      expect(await ask(ofIssuer, token)).toEqual(INVALID);
+    }
+    const named = ofIssuer.tokenOf(user);
+    await accept(ofIssuer, named, user);
+  });
+
+  test('is refused where it names an audience that is not the one asked for', async () => {
+    const user = await shop.makeUser();
+    const token = ofAudience.tokenOf(user);
+    for (let time = 0; time < 3; time++) {
+      await accept(ofAudience, token, user);
+      expect(await ask(shop, token)).toEqual(INVALID);
+    }
+  });
+
+  test('is refused where the secret is another, each time, and the other way round', async () => {
+    const user = await shop.makeUser();
+    const [ours, theirs] = [shop.tokenOf(user), otherSecret.tokenOf(user)];
+    for (let time = 0; time < 3; time++) {
+      await accept(shop, ours, user);
+      expect(await ask(otherSecret, ours)).toEqual(INVALID);
+      await accept(otherSecret, theirs, user);
+      expect(await ask(shop, theirs)).toEqual(INVALID);
+    }
+  });
+
+  test('is no refresh token, and a refresh token that was taken for one is refused each time', async () => {
+    const user = await shop.makeUser();
+    const form = { username: user.username, password: PASSWORD, scope: 'offline_access' };
+    const { body } = await shop.rest('POST', '/token', { form });
+    await accept(shop, body.access_token, user);
+    const refresh = (token: string) => shop.rest('POST', '/token', { form: { grant_type: 'refresh_token', refresh_token: token } });
+    expect((await refresh(body.access_token)).status).toBe(401);
+    for (let time = 0; time < 3; time++) expect(await ask(shop, body.refresh_token)).toEqual(INVALID);
+    expect((await refresh(body.refresh_token)).status).toBe(200);
+    // It is known by now, and good once all the same.
+    expect((await refresh(body.refresh_token)).status).toBe(401);
+  });
+});
+
+describe('a token that differs from an accepted one in one character', () => {
+  test('is refused, whichever character it is, and whatever stands in its place', async () => {
+    const user = await shop.makeUser();
+    const token = shop.tokenOf(user);
+    await accept(shop, token, user);
+    const ctx = shop.context();
+    const taken: string[] = [];
+    const tryOne = (changed: string): void => {
+      try {
+        readAccessToken(ctx, changed);
+        taken.push(changed);
+      } catch (error) {
+        expect(error).toBeInstanceOf(TokenError);
+      }
+    };
+    for (let at = 0; at < token.length; at++) {
+      const [before, was = '', after] = [token.slice(0, at), token[at], token.slice(at + 1)];
+      const next = ALPHABET[(ALPHABET.indexOf(was) + 1) % ALPHABET.length] ?? 'A';
+      for (const other of [next, was.toLowerCase() === was ? was.toUpperCase() : was.toLowerCase(), '.', '=', '', `${was}${was}`, ' ']) {
+        if (other !== was) tryOne(before + other + after);
+      }
+    }
+    // The last one holds bits that stand for nothing.
+    for (const last of ALPHABET) if (!token.endsWith(last)) tryOne(token.slice(0, -1) + last);
+    expect(taken).toEqual([]);
+    expect(readAccessToken(ctx, token)).toEqual({ username: user.username });
+  });
+
+  test('is refused a second time, too, though it has been seen before', async () => {
+    const user = await shop.makeUser();
+    const token = shop.tokenOf(user);
+    await accept(shop, token, user);
+    for (const changed of [`${token}A`, token.slice(0, -1), `${token}=`, token.replace('.', '..'), token.toLowerCase()]) {
+      for (let time = 0; time < 3; time++) expect(await ask(shop, changed)).toEqual(INVALID);
+    }
+    expect(await ask(shop, token)).toEqual(served(user.username));
+  });
+});

@@ -1,0 +1,260 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, jest, test } from '@jest/globals';
+import pg from 'pg';
+import pino from 'pino';
+import { openStatements, type OpenStatements } from '../../src/database/statements.ts';
+import { raw, sql, type Cell, type Sql } from '../../src/kit/sql.ts';
+import { workerDatabase } from '../support/shop.ts';
+
+const connectionString = workerDatabase()['DATABASE_URL'];
+const silent = pino({ level: 'silent' });
+
+/** Another session: it holds locks, ends backends, and sees who waits. */
+let other: pg.Client;
+let opened: { statements: OpenStatements; pool: pg.Pool }[] = [];
+
+beforeAll(async () => {
+  other = await connected();
+  await other.query(`
+    drop schema if exists scratch cascade;
+    create schema scratch;
+    create table scratch.held as select n, 'held ' || n as text from generate_series(1, 100) as n;
+    create table scratch.free as select n, 'free ' || n as text from generate_series(1, 100) as n;
+    create table scratch.named (name text unique)`);
+});
+
+beforeEach(async () => {
+  await other.query('truncate scratch.named');
+});
+
+afterEach(async () => {
+  jest.restoreAllMocks();
+  await other.query('rollback');
+  await Promise.all(opened.map(({ statements }) => statements.close()));
+  await Promise.all(opened.map(({ pool }) => pool.end()));
+  opened = [];
+});
+
+afterAll(async () => {
+  await other.query('drop schema scratch cascade');
+  await other.end();
+});
+
+test('a hot read is prepared once on each connection, whatever its values are', async () => {
+  const statements = open({ max: 1, shared: 1 });
+  const parsed = parses();
+  await sharedPid(statements);
+  for (let n = 1; n <= 50; n++) expect(await statements.read(numbered(n), true)).toEqual([[String(n), `free ${n}`]]);
+  await Promise.all(Array.from({ length: 50 }, (_, n) => statements.read(numbered(n + 1), true)));
+
+  const named = parsed.filter(({ text }) => text === numbered(0).text);
+  expect(named).toHaveLength(1);
+  expect(named[0]?.name).toMatch(/./);
+});
+
+test('a hot read that goes to the pool is prepared there once on each connection', async () => {
+  const statements = open({ max: 2, shared: 0 });
+  const parsed = parses();
+  for (let time = 0; time < 5; time++) {
+    const rows = await Promise.all(Array.from({ length: 20 }, (_, n) => statements.read(numbered(n + 1), true)));
+    expect(rows).toEqual(Array.from({ length: 20 }, (_, n) => [[String(n + 1), `free ${n + 1}`]]));
+  }
+
+  expect(parsed.filter(({ text }) => text === numbered(0).text)).toHaveLength(2);
+});
+
+test('a read that is not hot is parsed anew each time, under no name, and stays off the shared connections', async () => {
+  const statements = open({ max: 1, shared: 1 });
+  const shared = await sharedPid(statements);
+  const parsed = parses();
+  const pids = new Set<Cell>();
+  for (let time = 0; time < 5; time++) pids.add((await statements.read(PID))[0]?.[0]);
+
+  expect(parsed).toEqual(Array(5).fill({ text: PID.text }));
+  expect(pids.size).toBe(1);
+  expect(pids).not.toContain(shared);
+});
+
+test('without prepared statements, a hot read has no name', async () => {
+  const statements = open({ max: 1, shared: 1, prepares: false });
+  await sharedPid(statements);
+  const parsed = parses();
+  for (let n = 1; n <= 3; n++) expect(await statements.read(numbered(n), true)).toEqual([[String(n), `free ${n}`]]);
+
+  expect(parsed).toEqual(Array(3).fill({ text: numbered(0).text }));
+});
+
+test('many hot reads at once get their own rows, in order, more of them than the shared connections take', async () => {
+  const statements = open({ max: 3, shared: 2 });
+  const shared = await sharedPid(statements);
+  const series = (n: number) => sql`select n, ${`of ${n}`}::text, pg_backend_pid() from generate_series(${n}::int, ${n}::int + ${n % 5}::int) as n`;
+
+  const all = await Promise.all(Array.from({ length: 500 }, (_, n) => statements.read(series(n), true)));
+
+  expect(all.map((rows) => rows.map(([number, text]) => [number, text]))).toEqual(
+    Array.from({ length: 500 }, (_, n) => Array.from({ length: 1 + (n % 5) }, (_, more) => [String(n + more), `of ${n}`])),
+  );
+  const pids = all.map((rows) => rows[0]?.[2]);
+  expect(pids).toContain(shared);
+  expect(new Set(pids).size).toBeGreaterThan(2);
+});
+
+test('a hot read that fails does so alone, and leaves the shared connection as it is', async () => {
+  const statements = open({ max: 1, shared: 1 });
+  const shared = await sharedPid(statements);
+  const divided = (n: number) => sql`select 100 / ${n}::int, pg_backend_pid()`;
+
+  const settled = await Promise.allSettled(Array.from({ length: 20 }, (_, n) => statements.read(divided(n % 7), true)));
+
+  expect(settled.map((result) => (result.status === 'fulfilled' ? result.value : (result.reason as { code: string }).code))).toEqual(
+    Array.from({ length: 20 }, (_, n) => (n % 7 === 0 ? '22012' : [[String(Math.trunc(100 / (n % 7))), shared]])),
+  );
+  expect(await statements.read(divided(3), true)).toEqual([['33', shared]]);
+});
+
+test('a hot read that cannot be prepared fails, and goes well once it can', async () => {
+  const statements = open({ max: 1, shared: 1 });
+  const shared = await sharedPid(statements);
+  const later = sql`select name, pg_backend_pid() from scratch.later`;
+  const settled = await Promise.allSettled([statements.read(later, true), statements.read(numbered(1), true)]);
+  expect(settled).toMatchObject([{ reason: { code: '42P01' } }, { value: [['1', 'free 1']] }]);
+
+  await other.query(`create table scratch.later as select 'here' as name`);
+  expect(await statements.read(later, true)).toEqual([['here', shared]]);
+});
+
+test('hot reads on a shared connection whose backend is ended are answered all the same, none lost', async () => {
+  const statements = open({ max: 4, shared: 1 });
+  const shared = await sharedPid(statements);
+  await other.query('begin; lock table scratch.held');
+  const reads = [statements.read(held(1), true), ...Array.from({ length: 30 }, (_, n) => statements.read(numbered(n + 1), true))];
+  await waitsForLock(shared);
+
+  await other.query('select pg_terminate_backend($1)', [shared]);
+  const after = Array.from({ length: 30 }, (_, n) => statements.read(numbered(n + 1), true));
+  expect(await Promise.all(after)).toEqual(freeRows(30));
+  await other.query('commit');
+  expect(await Promise.all(reads)).toEqual([[['1', 'held 1']], ...freeRows(30)]);
+});
+
+test('a shared connection whose backend was ended while nothing was asked is opened anew', async () => {
+  const statements = open({ max: 2, shared: 1 });
+  const first = await sharedPid(statements);
+  await other.query('select pg_terminate_backend($1)', [first]);
+  expect(await Promise.all(Array.from({ length: 30 }, (_, n) => statements.read(numbered(n + 1), true)))).toEqual(freeRows(30));
+
+  const second = await sharedPid(statements);
+  expect(second).not.toBe(first);
+  expect(await statements.read(numbered(1), true)).toEqual([['1', 'free 1']]);
+});
+
+test('a table that is locked holds up the reads of it, and for a moment at most those that share the connection', async () => {
+  const statements = open({ max: 3, shared: 1 });
+  await sharedPid(statements);
+  await other.query('begin; lock table scratch.held');
+  let isHeld = true;
+  const heldUp = statements.read(held(1), true).finally(() => (isHeld = false));
+  const others = await Promise.all(Array.from({ length: 90 }, (_, n) => statements.read(numbered(n + 1), true)));
+
+  expect(isHeld).toBe(true);
+  expect(others).toEqual(freeRows(90));
+  await other.query('commit');
+  expect(await heldUp).toEqual([['1', 'held 1']]);
+});
+
+test('a write that is refused leaves the connection of the pool open, and what is prepared there', async () => {
+  const statements = open({ max: 1, shared: 0 });
+  const name = (text: string) => sql`insert into scratch.named (name) values (${text}) returning pg_backend_pid()`;
+  const parsed = parses();
+  const [[before] = []] = await statements.write(name('ada'));
+  await expect(statements.write(name('ada'))).rejects.toMatchObject({ code: '23505' });
+  const [[after] = []] = await statements.write(name('max'));
+
+  expect(after).toBe(before);
+  expect(parsed).toHaveLength(1);
+});
+
+test('commits tells of each write that went well, and of no other', async () => {
+  const statements = open({ max: 1, shared: 0 });
+  const name = sql`insert into scratch.named (name) values ('ada')`;
+  expect(statements.commits).toBe(0);
+  await statements.write(name);
+  expect(statements.commits).toBe(1);
+  await statements.write(name).catch(() => undefined);
+  await statements.read(numbered(1), true);
+  expect(statements.commits).toBe(1);
+});
+
+test('values reach PostgreSQL as they are: text, numbers, times, lists, bytes, and nothing', async () => {
+  const statements = open({ max: 1, shared: 1 });
+  await sharedPid(statements);
+  const values = [`'; drop "\\ 🪑`, 1.5, new Date('2026-03-01T00:00:00.123Z'), ['a', 'b"c', null], Buffer.from([0, 255]), null, true];
+  const statement = sql`
+    select ${values[0]}::text, ${values[1]}::numeric, ${values[2]}::timestamptz = '2026-03-01 00:00:00.123Z', ${values[3]}::text[], ${values[4]}::bytea, ${values[5]}::int, ${values[6]}::bool`;
+
+  for (const hot of [true, false]) {
+    expect(await statements.read(statement, hot)).toEqual([[`'; drop "\\ 🪑`, '1.5', 't', '{a,"b\\"c",NULL}', '\\x00ff', null, 't']]);
+  }
+});
+
+const PID = raw('select pg_backend_pid()');
+
+function numbered(n: number): Sql {
+  return sql`select n, text from scratch.free where n = ${n}`;
+}
+
+function held(n: number): Sql {
+  return sql`select n, text from scratch.held where n = ${n}`;
+}
+
+function freeRows(count: number): Cell[][][] {
+  return Array.from({ length: count }, (_, n) => [[String(n + 1), `free ${n + 1}`]]);
+}
+
+function open({ max, shared, prepares = true }: { max: number; shared: number; prepares?: boolean }): OpenStatements {
+  const pool = new pg.Pool({ connectionString, max });
+  const statements = openStatements(pool, { connectionString }, { prepares, shared }, silent);
+  opened.push({ statements, pool });
+  return statements;
+}
+
+async function connected(): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  return client;
+}
+
+/** The backend of a shared connection, once there is one: the first reads open it, and go to the pool meanwhile. */
+async function sharedPid(statements: OpenStatements): Promise<Cell> {
+  const pooled = new Set<Cell>();
+  const { pool } = opened.find((one) => one.statements === statements) ?? {};
+  if (!pool) throw new Error('opened elsewhere');
+  // All connections of the pool, so that one that is none of them is shared.
+  const clients = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()));
+  for (const client of clients) {
+    pooled.add(String((await client.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid));
+    client.release();
+  }
+  for (;;) {
+    const [[pid] = []] = await statements.read(PID, true);
+    if (!pooled.has(pid)) return pid;
+  }
+}
+
+async function waitsForLock(pid: Cell): Promise<void> {
+  let waits = false;
+  while (!waits) {
+    const { rows } = await other.query(`select from pg_stat_activity where pid = $1 and wait_event_type = 'Lock'`, [pid]);
+    waits = rows.length > 0;
+  }
+}
+
+/** The Parse messages that connections send from now on. */
+function parses(): { name?: string; text: string }[] {
+  const parsed: { name?: string; text: string }[] = [];
+  const { parse } = pg.Connection.prototype;
+  jest.spyOn(pg.Connection.prototype, 'parse').mockImplementation(function (this: pg.Connection, query, more) {
+    parsed.push(query as { name?: string; text: string });
+    Reflect.apply(parse, this, [query, more]);
+  });
+  return parsed;
+}

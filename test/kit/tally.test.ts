@@ -1,0 +1,258 @@
+import { expect, test } from '@jest/globals';
+import { tallyOf, type Seen } from '../../src/kit/tally.ts';
+import { PRODUCT_TALLY } from '../../src/products/product.listing.ts';
+import { useShop, type Answer } from '../support/shop.ts';
+
+const shop = useShop();
+
+const LIST = '/api/v2/shop/products';
+const PAGE_SIZE = 10;
+const LAST_PK = 2_147_483_647;
+/** Gaps, a full range of 256, ranges more than 65,536 apart, and both ends of what a primary key can be. */
+const SCATTERED = [
+  'generate_series(1, 600) as n where n % 7 <> 3',
+  'generate_series(1025, 1280) as n',
+  'generate_series(65530, 65545) as n',
+  'generate_series(200000, 202999) as n',
+  `generate_series(${LAST_PK - 2}, ${LAST_PK}::bigint) as n`,
+];
+
+test('the count and the pages by number are those of the rows, with gaps, full ranges, and ranges far apart', async () => {
+  for (const series of SCATTERED) await add(series);
+
+  await expectExact();
+  await expectPages();
+});
+
+test('the pages by number are those of the rows in a full range of 65,536, and with a gap in the middle of it', async () => {
+  await add('generate_series(4, 300) as n');
+  await add('generate_series(65537, 131072) as n');
+  await add('generate_series(131080, 131090) as n');
+  await expectExact();
+  await expectPages();
+
+  await shop.sql('delete from product where pk between 98000 and 98299');
+  await expectExact();
+  await expectPages();
+});
+
+test('what is deleted in the middle is counted no more', async () => {
+  for (const series of SCATTERED) await add(series);
+  await expectPages();
+
+  const before = await seen();
+  await shop.sql('delete from product where pk between 100 and 400 or pk between 1100 and 1101 or pk % 5 = 0');
+  expect((await seen()).version).toBeGreaterThan(before.version);
+  await expectExact();
+  await expectPages();
+});
+
+test('a range whose last row is deleted holds no place, and is counted again when it is filled again', async () => {
+  for (const series of SCATTERED) await add(series);
+
+  await shop.sql('delete from product where pk between 600 and 1300 or pk between 65530 and 65545');
+  await expectExact();
+  await expectPages();
+
+  await add('generate_series(1025, 1280) as n');
+  await expectExact();
+  await expectPages();
+});
+
+test('a row whose primary key is changed is counted where it has gone', async () => {
+  for (const series of SCATTERED) await add(series);
+
+  const before = await seen();
+  await shop.sql('update product set pk = pk + 70000 where pk <= 300');
+  await shop.sql('update product set pk = pk + 1000 where pk between 1100 and 1150');
+  const after = await seen();
+  expect(after.count).toBe(before.count);
+  expect(after.version).toBeGreaterThan(before.version);
+  await expectExact();
+  await expectPages();
+});
+
+test('a row that is changed otherwise leaves the count, and moves the version, so that a page that is shared shows it', async () => {
+  for (const series of SCATTERED) await add(series);
+  const names = async (): Promise<string[]> => (await page('page=1')).body.items.map(({ name }: { name: string }) => name);
+  for (let time = 0; time < 3; time++) expect((await names())[1]).toBe('Product 2');
+
+  const before = await seen();
+  await shop.sql(`update product set name = 'Changed' where pk = 2`);
+  const after = await seen();
+  expect(after.count).toBe(before.count);
+  expect(after.version).toBeGreaterThan(before.version);
+  expect((await names())[1]).toBe('Changed');
+  await expectExact();
+});
+
+test('statements that write to no row leave the tally as it is', async () => {
+  await add('generate_series(1, 300) as n');
+  const before = await seen();
+
+  await shop.sql('delete from product where pk = 1000');
+  await shop.sql('update product set price = 2 where pk = 1000');
+  await shop.sql(`${insert('generate_series(1, 300) as n')} on conflict do nothing`);
+
+  expect(await seen()).toEqual(before);
+});
+
+test('a statement that adds some rows and changes others counts the added ones alone', async () => {
+  await add('generate_series(1, 300) as n');
+
+  await shop.sql(`${insert('generate_series(201, 70000, 100) as n')} on conflict (pk) do update set price = 2`);
+
+  await expectExact();
+  await expectPages();
+});
+
+test('an emptied catalogue counts 0 and has no pages, and what is added then is counted from there', async () => {
+  for (const series of SCATTERED) await add(series);
+
+  const before = await seen();
+  await shop.sql('delete from product');
+  const after = await seen();
+  expect(after.count).toBe(0);
+  expect(after.version).toBeGreaterThan(before.version);
+  await expectExact();
+  await expectPages();
+
+  await add('generate_series(250, 260) as n');
+  await expectExact();
+  await expectPages();
+});
+
+test('a truncated catalogue counts 0, and its version moves on and never back', async () => {
+  for (const series of SCATTERED) await add(series);
+  const filled = await seen();
+
+  await shop.sql('truncate product');
+  const truncated = await seen();
+  expect(truncated.count).toBe(0);
+  expect(truncated.version).toBeGreaterThan(filled.version);
+  await expectExact();
+
+  await shop.sql('truncate product');
+  const again = await seen();
+  expect(again.version).toBeGreaterThan(truncated.version);
+
+  await add('generate_series(65530, 65545) as n');
+  expect((await seen()).version).toBeGreaterThan(again.version);
+  await expectExact();
+  await expectPages();
+});
+
+test('a transaction that is rolled back changes nothing, whatever it did', async () => {
+  for (const series of SCATTERED) await add(series);
+  const rows = await tally();
+  const before = await seen();
+
+  const failed = shop.database.fork().transactional(async (em) => {
+    for (const statement of [
+      insert('generate_series(300000, 300500) as n'),
+      'delete from product where pk < 300',
+      'update product set pk = pk + 5000 where pk between 1025 and 1280',
+      'truncate product',
+      insert('generate_series(1, 10) as n'),
+    ])
+      await em.execute(statement);
+    throw new Error('changed its mind');
+  });
+
+  await expect(failed).rejects.toThrow('changed its mind');
+  shop.database.statements.commits++;
+  expect(await seen()).toEqual(before);
+  expect(await tally()).toEqual(rows);
+  await expectExact();
+  await expectPages();
+});
+
+test('many creations, changes and deletions at once through both doors leave the count exact', async () => {
+  const ada = await shop.makeUser({ scopes: ['products:write'] });
+  const token = shop.tokenOf(ada);
+  const made = await shop.makeProducts(40);
+
+  const creations = Array.from({ length: 40 }, () =>
+    shop.rest('POST', '/api/v1/shop/product/', { token, json: { name: 'New', barcode: shop.newBarcode(), price: 1 } }),
+  );
+  const changes = made.slice(20).map(({ pk }) => write(`updateProduct(pk: "${pk}", input: { name: "Changed" })`, token));
+  const deletions = made.slice(0, 20).map(({ pk }) => write(`deleteProduct(pk: "${pk}")`, token));
+  const [created, written] = await Promise.all([Promise.all(creations), Promise.all([...changes, ...deletions])]);
+
+  expect(created.map(({ status }) => status)).toEqual(Array<number>(40).fill(201));
+  expect(written.map(({ body }) => body.errors)).toEqual(Array(40).fill(undefined));
+  expect((await seen()).count).toBe(60);
+  await expectExact();
+  await expectPages();
+});
+
+/** Adds a product for each primary key `n` of the series. */
+function add(series: string): Promise<unknown> {
+  return shop.sql(insert(series));
+}
+
+function insert(series: string): string {
+  return `
+    insert into product (pk, name, barcode, price, created_at, updated_at)
+    select n, 'Product ' || n, digits || (10 - (
+      select sum(substr(digits, place, 1)::int * case when place % 2 = 0 then 3 else 1 end) from generate_series(1, 12) place) % 10) % 10, 1, now(), now()
+    from (select n from ${series}) as pks, lateral (select '20' || lpad(n::text, 10, '0') as digits) as made`;
+}
+
+function write(field: string, token: string): Promise<Answer> {
+  return shop.graphql(`mutation { ${field} { pk } }`, {}, { token });
+}
+
+async function seen(): Promise<Seen> {
+  const { version, count } = await tallyOf(shop.context(), PRODUCT_TALLY);
+  return { version, count };
+}
+
+function page(query: string): Promise<Answer> {
+  return shop.rest('GET', `${LIST}?${query}`);
+}
+
+function tally(): Promise<unknown[]> {
+  return shop.sql('select level, bucket, rows, writes from product_tally order by pk');
+}
+
+async function allPks(): Promise<number[]> {
+  return (await shop.sql('select pk from product order by pk')).map(({ pk }) => Number(pk));
+}
+
+/** Holds the tally's rows, and what both doors and the kit make of them, against the rows of the table. */
+async function expectExact(): Promise<void> {
+  const counted = await shop.sql(`
+    select level::int, bucket, sum(rows)::int as rows from product_tally group by level, bucket having sum(rows) <> 0 order by 1, 2`);
+  const there = await shop.sql(`
+    select 1 as level, (pk - 1) >> 8 as bucket, count(*)::int as rows from product group by 2
+    union all select 2, (pk - 1) >> 16, count(*)::int from product group by 2 order by 1, 2`);
+  expect(counted).toEqual(there);
+  const [row] = await shop.sql('select count(*)::int as count from product');
+  const [rest, graphql, kit] = await Promise.all([page('page=1'), shop.graphql('{ products { totalCount } }'), seen()]);
+  expect([rest.body.count, graphql.body.data.products.totalCount, kit.count]).toEqual(Array(3).fill(row?.['count']));
+}
+
+/** Holds pages, by offset and by number, against the rows of the table in order: at and around where each range begins. */
+async function expectPages(): Promise<void> {
+  const pks = await allPks();
+  const starts = pks.flatMap((pk, index) => (index === 0 || rangeOf(pk) !== rangeOf(pks[index - 1] ?? 0) ? [index] : []));
+  const some = starts.filter((_, index) => index % Math.ceil(starts.length / 12) === 0);
+  const marks = [0, 256, 65_536, pks.length, pks.length + 65_536, ...some].flatMap((offset) => [offset - 1, offset, offset + 1]);
+  const offsets = [...new Set(marks)].filter((offset) => offset >= 0);
+  const asked = [
+    ...offsets.map((offset) => ({ query: `limit=3&offset=${offset}`, offset, limit: 3 })),
+    ...offsets.map((offset) => Math.floor(offset / PAGE_SIZE)).map((number) => ({ query: `page=${number + 1}`, offset: number * PAGE_SIZE, limit: PAGE_SIZE })),
+    { query: 'limit=1000&offset=200', offset: 200, limit: 1000 },
+  ];
+  const got: unknown[] = [];
+  for (const { query } of asked) {
+    const { body } = await page(query);
+    got.push([query, body.count, body.items.map(({ pk }: { pk: number }) => pk)]);
+  }
+  expect(got).toEqual(asked.map(({ query, offset, limit }) => [query, pks.length, pks.slice(offset, offset + limit)]));
+}
+
+function rangeOf(pk: number): number {
+  return Math.floor((pk - 1) / 256);
+}

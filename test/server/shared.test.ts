@@ -1,0 +1,362 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import type { User } from '../../src/users/user.entity.ts';
+import { Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
+
+const shop = useShop();
+// Another instance on the same database: it has a pool of its own, and tells the first one nothing.
+const other = new Shop();
+
+beforeAll(() => other.start());
+afterAll(() => other.stop());
+
+/** How long a commit of another instance may stay unseen, in ms, counted from its acknowledgement. */
+const STALE_MS = 50;
+/** As often as it takes until an answer is kept and has been given out once. */
+const OFTEN = 5;
+const COMMITS = 60;
+const COUNT = 5;
+const FIELDS = 'pk name barcode price createdAt updatedAt';
+const PAGE = `{ products(first: 100) { nodes { ${FIELDS} } } }`;
+const COUNTED = '{ products(first: 100) { totalCount pageInfo { hasNextPage endCursor } nodes { pk name } } }';
+const ONE = '{ product(pk: 1) { pk name price } }';
+const REST_PAGE = '/api/v2/shop/products?limit=100';
+const REST_ONE = '/api/v1/shop/product/1';
+const CREATE = 'mutation ($input: ProductInput!) { createProduct(input: $input) { pk } }';
+const UPDATE = 'mutation ($pk: ID!, $input: ProductPatch!) { updateProduct(pk: $pk, input: $input) { pk } }';
+const DELETE = 'mutation ($pk: ID!) { deleteProduct(pk: $pk) { pk } }';
+
+/** One product in an answer, as both doors know it. */
+interface Shown {
+  pk: string;
+  name: string;
+  price: number;
+}
+
+/** The reads that everyone shares, each as the products that it shows. */
+const READS: Record<string, (at: Shop, request?: RequestOptions) => Promise<Answer>> = {
+  'a page by GraphQL': (at, request) => at.graphql(PAGE, {}, request),
+  'a counted page by GraphQL': (at, request) => at.graphql(COUNTED, {}, request),
+  'a product by GraphQL': (at, request) => at.graphql(ONE, {}, request),
+  'a page by REST': (at, request) => at.rest('GET', REST_PAGE, request),
+  'a product by REST': (at, request) => at.rest('GET', REST_ONE, request),
+};
+
+function shownIn({ body }: Answer): Shown[] {
+  const { data } = body;
+  const found = data ? (data.products?.nodes ?? [data.product]) : (body.items ?? [body]);
+  return found.map((product: Shown) => ({ ...product, pk: String(product.pk) }));
+}
+
+/** Reads until the answer is one that everyone shares. */
+async function share(read: () => Promise<Answer>): Promise<Answer> {
+  let answer = await read();
+  for (let time = 1; time < OFTEN; time++) answer = await read();
+  return answer;
+}
+
+async function counted(ask: () => Promise<unknown>): Promise<number> {
+  const query = Reflect.get(pg.Client.prototype, 'query');
+  let statements = 0;
+  pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]): unknown {
+    statements++;
+    return Reflect.apply(query, this, args);
+  } as typeof query;
+  try {
+    await ask();
+    return statements;
+  } finally {
+    pg.Client.prototype.query = query;
+  }
+}
+
+test.each(Object.entries(READS))('%s that is asked for again and again takes hardly any statements', async (_what, read) => {
+  await shop.makeProducts(COUNT);
+  await share(() => read(shop));
+  const statements = await counted(async () => {
+    for (let time = 0; time < 100; time++) await read(shop);
+  });
+  // Now and then it is asked how far the table has come.
+  expect(statements).toBeLessThan(50);
+});
+
+describe('never older than what this process itself has committed', () => {
+  test('two hundred changes by either door, each read at once by both', async () => {
+    const writer = await shop.makeUser({ scopes: ['products:write'] });
+    const expected = new Map<string, { name: string; price: number }>();
+    const pks = () => [...expected.keys()];
+    const create = async (door: 'rest' | 'graphql', at: number): Promise<void> => {
+      const input = { name: `Product ${at}`, barcode: shop.newBarcode(), price: at };
+      const { body } =
+        door === 'rest'
+          ? await shop.rest('POST', '/api/v1/shop/product/', { as: writer, json: input })
+          : await shop.graphql(CREATE, { input }, { as: writer });
+      expected.set(String(body.pk ?? body.data.createProduct.pk), { name: input.name, price: at });
+    };
+    const update = async (at: number): Promise<void> => {
+      const pk = pks()[at % expected.size] ?? '';
+      await shop.graphql(UPDATE, { pk, input: { price: at } }, { as: writer });
+      expected.set(pk, { name: expected.get(pk)?.name ?? '', price: at });
+    };
+    const remove = async (): Promise<void> => {
+      const pk = pks().at(-1) ?? '';
+      await shop.graphql(DELETE, { pk }, { as: writer });
+      expected.delete(pk);
+    };
+    await create('rest', 0);
+
+    for (let at = 1; at <= 200; at++) {
+      if (at % 4 === 0 && expected.size > 1) await remove();
+      else if (at % 4 === 1) await create('rest', at);
+      else if (at % 4 === 2) await update(at);
+      else await create('graphql', at);
+      const [page, countedPage, one, restPage, restOne] = await Promise.all(Object.values(READS).map((read) => read(shop)));
+      const all = [...expected].map(([pk, { name, price }]) => ({ pk, name, price }));
+      expect([at, page?.body.data.products.nodes.map(({ pk, name, price }: Shown) => ({ pk, name, price }))]).toEqual([at, all]);
+      expect([at, countedPage?.body.data.products.totalCount, countedPage?.body.data.products.nodes]).toEqual([
+        at,
+        all.length,
+        all.map(({ pk, name }) => ({ pk, name })),
+      ]);
+      expect([at, one?.body.data.product]).toEqual([at, all[0]]);
+      expect([at, restPage?.body.count, restPage?.body.items.map(({ pk }: Shown) => String(pk))]).toEqual([at, all.length, pks()]);
+      expect([at, restOne?.body.price]).toEqual([at, all[0]?.price]);
+    }
+  });
+
+  test('what everyone shares, changed and read at once, a hundred times', async () => {
+    const writer = await shop.makeUser({ scopes: ['products:write'] });
+    await shop.makeProducts(COUNT);
+    for (let price = 1; price <= 100; price++) {
+      await Promise.all(Object.values(READS).map((read) => share(() => read(shop))));
+      await shop.graphql(UPDATE, { pk: '1', input: { price } }, { as: writer });
+      const answers = await Promise.all(Object.values(READS).map((read) => read(shop)));
+      const prices = answers.map((answer) => shownIn(answer)[0]?.price);
+      expect(prices.filter((shown) => shown !== undefined)).toEqual(Array(4).fill(price));
+    }
+  });
+
+  test.each(Object.entries(READS))('fifty at once after a change: %s', async (_what, read) => {
+    const writer = await shop.makeUser({ scopes: ['products:write'] });
+    await shop.makeProducts(COUNT);
+    for (let at = 1; at <= 10; at++) {
+      await share(() => read(shop));
+      await shop.graphql(UPDATE, { pk: '1', input: { name: `Name ${at}` } }, { as: writer });
+      const answers = await Promise.all(Array.from({ length: 50 }, () => read(shop)));
+      expect(answers.map((answer) => shownIn(answer)[0]?.name)).toEqual(Array(50).fill(`Name ${at}`));
+    }
+  });
+
+  test('fifty at once while a change is made are all of before or of after it, and after it none is of before', async () => {
+    const writer = await shop.makeUser({ scopes: ['products:write'] });
+    await shop.makeProducts(COUNT);
+    for (let price = 1; price <= 20; price++) {
+      await shop.sql(`update product set price = ${price - 1}`);
+      await share(() => shop.graphql(PAGE));
+      const [answers] = await Promise.all([
+        Promise.all(Array.from({ length: 50 }, () => shop.graphql(PAGE))),
+        shop.graphql(UPDATE, { pk: '1', input: { price } }, { as: writer }),
+      ]);
+      for (const answer of answers) expect([price - 1, price]).toContain(shownIn(answer)[0]?.price);
+      expect(shownIn(await shop.graphql(PAGE))[0]?.price).toBe(price);
+    }
+  });
+
+  test.each([
+    ['name', `name = 'Changed'`],
+    ['barcode', `barcode = '4006381333931'`],
+    ['price', 'price = 1.23'],
+    ['createdAt', `created_at = '2020-01-01T00:00:00Z'`],
+    ['updatedAt', `updated_at = '2020-01-01T00:00:00Z'`],
+  ])('a change of nothing but the %s counts', async (field, change) => {
+    await shop.makeProducts(COUNT);
+    const before = await share(() => shop.graphql(PAGE));
+    await shop.sql(`update product set ${change} where pk = 3`);
+    const after = await shop.graphql(PAGE);
+    const changed = (index: number) => after.body.data.products.nodes[index][field] !== before.body.data.products.nodes[index][field];
+    expect([...Array(COUNT).keys()].map(changed)).toEqual([false, false, true, false, false]);
+  });
+
+  test.each([
+    ['a product that goes', 'delete from product where pk = 1', [2, 3, 4, 5]],
+    ['a product that comes in its place', `update product set pk = 9 where pk = 1`, [2, 3, 4, 5, 9]],
+    [
+      'a product that goes and one that comes at once',
+      'with gone as (delete from product where pk = 1) update product set pk = 8 where pk = 2',
+      [3, 4, 5, 8],
+    ],
+    ['all products gone', 'delete from product', []],
+    ['a truncate', 'truncate product', []],
+    ['a truncate with all that hangs on it', 'truncate product restart identity cascade', []],
+  ])('%s counts', async (_what, statement, expected) => {
+    await shop.makeProducts(COUNT);
+    for (const read of Object.values(READS)) await share(() => read(shop));
+    await shop.sql(statement);
+    const [page, countedPage, one, restPage, restOne] = await Promise.all(Object.values(READS).map((read) => read(shop)));
+    const pks = expected.map(String);
+    expect(page?.body.data.products.nodes.map(({ pk }: Shown) => pk)).toEqual(pks);
+    expect([countedPage?.body.data.products.totalCount, countedPage?.body.data.products.nodes.map(({ pk }: Shown) => pk)]).toEqual([
+      pks.length,
+      pks,
+    ]);
+    expect(one?.body).toEqual({ data: { product: null } });
+    expect([restPage?.body.count, restPage?.body.items.map(({ pk }: Shown) => pk)]).toEqual([expected.length, expected]);
+    expect(restOne?.status).toBe(404);
+  });
+
+  test('as many products after a truncate as before it are other products', async () => {
+    for (let round = 0; round < 5; round++) {
+      await shop.sql('truncate product restart identity');
+      const made = await shop.makeProducts(COUNT);
+      const names = made.map(({ name }) => name);
+      expect(shownIn(await shop.graphql(COUNTED)).map(({ name }) => name)).toEqual(names);
+      expect(shownIn(await share(() => shop.rest('GET', REST_PAGE))).map(({ name }) => name)).toEqual(names);
+    }
+  });
+});
+
+describe("another instance's commit is seen by whatever is asked 50 ms after it was acknowledged, and nothing in between is mixed", () => {
+  test.each<[string, (price: number, writer: User) => Promise<unknown>]>([
+    ['of a mutation', (price, writer) => other.graphql(UPDATE, { pk: '1', input: { price } }, { as: writer })],
+    ['of one statement for all rows', (price) => other.sql(`update product set price = ${price}`)],
+  ])('a commit %s', async (_of, write) => {
+    const writer = await shop.makeUser({ scopes: ['products:write'] });
+    await shop.makeProducts(COUNT);
+    await shop.sql('update product set price = 0');
+    const reads = Object.entries(READS).filter(([what]) => what !== 'a counted page by GraphQL');
+    for (const [, read] of reads) await share(() => read(shop));
+    const early = new Set<string>();
+    for (let price = 1; price <= COMMITS; price++) {
+      let acknowledged = Infinity;
+      const commit = async (): Promise<void> => {
+        await write(price, writer).finally(() => (acknowledged = performance.now()));
+      };
+      const poll = async (): Promise<void> => {
+        for (let sent = performance.now(); sent < acknowledged + STALE_MS + 10; sent = performance.now()) {
+          const answers = await Promise.all(reads.map(async ([what, read]) => [what, shownIn(await read(shop))] as const));
+          const isDue = sent >= acknowledged + STALE_MS;
+          for (const [what, shown] of answers) {
+            const got = shown[0]?.price;
+            if (got === price - 1 && sent >= acknowledged) early.add(what);
+            expect([what, got]).toEqual([what, isDue || got !== price - 1 ? price : price - 1]);
+          }
+        }
+      };
+      await Promise.all([commit(), poll()]);
+    }
+    // Else nothing was shared, and nothing was tested.
+    expect([...early].toSorted()).toEqual(reads.map(([what]) => what).toSorted());
+  });
+
+  test('a page whose rows are all changed by one commit shows all of them as before it or all as after it', async () => {
+    await shop.makeProducts(COUNT);
+    await shop.sql('update product set price = 0');
+    for (let price = 1; price <= COMMITS; price++) {
+      let isDone = false;
+      const commit = async (): Promise<void> => {
+        await other.sql(`update product set price = ${price}`).finally(() => (isDone = true));
+      };
+      const poll = async (): Promise<void> => {
+        for (let after = 0; after < 3; after += isDone ? 1 : 0) {
+          const answers = await Promise.all([shop.graphql(PAGE), shop.rest('GET', REST_PAGE)]);
+          for (const answer of answers) {
+            const prices = new Set(shownIn(answer).map((product) => product.price));
+            expect([price, [...prices]]).toEqual([price, prices.has(price) ? [price] : [price - 1]]);
+          }
+        }
+      };
+      await Promise.all([commit(), poll()]);
+      await shop.sql('select 1');
+    }
+  });
+});
+
+describe('what is shared is for callers without credentials, and never takes the place of checking them', () => {
+  const challenge = 'Bearer error="invalid_token"';
+
+  test.each(Object.entries(READS))('%s', async (_what, read) => {
+    const user = await shop.makeUser();
+    const disabled = await shop.makeUser({ disabled: true });
+    await shop.makeProducts(COUNT);
+    const shared = await share(() => read(shop));
+    const expired = shop.tokenOf(user, -1);
+    const requests: [RequestOptions, number][] = [
+      [{ token: 'bad' }, 401],
+      [{ token: expired }, 401],
+      [{ token: `${shop.tokenOf(user)}x` }, 401],
+      [{ as: disabled }, 400],
+      [{ sessionKey: 'bad' }, 401],
+      [{ sessionKey: '' }, 401],
+      [{ headers: { 'X-SESSIONID': 'bad' } }, 401],
+      [{ as: user }, 200],
+      [{ headers: { Authorization: 'Basic YTpi' } }, 200],
+      [{}, 200],
+    ];
+    for (let round = 0; round < OFTEN; round++) {
+      const answers: Answer[] = [];
+      for (const [request] of requests) answers.push(await read(shop, request));
+      expect(answers.map(({ status }) => status)).toEqual(requests.map(([, status]) => status));
+      expect(answers.slice(0, 3).map(({ headers }) => headers.get('WWW-Authenticate'))).toEqual([challenge, challenge, challenge]);
+      expect(answers.slice(-3).map(({ text }) => text)).toEqual([shared.text, shared.text, shared.text]);
+      expect(answers.slice(0, -3).filter(({ text }) => text.includes('Product'))).toEqual([]);
+    }
+  });
+
+  test('a user is refused from the moment that the user is disabled', async () => {
+    const user = await shop.makeUser();
+    await shop.makeProducts(COUNT);
+    const read = () => Promise.all(Object.values(READS).map((one) => one(shop, { as: user })));
+    for (let time = 0; time < OFTEN; time++) expect((await read()).map(({ status }) => status)).toEqual(Array(5).fill(200));
+    await other.sql('update "user" set disabled = true');
+    expect((await read()).map(({ status }) => status)).toEqual(Array(5).fill(400));
+  });
+
+  test('what one caller sees is given to no other', async () => {
+    const ann = await shop.makeUser({ username: 'ann' });
+    const ben = await shop.makeUser({ username: 'ben' });
+    await shop.makeProducts(COUNT);
+    const query = '{ me { username } product(pk: 1) { pk } }';
+    for (let round = 0; round < OFTEN; round++) {
+      const requests: RequestOptions[] = [{ as: ann }, {}, { as: ben }, {}, { as: ann }];
+      const answers = await Promise.all(requests.map((request) => shop.graphql(query, {}, request)));
+      expect(answers.map(({ body }) => body.data.me?.username)).toEqual(['ann', undefined, 'ben', undefined, 'ann']);
+    }
+  });
+});
+
+describe('an answer with an error is not shared', () => {
+  test.each([
+    ['GraphQL', () => shop.graphql('{ products(first: 99) { nodes { pk } } }')],
+    ['GraphQL, one product', () => shop.graphql('{ product(pk: 2) { name } }')],
+    ['REST, a page', () => shop.rest('GET', '/api/v2/shop/products?limit=99')],
+    ['REST, one product', () => shop.rest('GET', '/api/v1/shop/product/2')],
+  ])('what the database refuses is asked again: %s', async (_door, read) => {
+    await shop.makeProducts(COUNT);
+    const good = await read();
+    expect(good.status).toBe(200);
+    // The table is gone, but what is known of it is not: so it is in no way the tally that tells.
+    await shop.sql('alter table product rename to product_gone');
+    try {
+      for (let time = 0; time < OFTEN; time++) expect((await read()).text).toContain('Internal server error');
+    } finally {
+      await shop.sql('alter table product_gone rename to product');
+    }
+    expect((await read()).text).toBe(good.text);
+  });
+
+  test('a product that there is none of is there as soon as it is', async () => {
+    const read = () => Promise.all([shop.graphql(ONE), shop.rest('GET', REST_ONE)]);
+    for (let time = 0; time < OFTEN; time++) expect((await read()).map(({ status }) => status)).toEqual([200, 404]);
+    await shop.makeProduct({ name: 'Lamp' });
+    expect((await read()).map((answer) => shownIn(answer)[0]?.name)).toEqual(['Lamp', 'Lamp']);
+  });
+
+  test('input that is refused stays refused', async () => {
+    await shop.makeProducts(COUNT);
+    for (let time = 0; time < OFTEN; time++) {
+      const graphql = await shop.graphql('{ products(first: 0) { totalCount } }');
+      const rest = await shop.rest('GET', '/api/v2/shop/products?page=0');
+      expect([graphql.body.errors[0].extensions.code, rest.status]).toEqual(['BAD_USER_INPUT', 422]);
+    }
+  });
+});
