@@ -17,14 +17,19 @@ type Handler = (req: IncomingMessage, url: string, res: ServerResponse) => Promi
 const pool = new Pool({ connectionString: process.env['DATABASE_URL'], max: 10 });
 const count = Number((await pool.query<{ count: string }>('select count(*) from product')).rows[0]?.count);
 
-const PAGE = { name: 'page', text: 'select pk, name, barcode, price from product where pk > $1 order by pk limit $2' };
+const page = (limit: number) => ({
+  name: `page${limit}`,
+  text: `select pk, name, barcode, price from product where pk > $1 order by pk limit ${limit}`,
+});
+const PAGE_AND_ONE = page(11);
+const PAGE = page(10);
 const ONE = { name: 'one', text: 'select pk, name, barcode, price from product where pk = $1' };
 const USER = { name: 'user', text: 'select pk, username, email, full_name, disabled from "user" where pk = $1' };
-const ITEMS = { name: 'items', text: 'select item_id from item where owner_pk = $1 order by pk limit $2' };
+const ITEMS = { name: 'items', text: 'select item_id from item where owner_pk = $1 order by pk limit 6' };
 const BLOG = {
   name: 'blog',
   text: `select title, username from blog_entry join "user" on "user".pk = creator_pk
-    where creator_pk = $1 and published order by blog_entry.created_at desc, blog_entry.pk desc limit $2`,
+    where creator_pk = $1 and published order by blog_entry.created_at desc, blog_entry.pk desc limit 6`,
 };
 const INSERT = {
   name: 'insert',
@@ -36,7 +41,7 @@ const handlers: Record<string, Handler> = {
   '/graphql/page': async (req) => {
     const { variables } = (await read(req)) as { variables: { after: string } };
     const [print, after] = JSON.parse(Buffer.from(variables.after, 'base64url').toString()) as [string, number];
-    const { rows } = await pool.query<Product>({ ...PAGE, values: [after, 11] });
+    const { rows } = await pool.query<Product>({ ...PAGE_AND_ONE, values: [after] });
     const edges = rows.slice(0, 10).map((row) => ({
       cursor: Buffer.from(JSON.stringify([print, row.pk])).toString('base64url'),
       node: { pk: String(row.pk), name: row.name, barcode: row.barcode, price: Number(row.price) },
@@ -56,8 +61,8 @@ const handlers: Record<string, Handler> = {
     const pk = Number(req.headers['x-user']);
     const [users, items, blog] = await Promise.all([
       pool.query<{ username: string; email: string }>({ ...USER, values: [pk] }),
-      pool.query<{ item_id: string }>({ ...ITEMS, values: [pk, 6] }),
-      pool.query<{ title: string; username: string }>({ ...BLOG, values: [pk, 6] }),
+      pool.query<{ item_id: string }>({ ...ITEMS, values: [pk] }),
+      pool.query<{ title: string; username: string }>({ ...BLOG, values: [pk] }),
     ]);
     return {
       data: {
@@ -79,14 +84,14 @@ const handlers: Record<string, Handler> = {
     return { username, email, full_name, disabled };
   },
   '/api/v2/shop/products': async (_req, url) => {
-    const page = Number(url.slice(url.indexOf('=') + 1));
-    const { rows } = await pool.query<Product>({ ...PAGE, values: [(page - 1) * 10, 10] });
+    const number = Number(url.slice(url.indexOf('=') + 1));
+    const { rows } = await pool.query<Product>({ ...PAGE, values: [(number - 1) * 10] });
     const base = 'http://shop.example/api/v2/shop/products?page=';
     return {
       items: rows.map(plain),
       count,
-      next: page * 10 < count ? base + String(page + 1) : null,
-      previous: page > 1 ? base + String(page - 1) : null,
+      next: number * 10 < count ? base + String(number + 1) : null,
+      previous: number > 1 ? base + String(number - 1) : null,
     };
   },
   '/api/v1/shop/product/': async (req, url, res) => {

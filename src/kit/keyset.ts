@@ -2,8 +2,8 @@ import type { Context } from './context.ts';
 import { fingerprint, readCursor, sqlTypeOf, writeCursor, type Bound, type OrderColumn } from './cursor.ts';
 import { badInput } from './errors.ts';
 import { readRows, shapeOf, type EntityClass, type Shape } from './rows.ts';
-import { empty, join, name, raw, sql, type Cell, type Sql } from './sql.ts';
-import { tallyOf } from './tally.ts';
+import { empty, join, literal, name, raw, sql, type Cell, type Sql } from './sql.ts';
+import { countOf } from './tally.ts';
 
 /** A list that can be read in pages by keyset: the same order and condition each time, from any place on. */
 export interface Listing<T extends object> {
@@ -175,7 +175,7 @@ class ListQuery<T extends object> {
     const direction = raw((this.listing.descending ?? false) === backward ? ' asc' : ' desc');
     const select = sql`
       select ${join(this.read.map((property) => this.shape.column(property)))} ${this.from(where)}
-      order by ${join(this.orderColumns().map((column) => sql`${column}${direction}`))} limit ${limit}`;
+      order by ${join(this.orderColumns().map((column) => sql`${column}${direction}`))} limit ${literal(limit)}`;
     return this.byOwner(select);
   }
 
@@ -183,7 +183,7 @@ class ListQuery<T extends object> {
   async counts(where: Sql | undefined, any: boolean): Promise<ReadonlyMap<number, number>> {
     const { tally } = this.listing;
     if (tally !== undefined && !where && !this.listing.where && !this.owners) {
-      return new Map([[NOBODY, (await tallyOf(this.ctx, tally)).count]]);
+      return new Map([[NOBODY, await countOf(this.ctx, tally)]]);
     }
     const select = any ? sql`select 1 ${this.from(where)} limit 1` : sql`select count(*) ${this.from(where)}`;
     const found = await this.byOwner(select);

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { Context } from './context.ts';
 import type { Listing } from './keyset.ts';
-import { readRows, shapeOf, type Shape } from './rows.ts';
-import { empty, join, name, sql } from './sql.ts';
-import { placeOf, type Place } from './tally.ts';
+import { readRows, shapeOf } from './rows.ts';
+import { empty, join, literal, name, sql } from './sql.ts';
+import { countOf, forget, placeOf, readStamp, stampOf } from './tally.ts';
 import { refuse } from './validation.ts';
 
 /** A part of a list by position: `limit` entries from number `offset` on, counted from 0. */
@@ -26,6 +26,10 @@ export interface PageQuery extends SliceArgs {
 }
 
 const MAX_LIMIT = 1_000;
+/** Up to so many entries, reading them is quick. */
+const MAX_HOT = 100;
+/** How often a place in a list that is being written to is looked for. */
+const ATTEMPTS = 3;
 
 const integer = (min: bigint) =>
   z
@@ -55,34 +59,49 @@ export function pageQueryOf({ pageSize, defaultLimit, byPage }: { pageSize: numb
 }
 
 /** The part of the list at this position, with the count of the whole. Past the end: no entries, the true count. */
-export async function readSlice<T extends object>(ctx: Context, listing: Listing<T>, { limit, offset }: SliceArgs): Promise<Slice<T>> {
-  const { shape, count, place } = await find(ctx, listing, offset);
-  if (!place) return { items: [], count };
-  const { order, where, tally } = listing;
-  const columns = order.map(({ property }) => shape.column(property));
-  const conditions = [where, tally === undefined ? undefined : sql`pk >= ${place.pk}`].filter((condition) => condition !== undefined);
-  const rows = await readRows(
-    ctx,
-    sql`
-      select ${shape.columns} from ${name(shape.table)} ${conditions.length > 0 ? sql`where ${join(conditions, ' and ')}` : empty}
-      order by ${join(columns)} limit ${limit}${place.skip > 0 ? sql` offset ${place.skip}` : empty}`,
-    // What is skipped is read.
-    tally !== undefined || place.skip === 0,
-  );
-  return { items: rows.map((row) => shape.entity(row)), count };
+export async function readSlice<T extends object>(ctx: Context, listing: Listing<T>, args: SliceArgs): Promise<Slice<T>> {
+  return listing.tally === undefined ? readCounted(ctx, listing, args) : readTallied(ctx, listing, listing.tally, args);
 }
 
-async function find<T extends object>(
-  ctx: Context,
-  { entity, where, tally }: Listing<T>,
-  offset: bigint,
-): Promise<{ shape: Shape<T>; count: number; place?: Place }> {
+async function readCounted<T extends object>(ctx: Context, { entity, order, where }: Listing<T>, { limit, offset }: SliceArgs): Promise<Slice<T>> {
   const shape = shapeOf(ctx, entity);
-  if (tally !== undefined) {
-    const { count, ...place } = await placeOf(ctx, tally, Number(offset));
-    return { shape, count, ...(offset < count && { place }) };
-  }
-  const [row] = await readRows(ctx, sql`select count(*) from ${name(shape.table)} ${where ? sql`where ${where}` : empty}`);
+  const from = sql`from ${name(shape.table)} ${where ? sql`where ${where}` : empty}`;
+  const [row] = await readRows(ctx, sql`select count(*) ${from}`);
   const count = Number(row?.[0]);
-  return { shape, count, ...(offset < count && { place: { pk: 1, skip: Number(offset) } }) };
+  if (offset >= count) return { items: [], count };
+  const columns = join(order.map(({ property }) => shape.column(property)));
+  const rows = await readRows(ctx, sql`select ${shape.columns} ${from} order by ${columns} limit ${limit} offset ${Number(offset)}`);
+  return { items: rows.map((cells) => shape.entity(cells)), count };
+}
+
+// By what the tally says, the entries are found without reading those before them. The statement that reads them tells how far
+// the table has come by then: where that is further than the tally was, they are looked for again.
+async function readTallied<T extends object>(
+  ctx: Context,
+  { entity, order }: Listing<T>,
+  tally: string,
+  { limit, offset }: SliceArgs,
+): Promise<Slice<T>> {
+  const shape = shapeOf(ctx, entity);
+  const rank = Number(offset);
+  const columns = join(order.map(({ property }) => shape.column(property)));
+  for (let attempt = 1; ; attempt++) {
+    const { pk, skip, version, count } = attempt <= ATTEMPTS ? await placeOf(ctx, tally, rank) : { pk: 1, skip: rank, version: -1, count: -1 };
+    if (rank >= count && count >= 0) return { items: [], count };
+    const isQuick = limit <= MAX_HOT && attempt <= ATTEMPTS;
+    const rows = await readRows(
+      ctx,
+      sql`
+        select ${shape.columns}, ${stampOf(tally)} from ${name(shape.table)} where ${shape.column('pk')} >= ${pk}
+        order by ${columns} limit ${isQuick ? literal(limit) : limit}${skip > 0 ? sql` offset ${skip}` : empty}`,
+      isQuick,
+    );
+    const stamp = readStamp(rows[0]?.at(-1));
+    if (rows.length > 0 && (attempt > ATTEMPTS || stamp.version === version)) {
+      return { items: rows.map((cells) => shape.entity(cells)), count: stamp.count };
+    }
+    // Nothing found after all that: the list has become shorter than where it was to be read.
+    if (attempt > ATTEMPTS) return { items: [], count: await countOf(ctx, tally) };
+    forget(ctx, tally);
+  }
 }

@@ -1,6 +1,6 @@
 import type { Context } from './context.ts';
 import { readRows } from './rows.ts';
-import { name, sql, type Statements } from './sql.ts';
+import { literal, name, sql, type Cell, type Sql, type Statements } from './sql.ts';
 
 // A table that grows without end has its rows counted by the database, in the transaction that adds or removes them: by
 // ranges of 256 primary keys, and by ranges of 65,536 (migrations, `product_tally`). From those follow the count of the whole, and
@@ -79,18 +79,43 @@ export function freshOf(ctx: Pick<Context, 'statements'>, table: string): Seen |
   return seen;
 }
 
-/** Where the row of this rank stands, from 0, with the count of the whole that it belongs to. */
-export async function placeOf(ctx: Context, table: string, rank: number): Promise<Place & { count: number }> {
+/** The count of the whole, as of now. */
+export async function countOf(ctx: Context, table: string): Promise<number> {
+  return (await look(ctx, table)).count;
+}
+
+/** How far the table has come, as one column of a statement: read with rows, it tells of the same moment as they do. */
+export function stampOf(table: string): Sql {
+  return sql`(select sum(writes) || ' ' || sum(rows) from ${name(table)} where level = ${literal(COARSE)})`;
+}
+
+/** What the column of `stampOf` says. */
+export function readStamp(cell: Cell): Seen {
+  const [version = '0', count = '0'] = String(cell ?? '').split(' ');
+  return { version: Number(version), count: Number(count) };
+}
+
+/** Where the row of this rank stands, from 0, in the table as it was at a certain version, with the count of the whole then. */
+export async function placeOf(ctx: Context, table: string, rank: number): Promise<Place & Seen> {
   const { version, count } = await tallyOf(ctx, table);
-  if (rank === 0 || rank >= count) return { pk: 1, skip: rank, count };
+  if (rank === 0 || rank >= count) return { pk: 1, skip: rank, version, count };
   const memory: Memory = ctx.statements ? memoryOf(ctx.statements, table) : {};
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     if (!memory.ranks || memory.ranks.version < version || attempt > 0) memory.ranks = await readRanks(ctx, table);
-    const place = await locate(ctx, table, memory.ranks, rank);
-    if (place) return { ...place, count: memory.ranks.count };
+    const { ranks } = memory;
+    const place = await locate(ctx, table, ranks, rank);
+    if (place) return { ...place, version: ranks.version, count: ranks.count };
   }
   // Written to so quickly that no two looks agree: then the rows are counted on the way.
-  return { pk: 1, skip: rank, count };
+  return { pk: 1, skip: rank, version, count };
+}
+
+/** Has this table looked at anew before anyone is told of it again. */
+export function forget({ statements }: Pick<Context, 'statements'>, table: string): void {
+  if (!statements) return;
+  const memory = memoryOf(statements, table);
+  delete memory.seen;
+  delete memory.asking;
 }
 
 async function locate(ctx: Context, table: string, { coarse, fine }: Ranks, rank: number): Promise<Place | undefined> {

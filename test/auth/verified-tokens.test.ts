@@ -185,10 +185,10 @@ describe('a token that differs from an accepted one in one character', () => {
     const tryOne = (changed: string): void => {
       try {
         readAccessToken(ctx, changed);
-        taken.push(changed);
       } catch (error) {
-        expect(error).toBeInstanceOf(TokenError);
+        if (error instanceof TokenError) return;
       }
+      taken.push(changed);
     };
     for (let at = 0; at < token.length; at++) {
       const [before, was = '', after] = [token.slice(0, at), token[at], token.slice(at + 1)];

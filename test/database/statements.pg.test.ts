@@ -69,7 +69,7 @@ test('a read that is not hot is parsed anew each time, under no name, and stays 
   const pids = new Set<Cell>();
   for (let time = 0; time < 5; time++) pids.add((await statements.read(PID))[0]?.[0]);
 
-  expect(parsed).toEqual(Array(5).fill({ text: PID.text }));
+  expect(parsed).toEqual(Array.from({ length: 5 }, () => ({ text: PID.text })));
   expect(pids.size).toBe(1);
   expect(pids).not.toContain(shared);
 });
@@ -80,18 +80,19 @@ test('without prepared statements, a hot read has no name', async () => {
   const parsed = parses();
   for (let n = 1; n <= 3; n++) expect(await statements.read(numbered(n), true)).toEqual([[String(n), `free ${n}`]]);
 
-  expect(parsed).toEqual(Array(3).fill({ text: numbered(0).text }));
+  expect(parsed).toEqual(Array.from({ length: 3 }, () => ({ text: numbered(0).text })));
 });
 
 test('many hot reads at once get their own rows, in order, more of them than the shared connections take', async () => {
   const statements = open({ max: 3, shared: 2 });
   const shared = await sharedPid(statements);
-  const series = (n: number) => sql`select n, ${`of ${n}`}::text, pg_backend_pid() from generate_series(${n}::int, ${n}::int + ${n % 5}::int) as n`;
+  const series = (n: number) =>
+    sql`select n, ${`of ${n}`}::text, pg_backend_pid() from generate_series(${n}::int, ${n}::int + ${n % 5}::int) as n`;
 
   const all = await Promise.all(Array.from({ length: 500 }, (_, n) => statements.read(series(n), true)));
 
   expect(all.map((rows) => rows.map(([number, text]) => [number, text]))).toEqual(
-    Array.from({ length: 500 }, (_, n) => Array.from({ length: 1 + (n % 5) }, (_, more) => [String(n + more), `of ${n}`])),
+    Array.from({ length: 500 }, (_, n) => [...Array(1 + (n % 5)).keys()].map((more) => [String(n + more), `of ${n}`])),
   );
   const pids = all.map((rows) => rows[0]?.[2]);
   expect(pids).toContain(shared);
@@ -120,6 +121,21 @@ test('a hot read that cannot be prepared fails, and goes well once it can', asyn
 
   await other.query(`create table scratch.later as select 'here' as name`);
   expect(await statements.read(later, true)).toEqual([['here', shared]]);
+});
+
+// As of now those behind it fail with 26000, for they leave the parsing to the one whose parsing has failed.
+test.failing('a hot read that is cancelled while it is prepared leaves those of the same statement behind it to be answered', async () => {
+  const statements = open({ max: 4, shared: 1 });
+  const shared = await sharedPid(statements);
+  await other.query('begin; lock table scratch.held');
+  const first = statements.read(held(1), true).catch((error: { code: string }) => error.code);
+  const rest = Promise.allSettled([2, 3].map((n) => statements.read(held(n), true)));
+  await waitsForLock(shared);
+  await other.query('select pg_cancel_backend($1)', [shared]);
+  expect(await first).toBe('57014');
+  await other.query('commit');
+
+  expect(await rest).toEqual([2, 3].map((n) => ({ status: 'fulfilled', value: [[String(n), `held ${n}`]] })));
 });
 
 test('hot reads on a shared connection whose backend is ended are answered all the same, none lost', async () => {
@@ -251,9 +267,9 @@ async function waitsForLock(pid: Cell): Promise<void> {
 /** The Parse messages that connections send from now on. */
 function parses(): { name?: string; text: string }[] {
   const parsed: { name?: string; text: string }[] = [];
-  const { parse } = pg.Connection.prototype;
+  const parse = Reflect.get(pg.Connection.prototype, 'parse');
   jest.spyOn(pg.Connection.prototype, 'parse').mockImplementation(function (this: pg.Connection, query, more) {
-    parsed.push(query as { name?: string; text: string });
+    parsed.push(query);
     Reflect.apply(parse, this, [query, more]);
   });
   return parsed;

@@ -1,10 +1,11 @@
 import 'reflect-metadata';
 import { createServer, type Server } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
-import { afterAll, beforeAll, beforeEach } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, expect } from '@jest/globals';
 import bcrypt from 'bcrypt';
 import { execute, raw } from '../../src/kit/sql.ts';
 import options from '../../mikro-orm.config.ts';
+import type { Logger } from 'pino';
 import { createApp, type App } from '../../src/app.ts';
 import { createAccessToken } from '../../src/auth/token.ts';
 import { BlogEntry } from '../../src/blog/blog-entry.entity.ts';
@@ -62,12 +63,18 @@ export class Shop {
   logged: string[] = [];
   private clockShift = 0;
   private made = 0;
-  private app: App | undefined;
+  private readonly apps: App[] = [];
   private server: Server | undefined;
+  /** The same app on the same database without any shortcut: what it answers to a read has to be the same, byte for byte. */
+  private plain: Server | undefined;
   private open: Database | undefined;
   config!: Config;
 
-  constructor(private readonly env: Record<string, string> = {}) {}
+  constructor(
+    private readonly env: Record<string, string> = {},
+    /** Reads are asked once, and compared with nothing: for tests that count or that race. */
+    private readonly isAlone = false,
+  ) {}
 
   get database(): Database {
     if (!this.open) throw new Error('the shop is not open');
@@ -82,23 +89,25 @@ export class Shop {
     const log = openLog(this.config, { write: (line) => void this.logged.push(line) });
     this.open = await openDatabase(this.config, options, log, true);
     const opened = this.open;
-    this.app = await createApp({
-      config: this.config,
-      log,
-      now: () => this.now(),
-      database: () => opened,
-      isDraining: () => false,
-    });
-    this.server = createServer(this.app.listener);
-    await new Promise<void>((done) => this.server?.listen(0, '127.0.0.1', done));
-    this.url = `http://127.0.0.1:${this.port}${this.config.basePath}`;
+    const serve = async (config: Config, itsLog: Logger): Promise<Server> => {
+      const app = await createApp({ config, log: itsLog, now: () => this.now(), database: () => opened, isDraining: () => false });
+      this.apps.push(app);
+      const server = createServer(app.listener);
+      await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+      return server;
+    };
+    this.server = await serve(this.config, log);
+    this.plain = await serve({ ...this.config, shortcuts: [] }, openLog({ logLevel: 'silent' }));
+    this.url = this.urlOf(this.server);
     return this;
   }
 
   async stop(): Promise<void> {
-    this.server?.closeAllConnections();
-    await new Promise((done) => this.server?.close(done));
-    await this.app?.stop();
+    for (const server of [this.server, this.plain]) {
+      server?.closeAllConnections();
+      await new Promise((done) => server?.close(done));
+    }
+    for (const app of this.apps) await app.stop();
     await this.open?.close();
   }
 
@@ -154,7 +163,7 @@ export class Shop {
     { as, token, sessionKey, json, form, body, headers = {} }: RequestOptions = {},
   ): Promise<Answer> {
     const bearer = token ?? (as && this.tokenOf(as));
-    const answer = await fetch(this.url + path, {
+    const request: RequestInit = {
       method,
       redirect: 'manual',
       headers: {
@@ -164,9 +173,31 @@ export class Shop {
         ...headers,
       },
       body: json !== undefined ? JSON.stringify(json) : form ? new URLSearchParams(form) : (body ?? null),
-    });
-    const text = await answer.text();
-    return { status: answer.status, headers: answer.headers, text, body: text === '' ? undefined : parse(text) };
+    };
+    const answer = await fetched(this.url + path, request);
+    if (!this.isAlone && isRead(method, path, json)) await this.compare(path, request, answer);
+    return answer;
+  }
+
+  // Asked a second time, the app may know a shorter way. What anyone else does meanwhile may change the answer, so a difference
+  // counts only if it stays.
+  private async compare(path: string, request: RequestInit, first: Answer): Promise<void> {
+    const logged = this.logged.length;
+    let found = [first, await fetched(this.url + path, request), await fetched(this.urlOf(this.plain) + path, request)].map(comparable);
+    for (let attempt = 0; attempt < 3 && new Set(found).size > 1; attempt++) {
+      const again = [await fetched(this.url + path, request), await fetched(this.urlOf(this.plain) + path, request)];
+      found = again.map(comparable);
+    }
+    // Tests look at what their own requests have logged.
+    this.logged.length = Math.min(this.logged.length, logged);
+    const [fast, ...others] = found;
+    for (const other of others) expect(other).toBe(fast);
+  }
+
+  private urlOf(server: Server | undefined): string {
+    const address = server?.address() as AddressInfo | null | undefined;
+    if (!address) throw new Error('the shop is not open');
+    return `http://127.0.0.1:${address.port}${this.config.basePath}`;
   }
 
   /** Asks GraphQL; `data` and `errors` stand in `body`. */
@@ -259,12 +290,32 @@ export function workerDatabase(): Record<string, string> {
 }
 
 /** Opens the shop for the tests of a file: each finds it empty. */
-export function useShop(env: Record<string, string> = {}): Shop {
-  const shop = new Shop(env);
+export function useShop(env: Record<string, string> = {}, isAlone = false): Shop {
+  const shop = new Shop(env, isAlone);
   beforeAll(() => shop.start());
   beforeEach(() => shop.empty());
   afterAll(() => shop.stop());
   return shop;
+}
+
+async function fetched(url: string, request: RequestInit): Promise<Answer> {
+  const answer = await fetch(url, request);
+  const text = await answer.text();
+  return { status: answer.status, headers: answer.headers, text, body: text === '' ? undefined : parse(text) };
+}
+
+/** Whether the request changes nothing, so that it may be sent again. */
+function isRead(method: string, path: string, json: unknown): boolean {
+  if (method === 'GET') return !path.includes('/login');
+  const query = typeof json === 'object' && json !== null && 'query' in json ? json.query : undefined;
+  return method === 'POST' && path === '/graphql' && typeof query === 'string' && !/\bmutation\b/.test(query);
+}
+
+// All of an answer but what is new each time: the time, and the name of the request.
+function comparable({ status, headers, text }: Answer): string {
+  const kept = [...headers].filter(([name]) => name !== 'date' && name !== 'x-request-id');
+  const id = headers.get('x-request-id');
+  return JSON.stringify([status, kept.toSorted(), id === null ? text : text.replaceAll(id, 'REQUEST')]);
 }
 
 const hashes = new Map<string, Promise<string>>();

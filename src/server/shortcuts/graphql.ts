@@ -28,7 +28,7 @@ export function graphqlShortcuts(schema: GraphQLSchema, isPlanning: boolean, ans
         },
       }),
     },
-    shared: (ctx, req, text) => (answers && isPlain(req) && isAnonymous(req) ? answers.find(ctx, text)?.body : undefined),
+    shared: (ctx, req, text) => (answers && isPlain(req) && isAnonymous(req) ? answers.find(ctx, keyOf(text))?.body : undefined),
     planned(ctx, req, text, parsed) {
       if (!isPlain(req)) return undefined;
       const request = requestOf(parsed);
@@ -41,9 +41,14 @@ export function graphqlShortcuts(schema: GraphQLSchema, isPlanning: boolean, ans
         const body = await answer();
         return body === undefined ? undefined : { body };
       };
-      return answers.answer(ctx, text, tally, make).then((made) => made?.body);
+      return answers.answer(ctx, keyOf(text), tally, make).then((made) => made?.body);
     },
   };
+}
+
+// No body of REST's requests, whose answers lie beside these, begins like this.
+function keyOf(text: string): string {
+  return `POST ${text}`;
 }
 
 // Other media types have other rules for status and errors (GraphQL over HTTP, 6).

@@ -163,6 +163,7 @@ function placeIn(properties: string[], property: string): number {
 const FORMS: Record<JsonForm, (cell: string) => string> = {
   id: (cell) => `"${cell}"`,
   text: (cell) => JSON.stringify(cell),
-  number: (cell) => String(Number(cell)),
+  // JavaScript writes no zeros at the end of a fraction.
+  number: (cell) => (cell.includes('.') ? cell.replace(/\.?0+$/, '') : cell),
   time: (cell) => `"${new Date(cell).toISOString()}"`,
 };

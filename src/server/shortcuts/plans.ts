@@ -35,7 +35,7 @@ export interface Plan {
 
 interface PlannedField {
   name: string;
-  answer(ctx: Context, variables: Record<string, unknown>): Promise<string> | undefined;
+  answer(ctx: Context, variables: Record<string, unknown>): Promise<string | undefined>;
 }
 
 /** The plans of documents that have been parsed, validated and executed by the ordinary way before. */
@@ -90,14 +90,18 @@ export class Plans {
     const argumentsOf = (variables: Record<string, unknown>) => getArgumentValues(definition, first, variables);
     if (root.kind === 'one') {
       const write = planRow(root.row, nodes, fragments, properties);
-      const read = async (ctx: Context, variables: Record<string, unknown>) => {
+      const one = async (ctx: Context, variables: Record<string, unknown>) => {
         const row = await root.read(ctx, argumentsOf(variables), properties);
         return row ? write(row) : 'null';
       };
-      return { name, tally: root.tally, answer: read };
+      return { name, tally: root.tally, answer: one };
     }
     const write = planPage(root.row, nodes, fragments, properties);
-    return { name, tally: root.tally, answer: (ctx, variables) => root.read(ctx, argumentsOf(variables), properties)?.then(write) };
+    const page = async (ctx: Context, variables: Record<string, unknown>) => {
+      const read = await root.read(ctx, argumentsOf(variables), properties);
+      return read && write(read);
+    };
+    return { name, tally: root.tally, answer: page };
   }
 }
 
@@ -115,7 +119,8 @@ async function executed(
 
 function operationNamed({ definitions }: DocumentNode, name: string | undefined): OperationDefinitionNode | undefined {
   const operations = definitions.filter((definition) => definition.kind === Kind.OPERATION_DEFINITION);
-  return name === undefined ? operations[0] : operations.find((operation) => operation.name?.value === name);
+  if (name !== undefined) return operations.find((operation) => operation.name?.value === name);
+  return operations.length === 1 ? operations[0] : undefined;
 }
 
 async function answer(
@@ -127,14 +132,12 @@ async function answer(
 ): Promise<string | undefined> {
   const { coerced } = getVariableValues(schema, variableDefinitions, given, { maxErrors: 1 });
   if (!coerced) return undefined;
-  const running = fields.map((field) => field.answer(ctx, coerced));
-  const known = running.filter((result) => result !== undefined);
-  // What is read in vain, where the resolvers are asked after all, may fail there.
-  const values = await Promise.all(known).catch(() => undefined);
-  if (!values || known.length < running.length) return undefined;
+  // How to refuse is the resolvers' business.
+  const values = await Promise.all(fields.map((field) => field.answer(ctx, coerced))).catch(() => undefined);
+  if (!values || values.includes(undefined)) return undefined;
   return `{"data":{${fields.map(({ name }, index) => `${JSON.stringify(name)}:${values[index]}`).join(',')}}}\n`;
 }
 
 function keyOf(query: string, operationName: string | undefined): string {
-  return operationName === undefined ? query : `${operationName} ${query}`;
+  return operationName === undefined ? query : JSON.stringify([operationName, query]);
 }

@@ -1,0 +1,144 @@
+import { readFile } from 'node:fs/promises';
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import * as sessions from '../../src/auth/session.service.ts';
+import type { User } from '../../src/users/user.entity.ts';
+import { PASSWORD, useShop } from '../support/shop.ts';
+
+const shop = useShop({}, true);
+
+const DOCUMENT = 'docs/performance.md';
+const PRODUCT = '/api/v1/shop/product/';
+/** What a connection is told once, when it is opened or lent. */
+const SETUP = /^(set|listen|deallocate|discard)\b/i;
+
+/** A kind of request: the first of it is not counted, and the second asks for something else. */
+type Kind = (time: number) => Request;
+
+let others: User[];
+let pks: number[];
+let token: Record<string, string>;
+let keys: string[];
+let cursors: string[];
+
+beforeEach(async () => {
+  const ada = await shop.makeUser({ username: 'ada', scopes: ['products:write', 'users:read', 'blog:write'] });
+  others = [await shop.makeUser(), await shop.makeUser(), await shop.makeUser()];
+  for (const user of [ada, ...others]) {
+    for (let made = 0; made < 3; made++) {
+      await shop.makeItem(user);
+      await shop.makeEntry(user);
+    }
+  }
+  pks = (await shop.makeProducts(25)).map(({ pk }) => pk);
+  keys = [];
+  for (let made = 0; made < 2; made++) keys.push((await sessions.open(shop.context(), ada, null)).key);
+  const tokens = await shop.rest('POST', '/token', { form: { username: 'ada', password: PASSWORD } });
+  token = { Authorization: `Bearer ${tokens.body.access_token}` };
+  const { body } = await shop.graphql('{ products { edges { cursor } } }');
+  cursors = body.data.products.edges.map(({ cursor }: { cursor: string }) => cursor);
+});
+
+const kinds: Record<string, Kind> = {
+  'GraphQL, a product': (time) => graphql('query ($pk: ID!) { product(pk: $pk) { name price } }', { pk: pks[time] }),
+  'GraphQL, a page of products': (time) => page('nodes { name }', time),
+  'GraphQL, a page of products with `totalCount`': (time) => page('totalCount nodes { name }', time),
+  'GraphQL, a page of products after a cursor with `hasPreviousPage`': (time) => page('nodes { name } pageInfo { hasPreviousPage }', time),
+  'GraphQL, `me`': () => graphql('{ me { username email } }', {}, token),
+  'GraphQL, `me { items blog { creator } }`': (time) =>
+    graphql(
+      'query ($first: Int) { me { items(first: $first) { nodes { itemId } } blog(first: $first) { nodes { title creator { username } } } } }',
+      { first: 2 + time },
+      token,
+    ),
+  'GraphQL, a page of `users { items }`': (time) =>
+    graphql(
+      'query ($first: Int) { users(first: $first) { nodes { username items(first: $first) { nodes { itemId } } } } }',
+      { first: 2 + time },
+      token,
+    ),
+  'REST, a product': (time) => get(`${PRODUCT}${pks[time]}`),
+  'REST, a page of products': (time) => get(`/api/v2/shop/products?page=${2 + time}`),
+  // The first page starts where the catalogue does: it is the second that has to be looked for.
+  'REST, a page of products, the first since one was written': (time) => get(`/api/v2/shop/products?page=${1 + time}`),
+  'REST, `/users/me/` by token': () => get('/users/me/', token),
+  'REST, `/users/me/` by session key': (time) => get('/users/me/', { 'X-SESSION-ID': keys[time] ?? '' }),
+  'REST, `/users/me/items/`': () => get('/users/me/items/', token),
+  'REST, `/blog`': () => get('/blog', token),
+  'Creation of a product': () => post(PRODUCT, newProduct(), token),
+  'Creation of a product with `Idempotency-Key`': (time) => post(PRODUCT, newProduct(), { ...token, 'Idempotency-Key': `key-${time}` }),
+  'Login by `/token`': (time) => ask('/token', { method: 'POST', body: new URLSearchParams(credentials(time)) }),
+  'Login by `/session/login`': (time) => post('/session/login', credentials(time)),
+  'Logout by `/session/logout`': (time) => post('/session/logout', { session_key: keys[time] }),
+};
+
+describe(`${DOCUMENT}, Statements a request`, () => {
+  test('the table names each kind of request, and no other', async () => {
+    expect([...(await table()).keys()]).toEqual(Object.keys(kinds));
+  });
+
+  test.each(Object.entries(kinds))('%s', async (name, kind) => {
+    expect((await fetch(kind(0))).status).toBeLessThan(300);
+    const { answer, statements } = await counted(kind(1));
+
+    expect(answer.status).toBeLessThan(300);
+    expect(await answer.json()).not.toHaveProperty('errors');
+    expect({ count: statements.length, statements }).toEqual({ count: (await table()).get(name), statements });
+  });
+});
+
+/** The rows of the table in the document. */
+async function table(): Promise<Map<string, number>> {
+  const [, section = ''] = (await readFile(DOCUMENT, 'utf8')).split(/^## Statements a request$/m);
+  const rows = section.split(/^## /m)[0]?.matchAll(/^\| (.+?) +\| +(\d+) +\|$/gm) ?? [];
+  return new Map([...rows].map(([, name = '', statements]) => [name, Number(statements)]));
+}
+
+/** The answer, and the statements that the driver was given for it. */
+async function counted(request: Request): Promise<{ answer: Response; statements: string[] }> {
+  // As after a commit: how far the catalogue has come is not known from a moment ago.
+  shop.database.statements.commits++;
+  const query: unknown = Reflect.get(pg.Client.prototype, 'query');
+  const statements: string[] = [];
+  pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]): unknown {
+    const [statement] = args;
+    const text = String(typeof statement === 'string' ? statement : Reflect.get(Object(statement) as object, 'text'));
+    if (!SETUP.test(text)) statements.push(text);
+    return Reflect.apply(query as () => unknown, this, args);
+  } as typeof pg.Client.prototype.query;
+  try {
+    return { answer: await fetch(request), statements };
+  } finally {
+    Reflect.set(pg.Client.prototype, 'query', query);
+  }
+}
+
+/** One request and no more: what `shop` sends, it sends several times. */
+function ask(path: string, init: RequestInit): Request {
+  return new Request(shop.url + path, init);
+}
+
+function get(path: string, headers: Record<string, string> = {}): Request {
+  return ask(path, { headers });
+}
+
+function post(path: string, json: unknown, headers: Record<string, string> = {}): Request {
+  return ask(path, { method: 'POST', headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(json) });
+}
+
+function graphql(query: string, variables: object, headers: Record<string, string> = {}): Request {
+  return post('/graphql', { query, variables }, headers);
+}
+
+function page(fields: string, time: number): Request {
+  const query = `query ($first: Int, $after: String) { products(first: $first, after: $after) { ${fields} } }`;
+  return graphql(query, { first: 5 + time, after: cursors[time] });
+}
+
+function newProduct(): object {
+  return { name: 'New', barcode: shop.newBarcode(), price: 1 };
+}
+
+function credentials(time: number): Record<string, string> {
+  return { username: others[time]?.username ?? '', password: PASSWORD };
+}
