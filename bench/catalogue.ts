@@ -51,7 +51,7 @@ export async function prepare(server: string, size: Size): Promise<string> {
 /** Takes out what a measurement has put in. */
 export async function tidy(client: Client, size: Size): Promise<void> {
   const { rowCount } = await client.query(`delete from product where pk > ${SIZES[size]}`);
-  if (rowCount !== 0) await client.query('vacuum (analyze) product');
+  if (rowCount !== 0) await client.query('vacuum (analyze) product, product_tally, product_tally_fine');
 }
 
 async function create(server: string, name: string): Promise<void> {

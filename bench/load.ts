@@ -38,7 +38,16 @@ export async function load(port: number, asks: readonly Ask[], seconds: number, 
     const file = join(folder, 'requests');
     await writeFile(file, Buffer.concat(asks.map(framed)));
     const { stdout } = await run('wrk', [
-      ...['-t1', `-c${clients}`, `-d${seconds}s`, '--timeout', '10s', '-s', SCRIPT, `http://127.0.0.1:${port}`, '--', file],
+      '-t1',
+      `-c${clients}`,
+      `-d${seconds}s`,
+      '--timeout',
+      '10s',
+      '-s',
+      SCRIPT,
+      `http://127.0.0.1:${port}`,
+      '--',
+      file,
     ]);
     const [, line] = /^RESULT (.*)$/m.exec(stdout) ?? [];
     const result = JSON.parse(line ?? '{}') as Record<'requests' | 'us' | 'bytes' | 'failed' | 'p50' | 'p99', number>;

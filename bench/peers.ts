@@ -39,13 +39,21 @@ async function ourselves(bench: Bench): Promise<Result> {
   const page = works.find(({ name }) => name === 'graphql-page');
   if (!page) throw new Error('there is no page to measure');
   const rounds = await measure(page, await bench.ours('1m'), await bench.bare('1m'), bench.pace);
-  return rated('Shopfront', rounds.map((round) => ({ theirs: round.ours.rate, bare: round.bare.rate })));
+  return rated(
+    'Shopfront',
+    rounds.map((round) => ({ theirs: round.ours.rate, bare: round.bare.rate })),
+  );
 }
 
 async function against(bench: Bench, peer: Peer, folder: string): Promise<Result> {
   const url = await bench.url('1m');
   const theirs = bench.keep(
-    await start([process.execPath, join(folder, peer.file)], { DATABASE_URL: url, NODE_ENV: 'production' }, '/graphql?query=%7B__typename%7D', folder),
+    await start(
+      [process.execPath, join(folder, peer.file)],
+      { DATABASE_URL: url, NODE_ENV: 'production' },
+      '/graphql?query=%7B__typename%7D',
+      folder,
+    ),
   );
   const bare = await bench.bare('1m');
   const asks = await walk(theirs.port, peer);

@@ -28,7 +28,13 @@ export function startOurs(databaseUrl: string, env: Record<string, string> = {})
 
 /** What our server's environment holds. */
 export function production(databaseUrl: string): Record<string, string> {
-  return { DATABASE_URL: databaseUrl, SIGNING_SECRET: SECRET, HOST: '127.0.0.1', PUBLIC_URL: 'http://shop.example', NODE_ENV: 'production' };
+  return {
+    DATABASE_URL: databaseUrl,
+    SIGNING_SECRET: SECRET,
+    HOST: '127.0.0.1',
+    PUBLIC_URL: 'http://shop.example',
+    NODE_ENV: 'production',
+  };
 }
 
 /** The bare twin. */

@@ -45,7 +45,8 @@ export function publish(kind: keyof Runs, run: Run): void {
 /** The results as a table of Markdown. */
 export function tableOf(results: readonly Result[]): string {
   const lines = results.map(
-    ({ name, what, goal, reached, met, beside }) => `| \`${name}\` | ${what} | ${goal} | ${reached} | ${met ? 'yes' : '**no**'} | ${beside} |`,
+    ({ name, what, goal, reached, met, beside }) =>
+      `| \`${name}\` | ${what} | ${goal} | ${reached} | ${met ? 'yes' : '**no**'} | ${beside} |`,
   );
   return ['| row | work | goal | reached | met | beside |', '| --- | --- | --- | --- | --- | --- |', ...lines].join('\n');
 }

@@ -11,7 +11,7 @@ import { pageAfter, productsPage, tokenOf, works, type Work } from './works.ts';
 /** One row of the table: its name, and how it is measured. */
 export interface Row {
   name: string;
-  measure(bench: Bench): Promise<Result>;
+  measure: (bench: Bench) => Promise<Result>;
 }
 
 const DEEP = [100_000, 5_000_000, 9_000_000] as const;
@@ -147,7 +147,8 @@ async function loginStorm(bench: Bench): Promise<Result> {
   const ours = await bench.ours('1m');
   const rounds = [];
   for (let round = 0; round < bench.pace.rounds; round++) rounds.push(await storm(ours, workOf('graphql-page'), bench.pace.seconds));
-  if (rounds.some(({ logins, quiet, storm: beside }) => logins.failed + quiet.failed + beside.failed > 0)) throw new Error('requests failed');
+  if (rounds.some(({ logins, quiet, storm: beside }) => logins.failed + quiet.failed + beside.failed > 0))
+    throw new Error('requests failed');
   const reads = rounds.map(({ quiet, storm: beside }) => beside.rate / quiet.rate);
   const logins = rounds.map((round) => round.logins.rate / round.limit);
   return {

@@ -18,9 +18,9 @@ export interface Reading {
 export async function readAll(server: Measured, path = '/api/v1/shop/products'): Promise<Reading> {
   const before = server.memory().now;
   let most = before;
-  let over = false;
+  const reading = { isOver: false };
   const watching = (async () => {
-    while (!over) {
+    while (!reading.isOver) {
       most = Math.max(most, server.memory().now);
       await setTimeout(SAMPLE_MS);
     }
@@ -41,7 +41,7 @@ export async function readAll(server: Measured, path = '/api/v1/shop/products'):
       .end();
   });
   const seconds = (performance.now() - start) / 1000;
-  over = true;
+  reading.isOver = true;
   await watching;
   return { rate: rows / seconds, firstByteMs: first, added: most - before, rows };
 }

@@ -25,7 +25,8 @@ const PAGE = `query Page($after: String) {
   products(first: 10, after: $after) { edges { cursor node { pk name barcode price } } pageInfo { hasNextPage endCursor } }
 }`;
 const PRODUCT = 'query Product($pk: ID!) { product(pk: $pk) { pk name barcode price } }';
-const ME = 'query Me { me { username email items(first: 5) { nodes { itemId } } blog(first: 5) { nodes { title creator { username } } } } }';
+const ME =
+  'query Me { me { username email items(first: 5) { nodes { itemId } } blog(first: 5) { nodes { title creator { username } } } } }';
 
 /** The kinds of requests, in the order of the table. */
 export const works: readonly Work[] = [

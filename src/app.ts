@@ -28,7 +28,11 @@ export async function createApp(services: Services): Promise<App> {
   const shortcuts = openShortcuts(config);
   const graphql = await openGraphqlDoor(services, shortcuts);
   const rows = features.flatMap(({ routes }) => routes?.(config) ?? []);
-  const paths = pathsOf(services, [...rows.map((row) => endpointOf(services, shortcuts, row)), ...graphql.endpoints, ...healthEndpoints(services)]);
+  const paths = pathsOf(services, [
+    ...rows.map((row) => endpointOf(services, shortcuts, row)),
+    ...graphql.endpoints,
+    ...healthEndpoints(services),
+  ]);
 
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', false).set('case sensitive routing', true);

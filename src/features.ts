@@ -11,7 +11,7 @@ import * as blog from './blog/blog.service.ts';
 import { IdempotencyKey } from './idempotency/idempotency-key.entity.ts';
 import * as idempotency from './idempotency/idempotency.service.ts';
 import type { Feature } from './kit/feature.ts';
-import { ProductTally } from './products/product-tally.entity.ts';
+import { ProductTally, ProductTallyFine } from './products/product-tally.entity.ts';
 import { Product } from './products/product.entity.ts';
 import { productPlans } from './products/product.plans.ts';
 import { ProductResolver } from './products/product.resolver.ts';
@@ -38,7 +38,7 @@ export const features: readonly Feature[] = [
   },
   { entities: [IdempotencyKey], sweep: idempotency.sweep },
   {
-    entities: [Product, ProductTally],
+    entities: [Product, ProductTally, ProductTallyFine],
     resolvers: [ProductResolver],
     routes: productRoutes,
     nodes: { Product: products.findNodes },

@@ -8,7 +8,7 @@ export interface Peer {
   /** The query of the page; its variable `after` takes a cursor of this peer, or nothing for the first page. */
   query: string;
   /** Reads an answer; throws where it is no page of products. */
-  page(body: unknown): { endCursor: string | null; count: number };
+  page: (body: unknown) => { endCursor: string | null; count: number };
 }
 
 const answer = z.object({

@@ -8,7 +8,10 @@ import * as sessions from './session.service.ts';
 
 const SessionConnection = connectionType(Session);
 
-@ObjectType({ simpleResolvers: true, description: 'A session that was opened or refreshed, and its credentials. They are shown here once.' })
+@ObjectType({
+  simpleResolvers: true,
+  description: 'A session that was opened or refreshed, and its credentials. They are shown here once.',
+})
 export class LoginPayload {
   @Field(() => String, { description: 'For the header `Authorization: Bearer`.' })
   accessToken!: string;

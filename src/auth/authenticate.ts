@@ -40,17 +40,23 @@ export async function verify(ctx: Context, username: string, password: string, u
  * session from outliving what was meant to end it.
  */
 export async function refuseChanged(tx: Context, user: User): Promise<void> {
-  const { rows } = await execute<{ disabled: boolean; hash: string | null }>(tx.em, sql`
-    select disabled, hashed_password as hash from "user" where pk = ${user.pk}`);
+  const { rows } = await execute(
+    tx.em,
+    sql`
+    select disabled, hashed_password as hash from "user" where pk = ${user.pk}`,
+  );
   const now = rows[0];
-  if (now?.hash !== user.hashedPassword) throw invalidCredentials(tx, user);
-  if (now.disabled) throw inactiveLogin();
+  if (now?.['hash'] !== user.hashedPassword) throw invalidCredentials(tx, user);
+  if (now['disabled']) throw inactiveLogin();
 }
 
 /** Replaces the hash that the user was read with. Returns false where somebody else has replaced it meanwhile. */
 export async function replaceHash(ctx: Context, user: User, hash: string): Promise<boolean> {
-  const { affected } = await execute(ctx.em, sql`
-    update "user" set hashed_password = ${hash} where pk = ${user.pk} and hashed_password = ${user.hashedPassword}`);
+  const { affected } = await execute(
+    ctx.em,
+    sql`
+    update "user" set hashed_password = ${hash} where pk = ${user.pk} and hashed_password = ${user.hashedPassword}`,
+  );
   return affected === 1;
 }
 

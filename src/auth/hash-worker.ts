@@ -8,6 +8,6 @@ export function compare({ password, hash }: { password: string; hash: string }):
 }
 
 /** bcrypt's text form of the password. */
-export function hash({ password, cost }: { password: string; cost: number }): string {
+export function make({ password, cost }: { password: string; cost: number }): string {
   return bcrypt.hashSync(password, cost);
 }

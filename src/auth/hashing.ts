@@ -17,8 +17,8 @@ export function compare(ctx: Context, password: string, hash: string): Promise<b
 }
 
 /** bcrypt's text form of the password. Throws UNAVAILABLE where too many wait already. */
-export function hash(ctx: Context, password: string, cost: number): Promise<string> {
-  return run(ctx, 'hash', { password, cost });
+export function make(ctx: Context, password: string, cost: number): Promise<string> {
+  return run(ctx, 'make', { password, cost });
 }
 
 // Hashing is meant to cost much. Its threads take what nobody else wants, so that a storm of logins slows logins.

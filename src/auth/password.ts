@@ -1,5 +1,5 @@
 import type { Context } from '../kit/context.ts';
-import { compare, hash as makeHash } from './hashing.ts';
+import * as hashing from './hashing.ts';
 
 /** What bcrypt reads of a password; anything longer is not a password that could have been set. */
 const MAX_BYTES = 72;
@@ -10,7 +10,7 @@ const DUMMY_DIGEST = 'CCCCCCCCCCCCCCCCCCCCCCCCCCCCCCC';
 
 /** bcrypt's text form of the password, at the configured cost. The password must have passed `newPassword`. */
 export function hashPassword(ctx: Context, password: string): Promise<string> {
-  return makeHash(ctx, password, ctx.config.bcryptCost);
+  return hashing.make(ctx, password, ctx.config.bcryptCost);
 }
 
 /**
@@ -25,7 +25,7 @@ export async function verifyPassword(ctx: Context, password: string, hash: strin
     return false;
   }
   // PHP and htpasswd write 2y for what bcrypt calls 2b.
-  if (await compare(ctx, password, hash.replace(/^\$2y/, '$2b'))) return true;
+  if (await hashing.compare(ctx, password, hash.replace(/^\$2y/, '$2b'))) return true;
   // Work doubles with each step of cost, so the steps from the hash's cost up to the configured one add up to the rest.
   for (let step = cost; step < ctx.config.bcryptCost; step++) await spend(ctx, step);
   return false;
@@ -37,7 +37,7 @@ export function isOutdated(ctx: Context, hash: string): boolean {
 }
 
 async function spend(ctx: Context, cost: number): Promise<void> {
-  await compare(ctx, '', `$2b$${String(cost).padStart(2, '0')}$${DUMMY_SALT}${DUMMY_DIGEST}`);
+  await hashing.compare(ctx, '', `$2b$${String(cost).padStart(2, '0')}$${DUMMY_SALT}${DUMMY_DIGEST}`);
 }
 
 function costOf(hash: string): number | undefined {

@@ -39,9 +39,12 @@ export async function open(ctx: Context, user: User, scopes: Scope[] | null): Pr
     userAgent: ctx.userAgent?.slice(0, MAX_USER_AGENT) ?? null,
   });
   await ctx.em.persist(session).flush();
-  await execute(ctx.em, sql`
+  await execute(
+    ctx.em,
+    sql`
     delete from session where sid in (
-      select sid from session where user_pk = ${user.pk} order by created_at desc, sid desc offset ${MAX_SESSIONS})`);
+      select sid from session where user_pk = ${user.pk} order by created_at desc, sid desc offset ${MAX_SESSIONS})`,
+  );
   return { session, key };
 }
 
@@ -86,9 +89,12 @@ export async function touch(ctx: Context, session: Session): Promise<void> {
   const now = ctx.now();
   if (now.getTime() - session.lastSeenAt.getTime() < TOUCH_EVERY_MS) return;
   Object.assign(session, { lastSeenAt: now, expiresAt: expiry(ctx, session.createdAt, now) });
-  await execute(ctx.em, sql`
+  await execute(
+    ctx.em,
+    sql`
     update session set last_seen_at = ${session.lastSeenAt}, expires_at = ${session.expiresAt}
-    where sid = ${session.sid}::uuid`);
+    where sid = ${session.sid}::uuid`,
+  );
 }
 
 /** Ends the session of this key. Returns the `sid` of what ended. */
@@ -122,10 +128,13 @@ export async function endForDisabled(ctx: Context, userPk: number): Promise<void
  */
 export async function rotate(ctx: Context, sid: string, generation: number): Promise<Session | undefined> {
   if (!UUID.test(sid)) return undefined;
-  const { rows } = await execute(ctx.em, sql`
+  const { rows } = await execute(
+    ctx.em,
+    sql`
     update session set refresh_generation = refresh_generation + 1
     where sid = ${sid}::uuid and refresh_generation = ${generation} and ended_at is null and expires_at > ${ctx.now()}
-    returning sid`);
+    returning sid`,
+  );
   if (rows.length > 0) return bySid(ctx, sid);
   await end(ctx, sql`sid = ${sid}::uuid and refresh_generation > ${generation}`);
   return undefined;
@@ -200,7 +209,10 @@ async function one(ctx: Context, where: Sql): Promise<Session | undefined> {
 }
 
 async function end(ctx: Context, where: Sql): Promise<string[]> {
-  const { rows } = await execute<{ sid: string }>(ctx.em, sql`
-    delete from session where ${where} and ended_at is null and expires_at > ${ctx.now()} returning sid`);
-  return rows.map(({ sid }) => sid);
+  const { rows } = await execute(
+    ctx.em,
+    sql`
+    delete from session where ${where} and ended_at is null and expires_at > ${ctx.now()} returning sid`,
+  );
+  return rows.map(({ sid }) => sid as string);
 }

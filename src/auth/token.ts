@@ -158,7 +158,8 @@ let known: Key | undefined;
 
 // Made once: with the secret as text the library makes it anew at every call, which costs four fifths of the time.
 function keyOf(secret: string): Key {
-  if (known?.secret !== secret) known = { secret, key: createSecretKey(Buffer.from(secret)), verified: new LRUCache({ max: MAX_VERIFIED }) };
+  if (known?.secret !== secret)
+    known = { secret, key: createSecretKey(Buffer.from(secret)), verified: new LRUCache({ max: MAX_VERIFIED }) };
   return known;
 }
 

@@ -2,7 +2,7 @@ import pg, { type Submittable } from 'pg';
 import type { Cell } from '../kit/sql.ts';
 
 // How the driver writes values for PostgreSQL; its types leave it out.
-const { prepareValue } = (pg as unknown as { utils: { prepareValue(value: unknown): unknown } }).utils;
+const { prepareValue } = (pg as unknown as { utils: { prepareValue: (value: unknown) => unknown } }).utils;
 
 /** What of the driver's connection a statement uses (protocol flow: PostgreSQL, 55.2.3). */
 interface Wire {

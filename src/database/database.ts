@@ -73,5 +73,9 @@ function databaseName({ databaseUrl }: Config): string {
 function connection(config: Config, embedded: Embedded | undefined): ClientConfig {
   // All connections to the embedded database share one backend, where a time limit set by one would reach every other.
   if (embedded) return { host: embedded.socketDir, user: 'postgres', database: EMBEDDED_NAME };
-  return { ...(config.databaseUrl !== undefined && { connectionString: config.databaseUrl }), statement_timeout: config.statementTimeoutMs, application_name: 'shopfront' };
+  return {
+    ...(config.databaseUrl !== undefined && { connectionString: config.databaseUrl }),
+    statement_timeout: config.statementTimeoutMs,
+    application_name: 'shopfront',
+  };
 }

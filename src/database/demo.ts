@@ -45,27 +45,39 @@ export async function seedDemo(em: EntityManager, bcryptCost: number, now: Date)
         on conflict do nothing`,
       );
     }
-    await execute(tx, sql`
+    await execute(
+      tx,
+      sql`
       insert into "user" (username, email, full_name)
       select 'customer' || lpad(n::text, 3, '0'), 'customer' || lpad(n::text, 3, '0') || '@shop.example', 'Customer ' || n
-      from generate_series(1, ${OTHER_USERS}::int) as n on conflict do nothing`);
+      from generate_series(1, ${OTHER_USERS}::int) as n on conflict do nothing`,
+    );
     const products = [...Array(PRODUCTS).keys()].map(demoProduct);
-    await execute(tx, sql`
+    await execute(
+      tx,
+      sql`
       insert into product (name, barcode, price, created_at, updated_at)
       select name, barcode, price, ${now}, ${now}
       from unnest(${products.map(({ name }) => name)}::text[], ${products.map(({ barcode }) => barcode)}::text[], ${products.map(({ price }) => price)}::numeric[])
         as made (name, barcode, price)
-      on conflict do nothing`);
+      on conflict do nothing`,
+    );
     for (const username of ['alice', 'bob']) {
-      await execute(tx, sql`
+      await execute(
+        tx,
+        sql`
         insert into item (owner_pk, item_id, created_at)
-        select pk, item, ${now} from "user", unnest(${ITEMS}::text[]) as item where username = ${username} on conflict do nothing`);
+        select pk, item, ${now} from "user", unnest(${ITEMS}::text[]) as item where username = ${username} on conflict do nothing`,
+      );
       for (const [index, { title, body, published }] of ENTRIES.entries()) {
         const at = new Date(now.getTime() + index);
-        await execute(tx, sql`
+        await execute(
+          tx,
+          sql`
           insert into blog_entry (title, body, published, creator_pk, created_at, updated_at)
           select ${title}, ${body}, ${published}, pk, ${at}, ${at} from "user"
-          where username = ${username} and not exists (select from blog_entry where creator_pk = "user".pk and title = ${title})`);
+          where username = ${username} and not exists (select from blog_entry where creator_pk = "user".pk and title = ${title})`,
+        );
       }
     }
   });

@@ -26,7 +26,8 @@ export function openStatements(pool: Pool, config: ClientConfig, { prepares, sha
   const lanes = Array.from({ length: shared }, () => new Lane(config, log));
   let turn = 0;
 
-  const asked = ({ text, values }: Sql, prepared: boolean): Asked => new Asked(text, values, prepared && prepares ? nameOf(text) : undefined);
+  const asked = ({ text, values }: Sql, prepared: boolean): Asked =>
+    new Asked(text, values, prepared && prepares ? nameOf(text) : undefined);
   const nameOf = (text: string): string | undefined => {
     const known = names.get(text);
     if (known !== undefined || names.size >= MAX_PREPARED) return known;

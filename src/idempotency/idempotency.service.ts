@@ -13,7 +13,7 @@ export const idempotencyKey = z
   .regex(/^[\x21-\x7e]{1,255}$/)
   .optional();
 
-interface Stored {
+interface Stored extends Record<string, unknown> {
   fingerprint: Buffer;
   answer: unknown;
 }
@@ -29,17 +29,24 @@ export async function once<T>(ctx: Context, key: string | undefined, input: unkn
   const fingerprint = createHash('sha256').update(JSON.stringify(input)).digest();
   return inTransaction(ctx, async (tx) => {
     await execute(tx.em, sql`delete from idempotency_key where caller = ${caller} and key = ${key} and created_at <= ${horizon(tx)}`);
-    const taken = await execute(tx.em, sql`
+    const taken = await execute(
+      tx.em,
+      sql`
       insert into idempotency_key (caller, key, fingerprint, created_at) values (${caller}, ${key}, ${fingerprint}, ${tx.now()})
-      on conflict do nothing returning key`);
+      on conflict do nothing returning key`,
+    );
     if (taken.rows.length === 0) {
-      const { rows } = await execute<Stored>(tx.em, sql`select fingerprint, answer from idempotency_key where caller = ${caller} and key = ${key}`);
-      if (!rows[0]?.fingerprint.equals(fingerprint)) throw reused();
+      const { rows } = await execute(tx.em, sql`select fingerprint, answer from idempotency_key where caller = ${caller} and key = ${key}`);
+      const stored = rows[0] as Stored | undefined;
+      if (!stored?.fingerprint.equals(fingerprint)) throw reused();
       // The same input was answered by the same work.
-      return rows[0].answer as T;
+      return stored.answer as T;
     }
     const answer = await work(tx);
-    await execute(tx.em, sql`update idempotency_key set answer = ${JSON.stringify(answer)}::jsonb where caller = ${caller} and key = ${key}`);
+    await execute(
+      tx.em,
+      sql`update idempotency_key set answer = ${JSON.stringify(answer)}::jsonb where caller = ${caller} and key = ${key}`,
+    );
     return answer;
   });
 }

@@ -2,7 +2,7 @@ import type { Context } from './context.ts';
 import { fingerprint, readCursor, sqlTypeOf, writeCursor, type Bound, type OrderColumn } from './cursor.ts';
 import { badInput } from './errors.ts';
 import { readRows, shapeOf, type EntityClass, type Shape } from './rows.ts';
-import { empty, join, literal, name, raw, sql, type Cell, type Sql } from './sql.ts';
+import { empty, join, literal, identifier, raw, sql, type Cell, type Sql } from './sql.ts';
 import { countOf } from './tally.ts';
 
 /** A list that can be read in pages by keyset: the same order and condition each time, from any place on. */
@@ -39,7 +39,7 @@ export interface Page<T> {
 /** One page as rows of cells: the columns that were asked for, and behind them whatever its cursors take. */
 export interface RowPage extends Omit<Page<never>, 'edges'> {
   rows: Cell[][];
-  cursor(row: readonly Cell[]): string;
+  cursor: (row: readonly Cell[]) => string;
 }
 
 /** The rows of a list that belong to several owners: one page for each, in one statement. */
@@ -61,12 +61,7 @@ export async function readPage<T extends object>(ctx: Context, listing: Listing<
 }
 
 /** One page for each owner, in the order of the owners: the batched form, for lists inside lists. */
-export async function readPagesOf<T extends object>(
-  ctx: Context,
-  listing: Listing<T>,
-  args: PageArgs,
-  owners: Owners,
-): Promise<Page<T>[]> {
+export async function readPagesOf<T extends object>(ctx: Context, listing: Listing<T>, args: PageArgs, owners: Owners): Promise<Page<T>[]> {
   const shape = shapeOf(ctx, listing.entity);
   return (await readRowPages(ctx, listing, args, shape.properties, owners)).map((page) => pageOf(shape, page));
 }
@@ -198,7 +193,7 @@ class ListQuery<T extends object> {
     const { owners } = this;
     const owned = owners && sql`${this.shape.column(owners.property)} = ${owners.pks.length > 1 ? raw('owner.pk') : owners.pks[0]}`;
     const conditions = [owned, this.listing.where, where].filter((condition) => condition !== undefined);
-    return sql`from ${name(this.shape.table)} ${conditions.length > 0 ? sql`where ${join(conditions, ' and ')}` : empty}`;
+    return sql`from ${identifier(this.shape.table)} ${conditions.length > 0 ? sql`where ${join(conditions, ' and ')}` : empty}`;
   }
 
   private async byOwner(select: Sql): Promise<Map<number, Cell[][]>> {

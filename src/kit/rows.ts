@@ -2,7 +2,7 @@ import type { EntityProperty } from '@mikro-orm/postgresql';
 import array from 'postgres-array';
 import type { Context } from './context.ts';
 import { readPk } from './pk.ts';
-import { execute, join, name, sql, type Cell, type Sql } from './sql.ts';
+import { execute, join, identifier, sql, type Cell, type Sql } from './sql.ts';
 
 /** Primary keys start at 1. */
 const NO_PK = 0;
@@ -36,8 +36,8 @@ export function shapeOf<T extends object>(ctx: Context, entity: EntityClass<T>):
 
 function makeShape<T extends object>(ctx: Context, entity: EntityClass<T>): Shape<T> {
   const { tableName, props } = ctx.em.getMetadata(entity);
-  const columns = new Map(props.map((prop) => [String(prop.name), name(tableName, prop.fieldNames[0] ?? '')]));
-  const read = props.filter((prop) => prop.lazy !== true).map((prop) => ({ property: String(prop.name), value: valueOf(prop) }));
+  const columns = new Map(props.map((prop) => [prop.name, identifier(tableName, prop.fieldNames[0] ?? '')]));
+  const read = props.filter((prop) => prop.lazy !== true).map((prop) => ({ property: prop.name, value: valueOf(prop) }));
   const column = (property: string): Sql => {
     const found = columns.get(property);
     if (!found) throw new TypeError(`${tableName} has no column for ${property}`);
@@ -45,7 +45,7 @@ function makeShape<T extends object>(ctx: Context, entity: EntityClass<T>): Shap
   };
   const Read = readOnly(
     entity,
-    props.map((prop) => String(prop.name)),
+    props.map((prop) => prop.name),
   );
   return {
     table: tableName,
@@ -63,11 +63,10 @@ function makeShape<T extends object>(ctx: Context, entity: EntityClass<T>): Shap
 
 // The ORM puts setters on an entity's prototype that note every change. What is only read is an instance, too, past those.
 function readOnly<T extends object>(entity: EntityClass<T>, properties: readonly string[]): new () => Record<string, unknown> {
-  class Read {}
+  class Read extends (entity as EntityClass<object>) {}
   const plain = Object.fromEntries(properties.map((property) => [property, { value: undefined, writable: true, configurable: true }]));
   Object.defineProperties(Read.prototype, { ...plain, constructor: { value: entity } });
-  Object.setPrototypeOf(Read.prototype, entity.prototype);
-  return Read as new () => Record<string, unknown>;
+  return Read as unknown as new () => Record<string, unknown>;
 }
 
 // The driver's text, or what it makes of it inside a transaction.
@@ -83,7 +82,7 @@ function valueOf({ columnTypes: [type = ''] }: EntityProperty): (cell: Cell) => 
 /** The rows of a statement: what is committed, or inside a transaction what that sees. */
 export async function readRows(ctx: Context, statement: Sql, hot = false): Promise<Cell[][]> {
   if (ctx.statements) return ctx.statements.read(statement, hot);
-  const { rows } = await execute<Record<string, Cell>>(ctx.em, statement);
+  const { rows } = await execute(ctx.em, statement);
   return rows.map((row) => Object.values(row));
 }
 
@@ -95,7 +94,7 @@ export async function writeRows(ctx: Context, statement: Sql): Promise<Cell[][]>
 /** The entities of this class that meet the condition, in one statement and without a unit of work. */
 export async function selectEntities<T extends object>(ctx: Context, entity: EntityClass<T>, where: Sql, hot = false): Promise<T[]> {
   const shape = shapeOf(ctx, entity);
-  const rows = await readRows(ctx, sql`select ${shape.columns} from ${name(shape.table)} where ${where}`, hot);
+  const rows = await readRows(ctx, sql`select ${shape.columns} from ${identifier(shape.table)} where ${where}`, hot);
   return rows.map((row) => shape.entity(row));
 }
 

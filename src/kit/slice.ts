@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Context } from './context.ts';
 import type { Listing } from './keyset.ts';
 import { readRows, shapeOf } from './rows.ts';
-import { empty, join, literal, name, sql } from './sql.ts';
+import { empty, join, literal, identifier, sql } from './sql.ts';
 import { countOf, forget, placeOf, readStamp, stampOf } from './tally.ts';
 import { refuse } from './validation.ts';
 
@@ -63,9 +63,13 @@ export async function readSlice<T extends object>(ctx: Context, listing: Listing
   return listing.tally === undefined ? readCounted(ctx, listing, args) : readTallied(ctx, listing, listing.tally, args);
 }
 
-async function readCounted<T extends object>(ctx: Context, { entity, order, where }: Listing<T>, { limit, offset }: SliceArgs): Promise<Slice<T>> {
+async function readCounted<T extends object>(
+  ctx: Context,
+  { entity, order, where }: Listing<T>,
+  { limit, offset }: SliceArgs,
+): Promise<Slice<T>> {
   const shape = shapeOf(ctx, entity);
-  const from = sql`from ${name(shape.table)} ${where ? sql`where ${where}` : empty}`;
+  const from = sql`from ${identifier(shape.table)} ${where ? sql`where ${where}` : empty}`;
   const [row] = await readRows(ctx, sql`select count(*) ${from}`);
   const count = Number(row?.[0]);
   if (offset >= count) return { items: [], count };
@@ -86,13 +90,14 @@ async function readTallied<T extends object>(
   const rank = Number(offset);
   const columns = join(order.map(({ property }) => shape.column(property)));
   for (let attempt = 1; ; attempt++) {
-    const { pk, skip, version, count } = attempt <= ATTEMPTS ? await placeOf(ctx, tally, rank) : { pk: 1, skip: rank, version: -1, count: -1 };
+    const { pk, skip, version, count } =
+      attempt <= ATTEMPTS ? await placeOf(ctx, tally, rank) : { pk: 1, skip: rank, version: -1, count: -1 };
     if (rank >= count && count >= 0) return { items: [], count };
     const isQuick = limit <= MAX_HOT && attempt <= ATTEMPTS;
     const rows = await readRows(
       ctx,
       sql`
-        select ${shape.columns}, ${stampOf(tally)} from ${name(shape.table)} where ${shape.column('pk')} >= ${pk}
+        select ${shape.columns}, ${stampOf(tally)} from ${identifier(shape.table)} where ${shape.column('pk')} >= ${pk}
         order by ${columns} limit ${isQuick ? literal(limit) : limit}${skip > 0 ? sql` offset ${skip}` : empty}`,
       isQuick,
     );

@@ -21,11 +21,11 @@ export interface Statements {
 }
 
 /** Runs a statement in the transaction at hand, or by itself. Rows by the names of their columns. */
-export async function execute<Row>(
+export async function execute(
   em: EntityManager,
   { text, values }: Pick<Sql, 'text' | 'values'>,
-): Promise<{ rows: Row[]; affected: number }> {
-  const { rows, numAffectedRows } = await em.getKysely().executeQuery<Row>(CompiledQuery.raw(text, values));
+): Promise<{ rows: Record<string, unknown>[]; affected: number }> {
+  const { rows, numAffectedRows } = await em.getKysely().executeQuery<Record<string, unknown>>(CompiledQuery.raw(text, values));
   return { rows, affected: Number(numAffectedRows ?? 0) };
 }
 
@@ -44,6 +44,6 @@ export function isTaken(error: unknown): boolean {
 }
 
 /** A name of a table or column, in quotation marks; with the table's, where both are given. */
-export function name(...parts: readonly string[]): Sql {
+export function identifier(...parts: readonly string[]): Sql {
   return raw(parts.map((part) => `"${part.replaceAll('"', '""')}"`).join('.'));
 }

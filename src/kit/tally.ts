@@ -1,14 +1,12 @@
 import type { Context } from './context.ts';
 import { readRows } from './rows.ts';
-import { literal, name, sql, type Cell, type Sql, type Statements } from './sql.ts';
+import { identifier, sql, type Cell, type Sql, type Statements } from './sql.ts';
 
 // A table that grows without end has its rows counted by the database, in the transaction that adds or removes them: by
-// ranges of 256 primary keys, and by ranges of 65,536 (migrations, `product_tally`). From those follow the count of the whole, and
+// ranges of 65,536 primary keys, and by ranges of 256 (migrations: `product_tally`, `product_tally_fine`). From those follow the count of the whole, and
 // where a page by number starts, without reading what comes before it. Each row of a tally also holds how many statements have
 // written to its range. The sum of those moves with every commit, and so tells whether what was read a moment ago still holds.
 
-const FINE = 1;
-const COARSE = 2;
 const FINE_RANGE = 256;
 const COARSE_RANGE = 65_536;
 
@@ -86,12 +84,12 @@ export async function countOf(ctx: Context, table: string): Promise<number> {
 
 /** How far the table has come, as one column of a statement: read with rows, it tells of the same moment as they do. */
 export function stampOf(table: string): Sql {
-  return sql`(select sum(writes) || ' ' || sum(rows) from ${name(table)} where level = ${literal(COARSE)})`;
+  return sql`(select sum(writes) || ' ' || sum(rows) from ${identifier(table)})`;
 }
 
 /** What the column of `stampOf` says. */
 export function readStamp(cell: Cell): Seen {
-  const [version = '0', count = '0'] = String(cell ?? '').split(' ');
+  const [version = '0', count = '0'] = (typeof cell === 'string' ? cell : '').split(' ');
   return { version: Number(version), count: Number(count) };
 }
 
@@ -153,7 +151,7 @@ function totalOf(ranges: readonly Range[]): number {
 async function readRanks(ctx: Context, table: string): Promise<Ranks> {
   const rows = await readRows(
     ctx,
-    sql`select bucket, sum(rows), sum(writes) from ${name(table)} where level = ${COARSE} group by bucket order by bucket`,
+    sql`select bucket, sum(rows), sum(writes) from ${identifier(table)} group by bucket order by bucket`,
     true,
   );
   const coarse = rangesOf(rows);
@@ -165,7 +163,7 @@ async function readFine(ctx: Context, table: string, bucket: number): Promise<Ra
   return rangesOf(
     await readRows(
       ctx,
-      sql`select bucket, sum(rows) from ${name(table)} where level = ${FINE} and bucket >= ${first} and bucket < ${first + COARSE_RANGE / FINE_RANGE}
+      sql`select bucket, sum(rows) from ${identifier(`${table}_fine`)} where bucket >= ${first} and bucket < ${first + COARSE_RANGE / FINE_RANGE}
         group by bucket order by bucket`,
       true,
     ),
@@ -184,22 +182,25 @@ function rangesOf(rows: readonly (readonly unknown[])[]): Range[] {
 function ask(ctx: Pick<Context, 'statements'>, table: string, statements: Statements, memory: Memory): Promise<Dated> {
   const { commits } = statements;
   if (memory.asking?.commits === commits) return memory.asking.answer;
-  const at = performance.now();
-  const answer = look(ctx, table).then((seen) => ({ ...seen, at, commits }));
-  const asking = { commits, answer };
+  const asking = { commits, answer: seeAnew(ctx, table, commits, memory) };
   memory.asking = asking;
-  const done = (seen?: Dated) => {
+  return asking.answer.finally(() => {
     if (memory.asking === asking) delete memory.asking;
-    if (seen && (memory.seen?.at ?? 0) <= seen.at) memory.seen = seen;
-  };
-  answer.then(done, () => done());
-  return answer;
+  });
+}
+
+async function seeAnew(ctx: Pick<Context, 'statements'>, table: string, commits: number, memory: Memory): Promise<Dated> {
+  // What is seen may be as old as the question.
+  const at = performance.now();
+  const seen = { ...(await look(ctx, table)), at, commits };
+  if ((memory.seen?.at ?? 0) <= at) memory.seen = seen;
+  return seen;
 }
 
 async function look(ctx: Pick<Context, 'statements'>, table: string): Promise<Seen> {
   const [row] = await readRows(
     ctx as Context,
-    sql`select coalesce(sum(writes), 0), coalesce(sum(rows), 0) from ${name(table)} where level = ${COARSE}`,
+    sql`select coalesce(sum(writes), 0), coalesce(sum(rows), 0) from ${identifier(table)}`,
     true,
   );
   return { version: Number(row?.[0]), count: Number(row?.[1]) };

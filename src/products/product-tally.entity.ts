@@ -1,15 +1,10 @@
 import { Entity, Index, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
 
-/** How many products there are, by ranges of primary keys. Kept by triggers of the database alone, and read by kit/tally.ts. */
-@Entity({ tableName: 'product_tally' })
-@Index({ name: 'product_tally_level_bucket_index', properties: ['level', 'bucket'] })
-export class ProductTally {
+// How many products there are, by ranges of primary keys. Kept by triggers of the database alone, and read by kit/tally.ts.
+
+abstract class Tally {
   @PrimaryKey({ columnType: 'bigint', type: 'string', autoincrement: true })
   pk!: string;
-
-  /** 1 for ranges of 256 primary keys, 2 for ranges of 65,536. */
-  @Property({ columnType: 'smallint', type: 'number' })
-  level!: number;
 
   /** The number of the range, from 0. */
   @Property({ type: 'integer' })
@@ -22,3 +17,13 @@ export class ProductTally {
   @Property({ columnType: 'bigint', type: 'string' })
   writes!: string;
 }
+
+/** By ranges of 65,536 primary keys. */
+@Entity({ tableName: 'product_tally' })
+@Index({ name: 'product_tally_bucket_index', properties: ['bucket'] })
+export class ProductTally extends Tally {}
+
+/** By ranges of 256 primary keys. */
+@Entity({ tableName: 'product_tally_fine' })
+@Index({ name: 'product_tally_fine_bucket_index', properties: ['bucket'] })
+export class ProductTallyFine extends Tally {}

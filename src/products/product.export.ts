@@ -42,6 +42,6 @@ async function readBatch(ctx: Context, after: string, size: number): Promise<Bat
       select max(pk), string_agg(',{"pk":' || pk || ',"name":' || to_json(name) || ',"barcode":"' || barcode || '","price":' || trim_scale(price) || '}', '')
       from (select pk, name, barcode, price from product where pk > ${after}::integer order by pk limit ${size}) as batch`,
   );
-  const [last, text] = row ?? [];
-  return { last: last === null || last === undefined ? null : String(last), text: String(text) };
+  const [last, text] = (row ?? []) as (string | null)[];
+  return { last: last ?? null, text: text ?? '' };
 }

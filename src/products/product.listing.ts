@@ -30,7 +30,7 @@ export const catalogue: Listing<Product> = {
 };
 
 /** The catalogue as the filter narrows and the order sorts it; by pk where no order is given. */
-export function listingOf(filter: ProductFilter | undefined, orderBy: ProductOrder | undefined): Listing<Product> {
+export function listingOf(filter: ProductFilter | undefined, orderBy: ProductOrder | null | undefined): Listing<Product> {
   const order = ORDERS[orderBy?.field ?? ProductOrderField.PK];
   const found = conditions(filter ?? {});
   return {

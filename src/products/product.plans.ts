@@ -1,4 +1,3 @@
-import type { PageArgs } from '../kit/keyset.ts';
 import type { RootPlan, RowFields } from '../kit/plan.ts';
 import type { ProductOrder } from './product.inputs.ts';
 import { PRODUCT_TALLY } from './product.listing.ts';
@@ -25,6 +24,6 @@ export const productPlans: Readonly<Record<string, RootPlan>> = {
     row,
     tally: PRODUCT_TALLY,
     read: (ctx, { filter, orderBy, ...args }, properties) =>
-      filter == null ? products.rowPage(ctx, args as PageArgs, properties, (orderBy ?? undefined) as ProductOrder | undefined) : undefined,
+      filter == null ? products.rowPage(ctx, args, properties, orderBy as ProductOrder | null | undefined) : undefined,
   },
 };

@@ -8,7 +8,7 @@ import { loader } from '../kit/loaders.ts';
 import { readPk } from '../kit/pk.ts';
 import { readRows, selectByPks, selectEntities, shapeOf, writeRows } from '../kit/rows.ts';
 import { readSlice, type Slice, type SliceArgs } from '../kit/slice.ts';
-import { isTaken, join, name, sql, type Cell } from '../kit/sql.ts';
+import { isTaken, join, identifier, sql, type Cell } from '../kit/sql.ts';
 import { check, defined } from '../kit/validation.ts';
 import { Product } from './product.entity.ts';
 import type { ProductFilter, ProductOrder, ProductPatch } from './product.inputs.ts';
@@ -21,7 +21,7 @@ export function page(ctx: Context, args: PageArgs, filter?: ProductFilter, order
 }
 
 /** As `page`, with rows of these properties in place of products. */
-export function rowPage(ctx: Context, args: PageArgs, properties: readonly string[], orderBy?: ProductOrder): Promise<RowPage> {
+export function rowPage(ctx: Context, args: PageArgs, properties: readonly string[], orderBy?: ProductOrder | null): Promise<RowPage> {
   return readRowPage(ctx, listingOf(undefined, orderBy), args, properties);
 }
 
@@ -44,7 +44,7 @@ export async function findRow(ctx: Context, pk: string, properties: readonly str
   if (number === undefined) return undefined;
   const shape = shapeOf(ctx, Product);
   const columns = join(properties.map((property) => shape.column(property)));
-  const [row] = await readRows(ctx, sql`select ${columns} from ${name(shape.table)} where pk = ${number}`, true);
+  const [row] = await readRows(ctx, sql`select ${columns} from ${identifier(shape.table)} where pk = ${number}`, true);
   return row;
 }
 

@@ -23,7 +23,8 @@ const TEXTS = {
 
 // States of the database, and errors of the way to it, that pass: PostgreSQL's appendix A, and Node's.
 const PASSING = /^(08...|53...|57P0.|57014|40001|40P01|ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT)$/;
-const PASSING_TEXT = /^(timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|database ".*" is not currently accepting connections)/;
+const PASSING_TEXT =
+  /^(timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|database ".*" is not currently accepting connections)/;
 
 /** The error as one that the caller may see, or undefined where it is a fault of ours. */
 export function visibleError(error: unknown): DomainError | HttpError | undefined {

@@ -13,14 +13,14 @@ export interface Endpoint {
   /** Headers that it reads, for the browser's preflight. */
   reads: readonly ReadHeader[];
   errorKey: Wording['errorKey'];
-  answer(exchange: Exchange): Promise<void>;
+  answer: (exchange: Exchange) => Promise<void>;
 }
 
 /** One path with all its methods. */
 export interface Path {
   /** Under BASE_PATH, with parameters in braces and no slash at its end. */
   path: string;
-  answer(exchange: Exchange): Promise<void>;
+  answer: (exchange: Exchange) => Promise<void>;
 }
 
 /** The paths of the endpoints, and for each what follows from them: OPTIONS, HEAD where GET is, and 405 with `Allow`. */

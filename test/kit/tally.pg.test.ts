@@ -93,7 +93,8 @@ test('ten sessions that write to the same ranges at once leave the count exact, 
 test('the migration counts the rows that are there, and going back and forth again does so again', async () => {
   await withDatabase(async (database, client) => {
     await database.orm.migrator.down({ to: BEFORE_TALLY });
-    expect((await client.query(`select to_regclass('product_tally') as tally`)).rows).toEqual([{ tally: null }]);
+    const { rows } = await client.query(`select relname from pg_class where relname like 'product_tally%'`);
+    expect(rows).toEqual([]);
     await client.query(insert(100, 700));
     await client.query(insert(65_000, 66_000));
     await client.query('delete from product where pk % 3 = 0');
@@ -123,7 +124,8 @@ function insert(first: number, last: number): string {
 
 async function countedBy(client: pg.Client): Promise<unknown[]> {
   const { rows } = await client.query(`
-    select level::int, bucket, sum(rows)::int as rows from product_tally group by level, bucket having sum(rows) <> 0 order by 1, 2`);
+    select 1 as level, bucket, sum(rows)::int as rows from product_tally_fine group by bucket having sum(rows) <> 0
+    union all select 2, bucket, sum(rows)::int from product_tally group by bucket having sum(rows) <> 0 order by 1, 2`);
   return rows;
 }
 

@@ -214,13 +214,16 @@ function page(query: string): Promise<Answer> {
 }
 
 function tally(): Promise<unknown[]> {
-  return shop.sql('select level, bucket, rows, writes from product_tally order by pk');
+  return shop.sql(`
+    select 1 as level, pk, bucket, rows, writes from product_tally_fine
+    union all select 2, pk, bucket, rows, writes from product_tally order by 1, 2`);
 }
 
 /** What differs, between the rows of the table and the tally, or what both doors and the kit make of it. */
 async function wrongCounts(): Promise<unknown[]> {
   const counted = await shop.sql(`
-    select level::int, bucket, sum(rows)::int as rows from product_tally group by level, bucket having sum(rows) <> 0 order by 1, 2`);
+    select 1 as level, bucket, sum(rows)::int as rows from product_tally_fine group by bucket having sum(rows) <> 0
+    union all select 2, bucket, sum(rows)::int from product_tally group by bucket having sum(rows) <> 0 order by 1, 2`);
   const there = await shop.sql(`
     select 1 as level, (pk - 1) >> 8 as bucket, count(*)::int as rows from product group by 2
     union all select 2, (pk - 1) >> 16, count(*)::int from product group by 2 order by 1, 2`);

@@ -16,7 +16,10 @@ test('a database that lacks migrations is refused at the start, and served after
     const refusedCommand = await cli(['session', 'list', 'alice'], env);
     expect(refusedCommand).toMatchObject({ code: 1, stderr: refused.stderr });
 
-    expect(await npm(['run', '-s', 'migrate'], env)).toMatchObject({ code: 0, stdout: 'Applied 20261121000000_initial.\nApplied 20261122000000_tally.\n' });
+    expect(await npm(['run', '-s', 'migrate'], env)).toMatchObject({
+      code: 0,
+      stdout: 'Applied 20261121000000_initial.\nApplied 20261122000000_tally.\n',
+    });
     expect(await cli(['migrate'], env)).toMatchObject({ code: 0, stdout: 'The database is up to date.\n' });
 
     const running = await startServer(env);
@@ -37,7 +40,14 @@ test('a database that lacks migrations is refused at the start, and served after
 
 test('a statement ends after DATABASE_STATEMENT_TIMEOUT_MS with 503, and the pool holds DATABASE_POOL_MAX connections', async () => {
   await withEmptyDatabase(async (DATABASE_URL) => {
-    const env = { DATABASE_URL, SIGNING_SECRET: SECRET, HOST: '127.0.0.1', DATABASE_STATEMENT_TIMEOUT_MS: '300', DATABASE_POOL_MAX: '3', DATABASE_SHARED_CONNECTIONS: '0' };
+    const env = {
+      DATABASE_URL,
+      SIGNING_SECRET: SECRET,
+      HOST: '127.0.0.1',
+      DATABASE_STATEMENT_TIMEOUT_MS: '300',
+      DATABASE_POOL_MAX: '3',
+      DATABASE_SHARED_CONNECTIONS: '0',
+    };
     await cli(['migrate'], env);
     const running = await startServer({ ...env, LOG_LEVEL: 'silent' });
     const other = new pg.Client({ connectionString: DATABASE_URL });

@@ -16,7 +16,11 @@ export type Fragments = ReadonlyMap<string, FragmentDefinitionNode>;
 export class NotPlanned extends Error {}
 
 /** The fields of a selection by the name they have in the answer, in order; those named alike are one field of all their parts. */
-export function fieldsOf(types: readonly string[], selections: readonly SelectionSetNode[], fragments: Fragments): Map<string, FieldNode[]> {
+export function fieldsOf(
+  types: readonly string[],
+  selections: readonly SelectionSetNode[],
+  fragments: Fragments,
+): Map<string, FieldNode[]> {
   const found = new Map<string, FieldNode[]>();
   const collect = ({ selections: parts }: SelectionSetNode): void => {
     for (const part of parts) {
