@@ -23,4 +23,4 @@ export type RootPlan = { row: RowFields; /** Its answer is the same for everyone
 );
 
 /** The coerced arguments of a field. */
-export type Arguments = Readonly<Record<string, unknown>>;
+type Arguments = Readonly<Record<string, unknown>>;

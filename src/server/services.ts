@@ -10,7 +10,7 @@ import type { Exchange } from './exchange.ts';
 import { unavailable } from './http-error.ts';
 
 /** A database as the doors use it. */
-export interface ReachedDatabase {
+interface ReachedDatabase {
   /** A new unit of work. */
   fork(): EntityManager;
   statements: Statements;

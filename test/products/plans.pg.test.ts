@@ -174,13 +174,10 @@ describe('a page by number is read from where it starts, however deep', () => {
   });
 
   test('where it starts is looked up in the 256 ranges of one', async () => {
-    expect(
-      await otherReadings(() => shop.rest('GET', `${LIST}?page=50001`), {
-        of: /from "product_tally_fine"/,
-        indexes: ['product_tally_fine_bucket_index'],
-        atMost: 256,
-      }),
-    ).toEqual([]);
+    const readings = await readingsOf(() => shop.rest('GET', `${LIST}?page=50001`), /from "product_tally_fine"/);
+    for (const { sorts: _few, ...way } of readings) {
+      expect(way).toEqual({ indexes: ['product_tally_fine_bucket_index'], sequential: [], rows: 256 });
+    }
   });
 
   test('the count is the sum of 16 ranges', async () => {
