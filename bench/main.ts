@@ -5,22 +5,26 @@ import { Bench, type Pace, type Result } from './bench.ts';
 import { measurePeers } from './peers.ts';
 import { publish, surroundings, tableOf } from './report.ts';
 import { rows } from './rows.ts';
+import { measureShortcuts } from './shortcuts.ts';
 
 interface Options extends Pace {
   server: string;
 }
 
-const PEERS = 'peers';
+/** What is measured beside the table, by name. */
+const COMPARISONS = { peers: measurePeers, shortcuts: measureShortcuts };
+
+type Comparison = keyof typeof COMPARISONS;
 
 await new Command('bench')
   .description('Measures the server against a bare twin on PostgreSQL. With no name it measures every row and writes docs/benchmarks.md.')
-  .addArgument(new Argument('[names...]', 'rows to measure, or peers').choices([PEERS, ...rows.map(({ name }) => name)]))
+  .addArgument(new Argument('[names...]', 'rows to measure, or one of: peers, shortcuts').choices([...Object.keys(COMPARISONS), ...rows.map(({ name }) => name)]))
   .addOption(
     new Option('--server <url>', 'a PostgreSQL server that databases may be made on')
       .env('BENCH_DATABASE_URL')
       .default('postgresql://postgres@127.0.0.1:5432/postgres'),
   )
-  .option('--rounds <count>', 'how often each is measured', count, 5)
+  .option('--rounds <count>', 'how often each is measured', count, 3)
   .option('--seconds <count>', 'how long each load lasts', count, 4)
   .action(bench)
   .parseAsync();
@@ -30,9 +34,9 @@ async function bench(names: string[], { server, rounds, seconds }: Options): Pro
   const pace = { rounds, seconds };
   const place = new Bench(server, pace);
   const around = await surroundings(server);
-  if (names.includes(PEERS)) {
-    const results = await measurePeers(place, say);
-    publish(PEERS, { ...around, pace, results });
+  for (const [kind, measureAll] of Object.entries(COMPARISONS)) {
+    if (!names.includes(kind)) continue;
+    publish(kind as Comparison, { ...around, pace, results: await measureAll(place, say) });
     return;
   }
   const results: Result[] = [];

@@ -18,7 +18,7 @@ export interface Run {
   results: Result[];
 }
 
-type Runs = Partial<Record<'table' | 'peers', Run>>;
+type Runs = Partial<Record<'table' | 'peers' | 'shortcuts', Run>>;
 
 /** What is measured on: the machine and the versions of what takes part. */
 export async function surroundings(server: string): Promise<Pick<Run, 'date' | 'machine' | 'versions'>> {
@@ -59,7 +59,7 @@ function known(): Runs {
   }
 }
 
-function documentOf({ table, peers }: Runs): string {
+function documentOf({ table, peers, shortcuts }: Runs): string {
   const head = [
     '# Benchmarks',
     '',
@@ -85,6 +85,7 @@ function documentOf({ table, peers }: Runs): string {
           ['| server | of bare | rates |', '| --- | --- | --- |', ...peers.results.map(rival)].join('\n'),
         )
       : []),
+    ...(shortcuts ? section('What each shortcut brings', 'npm run bench -- shortcuts', shortcuts, tableOf(shortcuts.results)) : []),
     '',
   ].join('\n');
 }

@@ -25,7 +25,7 @@ let writer: pg.Client;
 
 beforeAll(async () => {
   made = await makeDatabase(name);
-  shop = await new Shop(made.env, true).start();
+  shop = await new Shop({ ...made.env, SHORTCUTS: 'direct,plans,shared,tokens' }, true).start();
   operator = new pg.Client({ connectionString: server });
   writer = new pg.Client({ connectionString: made.env['DATABASE_URL'] });
   await Promise.all([operator.connect(), writer.connect()]);

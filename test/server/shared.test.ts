@@ -3,9 +3,10 @@ import pg from 'pg';
 import type { User } from '../../src/users/user.entity.ts';
 import { Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
-const shop = useShop({}, true);
+const ALL = { SHORTCUTS: 'direct,plans,shared,tokens' };
+const shop = useShop(ALL, true);
 // Another instance on the same database: it has a pool of its own, and tells the first one nothing.
-const other = new Shop({}, true);
+const other = new Shop(ALL, true);
 
 beforeAll(() => other.start());
 afterAll(() => other.stop());

@@ -5,7 +5,7 @@ import type { User } from '../../src/users/user.entity.ts';
 import { Shop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 // Both are on the same rows. What is made here is made before the first request, so that neither knows an older count.
-const shop = new Shop({}, true);
+const shop = new Shop({ SHORTCUTS: 'direct,plans,shared,tokens' }, true);
 const plain = new Shop({ SHORTCUTS: 'none' }, true);
 
 /** The ordinary way, a plan, a plan whose answer is kept, and what is kept: the fourth answer comes by the last way there is. */

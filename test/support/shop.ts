@@ -84,7 +84,16 @@ export class Shop {
 
   async start(): Promise<this> {
     this.config = readConfig(
-      { ...workerDatabase(), SIGNING_SECRET: TEST_SECRET, PUBLIC_URL, GRAPHQL_EXPLORER: 'true', LOG_LEVEL: 'debug', ...this.env },
+      {
+        ...workerDatabase(),
+        SIGNING_SECRET: TEST_SECRET,
+        PUBLIC_URL,
+        GRAPHQL_EXPLORER: 'true',
+        LOG_LEVEL: 'debug',
+        // The whole contract once more the ordinary way.
+        SHORTCUTS: process.env['TEST_SHORTCUTS'] ?? '',
+        ...this.env,
+      },
       () => undefined,
     );
     const log = openLog(this.config, { write: (line) => void this.logged.push(line) });
