@@ -50,7 +50,7 @@ export class Lane {
           this.answeredAt = performance.now();
         }
         if (!error) done(rows);
-        else if (isOurs && !isGoodbye(error)) fail(error);
+        else if (isOurs && !isGoodbye(error) && !isOutdated(error)) fail(error);
         else done(elsewhere());
       };
       client.query(statement);
@@ -120,6 +120,11 @@ export class Lane {
       this.opening = undefined;
     }
   }
+}
+
+/** Whether what was prepared is of no use any more: its table has changed, or it was never prepared after all (0A000, 26000). */
+export function isOutdated(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && (error.code === '26000' || error.code === '0A000');
 }
 
 // PostgreSQL's class 57P: the server takes the connection away, whatever is being asked.

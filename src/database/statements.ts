@@ -2,7 +2,7 @@ import type { ClientConfig, Pool } from 'pg';
 import type { Logger } from 'pino';
 import type { Cell, Sql, Statements } from '../kit/sql.ts';
 import { Asked } from './asked.ts';
-import { Lane } from './lane.ts';
+import { isOutdated, Lane } from './lane.ts';
 
 /** How many different statements are prepared at most: each costs memory on every connection. */
 const MAX_PREPARED = 500;
@@ -25,25 +25,37 @@ export function openStatements(pool: Pool, config: ClientConfig, { prepares, sha
   const names = new Map<string, string>();
   const lanes = Array.from({ length: shared }, () => new Lane(config, log));
   let turn = 0;
+  let named = 0;
 
   const asked = ({ text, values }: Sql, prepared: boolean): Asked =>
     new Asked(text, values, prepared && prepares ? nameOf(text) : undefined);
   const nameOf = (text: string): string | undefined => {
     const known = names.get(text);
     if (known !== undefined || names.size >= MAX_PREPARED) return known;
-    const name = `s${names.size}`;
+    const name = `s${(named += 1)}`;
     names.set(text, name);
     return name;
+  };
+  const onPool = async (statement: Sql, prepared: boolean): Promise<Cell[][]> => {
+    const first = asked(statement, prepared);
+    try {
+      return await run(pool, first);
+    } catch (error) {
+      if (!isOutdated(error)) throw error;
+      // Under a new name, it is prepared anew wherever it is asked.
+      if (names.get(statement.text) === first.name) names.delete(statement.text);
+      return run(pool, asked(statement, prepared));
+    }
   };
 
   return {
     commits: 0,
     read(statement, hot = false) {
       const lane = hot ? lanes[(turn = (turn + 1) % lanes.length)] : undefined;
-      return lane?.run(asked(statement, hot), () => onPool(pool, asked(statement, hot))) ?? onPool(pool, asked(statement, hot));
+      return lane?.run(asked(statement, hot), () => onPool(statement, hot)) ?? onPool(statement, hot);
     },
     async write(statement) {
-      const rows = await onPool(pool, asked(statement, true));
+      const rows = await onPool(statement, true);
       this.commits++;
       return rows;
     },
@@ -52,7 +64,7 @@ export function openStatements(pool: Pool, config: ClientConfig, { prepares, sha
 }
 
 // The pool's own `query` would close the connection after any error, and with it all that is prepared there.
-async function onPool(pool: Pool, statement: Asked): Promise<Cell[][]> {
+async function run(pool: Pool, statement: Asked): Promise<Cell[][]> {
   const client = await pool.connect();
   return new Promise((done, fail) => {
     statement.callback = (error, rows) => {

@@ -180,7 +180,10 @@ class ListQuery<T extends object> {
     if (tally !== undefined && !where && !this.listing.where && !this.owners) {
       return new Map([[NOBODY, await countOf(this.ctx, tally)]]);
     }
-    const select = any ? sql`select 1 ${this.from(where)} limit 1` : sql`select count(*) ${this.from(where)}`;
+    // In the list's order, so that its index is where the one is looked for.
+    const select = any
+      ? sql`select 1 ${this.from(where)} order by ${join(this.orderColumns())} limit 1`
+      : sql`select count(*) ${this.from(where)}`;
     const found = await this.byOwner(select);
     return new Map([...found].map(([owner, [row]]) => [owner, Number(row?.[0] ?? 0)]));
   }

@@ -1,4 +1,4 @@
-import { Check, Entity, ManyToOne, PrimaryKey, Property, Unique } from '@mikro-orm/decorators/legacy';
+import { Check, Entity, Index, ManyToOne, PrimaryKey, Property, Unique } from '@mikro-orm/decorators/legacy';
 import { Field, ObjectType } from 'type-graphql';
 import { Node } from '../kit/node.ts';
 import { DateTimeScalar } from '../kit/scalars.ts';
@@ -8,6 +8,7 @@ import { User } from '../users/user.entity.ts';
 @Entity({ tableName: 'item' })
 @Check({ name: 'item_item_id_check', expression: `char_length(item_id) >= 1 and char_length(item_id) <= 255 and item_id !~ '[[:cntrl:]]'` })
 @Unique({ name: 'item_owner_pk_item_id_unique', properties: ['ownerPk', 'itemId'] })
+@Index({ name: 'item_owner_pk_pk_index', properties: ['ownerPk', 'pk'] })
 @ObjectType({ simpleResolvers: true, implements: Node, description: 'Something that a user has.' })
 export class Item extends Node {
   @PrimaryKey({ type: 'integer', autoincrement: true })

@@ -11,14 +11,16 @@ test('a database that lacks migrations is refused at the start, and served after
     const env = { DATABASE_URL, SIGNING_SECRET: SECRET, HOST: '127.0.0.1' };
     const refused = await run('main.js', [], { ...env, PORT: '0' });
     expect(refused.code).toBe(1);
-    expect(refused.stderr).toBe('The database lacks 20261121000000_initial, 20261122000000_tally. Apply with: npm run migrate\n');
+    expect(refused.stderr).toBe(
+      'The database lacks 20261121000000_initial, 20261122000000_tally, 20261122000001_items_in_order. Apply with: npm run migrate\n',
+    );
 
     const refusedCommand = await cli(['session', 'list', 'alice'], env);
     expect(refusedCommand).toMatchObject({ code: 1, stderr: refused.stderr });
 
     expect(await npm(['run', '-s', 'migrate'], env)).toMatchObject({
       code: 0,
-      stdout: 'Applied 20261121000000_initial.\nApplied 20261122000000_tally.\n',
+      stdout: 'Applied 20261121000000_initial.\nApplied 20261122000000_tally.\nApplied 20261122000001_items_in_order.\n',
     });
     expect(await cli(['migrate'], env)).toMatchObject({ code: 0, stdout: 'The database is up to date.\n' });
 
@@ -53,7 +55,7 @@ test('a statement ends after DATABASE_STATEMENT_TIMEOUT_MS with 503, and the poo
     const other = new pg.Client({ connectionString: DATABASE_URL });
     await other.connect();
     await other.query('begin; lock table product');
-    const blocked = await Promise.all([...Array(3).keys()].map(() => fetch(`${running.url}/api/v1/shop/product/1`)));
+    const blocked = await Promise.all([1, 2, 3].map((pk) => fetch(`${running.url}/api/v1/shop/product/${pk}`)));
     const { rows } = await other.query(
       `select count(*)::int as open from pg_stat_activity where datname = current_database() and application_name = 'shopfront'`,
     );

@@ -4,7 +4,7 @@ import * as sessions from '../../src/auth/session.service.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { useShop, type Answer } from '../support/shop.ts';
 
-const shop = useShop();
+const shop = useShop({}, true);
 
 const PEOPLE = `{
   users(first: 50) {
