@@ -18,7 +18,12 @@ type Comparison = keyof typeof COMPARISONS;
 
 await new Command('bench')
   .description('Measures the server against a bare twin on PostgreSQL. With no name it measures every row and writes docs/benchmarks.md.')
-  .addArgument(new Argument('[names...]', 'rows to measure, or one of: peers, shortcuts').choices([...Object.keys(COMPARISONS), ...rows.map(({ name }) => name)]))
+  .addArgument(
+    new Argument('[names...]', 'rows to measure, or one of: peers, shortcuts').choices([
+      ...Object.keys(COMPARISONS),
+      ...rows.map(({ name }) => name),
+    ]),
+  )
   .addOption(
     new Option('--server <url>', 'a PostgreSQL server that databases may be made on')
       .env('BENCH_DATABASE_URL')

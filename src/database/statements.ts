@@ -1,6 +1,6 @@
 import type { ClientConfig, Pool } from 'pg';
 import type { Logger } from 'pino';
-import type { Cell, Sql, Statements } from '../kit/sql.ts';
+import type { Cell, Statement, Statements } from '../kit/sql.ts';
 import { Asked } from './asked.ts';
 import { isOutdated, Lane } from './lane.ts';
 
@@ -27,7 +27,7 @@ export function openStatements(pool: Pool, config: ClientConfig, { prepares, sha
   let turn = 0;
   let named = 0;
 
-  const asked = ({ text, values }: Sql, prepared: boolean): Asked =>
+  const asked = ({ text, values }: Statement, prepared: boolean): Asked =>
     new Asked(text, values, prepared && prepares ? nameOf(text) : undefined);
   const nameOf = (text: string): string | undefined => {
     const known = names.get(text);
@@ -36,7 +36,7 @@ export function openStatements(pool: Pool, config: ClientConfig, { prepares, sha
     names.set(text, name);
     return name;
   };
-  const onPool = async (statement: Sql, prepared: boolean): Promise<Cell[][]> => {
+  const onPool = async (statement: Statement, prepared: boolean): Promise<Cell[][]> => {
     const first = asked(statement, prepared);
     try {
       return await run(pool, first);

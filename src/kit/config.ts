@@ -44,7 +44,7 @@ const environment = z.object({
   PUBLIC_URL: url(/^https?$/, 'https://shop.example').optional(),
   DATABASE_URL: url(/^postgres(ql)?$/, 'postgresql://user@host/name').optional(),
   DATABASE_POOL_MAX: whole(1, 1000).default(10),
-  DATABASE_SHARED_CONNECTIONS: whole(0, 16).default(2),
+  DATABASE_SHARED_CONNECTIONS: whole(0, 16).default(1),
   DATABASE_PREPARED_STATEMENTS: flag.default(true),
   DATABASE_STATEMENT_TIMEOUT_MS: whole(100, 600_000).default(10_000),
   DATA_DIR: z.string().default('data'),

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { badInput } from './errors.ts';
 import { readPk } from './pk.ts';
+import { readTime } from './sql.ts';
 import { isStorable } from './text.ts';
 
 /** What a column of an order holds, and with it which values a cursor may carry for it. */
@@ -27,7 +28,7 @@ const VALUES: Record<OrderKind, Values> = {
   decimal: { sqlType: 'numeric', read: asItIs, isGood: (value) => typeof value === 'string' && /^\d{1,12}(\.\d{1,2})?$/.test(value) },
   pk: { sqlType: 'integer', read: Number, isGood: (value) => typeof value === 'number' && readPk(String(value)) !== undefined },
   text: { sqlType: 'text', read: asItIs, isGood: (value) => typeof value === 'string' && isStorable(value) },
-  time: { sqlType: 'timestamptz', read: (cell) => new Date(String(cell)).toISOString(), isGood: isInstant },
+  time: { sqlType: 'timestamptz', read: (cell) => readTime(cell).toISOString(), isGood: isInstant },
   uuid: {
     sqlType: 'uuid',
     read: asItIs,

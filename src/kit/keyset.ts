@@ -2,7 +2,7 @@ import type { Context } from './context.ts';
 import { fingerprint, readCursor, sqlTypeOf, writeCursor, type Bound, type OrderColumn } from './cursor.ts';
 import { badInput } from './errors.ts';
 import { readRows, shapeOf, type EntityClass, type Shape } from './rows.ts';
-import { empty, join, literal, identifier, raw, sql, type Cell, type Sql } from './sql.ts';
+import { empty, join, kept, literal, identifier, raw, sql, type Cell, type Sql, type Statement } from './sql.ts';
 import { countOf } from './tally.ts';
 
 /** A list that can be read in pages by keyset: the same order and condition each time, from any place on. */
@@ -108,7 +108,7 @@ async function readRowPages<T extends object>(
   const before = args.before == null ? undefined : readCursor(order, print, 'before', args.before);
   const query = new ListQuery(ctx, listing, properties, owners);
 
-  const byOwner = await query.rows(between(query, after, before), backward, size + 1);
+  const byOwner = await query.rows(after, before, backward, size + 1);
   const counts = once(() => query.counts(undefined, false));
   // How much lies at or before `after`, and at or after `before`: whether a page has neighbours where it was entered.
   const atOrBefore = once(async () => (after ? query.counts(query.compare('<=', after), true) : NONE));
@@ -130,11 +130,6 @@ async function readRowPages<T extends object>(
 }
 
 const NONE: ReadonlyMap<number, number> = new Map();
-
-function between<T extends object>(query: ListQuery<T>, after: Bound | undefined, before: Bound | undefined): Sql | undefined {
-  const bounds = [...(after ? [query.compare('>', after)] : []), ...(before ? [query.compare('<', before)] : [])];
-  return bounds.length > 0 ? join(bounds, ' and ') : undefined;
-}
 
 /** The statements of one listing, for one owner or many. Answers are keyed by owner. */
 class ListQuery<T extends object> {
@@ -166,12 +161,16 @@ class ListQuery<T extends object> {
     return sql`(${join(this.orderColumns())}) ${raw(turned)} (${join(values)})`;
   }
 
-  async rows(where: Sql | undefined, backward: boolean, limit: number): Promise<Map<number, Cell[][]>> {
-    const direction = raw((this.listing.descending ?? false) === backward ? ' asc' : ' desc');
-    const select = sql`
-      select ${join(this.read.map((property) => this.shape.column(property)))} ${this.from(where)}
+  async rows(after: Bound | undefined, before: Bound | undefined, backward: boolean, limit: number): Promise<Map<number, Cell[][]>> {
+    const { name, order, descending = false, where } = this.listing;
+    const direction = raw(descending === backward ? ' asc' : ' desc');
+    const make = () => sql`
+      select ${join(this.read.map((property) => this.shape.column(property)))} ${this.from(this.between(after, before))}
       order by ${join(this.orderColumns().map((column) => sql`${column}${direction}`))} limit ${literal(limit)}`;
-    return this.byOwner(select);
+    if (where || this.owners) return this.byOwner(make());
+    const places = order.map(({ property }) => property).join();
+    const key = `page ${name} ${this.read.join()} ${places}${direction.text} ${after ? 'after' : ''} ${before ? 'before' : ''} ${descending} ${limit}`;
+    return this.byOwner(kept(key, [...(after ?? []), ...(before ?? [])], make));
   }
 
   /** How many rows meet the condition; with `any`, 1 where there is one at all. */
@@ -188,6 +187,11 @@ class ListQuery<T extends object> {
     return new Map([...found].map(([owner, [row]]) => [owner, Number(row?.[0] ?? 0)]));
   }
 
+  private between(after: Bound | undefined, before: Bound | undefined): Sql | undefined {
+    const bounds = [...(after ? [this.compare('>', after)] : []), ...(before ? [this.compare('<', before)] : [])];
+    return bounds.length > 0 ? join(bounds, ' and ') : undefined;
+  }
+
   private orderColumns(): Sql[] {
     return this.listing.order.map(({ property }) => this.shape.column(property));
   }
@@ -199,13 +203,13 @@ class ListQuery<T extends object> {
     return sql`from ${identifier(this.shape.table)} ${conditions.length > 0 ? sql`where ${join(conditions, ' and ')}` : empty}`;
   }
 
-  private async byOwner(select: Sql): Promise<Map<number, Cell[][]>> {
+  private async byOwner(select: Statement): Promise<Map<number, Cell[][]>> {
     // What a filter is best looked up by depends on its values, so such statements are planned anew each time.
     const hot = this.listing.filter == null;
     const pks = this.owners?.pks ?? [NOBODY];
     if (pks.length === 1) return new Map([[pks[0] ?? NOBODY, await readRows(this.ctx, select, hot)]]);
     const statement = sql`
-      select page.*, owner.pk from unnest(${[...pks]}::integer[]) as owner(pk) cross join lateral (${select}) as page`;
+      select page.*, owner.pk from unnest(${[...pks]}::integer[]) as owner(pk) cross join lateral (${select as Sql}) as page`;
     const found = new Map<number, Cell[][]>();
     for (const row of await readRows(this.ctx, statement, hot)) {
       const owner = Number(row.pop());

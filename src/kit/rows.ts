@@ -2,7 +2,7 @@ import type { EntityProperty } from '@mikro-orm/postgresql';
 import array from 'postgres-array';
 import type { Context } from './context.ts';
 import { readPk } from './pk.ts';
-import { execute, join, identifier, sql, type Cell, type Sql } from './sql.ts';
+import { execute, identifier, join, readTime, sql, type Cell, type Sql, type Statement } from './sql.ts';
 
 /** Primary keys start at 1. */
 const NO_PK = 0;
@@ -22,22 +22,28 @@ export interface Shape<T> {
   entity(row: readonly Cell[], from?: number): T;
 }
 
-const shapes = new Map<unknown, Shape<unknown>>();
+// By class, and by the properties that are read; there are as many as call sites name.
+const shapes = new Map<unknown, Map<string, Shape<unknown>>>();
 
-/** The shape of an entity. */
-export function shapeOf<T extends object>(ctx: Context, entity: EntityClass<T>): Shape<T> {
-  const known = shapes.get(entity);
+/** The shape of an entity; with `only`, of entities that have no other properties. */
+export function shapeOf<T extends object>(ctx: Context, entity: EntityClass<T>, only?: readonly (keyof T & string)[]): Shape<T> {
+  const ofClass = shapes.get(entity) ?? new Map<string, Shape<unknown>>();
+  shapes.set(entity, ofClass);
+  const key = only?.join() ?? '';
+  const known = ofClass.get(key);
   // What is found under a class was made from that class.
   if (known) return known as Shape<T>;
-  const made = makeShape(ctx, entity);
-  shapes.set(entity, made);
+  const made = makeShape(ctx, entity, only);
+  ofClass.set(key, made);
   return made;
 }
 
-function makeShape<T extends object>(ctx: Context, entity: EntityClass<T>): Shape<T> {
+function makeShape<T extends object>(ctx: Context, entity: EntityClass<T>, only?: readonly string[]): Shape<T> {
   const { tableName, props } = ctx.em.getMetadata(entity);
   const columns = new Map(props.map((prop) => [prop.name, identifier(tableName, prop.fieldNames[0] ?? '')]));
-  const read = props.filter((prop) => prop.lazy !== true).map((prop) => ({ property: prop.name, value: valueOf(prop) }));
+  const read = props
+    .filter((prop) => (only ? only.includes(prop.name) : prop.lazy !== true))
+    .map((prop) => ({ property: prop.name, value: valueOf(prop) }));
   const column = (property: string): Sql => {
     const found = columns.get(property);
     if (!found) throw new TypeError(`${tableName} has no column for ${property}`);
@@ -73,21 +79,21 @@ function readOnly<T extends object>(entity: EntityClass<T>, properties: readonly
 function valueOf({ columnTypes: [type = ''] }: EntityProperty): (cell: Cell) => unknown {
   const nullable = (read: (cell: Cell) => unknown) => (cell: Cell) => (cell === null || cell === undefined ? null : read(cell));
   if (type.endsWith('[]')) return nullable((cell) => (Array.isArray(cell) ? cell : array.parse(String(cell), String)));
-  if (type.startsWith('timestamptz')) return nullable((cell) => (cell instanceof Date ? cell : new Date(String(cell))));
+  if (type.startsWith('timestamptz')) return nullable(readTime);
   if (/^(int|integer|serial|smallint)$/.test(type)) return nullable(Number);
   if (/^bool(ean)?$/.test(type)) return nullable((cell) => cell === true || cell === 't');
   return (cell) => cell;
 }
 
 /** The rows of a statement: what is committed, or inside a transaction what that sees. */
-export async function readRows(ctx: Context, statement: Sql, hot = false): Promise<Cell[][]> {
+export async function readRows(ctx: Context, statement: Statement, hot = false): Promise<Cell[][]> {
   if (ctx.statements) return ctx.statements.read(statement, hot);
   const { rows } = await execute(ctx.em, statement);
   return rows.map((row) => Object.values(row));
 }
 
 /** Writes by one statement, in the transaction at hand or by itself, and answers the rows that it returns. */
-export async function writeRows(ctx: Context, statement: Sql): Promise<Cell[][]> {
+export async function writeRows(ctx: Context, statement: Statement): Promise<Cell[][]> {
   return ctx.statements ? ctx.statements.write(statement) : readRows(ctx, statement);
 }
 

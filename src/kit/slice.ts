@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Context } from './context.ts';
 import type { Listing } from './keyset.ts';
-import { readRows, shapeOf } from './rows.ts';
-import { empty, join, literal, identifier, sql } from './sql.ts';
+import { readRows, shapeOf, type Shape } from './rows.ts';
+import { empty, identifier, join, kept, literal, sql } from './sql.ts';
 import { countOf, forget, placeOf, readStamp, stampOf } from './tally.ts';
 import { refuse } from './validation.ts';
 
@@ -59,16 +59,23 @@ export function pageQueryOf({ pageSize, defaultLimit, byPage }: { pageSize: numb
 }
 
 /** The part of the list at this position, with the count of the whole. Past the end: no entries, the true count. */
-export async function readSlice<T extends object>(ctx: Context, listing: Listing<T>, args: SliceArgs): Promise<Slice<T>> {
-  return listing.tally === undefined ? readCounted(ctx, listing, args) : readTallied(ctx, listing, listing.tally, args);
+export async function readSlice<T extends object>(
+  ctx: Context,
+  listing: Listing<T>,
+  args: SliceArgs,
+  /** What is read of each entry; everything, where this is left out. */
+  only?: readonly (keyof T & string)[],
+): Promise<Slice<T>> {
+  const shape = shapeOf(ctx, listing.entity, only);
+  return listing.tally === undefined ? readCounted(ctx, listing, shape, args) : readTallied(ctx, listing, shape, listing.tally, args);
 }
 
 async function readCounted<T extends object>(
   ctx: Context,
-  { entity, order, where }: Listing<T>,
+  { order, where }: Listing<T>,
+  shape: Shape<T>,
   { limit, offset }: SliceArgs,
 ): Promise<Slice<T>> {
-  const shape = shapeOf(ctx, entity);
   const from = sql`from ${identifier(shape.table)} ${where ? sql`where ${where}` : empty}`;
   const [row] = await readRows(ctx, sql`select count(*) ${from}`);
   const count = Number(row?.[0]);
@@ -82,25 +89,24 @@ async function readCounted<T extends object>(
 // the table has come by then: where that is further than the tally was, they are looked for again.
 async function readTallied<T extends object>(
   ctx: Context,
-  { entity, order }: Listing<T>,
+  { name, order }: Listing<T>,
+  shape: Shape<T>,
   tally: string,
   { limit, offset }: SliceArgs,
 ): Promise<Slice<T>> {
-  const shape = shapeOf(ctx, entity);
   const rank = Number(offset);
-  const columns = join(order.map(({ property }) => shape.column(property)));
+  const columns = () => join(order.map(({ property }) => shape.column(property)));
   for (let attempt = 1; ; attempt++) {
     const { pk, skip, version, count } =
       attempt <= ATTEMPTS ? await placeOf(ctx, tally, rank) : { pk: 1, skip: rank, version: -1, count: -1 };
     if (rank >= count && count >= 0) return { items: [], count };
     const isQuick = limit <= MAX_HOT && attempt <= ATTEMPTS;
-    const rows = await readRows(
-      ctx,
-      sql`
-        select ${shape.columns}, ${stampOf(tally)} from ${identifier(shape.table)} where ${shape.column('pk')} >= ${pk}
-        order by ${columns} limit ${isQuick ? literal(limit) : limit}${skip > 0 ? sql` offset ${skip}` : empty}`,
-      isQuick,
-    );
+    const make = () => sql`
+      select ${shape.columns}, ${stampOf(tally)} from ${identifier(shape.table)} where ${shape.column('pk')} >= ${pk}
+      order by ${columns()} limit ${isQuick ? literal(limit) : limit}${skip > 0 ? sql` offset ${skip}` : empty}`;
+    const values = skip > 0 ? [pk, skip] : [pk];
+    const statement = isQuick ? kept(`slice ${name} ${shape.properties.join()} ${limit} ${values.length}`, values, make) : make();
+    const rows = await readRows(ctx, statement, isQuick);
     const stamp = readStamp(rows[0]?.at(-1));
     if (rows.length > 0 && (attempt > ATTEMPTS || stamp.version === version)) {
       return { items: rows.map((cells) => shape.entity(cells)), count: stamp.count };

@@ -1,5 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { CompiledQuery } from 'kysely';
+import { LRUCache } from 'lru-cache';
 import sql, { empty, join, raw, type Sql } from 'sql-template-tag';
 
 export { empty, join, raw, sql, type Sql };
@@ -7,15 +8,18 @@ export { empty, join, raw, sql, type Sql };
 /** A value of a row as the driver hands it over: text in PostgreSQL's form, or null; inside a transaction also what the driver made of it. */
 export type Cell = unknown;
 
+/** A statement as it is sent: its text, and the values of its parameters in their order. */
+export type Statement = Pick<Sql, 'text' | 'values'>;
+
 /** Runs single statements, each a transaction of its own. Rows are their columns' cells, in order. */
 export interface Statements {
   /**
    * Reads. A `hot` statement is one that is quick whatever its values are: it is prepared once on each connection, and
    * shares one with others.
    */
-  read(statement: Sql, hot?: boolean): Promise<Cell[][]>;
+  read(statement: Statement, hot?: boolean): Promise<Cell[][]>;
   /** Writes, by a statement that is prepared once on each connection. */
-  write(statement: Sql): Promise<Cell[][]>;
+  write(statement: Statement): Promise<Cell[][]>;
   /** How often this process has committed: what was read before the last commit may be out of date. */
   commits: number;
 }
@@ -23,7 +27,7 @@ export interface Statements {
 /** Runs a statement in the transaction at hand, or by itself. Rows by the names of their columns. */
 export async function execute(
   em: EntityManager,
-  { text, values }: Pick<Sql, 'text' | 'values'>,
+  { text, values }: Statement,
 ): Promise<{ rows: Record<string, unknown>[]; affected: number }> {
   const { rows, numAffectedRows } = await em.getKysely().executeQuery<Record<string, unknown>>(CompiledQuery.raw(text, values));
   return { rows, affected: Number(numAffectedRows ?? 0) };
@@ -41,6 +45,28 @@ export function literal(value: number): Sql {
 /** Whether PostgreSQL refused a row because there is one of the same unique values (its appendix A, 23505). */
 export function isTaken(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === '23505';
+}
+
+const texts = new LRUCache<string, string>({ max: 500 });
+
+/**
+ * A statement whose text is put together once for its key, as that takes longer than sending it. What `make` makes has to
+ * depend on the key alone, but for its values.
+ */
+export function kept(key: string, values: unknown[], make: () => Sql): Statement {
+  const known = texts.get(key);
+  if (known !== undefined) return { text: known, values };
+  const { text } = make();
+  texts.set(key, text);
+  return { text, values };
+}
+
+/** The instant that PostgreSQL writes, such as `2026-11-21 08:30:00.123+00`: the sessions of our connections are in UTC. */
+export function readTime(cell: Cell): Date {
+  if (cell instanceof Date) return cell;
+  // In the form of ISO 8601, which JavaScript reads a good deal quicker than others.
+  const text = cell as string;
+  return new Date(text.endsWith('+00') ? `${text.slice(0, 10)}T${text.slice(11, -3)}Z` : text);
 }
 
 /** A name of a table or column, in quotation marks; with the table's, where both are given. */

@@ -95,7 +95,7 @@ export function readStamp(cell: Cell): Seen {
 
 /** Where the row of this rank stands, from 0, in the table as it was at a certain version, with the count of the whole then. */
 export async function placeOf(ctx: Context, table: string, rank: number): Promise<Place & Seen> {
-  const { version, count } = await tallyOf(ctx, table);
+  const { version, count } = freshOf(ctx, table) ?? (await tallyOf(ctx, table));
   if (rank === 0 || rank >= count) return { pk: 1, skip: rank, version, count };
   const memory: Memory = ctx.statements ? memoryOf(ctx.statements, table) : {};
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {

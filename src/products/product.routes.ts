@@ -15,6 +15,9 @@ const PAGED_LIST = '/api/v2/shop/products';
 /** Products on a page of the second version (interface, section 8). */
 const PAGE_SIZE = 10;
 
+/** What REST clients see of a product (interface, section 2). */
+const SHOWN = ['pk', 'name', 'barcode', 'price'] as const;
+
 const productBody = z.object({ pk: z.int(), name: z.string(), barcode: z.string(), price: z.number() });
 
 /** Interface, section 4.3. */
@@ -61,12 +64,12 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
     tally: PRODUCT_TALLY,
     twin: 'query products',
     handle: async (ctx, { query }) => {
-      const { items, count } = await products.slice(ctx, query);
+      const { items, count } = await products.slice(ctx, query, SHOWN);
       return envelope(ctx, PAGED_LIST, query, { items: items.map(body), count });
     },
   }),
 ];
 
-function body({ pk, name, barcode, price }: Product) {
+function body({ pk, name, barcode, price }: Pick<Product, (typeof SHOWN)[number]>) {
   return { pk, name, barcode, price: priceNumber(price) };
 }

@@ -25,9 +25,13 @@ export function rowPage(ctx: Context, args: PageArgs, properties: readonly strin
   return readRowPage(ctx, listingOf(undefined, orderBy), args, properties);
 }
 
-/** A slice of the catalogue by pk, with the count of the whole. */
-export function slice(ctx: Context, args: SliceArgs): Promise<Slice<Product>> {
-  return readSlice(ctx, catalogue, args);
+/** A slice of the catalogue by pk with the count of the whole, and of each product no more than these properties. */
+export function slice<Key extends keyof Product & string>(
+  ctx: Context,
+  args: SliceArgs,
+  only: readonly Key[],
+): Promise<Slice<Pick<Product, Key>>> {
+  return readSlice(ctx, catalogue, args, only);
 }
 
 /** The product that the text names by its pk, or null. */
@@ -71,10 +75,10 @@ export function findNodes(ctx: Context, keys: readonly string[]): Promise<(Produ
 export async function create(ctx: Context, input: NewProduct, idempotencyKey?: string): Promise<Product> {
   requireScope(ctx, 'products:write');
   const values = check(newProduct, input);
-  const { createdAt, updatedAt, ...rest } = await refusingTaken(() =>
-    once(ctx, idempotencyKey, ['products.create', values], (tx) => insert(tx, values)),
-  );
+  const made = await refusingTaken(() => once(ctx, idempotencyKey, ['products.create', values], (tx) => insert(tx, values)));
+  if (made instanceof Product) return made;
   // An answer that was kept for its key holds times as text.
+  const { createdAt, updatedAt, ...rest } = made as Product;
   return Object.assign(new Product(), rest, { createdAt: new Date(createdAt), updatedAt: new Date(updatedAt) });
 }
 
@@ -104,14 +108,15 @@ export async function remove(ctx: Context, pk: string): Promise<Product> {
 }
 
 // One statement, which needs no transaction around it.
-async function insert(ctx: Context, values: NewProduct): Promise<ReturnType<typeof plain>> {
+async function insert(ctx: Context, { name, barcode, price }: NewProduct): Promise<Product> {
   const now = ctx.now();
-  const [row] = await writeRows(
+  const shape = shapeOf(ctx, Product);
+  const [row = []] = await writeRows(
     ctx,
-    sql`insert into product (name, barcode, price, created_at, updated_at)
-      values (${values.name}, ${values.barcode}, ${values.price}, ${now}, ${now}) returning pk`,
+    sql`insert into product (name, barcode, price, created_at, updated_at) values (${name}, ${barcode}, ${price}, ${now}, ${now})
+      returning ${shape.columns}`,
   );
-  return { ...values, pk: Number(row?.[0]), createdAt: now, updatedAt: now };
+  return shape.entity(row);
 }
 
 async function locked(tx: Context, pk: string): Promise<Product> {

@@ -17,7 +17,6 @@ export function isAnonymous({ headers }: IncomingMessage): boolean {
  * decides, and one that is no bearer token counts as none. Throws what is wrong with credentials that are there.
  */
 export async function identify(ctx: Context, req: IncomingMessage): Promise<void> {
-  if (isAnonymous(req)) return;
   const { authorization } = req.headers;
   if (authorization !== undefined) {
     const [, token] = /^bearer +([^\s]+)$/i.exec(authorization) ?? [];

@@ -10,7 +10,7 @@ import type { Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import { answerError, JSON_TYPE, maskedError } from './answers.ts';
 import { parseJson, readGraphqlText } from './body.ts';
-import { CREDENTIAL_HEADERS, identify } from './credentials.ts';
+import { CREDENTIAL_HEADERS, identify, isAnonymous } from './credentials.ts';
 import { graphqlExtensions } from './error-map.ts';
 import type { Exchange } from './exchange.ts';
 import { visibleError } from './http-error.ts';
@@ -75,7 +75,7 @@ async function answer(services: Services, { apollo, shortcuts }: Door, exchange:
     if (shared !== undefined) return sendPlain(exchange, shared);
     const body = text === undefined ? {} : parseJson(text);
     const isPage = req.method !== 'POST' && services.config.explorer && accepts(req).type(['json', 'html']) === 'html';
-    if (!isPage) await identify(ctx, req);
+    if (!isPage && !isAnonymous(req)) await identify(ctx, req);
     const planned = text === undefined ? undefined : await shortcuts.planned(ctx, req, text, body);
     if (planned !== undefined) return sendPlain(exchange, planned);
     const answered = await apollo.executeHTTPGraphQLRequest({

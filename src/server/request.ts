@@ -1,6 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { HttpError } from './http-error.ts';
 
+const ONCE = ['Host', 'Authorization'];
+
 /** Whether the request carries a body, which may yet turn out to be empty (RFC 9112, 6). */
 export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
@@ -16,8 +18,14 @@ export function searchOf({ url = '' }: IncomingMessage): string {
  * Throws 400 for a second `Host` or `Authorization` (RFC 9112, 3.2; RFC 6750, 3.1): Node keeps one of the two, and a proxy in
  * front may have looked at the other.
  */
-export function refuseTwice({ headersDistinct }: IncomingMessage): void {
-  for (const name of ['Host', 'Authorization']) {
-    if ((headersDistinct[name.toLowerCase()]?.length ?? 0) > 1) throw new HttpError(400, `There is more than one ${name} header`);
+export function refuseTwice({ rawHeaders }: IncomingMessage): void {
+  const found = new Set<string>();
+  // Names and values in turn. What Node makes of them is put together for all names, whichever are asked for.
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? '';
+    const known = ONCE.find((once) => once.length === name.length && once.toLowerCase() === name.toLowerCase());
+    if (known === undefined) continue;
+    if (found.has(known)) throw new HttpError(400, `There is more than one ${known} header`);
+    found.add(known);
   }
 }

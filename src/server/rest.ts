@@ -7,7 +7,7 @@ import type { Access, Input, Route } from '../kit/route.ts';
 import { check } from '../kit/validation.ts';
 import { answerError, JSON_TYPE } from './answers.ts';
 import { readForm, readJson } from './body.ts';
-import { identify } from './credentials.ts';
+import { identify, isAnonymous } from './credentials.ts';
 import type { Exchange } from './exchange.ts';
 import { searchOf } from './request.ts';
 import { contextOf, type Services } from './services.ts';
@@ -49,7 +49,7 @@ function noteLegacyCall({ method, path }: Route, { log, userAgent, caller }: Con
 async function authorized(services: Services, access: Access, exchange: Exchange): Promise<Context> {
   const ctx = contextOf(services, exchange);
   if (access === 'login') return ctx;
-  await identify(ctx, exchange.req);
+  if (!isAnonymous(exchange.req)) await identify(ctx, exchange.req);
   if (access === 'signed-in') requireCaller(ctx);
   else if (access !== 'public') requireScope(ctx, access);
   return ctx;

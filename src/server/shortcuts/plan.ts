@@ -2,7 +2,7 @@ import { Kind, type FieldNode, type SelectionSetNode, type FragmentDefinitionNod
 import { globalId } from '../../kit/node.ts';
 import type { JsonForm, RowFields } from '../../kit/plan.ts';
 import type { RowPage } from '../../kit/keyset.ts';
-import type { Cell } from '../../kit/sql.ts';
+import { readTime, type Cell } from '../../kit/sql.ts';
 
 /** Writes one row as JSON. */
 export type WriteRow = (row: readonly Cell[]) => string;
@@ -169,5 +169,5 @@ const FORMS: Record<JsonForm, (cell: string) => string> = {
   text: (cell) => JSON.stringify(cell),
   // JavaScript writes no zeros at the end of a fraction.
   number: (cell) => (cell.includes('.') ? cell.replace(/\.?0+$/, '') : cell),
-  time: (cell) => `"${new Date(cell).toISOString()}"`,
+  time: (cell) => `"${readTime(cell).toISOString()}"`,
 };

@@ -30,8 +30,17 @@ export class SharedAnswers {
     maxEntrySize: MAX_ANSWER,
     sizeCalculation: ({ answer }, key) => answer.body.length + key.length,
   });
-  private readonly seen = new LRUCache<string, true>({ max: MAX_SEEN });
+  private seen = new Set<string>();
+  private seenBefore = new Set<string>();
   private readonly making = new Map<string, { version: number; answer: Promise<SharedAnswer | undefined> }>();
+
+  // The latest ones, in two halves: the older half goes as a whole.
+  private note(key: string): void {
+    this.seen.add(key);
+    if (this.seen.size < MAX_SEEN / 2) return;
+    this.seenBefore = this.seen;
+    this.seen = new Set();
+  }
 
   /** The answer to this request, where there is one and it is known to hold. */
   find(ctx: Pick<Context, 'statements'>, key: string): SharedAnswer | undefined {
@@ -47,8 +56,8 @@ export class SharedAnswers {
     make: () => Promise<Made>,
   ): Promise<SharedAnswer | Made> {
     // What comes once is not worth keeping, and most of what comes in great numbers comes once.
-    if (!this.seen.has(key)) {
-      this.seen.set(key, true);
+    if (!this.seen.has(key) && !this.seenBefore.has(key)) {
+      this.note(key);
       return make();
     }
     const version = (freshOf(ctx, tally) ?? (await tallyOf(ctx, tally).catch(() => undefined)))?.version;
