@@ -209,7 +209,7 @@ class ListQuery<T extends object> {
     const pks = this.owners?.pks ?? [NOBODY];
     if (pks.length === 1) return new Map([[pks[0] ?? NOBODY, await readRows(this.ctx, select, hot)]]);
     const statement = sql`
-      select page.*, owner.pk from unnest(${[...pks]}::integer[]) as owner(pk) cross join lateral (${select as Sql}) as page`;
+      select page.*, owner.pk from unnest(${[...pks]}::integer[]) as owner(pk) cross join lateral (${select}) as page`;
     const found = new Map<number, Cell[][]>();
     for (const row of await readRows(this.ctx, statement, hot)) {
       const owner = Number(row.pop());
