@@ -98,14 +98,17 @@ export async function placeOf(ctx: Context, table: string, rank: number): Promis
   const { version, count } = freshOf(ctx, table) ?? (await tallyOf(ctx, table));
   if (rank === 0 || rank >= count) return { pk: 1, skip: rank, version, count };
   const memory: Memory = ctx.statements ? memoryOf(ctx.statements, table) : {};
-  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    if (!memory.ranks || memory.ranks.version < version || attempt > 0) memory.ranks = await readRanks(ctx, table);
+  for (let attempt = 1; ; attempt++) {
+    if (!memory.ranks || memory.ranks.version < version || attempt > 1) memory.ranks = await readRanks(ctx, table);
     const { ranks } = memory;
-    const place = await locate(ctx, table, ranks, rank);
+    const wide = rangeAt(ranks.coarse, rank);
+    if (!wide) return { pk: 1, skip: rank, version: ranks.version, count: ranks.count };
+    const inWide = rank - wide.before;
+    const place = await locate(ctx, table, ranks, wide, inWide);
     if (place) return { ...place, version: ranks.version, count: ranks.count };
+    // Written to so quickly that no two looks agree: then the rows of this range are counted on the way.
+    if (attempt === ATTEMPTS) return { pk: firstOf(wide), skip: inWide, version: ranks.version, count: ranks.count };
   }
-  // Written to so quickly that no two looks agree: then the rows are counted on the way.
-  return { pk: 1, skip: rank, version, count };
 }
 
 /** Has this table looked at anew before anyone is told of it again. */
@@ -116,12 +119,9 @@ export function forget({ statements }: Pick<Context, 'statements'>, table: strin
   delete memory.asking;
 }
 
-async function locate(ctx: Context, table: string, { coarse, fine }: Ranks, rank: number): Promise<Place | undefined> {
-  const wide = rangeAt(coarse, rank);
-  if (!wide) return { pk: 1, skip: rank };
-  const inWide = rank - wide.before;
+async function locate(ctx: Context, table: string, { fine }: Ranks, wide: Range, inWide: number): Promise<Place | undefined> {
   // A full range has no gaps, so that the rank tells the primary key.
-  if (wide.rows === COARSE_RANGE) return { pk: wide.bucket * COARSE_RANGE + 1 + inWide, skip: 0 };
+  if (wide.rows === COARSE_RANGE) return { pk: firstOf(wide) + inWide, skip: 0 };
   const narrow = fine.get(wide.bucket) ?? (await readFine(ctx, table, wide.bucket));
   if (totalOf(narrow) !== wide.rows) return undefined;
   fine.set(wide.bucket, narrow);
@@ -130,6 +130,10 @@ async function locate(ctx: Context, table: string, { coarse, fine }: Ranks, rank
   const inOwn = inWide - own.before;
   const start = own.bucket * FINE_RANGE + 1;
   return own.rows === FINE_RANGE ? { pk: start + inOwn, skip: 0 } : { pk: start, skip: inOwn };
+}
+
+function firstOf({ bucket }: Range): number {
+  return bucket * COARSE_RANGE + 1;
 }
 
 function rangeAt(ranges: readonly Range[], rank: number): Range | undefined {

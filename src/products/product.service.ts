@@ -26,11 +26,7 @@ export function rowPage(ctx: Context, args: PageArgs, properties: readonly strin
 }
 
 /** A slice of the catalogue by pk with the count of the whole, and of each product no more than these properties. */
-export function slice<Key extends keyof Product>(
-  ctx: Context,
-  args: SliceArgs,
-  only: readonly Key[],
-): Promise<Slice<Pick<Product, Key>>> {
+export function slice<Key extends keyof Product>(ctx: Context, args: SliceArgs, only: readonly Key[]): Promise<Slice<Pick<Product, Key>>> {
   return readSlice(ctx, catalogue, args, only);
 }
 

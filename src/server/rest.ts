@@ -74,7 +74,11 @@ async function readInput(row: Route, { req, params }: Exchange, body: () => Prom
 
 // Each parameter as text; one that is given twice as a list, which no schema takes.
 function queryOf(req: IncomingMessage): Record<string, string | string[]> {
-  const search = new URLSearchParams(searchOf(req));
+  const text = searchOf(req);
+  // One parameter in plain letters, as in `?page=2`, has nothing to decode.
+  const [, name, value] = /^\?(\w+)=(\w+)$/.exec(text) ?? [];
+  if (name !== undefined && value !== undefined) return Object.assign(Object.create(null) as Record<string, never>, { [name]: value });
+  const search = new URLSearchParams(text);
   const query: Record<string, string | string[]> = Object.create(null) as Record<string, never>;
   for (const key of new Set(search.keys())) {
     const values = search.getAll(key);
