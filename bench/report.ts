@@ -69,14 +69,14 @@ function documentOf({ table, peers, shortcuts }: Runs): string {
     '',
     `## ${title}`,
     '',
-    `\`${command}\`, ${run.date}: ${run.machine}; ${run.versions}. ${run.pace.rounds} rounds of ${run.pace.seconds} s each, in turn; medians, with the least and the most.`,
+    `\`${command} --rounds ${run.pace.rounds} --seconds ${run.pace.seconds}\`, ${run.date}: ${run.machine}; ${run.versions}. ${run.pace.rounds} rounds of ${run.pace.seconds} s each, in turn; medians, with the least and the most.`,
     '',
     body,
   ];
   const rival = ({ name, reached, beside }: Result) => `| ${name} | ${reached} | ${beside} |`;
   return [
     ...head,
-    ...(table ? section('What is to be reached', 'npm run bench', table, tableOf(table.results)) : []),
+    ...(table ? section('What is to be reached', 'npm run bench --', table, tableOf(table.results)) : []),
     ...(peers
       ? section(
           'Peers',
