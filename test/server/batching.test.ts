@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
-import pg from 'pg';
 import * as sessions from '../../src/auth/session.service.ts';
 import type { User } from '../../src/users/user.entity.ts';
-import { useShop, type Answer } from '../support/shop.ts';
+import { useShop } from '../support/shop.ts';
+import { counted } from '../support/statements.ts';
 
 const shop = useShop({}, true);
 
@@ -39,8 +39,8 @@ test('GraphQL contract, No field costs one query for each row: twenty users with
 
   expect(few.answer.body.data.users.nodes).toHaveLength(2);
   expect(many.answer.body.data.users.nodes).toHaveLength(20);
-  expect(few.statements).toBeGreaterThan(0);
-  expect(many.statements).toBe(few.statements);
+  expect(few.statements.length).toBeGreaterThan(0);
+  expect(many.statements.length).toBe(few.statements.length);
 });
 
 test('GraphQL contract, No field costs one query for each row: each row of a batch gets what is its own', async () => {
@@ -106,7 +106,7 @@ test('GraphQL contract, No field costs one query for each row: fifty nodes of fi
   const many = await counted(() => shop.graphql(NODES, { ids }, { as: reader }));
 
   expect(many.answer.body.data.nodes.filter((node: unknown) => node !== null)).toHaveLength(50);
-  expect(many.statements).toBe(few.statements);
+  expect(many.statements.length).toBe(few.statements.length);
 });
 
 test('GraphQL contract, totalCount: it is counted only when asked for', async () => {
@@ -115,8 +115,8 @@ test('GraphQL contract, totalCount: it is counted only when asked for', async ()
   const without = await counted(() => shop.graphql('{ products { nodes { pk } } }'));
   const withCount = await counted(() => shop.graphql('{ products { totalCount nodes { pk } } }'));
 
-  expect(without.statements).toBe(1);
-  expect(withCount.statements).toBe(2);
+  expect(without.statements.length).toBe(1);
+  expect(withCount.statements.length).toBe(2);
 });
 
 test('GraphQL contract, dataloader: two requests at once, by callers who may see different things, share nothing', async () => {
@@ -188,19 +188,4 @@ function items(owner: string, ...ids: string[]) {
     pageInfo: { hasNextPage: false, hasPreviousPage: false },
     nodes: ids.map((itemId) => ({ itemId, owner: { username: owner } })),
   };
-}
-
-/** The answer, and how many statements the driver was given for it. */
-async function counted(ask: () => Promise<Answer>): Promise<{ answer: Answer; statements: number }> {
-  const query = Reflect.get(pg.Client.prototype, 'query');
-  let statements = 0;
-  pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]): unknown {
-    statements++;
-    return Reflect.apply(query, this, args);
-  } as typeof query;
-  try {
-    return { answer: await ask(), statements };
-  } finally {
-    pg.Client.prototype.query = query;
-  }
 }

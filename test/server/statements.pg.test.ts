@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import pg from 'pg';
 import * as sessions from '../../src/auth/session.service.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
+import { counted } from '../support/statements.ts';
 
 const shop = useShop({}, true);
 
@@ -79,7 +79,7 @@ describe(`${DOCUMENT}, Statements a request`, () => {
 
   test.each(Object.entries(kinds))('%s', async (name, kind) => {
     expect((await fetch(kind(0))).status).toBeLessThan(300);
-    const { answer, statements } = await counted(kind(1));
+    const { answer, statements } = await costOf(kind(1));
 
     expect(answer.status).toBeLessThan(300);
     expect(await answer.json()).not.toHaveProperty('errors');
@@ -94,23 +94,12 @@ async function table(): Promise<Map<string, number>> {
   return new Map([...rows].map(([, name = '', statements]) => [name, Number(statements)]));
 }
 
-/** The answer, and the statements that the driver was given for it. */
-async function counted(request: Request): Promise<{ answer: Response; statements: string[] }> {
+/** The answer, and the statements that it cost. */
+async function costOf(request: Request): Promise<{ answer: Response; statements: string[] }> {
   // As after a commit: how far the catalogue has come is not known from a moment ago.
   shop.database.statements.commits++;
-  const query: unknown = Reflect.get(pg.Client.prototype, 'query');
-  const statements: string[] = [];
-  pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]): unknown {
-    const [statement] = args;
-    const text = String(typeof statement === 'string' ? statement : Reflect.get(Object(statement) as object, 'text'));
-    if (!SETUP.test(text)) statements.push(text);
-    return Reflect.apply(query as () => unknown, this, args);
-  } as typeof pg.Client.prototype.query;
-  try {
-    return { answer: await fetch(request), statements };
-  } finally {
-    Reflect.set(pg.Client.prototype, 'query', query);
-  }
+  const { answer, statements } = await counted(() => fetch(request));
+  return { answer, statements: statements.filter((text) => !SETUP.test(text)) };
 }
 
 /** One request and no more: what `shop` sends, it sends several times. */
