@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { SHORTCUTS } from '../src/kit/config.ts';
 import { SECRET } from './secret.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -35,6 +36,11 @@ export function production(databaseUrl: string): Record<string, string> {
     PUBLIC_URL: 'http://shop.example',
     NODE_ENV: 'production',
   };
+}
+
+/** The settings of our server that leave out one of its shortcuts. */
+export function without(shortcut: (typeof SHORTCUTS)[number]): Record<string, string> {
+  return { SHORTCUTS: SHORTCUTS.filter((other) => other !== shortcut).join(',') };
 }
 
 /** The bare twin. */

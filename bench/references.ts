@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import type { Bench, Result } from './bench.ts';
 import { load, type Ask } from './load.ts';
 import { median, ratioText } from './measure.ts';
-import { start, type Measured } from './processes.ts';
+import { start, without, type Measured } from './processes.ts';
 import { references, type Reference } from './references/references.ts';
 import { allLogins } from './storm.ts';
 import { works } from './works.ts';
@@ -40,7 +40,7 @@ async function against(
     return { ...result, reached: 'not measured', met: false, beside: `needs ${reference?.packages.join(' ')}`, rounds: [] };
   }
   // Of so few different requests all would be shared, and the other service shares nothing.
-  const ours = await bench.ours('1k', { SHORTCUTS: 'direct,plans,tokens' });
+  const ours = await bench.ours('1k', without('shared'));
   const theirs = bench.keep(await start(reference.command, reference.environment(await bench.url('1k')), reference.readyAt, FOLDER));
   const asks = { ours: await asksFor(ours), theirs: await asksFor(theirs) };
   const rounds: { ours: number; theirs: number }[] = [];

@@ -3,6 +3,7 @@ import { SIZES, type Size } from './catalogue.ts';
 import type { Bench, Result } from './bench.ts';
 import { ask, CLIENTS, load } from './load.ts';
 import { measure, median, ratioText } from './measure.ts';
+import { without } from './processes.ts';
 import { referenceRows } from './references.ts';
 import { storm } from './storm.ts';
 import { readAll } from './stream.ts';
@@ -166,9 +167,8 @@ async function loginStorm(bench: Bench): Promise<Result> {
 
 // Nothing is shared here: of a small catalogue, everything would soon be.
 async function growth(bench: Bench, work: Work): Promise<Result> {
-  const env = { SHORTCUTS: 'direct,plans,tokens' };
   const servers = new Map<Size, Awaited<ReturnType<Bench['ours']>>>();
-  for (const size of ['1k', '10m'] as const) servers.set(size, await bench.ours(size, env));
+  for (const size of ['1k', '10m'] as const) servers.set(size, await bench.ours(size, without('shared')));
   const rate = async (size: Size, clients: number) => {
     const asks = Array.from({ length: work.different }, (_, index) => work.ask(index, size));
     return (await load(servers.get(size)?.port ?? 0, asks, bench.pace.seconds, clients)).rate;

@@ -1,14 +1,11 @@
 import type { Bench, Result } from './bench.ts';
 import { load } from './load.ts';
 import { median, ratioText } from './measure.ts';
+import { without } from './processes.ts';
 import { works } from './works.ts';
-
-const ALL = ['direct', 'plans', 'shared', 'tokens'];
 
 /** What a shortcut is worth that brings less goes (docs/performance.md). */
 const WORTH = 1.1;
-
-const without = (name: string): Record<string, string> => ({ SHORTCUTS: ALL.filter((other) => other !== name).join(',') });
 
 /** Each shortcut, a kind of request that it is for, and the settings that leave it out. */
 const cases = [

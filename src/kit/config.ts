@@ -15,7 +15,7 @@ export class ConfigError extends Error {
 }
 
 /** The ways past the ordinary one that can be switched off (docs/performance.md). */
-const SHORTCUTS = ['direct', 'plans', 'shared', 'tokens'] as const;
+export const SHORTCUTS = ['direct', 'plans', 'shared', 'tokens'] as const;
 
 const SECRET_RULE = 'must have 32 bytes or more';
 // FastAPI's tutorial, which the first clients of the interface were written after.

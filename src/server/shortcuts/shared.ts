@@ -34,14 +34,6 @@ export class SharedAnswers {
   private seenBefore = new Set<string>();
   private readonly making = new Map<string, { version: number; answer: Promise<SharedAnswer | undefined> }>();
 
-  // The latest ones, in two halves: the older half goes as a whole.
-  private note(key: string): void {
-    this.seen.add(key);
-    if (this.seen.size < MAX_SEEN / 2) return;
-    this.seenBefore = this.seen;
-    this.seen = new Set();
-  }
-
   /** The answer to this request, where there is one and it is known to hold. */
   find(ctx: Pick<Context, 'statements'>, key: string): SharedAnswer | undefined {
     const kept = this.kept.get(key);
@@ -76,5 +68,13 @@ export class SharedAnswers {
     } finally {
       if (this.making.get(key) === flight) this.making.delete(key);
     }
+  }
+
+  // The latest ones, in two halves: the older half goes as a whole.
+  private note(key: string): void {
+    this.seen.add(key);
+    if (this.seen.size < MAX_SEEN / 2) return;
+    this.seenBefore = this.seen;
+    this.seen = new Set();
   }
 }
