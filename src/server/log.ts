@@ -1,14 +1,24 @@
 import pino, { type DestinationStream, type Logger } from 'pino';
 import type { Config } from '../kit/config.ts';
+import { redactor, type Secrets } from '../kit/redact.ts';
 
 const STDERR = 2;
 
 /** The log: one JSON line an event on standard error, so that standard output holds only what was asked for. */
 export function openLog(
-  { logLevel }: Pick<Config, 'logLevel'>,
+  { logLevel, ...secrets }: Pick<Config, 'logLevel'> & Secrets,
   destination: DestinationStream = pino.destination({ fd: STDERR, sync: true }),
 ): Logger {
-  return pino({ level: logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err: errorFacts } }, destination);
+  return pino(
+    {
+      level: logLevel,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      serializers: { err: errorFacts },
+      hooks: { streamWrite: redactor(secrets) },
+    },
+    destination,
+  );
 }
 
 // An error's own members may hold values that were on their way into the database, and the ORM puts the statement with
