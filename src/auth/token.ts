@@ -1,9 +1,8 @@
-import { createSecretKey, randomUUID, type KeyObject } from 'node:crypto';
-import jwt from 'jsonwebtoken';
-import { LRUCache } from 'lru-cache';
+import { randomUUID } from 'node:crypto';
 import type { Context } from '../kit/context.ts';
 import { isScope, type Scope } from '../kit/scopes.ts';
 import { isStorable } from '../kit/text.ts';
+import { readSigned, sign, TokenError, type Signed } from './signing.ts';
 
 /** Lifetime of the token endpoints' access tokens, in seconds (interface, 5.1.5). */
 export const TOKEN_ENDPOINT_LIFETIME = 30 * 60;
@@ -15,12 +14,6 @@ const REFRESH_TYPE = 'refresh+jwt';
 const MAX_TOKEN_LENGTH = 8_192;
 /** How far ahead, in seconds, the clock of another issuer may run before its `iat` counts as made up. */
 const CLOCK_SKEW = 60;
-
-/** How many tokens are known to be rightly signed. */
-const MAX_VERIFIED = 10_000;
-
-/** A token whose signature is right, and nothing else of it looked at. */
-type Signed = Readonly<Pick<jwt.Jwt, 'header' | 'payload'>>;
 
 /** What an access token says of its bearer. */
 export interface AccessClaims {
@@ -37,20 +30,15 @@ export interface RefreshClaims {
   generation: number;
 }
 
-/** Why a token was refused. For the log: the caller is never told. */
-export class TokenError extends Error {
-  override readonly name = 'TokenError';
-}
-
 /** A signed access token (RFC 7519) that lives `lifetime` seconds. */
 export function createAccessToken(ctx: Context, claims: AccessClaims, lifetime: number = DEFAULT_LIFETIME): string {
   const { username, sid, scopes } = claims;
-  return sign(ctx, ACCESS_TYPE, { sub: username, ...(sid && { sid }), ...(scopes && { scopes }) }, seconds(ctx) + lifetime);
+  return issue(ctx, ACCESS_TYPE, { sub: username, ...(sid && { sid }), ...(scopes && { scopes }) }, seconds(ctx) + lifetime);
 }
 
 /** A signed refresh token that lives as long as its session. */
 export function createRefreshToken(ctx: Context, { sid, generation }: RefreshClaims, expiresAt: Date): string {
-  return sign(ctx, REFRESH_TYPE, { sid, generation }, Math.floor(expiresAt.getTime() / 1000));
+  return issue(ctx, REFRESH_TYPE, { sid, generation }, Math.floor(expiresAt.getTime() / 1000));
 }
 
 /** Reads an access token, or throws TokenError. */
@@ -73,17 +61,16 @@ export function readRefreshToken(ctx: Context, token: string): RefreshClaims {
   return { sid, generation };
 }
 
-function sign(ctx: Context, typ: string, claims: Record<string, unknown>, exp: number): string {
+function issue(ctx: Context, typ: string, claims: Record<string, unknown>, exp: number): string {
   const { jwtIssuer: iss, jwtAudience: aud } = ctx.config;
-  const payload = { ...claims, iat: seconds(ctx), exp, jti: randomUUID(), ...(iss && { iss }), ...(aud && { aud }) };
-  return jwt.sign(payload, keyOf(ctx.config.signingSecret).key, { algorithm: 'HS256', header: { alg: 'HS256', typ } });
+  return sign(ctx, typ, { ...claims, iat: seconds(ctx), exp, jti: randomUUID(), ...(iss && { iss }), ...(aud && { aud }) });
 }
 
 // The library checks the signature and its form; every claim is checked here, for it lets through tokens without `exp`,
 // a foreign `aud` where none is configured, and `crit`, and it reads the clock by itself.
-function verify(ctx: Context, token: string): { header: jwt.JwtHeader; payload: Readonly<Record<string, unknown>> } {
+function verify(ctx: Context, token: string): { header: Signed['header']; payload: Readonly<Record<string, unknown>> } {
   if (token.length > MAX_TOKEN_LENGTH) throw new TokenError('too long');
-  const { header, payload } = verifySignature(ctx, token);
+  const { header, payload } = readSigned(ctx, token);
   if (typeof payload !== 'object' || payload === null || Array.isArray(payload)) throw new TokenError('the payload is no object');
   for (const name of ['crit', 'b64', 'zip']) {
     if (name in header) throw new TokenError(`the header ${name} is not understood`);
@@ -92,38 +79,6 @@ function verify(ctx: Context, token: string): { header: jwt.JwtHeader; payload: 
   checkTimes(ctx, claims);
   checkParties(ctx, claims);
   return { header, payload: claims };
-}
-
-// Whether a signature is right does not change, so that a token which comes again is not computed again. All else about it is
-// looked at each time.
-function verifySignature(ctx: Context, token: string): Signed {
-  const { key, verified } = keyOf(ctx.config.signingSecret);
-  if (!ctx.config.shortcuts.includes('tokens')) return readSigned(key, token);
-  const before = verified.get(token);
-  if (before) return before;
-  const found = readSigned(key, token);
-  verified.set(token, found);
-  return found;
-}
-
-function readSigned(key: KeyObject, token: string): Signed {
-  try {
-    const { header, payload } = jwt.verify(token, key, {
-      algorithms: ['HS256'],
-      complete: true,
-      ignoreExpiration: true,
-      ignoreNotBefore: true,
-    });
-    // Base64url has one right way to write a text; decoders take others, too.
-    const parts = token.split('.');
-    if (parts.some((part) => Buffer.from(part, 'base64url').toString('base64url') !== part))
-      throw new TokenError('not canonical base64url');
-    return { header, payload };
-  } catch (error) {
-    if (error instanceof TokenError) throw error;
-    // The library's own refusals have fixed texts; what JSON.parse says repeats a piece of the token, which anyone may have written.
-    throw new TokenError(error instanceof jwt.JsonWebTokenError ? error.message : 'the payload cannot be read');
-  }
 }
 
 function checkTimes(ctx: Context, { exp, nbf, iat }: Record<string, unknown>): void {
@@ -145,22 +100,6 @@ function checkParties(ctx: Context, { iss, aud }: Record<string, unknown>): void
   if (aud === undefined) return;
   const audience = Array.isArray(aud) ? aud : [aud];
   if (jwtAudience === undefined || !audience.includes(jwtAudience)) throw new TokenError('for another audience');
-}
-
-interface Key {
-  secret: string;
-  key: KeyObject;
-  /** Tokens that it has signed. */
-  verified: LRUCache<string, Signed>;
-}
-
-let known: Key | undefined;
-
-// Made once: with the secret as text the library makes it anew at every call, which costs four fifths of the time.
-function keyOf(secret: string): Key {
-  if (known?.secret !== secret)
-    known = { secret, key: createSecretKey(Buffer.from(secret)), verified: new LRUCache({ max: MAX_VERIFIED }) };
-  return known;
 }
 
 function isListOfText(value: unknown): value is string[] {

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import jwt from 'jsonwebtoken';
 import { callerByToken } from '../../src/auth/caller.service.ts';
 import * as sessions from '../../src/auth/session.service.ts';
-import { createAccessToken, readAccessToken, TokenError } from '../../src/auth/token.ts';
+import { TokenError } from '../../src/auth/signing.ts';
+import { createAccessToken, readAccessToken } from '../../src/auth/token.ts';
 import { ConfigError, readConfig } from '../../src/kit/config.ts';
 import type { Scope } from '../../src/kit/scopes.ts';
 import type { User } from '../../src/users/user.entity.ts';
@@ -532,7 +533,7 @@ describe('issued tokens', () => {
     const [{ sid }] = (await shop.sql('select sid from session')) as [{ sid: string }];
     const { header, payload } = jwt.verify(body.access_token, TEST_SECRET, { algorithms: ['HS256'], complete: true });
     const { iat = 0, exp = 0, ...claims } = payload as jwt.JwtPayload;
-    expect(header).toEqual({ alg: 'HS256', typ: 'JWT' });
+    expect(header).toEqual({ alg: 'HS256', typ: 'JWT', kid: expect.any(String) });
     expect(exp - iat).toBe(1800);
     expect(claims).toEqual({ sub: user.username, sid, scopes: ['products:write'], jti: expect.any(String) });
   });
@@ -582,7 +583,7 @@ describe('the secret', () => {
   });
 
   test('Decisions, tokens: 32 bytes are enough, counted as bytes', () => {
-    expect(config({ SIGNING_SECRET: 'ä'.repeat(16) })().signingSecret).toBe('ä'.repeat(16));
+    expect(config({ SIGNING_SECRET: 'ä'.repeat(16) })().signingSecrets).toEqual(['ä'.repeat(16)]);
   });
 
   test('J34 there is no default with a database of its own', () => {

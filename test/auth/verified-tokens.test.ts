@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import * as sessions from '../../src/auth/session.service.ts';
-import { createAccessToken, readAccessToken, TokenError } from '../../src/auth/token.ts';
+import { TokenError } from '../../src/auth/signing.ts';
+import { createAccessToken, readAccessToken } from '../../src/auth/token.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { PASSWORD, Shop, useShop, type Answer } from '../support/shop.ts';
 

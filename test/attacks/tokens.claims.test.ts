@@ -1,0 +1,318 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import * as accounts from '../../src/auth/accounts.service.ts';
+import * as sessions from '../../src/auth/session.service.ts';
+import { createAccessToken } from '../../src/auth/token.ts';
+import { counted } from '../support/statements.ts';
+import { Shop, useShop } from '../support/shop.ts';
+import { ask, claimsOf, forge, forgeText, INACTIVE, REFUSED, seconds, servedAs, useControl, type Values } from '../support/forge.ts';
+
+const ISSUER = 'https://issuer.example';
+const AUDIENCE = 'shopfront';
+
+const shop = useShop();
+useControl(shop);
+const ofIssuer = new Shop({ JWT_ISSUER: ISSUER });
+const ofAudience = new Shop({ JWT_AUDIENCE: AUDIENCE });
+/** Asked once, to count what that comes to. */
+const plain = new Shop({}, true);
+const others = [ofIssuer, ofAudience, plain];
+beforeAll(() => Promise.all(others.map((other) => other.start())));
+afterAll(() => Promise.all(others.map((other) => other.stop())));
+
+type Claims = (now: number) => Values;
+
+describe('times', () => {
+  test('J12 without exp a token lives 15 minutes from its iat', async () => {
+    const user = await shop.makeUser();
+    // With its fraction, so that the clock is known to the millisecond.
+    const token = forge(claimsOf(shop, user, { iat: shop.now().getTime() / 1000, exp: undefined }));
+    expect(await ask(shop, token)).toEqual(servedAs(user));
+    shop.pass(880_000);
+    expect(await ask(shop, token)).toEqual(servedAs(user));
+    shop.pass(20_000);
+    expect(await ask(shop, token)).toEqual(REFUSED);
+  });
+
+  test.each<[string, Claims]>([
+    ['nor iat', () => ({ iat: undefined })],
+    ['nor iat, but nbf', (now) => ({ iat: undefined, nbf: now - 1 })],
+    ['and iat 15 minutes ago', (now) => ({ iat: now - 900 })],
+    ['and iat 0', () => ({ iat: 0 })],
+    ['and iat -1', () => ({ iat: -1 })],
+    ['and iat null', () => ({ iat: null })],
+    ['and iat as text', (now) => ({ iat: String(now) })],
+    ['and iat as a list', (now) => ({ iat: [now] })],
+    ['and iat an hour ahead', (now) => ({ iat: now + 3_600 })],
+  ])('J12 neither exp %s: refused', async (_what, claims) => {
+    expect(await ask(shop, forge(claimsOf(shop, await shop.makeUser(), { exp: undefined, ...claims(seconds(shop)) })))).toEqual(REFUSED);
+  });
+
+  test.each<[string, Claims]>([
+    ['now', (now) => ({ exp: now })],
+    ['a second ago', (now) => ({ exp: now - 1 })],
+    ['a year ago', (now) => ({ exp: now - 31_536_000 })],
+    ['0', () => ({ exp: 0 })],
+    ['-1', () => ({ exp: -1 })],
+    ['-0.5', () => ({ exp: -0.5 })],
+    ['-9007199254740993', () => ({ exp: -9_007_199_254_740_992 })],
+    ['before iat', (now) => ({ iat: now, exp: now - 10 })],
+    ['as text', () => ({ exp: '9999999999' })],
+    ['as a date', () => ({ exp: '2099-01-01T00:00:00Z' })],
+    ['null', () => ({ exp: null })],
+    ['true', () => ({ exp: true })],
+    ['a list', () => ({ exp: [9_999_999_999] })],
+    ['an object', () => ({ exp: { $gt: 0 } })],
+  ])('J13 exp %s: refused', async (_what, claims) => {
+    expect(await ask(shop, forge(claimsOf(shop, await shop.makeUser(), claims(seconds(shop)))))).toEqual(REFUSED);
+  });
+
+  test.each(['exp', 'nbf', 'iat'])('J13 %s without end, which JSON can write, is refused', async (name) => {
+    const { sub, exp } = claimsOf(shop, await shop.makeUser());
+    for (const time of ['1e400', '-1e400']) {
+      const claims = Object.entries({ sub: JSON.stringify(sub), exp: String(exp), [name]: time });
+      expect(
+        await ask(shop, forgeText('{"alg":"HS256","typ":"JWT"}', `{${claims.map(([key, value]) => `"${key}":${value}`).join()}}`)),
+      ).toEqual(REFUSED);
+    }
+  });
+
+  test('J13 a token is refused at its exp, though it was served before', async () => {
+    const user = await shop.makeUser();
+    const token = shop.tokenOf(user, 60);
+    expect(await ask(shop, token)).toEqual(servedAs(user));
+    shop.pass(60_000);
+    expect(await ask(shop, token)).toEqual(REFUSED);
+  });
+
+  test('J15 an exp may have a fraction, and counts with it', async () => {
+    const user = await shop.makeUser();
+    const token = forge(claimsOf(shop, user, { exp: seconds(shop) + 5.5 }));
+    expect(await ask(shop, token)).toEqual(servedAs(user));
+    shop.pass(5_500);
+    expect(await ask(shop, token)).toEqual(REFUSED);
+  });
+
+  test.each<[string, Claims]>([
+    ['in exponent form', (now) => ({ exp: Math.ceil(now / 1e6 + 1) * 1e6 })],
+    ['in the year 9999', () => ({ exp: 253_402_300_799 })],
+    ['in milliseconds, as some write it', (now) => ({ exp: (now + 60) * 1_000 })],
+  ])('J15 an exp %s is served', async (_what, claims) => {
+    const user = await shop.makeUser();
+    expect(await ask(shop, forge(claimsOf(shop, user, claims(seconds(shop)))))).toEqual(servedAs(user));
+  });
+
+  test.each<[string, Claims]>([
+    ['in ten minutes', (now) => ({ nbf: now + 600 })],
+    ['in five seconds and a half', (now) => ({ nbf: now + 5.5 })],
+    ['no number', () => ({ nbf: 'x' })],
+    ['empty', () => ({ nbf: '' })],
+    ['a number as text', () => ({ nbf: '0' })],
+    ['null', () => ({ nbf: null })],
+    ['false', () => ({ nbf: false })],
+    ['a list', () => ({ nbf: [0] })],
+  ])('J16 nbf %s: refused', async (_what, claims) => {
+    const now = seconds(shop);
+    expect(await ask(shop, forge(claimsOf(shop, await shop.makeUser(), { exp: now + 3_600, ...claims(now) })))).toEqual(REFUSED);
+  });
+
+  test('J16 a token is served from its nbf on', async () => {
+    const user = await shop.makeUser();
+    const token = forge(claimsOf(shop, user, { nbf: seconds(shop) + 600, exp: seconds(shop) + 3_600 }));
+    expect(await ask(shop, token)).toEqual(REFUSED);
+    shop.pass(600_000);
+    expect(await ask(shop, token)).toEqual(servedAs(user));
+  });
+
+  test.each<[string, Claims]>([
+    ['in an hour', (now) => ({ iat: now + 3_600 })],
+    ['in two minutes', (now) => ({ iat: now + 120 })],
+    ['in a thousand years', (now) => ({ iat: now + 3.2e10 })],
+    ['in milliseconds', (now) => ({ iat: now * 1_000 })],
+    ['as text', (now) => ({ iat: String(now) })],
+    ['null', () => ({ iat: null })],
+  ])('J17 iat %s: refused', async (_what, claims) => {
+    const now = seconds(shop);
+    expect(await ask(shop, forge(claimsOf(shop, await shop.makeUser(), { exp: now + 1e11, ...claims(now) })))).toEqual(REFUSED);
+  });
+
+  test('J17 a token whose iat has come is served', async () => {
+    const user = await shop.makeUser();
+    const token = forge(claimsOf(shop, user, { iat: seconds(shop) + 3_600, exp: seconds(shop) + 7_200 }));
+    expect(await ask(shop, token)).toEqual(REFUSED);
+    shop.pass(3_600_000);
+    expect(await ask(shop, token)).toEqual(servedAs(user));
+  });
+});
+
+describe('parties', () => {
+  const FOREIGN: [string, unknown][] = [
+    ['another', 'other'],
+    ['a list of others', ['other', 'shopfront2']],
+    ['an empty list', []],
+    ['empty', ''],
+    ['null', null],
+    ['a number', 0],
+    ['an object', { [AUDIENCE]: true }],
+    ['ours in upper case', AUDIENCE.toUpperCase()],
+    ['ours and a space', `${AUDIENCE} `],
+    ['the beginning of ours', AUDIENCE.slice(0, -1)],
+    ['ours among others in one text', `other ${AUDIENCE}`],
+    ['ours in a list of lists', [[AUDIENCE]]],
+    ['a pattern', '*'],
+  ];
+
+  test.each(FOREIGN)('J18 an aud that is %s is refused, where ours is configured and where none is', async (_what, aud) => {
+    const user = await shop.makeUser();
+    for (const at of [ofAudience, shop]) expect(await ask(at, forge(claimsOf(at, user, { aud })))).toEqual(REFUSED);
+    expect(await ask(ofAudience, ofAudience.tokenOf(user))).toEqual(servedAs(user));
+  });
+
+  test('J18 the audience of another deployment is refused where none is configured', async () => {
+    const user = await shop.makeUser();
+    for (const aud of [AUDIENCE, [AUDIENCE]]) expect(await ask(shop, forge(claimsOf(shop, user, { aud })))).toEqual(REFUSED);
+    expect(await ask(shop, ofAudience.tokenOf(user))).toEqual(REFUSED);
+  });
+
+  test.each<[string, Values]>([
+    ['ours', { aud: AUDIENCE }],
+    ['ours in a list', { aud: [AUDIENCE] }],
+    ['ours among others', { aud: ['other', AUDIENCE] }],
+    ['absent', {}],
+  ])('J19 an aud that is %s is served where ours is configured', async (_what, claims) => {
+    const user = await shop.makeUser();
+    expect(await ask(ofAudience, forge(claimsOf(ofAudience, user, claims)))).toEqual(servedAs(user));
+  });
+
+  test.each<[string, Values]>([
+    ['another', { iss: 'https://other.example' }],
+    ['absent', {}],
+    ['null', { iss: null }],
+    ['empty', { iss: '' }],
+    ['a list of ours', { iss: [ISSUER] }],
+    ['an object', { iss: { url: ISSUER } }],
+    ['ours with a slash', { iss: `${ISSUER}/` }],
+    ['ours in upper case', { iss: ISSUER.toUpperCase() }],
+    ['what begins like ours', { iss: `${ISSUER}.evil.example` }],
+  ])('J20 an iss that is %s is refused where ours is configured', async (_what, claims) => {
+    const user = await shop.makeUser();
+    expect(await ask(ofIssuer, forge(claimsOf(ofIssuer, user, claims)))).toEqual(REFUSED);
+    expect(await ask(ofIssuer, forge(claimsOf(ofIssuer, user, { iss: ISSUER })))).toEqual(servedAs(user));
+    // Where no issuer is configured, nobody asks for it.
+    expect(await ask(shop, forge(claimsOf(shop, user, claims)))).toEqual(servedAs(user));
+  });
+});
+
+describe('the bearer', () => {
+  const NO_NAMES: [string, unknown][] = [
+    ['missing', undefined],
+    ['null', null],
+    ['empty', ''],
+    ['a number', 123],
+    ['zero', 0],
+    ['true', true],
+    ['a list', ['alice']],
+    ['an object', { $ne: null }],
+    ['an object with a text of its own', { toString: 'alice', length: 5 }],
+    ['a raw piece of SQL as some mappers take it', { __raw: 'alice' }],
+    ['a name with a NUL behind it', 'alice\u0000'],
+    ['a name with a NUL inside', 'ali\u0000ce'],
+    ['a name with half of a surrogate pair', 'alice\ud800'],
+  ];
+
+  test.each(NO_NAMES)('J23 a sub that is %s is refused, and no statement is sent', async (_what, sub) => {
+    const user = await shop.makeUser({ username: 'alice' });
+    expect(await ask(shop, forge(claimsOf(shop, user, { sub })))).toEqual(REFUSED);
+    for (const [token, status] of [
+      [forge(claimsOf(plain, user, { sub })), 401],
+      [plain.tokenOf(user), 200],
+    ] as const) {
+      const rest = await counted(() => plain.rest('GET', '/users/me/', { token }));
+      const graphql = await counted(() => plain.graphql('{ me { username } }', {}, { token }));
+      expect([rest.answer.status, graphql.answer.status]).toEqual([status, status]);
+      expect([rest.statements.length > 0, graphql.statements.length > 0]).toEqual([status === 200, status === 200]);
+    }
+  });
+
+  test.each([10_240, 5_000])('J23 a sub of %d characters is refused', async (length) => {
+    expect(await ask(shop, forge(claimsOf(shop, await shop.makeUser(), { sub: 'a'.repeat(length) })))).toEqual(REFUSED);
+  });
+
+  test.each([
+    ['never existed', 'nobody'],
+    ['is written otherwise', 'ALICE'],
+    ['has another letter that looks the same', '\u0430lice'],
+    ['has a space behind it', 'alice '],
+    ['is a pattern', 'al%'],
+    ['is a piece of SQL', "alice' or '1'='1"],
+    ['has a line break', 'alice\n'],
+    ['goes from right to left', '\u202ealice'],
+    ['is the key of the user', '1'],
+  ])('J24 a sub that %s is refused', async (_what, sub) => {
+    const user = await shop.makeUser({ username: 'alice' });
+    expect(await ask(shop, forge(claimsOf(shop, user, { sub })))).toEqual(REFUSED);
+    expect(await ask(shop, forge(claimsOf(shop, user)))).toEqual(servedAs(user));
+  });
+
+  // The same statements and the same body take the same time; a clock would only say so less surely.
+  test('J24 a user who was deleted and one who never existed differ in nothing', async () => {
+    const [gone, never] = [await shop.makeUser(), { username: 'never' }];
+    const token = shop.tokenOf(gone);
+    expect(await ask(shop, token)).toEqual(servedAs(gone));
+    await shop.sql(`delete from "user" where pk = ${gone.pk}`);
+    expect(await ask(shop, token)).toEqual(REFUSED);
+    const asked = async (of: { username: string }) => {
+      const { answer, statements } = await counted(() => plain.rest('GET', '/users/me/', { token: forge(claimsOf(plain, of)) }));
+      const headers = [...answer.headers].filter(([name]) => name !== 'date' && name !== 'x-request-id');
+      return { status: answer.status, text: answer.text, headers, statements };
+    };
+    const [ofGone, ofNever] = [await asked(gone), await asked(never)];
+    expect(ofGone).toEqual(ofNever);
+    expect(ofGone).toMatchObject({ status: 401, statements: [expect.any(String)] });
+  });
+
+  test('J24 a user of the same name who came later is another, whose token of a session does not count', async () => {
+    const gone = await shop.makeUser({ username: 'alice' });
+    const { session } = await sessions.open(shop.context(), gone, null);
+    const token = createAccessToken(shop.context(), { username: 'alice', sid: session.sid });
+    expect(await ask(shop, token)).toEqual(servedAs(gone));
+    await shop.sql(`delete from "user" where pk = ${gone.pk}`);
+    await shop.makeUser({ username: 'alice' });
+    expect(await ask(shop, token)).toEqual(REFUSED);
+  });
+
+  test('J25 a disabled user gets 400 with a good token, and 401 with any other', async () => {
+    const user = await shop.makeUser({ disabled: true });
+    expect(await ask(shop, shop.tokenOf(user))).toEqual(INACTIVE);
+    expect(await ask(shop, forge(claimsOf(shop, user, { exp: seconds(shop) })))).toEqual(REFUSED);
+    expect(await ask(shop, forge(claimsOf(shop, user), {}, 'another-secret-for-tests-of-32-bytes'))).toEqual(REFUSED);
+  });
+
+  test.each(['/users/me/', '/users/me/items/', '/blog', '/api/users', '/api/v2/shop/products'])(
+    'J25 a disabled user gets 400 at %s',
+    async (path) => {
+      const user = await shop.makeUser({ disabled: true });
+      const { status, headers, body } = await shop.rest('GET', path, { as: user });
+      expect([status, headers.get('WWW-Authenticate'), body]).toEqual([400, null, { detail: 'Inactive user' }]);
+    },
+  );
+
+  test.each<[string, boolean]>([
+    ['of a session', true],
+    ['of another issuer, without a session', false],
+  ])(
+    'J26 a user who is disabled after the issue of a token %s gets 400 at the very next call, at every instance',
+    async (_what, hasSession) => {
+      const user = await shop.makeUser();
+      const { session } = await sessions.open(shop.context(), user, null);
+      const token = createAccessToken(shop.context(), { username: user.username, ...(hasSession && { sid: session.sid }) });
+      // More than once, so that whatever may be remembered of it is.
+      for (let time = 0; time < 3; time++) expect(await ask(shop, token)).toEqual(servedAs(user));
+      await accounts.disable(plain.context(), user.username);
+      expect(await ask(shop, token)).toEqual(INACTIVE);
+      expect(await ask(plain, token)).toEqual(INACTIVE);
+      await accounts.enable(plain.context(), user.username);
+      // A session that disabling ended does not come back; a token that has none is good again.
+      expect(await ask(shop, token)).toEqual(hasSession ? REFUSED : servedAs(user));
+    },
+  );
+});
