@@ -9,8 +9,8 @@ import { openStatements } from './statements.ts';
 /** An open database: PostgreSQL at DATABASE_URL, or the embedded default in DATA_DIR. */
 export interface Database {
   orm: MikroORM;
-  /** A new unit of work. */
-  fork(): EntityManager;
+  /** A new unit of work, whose statements are cancelled when the signal is aborted. */
+  fork(signal?: AbortSignal): EntityManager;
   /** Single statements, outside any unit of work. */
   statements: Statements;
   /** Resolves when the database answers, rejects when it does not. */
@@ -44,12 +44,15 @@ export async function openDatabase(config: Config, options: Options, log: Logger
     await orm.driver.getConnection().getNativeClient(),
     reached,
     // Connections to the embedded database take each other's named statements.
-    embedded ? { prepares: false, shared: 0 } : { prepares: config.preparedStatements, shared: config.sharedConnections },
+    embedded
+      ? { prepares: false, shared: 0, cancels: false }
+      : { prepares: config.preparedStatements, shared: config.sharedConnections, cancels: true },
     log,
   );
   return {
     orm,
-    fork: () => orm.em.fork(),
+    // On the embedded database all share one backend, which nobody could ask to stop before it has.
+    fork: (signal) => orm.em.fork(signal && { signal, inflightQueryAbortStrategy: embedded ? 'ignore query' : 'cancel query' }),
     statements,
     ping: async () => void (await orm.em.fork().execute('select 1')),
     async refusePending() {

@@ -1,7 +1,8 @@
 import type { ClientConfig, Pool } from 'pg';
 import type { Logger } from 'pino';
-import type { Cell, Statement, Statements } from '../kit/sql.ts';
+import type { Abortable, Cell, Statement, Statements } from '../kit/sql.ts';
 import { Asked } from './asked.ts';
+import { Control } from './control.ts';
 import { isOutdated, Lane } from './lane.ts';
 
 /** How many different statements are prepared at most: each costs memory on every connection. */
@@ -11,6 +12,8 @@ const MAX_PREPARED = 500;
 export interface Abilities {
   /** Named statements stay prepared on a connection. */
   prepares: boolean;
+  /** A statement can be cancelled while it runs. */
+  cancels: boolean;
   /** How many connections the hot statements share; on each, one is sent while others are still on their way. */
   shared: number;
 }
@@ -21,9 +24,10 @@ export interface OpenStatements extends Statements {
 }
 
 /** Opens what runs single statements: on the pool, and where they are hot, on connections that they share. */
-export function openStatements(pool: Pool, config: ClientConfig, { prepares, shared }: Abilities, log: Logger): OpenStatements {
+export function openStatements(pool: Pool, config: ClientConfig, { prepares, shared, cancels }: Abilities, log: Logger): OpenStatements {
   const names = new Map<string, string>();
-  const lanes = Array.from({ length: shared }, () => new Lane(config, log));
+  const control = new Control(config);
+  const lanes = Array.from({ length: shared }, () => new Lane(config, log, (pid) => control.cancel(pid)));
   let turn = 0;
   let named = 0;
 
@@ -36,42 +40,65 @@ export function openStatements(pool: Pool, config: ClientConfig, { prepares, sha
     names.set(text, name);
     return name;
   };
-  const onPool = async (statement: Statement, prepared: boolean): Promise<Cell[][]> => {
+  const cancel: Cancel = (pid, isRunning) => void (cancels && control.cancelUntilDone(pid, isRunning));
+  const onPool = async (statement: Statement, prepared: boolean, request?: Abortable): Promise<Cell[][]> => {
     const first = asked(statement, prepared);
     try {
-      return await run(pool, first);
+      return await run(pool, first, request, cancel);
     } catch (error) {
       if (!isOutdated(error)) throw error;
       // Under a new name, it is prepared anew wherever it is asked.
       if (names.get(statement.text) === first.name) names.delete(statement.text);
-      return run(pool, asked(statement, prepared));
+      return run(pool, asked(statement, prepared), request, cancel);
     }
   };
 
   return {
     commits: 0,
-    read(statement, hot = false) {
+    read(statement, hot = false, request) {
       const lane = hot ? lanes[(turn = (turn + 1) % lanes.length)] : undefined;
-      return lane?.run(asked(statement, hot), () => onPool(statement, hot)) ?? onPool(statement, hot);
+      return lane?.run(asked(statement, hot), () => onPool(statement, hot, request)) ?? onPool(statement, hot, request);
     },
-    async write(statement) {
-      const rows = await onPool(statement, true);
+    async write(statement, request) {
+      const rows = await onPool(statement, true, request);
       this.commits++;
       return rows;
     },
-    close: async () => void (await Promise.all(lanes.map((lane) => lane.close()))),
+    close: async () => void (await Promise.all([...lanes.map((lane) => lane.close()), control.close()])),
   };
 }
 
 // The pool's own `query` would close the connection after any error, and with it all that is prepared there.
-async function run(pool: Pool, statement: Asked): Promise<Cell[][]> {
+async function run(pool: Pool, statement: Asked, request: Abortable | undefined, cancel: Cancel): Promise<Cell[][]> {
   const client = await pool.connect();
+  if (request?.isGivenUp) {
+    client.release();
+    throw new AbortError();
+  }
+  let isRunning = true;
   return new Promise((done, fail) => {
+    const abort = () => {
+      fail(new AbortError());
+      const { processID } = client as unknown as { processID?: number };
+      // The statement's own end gives the connection back, whenever that comes.
+      if (processID !== undefined) cancel(processID, () => isRunning);
+    };
     statement.callback = (error, rows) => {
+      isRunning = false;
+      request?.offGiveUp(abort);
       client.release();
       if (error) fail(error);
       else done(rows);
     };
+    request?.onGiveUp(abort);
     client.query(statement);
   });
+}
+
+/** Cancels what runs on the connection of this backend, if it still does by then. */
+type Cancel = (pid: number, isRunning: () => boolean) => void;
+
+/** Nobody waits for the statement any longer. */
+class AbortError extends Error {
+  override readonly name = 'AbortError';
 }

@@ -87,14 +87,14 @@ function valueOf({ columnTypes: [type = ''] }: EntityProperty): (cell: Cell) => 
 
 /** The rows of a statement: what is committed, or inside a transaction what that sees. */
 export async function readRows(ctx: Context, statement: Statement, hot = false): Promise<Cell[][]> {
-  if (ctx.statements) return ctx.statements.read(statement, hot);
+  if (ctx.statements) return ctx.statements.read(statement, hot, ctx.request);
   const { rows } = await execute(ctx.em, statement);
   return rows.map((row) => Object.values(row));
 }
 
 /** Writes by one statement, in the transaction at hand or by itself, and answers the rows that it returns. */
 export async function writeRows(ctx: Context, statement: Statement): Promise<Cell[][]> {
-  return ctx.statements ? ctx.statements.write(statement) : readRows(ctx, statement);
+  return ctx.statements ? ctx.statements.write(statement, ctx.request) : readRows(ctx, statement);
 }
 
 /** The entities of this class that meet the condition, in one statement and without a unit of work. */

@@ -1,5 +1,5 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { CompiledQuery } from 'kysely';
+import { CompiledQuery, type AbortableQueryOptions } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import sql, { empty, join, raw, type Sql } from 'sql-template-tag';
 
@@ -11,26 +11,42 @@ export type Cell = unknown;
 /** A statement as it is sent: its text, and the values of its parameters in their order. */
 export type Statement = Pick<Sql, 'text' | 'values'>;
 
+/** What may be given up before it is done. Lighter than an AbortSignal, for nearly none ever is. */
+export interface Abortable {
+  readonly isGivenUp: boolean;
+  /** Has this called when it is given up. */
+  onGiveUp(end: () => void): void;
+  /** Has it called no more. */
+  offGiveUp(end: () => void): void;
+}
+
 /** Runs single statements, each a transaction of its own. Rows are their columns' cells, in order. */
 export interface Statements {
   /**
    * Reads. A `hot` statement is one that is quick whatever its values are: it is prepared once on each connection, and
-   * shares one with others.
+   * shares one with others. What takes long is cancelled when the request is given up.
    */
-  read(statement: Statement, hot?: boolean): Promise<Cell[][]>;
+  read(statement: Statement, hot?: boolean, request?: Abortable): Promise<Cell[][]>;
   /** Writes, by a statement that is prepared once on each connection. */
-  write(statement: Statement): Promise<Cell[][]>;
+  write(statement: Statement, request?: Abortable): Promise<Cell[][]>;
   /** How often this process has committed: what was read before the last commit may be out of date. */
   commits: number;
 }
 
-/** Runs a statement in the transaction at hand, or by itself. Rows by the names of their columns. */
+/** Runs a statement in the transaction at hand, or by itself. Rows by the names of their columns. Cancelled with the unit of work's request. */
 export async function execute(
   em: EntityManager,
   { text, values }: Statement,
 ): Promise<{ rows: Record<string, unknown>[]; affected: number }> {
-  const { rows, numAffectedRows } = await em.getKysely().executeQuery<Record<string, unknown>>(CompiledQuery.raw(text, values));
+  const query = CompiledQuery.raw(text, values);
+  const { rows, numAffectedRows } = await em.getKysely().executeQuery<Record<string, unknown>>(query, abortOptionsOf(em));
   return { rows, affected: Number(numAffectedRows ?? 0) };
+}
+
+/** What aborts a statement, as the ORM puts it on its units of work and beside its own statements; undefined where nothing does. */
+export function abortOptionsOf(holder: object = {}): AbortableQueryOptions | undefined {
+  const { signal, inflightQueryAbortStrategy } = holder as AbortableQueryOptions;
+  return signal && { signal, inflightQueryAbortStrategy };
 }
 
 /**

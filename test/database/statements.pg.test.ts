@@ -228,7 +228,7 @@ function freeRows(count: number): Cell[][][] {
 
 function open({ max, shared, prepares = true }: { max: number; shared: number; prepares?: boolean }): OpenStatements {
   const pool = new pg.Pool({ connectionString, max });
-  const statements = openStatements(pool, { connectionString }, { prepares, shared }, silent);
+  const statements = openStatements(pool, { connectionString }, { prepares, shared, cancels: true }, silent);
   opened.push({ statements, pool });
   return statements;
 }
