@@ -1,6 +1,7 @@
 import { Arg, Args, Ctx, Field, FieldResolver, Int, Mutation, ObjectType, Resolver, Root } from 'type-graphql';
 import { ConnectionArgs, connectionType, type Connection } from '../kit/connection.ts';
 import type { Context } from '../kit/context.ts';
+import { Once } from '../kit/once.ts';
 import { User } from '../users/user.entity.ts';
 import * as auth from './auth.service.ts';
 import { Session } from './session.entity.ts';
@@ -40,6 +41,7 @@ export class LogoutPayload {
 
 @Resolver()
 export class AuthResolver {
+  @Once()
   @Mutation(() => LoginPayload, { description: 'Signs in and opens a session.' })
   async login(
     @Ctx() ctx: Context,
@@ -77,6 +79,7 @@ export class AuthResolver {
     return { ended: await auth.logoutEverywhere(ctx) };
   }
 
+  @Once()
   @Mutation(() => User, { description: "Changes the caller's password and ends the caller's other sessions." })
   changePassword(
     @Ctx() ctx: Context,

@@ -1,5 +1,6 @@
+import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
-import type { Context } from '../kit/context.ts';
+import { changed, type Context } from '../kit/context.ts';
 import { route, type Routes } from '../kit/route.ts';
 import { check } from '../kit/validation.ts';
 import { credentials } from './auth.rules.ts';
@@ -86,7 +87,7 @@ export const authRoutes: Routes = ({ sessionPrefix, legacyQueryLogin }) => [
     handle: async (ctx, { json }) => {
       if ('username' in json) return newSession(ctx, json);
       const key = json.session_key;
-      await auth.logout(key === undefined ? ctx : { ...ctx, caller: await callerBySessionKey(ctx, key) });
+      await auth.logout(key === undefined ? ctx : changed(ctx, { caller: await callerBySessionKey(ctx, key) }));
       return { detail: LOGOUT_SUCCESSFUL, data: LOGOUT_SUCCESSFUL };
     },
   }),
@@ -119,6 +120,9 @@ async function newSession(ctx: Context, input: unknown): Promise<z.input<typeof 
 function basicCredentials(authorization = ''): { username: string; password: string } | undefined {
   const [, encoded] = /^basic +([A-Za-z0-9+/]+=*)$/i.exec(authorization) ?? [];
   if (encoded === undefined) return undefined;
-  const [username = '', ...password] = Buffer.from(encoded, 'base64').toString().split(':');
+  const bytes = Buffer.from(encoded, 'base64');
+  // What is no UTF-8 would be read as another password than was sent.
+  if (!isUtf8(bytes)) return undefined;
+  const [username = '', ...password] = bytes.toString().split(':');
   return { username, password: password.join(':') };
 }

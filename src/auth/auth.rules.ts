@@ -4,12 +4,11 @@ import { refuse } from '../kit/validation.ts';
 
 /** The username and password of a login. Anything that could be a username is one that may be unknown; the rest is bad input. */
 export const credentials = z.object({
-  username: z
-    .string()
-    .min(1)
-    .superRefine((text, ctx) => {
-      if (!isStorable(text)) refuse(ctx, 'string_control_characters', 'String should have no NUL and be well-formed Unicode');
-    }),
+  // Not `min(1)`: zod compares the `length` of whatever has one, and an object's may be nothing that can be compared.
+  username: z.string().superRefine((text, ctx) => {
+    if (text === '') refuse(ctx, 'string_too_short', 'String should have at least 1 character');
+    if (!isStorable(text)) refuse(ctx, 'string_control_characters', 'String should have no NUL and be well-formed Unicode');
+  }),
   password: z.string(),
 });
 

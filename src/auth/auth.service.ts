@@ -10,11 +10,14 @@ import * as users from '../users/user.service.ts';
 import { credentials, type Credentials } from './auth.rules.ts';
 import { authenticate, invalidCredentials, refuseChanged, replaceHash, verify } from './authenticate.ts';
 import { refuseDisabled, scopesIn, signIn, signOut } from './caller.service.ts';
+import { inTurn } from './hashing.ts';
 import { hashPassword } from './password.ts';
 import type { Session } from './session.entity.ts';
 import * as sessions from './session.service.ts';
+import { printOf } from './session-key.ts';
+import { TokenError } from './signing.ts';
 import * as throttle from './throttle.ts';
-import { createAccessToken, createRefreshToken, readRefreshToken, TOKEN_ENDPOINT_LIFETIME, TokenError } from './token.ts';
+import { createAccessToken, createRefreshToken, readRefreshToken, TOKEN_ENDPOINT_LIFETIME } from './token.ts';
 
 const passwordChange = z.object({ new: newPassword });
 
@@ -36,17 +39,19 @@ export interface Tokens {
 
 /**
  * Signs a user in and opens a session. With `scopes`, the session may do no more than those; names that are no scope of
- * ours add nothing. Throws BAD_USER_INPUT, INVALID_CREDENTIALS, RATE_LIMITED and, after a right password only, INACTIVE_LOGIN.
+ * ours add nothing. Throws BAD_USER_INPUT, INVALID_CREDENTIALS, RATE_LIMITED, UNAVAILABLE and, after a right password only, INACTIVE_LOGIN.
  */
 export async function login(ctx: Context, input: Credentials, scopes?: readonly string[]): Promise<Login> {
-  const user = await authenticate(ctx, check(credentials, input));
+  const given = check(credentials, input);
+  throttle.refuseRefused(ctx, given.username);
+  const user = await inTurn(ctx, () => authenticate(ctx, given));
   const { session, key } = await inTransaction(ctx, async (tx) => {
     const opened = await sessions.open(tx, user, scopes ? scopes.filter(isScope) : null);
     await refuseChanged(tx, user);
     return opened;
   });
   signIn(ctx, user, session);
-  ctx.log.info({ event: 'auth.login', outcome: 'success', user: user.username }, 'signed in');
+  ctx.log.info({ event: 'auth.login', outcome: 'success', user: user.username, session: printOf(key) }, 'signed in');
   return { user, session, sessionKey: key };
 }
 
@@ -70,11 +75,12 @@ export async function refresh(ctx: Context, refreshToken: string): Promise<{ use
   const current = await sessions.bySid(ctx, sid);
   if (!current) throw refreshRefused(ctx, 'the session has ended');
   const user = await users.byPk(ctx, current.userPk);
-  refuseDisabled(user);
+  refuseDisabled(ctx, user);
   const session = await sessions.rotate(ctx, sid, generation);
   if (!session) throw refreshRefused(ctx, 'used before, or the session has ended');
   await sessions.touch(ctx, session);
   signIn(ctx, user, session);
+  ctx.log.info({ event: 'auth.refresh', outcome: 'success', user: user.username }, 'a session was refreshed');
   return { user, session };
 }
 
@@ -87,9 +93,15 @@ export async function refreshAll(ctx: Context, refreshToken: string): Promise<Lo
 /** Ends the session of this key. Throws INVALID_SESSION_KEY where there is none. */
 export async function logoutByKey(ctx: Context, sessionKey: string): Promise<number> {
   const ended = await sessions.endByKey(ctx, sessionKey);
-  if (ended.length === 0) throw new DomainError('INVALID_SESSION_KEY', 'Invalid session key');
+  if (ended.length === 0) {
+    ctx.log.info({ event: 'auth.logout', outcome: 'failure', user: null, session: printOf(sessionKey) }, 'a session key was refused');
+    throw new DomainError('INVALID_SESSION_KEY', 'Invalid session key');
+  }
   signOut(ctx, ended);
-  ctx.log.info({ event: 'auth.logout', outcome: 'success' }, 'signed out');
+  ctx.log.info(
+    { event: 'auth.logout', outcome: 'success', user: ctx.caller?.username ?? null, session: printOf(sessionKey) },
+    'signed out',
+  );
   return ended.length;
 }
 
@@ -112,13 +124,15 @@ export async function logoutEverywhere(ctx: Context): Promise<number> {
   return ended.length;
 }
 
-/** Sets the caller's password and ends the caller's other sessions. Throws BAD_USER_INPUT, INVALID_CREDENTIALS, RATE_LIMITED. */
+/** Sets the caller's password and ends the caller's other sessions. Throws BAD_USER_INPUT, INVALID_CREDENTIALS, RATE_LIMITED, UNAVAILABLE. */
 export async function changePassword(ctx: Context, current: string, next: string): Promise<User> {
   const caller = requireCaller(ctx);
   const { new: password } = check(passwordChange, { new: next });
   const user = await users.byPk(ctx, caller.pk);
-  await verify(ctx, user.username, current, user);
-  const hash = await hashPassword(ctx, password);
+  const hash = await inTurn(ctx, async () => {
+    await verify(ctx, user.username, current, user);
+    return hashPassword(ctx, password);
+  });
   await inTransaction(ctx, async (tx) => {
     // Only if nobody else changed it meanwhile: of two changes at once, the second has named a wrong password.
     if (!(await replaceHash(tx, user, hash))) throw invalidCredentials(ctx, user);
@@ -143,6 +157,6 @@ function readRefreshClaims(ctx: Context, token: string) {
 }
 
 function refreshRefused(ctx: Context, reason: string): DomainError {
-  ctx.log.info({ event: 'auth.refresh', outcome: 'failure', reason }, 'a refresh token was refused');
+  ctx.log.info({ event: 'auth.refresh', outcome: 'failure', user: null, reason }, 'a refresh token was refused');
   return new DomainError('INVALID_TOKEN', 'Could not validate credentials');
 }

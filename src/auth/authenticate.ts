@@ -16,7 +16,7 @@ export async function authenticate(ctx: Context, input: Credentials): Promise<Us
   const user = await users.byUsername(ctx, username);
   await verify(ctx, username, password, user);
   if (!user) throw invalidCredentials(ctx, user);
-  if (user.disabled) throw inactiveLogin();
+  if (user.disabled) throw inactiveLogin(ctx, user);
   if (user.hashedPassword !== null && isOutdated(ctx, user.hashedPassword)) {
     const hash = await hashPassword(ctx, password);
     // Somebody else replaced it meanwhile: perhaps a login like this one, perhaps a new password.
@@ -28,10 +28,8 @@ export async function authenticate(ctx: Context, input: Credentials): Promise<Us
 
 /** Checks the password for every door that takes one. Throws INVALID_CREDENTIALS where it is not the user's, and RATE_LIMITED. */
 export async function verify(ctx: Context, username: string, password: string, user: User | undefined): Promise<void> {
-  await throttle.refuseTooMany(ctx, username);
-  if (await verifyPassword(ctx, password, user?.hashedPassword ?? null)) return throttle.forgive(ctx, username);
-  await throttle.noteFailure(ctx, username);
-  throw invalidCredentials(ctx, user);
+  const right = await throttle.limited(ctx, username, () => verifyPassword(ctx, password, user?.hashedPassword));
+  if (!right) throw invalidCredentials(ctx, user);
 }
 
 /**
@@ -47,7 +45,7 @@ export async function refuseChanged(tx: Context, user: User): Promise<void> {
   );
   const now = rows[0];
   if (now?.['hash'] !== user.hashedPassword) throw invalidCredentials(tx, user);
-  if (now['disabled']) throw inactiveLogin();
+  if (now['disabled']) throw inactiveLogin(tx, user);
 }
 
 /** Replaces the hash that the user was read with. Returns false where somebody else has replaced it meanwhile. */
@@ -66,6 +64,7 @@ export function invalidCredentials(ctx: Context, user: User | undefined): Domain
   return new DomainError('INVALID_CREDENTIALS', 'Incorrect username or password');
 }
 
-function inactiveLogin(): DomainError {
+function inactiveLogin(ctx: Context, user: User): DomainError {
+  ctx.log.info({ event: 'auth.login', outcome: 'failure', user: user.username, reason: 'disabled' }, 'a disabled user was refused');
   return new DomainError('INACTIVE_LOGIN', 'Inactive user');
 }

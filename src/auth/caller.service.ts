@@ -4,7 +4,8 @@ import type { Scope } from '../kit/scopes.ts';
 import type { User } from '../users/user.entity.ts';
 import * as sessions from './session.service.ts';
 import type { Session } from './session.entity.ts';
-import { readAccessToken, TokenError, type AccessClaims } from './token.ts';
+import { TokenError } from './signing.ts';
+import { readAccessToken, type AccessClaims } from './token.ts';
 
 /** Who bears this access token. Throws INVALID_TOKEN, whatever is wrong with it, and INACTIVE_USER. */
 export async function callerByToken(ctx: Context, token: string): Promise<Caller> {
@@ -12,7 +13,7 @@ export async function callerByToken(ctx: Context, token: string): Promise<Caller
   const { user, session } = await sessions.withUser(ctx, claims);
   if (!user) throw invalidToken(ctx, 'no such user');
   // Before the session: disabling ends the sessions, too, and must not turn this answer into another.
-  refuseDisabled(user);
+  refuseDisabled(ctx, user);
   if (claims.sid === undefined) return callerOf(user, undefined, claims.scopes);
   if (!session || !sessions.isLive(ctx, session)) throw invalidToken(ctx, 'the session has ended');
   await sessions.touch(ctx, session);
@@ -22,9 +23,9 @@ export async function callerByToken(ctx: Context, token: string): Promise<Caller
 /** Whose session this key opens. Throws NOT_AUTHENTICATED and INACTIVE_USER. */
 export async function callerBySessionKey(ctx: Context, key: string): Promise<Caller> {
   const { user, session } = await sessions.withUser(ctx, { key });
-  if (!user || !session) throw notAuthenticated();
-  refuseDisabled(user);
-  if (!sessions.isLive(ctx, session)) throw notAuthenticated();
+  if (!user || !session) throw notAuthenticated(ctx, 'no such session');
+  refuseDisabled(ctx, user);
+  if (!sessions.isLive(ctx, session)) throw notAuthenticated(ctx, 'the session has ended');
   await sessions.touch(ctx, session);
   return callerOf(user, session);
 }
@@ -44,8 +45,10 @@ export function signOut(ctx: Context, ended: readonly string[]): void {
 }
 
 /** Throws INACTIVE_USER for a user who is disabled. */
-export function refuseDisabled(user: User): void {
-  if (user.disabled) throw new DomainError('INACTIVE_USER', 'Inactive user');
+export function refuseDisabled(ctx: Context, user: User): void {
+  if (!user.disabled) return;
+  ctx.log.info({ event: 'auth.inactive', outcome: 'failure', user: user.username }, 'a disabled user was refused');
+  throw new DomainError('INACTIVE_USER', 'Inactive user');
 }
 
 /** What the user may do in this session: what the user holds and the session does not leave out. */
@@ -70,10 +73,11 @@ function readClaims(ctx: Context, token: string): AccessClaims {
 }
 
 function invalidToken(ctx: Context, reason: string): DomainError {
-  ctx.log.info({ event: 'auth.token', outcome: 'failure', reason }, 'an access token was refused');
+  ctx.log.info({ event: 'auth.token', outcome: 'failure', user: null, reason }, 'an access token was refused');
   return new DomainError('INVALID_TOKEN', 'Could not validate credentials');
 }
 
-function notAuthenticated(): DomainError {
+function notAuthenticated(ctx: Context, reason: string): DomainError {
+  ctx.log.info({ event: 'auth.session', outcome: 'failure', user: null, reason }, 'a session key was refused');
   return new DomainError('NOT_AUTHENTICATED', 'Not authenticated');
 }

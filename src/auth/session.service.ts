@@ -7,6 +7,7 @@ import type { Scope } from '../kit/scopes.ts';
 import { execute, sql, type Sql } from '../kit/sql.ts';
 import { User } from '../users/user.entity.ts';
 import * as users from '../users/user.service.ts';
+import { invalidCredentials } from './authenticate.ts';
 import { hashSessionKey, newSessionKey } from './session-key.ts';
 import { Session } from './session.entity.ts';
 
@@ -15,16 +16,17 @@ const DAY_MS = 86_400_000;
 const TOUCH_EVERY_MS = 60_000;
 /** How many live sessions a user may have; opening one more drops the oldest. */
 const MAX_SESSIONS = 50;
-const MAX_USER_AGENT = 255;
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 
 /**
  * Opens a session for the user, narrowed to the scopes where some are named, in the transaction of the caller. The key is
- * shown once: only its hash is stored. Beyond 50, the user's oldest sessions are dropped.
+ * shown once: only its hash is stored. Beyond 50, the user's oldest sessions are dropped. Throws INVALID_CREDENTIALS for a user who
+ * has been deleted meanwhile.
  */
 export async function open(ctx: Context, user: User, scopes: Scope[] | null): Promise<{ session: Session; key: string }> {
   // One login of a user at a time: each counts the sessions that there are.
-  await execute(ctx.em, sql`select from "user" where pk = ${user.pk} for no key update`);
+  const { rows } = await execute(ctx.em, sql`select pk from "user" where pk = ${user.pk} for no key update`);
+  if (rows.length === 0) throw invalidCredentials(ctx, user);
   const key = newSessionKey();
   const now = ctx.now();
   const session = Object.assign(new Session(), {
@@ -36,7 +38,7 @@ export async function open(ctx: Context, user: User, scopes: Scope[] | null): Pr
     lastSeenAt: now,
     expiresAt: expiry(ctx, now, now),
     endedAt: null,
-    userAgent: ctx.userAgent?.slice(0, MAX_USER_AGENT) ?? null,
+    userAgent: ctx.userAgent ?? null,
   });
   await ctx.em.persist(session).flush();
   await execute(

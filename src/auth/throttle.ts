@@ -1,44 +1,66 @@
 import { createHash } from 'node:crypto';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { LRUCache } from 'lru-cache';
 import { RateLimiterPostgres, type RateLimiterRes } from 'rate-limiter-flexible';
 import type { Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import { execute, sql } from '../kit/sql.ts';
+import { Flights } from './flights.ts';
 
 // Failures of logins are counted, by account and network and by network alone, in the database, where all instances see
-// them. A right password from elsewhere always works: nobody can lock somebody else out by failing in that one's name.
+// them. A right password from elsewhere always works: nobody can lock somebody else out by failing in that one's name. What is
+// refused is not counted again, so that one account's failures do not use up what its network may fail.
 
 /** How long a failure counts, in seconds. */
 const WINDOW_SECONDS = 10 * 60;
 const MAX_RETRY_AFTER = 60;
 const TABLE = 'login_failure';
+/** How many keys are remembered as refused, and for how long at most before the database is asked again, in ms. */
+const MAX_REFUSED = 10_000;
+const REFUSED_MS = 1_000;
 
-interface Limiters {
+interface Throttle {
   byAccount: RateLimiterPostgres;
   byNetwork: RateLimiterPostgres;
+  /** Keys that have failed too often, with the time from which they may try again: they cost the database nothing more. */
+  refused: LRUCache<string, number>;
+  flights: Flights;
 }
 
-/** Throws RATE_LIMITED after too many failures of this account from this network, or of any from there. The same for names that nobody has. */
-export async function refuseTooMany(ctx: Context, username: string): Promise<void> {
-  const { byAccount, byNetwork } = limitersOf(ctx);
-  const found = await Promise.all([byAccount.get(accountKey(ctx, username)), byNetwork.get(networkKey(ctx))]);
-  const limits = [byAccount.points, byNetwork.points];
-  const spent = found.filter((state, index): state is RateLimiterRes => state !== null && state.consumedPoints >= (limits[index] ?? 0));
-  if (spent.length === 0) return;
-  ctx.log.warn({ event: 'auth.throttle', network: networkKey(ctx) }, 'too many logins failed');
-  const wait = Math.ceil(Math.max(...spent.map(({ msBeforeNext }) => msBeforeNext)) / 1000);
-  throw new DomainError('RATE_LIMITED', 'Too many failed logins; try again later', [], Math.min(Math.max(wait, 1), MAX_RETRY_AFTER));
+/** What an attempt counts for, and by which count. */
+interface Limit {
+  key: string;
+  limiter: RateLimiterPostgres;
 }
 
-/** Counts a login that has failed. */
-export async function noteFailure(ctx: Context, username: string): Promise<void> {
-  const { byAccount, byNetwork } = limitersOf(ctx);
-  await Promise.all([byAccount.penalty(accountKey(ctx, username)), byNetwork.penalty(networkKey(ctx))]);
+/** By account and network, and by network alone. */
+type Limits = readonly [Limit, Limit];
+
+/**
+ * Looks at a password, counts it if it is wrong, and forgets the account's failures from this network if it is right. Throws
+ * RATE_LIMITED after too many failures of this account from this network, or of any from there, the same for names that nobody
+ * has. Of several at once, no more are looked at than may still fail: the others wait.
+ */
+export async function limited(ctx: Context, username: string, isRight: () => Promise<boolean>): Promise<boolean> {
+  const limits = limitsOf(ctx, username);
+  const [{ key: account, limiter: byAccount }] = limits;
+  const land = await throttleOf(ctx).flights.start(
+    limits.map(({ key }) => key),
+    () => left(ctx, limits),
+  );
+  try {
+    const right = await isRight();
+    if (right) await byAccount.delete(account);
+    else await Promise.all(limits.map(({ key, limiter }) => limiter.penalty(key)));
+    return right;
+  } finally {
+    land();
+  }
 }
 
-/** Forgets the failures of this account from this network, now that its password is known there. */
-export async function forgive(ctx: Context, username: string): Promise<void> {
-  await limitersOf(ctx).byAccount.delete(accountKey(ctx, username));
+/** Throws RATE_LIMITED for what has just been refused, without asking the database. */
+export function refuseRefused(ctx: Context, username: string): void {
+  refuseKnown(ctx, limitsOf(ctx, username));
 }
 
 /** Deletes what no longer counts. Returns how much. */
@@ -47,10 +69,47 @@ export async function sweep(ctx: Context): Promise<number> {
   return affected;
 }
 
-const known = new WeakMap<object, Limiters>();
+/** Forgets what this process remembers of refusals, as their rows have gone. */
+export function forget(ctx: Context): void {
+  throttleOf(ctx).refused.clear();
+}
 
-// One pair for each pool, whoever asks.
-function limitersOf({ em, config }: Context): Limiters {
+function refuseKnown(ctx: Context, limits: Limits): void {
+  const { refused } = throttleOf(ctx);
+  for (const { key } of limits) {
+    const until = refused.get(key);
+    if (until !== undefined) throw tooMany(ctx, limits, until);
+  }
+}
+
+// How often each may still fail. Throws RATE_LIMITED where that is not at all.
+async function left(ctx: Context, limits: Limits): Promise<number[]> {
+  // Others may have been refused while this one waited.
+  refuseKnown(ctx, limits);
+  const states = await Promise.all(limits.map(async ({ key, limiter }) => stateOf(key, limiter, await limiter.get(key))));
+  const used = states.filter(({ remaining }) => remaining <= 0);
+  if (used.length === 0) return states.map(({ remaining }) => remaining);
+  const { refused } = throttleOf(ctx);
+  for (const { key, until } of used) refused.set(key, until, { ttl: Math.min(REFUSED_MS, Math.max(1, until - Date.now())) });
+  throw tooMany(ctx, limits, Math.max(...used.map(({ until }) => until)));
+}
+
+function stateOf(key: string, { points }: RateLimiterPostgres, state: RateLimiterRes | null) {
+  return { key, remaining: points - (state?.consumedPoints ?? 0), until: Date.now() + (state?.msBeforeNext ?? 0) };
+}
+
+function tooMany(ctx: Context, [{ key }]: Limits, until: number): DomainError {
+  // A name that is logged may be a password typed in the wrong place.
+  const account = key.slice(0, 8);
+  ctx.log.warn({ event: 'auth.throttle', outcome: 'failure', user: null, account }, 'too many logins failed');
+  const wait = Math.ceil((until - Date.now()) / 1000);
+  return new DomainError('RATE_LIMITED', 'Too many failed logins; try again later', [], Math.min(Math.max(wait, 1), MAX_RETRY_AFTER));
+}
+
+const known = new WeakMap<object, Throttle>();
+
+// One for each pool, whoever asks.
+function throttleOf({ em, config }: Context): Throttle {
   const connection = em.getConnection();
   const found = known.get(connection);
   if (found) return found;
@@ -68,6 +127,8 @@ function limitersOf({ em, config }: Context): Limiters {
   const made = {
     byAccount: limiter('account', config.loginFailuresPerAccount),
     byNetwork: limiter('network', config.loginFailuresPerAddress),
+    refused: new LRUCache<string, number>({ max: MAX_REFUSED, ttl: REFUSED_MS }),
+    flights: new Flights(),
   };
   known.set(connection, made);
   return made;
@@ -75,7 +136,8 @@ function limitersOf({ em, config }: Context): Limiters {
 
 // The library names its statements, which connections to the embedded database would take from each other.
 function unnamed(em: EntityManager) {
-  const own = em.fork();
+  // It outlives the request that was the first to need it.
+  const own = em.fork({ signal: new AbortController().signal, inflightQueryAbortStrategy: 'ignore query' });
   return {
     async query({ text, values }: { text: string; values: unknown[] }) {
       const { rows, affected } = await execute(own, { text, values });
@@ -84,12 +146,12 @@ function unnamed(em: EntityManager) {
   };
 }
 
-function accountKey(ctx: Context, username: string): string {
-  return createHash('sha256')
-    .update(`${networkKey(ctx)} ${username}`)
-    .digest('base64url');
-}
-
-function networkKey({ network = 'unknown' }: Context): string {
-  return network;
+function limitsOf(ctx: Context, username: string): Limits {
+  const { byAccount, byNetwork } = throttleOf(ctx);
+  const { network = 'unknown' } = ctx;
+  const account = createHash('sha256').update(`${network} ${username}`).digest('base64url');
+  return [
+    { key: account, limiter: byAccount },
+    { key: network, limiter: byNetwork },
+  ];
 }

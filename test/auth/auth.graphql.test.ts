@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import jwt from 'jsonwebtoken';
 import type { User } from '../../src/users/user.entity.ts';
 import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
@@ -114,6 +114,7 @@ describe('GraphQL contract, login', () => {
 describe('GraphQL contract, RATE_LIMITED', () => {
   const strict = new Shop({ LOGIN_FAILURES_PER_ACCOUNT: '2' });
   beforeAll(() => strict.start());
+  beforeEach(() => strict.empty());
   afterAll(() => strict.stop());
 
   test('after too many failures a login is refused, in the same words whether there is such a user or not', async () => {

@@ -1,0 +1,268 @@
+import { describe, expect, test } from '@jest/globals';
+import bcrypt from 'bcrypt';
+import { connect } from 'node:net';
+import * as consumers from 'node:stream/consumers';
+import { features } from '../../src/features.ts';
+import { hashed } from '../support/hashes.ts';
+import { PASSWORD, useShop, type Answer } from '../support/shop.ts';
+
+// Who tries many names must not learn which of them are somebody's: neither from what is answered nor from what it costs.
+
+const shop = useShop();
+
+const COST = 10;
+const HOST = 'shop.example';
+
+/** A request as it is sent. */
+interface Sent {
+  method: 'GET' | 'POST';
+  path: string;
+  headers: Record<string, string>;
+  body?: string;
+}
+
+const form = (path: string) => (username: string, password: string) =>
+  post(path, 'application/x-www-form-urlencoded', new URLSearchParams({ username, password }).toString());
+const json = (path: string) => (username: string, password: string) =>
+  post(path, 'application/json', JSON.stringify({ username, password }));
+
+/** Every way to sign in. */
+const DOORS: [string, (username: string, password: string) => Sent][] = [
+  ['POST /token', form('/token')],
+  ['POST /login', form('/login')],
+  ['POST /session/login', json('/session/login')],
+  ['GET /api/v2/auth/login by Basic', (username, password) => get('', { Authorization: basic(`${username}:${password}`) })],
+  ['GET /api/v2/auth/login by query', (username, password) => get(`?${new URLSearchParams({ username, password }).toString()}`)],
+  ['POST /api/v2/auth/login', json('/api/v2/auth/login')],
+  [
+    'login of GraphQL',
+    (username, password) => post('/graphql', 'application/json', JSON.stringify({ query: LOGIN, variables: { username, password } })),
+  ],
+];
+const LOGIN = 'mutation ($username: String!, $password: String!) { login(username: $username, password: $password) { sessionKey } }';
+const CHANGE = 'mutation ($current: String!, $new: String!) { changePassword(current: $current, new: $new) { username } }';
+
+/** Who is there, what is stored of them, and a password that is not theirs. */
+const REFUSED: [string, { disabled?: boolean; hashedPassword?: string | null } | undefined, string][] = [
+  ['a wrong password', {}, 'wrong password'],
+  ['an empty password', {}, ''],
+  ['a password of more than 72 bytes', {}, `${PASSWORD}${'x'.repeat(72)}`],
+  ['a disabled user', { disabled: true }, 'wrong password'],
+  ['a user without a hash', { hashedPassword: null }, PASSWORD],
+  ['a user with an empty hash', { hashedPassword: '' }, PASSWORD],
+  ['a user with the password in place of a hash', { hashedPassword: PASSWORD }, PASSWORD],
+  ['a user with half a hash', { hashedPassword: bcrypt.hashSync(PASSWORD, 4).slice(0, 30) }, PASSWORD],
+  ['a user with a hash of a cost below what there is', { hashedPassword: `$2b$03$${'C'.repeat(53)}` }, PASSWORD],
+  ['a user with a hash of a cost above what there is', { hashedPassword: `$2b$99$${'C'.repeat(53)}` }, PASSWORD],
+  ['a user with an older hash', { hashedPassword: bcrypt.hashSync(PASSWORD, 8) }, 'wrong password'],
+  ['a disabled user with an older hash', { disabled: true, hashedPassword: bcrypt.hashSync(PASSWORD, 8) }, 'wrong password'],
+  ['a user with a hash in the older form', { hashedPassword: bcrypt.hashSync(PASSWORD, COST).replace('$2b$', '$2a$') }, 'wrong password'],
+  ['a user with the longest password, and one letter more', { hashedPassword: bcrypt.hashSync('x'.repeat(72), COST) }, 'x'.repeat(73)],
+];
+
+const invalid = REFUSED.filter(
+  ([, user]) => user?.hashedPassword != null && !/^\$2[aby]\$(0[4-9]|[12]\d|3[01])\$.{53}$/.test(user.hashedPassword),
+);
+
+describe.each(DOORS)('%s', (_door, attempt) => {
+  test('E1 whatever is wrong with name or password, the answer is the same to the byte, its headers in the same order', async () => {
+    const unknown = await bytesOf(attempt('nobody', 'wrong password'));
+    expect(unknown).toMatch(/^HTTP\/1\.1 (401|200) [^]*Incorrect (username or|login and\/or) password/);
+    const answers = await Promise.all(
+      REFUSED.map(async ([what, user, password]) => {
+        const { username } = await shop.makeUser(user);
+        return [what, await bytesOf(attempt(username, password))];
+      }),
+    );
+    expect(answers).toEqual(REFUSED.map(([what]) => [what, unknown]));
+    expect(await shop.sql('select * from session')).toEqual([]);
+  });
+
+  test('E1 so it is for a client that asks for problems, or for nothing that there is', async () => {
+    const { username } = await shop.makeUser();
+    for (const accept of ['application/problem+json', 'application/graphql-response+json', 'image/png']) {
+      const [known, unknown] = await Promise.all([username, 'nobody'].map((name) => bytesOf(attempt(name, 'wrong password'), accept)));
+      expect(unknown).toMatch(/^HTTP\/1\.1 \d{3} /);
+      expect(known).toBe(unknown);
+    }
+  });
+
+  test('E2 whatever is wrong with name or password, it costs the same statements and the same hashing', async () => {
+    await cost(attempt('nobody at all', 'wrong password'));
+    const unknown = await cost(attempt('nobody', 'wrong password'));
+    expect(unknown.work).toBe(2 ** COST);
+    expect(unknown.statements.length).toBeGreaterThan(0);
+    const found = new Map<string, unknown>();
+    for (const [what, user, password] of REFUSED) {
+      const { username } = await shop.makeUser(user);
+      found.set(what, await cost(attempt(username, password)));
+    }
+    expect(Object.fromEntries(found)).toEqual(Object.fromEntries(REFUSED.map(([what]) => [what, unknown])));
+  });
+
+  test('E3 an older hash is replaced at the next right login and at no other time, and the user is none the wiser', async () => {
+    const old = bcrypt.hashSync(PASSWORD, 8);
+    const { username, pk } = await shop.makeUser({ hashedPassword: old });
+    const stored = async () => (await shop.sql(`select hashed_password as hash from "user" where pk = ${pk}`))[0]?.['hash'];
+    for (const password of ['', 'wrong password', `${PASSWORD} `, PASSWORD.toUpperCase()]) {
+      expect(await ask(attempt(username, password))).toMatchObject({ text: expect.stringContaining('Incorrect') });
+    }
+    expect(await stored()).toBe(old);
+    expect((await ask(attempt(username, PASSWORD))).text).not.toContain('Incorrect');
+    const made = await stored();
+    expect(made).toMatch(/^\$2b\$10\$/);
+    expect((await ask(attempt(username, 'wrong password'))).text).toContain('Incorrect');
+    expect((await ask(attempt(username, PASSWORD))).text).not.toContain('Incorrect');
+    expect(await stored()).toBe(made);
+  });
+
+  test('E4 that a user is disabled is told after the right password only', async () => {
+    const { username } = await shop.makeUser({ disabled: true });
+    for (const password of ['wrong password', '', `${PASSWORD} `, ` ${PASSWORD}`, PASSWORD.slice(1), `${PASSWORD}\0`]) {
+      const refused = await ask(attempt(username, password));
+      expect(refused.text).toContain('Incorrect');
+      expect(refused.text).not.toMatch(/inactive|disabled/i);
+    }
+    expect((await ask(attempt(username, PASSWORD))).text).toMatch(/inactive/i);
+    expect(await shop.sql('select * from session')).toEqual([]);
+  });
+
+  test.each([...invalid, ...REFUSED.filter(([, user]) => user?.hashedPassword === null)])(
+    'E5 %s: a wrong password to whoever asks, one line in the log, and nothing in it of what is stored',
+    async (_what, user, password) => {
+      const { username } = await shop.makeUser(user);
+      shop.logged.length = 0;
+      expect((await ask(attempt(username, password))).text).toContain('Incorrect');
+      const lines = shop.logged.filter((line) => line.includes('"auth.hash_invalid"'));
+      expect(lines).toHaveLength(1);
+      const secrets = [PASSWORD, user?.hashedPassword ?? ''].filter((secret) => secret !== '');
+      for (const secret of secrets) expect(shop.logged.join('\n')).not.toContain(secret);
+    },
+  );
+});
+
+describe('changePassword', () => {
+  test('E2 a wrong current password costs the same hashing, whatever is stored, and is answered alike', async () => {
+    const answers = new Set<string>();
+    for (const [what, user, password] of REFUSED.filter(([, made]) => !made?.disabled)) {
+      const as = await shop.makeUser(user);
+      const { answer, work } = await hashed(() => shop.graphql(CHANGE, { current: password, new: 'a new password' }, { as }));
+      expect([what, work]).toEqual([what, 2 ** COST]);
+      answers.add(JSON.stringify([answer.status, answer.body]));
+    }
+    expect([...answers]).toEqual([expect.stringContaining('Incorrect username or password')]);
+  });
+
+  test('E6 it changes the password of whoever asks, and knows of no other user', async () => {
+    const as = await shop.makeUser();
+    await shop.makeUser({ username: 'alice', password: 'the password of alice' });
+    for (const name of ['username', 'user', 'pk', 'id']) {
+      const query = `mutation { changePassword(current: "${PASSWORD}", new: "a new password", ${name}: "alice") { username } }`;
+      const { status, body } = await shop.graphql(query, {}, { as });
+      expect([status, body.data]).toEqual([400, undefined]);
+    }
+    expect((await ask(json('/session/login')('alice', 'the password of alice'))).status).toBe(200);
+    expect((await ask(json('/session/login')(as.username, PASSWORD))).status).toBe(200);
+  });
+});
+
+describe('doors that would make or name users', () => {
+  test('E6 no mutation takes the facts of a user, but for the names and passwords of those who are there', async () => {
+    const { body } = await shop.graphql(
+      '{ schema: __schema { mutationType { fields { name args { name type { ...T } } } } } } fragment T on __Type { name inputFields { name } ofType { name inputFields { name } } }',
+    );
+    interface Argument {
+      name: string;
+      type: { inputFields?: { name: string }[]; ofType?: { inputFields?: { name: string }[] } };
+    }
+    const fields = body.data.schema.mutationType.fields as { name: string; args: Argument[] }[];
+    const taken = fields.flatMap(({ name, args }) =>
+      args
+        .flatMap((arg) => [
+          arg.name,
+          ...[...(arg.type.inputFields ?? []), ...(arg.type.ofType?.inputFields ?? [])].map((field) => field.name),
+        ])
+        .filter((arg) => /user|mail|full|phone|password|disabled/i.test(arg))
+        .map((arg) => `${name} ${arg}`),
+    );
+    expect(taken.toSorted()).toEqual(['login password', 'login username']);
+    expect(fields.map(({ name }) => name).filter((name) => /user|account|register|sign|invite|reset|forgot|recover/i.test(name))).toEqual(
+      [],
+    );
+  });
+
+  test('E6 no REST row makes a user, or tells a taken name or address from a free one', async () => {
+    await shop.makeUser({ username: 'alice', email: 'alice@shop.example' });
+    const rows = features.flatMap(({ routes }) => routes?.(shop.config) ?? []);
+    const guessed = ['/users', '/users/', '/api/users', '/register', '/signup', '/api/v2/auth/register', '/password/reset', '/users/me/'];
+    const paths = new Set([...rows.map(({ path }) => path.replace(/\{\w+\}/g, '1')), ...guessed]);
+    expect(rows.length).toBeGreaterThan(10);
+    const told: string[] = [];
+    for (const path of paths) {
+      for (const method of ['POST', 'PUT', 'PATCH']) {
+        const [taken, free] = [await make(method, path, 'alice'), await make(method, path, 'carol')];
+        if (taken !== free || /^2|^409/.test(taken)) told.push(`${method} ${path} ${taken} ${free}`);
+      }
+    }
+    expect(told).toEqual([]);
+    expect(await shop.sql('select username from "user"')).toEqual([{ username: 'alice' }]);
+  });
+
+  test('E6 node and lists show a caller without credentials no user, nor whether there is one', async () => {
+    const user = await shop.makeUser({ username: 'alice' });
+    const { body } = await shop.graphql('{ me { id } }', {}, { as: user });
+    const own = String(body.data.me.id);
+    const other = Buffer.from(Buffer.from(own, 'base64').toString().replace(/\d+$/, '999999')).toString('base64');
+    const seen = async (id: string) =>
+      (await shop.graphql('query ($id: ID!) { node(id: $id) { id } nodes(ids: [$id]) { id } }', { id })).body;
+    expect(await seen(own)).toEqual({ data: { node: null, nodes: [null] } });
+    expect(await seen(own)).toEqual(await seen(other));
+    for (const path of ['/api/users', '/api/users?page=1', '/users/me/', '/api/users?username=alice']) {
+      const { status, body: refusal } = await shop.rest('GET', path);
+      expect([path, status, refusal]).toEqual([path, 401, { detail: 'Not authenticated' }]);
+    }
+  });
+});
+
+async function make(method: string, path: string, username: string): Promise<string> {
+  const email = `${username}@shop.example`;
+  const { status, text } = await shop.rest(method, path, { json: { username, email, full_name: 'Some One', password: 'wrong password' } });
+  return `${status} ${text}`;
+}
+
+/** What the attempt costs: the statements in the order of the alphabet, and what its hashes come to. */
+async function cost(sent: Sent): Promise<{ statements: string[]; work: number }> {
+  const { statements, work } = await hashed(() => ask(sent));
+  return { statements: statements.toSorted(), work };
+}
+
+function ask({ method, path, headers, body }: Sent): Promise<Answer> {
+  return shop.rest(method, path, { headers, ...(body !== undefined && { body }) });
+}
+
+/** The whole answer as it comes over the wire, but for the time and the request's name. */
+async function bytesOf({ method, path, headers, body = '' }: Sent, accept = '*/*'): Promise<string> {
+  const lines = Object.entries({
+    Host: HOST,
+    Connection: 'close',
+    Accept: accept,
+    'Content-Length': String(Buffer.byteLength(body)),
+    ...headers,
+  }).map(([name, value]) => `${name}: ${value}`);
+  const socket = connect(shop.port, '127.0.0.1');
+  socket.write(`${method} ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
+  const answer = await consumers.text(socket);
+  return answer.replace(/^(Date|X-Request-Id): .*\r\n/gim, '');
+}
+
+function post(path: string, type: string, body: string): Sent {
+  return { method: 'POST', path, headers: { 'Content-Type': type }, body };
+}
+
+function get(query: string, headers: Record<string, string> = {}): Sent {
+  return { method: 'GET', path: `/api/v2/auth/login${query}`, headers };
+}
+
+function basic(text: string): string {
+  return `Basic ${Buffer.from(text).toString('base64')}`;
+}

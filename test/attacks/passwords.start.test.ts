@@ -1,0 +1,49 @@
+import { expect, jest, test } from '@jest/globals';
+import { cli, run, startServer, stopServer, withDirectory } from '../support/process.ts';
+
+// Each starts processes with a database of their own.
+jest.setTimeout(120_000);
+
+test.each(['9', '4', '0', '-1', '17', '31', '9.5', '1e1', 'ten', '10 ', '0x0a', '9999999999'])(
+  'W9 a start with BCRYPT_COST=%s is refused with 78 and one line that names the setting',
+  async (BCRYPT_COST) => {
+    await withDirectory(async (DATA_DIR) => {
+      const { code, stdout, stderr } = await run('main.js', [], { DATA_DIR, PORT: '0', BCRYPT_COST });
+      expect([code, stdout]).toEqual([78, '']);
+      expect(stderr).toMatch(/^The configuration cannot be used:\n {2}BCRYPT_COST must be [^\n]+\n$/);
+    });
+  },
+);
+
+test('W9 a start says in the log what a hash costs, and how long it takes here', async () => {
+  await withDirectory(async (DATA_DIR) => {
+    const costs = new Map<number, number>();
+    for (const cost of [10, 12]) {
+      const server = await startServer({ DATA_DIR, LOG_LEVEL: 'info', BCRYPT_COST: String(cost) });
+      // It is measured while requests are answered already.
+      await new Promise<void>((done) => {
+        let logged = '';
+        server.child.stderr?.on('data', (piece: Buffer) => (logged += piece.toString()).includes('auth.hash_cost') && done());
+      });
+      const { stderr, code } = await stopServer(server);
+      const lines = stderr.split('\n').filter((line) => line.includes('"event":"auth.hash_cost"'));
+      expect([code, lines.length]).toEqual([0, 1]);
+      const line = JSON.parse(String(lines[0])) as { cost: number; ms: number; time: string };
+      expect(line).toMatchObject({ cost, ms: expect.any(Number), time: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/) });
+      costs.set(cost, line.ms);
+    }
+    // Each step doubles the work: measured, and not only said.
+    expect(Number(costs.get(12)) / Number(costs.get(10))).toBeGreaterThan(2);
+  });
+});
+
+test('W1 an operator cannot set more than 72 bytes, nor fewer than 8 characters', async () => {
+  await withDirectory(async (DATA_DIR) => {
+    for (const password of ['x'.repeat(73), `${'é'.repeat(36)}x`, 'short']) {
+      const { code, stderr } = await cli(['user', 'create', 'ann'], { DATA_DIR }, `${password}\n`);
+      expect(code).not.toBe(0);
+      expect(stderr).toMatch(/A password has at (most 72 bytes|least 8 characters)/);
+      expect(stderr).not.toContain(password);
+    }
+  });
+});

@@ -1,0 +1,342 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { setTimeout } from 'node:timers/promises';
+import pino from 'pino';
+import options from '../../mikro-orm.config.ts';
+import * as accounts from '../../src/auth/accounts.service.ts';
+import * as auth from '../../src/auth/auth.service.ts';
+import * as sessions from '../../src/auth/session.service.ts';
+import { createAccessToken, createRefreshToken } from '../../src/auth/token.ts';
+import { openDatabase } from '../../src/database/database.ts';
+import { inTransaction } from '../../src/kit/context.ts';
+import { readConfig } from '../../src/kit/config.ts';
+import { execute, raw } from '../../src/kit/sql.ts';
+import type { User } from '../../src/users/user.entity.ts';
+import { startServer, stopServer, withDirectory } from '../support/process.ts';
+import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
+import { ME } from '../support/forge.ts';
+
+const MINUTE = 60_000;
+const DAY = 86_400_000;
+const MAX_SESSIONS = 50;
+const LOGIN = `mutation ($username: String!, $password: String!) {
+  login(username: $username, password: $password) { sessionKey accessToken refreshToken }
+}`;
+
+const shop = useShop();
+/** A second instance on the same database. */
+const twin = new Shop();
+
+const file = { isOver: false };
+/** Whose sessions a server in a process of its own holds, before it has swept and after. */
+let swept: Promise<unknown>;
+
+beforeAll(() => {
+  swept = watchSweeper().catch((error: unknown) => error);
+  return twin.start();
+});
+afterAll(async () => {
+  file.isOver = true;
+  await Promise.all([twin.stop(), swept]);
+});
+
+/** Every door that answers a key or a token. */
+const LOGINS: [string, (user: User) => Promise<Answer>][] = [
+  ...['/token', '/login'].map((path): [string, (user: User) => Promise<Answer>] => [
+    `POST ${path}`,
+    ({ username }) => shop.rest('POST', path, { form: { username, password: PASSWORD } }),
+  ]),
+  ...['/session/login', '/api/v2/auth/login'].map((path): [string, (user: User) => Promise<Answer>] => [
+    `POST ${path}`,
+    ({ username }) => shop.rest('POST', path, { json: { username, password: PASSWORD } }),
+  ]),
+  [
+    'GET /api/v2/auth/login by query',
+    ({ username }) => shop.rest('GET', `/api/v2/auth/login?${new URLSearchParams({ username, password: PASSWORD }).toString()}`),
+  ],
+  [
+    'GET /api/v2/auth/login by Basic',
+    ({ username }) => shop.rest('GET', '/api/v2/auth/login', { headers: { Authorization: `Basic ${btoa(`${username}:${PASSWORD}`)}` } }),
+  ],
+  ['login of GraphQL', ({ username }) => shop.graphql(LOGIN, { username, password: PASSWORD })],
+];
+
+describe('time', () => {
+  test.each<[string, number[], number]>([
+    ['14 days idle', [14 * DAY], 401],
+    ['15 days idle', [15 * DAY], 401],
+    ['a year idle', [365 * DAY], 401],
+    ['a minute less than 14 days idle', [14 * DAY - MINUTE], 200],
+    ['used after 13 days, and 14 days idle then', [13 * DAY, 14 * DAY], 401],
+    ['used after 13 days, and 13 days idle then', [13 * DAY, 13 * DAY], 200],
+    ['used every 10 days, for 80 days', Array<number>(8).fill(10 * DAY), 200],
+    ['used every 10 days, for 90 days', Array<number>(9).fill(10 * DAY), 401],
+    ['used every 13 days, past 90 days', Array<number>(7).fill(13 * DAY), 401],
+  ])('S13 a session %s', async (_what, steps, status) => {
+    const opened = await open();
+    for (const step of steps.slice(0, -1)) {
+      shop.pass(step);
+      expect(await statusesOf({ sessionKey: opened.key })).toEqual([200, 200]);
+    }
+    shop.pass(steps.at(-1) ?? 0);
+    expect(await statusesOf({ sessionKey: opened.key })).toEqual([status, status]);
+    const token = createAccessToken(shop.context(), { username: opened.user.username, sid: opened.sid });
+    expect(await statusesOf({ token })).toEqual([status, status]);
+    expect(await auth.sweep(shop.context())).toBe(status === 401 ? 1 : 0);
+    expect(await shop.sql('select sid from session')).toHaveLength(status === 401 ? 0 : 1);
+  });
+
+  test.each<[string, (opened: Opened) => Promise<Answer>, string]>([
+    ['logged out', ({ key }) => shop.rest('POST', '/session/logout', { json: { session_key: key } }), '{"data":"Invalid session key"}'],
+    ['logged out at v2', ({ key }) => shop.rest('POST', '/api/v2/auth/login', { sessionKey: key }), '{"detail":"Not authenticated"}'],
+    [
+      'refreshed',
+      ({ refreshToken }) => shop.rest('POST', '/token', { form: { grant_type: 'refresh_token', refresh_token: refreshToken } }),
+      '{"detail":"Could not validate credentials"}',
+    ],
+  ])('S13 a session past its end cannot be %s, though its row is still there', async (_what, use, text) => {
+    const opened = await open();
+    shop.pass(14 * DAY);
+    const answer = await use(opened);
+    expect([answer.status, answer.text]).toEqual([401, text]);
+    expect(await shop.sql('select sid from session')).toHaveLength(1);
+  });
+
+  test('S13 refused calls do not keep a session alive', async () => {
+    const opened = await open();
+    await accounts.disable(twin.context(), opened.user.username);
+    const before = await shop.sql('select last_seen_at, expires_at from session');
+    shop.pass(13 * DAY);
+    expect(await statusesOf({ sessionKey: opened.key })).toEqual([400, 400]);
+    expect(await shop.sql('select last_seen_at, expires_at from session')).toEqual(before);
+  });
+});
+
+describe('the end of a user', () => {
+  test('S14 disabling ends all sessions in the same transaction, on every instance', async () => {
+    const opened = await Promise.all([open(), open()]).then(async ([mine, bystander]) => ({
+      mine,
+      bystander,
+      other: await open(mine.user),
+    }));
+    for (const { key } of Object.values(opened)) expect(await statusesOf({ sessionKey: key })).toEqual([200, 200]);
+    await accounts.disable(shop.context(), opened.mine.user.username);
+    const rows = await shop.sql(`
+      select ended_at is not null as ended, session.xmin = "user".xmin as same from session join "user" on pk = user_pk
+      where pk = ${opened.mine.user.pk}`);
+    expect(rows).toEqual([
+      { ended: true, same: true },
+      { ended: true, same: true },
+    ]);
+    for (const { key, token } of [opened.mine, opened.other]) {
+      // A disabled user gets 400, before it matters whether the session has ended (decisions, tokens).
+      for (const credentials of [{ sessionKey: key }, { token }]) expect(await statusesOf(credentials)).toEqual([400, 400]);
+    }
+    expect(await statusesOf({ sessionKey: opened.bystander.key })).toEqual([200, 200]);
+    await accounts.enable(shop.context(), opened.mine.user.username);
+    for (const { key, token, refreshToken } of [opened.mine, opened.other]) {
+      for (const credentials of [{ sessionKey: key }, { token }]) expect(await statusesOf(credentials)).toEqual([401, 401]);
+      const form = { grant_type: 'refresh_token', refresh_token: refreshToken };
+      expect((await shop.rest('POST', '/token', { form })).status).toBe(401);
+    }
+  });
+
+  test('S14 deleting a user deletes the sessions with it', async () => {
+    const mine = await open();
+    const bystander = await open();
+    await shop.sql(`delete from "user" where pk = ${mine.user.pk}`);
+    expect(await shop.sql('select user_pk from session')).toEqual([{ user_pk: bystander.user.pk }]);
+    for (const credentials of [{ sessionKey: mine.key }, { token: mine.token }]) expect(await statusesOf(credentials)).toEqual([401, 401]);
+    const form = { grant_type: 'refresh_token', refresh_token: mine.refreshToken };
+    expect((await shop.rest('POST', '/token', { form })).status).toBe(401);
+    expect(await statusesOf({ sessionKey: bystander.key })).toEqual([200, 200]);
+  });
+
+  test('S14 so does a new password, but for the session in which the user changed it', async () => {
+    const mine = await open();
+    const other = await open(mine.user);
+    const change = 'mutation ($current: String!) { changePassword(current: $current, new: "another password") { username } }';
+    expect((await shop.graphql(change, { current: PASSWORD }, { sessionKey: mine.key })).body.errors).toBeUndefined();
+    expect(await statusesOf({ sessionKey: mine.key })).toEqual([200, 200]);
+    expect(await statusesOf({ sessionKey: other.key })).toEqual([401, 401]);
+    await accounts.setPassword(twin.context(), mine.user.username, 'one more password');
+    expect(await statusesOf({ sessionKey: mine.key })).toEqual([401, 401]);
+    expect(await statusesOf({ token: mine.token })).toEqual([401, 401]);
+  });
+
+  test('S14 a login that runs while its user is disabled leaves no live session', async () => {
+    const user = await shop.makeUser();
+    const json = { username: user.username, password: PASSWORD };
+    const statuses = new Set<number>();
+    for (let round = 0; round < 10; round++) {
+      const login = shop.rest('POST', '/session/login', { json });
+      // A little later each time, from before the hash is compared to after it.
+      for (let turn = 0; turn < round * 3; turn++) await shop.sql('select 1');
+      await accounts.disable(twin.context(), user.username);
+      statuses.add((await login).status);
+      expect(await shop.sql('select sid from session where ended_at is null')).toEqual([]);
+      await accounts.enable(twin.context(), user.username);
+    }
+    for (const status of statuses) expect([200, 401]).toContain(status);
+  });
+});
+
+describe('how many', () => {
+  test('S15 of 10,000 logins of one user the 50 latest stay, and no more rows are there at any time', async () => {
+    const user = await shop.makeUser();
+    const bystander = await open();
+    const keys: string[] = [];
+    for (let batch = 0; batch < 100; batch++) {
+      // A hundred in one transaction: it is the rows that matter here, not that each is committed by itself.
+      await inTransaction(shop.context(), async (tx) => {
+        for (let opened = 0; opened < 100; opened++) {
+          shop.pass(1);
+          keys.push((await sessions.open(tx, user, null)).key);
+        }
+      });
+      expect(await countOf(user)).toBe(MAX_SESSIONS);
+    }
+    expect(new Set(keys).size).toBe(10_000);
+    expect(new Set(keys.map((key) => key.slice(0, 12))).size).toBe(10_000);
+    const kept = keys.slice(-MAX_SESSIONS);
+    const dropped = [...keys.slice(0, 5), ...keys.slice(-MAX_SESSIONS - 5, -MAX_SESSIONS)];
+    expect(new Set(await Promise.all(kept.map((sessionKey) => statusOf(sessionKey))))).toEqual(new Set([200]));
+    expect(new Set(await Promise.all(dropped.map((sessionKey) => statusOf(sessionKey))))).toEqual(new Set([401]));
+    expect(await statusOf(bystander.key)).toBe(200);
+  }, 300_000);
+
+  test('S15 the 50 stay 50 when many are opened at once, on two instances', async () => {
+    const user = await shop.makeUser();
+    for (let round = 0; round < 4; round++) {
+      await Promise.all(
+        Array.from({ length: 40 }, (_, at) => inTransaction((at % 2 === 0 ? shop : twin).context(), (tx) => sessions.open(tx, user, null))),
+      );
+    }
+    expect(await countOf(user)).toBe(MAX_SESSIONS);
+  }, 60_000);
+
+  test('S15 a login by each door drops the oldest, and answers a session that is live', async () => {
+    const user = await shop.makeUser();
+    const oldest: string[] = [];
+    for (let opened = 0; opened < MAX_SESSIONS; opened++) {
+      shop.pass(1);
+      oldest.push((await open(user)).key);
+    }
+    for (const [door, login] of LOGINS) {
+      shop.pass(1);
+      const answer = await login(user);
+      expect([door, answer.status]).toEqual([door, 200]);
+      expect(await statusesOf(credentialsIn(answer))).toEqual([200, 200]);
+      expect(await countOf(user)).toBe(MAX_SESSIONS);
+    }
+    const statuses = await Promise.all(oldest.map((key) => statusOf(key)));
+    expect(statuses.filter((status) => status === 401)).toHaveLength(LOGINS.length);
+    expect(statuses.slice(0, LOGINS.length)).toEqual(LOGINS.map(() => 401));
+  });
+});
+
+describe('answers with a key or a token', () => {
+  test.each(LOGINS)('S16 %s: not to be stored, and never a cookie', async (_door, login) => {
+    const user = await shop.makeUser();
+    const good = await login(user);
+    expect(good.status).toBe(200);
+    const bad = await login({ ...user, username: 'nobody' } as User);
+    expect(bad.text).toMatch(/Incorrect|INVALID_CREDENTIALS/);
+    for (const answer of [good, bad]) expectNotStored(answer);
+    expect((await shop.rest('GET', '/users/me/', credentialsIn(good))).headers.getSetCookie()).toEqual([]);
+  });
+
+  test('S16 refreshing and logging out, too', async () => {
+    const { user, key } = await open();
+    const form = { username: user.username, password: PASSWORD, scope: 'offline_access' };
+    const first = await shop.rest('POST', '/token', { form });
+    const refresh = { grant_type: 'refresh_token', refresh_token: first.body.refresh_token };
+    const answers = [
+      first,
+      await shop.rest('POST', '/token', { form: refresh }),
+      // Used a second time it is refused.
+      await shop.rest('POST', '/token', { form: refresh }),
+      await shop.rest('POST', '/session/logout', { json: { session_key: key } }),
+      await shop.rest('POST', '/session/logout', { json: { session_key: key } }),
+      await shop.rest('POST', '/session/login', { json: {} }),
+      await shop.rest('POST', '/api/v2/auth/login', { sessionKey: key }),
+      await shop.graphql('mutation ($token: String!) { refresh(refreshToken: $token) { accessToken } }', { token: 'x' }),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 401, 200, 401, 422, 401, 200]);
+    for (const answer of answers) expectNotStored(answer);
+  });
+});
+
+// The last of the file: the server has had the time of all others for it.
+test('S13 the running server sweeps what has expired within 60 seconds, and only that', async () => {
+  expect(await swept).toEqual({ before: ['alice', 'bob'], after: ['bob'] });
+}, 60_000);
+
+interface Opened {
+  user: User;
+  sid: string;
+  key: string;
+  token: string;
+  refreshToken: string;
+}
+
+async function open(by?: User): Promise<Opened> {
+  const user = by ?? (await shop.makeUser());
+  const { key, session } = await sessions.open(shop.context(), user, null);
+  const { sid, expiresAt } = session;
+  const token = createAccessToken(shop.context(), { username: user.username, sid });
+  return { user, sid, key, token, refreshToken: createRefreshToken(shop.context(), { sid, generation: 0 }, expiresAt) };
+}
+
+/** What both doors answer to these credentials. */
+async function statusesOf(credentials: RequestOptions): Promise<number[]> {
+  const answers = [await shop.rest('GET', '/users/me/', credentials), await shop.graphql(ME, {}, credentials)];
+  return answers.map(({ status }) => status);
+}
+
+async function statusOf(sessionKey: string): Promise<number> {
+  return (await shop.rest('GET', '/users/me/', { sessionKey })).status;
+}
+
+async function countOf(user: User): Promise<number> {
+  const [row] = await shop.sql(`select count(*)::int as count from session where user_pk = ${user.pk}`);
+  return Number(row?.['count']);
+}
+
+function credentialsIn({ body }: Answer): RequestOptions {
+  const token = body.access_token ?? body.data?.login.accessToken;
+  return token === undefined ? { sessionKey: body.session_key } : { token };
+}
+
+function expectNotStored({ headers }: Answer): void {
+  expect(headers.get('Cache-Control')).toMatch(/(^|[ ,])no-store($|,)/);
+  expect(headers.getSetCookie()).toEqual([]);
+}
+
+/** Puts an expired session and one that is not into the database of a running server, and waits until the server has swept. */
+function watchSweeper(): Promise<unknown> {
+  return withDirectory(async (DATA_DIR) => {
+    const server = await startServer({ DATA_DIR });
+    const config = readConfig({ DATA_DIR }, () => 'x'.repeat(32));
+    const database = await openDatabase(config, options, pino({ level: 'silent' }), true);
+    const query = async (statement: string) => (await execute(database.fork(), raw(statement))).rows;
+    const holders = async () =>
+      (await query('select username from session join "user" on pk = user_pk order by 1')).map(({ username }) => username);
+    try {
+      await query(`
+        insert into session (sid, user_pk, key_hash, created_at, last_seen_at, expires_at)
+        select gen_random_uuid(), pk, sha256(username::bytea), now() - interval '20 days', now() - interval '20 days',
+          now() + case username when 'alice' then interval '-1 second' else interval '1 day' end
+        from "user" where username in ('alice', 'bob')`);
+      const before = await holders();
+      let after = before;
+      while (after.includes('alice') && !file.isOver) {
+        await setTimeout(500);
+        after = await holders();
+      }
+      return { before, after };
+    } finally {
+      await database.close();
+      await stopServer(server);
+    }
+  });
+}

@@ -1,0 +1,103 @@
+import { beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import * as throttle from '../../src/auth/throttle.ts';
+import type { Context } from '../../src/kit/context.ts';
+import { counted } from '../support/statements.ts';
+import { PASSWORD, useShop } from '../support/shop.ts';
+
+// Whoever tries a million names must not fill our memory with them, nor the database.
+
+const NAMES = 1_000_000;
+const MEBIBYTE = 1024 * 1024;
+const LIMIT = 6;
+
+const shop = useShop(
+  { LOGIN_FAILURES_PER_ACCOUNT: '3', LOGIN_FAILURES_PER_ADDRESS: String(LIMIT), TRUST_PROXY: '127.0.0.1', LOG_LEVEL: 'error' },
+  true,
+);
+
+jest.setTimeout(240_000);
+// What is logged is kept by the tests, not by the app.
+beforeEach(() => void (shop.logged.length = 0));
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+
+function heapUsed(): number {
+  collect();
+  return process.memoryUsage().heapUsed;
+}
+
+/** What the throttle makes of a wrong password. */
+async function guess(ctx: Context, username: string): Promise<string> {
+  try {
+    return String(await throttle.limited(ctx, username, async () => false));
+  } catch (error) {
+    return String(Reflect.get(Object(error) as object, 'code'));
+  }
+}
+
+const token = async (username: string, password: string, from: string): Promise<number> => {
+  const answer = await shop.rest('POST', '/token', { form: { username, password }, headers: { 'X-Forwarded-For': from } });
+  return answer.status;
+};
+
+describe('a million names', () => {
+  test('B4 they take at most 64 MiB, and next to nothing of the database', async () => {
+    const ctx = { ...shop.context(), network: '198.18.0.1' };
+    const found = new Map<string, number>();
+    const guessMany = async (from: number, to: number): Promise<void> => {
+      for (let name = from; name < to; name++) {
+        const outcome = await guess(ctx, `name ${name}`);
+        found.set(outcome, (found.get(outcome) ?? 0) + 1);
+      }
+    };
+    await guessMany(0, 1_000);
+    const before = heapUsed();
+    const { statements } = await counted(() => guessMany(1_000, NAMES));
+    expect(heapUsed() - before).toBeLessThanOrEqual(64 * MEBIBYTE);
+    expect(Object.fromEntries(found)).toEqual({ RATE_LIMITED: NAMES - LIMIT, false: LIMIT });
+    expect(statements.length).toBeLessThanOrEqual(NAMES / 100);
+    expect(await shop.sql('select count(*)::int as count from login_failure')).toEqual([{ count: LIMIT + 1 }]);
+  });
+
+  test('B4 many networks that try a name each leave no more than their rows, and those go when they have expired', async () => {
+    const before = heapUsed();
+    const networks = 500;
+    for (let at = 0; at < networks; at += 50) {
+      const batch = Array.from({ length: 50 }, (_, index) => ({ ...shop.context(), network: `2001:db8:${at + index}::/64` }));
+      expect(new Set(await Promise.all(batch.map((ctx) => guess(ctx, 'alice'))))).toEqual(new Set(['false']));
+    }
+    expect(heapUsed() - before).toBeLessThanOrEqual(64 * MEBIBYTE);
+    expect(await shop.sql('select count(*)::int as count from login_failure')).toEqual([{ count: 2 * networks }]);
+    await shop.sql('update login_failure set expire = 1');
+    await throttle.sweep(shop.context());
+    expect(await shop.sql('select count(*)::int as count from login_failure')).toEqual([{ count: 0 }]);
+  });
+
+  test('B4 what has expired counts no more, though it was refused a moment ago', async () => {
+    const { username } = await shop.makeUser();
+    const from = '198.18.0.2';
+    const statuses: number[] = [];
+    for (let count = 0; count < 4; count++) statuses.push(await token(username, 'wrong password', from));
+    expect(statuses).toEqual([401, 401, 401, 429]);
+    await shop.sql('update login_failure set expire = 1');
+    // An instance may remember a refusal for a little while.
+    let status = await token(username, PASSWORD, from);
+    while (status === 429) status = await token(username, PASSWORD, from);
+    expect(status).toBe(200);
+    expect(await token(username, 'wrong password', from)).toBe(401);
+  });
+
+  test('B4 a failure counts for ten minutes and no longer', async () => {
+    const started = Date.now();
+    await token('nobody', 'wrong password', '198.18.0.3');
+    const rows = await shop.sql('select expire::float8 as expire from login_failure');
+    expect(rows).toHaveLength(2);
+    for (const { expire } of rows) {
+      expect(Number(expire) - started).toBeGreaterThanOrEqual(600_000);
+      expect(Number(expire) - Date.now()).toBeLessThanOrEqual(600_000);
+    }
+  });
+});
