@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import type { RequestListener } from 'node:http';
+import type { IncomingMessage, RequestListener } from 'node:http';
 import express, { type ErrorRequestHandler } from 'express';
 import { features } from './features.ts';
 import type { Route } from './kit/route.ts';
@@ -8,9 +8,10 @@ import { commonHeaders } from './server/common-headers.ts';
 import { CREDENTIAL_HEADERS } from './server/credentials.ts';
 import { deprecationHeaders } from './server/deprecation.ts';
 import { Exchange } from './server/exchange.ts';
-import { openGraphqlDoor } from './server/graphql.ts';
+import { openGraphqlDoor } from './server/graphql/door.ts';
 import { healthEndpoints } from './server/health.ts';
 import { pathsOf, type Endpoint } from './server/paths.ts';
+import { refuseHeaders } from './server/request.ts';
 import { answerRow, unknownPath } from './server/rest.ts';
 import type { Services } from './server/services.ts';
 import { openShortcuts, type Shortcuts } from './server/shortcuts/shortcuts.ts';
@@ -45,12 +46,24 @@ export async function createApp(services: Services): Promise<App> {
     app.all(pattern, (req, res) => answer(exchangeOf(req, res, req.params as Record<string, string>)));
   }
   const wording = { errorKey: 'detail', inputPart: 'body' } as const;
-  app.use((req, res) => answerError(exchangeOf(req, res), unknownPath(), log, wording));
+  app.use((req) => {
+    refuseHeaders(req);
+    throw unknownPath();
+  });
   const onError: ErrorRequestHandler = (error, req, res, _next) =>
-    // A path that cannot be decoded is one that nothing has.
-    answerError(exchangeOf(req, res), error instanceof URIError ? unknownPath() : error, log, wording);
+    answerError(exchangeOf(req, res), error instanceof URIError ? undecodable(req) : error, log, wording);
   app.use(onError);
   return { listener: shortcuts.listener(paths, exchangeOf, app), stop: () => graphql.stop() };
+}
+
+// A path that cannot be decoded is one that nothing has.
+function undecodable(req: IncomingMessage): unknown {
+  try {
+    refuseHeaders(req);
+    return unknownPath();
+  } catch (error) {
+    return error;
+  }
 }
 
 function endpointOf(services: Services, shortcuts: Shortcuts, row: Route): Endpoint {

@@ -1,28 +1,29 @@
 import 'reflect-metadata';
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import options from '../mikro-orm.config.ts';
 import { createApp } from './app.ts';
+import { measureHash } from './auth/password.ts';
 import { openDatabase, type Database } from './database/database.ts';
 import { seedDemo } from './database/demo.ts';
 import { embeddedSigningSecret } from './database/embedded/signing-secret.ts';
 import { features } from './features.ts';
 import { ConfigError, readConfig, type Config } from './kit/config.ts';
+import { redactor } from './kit/redact.ts';
+import { createHttpServer } from './server/http-server.ts';
 import { welcome } from './server/welcome.ts';
 import { openLog } from './server/log.ts';
 import type { Services } from './server/services.ts';
 
 const EXIT_CONFIG = 78; // EX_CONFIG of sysexits(3)
-const HEADERS_TIMEOUT_MS = 10_000;
-const REQUEST_TIMEOUT_MS = 30_000;
-const KEEP_ALIVE_MS = 5_000;
 const SWEEP_EVERY_MS = 30_000;
 const FIRST_RETRY_MS = 100;
 const LAST_RETRY_MS = 5_000;
 
 const config = readConfigOrExit();
 const log = openLog(config);
+const redact = redactor(config);
 let database: Database | undefined;
 let draining = false;
 let sweeper: NodeJS.Timeout | undefined;
@@ -36,9 +37,7 @@ const services: Services = {
 };
 const isReady = makeReady();
 const app = await createApp(services);
-const server = await listen(
-  createServer({ headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_MS }, app.listener),
-);
+const server = await listen(createHttpServer(config, app.listener));
 process.once('SIGTERM', shutDown);
 process.once('SIGINT', shutDown);
 // Nobody knows what state is left behind: answer what came in, and let the supervisor start anew.
@@ -50,6 +49,7 @@ process.once('uncaughtException', (error) => {
 await isReady;
 sweeper = setInterval(sweep, SWEEP_EVERY_MS).unref();
 console.log(welcome(config, (server.address() as AddressInfo).port));
+void measureHash({ config }).then((ms) => log.info({ event: 'auth.hash_cost', cost: config.bcryptCost, ms }, 'what a password hash costs'));
 
 function readConfigOrExit(): Config {
   try {
@@ -68,7 +68,7 @@ async function makeReady(): Promise<void> {
     else await opened.refusePending();
     database = opened;
   } catch (error) {
-    console.error(error instanceof Error ? error.message : error);
+    console.error(redact(error instanceof Error ? error.message : String(error)));
     process.exit(1);
   }
 }

@@ -1,6 +1,6 @@
 import { LockMode } from '@mikro-orm/postgresql';
 import { z } from 'zod';
-import { requireCaller, requireScope } from '../kit/access.ts';
+import { forbidden, requireCaller, requireScope } from '../kit/access.ts';
 import { inTransaction, type Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import { readPage, readPagesOf, type Listing, type Page, type PageArgs } from '../kit/keyset.ts';
@@ -78,7 +78,7 @@ async function ownEntry(tx: Context, id: string): Promise<BlogEntry> {
   const entry = pk === undefined ? null : await tx.em.findOne(BlogEntry, { pk }, { lockMode: LockMode.PESSIMISTIC_WRITE });
   // A draft of somebody else is not there for anyone but its creator, not even as something forbidden.
   if (!entry || (!entry.published && entry.creatorPk !== caller.pk)) throw new DomainError('NOT_FOUND', 'No such blog entry');
-  if (entry.creatorPk !== caller.pk) throw new DomainError('FORBIDDEN', 'Only its creator may change a blog entry');
+  if (entry.creatorPk !== caller.pk) throw forbidden(tx, 'Only its creator may change a blog entry');
   return entry;
 }
 

@@ -2,6 +2,7 @@ import options from '../../mikro-orm.config.ts';
 import { openDatabase, type Database } from '../database/database.ts';
 import { ConfigError, readConfig } from '../kit/config.ts';
 import type { Context } from '../kit/context.ts';
+import { redactor, type Redact } from '../kit/redact.ts';
 import { DomainError } from '../kit/errors.ts';
 import { openLog } from '../server/log.ts';
 
@@ -19,10 +20,12 @@ export interface Workplace {
  * On the embedded default this goes through a running server's database where there is one. Sets the exit code.
  */
 export async function runCommand(work: (place: Workplace) => Promise<void>, { anyVersion = false } = {}): Promise<void> {
+  let redact: Redact = redactor({});
   try {
     // Commands sign nothing, so they need no secret.
     const config = readConfig(process.env, () => '');
-    const log = openLog({ logLevel: 'error' });
+    redact = redactor(config);
+    const log = openLog({ ...config, logLevel: 'error' });
     const database = await openDatabase(config, options, log, true);
     try {
       if (config.databaseUrl === undefined) await database.migrate();
@@ -32,7 +35,7 @@ export async function runCommand(work: (place: Workplace) => Promise<void>, { an
       await database.close();
     }
   } catch (error) {
-    console.error(textOf(error));
+    console.error(redact(textOf(error)));
     process.exitCode = error instanceof ConfigError ? EXIT.config : EXIT.refused;
   }
 }

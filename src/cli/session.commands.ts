@@ -16,7 +16,9 @@ export function sessionCommands(): Command {
       runCommand(async ({ ctx }) => {
         const { pk } = await accounts.byName(ctx, username);
         for (const { sid, createdAt, lastSeenAt, expiresAt, userAgent } of await sessions.listOf(ctx, pk)) {
-          console.log([sid, ...[createdAt, lastSeenAt, expiresAt].map((time) => time.toISOString()), userAgent ?? '-'].join('  '));
+          console.log(
+            [sid, ...[createdAt, lastSeenAt, expiresAt].map((time) => time.toISOString()), printable(userAgent ?? '-')].join('  '),
+          );
         }
       }),
     );
@@ -38,4 +40,9 @@ export function sessionCommands(): Command {
     });
 
   return session;
+}
+
+// What a client calls itself is the client's to choose; a terminal takes some letters for orders.
+function printable(text: string): string {
+  return text.replace(/\p{Cc}/gu, '?');
 }

@@ -13,9 +13,15 @@ export function holds(ctx: Context, scope: Scope): boolean {
   return ctx.caller ? ctx.caller.scopes.has(scope) : ctx.config.anonymousScopes.includes(scope);
 }
 
+/** The refusal of what the caller may not do. */
+export function forbidden(ctx: Context, message: string): DomainError {
+  ctx.log.info({ event: 'auth.forbidden', outcome: 'failure', user: ctx.caller?.username ?? null }, message);
+  return new DomainError('FORBIDDEN', message);
+}
+
 /** Refuses a caller who lacks the scope: NOT_AUTHENTICATED without credentials, FORBIDDEN with them. */
 export function requireScope(ctx: Context, scope: Scope): void {
   if (holds(ctx, scope)) return;
   requireCaller(ctx);
-  throw new DomainError('FORBIDDEN', `This needs the scope ${scope}`);
+  throw forbidden(ctx, `This needs the scope ${scope}`);
 }

@@ -1,9 +1,12 @@
 import { isIP } from 'node:net';
+import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { SCOPES } from './scopes.ts';
 
 /** Every setting, read and checked. The README's table says what each is for. */
-export type Config = Readonly<Omit<z.output<typeof schema>, 'signingSecret'> & { signingSecret: string }>;
+export type Config = Readonly<
+  Omit<z.output<typeof schema>, 'signingSecrets'> & { /** Newest first: it signs, and all verify. */ signingSecrets: readonly string[] }
+>;
 
 /** Configuration that cannot be used: every problem, named by its variable and never with its value. */
 export class ConfigError extends Error {
@@ -17,9 +20,21 @@ export class ConfigError extends Error {
 /** The ways past the ordinary one that can be switched off (docs/performance.md). */
 export const SHORTCUTS = ['direct', 'plans', 'shared', 'tokens'] as const;
 
+/** The most that a password's hash may cost: a stored one of more would hold up a thread for minutes. */
+export const MAX_BCRYPT_COST = 16;
+
 const SECRET_RULE = 'must have 32 bytes or more';
-// FastAPI's tutorial, which the first clients of the interface were written after.
-const KNOWN_SECRETS = new Set(['09d25e094faa6ca2556c818166b7a9563b93f7099f6f0f4caa6cf63b88e8d3e7']);
+/** How many secrets may be good at a time: each costs one more look at a token that is not ours. */
+const MAX_SECRETS = 8;
+/** More would take the machine from what answers requests. */
+const MAX_HASH_THREADS = 8;
+// Of FastAPI's tutorial, which the first clients of the interface were written after, of jwt.io, of RFC 7515 (A.1), and of a tutorial for Spring.
+const KNOWN_SECRETS = new Set([
+  '09d25e094faa6ca2556c818166b7a9563b93f7099f6f0f4caa6cf63b88e8d3e7',
+  'a-string-secret-at-least-256-bits-long',
+  'AyM1SysPpbyfDfZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow',
+  '404E635266556A586E3272357538782F413F4428472B4B6250645367566B5970',
+]);
 
 const flag = z.enum(['true', 'false'], 'must be true or false').transform((text) => text === 'true');
 const whole = (min: number, max: number) =>
@@ -49,11 +64,15 @@ const environment = z.object({
   DATABASE_STATEMENT_TIMEOUT_MS: whole(100, 600_000).default(10_000),
   DATA_DIR: z.string().default('data'),
   SIGNING_SECRET: secret.optional(),
+  SIGNING_SECRETS: list()
+    .pipe(z.array(secret).min(1).max(MAX_SECRETS, `must be at most ${MAX_SECRETS}`))
+    .optional(),
   SESSION_PREFIX: path.refine(isFreePrefix, 'must be a path under which nothing else signs in, such as /session').default('/session'),
   SESSION_IDLE_DAYS: whole(1, 3650).default(14),
   SESSION_LIFETIME_DAYS: whole(1, 3650).default(90),
-  BCRYPT_COST: whole(10, 16).default(10),
-  HASH_THREADS: whole(1, 64).optional(),
+  BCRYPT_COST: whole(10, MAX_BCRYPT_COST).default(10),
+  HASH_THREADS: whole(1, MAX_HASH_THREADS).optional(),
+  HASH_QUEUE: whole(1, 10_000).default(64),
   LOGIN_FAILURES_PER_ACCOUNT: whole(1, 1_000_000).default(100),
   LOGIN_FAILURES_PER_ADDRESS: whole(1, 1_000_000).default(1_000),
   ANONYMOUS_SCOPES: scopes.default([]),
@@ -64,6 +83,14 @@ const environment = z.object({
   DEFAULT_PAGE_SIZE: whole(1, 1000).default(100),
   V1_DEPRECATED_ON: date.optional(),
   V1_SUNSET_ON: date.optional(),
+  GRAPHQL_MAX_TOKENS: whole(1, 1_000_000).default(1_000),
+  GRAPHQL_MAX_DEPTH: whole(1, 1_000).default(8),
+  GRAPHQL_MAX_ALIASES: whole(0, 10_000).default(15),
+  GRAPHQL_MAX_ROOT_FIELDS: whole(1, 10_000).default(10),
+  GRAPHQL_MAX_DIRECTIVES: whole(0, 10_000).default(50),
+  GRAPHQL_MAX_COST: whole(1, 100_000_000).default(1_000),
+  MAX_CONNECTIONS: whole(1, 1_000_000).default(5_000),
+  REQUEST_DEADLINE_MS: whole(100, 600_000).default(10_000),
   SHORTCUTS: list()
     .transform((names) => (names.includes('none') ? [] : names))
     .pipe(z.array(z.enum(SHORTCUTS, `must be none, or name some of ${SHORTCUTS.join(', ')}`)))
@@ -97,12 +124,13 @@ const schema = environment.transform((env) => {
     preparedStatements: env.DATABASE_PREPARED_STATEMENTS,
     statementTimeoutMs: env.DATABASE_STATEMENT_TIMEOUT_MS,
     dataDir: env.DATA_DIR,
-    signingSecret: env.SIGNING_SECRET,
+    signingSecrets: env.SIGNING_SECRETS ?? (env.SIGNING_SECRET === undefined ? undefined : [env.SIGNING_SECRET]),
     sessionPrefix: env.SESSION_PREFIX,
     sessionIdleDays: env.SESSION_IDLE_DAYS,
     sessionLifetimeDays: env.SESSION_LIFETIME_DAYS,
     bcryptCost: env.BCRYPT_COST,
-    hashThreads: env.HASH_THREADS,
+    hashThreads: env.HASH_THREADS ?? Math.min(availableParallelism(), MAX_HASH_THREADS),
+    hashQueue: env.HASH_QUEUE,
     loginFailuresPerAccount: env.LOGIN_FAILURES_PER_ACCOUNT,
     loginFailuresPerAddress: env.LOGIN_FAILURES_PER_ADDRESS,
     anonymousScopes: env.ANONYMOUS_SCOPES,
@@ -113,6 +141,16 @@ const schema = environment.transform((env) => {
     defaultPageSize: env.DEFAULT_PAGE_SIZE,
     v1DeprecatedOn: env.V1_DEPRECATED_ON,
     v1SunsetOn: env.V1_SUNSET_ON,
+    graphqlLimits: {
+      tokens: env.GRAPHQL_MAX_TOKENS,
+      depth: env.GRAPHQL_MAX_DEPTH,
+      aliases: env.GRAPHQL_MAX_ALIASES,
+      rootFields: env.GRAPHQL_MAX_ROOT_FIELDS,
+      directives: env.GRAPHQL_MAX_DIRECTIVES,
+      cost: env.GRAPHQL_MAX_COST,
+    },
+    maxConnections: env.MAX_CONNECTIONS,
+    requestDeadlineMs: env.REQUEST_DEADLINE_MS,
     shortcuts: env.SHORTCUTS,
     explorer: env.GRAPHQL_EXPLORER ?? embedded,
     trustProxy: env.TRUST_PROXY,
@@ -125,14 +163,18 @@ const schema = environment.transform((env) => {
  * Reads the configuration from the environment. Where SIGNING_SECRET is unset, `secretFor` may supply one.
  * Throws ConfigError, which names every problem at once.
  */
-export function readConfig(env: NodeJS.ProcessEnv, secretFor: (config: Omit<Config, 'signingSecret'>) => string | undefined): Config {
+export function readConfig(env: NodeJS.ProcessEnv, secretFor: (config: Omit<Config, 'signingSecrets'>) => string | undefined): Config {
   // An empty variable counts as unset: that is how compose files and CI systems hand over what nobody has set.
   const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
   const result = schema.safeParse(set);
   if (!result.success) throw new ConfigError(result.error.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`));
-  const signingSecret = result.data.signingSecret ?? secretFor(result.data);
-  if (signingSecret === undefined) throw new ConfigError([`SIGNING_SECRET is needed with DATABASE_URL, and ${SECRET_RULE}`]);
-  return { ...result.data, signingSecret };
+  if (set['SIGNING_SECRET'] !== undefined && set['SIGNING_SECRETS'] !== undefined) {
+    throw new ConfigError(['SIGNING_SECRETS takes the place of SIGNING_SECRET: set one of the two']);
+  }
+  const made = result.data.signingSecrets === undefined ? secretFor(result.data) : undefined;
+  const signingSecrets = result.data.signingSecrets ?? (made === undefined ? undefined : [made]);
+  if (!signingSecrets) throw new ConfigError([`SIGNING_SECRET is needed with DATABASE_URL, and ${SECRET_RULE}`]);
+  return { ...result.data, signingSecrets };
 }
 
 function list() {

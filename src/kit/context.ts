@@ -3,7 +3,7 @@ import type DataLoader from 'dataloader';
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import type { Scope } from './scopes.ts';
-import type { Statements } from './sql.ts';
+import type { Abortable, Statements } from './sql.ts';
 
 /** Who makes a request: facts read from its credentials, once. */
 export interface Caller {
@@ -26,6 +26,8 @@ export interface Context {
   /** The time, which tests may move. */
   now(): Date;
   requestId: string;
+  /** Given up when nobody waits for the request any longer: what the database does for it is then cancelled. */
+  request?: Abortable;
   log: Logger;
   userAgent?: string;
   /** The caller's network: an IPv4 address, or the /64 of an IPv6 address. */
@@ -36,9 +38,15 @@ export interface Context {
 
 /** Runs the work in one transaction: all of it is stored, or none. What the request reads after it, it reads anew. */
 export async function inTransaction<T>(ctx: Context, work: (ctx: Context) => Promise<T>): Promise<T> {
-  const { statements, ...facts } = ctx;
-  const result = await ctx.em.transactional((em) => work({ ...facts, em, loaders: new Map() }));
+  const { statements } = ctx;
+  const result = await ctx.em.transactional((em) => work(changed(ctx, { em, statements: undefined, loaders: new Map() })));
   if (statements) statements.commits++;
   ctx.loaders.clear();
   return result;
+}
+
+/** The context with these facts in place of its own, and all others as they are. */
+export function changed(ctx: Context, facts: { [Fact in keyof Context]?: Context[Fact] | undefined }): Context {
+  const properties = Object.entries(facts).map(([name, value]) => [name, { value, writable: true, enumerable: true, configurable: true }]);
+  return Object.create(ctx, Object.fromEntries(properties) as PropertyDescriptorMap) as Context;
 }

@@ -10,7 +10,9 @@ export type ErrorCode =
   | 'INVALID_TOKEN'
   | 'NOT_AUTHENTICATED'
   | 'NOT_FOUND'
+  | 'QUERY_TOO_COMPLEX'
   | 'RATE_LIMITED'
+  | 'TIMEOUT'
   | 'UNAVAILABLE';
 
 /** One field of the input that was refused. */

@@ -49,8 +49,10 @@ interface Owners {
   pks: readonly number[];
 }
 
-const MAX_PAGE = 100;
-const DEFAULT_PAGE = 20;
+/** How many entries a page has at most. */
+export const MAX_PAGE = 100;
+/** How many entries a page has where nobody says. */
+export const DEFAULT_PAGE = 20;
 /** Stands for the one owner of a list that has none. */
 const NOBODY = 0;
 

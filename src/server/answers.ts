@@ -5,7 +5,6 @@ import { DomainError, type FieldError, type RequestPart } from '../kit/errors.ts
 import { ERRORS, graphqlExtensions } from './error-map.ts';
 import type { Exchange } from './exchange.ts';
 import { HttpError, visibleError } from './http-error.ts';
-import { hasBody } from './request.ts';
 
 /** The content type of JSON. */
 export const JSON_TYPE = 'application/json; charset=utf-8';
@@ -46,14 +45,14 @@ export function answerError(exchange: Exchange, error: unknown, parent: Logger, 
   const { req, res, requestId } = exchange;
   const log = parent.child({ requestId, row: wording.row });
   if (res.headersSent) {
+    if (exchange.isGivenUp) return;
     log.error({ err: error }, 'an answer was cut short');
     res.destroy();
     return;
   }
   const refusal = refusalOf(exchange, error, wording, log);
   exchange.set(refusal.headers);
-  // What is left of a body that nobody reads would be taken for the next request.
-  if (refusal.status === 413 || (refusal.status >= 400 && !req.readableEnded && hasBody(req))) exchange.set({ Connection: 'close' });
+  if (refusal.status === 413) exchange.set({ Connection: 'close' });
   if (wording.errorKey === 'errors') {
     answerJson(exchange, refusal.status, { errors: [{ message: refusal.text, extensions: refusal.extensions }] });
   } else if ([accepts(req).types()].flat().includes('application/problem+json')) {
@@ -70,18 +69,18 @@ export function maskedError(requestId: string): { message: string; extensions: R
   return { message: 'Internal server error', extensions: { code: INTERNAL, requestId } };
 }
 
-function refusalOf({ requestId }: Exchange, error: unknown, wording: Wording, log: Logger): Refusal {
+function refusalOf(exchange: Exchange, error: unknown, wording: Wording, log: Logger): Refusal {
   const seen = visibleError(error);
   if (seen instanceof HttpError) {
     const code = codeOf(seen.status);
     return { status: seen.status, code, text: seen.message, key: wording.errorKey, headers: seen.headers, extensions: { code } };
   }
   if (seen) {
-    if (seen !== error) log.error({ err: error }, 'the database is not available');
+    if (seen !== error && !exchange.isGivenUp) log.error({ err: error }, 'the database is not available');
     return refusalOfDomain(seen, wording);
   }
   log.error({ err: error }, 'a request failed');
-  const { message, extensions } = maskedError(requestId);
+  const { message, extensions } = maskedError(exchange.requestId);
   return { status: 500, code: INTERNAL, text: message, key: wording.errorKey, headers: {}, extensions };
 }
 

@@ -33,7 +33,9 @@ export const ERRORS: Record<ErrorCode, Named> = {
   INVALID_TOKEN: { status: 401, graphql: 'UNAUTHENTICATED', challenge: `${BEARER} error="invalid_token"`, aboutCaller: true },
   NOT_AUTHENTICATED: { status: 401, graphql: 'UNAUTHENTICATED', challenge: BEARER, aboutCaller: true },
   NOT_FOUND: { status: 404, graphql: 'NOT_FOUND' },
+  QUERY_TOO_COMPLEX: { status: 400, graphql: 'QUERY_TOO_COMPLEX' },
   RATE_LIMITED: { status: 429, graphql: 'RATE_LIMITED' },
+  TIMEOUT: { status: 503, graphql: 'TIMEOUT' },
   UNAVAILABLE: { status: 503, graphql: 'UNAVAILABLE' },
 };
 

@@ -1,5 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { hasBody } from './request.ts';
+
+/** A reader who has stopped reading for so long, in ms, is let go: later than the server's own time-outs (http-server.ts), which say why. */
+const STALLED_MS = 35_000;
+/** What fits into the buffers of the network does not wait for its reader. */
+const MAX_AT_ONCE = 64 * 1024;
 
 /** One request and its answer, whoever routed it. */
 export class Exchange {
@@ -7,6 +13,9 @@ export class Exchange {
   readonly requestId = randomUUID();
   /** The headers of the answer, by name. */
   private readonly headers: Record<string, string>;
+  private givenUp = false;
+  private ends: Set<() => void> | undefined;
+  private controller: AbortController | undefined;
 
   constructor(
     readonly req: IncomingMessage,
@@ -19,26 +28,65 @@ export class Exchange {
     this.headers = { ...common, 'X-Request-Id': this.requestId };
   }
 
+  /** Aborted when nobody waits any longer for what is being done. Made when it is asked for: few requests take long enough. */
+  get signal(): AbortSignal {
+    this.controller ??= new AbortController();
+    if (this.givenUp) this.controller.abort();
+    return this.controller.signal;
+  }
+
+  /** Whether the request was answered before what it asked for was done. */
+  get isGivenUp(): boolean {
+    return this.givenUp;
+  }
+
+  /** Stops what is being done for the request. What comes of it is not sent any more, once something else has been. */
+  giveUp(): void {
+    this.givenUp = true;
+    this.controller?.abort();
+    for (const end of this.ends ?? []) end();
+  }
+
+  /** Has this called when the request is given up. */
+  onGiveUp(end: () => void): void {
+    (this.ends ??= new Set()).add(end);
+  }
+
+  /** Has it called no more. */
+  offGiveUp(end: () => void): void {
+    this.ends?.delete(end);
+  }
+
   /** Sets headers of the answer. */
   set(headers: Readonly<Record<string, string>>): void {
     Object.assign(this.headers, headers);
   }
 
-  /** Takes a header out of the answer. */
-  unset(name: string): void {
-    delete this.headers[name];
-  }
-
   /** Sends the head of the answer; the body is up to who calls. */
   start(status: number): void {
+    this.closeUnread();
+    this.watchReader();
     this.res.writeHead(status, this.headers);
   }
 
-  /** Sends the whole answer. */
+  /** Sends the whole answer, unless the request was given up and is answered already. */
   send(status: number, body: string, type: string): void {
+    if (this.givenUp && this.res.headersSent) return;
     this.headers['Content-Type'] = type;
-    this.headers['Content-Length'] = String(Buffer.byteLength(body));
+    const length = Buffer.byteLength(body);
+    this.headers['Content-Length'] = String(length);
+    if (length > MAX_AT_ONCE) this.watchReader();
+    this.closeUnread();
     this.res.writeHead(status, this.headers);
     this.res.end(body);
+  }
+
+  private watchReader(): void {
+    this.res.setTimeout(STALLED_MS, () => this.res.destroy());
+  }
+
+  // What is left of a body that nobody has read would be taken for the next request, and may have no end.
+  private closeUnread(): void {
+    if (!this.req.readableEnded && hasBody(this.req)) this.headers['Connection'] = 'close';
   }
 }

@@ -30,6 +30,7 @@ const PASSING_TEXT =
 export function visibleError(error: unknown): DomainError | HttpError | undefined {
   if (error instanceof DomainError || error instanceof HttpError) return error;
   if (!(error instanceof Error)) return undefined;
+  if (error.name === 'AbortError') return tooLate();
   if (isPassing(error)) return unavailable();
   const status = 'status' in error ? error.status : undefined;
   return isUsual(status) ? usualError(status) : undefined;
@@ -38,6 +39,11 @@ export function visibleError(error: unknown): DomainError | HttpError | undefine
 /** The refusal of a request that HTTP's own rules leave no room for, in the words for its status. */
 export function usualError(status: keyof typeof TEXTS): HttpError {
   return new HttpError(status, TEXTS[status]);
+}
+
+/** The refusal of a request that was given up because it took too long. */
+export function tooLate(): DomainError {
+  return new DomainError('TIMEOUT', 'The service took too long to answer', [], 1);
 }
 
 /** The refusal of what cannot be done just now, and may be in a second. */

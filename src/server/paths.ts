@@ -2,7 +2,7 @@ import { METHODS, type Method, type ReadHeader } from '../kit/route.ts';
 import { answerError, type Wording } from './answers.ts';
 import type { Exchange } from './exchange.ts';
 import { HttpError } from './http-error.ts';
-import { refuseTwice } from './request.ts';
+import { refuseHeaders } from './request.ts';
 import type { Services } from './services.ts';
 
 /** What is served at one path by one method. */
@@ -37,7 +37,7 @@ function answererOf({ log }: Services, own: readonly Endpoint[]): Path['answer']
   return async (exchange) => {
     try {
       const { req, res } = exchange;
-      refuseTwice(req);
+      refuseHeaders(req);
       if (req.method === 'OPTIONS') {
         exchange.set({ ...preflight(exchange, own, allow), 'Content-Length': '0' });
         exchange.start(200);

@@ -2,6 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { HttpError } from './http-error.ts';
 
 const ONCE = ['Host', 'Authorization'];
+/** More lines than any client sends. Node would leave out what is past two thousand, without a word. */
+const MAX_HEADERS = 100;
 
 /** Whether the request carries a body, which may yet turn out to be empty (RFC 9112, 6). */
 export function hasBody({ headers }: IncomingMessage): boolean {
@@ -14,11 +16,14 @@ export function searchOf({ url = '' }: IncomingMessage): string {
   return at < 0 ? '' : url.slice(at);
 }
 
+const HOST = /^(?:[\w.~%-]*|\[[\da-f:.]+\])(?::\d*)?$/i;
+
 /**
- * Throws 400 for a second `Host` or `Authorization` (RFC 9112, 3.2; RFC 6750, 3.1): Node keeps one of the two, and a proxy in
+ * Throws 431 for too many headers (RFC 6585, 5), 400 for a `Host` that is none, and for a second `Host` or `Authorization` (RFC 9112, 3.2; RFC 6750, 3.1): Node keeps one of the two, and a proxy in
  * front may have looked at the other.
  */
-export function refuseTwice({ rawHeaders }: IncomingMessage): void {
+export function refuseHeaders({ rawHeaders }: IncomingMessage): void {
+  if (rawHeaders.length > MAX_HEADERS * 2) throw new HttpError(431, 'There are too many headers', { Connection: 'close' });
   const found = new Set<string>();
   // Names and values in turn. What Node makes of them is put together for all names, whichever are asked for.
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -26,6 +31,7 @@ export function refuseTwice({ rawHeaders }: IncomingMessage): void {
     const known = ONCE.find((once) => once.length === name.length && once.toLowerCase() === name.toLowerCase());
     if (known === undefined) continue;
     if (found.has(known)) throw new HttpError(400, `There is more than one ${known} header`);
+    if (known === 'Host' && !HOST.test(rawHeaders[at + 1] ?? '')) throw new HttpError(400, 'The Host header names no host');
     found.add(known);
   }
 }

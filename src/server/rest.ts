@@ -5,9 +5,10 @@ import type { Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import type { Access, Input, Route } from '../kit/route.ts';
 import { check } from '../kit/validation.ts';
-import { answerError, JSON_TYPE } from './answers.ts';
+import { JSON_TYPE, type Wording } from './answers.ts';
 import { readForm, readJson } from './body.ts';
 import { identify, isAnonymous } from './credentials.ts';
+import { answerInTime } from './deadline.ts';
 import type { Exchange } from './exchange.ts';
 import { searchOf } from './request.ts';
 import { contextOf, type Services } from './services.ts';
@@ -17,10 +18,17 @@ import type { Shortcuts } from './shortcuts/shortcuts.ts';
 /** Answers one request by its row: credentials, input, the handler, and what the row says leaves. */
 export async function answerRow(services: Services, shortcuts: Shortcuts, row: Route, exchange: Exchange): Promise<void> {
   if (row.secret) exchange.set({ 'Cache-Control': 'no-store' });
-  try {
+  const wording: Wording = {
+    row: `${row.method} ${row.path}`,
+    errorKey: row.errorKey ?? 'detail',
+    inputPart: row.method === 'GET' ? 'query' : 'body',
+  };
+  await answerInTime(services, exchange, wording, async () => {
     const body = bodyReader(row, exchange);
     const access = typeof row.access === 'function' ? row.access(asObject(await body())) : row.access;
     const ctx = await authorized(services, access, exchange);
+    // What is one caller's is nobody else's, and caches know nothing of session keys.
+    if (ctx.caller) exchange.set({ 'Cache-Control': 'no-store' });
     if (row.successor !== undefined) noteLegacyCall(row, ctx);
     const { tally, success } = row;
     const handle = async (): Promise<unknown> => row.handle(ctx, await readInput(row, exchange, body));
@@ -32,13 +40,7 @@ export async function answerRow(services: Services, shortcuts: Shortcuts, row: R
     const answer = await (tally === undefined ? make() : shortcuts.share(ctx, exchange.req, tally, make));
     if (answer.headers) exchange.set(answer.headers);
     exchange.send(success.status, answer.body, JSON_TYPE);
-  } catch (error) {
-    answerError(exchange, error, services.log, {
-      row: `${row.method} ${row.path}`,
-      errorKey: row.errorKey ?? 'detail',
-      inputPart: row.method === 'GET' ? 'query' : 'body',
-    });
-  }
+  });
 }
 
 // So that an operator can see who has not moved on yet (docs/decisions.md, "Versions").
@@ -103,7 +105,7 @@ async function answerStream(exchange: Exchange, status: number, pieces: AsyncIte
   const gone = new AbortController();
   res.once('close', () => gone.abort());
   for await (const piece of pieces) {
-    if (res.destroyed) return;
+    if (res.destroyed || exchange.isGivenUp) return;
     // Not before there is something to send: until then, an error can still be told as one.
     if (!res.headersSent) exchange.start(status);
     // A reader that is slower than the database sets the pace; one that has gone ends the reading.

@@ -2,17 +2,20 @@ import type { IncomingMessage } from 'node:http';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Logger } from 'pino';
 import type { Config } from '../kit/config.ts';
-import type { Context } from '../kit/context.ts';
+import type { Caller, Context } from '../kit/context.ts';
 import ipaddr from 'ipaddr.js';
 import proxyaddr from 'proxy-addr';
 import type { Statements } from '../kit/sql.ts';
 import type { Exchange } from './exchange.ts';
 import { unavailable } from './http-error.ts';
 
+/** What is kept of how a client names itself. */
+const MAX_USER_AGENT = 255;
+
 /** A database as the doors use it. */
 interface ReachedDatabase {
-  /** A new unit of work. */
-  fork(): EntityManager;
+  /** A new unit of work, whose statements are cancelled when the signal is aborted. */
+  fork(signal?: AbortSignal): EntityManager;
   statements: Statements;
   /** Resolves when it answers. */
   ping(): Promise<void>;
@@ -30,33 +33,50 @@ export interface Services {
 }
 
 /**
- * The context of a request, before anyone has looked at its credentials. What few requests need is made when it is asked for.
- * Throws UNAVAILABLE without a database.
+ * The context of a request, before anyone has looked at its credentials. Throws UNAVAILABLE without a database.
  */
-export function contextOf(services: Services, { req, requestId }: Exchange): Context {
+export function contextOf(services: Services, exchange: Exchange): Context {
   const database = services.database();
   if (!database) throw unavailable();
-  const { config, log, now } = services;
-  const userAgent = req.headers['user-agent'];
-  let em: EntityManager | undefined;
-  let own: Logger | undefined;
-  return {
-    get em() {
-      return (em ??= database.fork());
-    },
-    statements: database.statements,
-    config,
-    now,
-    requestId,
-    get log() {
-      return (own ??= log.child({ requestId }));
-    },
-    loaders: new Map(),
-    ...(userAgent !== undefined && { userAgent }),
-    get network() {
-      return networkOf(addressOf(config, req));
-    },
-  };
+  return new RequestContext(services, database, exchange);
+}
+
+/** What few requests need is made when it is asked for. */
+class RequestContext implements Context {
+  readonly statements: Statements;
+  readonly config: Config;
+  readonly now: () => Date;
+  readonly requestId: string;
+  readonly loaders: Context['loaders'] = new Map();
+  declare caller?: Caller;
+  declare userAgent?: string;
+  private unit: EntityManager | undefined;
+  private own: Logger | undefined;
+
+  constructor(
+    private readonly services: Services,
+    private readonly database: ReachedDatabase,
+    readonly request: Exchange,
+  ) {
+    this.statements = database.statements;
+    this.config = services.config;
+    this.now = services.now;
+    this.requestId = request.requestId;
+    const userAgent = request.req.headers['user-agent'];
+    if (userAgent !== undefined) this.userAgent = userAgent.slice(0, MAX_USER_AGENT);
+  }
+
+  get em(): EntityManager {
+    return (this.unit ??= this.database.fork(this.request.signal));
+  }
+
+  get log(): Logger {
+    return (this.own ??= this.services.log.child({ requestId: this.requestId, ip: addressOf(this.config, this.request.req) }));
+  }
+
+  get network(): string {
+    return networkOf(addressOf(this.config, this.request.req));
+  }
 }
 
 const trusts = new WeakMap<Config, (address: string, distance: number) => boolean>();

@@ -4,6 +4,8 @@ import { lineOf } from '../kit/text.ts';
 import { refuse } from '../kit/validation.ts';
 
 const MAX_USERNAME = 150;
+/** RFC 5321, 4.5.3.1.3. */
+const MAX_EMAIL = 254;
 const MIN_PASSWORD = 8;
 // bcrypt reads no further, so that more would be cut without a word.
 const MAX_PASSWORD_BYTES = 72;
@@ -13,6 +15,8 @@ const newUsername = lineOf(MAX_USERNAME);
 
 /** A password as it may be set: 8 characters or more, at most 72 bytes of UTF-8, otherwise as it comes. */
 export const newPassword = z.string().superRefine((text, ctx) => {
+  // Halves of a surrogate pair would all be the same bytes.
+  if (!text.isWellFormed()) refuse(ctx, 'string_control_characters', 'A password is well-formed Unicode');
   if ([...text].length < MIN_PASSWORD) refuse(ctx, 'string_too_short', `A password has at least ${MIN_PASSWORD} characters`);
   if (Buffer.byteLength(text) > MAX_PASSWORD_BYTES) refuse(ctx, 'string_too_long', `A password has at most ${MAX_PASSWORD_BYTES} bytes`);
 });
@@ -21,7 +25,10 @@ export const newPassword = z.string().superRefine((text, ctx) => {
 export const newUser = z.object({
   username: newUsername,
   password: newPassword,
-  email: z.email().max(254).optional(),
+  email: z
+    .email()
+    .refine((text) => text.length <= MAX_EMAIL, `An address has at most ${MAX_EMAIL} characters`)
+    .optional(),
   fullName: lineOf(255).optional(),
   scopes: z.array(z.enum(SCOPES, `A scope is one of ${SCOPES.join(', ')}`)).optional(),
 });

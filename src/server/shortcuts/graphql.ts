@@ -18,8 +18,13 @@ export interface GraphqlShortcuts {
 }
 
 /** Opens the shortcuts of the GraphQL door: plans, and answers that are shared, as far as they are given. */
-export function graphqlShortcuts(schema: GraphQLSchema, isPlanning: boolean, answers: SharedAnswers | undefined): GraphqlShortcuts {
-  const plans = new Plans(schema, new Map(features.flatMap(({ plans: own = {} }) => Object.entries(own))));
+export function graphqlShortcuts(
+  schema: GraphQLSchema,
+  maxCost: number,
+  isPlanning: boolean,
+  answers: SharedAnswers | undefined,
+): GraphqlShortcuts {
+  const plans = new Plans(schema, new Map(features.flatMap(({ plans: own = {} }) => Object.entries(own))), maxCost);
   return {
     plugin: {
       requestDidStart: async () => ({
@@ -33,7 +38,7 @@ export function graphqlShortcuts(schema: GraphQLSchema, isPlanning: boolean, ans
       if (!isPlain(req)) return undefined;
       const request = requestOf(parsed);
       const plan = request && plans.of(request);
-      if (!plan) return undefined;
+      if (!plan || !plan.allows(request.variables)) return undefined;
       const answer = () => plan.answer(ctx, request.variables);
       const [tally, ...others] = plan.tallies;
       if (!answers || tally === undefined || others.length > 0 || !isAnonymous(req)) return answer();

@@ -12,10 +12,11 @@ import {
 import { LRUCache } from 'lru-cache';
 import type { Context } from '../../kit/context.ts';
 import type { RootPlan } from '../../kit/plan.ts';
+import { Cost } from '../graphql/cost.ts';
+import { MAX_DOCUMENTS_BYTES, sizeOf } from '../graphql/documents.ts';
 import { fieldsOf, NotPlanned, planPage, planRow, type Fragments } from './plan.ts';
 
-/** How many documents have a plan, and how long the longest is, in characters. */
-const MAX_PLANS = 500;
+/** How long the longest document is that has a plan, in characters. */
 const MAX_DOCUMENT = 10_000;
 
 /** A request as GraphQL over HTTP sends it. */
@@ -29,9 +30,14 @@ export interface GraphqlRequest {
 export interface Plan {
   /** The tables that its answer is made from, and from nothing else: it is the same for everyone until one changes. */
   tallies: readonly string[];
+  /** Whether it costs no more with these variables than is allowed. */
+  allows(variables: Record<string, unknown>): boolean;
   /** The answer to a request that goes well; undefined where the resolvers have to be asked, who also know how to refuse. */
   answer(ctx: Context, variables: Record<string, unknown>): Promise<string | undefined>;
 }
+
+/** A plan that nobody has looked at the cost of. */
+type Unlimited = Omit<Plan, 'allows'>;
 
 interface PlannedField {
   name: string;
@@ -40,11 +46,13 @@ interface PlannedField {
 
 /** The plans of documents that have been parsed, validated and executed by the ordinary way before. */
 export class Plans {
-  private readonly known = new LRUCache<string, Plan>({ max: MAX_PLANS });
+  private readonly known = new LRUCache<string, Plan>({ maxSize: MAX_DOCUMENTS_BYTES });
 
   constructor(
     private readonly schema: GraphQLSchema,
     private readonly roots: ReadonlyMap<string, RootPlan>,
+    /** GRAPHQL_MAX_COST. */
+    private readonly maxCost: number,
   ) {}
 
   /** The plan of a request's document, where there is one. */
@@ -57,10 +65,14 @@ export class Plans {
     const key = keyOf(source, operationName);
     if (key.length > MAX_DOCUMENT || this.known.has(key)) return;
     const operation = operationNamed(document, operationName);
-    if (operation?.operation === OperationTypeNode.QUERY) this.known.set(key, this.make(document, operation));
+    if (operation?.operation !== OperationTypeNode.QUERY) return;
+    const cost = new Cost(this.schema, document, operation, this.maxCost);
+    const plan = { ...this.make(document, operation), allows: (variables: Record<string, unknown>) => cost.allows(variables) };
+    // It holds on to the document, and to its own text of it.
+    this.known.set(key, plan, { size: sizeOf(document) + key.length });
   }
 
-  private make(document: DocumentNode, operation: OperationDefinitionNode): Plan {
+  private make(document: DocumentNode, operation: OperationDefinitionNode): Unlimited {
     try {
       return this.makeOfRows(document, operation);
     } catch (error) {
@@ -69,7 +81,7 @@ export class Plans {
     return { tallies: [], answer: (ctx, variables) => executed(this.schema, document, operation, ctx, variables) };
   }
 
-  private makeOfRows({ definitions }: DocumentNode, operation: OperationDefinitionNode): Plan {
+  private makeOfRows({ definitions }: DocumentNode, operation: OperationDefinitionNode): Unlimited {
     if ((operation.directives?.length ?? 0) > 0) throw new NotPlanned();
     const fragments: Fragments = new Map(
       definitions.filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION).map((fragment) => [fragment.name.value, fragment]),

@@ -4,6 +4,8 @@ import { freshOf, tallyOf } from '../../kit/tally.ts';
 
 const MAX_CHARACTERS = 16_000_000;
 const MAX_ANSWER = 200_000;
+/** Longer requests are not remembered: of those that have come once, the whole text is. */
+const MAX_KEY = 10_000;
 /** How many requests are remembered as having come once. */
 const MAX_SEEN = 1_000;
 
@@ -48,6 +50,7 @@ export class SharedAnswers {
     make: () => Promise<Made>,
   ): Promise<SharedAnswer | Made> {
     // What comes once is not worth keeping, and most of what comes in great numbers comes once.
+    if (key.length > MAX_KEY) return make();
     if (!this.seen.has(key) && !this.seenBefore.has(key)) {
       this.note(key);
       return make();

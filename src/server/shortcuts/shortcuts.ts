@@ -28,6 +28,6 @@ export function openShortcuts(config: Config): Shortcuts {
   return {
     listener: (paths, exchangeOf, router) => (on('direct') ? directly(paths, exchangeOf, router) : router),
     share: (ctx, req, tally, make) => (answers && isAnonymous(req) ? answers.answer(ctx, `GET ${req.url}`, tally, make) : make()),
-    graphql: (schema) => graphqlShortcuts(schema, on('plans'), answers),
+    graphql: (schema) => graphqlShortcuts(schema, config.graphqlLimits.cost, on('plans'), answers),
   };
 }
