@@ -4,7 +4,8 @@ import type { User } from '../../src/users/user.entity.ts';
 import { useShop } from '../support/shop.ts';
 import { counted } from '../support/statements.ts';
 
-const shop = useShop({}, true);
+// Twenty users with all they have cost more than is allowed by default.
+const shop = useShop({ GRAPHQL_MAX_COST: '10000' }, true);
 
 const PEOPLE = `{
   users(first: 50) {

@@ -5,6 +5,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { Recorder } from './leaks.ts';
 
 /** What a process that has ended left. */
 export interface Ended {
@@ -109,5 +110,8 @@ export function launch(
 
 async function leftBy(child: ChildProcessWithoutNullStreams): Promise<Ended> {
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  const recorder = new Recorder();
+  for (const printed of [stdout, stderr]) recorder.log(printed);
+  recorder.assertClean();
   return { code: child.exitCode, stdout, stderr };
 }

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import assert from 'node:assert/strict';
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach } from '@jest/globals';
 import bcrypt from 'bcrypt';
@@ -8,6 +8,7 @@ import { execute, raw } from '../../src/kit/sql.ts';
 import options from '../../mikro-orm.config.ts';
 import type { Logger } from 'pino';
 import { createApp, type App } from '../../src/app.ts';
+import * as throttle from '../../src/auth/throttle.ts';
 import { createAccessToken } from '../../src/auth/token.ts';
 import { BlogEntry } from '../../src/blog/blog-entry.entity.ts';
 import { openDatabase, type Database } from '../../src/database/database.ts';
@@ -17,12 +18,13 @@ import type { Scope } from '../../src/kit/scopes.ts';
 import { checkDigit } from '../../src/products/ean13.ts';
 import { Product } from '../../src/products/product.entity.ts';
 import { Item } from '../../src/profile/item.entity.ts';
+import { createHttpServer } from '../../src/server/http-server.ts';
 import { openLog } from '../../src/server/log.ts';
 import { User } from '../../src/users/user.entity.ts';
 import { TEST_SECRET } from './databases.ts';
+import { PASSWORD, Recorder } from './leaks.ts';
 
-/** The password of every user that the tests make, unless they say otherwise. */
-export const PASSWORD = 'correct horse battery';
+export { PASSWORD };
 /** What the app is told that its address is; links in answers start with it. */
 export const PUBLIC_URL = 'https://shop.example';
 
@@ -62,6 +64,8 @@ export class Shop {
   url = '';
   /** What was logged, one event a line. */
   logged: string[] = [];
+  /** Looks at all that is answered and logged. */
+  readonly recorder = new Recorder();
   private clockShift = 0;
   private made = 0;
   private readonly apps: App[] = [];
@@ -96,13 +100,18 @@ export class Shop {
       },
       () => undefined,
     );
-    const log = openLog(this.config, { write: (line) => void this.logged.push(line) });
+    const log = openLog(this.config, {
+      write: (line) => {
+        this.logged.push(line);
+        this.recorder.log(line);
+      },
+    });
     this.open = await openDatabase(this.config, options, log, true);
     const opened = this.open;
     const serve = async (config: Config, itsLog: Logger): Promise<Server> => {
       const app = await createApp({ config, log: itsLog, now: () => this.now(), database: () => opened, isDraining: () => false });
       this.apps.push(app);
-      const server = createServer(app.listener);
+      const server = createHttpServer(config, app.listener);
       await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
       return server;
     };
@@ -119,6 +128,7 @@ export class Shop {
     }
     for (const app of this.apps) await app.stop();
     await this.open?.close();
+    this.recorder.assertClean();
   }
 
   get port(): number {
@@ -131,6 +141,7 @@ export class Shop {
     this.clockShift = 0;
     this.logged.length = 0;
     await this.sql('truncate "user", session, login_failure, product, item, blog_entry, idempotency_key restart identity cascade');
+    throttle.forget(this.context());
   }
 
   now(): Date {
@@ -185,6 +196,7 @@ export class Shop {
       body: json !== undefined ? JSON.stringify(json) : form ? new URLSearchParams(form) : (body ?? null),
     };
     const answer = await fetched(this.url + path, request);
+    this.recorder.answer(JSON.stringify([...answer.headers]) + answer.text);
     if (!this.isAlone && isRead(method, path, json)) await this.compare(path, request, answer);
     return answer;
   }
@@ -223,7 +235,11 @@ export class Shop {
       let answer = '';
       socket.setTimeout(500, () => socket.destroy());
       socket.on('data', (piece: Buffer) => (answer += piece.toString('latin1')));
-      socket.on('close', () => done(answer)).on('error', fail);
+      socket.on('close', () => {
+        this.recorder.answer(answer);
+        done(answer);
+      });
+      socket.on('error', fail);
     });
   }
 

@@ -1,0 +1,133 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { User } from '../../src/users/user.entity.ts';
+import { expectLate, served, type Ask } from '../support/late.ts';
+import { PASSWORD, useShop } from '../support/shop.ts';
+
+// Somebody else has the database to himself, longer than a request may take: on the embedded one, whose single backend is everyone's,
+// by any transaction that is open; on a server, by locks.
+
+const shop = useShop({ REQUEST_DEADLINE_MS: '500' }, true);
+
+let user: User;
+let release: () => Promise<void> = async () => undefined;
+
+beforeEach(async () => {
+  user = await shop.makeUser({ username: 'ada', scopes: ['products:write', 'users:read', 'blog:write'] });
+  await shop.makeProduct({ name: 'Lamp' });
+});
+
+afterEach(() => release());
+
+const ADD = 'mutation ($id: String!) { addItem(itemId: $id) { itemId } }';
+const login: Ask = () => shop.rest('POST', '/token', { form: { username: 'ada', password: PASSWORD } });
+const create: Ask = () =>
+  shop.rest('POST', '/api/v1/shop/product/', { as: user, json: { name: 'Chair', barcode: shop.newBarcode(), price: 1 } });
+const asks: [string, 'graphql' | 'rest', Ask][] = [
+  ['a hot read', 'graphql', () => shop.graphql('{ products { nodes { name } } }')],
+  ['a read with a filter', 'graphql', () => shop.graphql('{ products(filter: { search: "lamp" }) { nodes { name } } }')],
+  [
+    'a read by GET',
+    'graphql',
+    () => shop.rest('GET', '/graphql?query={products(first:2){nodes{name}}}', { headers: { 'apollo-require-preflight': '1' } }),
+  ],
+  ['a write', 'graphql', () => shop.graphql(ADD, { id: shop.newBarcode() }, { as: user })],
+  ['a login', 'graphql', () => shop.graphql(`mutation { login(username: "ada", password: "${PASSWORD}") { tokenType } }`)],
+  ['a read', 'rest', () => shop.rest('GET', '/api/v1/shop/product/1')],
+  ['a page', 'rest', () => shop.rest('GET', '/api/v2/shop/products')],
+  ['the whole list', 'rest', () => shop.rest('GET', '/api/v1/shop/products')],
+  ['the caller', 'rest', () => shop.rest('GET', '/users/me/', { as: user })],
+  ['a write', 'rest', create],
+  ['a login', 'rest', login],
+];
+
+describe('a database that is busy with somebody else', () => {
+  test.each(asks)('D23 %s by %s is 503 at the deadline, and is answered once the database is free', async (_what, door, ask) => {
+    await hold();
+    const late = await ask();
+    expect(late.status).toBe(503);
+    expectLate(shop, late, door);
+    await release();
+    await expectServed(ask);
+  });
+
+  test('D23 a session router whose login is late says so, too', async () => {
+    await hold();
+    const answer = await shop.rest('POST', '/session/login', { json: { username: 'ada', password: PASSWORD } });
+    expect([answer.status, answer.headers.get('Retry-After'), Object.values(answer.body as object)]).toEqual([
+      503,
+      '1',
+      [expect.any(String)],
+    ]);
+  });
+
+  test('D23 a client that takes problem details is told so in them', async () => {
+    await hold();
+    const answer = await shop.rest('GET', '/api/v1/shop/product/1', { headers: { Accept: 'application/problem+json' } });
+    expect([answer.status, answer.body.status, answer.body.code]).toEqual([503, 503, 'TIMEOUT']);
+  });
+
+  test('D23 what needs no database is answered meanwhile', async () => {
+    await hold();
+    const answers = await Promise.all([
+      shop.graphql('{ __typename }'),
+      shop.graphql('{ products {'),
+      shop.rest('OPTIONS', '/api/v2/shop/products'),
+      shop.rest('GET', '/nowhere'),
+      shop.rest('PUT', '/token'),
+      shop.rest('GET', '/users/me/', { token: 'x' }),
+    ]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 400, 200, 404, 405, 401]);
+  });
+
+  test('D23 many that are late at once leave nothing behind: as many again are answered', async () => {
+    await hold();
+    const many = () => Promise.all(Array.from({ length: 40 }, (_, at) => asks[at % 3]?.[2]() ?? Promise.reject(new Error('none'))));
+    for (const answer of await many()) expect(answer.status).toBe(503);
+    await release();
+    await expectServed(() => shop.rest('GET', '/api/v1/shop/product/1'));
+    for (const answer of await many()) expect(answer.status).toBe(200);
+  });
+
+  test('D23 what was refused is not done later', async () => {
+    await hold();
+    const late = await Promise.all([create(), shop.graphql(ADD, { id: 'lamp' }, { as: user }), login()]);
+    expect(late.map(({ status }) => status)).toEqual([503, 503, 503]);
+    await release();
+    // Behind whatever of theirs may still be on its way.
+    await expectServed(() => shop.rest('GET', '/users/me/', { as: user }));
+    expect(await shop.sql('select name from product')).toEqual([{ name: 'Lamp' }]);
+    expect(await shop.sql('select * from item')).toEqual([]);
+    expect(await shop.sql('select * from session')).toEqual([]);
+  });
+
+  test('D23 one that is in time is not late, and leaves no trace of it', async () => {
+    await expectServed(() => shop.graphql('{ products { nodes { name } } }'));
+    expect(shop.logged.filter((line) => line.includes('request.timeout'))).toEqual([]);
+  });
+});
+
+async function expectServed(ask: Ask): Promise<void> {
+  const { status, body } = await served(ask);
+  expect(status).toBeLessThan(300);
+  expect(Array.isArray(body) ? undefined : body.errors).toBeUndefined();
+}
+
+/** Keeps everyone from the tables until it is released. */
+async function hold(): Promise<void> {
+  let free: () => void = () => undefined;
+  const freed = new Promise<void>((done) => (free = done));
+  let ended: Promise<void> = Promise.resolve();
+  await new Promise<void>((held, fail) => {
+    ended = shop.database.fork().transactional(async (em) => {
+      await em.execute('lock table product, item, session, "user" in access exclusive mode');
+      held();
+      await freed;
+    });
+    ended.catch(fail);
+  });
+  release = async () => {
+    release = async () => undefined;
+    free();
+    await ended;
+  };
+}

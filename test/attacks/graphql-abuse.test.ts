@@ -1,0 +1,263 @@
+import { readFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { getIntrospectionQuery } from 'graphql';
+import { makeSchema, schemaText } from '../../src/server/schema.ts';
+import { counted } from '../support/statements.ts';
+import { Shop, useShop, type Answer } from '../support/shop.ts';
+
+const shop = useShop();
+const INVALID = 'GRAPHQL_VALIDATION_FAILED';
+const PREFLIGHTED = { 'apollo-require-preflight': 'true' };
+
+describe('with the schema hidden', () => {
+  const hidden = new Shop({ GRAPHQL_EXPLORER: 'false' });
+  beforeAll(() => hidden.start());
+  afterAll(() => hidden.stop());
+
+  test.each([
+    ['__schema', '{ __schema { types { name } } }'],
+    ['__type', '{ __type(name: "User") { fields { name } } }'],
+    ['an alias', '{ products: __schema { queryType { name } } }'],
+    ['a fragment', '{ ...A } fragment A on Query { __schema { ...B } } fragment B on __Schema { queryType { name } }'],
+    ['inline fragments', '{ ... { ... on Query { __type(name: "User") { name } } } }'],
+    ['a condition', '{ __schema @skip(if: true) { queryType { name } } }'],
+    ['a variable', 'query ($n: String!, $y: Boolean = true) { __type(name: $n) @include(if: $y) { name } }'],
+    ['beside a field', '{ products { totalCount } __schema { queryType { name } } }'],
+    ['circles', `{ __schema { types { ${'fields { type { '.repeat(4)} name ${'} } '.repeat(4)} } } }`],
+    ['the tools', getIntrospectionQuery()],
+    ['a mutation', 'mutation { __schema { queryType { name } } logoutEverywhere { ended } }'],
+    ['an operation that is not the one to run', 'query A { __typename } query B { __schema { queryType { name } } }'],
+    ['commas and comments', '#\n,,{,,#{\n__schema#}\n{queryType,{name}}}'],
+  ])('D15 introspection is refused, whatever it is in: %s', async (_where, query) => {
+    const operationName = query.startsWith('query A') ? 'A' : undefined;
+    const { answer, statements } = await counted(() =>
+      hidden.rest('POST', '/graphql', { json: { query, variables: { n: 'User' }, operationName } }),
+    );
+    expect([answer.status, 'data' in answer.body, statements]).toEqual([400, false, []]);
+    // The contract has Apollo Server's own codes for validation; that of the catalogue is the finer one beside it (graphql.md, "Errors").
+    const told = answer.body.errors.map(({ extensions }: { extensions: object }) => extensions);
+    expect(told).toContainEqual({ code: INVALID, validationErrorCode: 'INTROSPECTION_DISABLED' });
+    expect(answer.text).not.toMatch(/hash|\bat .*\.js/);
+  });
+
+  test('D15 so it is by GET, and __typename is no introspection', async () => {
+    const path = `/graphql?query=${encodeURIComponent('{__schema{queryType{name}}}')}`;
+    expect((await hidden.rest('GET', path, { headers: PREFLIGHTED })).status).toBe(400);
+    expect((await hidden.graphql('{ __typename products { __typename } }')).body).toEqual({
+      data: { __typename: 'Query', products: { __typename: 'ProductConnection' } },
+    });
+  });
+
+  test.each<[string, string, object]>([
+    ['a field', '{ product(pk: 1) { nam } }', {}],
+    ['a field of the root', '{ prodct(pk: 1) { name } }', {}],
+    ['a field of a mutation', 'mutation { logn(username: "a", password: "b") { tokenType } }', {}],
+    ['a field of a fragment', '{ products { nodes { ...A } } } fragment A on Product { barcod }', {}],
+    ['an argument', '{ products(frst: 1) { totalCount } }', {}],
+    ['an argument of a directive', '{ products @skip(fi: true) { totalCount } }', {}],
+    ['a directive', '{ products @skp(if: true) { totalCount } }', {}],
+    ['a type', 'query ($f: ProductFilte) { products(filter: $f) { totalCount } }', {}],
+    ['a type of a fragment', '{ node(id: "x") { ... on Usr { id } } }', {}],
+    ['a field of an input', '{ products(filter: { serch: "x" }) { totalCount } }', {}],
+    ['a value of an enum', '{ products(orderBy: { field: NAM }) { totalCount } }', {}],
+    ['a value of an enum as text', '{ products(orderBy: { field: "NAME" }) { totalCount } }', {}],
+    ['a field of an input in a variable', 'query ($f: ProductFilter) { products(filter: $f) { totalCount } }', { f: { serch: 'x' } }],
+    [
+      'a value of an enum in a variable',
+      'query ($o: ProductOrderField!) { products(orderBy: { field: $o }) { totalCount } }',
+      { o: 'NAM' },
+    ],
+    ['a field of another type', '{ products { nodes { username } } }', {}],
+    ['a fragment', '{ ...prodct } fragment product on Query { __typename }', {}],
+    ['a field without its selection', '{ products }', {}],
+    ['a selection of what has none', '{ product(pk: 1) { name { x } } }', {}],
+  ])('D16 what is misspelt is refused, and what it might be is not told: %s', async (_what, query, variables) => {
+    const answer = await hidden.graphql(query, variables as Record<string, unknown>);
+    expect([answer.status, 'data' in answer.body]).toEqual([400, false]);
+    expect(answer.text).not.toMatch(/did you mean/i);
+  });
+});
+
+describe('persisted queries', () => {
+  const HASH = 'ecf4edb46db40b5132295c0291d62fb65d6759a9eedfa4d5d612dd5ec54a6b38';
+  const extensions = { persistedQuery: { version: 1, sha256Hash: HASH } };
+
+  test.each<[string, object]>([
+    ['a hash alone', { extensions }],
+    ['a hash and its document', { extensions, query: '{__typename}' }],
+    ['a hash and another document', { extensions, query: '{ products { totalCount } }' }],
+    ['a hash of another version', { extensions: { persistedQuery: { version: 2, sha256Hash: HASH } }, query: '{__typename}' }],
+    ['no hash', { extensions: { persistedQuery: {} }, query: '{__typename}' }],
+  ])('D17 documents are not registered: %s', async (_what, json) => {
+    for (let time = 0; time < 2; time++) {
+      const { answer, statements } = await counted(() => shop.rest('POST', '/graphql', { json }));
+      expect(statements).toEqual([]);
+      expect(answer.body).toEqual({
+        errors: [{ message: 'PersistedQueryNotSupported', extensions: { code: 'PERSISTED_QUERY_NOT_SUPPORTED' } }],
+      });
+    }
+    const path = `/graphql?extensions=${encodeURIComponent(JSON.stringify(extensions))}`;
+    expect(codes(await shop.rest('GET', path, { headers: PREFLIGHTED }))).toEqual(['PERSISTED_QUERY_NOT_SUPPORTED']);
+    expect((await shop.graphql('{__typename}')).status).toBe(200);
+  });
+});
+
+describe('variables', () => {
+  const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`v${at}`, at]));
+  const nest = (open: string, close: string, depth: number, inner: string) => open.repeat(depth) + inner + close.repeat(depth);
+
+  test('D18 thousands that are not declared are not looked at', async () => {
+    const answer = await shop.graphql('{ __typename }', { ...many(5_000), constructor: 1, toString: null });
+    expect([answer.status, answer.body]).toEqual([200, { data: { __typename: 'Query' } }]);
+  });
+
+  test.each([
+    ['text', JSON.stringify({ v: 'x'.repeat(1_000_000) })],
+    ['a list', JSON.stringify({ v: Array.from({ length: 200_000 }, () => 1) })],
+    ['many', JSON.stringify(many(20_000))],
+    ['spaces', ' '.repeat(1_000_000) + '{}'],
+  ])('D18 a megabyte of them is 413: %s', async (_what, variables) => {
+    const { answer, statements } = await counted(() => post(`{"query":"{ products { totalCount } }","variables":${variables}}`));
+    expect([answer.status, statements]).toEqual([413, []]);
+    expect((await shop.graphql('{ __typename }')).status).toBe(200);
+  });
+
+  test.each([
+    ['lists', nest('[', ']', 40_000, '')],
+    ['objects', nest('{"a":', '}', 12_000, '1')],
+    ['lists of a number that is exact only as text', nest('[', ']', 40_000, '12345678901234567890')],
+  ])('D18 tens of thousands of %s within each other are no more than a bad request', async (_what, value) => {
+    for (const [query, name] of [
+      ['query ($v: ProductFilter) { products(filter: $v) { totalCount } }', 'v'],
+      ['query ($v: [ID!]!) { nodes(ids: $v) { id } }', 'v'],
+      ['{ __typename }', 'undeclared'],
+    ]) {
+      const answer = await post(`{"query":${JSON.stringify(query)},"variables":{"${name}":${value}}}`);
+      expect([200, 400]).toContain(answer.status);
+      expect(answer.text).not.toMatch(/call stack|RangeError|\.[jt]s\b/i);
+      // What is declared is looked at, and refused.
+      expect('data' in answer.body && name === 'v').toBe(false);
+    }
+  });
+
+  test.each([
+    ['Int', '2147483648'],
+    ['Int', '-2147483649'],
+    ['Int', '1.5'],
+    ['Int', '"1"'],
+    ['Int', '1e400'],
+    ['Int', 'true'],
+    ['Int', '[[1]]'],
+    ['Int!', 'null'],
+    ['Int', '{"$gt":0}'],
+    ['Int', '9007199254740993'],
+  ])("D20 what is no value of %s is refused as the client's mistake: %s", async (type, value) => {
+    const { answer, statements } = await counted(() =>
+      post(`{"query":"query ($n: ${type}) { products(first: $n) { totalCount } }","variables":{"n":${value}}}`),
+    );
+    expect([answer.status, codes(answer), 'data' in answer.body, statements]).toEqual([400, ['BAD_USER_INPUT'], false, []]);
+    expect(answer.text).not.toMatch(/stack|node_modules|\.[jt]s\b/i);
+    expect(answer.body.errors[0].extensions).not.toHaveProperty('stacktrace');
+  });
+
+  test.each(['NaN', 'Infinity', '-Infinity', 'undefined', '0x10', '01', '.5', '1_000', "'1'"])(
+    'D20 what is no JSON is refused: %s',
+    async (value) => {
+      const answer = await post(`{"query":"query ($n: Int) { products(first: $n) { totalCount } }","variables":{"n":${value}}}`);
+      expect(answer.status).toBe(400);
+      expect(answer.text).not.toMatch(/stack|SyntaxError|\.[jt]s\b/i);
+    },
+  );
+
+  test.each(['2147483648', '1.5', '"1"', 'true', 'NAN', '{ a: 1 }'])('D20 what is no Int in the document is refused: %s', async (value) => {
+    const { answer, statements } = await counted(() => shop.graphql(`{ products(first: ${value}) { totalCount } }`));
+    expect([answer.status, codes(answer), statements]).toEqual([400, [INVALID], []]);
+  });
+});
+
+describe('faults of ours', () => {
+  test('D21 what goes wrong inside is masked, named by an id, and told in the log alone', async () => {
+    const user = await shop.makeUser();
+    await shop.sql('alter table item rename to item_secret_0815');
+    try {
+      const answer = await shop.graphql('{ me { username items { totalCount } } }', {}, { as: user });
+      expect([answer.status, answer.body.data]).toEqual([200, { me: null }]);
+      const [{ message, extensions }] = answer.body.errors;
+      expect([message, extensions]).toEqual(['Internal server error', { code: 'INTERNAL_SERVER_ERROR', requestId: expect.any(String) }]);
+      expect(answer.text).not.toMatch(/relation|exist|select|"item"|stack|42P01|\.[jt]s\b/i);
+      const told = shop.logged.filter((line) => line.includes(extensions.requestId));
+      expect(told).toHaveLength(1);
+      expect(told[0]).toContain('relation \\"item\\" does not exist');
+    } finally {
+      await shop.sql('alter table item_secret_0815 rename to item');
+    }
+    expect((await shop.graphql('{ me { items { totalCount } } }', {}, { as: user })).body.data.me.items.totalCount).toBe(0);
+  });
+});
+
+describe('the schema', () => {
+  test('D25 no type, field or argument, as introspection tells them, is a secret or leads to one', async () => {
+    const answer = await shop.graphql(getIntrospectionQuery().replace('__schema', 'whole: __schema'));
+    const named = (answer.body.data.whole.types as Told[]).filter(({ name }) => !name.startsWith('__'));
+    const names = named.flatMap(({ name, fields, inputFields, enumValues }) => [
+      name,
+      ...[...(fields ?? []), ...(inputFields ?? []), ...(enumValues ?? [])].map((member) => `${name}.${member.name}`),
+    ]);
+    expect(names.length).toBeGreaterThan(100);
+    expect(names.filter((name) => /hash|passw|secret|salt|digest/i.test(name))).toEqual(['Mutation.changePassword']);
+    // A session's key comes out once, with the login.
+    expect(names.filter((name) => /key|token/i.test(name)).toSorted()).toEqual([
+      'LoginPayload.accessToken',
+      'LoginPayload.refreshToken',
+      'LoginPayload.sessionKey',
+      'LoginPayload.tokenType',
+    ]);
+  });
+
+  test('D25 it is the one that stands in schema.graphql', async () => {
+    const text = await readFile('schema.graphql', 'utf8');
+    expect(schemaText(await makeSchema()).trim()).toBe(text.trim());
+    expect(text).not.toMatch(/hash/i);
+  });
+
+  test.each([
+    'hashed_password',
+    'hashedPassword',
+    'passwordHash',
+    'password',
+    'keyHash',
+    'key_hash',
+    'refreshTokenHash',
+    'pk',
+    '__proto__',
+    'constructor',
+  ])('D25 %s of a user, or of a session, cannot be asked for', async (field) => {
+    const user = await shop.makeUser();
+    for (const query of [
+      `{ me { ${field} } }`,
+      `{ me { a: ${field} } }`,
+      `{ me { sessions { nodes { ${field} } } } }`,
+      `{ node(id: "x") { ... on User { ${field} } } }`,
+      `{ blog { nodes { creator { ...A } } } } fragment A on User { ${field} }`,
+    ]) {
+      const answer = await shop.graphql(query, {}, { as: user });
+      expect([answer.status, new Set(codes(answer)), 'data' in answer.body]).toEqual([400, new Set([INVALID]), false]);
+    }
+  });
+});
+
+interface Told {
+  name: string;
+  message: string;
+  fields?: { name: string }[] | null;
+  inputFields?: { name: string }[] | null;
+  enumValues?: { name: string }[] | null;
+}
+
+function post(body: string): Promise<Answer> {
+  return shop.rest('POST', '/graphql', { body, headers: { 'Content-Type': 'application/json' } });
+}
+
+function codes({ body }: Answer): string[] {
+  return (body.errors ?? []).map(({ extensions }: { extensions: { code: string } }) => extensions.code);
+}

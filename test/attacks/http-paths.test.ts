@@ -1,0 +1,235 @@
+import { connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { User } from '../../src/users/user.entity.ts';
+import { PASSWORD, useShop } from '../support/shop.ts';
+
+const shop = useShop();
+
+let user: User;
+
+beforeEach(async () => {
+  user = await shop.makeUser({ username: 'ada', email: 'ada@canary.example' });
+  await shop.makeItem(user, 'canary item');
+  await shop.makeEntry(user, { title: 'canary entry' });
+});
+
+/** Other ways to write a path, by which a proxy or a router may be led elsewhere. */
+const DISGUISES: [string, (path: string) => string][] = [
+  ['two slashes before it', (path) => `/${path}`],
+  ['two slashes inside', (path) => path.replace(/(.)\//, '$1//')],
+  ['two slashes behind it', (path) => `${path}//`],
+  ['a dot before it', (path) => `/.${path}`],
+  ['a dot behind it', (path) => `${path}/.`],
+  ['dots that lead out and back', (path) => `/livez/..${path}`],
+  ['dots that lead above the root', (path) => `/../..${path}`],
+  ['encoded dots', (path) => `/livez/%2e%2e${path}`],
+  ['half encoded dots', (path) => `/livez/.%2E${path}`],
+  ['dots and a semicolon', (path) => `/livez/..;${path}`],
+  ['an encoded slash', (path) => path.replace(/(.)\//, '$1%2f')],
+  ['an encoded slash at its beginning', (path) => `/%2F${path.slice(1)}`],
+  ['an encoded slash at its end', (path) => `${path}%2f`],
+  ['an encoded letter', (path) => path.replace(/[a-z]/, hex)],
+  ['a twice encoded letter', (path) => path.replace(/[a-z]/, (letter) => `%25${letter.charCodeAt(0).toString(16)}`)],
+  ['all letters encoded', (path) => path.replace(/[a-z]/g, hex)],
+  ['an encoding of another kind', (path) => path.replace(/[a-z]/, (letter) => `%u00${letter.charCodeAt(0).toString(16)}`)],
+  ['a backslash', (path) => path.replace(/(.)\//, '$1\\')],
+  ['an encoded backslash', (path) => path.replace(/(.)\//, '$1%5c')],
+  ['a semicolon', (path) => `${path};jsessionid=1`],
+  ['a semicolon inside', (path) => path.replace(/(.)\//, '$1;x/')],
+  ['an encoded NUL', (path) => `${path}%00`],
+  ['an encoded NUL and an ending', (path) => `${path}%00.css`],
+  ['an encoded line break', (path) => `${path}%0d%0a`],
+  ['an encoded space', (path) => `${path}%20`],
+  ['an encoded tab before it', (path) => `/%09${path.slice(1)}`],
+  ['an overlong slash', (path) => path.replace(/(.)\//, '$1%c0%af')],
+  ['an overlong dot', (path) => `/livez/%c0%ae%c0%ae${path}`],
+  ['a wide slash', (path) => path.replace(/(.)\//, '$1%ef%bc%8f')],
+  ['capitals', (path) => path.toUpperCase()],
+  ['one capital', (path) => path.replace(/[a-z]/, (letter) => letter.toUpperCase())],
+  ['the ending of a file that caches keep', (path) => `${path}/style.css`],
+  ['an ending', (path) => `${path}.json`],
+  ['a query that is encoded', (path) => `${path}%3fx=1`],
+  ['a fragment that is encoded', (path) => `${path}%23x`],
+  ['a wildcard', (path) => `${path}/*`],
+  ['bytes that are no text', (path) => `${path}%ff`],
+  ['a percent sign alone', (path) => `${path}%`],
+];
+
+/** Ways of HTTP itself to write the same path: they lead to it, and to its check of credentials. */
+const SAME: [string, (path: string) => string][] = [
+  ['a slash behind it', (path) => `${path}/`],
+  ['an empty query', (path) => `${path}?`],
+  ['a query that looks like a path', (path) => `${path}?/../livez`],
+  ['a fragment', (path) => `${path}#/livez`],
+  ['its whole address', (path) => `http://shop.example${path}`],
+  ['the address of somebody else', (path) => `http://livez.example:1${path}`],
+  ['an address with a password', (path) => `http://admin:admin@shop.example${path}`],
+  ['an address without a host', (path) => `http://${path}`],
+  ['an address of another scheme', (path) => `ftp://shop.example${path}`],
+];
+
+const PROTECTED = ['/users/me', '/users/me/items', '/blog', '/api/users'];
+
+describe('protected paths', () => {
+  test.each(DISGUISES)('H3 %s makes another path of it, which nothing has', async (_what, disguised) => {
+    for (const path of PROTECTED) {
+      // A path of one part has nothing inside.
+      if (disguised(path) === path) continue;
+      for (const credentials of ['', `Authorization: Bearer ${shop.tokenOf(user)}\r\n`]) {
+        const answer = await raw('GET', disguised(path), credentials);
+        expect([disguised(path), statusOf(answer)]).toEqual([disguised(path), 404]);
+        expect(answer).toMatch(/\r\n\r\n\{"detail":"Not found"\}$/);
+        expect(answer).not.toContain('canary');
+        expect(answer).not.toMatch(/\r\nLocation:/i);
+      }
+    }
+    expect(statusOf(await raw('GET', '/users/me', `Authorization: Bearer ${shop.tokenOf(user)}\r\n`))).toBe(200);
+  });
+
+  test.each(SAME)('H3 %s leads to the same path, and past no check', async (_what, written) => {
+    for (const path of PROTECTED) {
+      const answer = await raw('GET', written(path));
+      expect([statusOf(answer), /"detail":"[^"]*"/.exec(answer)?.[0]]).toEqual([401, '"detail":"Not authenticated"']);
+      expect(answer).not.toContain('canary');
+    }
+  });
+
+  test.each(['\0', '\t', '\u0001', '\u007f', '\u00e9', '\r', '\n'])(
+    'H3 the raw byte %j in a path is no request, or no path of ours',
+    async (byte) => {
+      for (const target of [`/users/me${byte}`, `/users${byte}/me`, `${byte}/users/me`, `/livez${byte}/users/me`]) {
+        const answer = await raw('GET', target);
+        expect([400, 404]).toContain(statusOf(answer));
+        expect(answer).not.toContain('canary');
+      }
+    },
+  );
+
+  test.each(['users/me', '?/users/me', 'me', '\\users\\me', 'shop.example:80', '//shop.example/users/me', 'http:/users/me', ''])(
+    'H3 the target "%s", which is no path, reaches nothing',
+    async (target) => {
+      const answer = await raw('GET', target);
+      expect([400, 404]).toContain(statusOf(answer));
+      expect(answer).not.toContain('canary');
+    },
+  );
+});
+
+describe('other methods in disguise', () => {
+  const OVERRIDES = ['X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override', 'X-Method', '_method'];
+
+  test.each(OVERRIDES)('H3 %s makes no other method of a request', async (name) => {
+    const scoped = await shop.makeUser({ scopes: ['products:write'] });
+    const { pk } = await shop.makeProduct();
+    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD', 'TRACE']) {
+      const headers = { [name]: method };
+      const detail = await shop.rest('GET', `/api/v1/shop/product/${pk}?_method=${method}`, { as: scoped, headers });
+      expect([detail.status, detail.body.pk]).toEqual([200, pk]);
+      const posted = await shop.rest('POST', `/api/v1/shop/product/${pk}?_method=${method}`, {
+        as: scoped,
+        headers,
+        json: { _method: method },
+      });
+      expect([posted.status, posted.headers.get('Allow')]).toEqual([405, 'GET, OPTIONS']);
+      const logged = await shop.rest('GET', `/login?_method=POST&username=ada&password=${encodeURIComponent(PASSWORD)}`, { headers });
+      expect([logged.status, logged.body.detail]).toEqual([405, 'Method "GET" not allowed.']);
+      const options = await shop.rest('OPTIONS', '/users/me/', { as: user, headers });
+      expect([options.status, options.text]).toEqual([200, '']);
+    }
+    expect(await shop.sql('select pk from product')).toEqual([{ pk }]);
+    expect(await shop.sql('select * from session')).toEqual([]);
+  });
+
+  test.each(['get', 'Get', 'GET\0', 'G\u00c9T', 'GETX', 'JUNK', 'DEBUG', 'TRACK', '%47ET', '""'])(
+    'H3 "%s" is not GET: nothing that is protected or public is read by it',
+    async (method) => {
+      const answer = await raw(method, '/users/me', `Authorization: Bearer ${shop.tokenOf(user)}\r\n`);
+      expect([400, 405]).toContain(statusOf(answer));
+      expect(answer).not.toContain('canary');
+    },
+  );
+});
+
+describe('HEAD', () => {
+  const GETS = [
+    '/users/me/',
+    '/users/me/items/',
+    '/blog',
+    '/api/users',
+    '/api/users?page=1',
+    '/api/v1/shop/products',
+    '/api/v1/shop/product/1',
+    '/api/v2/shop/products',
+    '/api/v2/shop/products?page=2',
+    '/api/v2/shop/products?limit=1',
+    '/graphql?query={__typename}',
+    '/livez',
+    '/readyz',
+    `/api/v2/auth/login?username=ada&password=${encodeURIComponent(PASSWORD)}`,
+    '/api/v1/shop/product/999',
+    '/api/v2/shop/products?page=0',
+    '/nothing',
+    '/users',
+    '/api/v2/auth/login?username=ada&password=x',
+    '/graphql',
+  ];
+
+  test.each(GETS)('H11 HEAD %s has the headers of GET and not a byte more: the next answer follows at once', async (path) => {
+    await shop.makeProducts(3);
+    // A login does not look at credentials other than its own.
+    const credentials = path.startsWith('/api/v2/auth') ? '' : `Authorization: Bearer ${shop.tokenOf(user)}\r\n`;
+    const sent = `${credentials}apollo-require-preflight: 1\r\n`;
+    const get = await untilClosed(`GET ${path} HTTP/1.1\r\nHost: shop\r\n${sent}Connection: close\r\n\r\n`);
+    const both = await untilClosed(
+      `HEAD ${path} HTTP/1.1\r\nHost: shop\r\n${sent}\r\nGET /livez HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n`,
+    );
+    const [head = '', next = ''] = both.split(/(?<=\r\n\r\n)/);
+    expect(next).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+    expect(both.endsWith('{"status":"ok"}')).toBe(true);
+    expect(stable(head)).toEqual(stable(get.slice(0, get.indexOf('\r\n\r\n'))));
+  });
+
+  test('H11 HEAD without credentials is refused as GET is', async () => {
+    for (const path of PROTECTED) {
+      const answer = await raw('HEAD', path);
+      expect(answer).toMatch(/^HTTP\/1\.1 401 .*\r\nWWW-Authenticate: Bearer\r\n.*\r\n\r\n$/s);
+    }
+  });
+
+  test('H11 HEAD of what only POST has does nothing', async () => {
+    for (const path of ['/token', '/login', '/session/login', '/session/logout', '/api/v1/shop/product/'])
+      expect(await raw('HEAD', path)).toMatch(/^HTTP\/1\.1 405 .*\r\nAllow: POST, OPTIONS\r\n.*\r\n\r\n$/s);
+  });
+});
+
+function raw(method: string, target: string, headers = ''): Promise<string> {
+  return shop.raw(`${method} ${target} HTTP/1.1\r\nHost: shop\r\n${headers}Connection: close\r\n\r\n`);
+}
+
+/** What comes until the server closes, however long a login takes. */
+function untilClosed(request: string): Promise<string> {
+  return text(
+    connect(shop.port, '127.0.0.1')
+      .setEncoding('latin1')
+      .on('connect', function (this: Socket) {
+        this.write(request, 'latin1');
+      }),
+  );
+}
+
+function statusOf(answer: string): number {
+  return Number(/^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1]);
+}
+
+/** The lines of a head but those that differ from answer to answer, or tell how it is sent. */
+function stable(head: string): string[] {
+  return head
+    .trim()
+    .split('\r\n')
+    .filter((line) => !/^(Date|X-Request-Id|Connection|Keep-Alive|Transfer-Encoding):/i.test(line));
+}
+
+function hex(letter: string): string {
+  return `%${letter.charCodeAt(0).toString(16)}`;
+}

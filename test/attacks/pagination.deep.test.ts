@@ -1,0 +1,61 @@
+import { expect, test } from '@jest/globals';
+import { makeDatabase } from '../support/databases.ts';
+import { median } from '../support/medians.ts';
+import { Shop } from '../support/shop.ts';
+
+const PAGES = '/api/v2/shop/products';
+const DEEP = 1_000_000;
+/** How many there are behind the deepest page that is asked for. */
+const BEHIND = 1_000;
+const ROUNDS = 41;
+/** Between reading a page where it starts and reading a million rows to get there lie two orders of magnitude. */
+const MOST_TIMES_THE_FIRST = 20;
+/** Making the million takes longer than a test may. */
+const PATIENCE_MS = 600_000;
+
+test(
+  'Q7 a page behind a million others is read about as quickly as the first',
+  async () => {
+    const made = await makeDatabase(`shopfront_deep_${process.pid}`);
+    const shop = await new Shop({ ...made.env, DATABASE_STATEMENT_TIMEOUT_MS: '600000' }, true).start();
+    try {
+      await fill(shop, DEEP + BEHIND);
+      for (const deep of [(round: number) => `limit=10&offset=${DEEP + round}`, (round: number) => `page=${DEEP / 10 + 1 + round}`]) {
+        const times = { first: [] as number[], deep: [] as number[] };
+        // In turn, and never the same twice, so that nothing that goes on besides, or is kept, helps one of the two.
+        for (let round = 0; round < ROUNDS; round++) {
+          times.first.push(await timeOf(shop, `limit=10&offset=${round}`, 10));
+          times.deep.push(await timeOf(shop, deep(round), 10));
+        }
+        expect(median(times.deep) / median(times.first)).toBeLessThan(MOST_TIMES_THE_FIRST);
+      }
+      const { body } = await shop.rest('GET', `${PAGES}?limit=10&offset=${DEEP}`);
+      expect(body.count).toBe(DEEP + BEHIND);
+      expect((body.items as { pk: number }[]).map(({ pk }) => pk)).toEqual(Array.from({ length: 10 }, (_, index) => DEEP + 1 + index));
+    } finally {
+      await shop.stop();
+      await made.drop();
+    }
+  },
+  PATIENCE_MS,
+);
+
+async function fill(shop: Shop, count: number): Promise<void> {
+  // 400, and nine digits that count; the last one checks the others.
+  const digit = (place: number) => `(n / ${10 ** place} % 10)`;
+  const odd = [7, 5, 3, 1].map(digit).join(' + ');
+  const even = [8, 6, 4, 2, 0].map(digit).join(' + ');
+  await shop.sql(`
+    insert into product (name, barcode, price, created_at, updated_at)
+    select 'Product ' || n, '400' || lpad(n::text, 9, '0') || (10 - (4 + ${odd} + 3 * (${even})) % 10) % 10, 1, now(), now()
+    from generate_series(1, ${count}) as n`);
+  await shop.sql('analyze');
+}
+
+async function timeOf(shop: Shop, query: string, items: number): Promise<number> {
+  const start = performance.now();
+  const { body } = await shop.rest('GET', `${PAGES}?${query}`);
+  const time = performance.now() - start;
+  expect(body.items).toHaveLength(items);
+  return time;
+}

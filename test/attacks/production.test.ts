@@ -1,0 +1,74 @@
+import { describe, expect, test } from '@jest/globals';
+import { readConfig } from '../../src/kit/config.ts';
+import { TEST_SECRET } from '../support/databases.ts';
+import { run, startServer, stopServer, withDirectory } from '../support/process.ts';
+import { useShop } from '../support/shop.ts';
+
+const DATABASE_URL = 'postgresql://user@127.0.0.1:1/shop';
+
+test('X3 with DATABASE_URL and nothing else, a secret is demanded, in one line that ends with 78', async () => {
+  const ended = await run('main.js', [], { DATABASE_URL });
+  expect(ended).toMatchObject({ code: 78, stdout: '' });
+  expect(ended.stderr).toBe(
+    'The configuration cannot be used:\n  SIGNING_SECRET is needed with DATABASE_URL, and must have 32 bytes or more\n',
+  );
+});
+
+test('X3 with DATABASE_URL, the explorer and introspection are off', () => {
+  expect(readConfig({ DATABASE_URL, SIGNING_SECRET: TEST_SECRET }, () => undefined)).toMatchObject({ explorer: false });
+});
+
+test('X3 the embedded default listens on loopback only, with the explorer, introspection and demo data', async () => {
+  await withDirectory(async (DATA_DIR) => {
+    const server = await startServer({ DATA_DIR });
+    expect(new URL(server.url).hostname).toBe('127.0.0.1');
+    const ask = (query: string) =>
+      fetch(`${server.url}/graphql`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ query }) });
+    expect(await (await ask('{ __schema { queryType { name } } }')).json()).toEqual({
+      data: { __schema: { queryType: { name: 'Query' } } },
+    });
+    expect(await (await ask('{ products { totalCount } }')).json()).toEqual({ data: { products: { totalCount: 1200 } } });
+    const page = await fetch(`${server.url}/graphql`, { headers: { Accept: 'text/html' } });
+    expect(page.headers.get('Content-Type')).toMatch(/^text\/html/);
+    await stopServer(server);
+  });
+});
+
+describe('as in production', () => {
+  const shop = useShop({ GRAPHQL_EXPLORER: 'false' });
+
+  test('X6 explorers are there by setting: without it, a browser gets no page', async () => {
+    const page = await shop.rest('GET', '/graphql', { headers: { Accept: 'text/html' } });
+    expect(page.headers.get('Content-Type')).not.toMatch(/html/);
+    expect(page.text).not.toMatch(/<html/i);
+  });
+
+  test.each([
+    '/metrics',
+    '/health',
+    '/debug',
+    '/debug/pprof',
+    '/.env',
+    '/.git/config',
+    '/package.json',
+    '/server-status',
+    '/actuator',
+    '/admin',
+  ])('X6 nothing is at %s on the port of the API', async (path) => {
+    expect(await shop.rest('GET', path)).toMatchObject({ status: 404, body: { detail: 'Not found' } });
+  });
+
+  test('X6 the probes tell whether, and nothing of why, of versions or of the host', async () => {
+    expect([(await shop.rest('GET', '/livez')).text, (await shop.rest('GET', '/readyz')).text]).toEqual([
+      '{"status":"ok"}',
+      '{"status":"ok"}',
+    ]);
+  });
+
+  test('X6 no answer names the software that made it', async () => {
+    for (const path of ['/livez', '/graphql', '/none', '/token']) {
+      const { headers } = await shop.rest('GET', path);
+      expect([headers.get('Server'), headers.get('X-Powered-By')]).toEqual([null, null]);
+    }
+  });
+});

@@ -1,0 +1,302 @@
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { execFile } from 'node:child_process';
+import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { demoUsers } from '../../src/database/demo.ts';
+import { withDirectory } from '../support/process.ts';
+
+const SCRIPT = resolve('.ci/supply.js');
+/** The project's own Node comes first. */
+const ENV = { ...process.env, PATH: `${resolve('node_modules/.bin')}:${process.env['PATH'] ?? ''}` };
+
+interface Locked {
+  name?: string;
+  version?: string;
+  license?: string;
+  integrity?: string;
+  resolved?: string;
+  link?: boolean;
+  dev?: boolean;
+  hasInstallScript?: boolean;
+  devDependencies?: Record<string, string>;
+}
+
+/** What the script reads, to be broken at one place. */
+interface Tree {
+  manifest: { dependencies: Record<string, string>; devDependencies?: Record<string, string>; allowScripts: Record<string, boolean> };
+  lock: { lockfileVersion: number; packages: Record<string, Locked> };
+  floors: { package: string; floor: string | string[] | null }[];
+  page: string;
+}
+
+interface Verdict {
+  code: number;
+  lines: string[];
+}
+
+describe('the tarball', () => {
+  test('X7 the tarball holds what runs and its pages: no .env, keys, tests, benchmarks, data or sources', async () => {
+    const files = await packed('.');
+    const expected = /^(dist\/src\/[\w./-]+\.js|docs\/[\w-]+\.md|(README|CHANGELOG|SECURITY)\.md|LICENSE|package\.json|schema\.graphql)$/;
+    expect(files.filter((file) => !expected.test(file))).toEqual([]);
+    expect(files).toEqual(expect.arrayContaining(['dist/src/main.js', 'dist/src/cli/main.js', 'dist/src/database/embedded/child.js']));
+  });
+
+  test('X7 secrets that lie around in the folder do not get into the tarball, wherever they lie', async () => {
+    const folders = ['', 'dist/', 'dist/src/', 'dist/src/auth/', 'docs/', 'data/', 'src/', 'test/'];
+    const names = ['.env', '.env.production', 'server.key', 'server.pem', 'signing-secret', 'id_rsa', '.npmrc', 'dump.sql', 'seed.json'];
+    await withDirectory(async (folder) => {
+      await cp('package.json', join(folder, 'package.json'));
+      for (const path of ['dist/src/main.js', ...folders.flatMap((below) => names.map((name) => below + name))]) {
+        await mkdir(dirname(join(folder, path)), { recursive: true });
+        await writeFile(join(folder, path), 'x');
+      }
+      expect(await packed(folder)).toEqual(['dist/src/main.js', 'package.json']);
+    });
+  });
+
+  test('X7 the tarball holds no key, no hash of a password, no token, and no known password but those of the demo users', async () => {
+    const files = await packed('.');
+    const texts = await Promise.all(files.map(async (file) => ({ file, text: await readFile(file, 'utf8') })));
+    const holding = (pattern: RegExp): string[] => texts.filter(({ text }) => pattern.test(text)).map(({ file }) => file);
+    expect(holding(/-----BEGIN [A-Z ]*PRIVATE KEY/)).toEqual([]);
+    expect(holding(/\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}/)).toEqual([]);
+    expect(holding(/eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{20,}/)).toEqual([]);
+    const code = texts.filter(({ file }) => file.endsWith('.js'));
+    const literals = code.flatMap(({ text }) =>
+      [...text.matchAll(/(?:password|secret)['"]?\s*[:=]\s*(['"`])([^'"`$]{6,})\1/gi)].map(([, , literal]) => literal),
+    );
+    expect(new Set(literals)).toEqual(new Set(demoUsers.map(({ password }) => password)));
+  });
+});
+
+describe('the image', () => {
+  test('X7 the build of the image copies named paths only, and no setting with a secret', async () => {
+    const lines = (await readFile('Dockerfile', 'utf8')).split('\n').filter((line) => /^[A-Z]+ /.test(line));
+    const copied = lines.filter((line) => line.startsWith('COPY ')).map((line) => line.split(' ').slice(1, -1));
+    const [fromBuild, fromContext] = [true, false].map((build) => copied.filter(([first]) => (first === '--from=build') === build).flat());
+    expect(fromContext).toEqual(['package.json', 'package-lock.json', 'tsconfig.json', 'mikro-orm.config.ts', 'src']);
+    expect(fromBuild?.filter((source) => source !== '--from=build')).toEqual(['/app/package.json', '/app/node_modules', '/app/dist']);
+    expect(lines.filter((line) => /^(ADD|ARG) |^ENV .*(SECRET|PASSWORD|DATABASE_URL|TOKEN)/.test(line))).toEqual([]);
+    expect(lines).toContain('USER node');
+  });
+
+  test('X7 the context of the image is nothing but those paths: no .env, data or .git', async () => {
+    const [first, ...rest] = (await readFile('.dockerignore', 'utf8')).trim().split('\n');
+    expect(first).toBe('*');
+    expect(rest).toEqual(['!package.json', '!package-lock.json', '!tsconfig.json', '!mikro-orm.config.ts', '!src']);
+  });
+});
+
+describe('the lock file', () => {
+  test('X7 there is a lock file, and git takes it', async () => {
+    expect((await wholeTree()).lock.lockfileVersion).toBe(3);
+    expect((await readFile('.gitignore', 'utf8')).split('\n')).not.toContain('package-lock.json');
+  });
+
+  test('X7 what ships is installed from the lock file as it is, without asking for anything else', async () => {
+    const { manifest, lock } = await wholeTree();
+    delete manifest.devDependencies;
+    delete lock.packages['']?.devDependencies;
+    const packages = Object.fromEntries(Object.entries(lock.packages).filter(([, { dev }]) => !dev));
+    await withDirectory(async (folder) => {
+      await writeFile(join(folder, 'package.json'), JSON.stringify(manifest));
+      await writeFile(join(folder, 'package-lock.json'), JSON.stringify({ ...lock, packages }));
+      // npm itself says whether the two agree. Without network and with an empty cache it can look nothing up.
+      const cache = ['--offline', '--cache', join(folder, 'cache')];
+      const { stdout } = await promisify(execFile)('npm', ['ci', '--dry-run', '--ignore-scripts', ...cache], { cwd: folder, env: ENV });
+      expect(stdout).toMatch(/^added \d+ packages/m);
+    });
+  });
+});
+
+describe('the floors', () => {
+  let whole: Verdict;
+
+  beforeAll(async () => {
+    whole = await supply('.');
+  });
+
+  test('X7 the tree holds every floor, and has its reasons, licences, sources and hashes', () => {
+    expect(whole).toEqual({
+      code: 0,
+      lines: [
+        expect.stringMatching(
+          /^supply: \d+ direct dependencies and \d{3} packages, \d+ of them shipped, hold \d+ floors; 1 advisory accepted$/,
+        ),
+      ],
+    });
+  });
+
+  const ms = 'node_modules/ms';
+  const registry = 'https://registry.example';
+  const bad: Locked = { version: '1.0.0', license: 'MIT', integrity: `sha512-${'A'.repeat(86)}==` };
+  const locked = (path: string, change: Locked) => (tree: Tree) => {
+    tree.lock.packages[path] = { ...tree.lock.packages[path], ...change };
+  };
+  const without = (path: string, key: keyof Locked) => (tree: Tree) => {
+    delete tree.lock.packages[path]?.[key];
+  };
+  const wanted = (name: string, version: string) => (tree: Tree) => {
+    tree.manifest.dependencies[name] = version;
+  };
+  const paged = (pattern: RegExp, replacement: string) => (tree: Tree) => {
+    tree.page = tree.page.replace(pattern, replacement);
+  };
+  const allowed = (scripts: Record<string, boolean>) => (tree: Tree) => {
+    const { bcrypt: _, ...others } = tree.manifest.allowScripts;
+    tree.manifest.allowScripts = { ...others, ...scripts };
+  };
+
+  test.each<[string, (tree: Tree) => void, RegExp[]]>([
+    ['a version below its floor', locked('node_modules/jws', { version: '4.0.0' }), [/jws 4\.0\.0: CVE-2025-65945/]],
+    ['a pre-release of the floor', locked('node_modules/jws', { version: '4.0.1-rc.1' }), [/jws 4\.0\.1-rc\.1: CVE-2025-65945/]],
+    ['an older major below its own floor', locked('node_modules/jws', { version: '3.2.2' }), [/jws 3\.2\.2: CVE-2025-65945/]],
+    [
+      'a copy of a package deep in the tree',
+      locked('node_modules/test-exclude/node_modules/brace-expansion', { version: '2.1.6' }),
+      [/GHSA-q2hr-2g5m-vwhr/],
+    ],
+    ['a package under another name', locked('node_modules/signer', { ...bad, name: 'jws' }), [/signer 1\.0\.0: CVE-2025-65945/]],
+    ['a version with malware in it', locked('node_modules/debug', { version: '4.4.2' }), [/debug 4\.4\.2: GHSA-8mgj-vmr8-frr6/]],
+    ['a version that cannot be read', locked('node_modules/jws', { version: 'latest' }), [/jws latest: CVE-2025-65945/]],
+    ['an accepted advisory in what is shipped', without('node_modules/sprintf-js', 'dev'), [/sprintf-js 1\.0\.3: GHSA-hp3w-g68c-fv3c/]],
+    [
+      'an accepted advisory of what is not there',
+      locked('node_modules/sprintf-js', { version: '9.0.0' }),
+      [/accepted, but sprintf-js is not there/],
+    ],
+    [
+      'a floor that is itself bad',
+      (tree) => tree.floors.filter((entry) => entry.package === 'jws').forEach((entry) => (entry.floor = '4.0.0')),
+      [/jws 4\.0\.0 is below itself/],
+    ],
+
+    [
+      'a range instead of a version',
+      wanted('zod', '^4.6.7'),
+      [/zod: .* no exact version/, /dependencies are not those/, /zod is not \^4\.6\.7/],
+    ],
+    [
+      'a tag instead of a version',
+      wanted('zod', 'latest'),
+      [/zod: .* no exact version/, /dependencies are not those/, /zod is not latest/],
+    ],
+    [
+      'a repository instead of a version',
+      wanted('zod', 'github:zod/zod'),
+      [/zod: .* no exact version/, /dependencies are not those/, /zod is not github/],
+    ],
+    ['a dependency without a line', paged(/^\| `zod`.*\n/m, ''), [/zod: .* gives no reason/, /zod: .* says no licence/]],
+    ['a dependency without a reason', paged(/^(\| `zod` *\|)[^|]*/m, '$1 '), [/zod: .* gives no reason/]],
+    ['a dependency with another licence', paged(/^(\| `zod`.*)MIT/m, '$1ISC'), [/zod: .* says ISC, the package says MIT/]],
+
+    ['a licence that is not allowed', locked(ms, { license: 'GPL-3.0-only' }), [/ms: its licence is GPL-3\.0-only/]],
+    ['a licence that is partly not allowed', locked(ms, { license: '(MIT AND GPL-3.0-only)' }), [/ms: its licence is \(MIT AND/]],
+    ['no licence', without(ms, 'license'), [/ms: its licence is undefined/]],
+
+    ['no hash', without(ms, 'integrity'), [/ms: no sha512/]],
+    ['a weak hash', locked(ms, { integrity: 'sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=' }), [/ms: no sha512/]],
+    ['a repository as source', locked(ms, { resolved: 'git+ssh://git@git.example/ms.git#0123abc' }), [/ms: git\+ssh.* no registry/]],
+    ['a file as source', locked(ms, { resolved: 'file:../ms-2.1.3.tgz' }), [/ms: file:.* no registry/]],
+    ['a source without TLS', locked(ms, { resolved: 'http://registry.example/ms/-/ms-2.1.3.tgz' }), [/ms: http:.* no registry/]],
+    ['some address as source', locked(ms, { resolved: `${registry}/ms.tgz` }), [/ms: https:.* no registry/]],
+    ['the tarball of another package', locked(ms, { resolved: `${registry}/sm/-/sm-2.1.3.tgz` }), [/ms: https:.* no registry/]],
+    ['the tarball of another version', locked(ms, { resolved: `${registry}/ms/-/ms-2.0.0.tgz` }), [/ms: https:.* no registry/]],
+    ['a linked folder', locked(ms, { link: true }), [/ms: undefined is no registry/]],
+
+    ['a version that is not locked', wanted('zod', '4.6.6'), [/dependencies are not those/, /zod is not 4\.6\.6/]],
+    ['another version in the lock file', locked('node_modules/zod', { version: '4.6.8' }), [/zod is not 4\.6\.7/]],
+    [
+      'what a package needs, missing',
+      ({ lock }) => delete lock.packages['node_modules/ee-first'],
+      [/ee-first, which node_modules\/on-finished needs/],
+    ],
+    ['a lock file of another kind', ({ lock }) => (lock.lockfileVersion = 2), [/its version is not 3/]],
+
+    ['graphql-upload', locked('node_modules/graphql-upload', bad), [/graphql-upload: must not be there/]],
+    [
+      'graphql-upload deep in the tree',
+      locked('node_modules/express/node_modules/graphql-upload', bad),
+      [/graphql-upload: must not be there/],
+    ],
+    ['graphql-upload under another name', locked('node_modules/files', { ...bad, name: 'graphql-upload' }), [/files: must not be there/]],
+    ['what was malware', locked('node_modules/flatmap-stream', bad), [/flatmap-stream: must not be there/]],
+
+    ['a script at installation', locked(ms, { hasInstallScript: true }), [/ms: runs a script/]],
+    ['a script that is not named any more', allowed({}), [/bcrypt: runs a script/]],
+    ['a script named for another version', allowed({ 'bcrypt@5.1.1': true }), [/bcrypt: runs a script/]],
+  ])('X7 the floors tell of %s', async (_, change, problems) => {
+    const { code, lines } = await broken(change);
+    expect(lines.slice(1).filter((line) => !whole.lines.includes(line))).toEqual(problems.map((problem) => expect.stringMatching(problem)));
+    expect(code).toBe(1);
+  });
+
+  test.each<[string, (tree: Tree) => void]>([
+    ['a licence of choice, one allowed', locked(ms, { license: '(MIT OR GPL-3.0-only)' })],
+    ['any licence in development', locked('node_modules/jest', { license: 'GPL-3.0-only' })],
+    ['the right tarball of a registry', locked(ms, { resolved: `${registry}/ms/-/ms-2.1.3.tgz` })],
+    ['the right tarball of a scope', locked('node_modules/@types/ms', { resolved: `${registry}/@types/ms/-/ms-2.1.0.tgz` })],
+    ['a script named for this version', allowed({ 'bcrypt@6.0.0': true })],
+    ['a script that is refused', allowed({ bcrypt: false })],
+  ])('X7 the floors let %s pass', async (_, change) => {
+    const { code, lines } = await broken(change);
+    expect({ code, problems: lines.slice(1) }).toEqual({ code: whole.code, problems: whole.lines.slice(1) });
+  });
+
+  test('X7 the floors name all problems at once', async () => {
+    const { code, lines } = await broken((tree) => {
+      locked('node_modules/jws', { version: '4.0.0' })(tree);
+      locked(ms, { license: 'GPL-3.0-only', hasInstallScript: true })(tree);
+      locked('node_modules/graphql-upload', bad)(tree);
+      without('node_modules/vary', 'integrity')(tree);
+      wanted('zod', '4.6.6')(tree);
+      paged(/^\| `pino`.*\n/m, '')(tree);
+    });
+    expect(code).toBe(1);
+    for (const problem of [/jws 4/, /ms: its licence/, /ms: runs/, /graphql-upload/, /vary: no sha512/, /zod is not/, /pino: /])
+      expect(lines).toContainEqual(expect.stringMatching(problem));
+  });
+});
+
+/** The files that `npm pack` would put into the tarball of a folder. */
+async function packed(folder: string): Promise<string[]> {
+  const { stdout } = await promisify(execFile)('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+    cwd: folder,
+    env: ENV,
+    maxBuffer: 16 * 1024 * 1024,
+  });
+  const [tarball] = JSON.parse(stdout) as { files: { path: string }[] }[];
+  return (tarball?.files ?? []).map(({ path }) => path);
+}
+
+async function wholeTree(): Promise<Tree> {
+  const paths = ['package.json', 'package-lock.json', '.ci/safe-floors.json', 'docs/dependencies.md'];
+  const [manifest = '', lock = '', floors = '', page = ''] = await Promise.all(paths.map((path) => readFile(path, 'utf8')));
+  return { manifest: JSON.parse(manifest), lock: JSON.parse(lock), floors: JSON.parse(floors), page };
+}
+
+/** What the script says of a copy of the tree that was changed. */
+async function broken(change: (tree: Tree) => unknown): Promise<Verdict> {
+  const tree = await wholeTree();
+  change(tree);
+  return withDirectory(async (folder) => {
+    await mkdir(join(folder, '.ci'));
+    await mkdir(join(folder, 'docs'));
+    await symlink(resolve('node_modules'), join(folder, 'node_modules'));
+    await writeFile(join(folder, 'package.json'), JSON.stringify(tree.manifest));
+    await writeFile(join(folder, 'package-lock.json'), JSON.stringify(tree.lock));
+    await writeFile(join(folder, '.ci/safe-floors.json'), JSON.stringify(tree.floors));
+    await writeFile(join(folder, 'docs/dependencies.md'), tree.page);
+    return supply(folder);
+  });
+}
+
+function supply(folder: string): Promise<Verdict> {
+  return new Promise((done) => {
+    execFile(process.execPath, [SCRIPT, folder], (error, stdout, stderr) => {
+      done({ code: Number(error?.code ?? 0), lines: (stdout + stderr).trim().split('\n') });
+    });
+  });
+}

@@ -1,0 +1,163 @@
+import { randomInt } from 'node:crypto';
+import { Agent, request, type IncomingHttpHeaders } from 'node:http';
+import fc from 'fast-check';
+import type { Shop } from './shop.ts';
+
+/** How many documents each row gets: FUZZ_RUNS, or as many as the catalogue says. */
+export const RUNS = Number(process.env['FUZZ_RUNS'] || 10_000);
+/** What the documents follow from. To send the same again, set FUZZ_SEED to what was printed. */
+const SEED = Number(process.env['FUZZ_SEED'] || randomInt(2 ** 31));
+/** How many requests are under way at a time: fewer than may wait for a hash, which would be 503. */
+export const LANES = 8;
+const HANG_MS = 1_000;
+const GIVEN_UP_MS = 20_000;
+/** For making a failing document smaller. */
+const SHRINK_MS = 20_000;
+
+const JSON_TYPES = /^application\/(json|problem\+json|graphql-response\+json); charset=utf-8$/;
+/** Stacks, SQL, hashes, and words of drivers and libraries. No generator writes any of it. */
+const LEAK =
+  /\bat \S+ \(|node_modules|\.[jt]s:\d|\b(select|insert into|update|delete from)\b.*\b(from|values|set|where)\b|postgres|pglite|mikro-orm|piscina|SQLSTATE|ECONNRE|(Zod|Type|Range|Reference|Syntax)Error\b|Cannot read prop|is not a function|\$2[aby]\$/;
+
+/** A request as it goes over the wire. */
+export interface Asked {
+  method: string;
+  path: string;
+  headers: Record<string, string>;
+  body?: string | Buffer;
+  /** The text in the body, before it was packed. */
+  text?: string;
+}
+
+export interface Reply {
+  status: number;
+  headers: IncomingHttpHeaders;
+  text: string;
+}
+
+/** Sends a shop what was generated, many at a time, over connections that stay open. */
+export class Fuzz {
+  private readonly agent = new Agent({ keepAlive: true, maxSockets: LANES });
+  private readonly slow: Asked[] = [];
+
+  constructor(private readonly shop: Shop) {
+    process.stdout.write(`fuzz seed ${SEED}, ${RUNS} documents for each row\n`);
+  }
+
+  stop(): void {
+    this.agent.destroy();
+  }
+
+  /**
+   * Tries each of the generated values, in lanes of one after another. Fails with the first that has a fault: tried again alone and
+   * made smaller by fast-check, as long as it fails alone, too.
+   */
+  async storm<T>(values: fc.Arbitrary<T>, attempt: (value: T, lane: number) => Promise<string | undefined>): Promise<void> {
+    const queue = fc.sample(values, { seed: SEED, numRuns: RUNS }).entries();
+    let first: { index: number; value: T; fault: string } | undefined;
+    const work = async (lane: number): Promise<void> => {
+      for (const [index, value] of queue) {
+        const fault = await attempt(value, lane).catch(String);
+        if (fault !== undefined) first ??= { index, value, fault };
+        if (first) return;
+      }
+    };
+    await Promise.all(Array.from({ length: LANES }, (_, lane) => work(lane)));
+    if (first) await this.shrink(values, attempt, first);
+    await this.refuseHangs();
+    this.refuseLog();
+  }
+
+  async ask(asked: Asked): Promise<Reply> {
+    const started = performance.now();
+    const reply = await this.send(asked).catch((error: unknown) => {
+      // A connection that the server closed at the same moment is nobody's fault; twice, it is.
+      if (String(error).includes('ECONNRESET') || String(error).includes('EPIPE')) return this.send(asked);
+      throw error;
+    });
+    if (performance.now() - started > HANG_MS) this.slow.push(asked);
+    return reply;
+  }
+
+  private send({ method, path, headers, body }: Asked): Promise<Reply> {
+    return new Promise((done, fail) => {
+      const length = body !== undefined && !('Transfer-Encoding' in headers) && { 'Content-Length': Buffer.byteLength(body) };
+      const target = {
+        agent: this.agent,
+        host: '127.0.0.1',
+        port: this.shop.port,
+        method,
+        path,
+        headers: { ...headers, ...length },
+        timeout: GIVEN_UP_MS,
+      };
+      const req = request(target, (res) => {
+        const pieces: Buffer[] = [];
+        res.on('data', (piece: Buffer) => pieces.push(piece)).on('error', fail);
+        res.on('end', () => done({ status: res.statusCode ?? 0, headers: res.headers, text: Buffer.concat(pieces).toString() }));
+      });
+      req.on('error', fail).on('timeout', () => req.destroy(new Error(`no answer in ${GIVEN_UP_MS} ms`)));
+      req.end(body);
+    });
+  }
+
+  // The same seed makes the same values, so that of this number is made again, with the way to smaller ones.
+  private async shrink<T>(
+    values: fc.Arbitrary<T>,
+    attempt: (value: T, lane: number) => Promise<string | undefined>,
+    { index, value, fault }: { index: number; value: T; fault: string },
+  ): Promise<never> {
+    const property = fc.asyncProperty(values, async (smaller) => {
+      const found = await attempt(smaller, 0).catch(String);
+      if (found !== undefined) throw new Error(found);
+    });
+    await fc.assert(property, { seed: SEED, path: String(index), numRuns: 1, interruptAfterTimeLimit: SHRINK_MS });
+    throw new Error(`seed ${SEED}, document ${index}, among others only: ${fault}\n${fc.stringify(value)}`);
+  }
+
+  // Others may have had the machine: a hang is one alone, too.
+  private async refuseHangs(): Promise<void> {
+    for (const asked of this.slow.splice(0)) {
+      const started = performance.now();
+      await this.send(asked);
+      const took = performance.now() - started;
+      if (took > HANG_MS) throw new Error(`seed ${SEED}: took ${took} ms, alone, too\n${fc.stringify(asked)}`);
+    }
+  }
+
+  private refuseLog(): void {
+    const bad = this.shop.logged.find((line) => /"level":[56]0\b/.test(line) || LEAK.test(line));
+    if (bad !== undefined) throw new Error(`seed ${SEED}: logged ${bad}`);
+  }
+}
+
+/** The values of a JSON text, with each number as the exact decimal that it writes. */
+export function exactly(text: string): any {
+  return JSON.parse(text, function exact(this: unknown, _key: string, value: unknown, context?: { source?: string }): unknown {
+    return typeof value === 'number' ? decimal(context?.source ?? '') : value;
+  });
+}
+
+/** The number that the text writes, in the only way to write it so: digits without zeros at their ends, and a power of ten. */
+export function decimal(text: string): string {
+  const [, sign = '', whole = '', fraction = '', power = '0'] = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text) ?? [];
+  const digits = (whole + fraction).replace(/^0+/, '');
+  const short = digits.replace(/0+$/, '');
+  return short === '' ? '0' : `${sign}${short}e${BigInt(power) - BigInt(fraction.length) + BigInt(digits.length - short.length)}`;
+}
+
+/** What is wrong with the answer, whatever the request was. */
+export function faultOf({ method }: Asked, { status, headers, text }: Reply): string | undefined {
+  if (status >= 500) return `${status} ${text}`;
+  if (headers['x-content-type-options'] !== 'nosniff' || headers['access-control-allow-origin'] !== '*')
+    return `${status} without the headers`;
+  if (LEAK.test(text)) return `${status} shows the inside: ${text}`;
+  if (method === 'HEAD' || (method === 'OPTIONS' && status === 200)) return text === '' ? undefined : `${status} with a body`;
+  if (!JSON_TYPES.test(headers['content-type'] ?? '')) return `${status} of type ${headers['content-type']}: ${text}`;
+  try {
+    JSON.parse(text);
+    return undefined;
+  } catch {
+    return `${status} with what is no JSON: ${text}`;
+  }
+}
