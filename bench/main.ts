@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { execFileSync } from 'node:child_process';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
+import { measureAttacks } from './attacks.ts';
 import { Bench, type Pace, type Result } from './bench.ts';
 import { measurePeers } from './peers.ts';
 import { publish, surroundings, tableOf } from './report.ts';
@@ -12,14 +13,14 @@ interface Options extends Pace {
 }
 
 /** What is measured beside the table, by name. */
-const COMPARISONS = { peers: measurePeers, shortcuts: measureShortcuts };
+const COMPARISONS = { peers: measurePeers, shortcuts: measureShortcuts, attacks: measureAttacks };
 
 type Comparison = keyof typeof COMPARISONS;
 
 await new Command('bench')
   .description('Measures the server against a bare twin on PostgreSQL. With no name it measures every row and writes docs/benchmarks.md.')
   .addArgument(
-    new Argument('[names...]', 'rows to measure, or one of: peers, shortcuts').choices([
+    new Argument('[names...]', 'rows to measure, or one of: peers, shortcuts, attacks').choices([
       ...Object.keys(COMPARISONS),
       ...rows.map(({ name }) => name),
     ]),

@@ -1,0 +1,185 @@
+// Fails, naming every problem at once, if what is installed is not what docs/dependencies.md promises. It reads files and asks nobody.
+//   node .ci/supply.js [folder]
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+const FIELDS = ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies'];
+const ALLOWED_LICENCES = new Set([
+  'MIT',
+  'ISC',
+  'BSD-2-Clause',
+  'BSD-3-Clause',
+  'Apache-2.0',
+  'BlueOak-1.0.0',
+  '0BSD',
+  'Unlicense',
+  'CC0-1.0',
+  'Python-2.0',
+]);
+/** What must not be there in any version, and why. */
+const NEVER = new Map([
+  ['graphql-upload', 'its multipart requests get past the check that keeps other sites out, and nothing here takes files'],
+  ['apollo-server', 'CVE-2026-23897, and it gets no fixes any more'],
+  ['apollo-server-core', 'GHSA-9q82-xgwf-vj6h, and it gets no fixes any more'],
+  ['event-stream', 'GHSA-mh6f-8j2x-4483: it was given to somebody who put malware into it'],
+  ['flatmap-stream', 'GHSA-mh6f-8j2x-4483: it is that malware'],
+]);
+
+const root = process.argv[2] ?? join(import.meta.dirname, '..');
+const read = (...path) => readFile(join(root, ...path), 'utf8');
+const json = async (...path) => JSON.parse(await read(...path));
+
+const manifest = await json('package.json');
+const lock = await json('package-lock.json');
+const floors = await json('.ci', 'safe-floors.json');
+const page = await read('docs', 'dependencies.md');
+
+const direct = FIELDS.flatMap((field) => Object.entries(manifest[field] ?? {}));
+const packages = Object.entries(lock.packages)
+  .filter(([path]) => path !== '')
+  .map(([path, entry]) => ({ ...entry, path, name: entry.name ?? path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length) }));
+const shipped = packages.filter(({ dev }) => !dev);
+
+const problems = [
+  ...belowFloors(),
+  ...(await undocumented()),
+  ...licences(),
+  ...sources(),
+  ...disagreements(),
+  ...forbidden(),
+  ...installScripts(),
+];
+if (problems.length > 0) {
+  console.error(`supply: ${problems.length} problem(s)\n${problems.map((problem) => `- ${problem}`).join('\n')}`);
+  process.exit(1);
+}
+const accepted = floors.filter(({ accepted: reason }) => reason).length;
+console.log(
+  `supply: ${direct.length} direct dependencies and ${packages.length} packages, ${shipped.length} of them shipped, ` +
+    `hold ${floors.length - accepted} floors; ${accepted} advisory accepted`,
+);
+
+function belowFloors() {
+  return floors.flatMap(({ package: name, floor, below, advisory, what, accepted: reason }) => {
+    const good = [floor ?? []].flat();
+    const wrong = good.filter((version) => within(version, below)).map((version) => `safe-floors.json: ${name} ${version} is below itself`);
+    const bad = packages.filter((found) => found.name === name && within(found.version, below));
+    // What has no good version yet can be lived with by those who build, not by those who run it.
+    const found = bad
+      .filter(({ dev }) => !(reason && dev))
+      .map(({ path, version }) => `${path} ${version}: ${advisory}: ${what} Take ${good.join(' or ') || 'something else'}.`);
+    const over = reason && bad.length === 0 ? [`safe-floors.json: ${advisory} is accepted, but ${name} is not there any more`] : [];
+    return [...wrong, ...found, ...over];
+  });
+}
+
+async function undocumented() {
+  const rows = new Map(
+    [...page.matchAll(/^\| `([^`]+)`\s*\|([^|]*)\|([^|]*)\|$/gm)].map(([, name, reason, licence]) => [
+      name,
+      [reason.trim(), licence.trim()],
+    ]),
+  );
+  const found = await Promise.all(
+    direct.map(async ([name, version]) => {
+      const [reason = '', documented] = rows.get(name) ?? [];
+      const { license } = await json('node_modules', name, 'package.json').catch(() => ({ license: 'nothing: it is not installed' }));
+      return [
+        /^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version) || `${name}: "${version}" in package.json is no exact version`,
+        reason !== '' || `${name}: docs/dependencies.md gives no reason`,
+        documented === license || `${name}: docs/dependencies.md says ${documented ?? 'no licence'}, the package says ${license}`,
+      ];
+    }),
+  );
+  return found.flat().filter((problem) => problem !== true);
+}
+
+function licences() {
+  // "(MIT AND ISC)" needs both, "(MIT OR GPL-3.0-only)" one of them.
+  const allowed = (expression) =>
+    expression
+      .replaceAll(/[()]/g, '')
+      .split(' OR ')
+      .some((choice) => choice.split(' AND ').every((licence) => ALLOWED_LICENCES.has(licence)));
+  return shipped
+    .filter(({ license }) => !allowed(license ?? ''))
+    .map(({ path, license }) => `${path}: its licence is ${license}, and it is shipped`);
+}
+
+function sources() {
+  // No host is named here: whichever registry is used, its addresses end like this.
+  const tarball = ({ name, version }) => `/${name}/-/${name.slice(name.lastIndexOf('/') + 1)}-${version}.tgz`;
+  const fromRegistry = (found) =>
+    !found.link && (found.resolved === undefined || (found.resolved.startsWith('https://') && found.resolved.endsWith(tarball(found))));
+  return [
+    ...packages.filter((found) => !fromRegistry(found)).map(({ path, resolved }) => `${path}: ${resolved} is no registry over https`),
+    ...packages
+      .filter(({ integrity = '' }) => !/^sha512-[\w+/]{86}==$/.test(integrity))
+      .map(({ path }) => `${path}: no sha512 in the lock file`),
+  ];
+}
+
+function disagreements() {
+  const { '': own = {}, ...locked } = lock.packages;
+  const same = (one = {}, another = {}) => Object.keys({ ...one, ...another }).every((name) => one[name] === another[name]);
+  const differing = FIELDS.filter((field) => !same(own[field], manifest[field]));
+  const other = direct.filter(([name, version]) => locked[`node_modules/${name}`]?.version !== version);
+  // Node looks in the folder of each package on the way up.
+  const isLocked = (from, name) => {
+    for (let at = from; ; at = at.slice(0, Math.max(0, at.lastIndexOf('/node_modules/')))) {
+      if (locked[`${at}${at && '/'}node_modules/${name}`]) return true;
+      if (at === '') return false;
+    }
+  };
+  // Builds of development tools for platforms that we do not build on may be absent.
+  const wanted = ({ dependencies, optionalDependencies, dev }) => Object.keys({ ...dependencies, ...(dev ? {} : optionalDependencies) });
+  const missing = packages.flatMap((found) =>
+    wanted(found)
+      .filter((name) => !isLocked(found.path, name))
+      .map((name) => `package-lock.json: ${name}, which ${found.path} needs, is not in it`),
+  );
+  return [
+    ...(lock.lockfileVersion === 3 ? [] : ['package-lock.json: its version is not 3']),
+    ...differing.map((field) => `package-lock.json: its ${field} are not those of package.json`),
+    ...other.map(([name, version]) => `package-lock.json: ${name} is not ${version} in it`),
+    ...missing,
+  ];
+}
+
+function forbidden() {
+  return packages.filter(({ name }) => NEVER.has(name)).map(({ path, name }) => `${path}: must not be there: ${NEVER.get(name)}`);
+}
+
+function installScripts() {
+  // npm runs the scripts of those that are not named, too: each has to be allowed or refused.
+  const named = Object.keys(manifest.allowScripts ?? {});
+  const names = ({ name, version }) => named.includes(name) || named.includes(`${name}@${version}`);
+  return packages
+    .filter((found) => found.hasInstallScript && !names(found))
+    .map(({ path }) => `${path}: runs a script when it is installed, and allowScripts of package.json neither allows nor refuses it`);
+}
+
+/**
+ * Whether a version lies in a range such as "<1.1.21 || >=2.0.0 <2.1.7". A pre-release counts as its release at the lower bound and as less
+ * than it at the upper one, so that it is bad if either is.
+ */
+function within(version, range) {
+  const [, numbers, preRelease] = /^(\d+\.\d+\.\d+)(-.+)?$/.exec(version) ?? [];
+  // What cannot be told to be good is not.
+  if (numbers === undefined) return true;
+  return range.split(' || ').some((line) =>
+    line.split(' ').every((comparator) => {
+      const [, operator, bound] = /^(>=|<=|<|=)(\d+\.\d+\.\d+)$/.exec(comparator) ?? [];
+      const order = compare(numbers, bound);
+      if (operator === '>=') return order >= 0;
+      if (operator === '=') return order === 0;
+      return order < 0 || (order === 0 && (operator === '<=' || preRelease !== undefined));
+    }),
+  );
+}
+
+function compare(one, other) {
+  const others = other.split('.').map(Number);
+  const differences = one.split('.').map((number, index) => Number(number) - others[index]);
+  return differences.find((difference) => difference !== 0) ?? 0;
+}
