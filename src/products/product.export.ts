@@ -1,3 +1,5 @@
+import pLimit, { type LimitFunction } from 'p-limit';
+import type { Config } from '../kit/config.ts';
 import type { Context } from '../kit/context.ts';
 import { readRows } from '../kit/rows.ts';
 import { sql } from '../kit/sql.ts';
@@ -5,6 +7,9 @@ import { sql } from '../kit/sql.ts';
 const BATCH = 5_000;
 /** Products in the first batch, so that the answer begins at once. */
 const FIRST_BATCH = 500;
+
+/** Of the pool's connections, the part that whole lists may use at once. The rest is for those who ask for less. */
+const SHARE = 1 / 4;
 
 interface Batch {
   /** JSON of the products, with a comma before each. */
@@ -20,18 +25,27 @@ interface Batch {
  */
 export async function* catalogueAsJson(ctx: Context): AsyncGenerator<string> {
   // No transaction around the batches: a slow reader would hold one open, and with it a connection.
-  let ahead = readBatch(ctx, '0', FIRST_BATCH);
+  let ahead = inTurn(ctx, () => readBatch(ctx, '0', FIRST_BATCH));
   let isFirst = true;
   for (;;) {
     const { text, last } = await ahead;
     if (last === null) break;
-    ahead = readBatch(ctx, last, BATCH);
+    ahead = inTurn(ctx, () => readBatch(ctx, last, BATCH));
     // Nobody waits for it any more where the reader has gone.
     ahead.catch(() => undefined);
     yield isFirst ? `[${text.slice(1)}` : text;
     isFirst = false;
   }
   yield isFirst ? '[]' : ']';
+}
+
+const turns = new WeakMap<Config, LimitFunction>();
+
+// A list that has begun would break off where it did not get a connection in time; a turn it gets.
+function inTurn<T>({ config }: Context, read: () => Promise<T>): Promise<T> {
+  let turn = turns.get(config);
+  if (!turn) turns.set(config, (turn = pLimit(Math.ceil(config.poolMax * SHARE))));
+  return turn(read);
 }
 
 async function readBatch(ctx: Context, after: string, size: number): Promise<Batch> {

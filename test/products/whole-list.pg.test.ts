@@ -1,0 +1,36 @@
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { PASSWORD, useShop, workerDatabase } from '../support/shop.ts';
+
+const POOL = 4;
+/** More than there are connections. */
+const LISTS = 12;
+
+// Nothing else ends them, however slow the machine is.
+const PATIENT = { DATABASE_STATEMENT_TIMEOUT_MS: '60000', REQUEST_DEADLINE_MS: '60000' };
+
+const shop = useShop({ DATABASE_POOL_MAX: String(POOL), ...PATIENT }, true);
+
+let other: pg.Client;
+
+beforeAll(async () => {
+  other = new pg.Client({ connectionString: workerDatabase()['DATABASE_URL'] });
+  await other.connect();
+});
+afterEach(() => other.query('rollback'));
+afterAll(() => other.end());
+
+test('whole lists that wait for the database leave connections to others, and wait longer than those would', async () => {
+  await shop.makeUser({ username: 'ada' });
+  await shop.makeProducts(3);
+  await other.query('begin; lock table product in access exclusive mode');
+  const lists = Promise.all(Array.from({ length: LISTS }, () => shop.rest('GET', '/api/v1/shop/products')));
+  // Each of these needs a connection of the pool, and gives up after two seconds without.
+  for (let login = 0; login < 2 * POOL; login++) {
+    const { status } = await shop.rest('POST', '/token', { form: { username: 'ada', password: PASSWORD } });
+    expect(status).toBe(200);
+  }
+  await other.query('select pg_sleep(2.5)');
+  await other.query('rollback');
+  for (const { body } of await lists) expect(body).toHaveLength(3);
+});
