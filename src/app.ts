@@ -12,7 +12,7 @@ import { openGraphqlDoor } from './server/graphql/door.ts';
 import { healthEndpoints } from './server/health.ts';
 import { pathsOf, type Endpoint } from './server/paths.ts';
 import { refuseHeaders } from './server/request.ts';
-import { answerRow, unknownPath } from './server/rest.ts';
+import { rowAnswerer, unknownPath } from './server/rest.ts';
 import type { Services } from './server/services.ts';
 import { openShortcuts, type Shortcuts } from './server/shortcuts/shortcuts.ts';
 
@@ -68,6 +68,7 @@ function undecodable(req: IncomingMessage): unknown {
 
 function endpointOf(services: Services, shortcuts: Shortcuts, row: Route): Endpoint {
   const headers = deprecationHeaders(services.config, row);
+  const answer = rowAnswerer(services, shortcuts, row);
   return {
     method: row.method,
     path: row.path,
@@ -75,7 +76,7 @@ function endpointOf(services: Services, shortcuts: Shortcuts, row: Route): Endpo
     errorKey: row.errorKey ?? 'detail',
     answer: (exchange) => {
       exchange.set(headers);
-      return answerRow(services, shortcuts, row, exchange);
+      return answer(exchange);
     },
   };
 }

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import pg, { type ClientConfig } from 'pg';
+import pg, { type ClientBase, type ClientConfig } from 'pg';
 
 const CONNECTIONS = 2;
 const IDLE_MS = 5_000;
@@ -13,14 +13,17 @@ export class Control {
 
   constructor(private readonly config: ClientConfig) {}
 
-  /** Cancels what the backend of this process id is doing. Best effort: who asks does not wait. */
-  cancel(pid: number): void {
-    // Then the statement's own time limit ends it.
-    this.cancelOnce(pid, () => true).catch(() => undefined);
+  /** Cancels what the backend of this connection is doing. Best effort: who asks does not wait. */
+  cancel(client: ClientBase): void {
+    const pid = backendOf(client);
+    // Where that fails, the statement's own time limit ends it.
+    if (pid !== undefined) this.cancelOnce(pid, () => true).catch(() => undefined);
   }
 
   /** As `cancel`, until it is done: what reaches a backend before the statement does, passes by. */
-  async cancelUntilDone(pid: number, isRunning: () => boolean): Promise<void> {
+  async cancelUntilDone(client: ClientBase, isRunning: () => boolean): Promise<void> {
+    const pid = backendOf(client);
+    if (pid === undefined) return;
     for (let attempt = 0; attempt < MAX_ATTEMPTS && isRunning(); attempt++) {
       await this.cancelOnce(pid, isRunning).catch(() => undefined);
       await setTimeout(AGAIN_MS, undefined, { ref: false });
@@ -47,4 +50,9 @@ export class Control {
     pool.on('error', () => undefined);
     return pool;
   }
+}
+
+// Known to the driver from the server's greeting, and not to its types.
+function backendOf(client: ClientBase): number | undefined {
+  return (client as { processID?: number }).processID;
 }

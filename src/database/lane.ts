@@ -29,8 +29,8 @@ export class Lane {
   constructor(
     private readonly config: ClientConfig,
     private readonly log: Logger,
-    /** Cancels what this backend does. */
-    private readonly cancel: (pid: number) => void,
+    /** Cancels what the backend of this connection does. */
+    private readonly cancel: (client: Client) => void,
   ) {}
 
   /** The statement's rows, or undefined where it has to go elsewhere. A read whose connection is lost is read by `elsewhere`. */
@@ -87,10 +87,9 @@ export class Lane {
 
   private drop(): void {
     const { socket, client } = this;
-    const { processID } = client as unknown as { processID?: number };
     this.lose();
     // Its backend would not notice that nobody is there any more until what holds it up has gone.
-    if (processID !== undefined) this.cancel(processID);
+    if (client) this.cancel(client);
     socket?.destroy(new Error('held up for too long'));
   }
 

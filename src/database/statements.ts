@@ -1,4 +1,4 @@
-import type { ClientConfig, Pool } from 'pg';
+import type { ClientBase, ClientConfig, Pool } from 'pg';
 import type { Logger } from 'pino';
 import type { Abortable, Cell, Statement, Statements } from '../kit/sql.ts';
 import { Asked } from './asked.ts';
@@ -27,7 +27,7 @@ export interface OpenStatements extends Statements {
 export function openStatements(pool: Pool, config: ClientConfig, { prepares, shared, cancels }: Abilities, log: Logger): OpenStatements {
   const names = new Map<string, string>();
   const control = new Control(config);
-  const lanes = Array.from({ length: shared }, () => new Lane(config, log, (pid) => control.cancel(pid)));
+  const lanes = Array.from({ length: shared }, () => new Lane(config, log, (client) => control.cancel(client)));
   let turn = 0;
   let named = 0;
 
@@ -40,7 +40,7 @@ export function openStatements(pool: Pool, config: ClientConfig, { prepares, sha
     names.set(text, name);
     return name;
   };
-  const cancel: Cancel = (pid, isRunning) => void (cancels && control.cancelUntilDone(pid, isRunning));
+  const cancel: Cancel = (client, isRunning) => void (cancels && control.cancelUntilDone(client, isRunning));
   const onPool = async (statement: Statement, prepared: boolean, request?: Abortable): Promise<Cell[][]> => {
     const first = asked(statement, prepared);
     try {
@@ -79,9 +79,8 @@ async function run(pool: Pool, statement: Asked, request: Abortable | undefined,
   return new Promise((done, fail) => {
     const abort = () => {
       fail(new AbortError());
-      const { processID } = client as unknown as { processID?: number };
       // The statement's own end gives the connection back, whenever that comes.
-      if (processID !== undefined) cancel(processID, () => isRunning);
+      cancel(client, () => isRunning);
     };
     statement.callback = (error, rows) => {
       isRunning = false;
@@ -95,8 +94,8 @@ async function run(pool: Pool, statement: Asked, request: Abortable | undefined,
   });
 }
 
-/** Cancels what runs on the connection of this backend, if it still does by then. */
-type Cancel = (pid: number, isRunning: () => boolean) => void;
+/** Cancels what runs on this connection, if it still does by then. */
+type Cancel = (client: ClientBase, isRunning: () => boolean) => void;
 
 /** Nobody waits for the statement any longer. */
 class AbortError extends Error {

@@ -15,32 +15,36 @@ import { contextOf, type Services } from './services.ts';
 import type { SharedAnswer } from './shortcuts/shared.ts';
 import type { Shortcuts } from './shortcuts/shortcuts.ts';
 
-/** Answers one request by its row: credentials, input, the handler, and what the row says leaves. */
-export async function answerRow(services: Services, shortcuts: Shortcuts, row: Route, exchange: Exchange): Promise<void> {
-  if (row.secret) exchange.set({ 'Cache-Control': 'no-store' });
+/** What answers requests by this row: credentials, input, the handler, and what the row says leaves. */
+export function rowAnswerer(services: Services, shortcuts: Shortcuts, row: Route): (exchange: Exchange) => Promise<void> {
   const wording: Wording = {
     row: `${row.method} ${row.path}`,
     errorKey: row.errorKey ?? 'detail',
     inputPart: row.method === 'GET' ? 'query' : 'body',
   };
-  await answerInTime(services, exchange, wording, async () => {
-    const body = bodyReader(row, exchange);
-    const access = typeof row.access === 'function' ? row.access(asObject(await body())) : row.access;
-    const ctx = await authorized(services, access, exchange);
-    // What is one caller's is nobody else's, and caches know nothing of session keys.
-    if (ctx.caller) exchange.set({ 'Cache-Control': 'no-store' });
-    if (row.successor !== undefined) noteLegacyCall(row, ctx);
-    const { tally, success } = row;
-    const handle = async (): Promise<unknown> => row.handle(ctx, await readInput(row, exchange, body));
-    if (success.body === 'stream') {
-      await answerStream(exchange, success.status, streamOf(await handle()));
-      return;
-    }
-    const make = async () => answerOf(row, ctx, await handle());
-    const answer = await (tally === undefined ? make() : shortcuts.share(ctx, exchange.req, tally, make));
-    if (answer.headers) exchange.set(answer.headers);
-    exchange.send(success.status, answer.body, JSON_TYPE);
-  });
+  return (exchange) => {
+    if (row.secret) exchange.set({ 'Cache-Control': 'no-store' });
+    return answerInTime(services, exchange, wording, () => answerRow(services, shortcuts, row, exchange));
+  };
+}
+
+async function answerRow(services: Services, shortcuts: Shortcuts, row: Route, exchange: Exchange): Promise<void> {
+  const body = bodyReader(row, exchange);
+  const access = typeof row.access === 'function' ? row.access(asObject(await body())) : row.access;
+  const ctx = await authorized(services, access, exchange);
+  // What is one caller's is nobody else's, and caches know nothing of session keys.
+  if (ctx.caller) exchange.set({ 'Cache-Control': 'no-store' });
+  if (row.successor !== undefined) noteLegacyCall(row, ctx);
+  const { tally, success } = row;
+  const handle = async (): Promise<unknown> => row.handle(ctx, await readInput(row, exchange, body));
+  if (success.body === 'stream') {
+    await answerStream(exchange, success.status, streamOf(await handle()));
+    return;
+  }
+  const make = async () => answerOf(row, ctx, await handle());
+  const answer = await (tally === undefined ? make() : shortcuts.share(ctx, exchange.req, tally, make));
+  if (answer.headers) exchange.set(answer.headers);
+  exchange.send(success.status, answer.body, JSON_TYPE);
 }
 
 // So that an operator can see who has not moved on yet (docs/decisions.md, "Versions").

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { features } from '../../src/features.ts';
+import { LOGIN_DOORS } from '../support/logins.ts';
 import { PASSWORD, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 import { counted } from '../support/statements.ts';
 
@@ -118,16 +119,7 @@ describe('other origins', () => {
 
   test('H2 no login sets a cookie, so that no browser holds credentials that it would send by itself', async () => {
     const { username } = await shop.makeUser({ username: 'ada' });
-    const login = { username, password: PASSWORD };
-    const mutation = `mutation { login(username: "${username}", password: "${PASSWORD}") { sessionKey } }`;
-    const answers = [
-      await shop.rest('POST', '/token', { form: login }),
-      await shop.rest('POST', '/login', { form: login }),
-      await shop.rest('POST', '/session/login', { json: login }),
-      await shop.rest('POST', '/api/v2/auth/login', { json: login }),
-      await shop.rest('GET', `/api/v2/auth/login?${new URLSearchParams(login).toString()}`),
-      await shop.graphql(mutation),
-    ];
+    const answers = await Promise.all(LOGIN_DOORS.map(([, enter]) => enter(shop, username, PASSWORD)));
     for (const { status, headers } of answers) {
       expect([status, headers.get('Set-Cookie')]).toEqual([200, null]);
       expect(headers.get('Access-Control-Allow-Credentials')).toBeNull();

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { LOGIN_DOORS } from '../support/logins.ts';
 import { PASSWORD, PUBLIC_URL, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 const shop = useShop();
@@ -97,17 +98,8 @@ describe('headers of every answer', () => {
   test('H4 nobody may keep what a login answers, good or bad, at any door', async () => {
     const { username } = await shop.makeUser({ username: 'ada' });
     for (const password of [PASSWORD, 'wrong', '']) {
-      const login = { username, password };
       const answers = [
-        await shop.rest('POST', '/token', { form: login }),
-        await shop.rest('POST', '/login', { form: login }),
-        await shop.rest('POST', '/session/login', { json: login }),
-        await shop.rest('POST', '/api/v2/auth/login', { json: login }),
-        await shop.rest('GET', `/api/v2/auth/login?${new URLSearchParams(login).toString()}`),
-        await shop.graphql('mutation ($u: String!, $p: String!) { login(username: $u, password: $p) { sessionKey } }', {
-          u: username,
-          p: password,
-        }),
+        ...(await Promise.all(LOGIN_DOORS.map(([, enter]) => enter(shop, username, password)))),
         await shop.rest('POST', '/session/logout', { json: { session_key: 'x' } }),
         await shop.rest('POST', '/api/v2/auth/login'),
       ];

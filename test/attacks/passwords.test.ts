@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { hashed } from '../support/hashes.ts';
+import { LOGIN_DOORS } from '../support/logins.ts';
 import { PASSWORD, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 // What can be sent in place of a name or a password. Whatever it is, nothing that is not a text gets as far as a statement or
@@ -16,29 +17,13 @@ const CHANGE = 'mutation ($current: String!, $new: String!) { changePassword(cur
 type Door = (username: string, password: string) => Promise<Answer>;
 type Body = (username: unknown, password: unknown) => Promise<Answer>;
 
-const inForm =
-  (path: string): Door =>
-  (username, password) =>
-    shop.rest('POST', path, { form: { username, password } });
 const json =
   (path: string): Body =>
   (username, password) =>
     shop.rest('POST', path, { json: { username, password } });
-const basicText = (text: string): Promise<Answer> =>
-  shop.rest('GET', '/api/v2/auth/login', { headers: { Authorization: `Basic ${Buffer.from(text).toString('base64')}` } });
 const graphql: Body = (username, password) => shop.graphql(LOGIN, { username, password });
-const query: Door = (username, password) =>
-  shop.rest('GET', `/api/v2/auth/login?${new URLSearchParams({ username, password }).toString()}`);
 
-const DOORS: [string, Door][] = [
-  ['POST /token', inForm('/token')],
-  ['POST /login', inForm('/login')],
-  ['POST /session/login', json('/session/login')],
-  ['GET /api/v2/auth/login by Basic', (username, password) => basicText(`${username}:${password}`)],
-  ['GET /api/v2/auth/login by query', query],
-  ['POST /api/v2/auth/login', json('/api/v2/auth/login')],
-  ['login of GraphQL', graphql],
-];
+const DOORS: [string, Door][] = LOGIN_DOORS.map(([name, enter]) => [name, (username, password) => enter(shop, username, password)]);
 const FORMS = ['/token', '/login'];
 const BODIES: [string, Body][] = [
   ['POST /session/login', json('/session/login')],

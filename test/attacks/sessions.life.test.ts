@@ -5,7 +5,7 @@ import options from '../../mikro-orm.config.ts';
 import * as accounts from '../../src/auth/accounts.service.ts';
 import * as auth from '../../src/auth/auth.service.ts';
 import * as sessions from '../../src/auth/session.service.ts';
-import { createAccessToken, createRefreshToken } from '../../src/auth/token.ts';
+import { createAccessToken } from '../../src/auth/token.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { inTransaction } from '../../src/kit/context.ts';
 import { readConfig } from '../../src/kit/config.ts';
@@ -13,6 +13,7 @@ import { execute, raw } from '../../src/kit/sql.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { startServer, stopServer, withDirectory } from '../support/process.ts';
 import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
+import { openSession, type Opened } from '../support/logins.ts';
 import { ME } from '../support/forge.ts';
 
 const MINUTE = 60_000;
@@ -72,7 +73,7 @@ describe('time', () => {
     ['used every 10 days, for 90 days', Array<number>(9).fill(10 * DAY), 401],
     ['used every 13 days, past 90 days', Array<number>(7).fill(13 * DAY), 401],
   ])('S13 a session %s', async (_what, steps, status) => {
-    const opened = await open();
+    const opened = await openSession(shop);
     for (const step of steps.slice(0, -1)) {
       shop.pass(step);
       expect(await statusesOf({ sessionKey: opened.key })).toEqual([200, 200]);
@@ -94,7 +95,7 @@ describe('time', () => {
       '{"detail":"Could not validate credentials"}',
     ],
   ])('S13 a session past its end cannot be %s, though its row is still there', async (_what, use, text) => {
-    const opened = await open();
+    const opened = await openSession(shop);
     shop.pass(14 * DAY);
     const answer = await use(opened);
     expect([answer.status, answer.text]).toEqual([401, text]);
@@ -102,7 +103,7 @@ describe('time', () => {
   });
 
   test('S13 refused calls do not keep a session alive', async () => {
-    const opened = await open();
+    const opened = await openSession(shop);
     await accounts.disable(twin.context(), opened.user.username);
     const before = await shop.sql('select last_seen_at, expires_at from session');
     shop.pass(13 * DAY);
@@ -113,10 +114,10 @@ describe('time', () => {
 
 describe('the end of a user', () => {
   test('S14 disabling ends all sessions in the same transaction, on every instance', async () => {
-    const opened = await Promise.all([open(), open()]).then(async ([mine, bystander]) => ({
+    const opened = await Promise.all([openSession(shop), openSession(shop)]).then(async ([mine, bystander]) => ({
       mine,
       bystander,
-      other: await open(mine.user),
+      other: await openSession(shop, mine.user),
     }));
     for (const { key } of Object.values(opened)) expect(await statusesOf({ sessionKey: key })).toEqual([200, 200]);
     await accounts.disable(shop.context(), opened.mine.user.username);
@@ -141,8 +142,8 @@ describe('the end of a user', () => {
   });
 
   test('S14 deleting a user deletes the sessions with it', async () => {
-    const mine = await open();
-    const bystander = await open();
+    const mine = await openSession(shop);
+    const bystander = await openSession(shop);
     await shop.sql(`delete from "user" where pk = ${mine.user.pk}`);
     expect(await shop.sql('select user_pk from session')).toEqual([{ user_pk: bystander.user.pk }]);
     for (const credentials of [{ sessionKey: mine.key }, { token: mine.token }]) expect(await statusesOf(credentials)).toEqual([401, 401]);
@@ -152,8 +153,8 @@ describe('the end of a user', () => {
   });
 
   test('S14 so does a new password, but for the session in which the user changed it', async () => {
-    const mine = await open();
-    const other = await open(mine.user);
+    const mine = await openSession(shop);
+    const other = await openSession(shop, mine.user);
     const change = 'mutation ($current: String!) { changePassword(current: $current, new: "another password") { username } }';
     expect((await shop.graphql(change, { current: PASSWORD }, { sessionKey: mine.key })).body.errors).toBeUndefined();
     expect(await statusesOf({ sessionKey: mine.key })).toEqual([200, 200]);
@@ -183,7 +184,7 @@ describe('the end of a user', () => {
 describe('how many', () => {
   test('S15 of 10,000 logins of one user the 50 latest stay, and no more rows are there at any time', async () => {
     const user = await shop.makeUser();
-    const bystander = await open();
+    const bystander = await openSession(shop);
     const keys: string[] = [];
     for (let batch = 0; batch < 100; batch++) {
       // A hundred in one transaction: it is the rows that matter here, not that each is committed by itself.
@@ -219,7 +220,7 @@ describe('how many', () => {
     const oldest: string[] = [];
     for (let opened = 0; opened < MAX_SESSIONS; opened++) {
       shop.pass(1);
-      oldest.push((await open(user)).key);
+      oldest.push((await openSession(shop, user)).key);
     }
     for (const [door, login] of LOGINS) {
       shop.pass(1);
@@ -246,7 +247,7 @@ describe('answers with a key or a token', () => {
   });
 
   test('S16 refreshing and logging out, too', async () => {
-    const { user, key } = await open();
+    const { user, key } = await openSession(shop);
     const form = { username: user.username, password: PASSWORD, scope: 'offline_access' };
     const first = await shop.rest('POST', '/token', { form });
     const refresh = { grant_type: 'refresh_token', refresh_token: first.body.refresh_token };
@@ -270,22 +271,6 @@ describe('answers with a key or a token', () => {
 test('S13 the running server sweeps what has expired within 60 seconds, and only that', async () => {
   expect(await swept).toEqual({ before: ['alice', 'bob'], after: ['bob'] });
 }, 60_000);
-
-interface Opened {
-  user: User;
-  sid: string;
-  key: string;
-  token: string;
-  refreshToken: string;
-}
-
-async function open(by?: User): Promise<Opened> {
-  const user = by ?? (await shop.makeUser());
-  const { key, session } = await sessions.open(shop.context(), user, null);
-  const { sid, expiresAt } = session;
-  const token = createAccessToken(shop.context(), { username: user.username, sid });
-  return { user, sid, key, token, refreshToken: createRefreshToken(shop.context(), { sid, generation: 0 }, expiresAt) };
-}
 
 /** What both doors answer to these credentials. */
 async function statusesOf(credentials: RequestOptions): Promise<number[]> {

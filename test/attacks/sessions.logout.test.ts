@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { newSessionKey } from '../../src/auth/session-key.ts';
 import * as sessions from '../../src/auth/session.service.ts';
-import { createAccessToken, createRefreshToken } from '../../src/auth/token.ts';
-import type { User } from '../../src/users/user.entity.ts';
 import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
+import { openSession, type Opened } from '../support/logins.ts';
 import { leaksIn, ME } from '../support/forge.ts';
 
 const LOGOUT_BY_KEY = 'mutation ($key: String) { logout(sessionKey: $key) { ended } }';
@@ -18,14 +17,6 @@ const twin = new Shop({ SHORTCUTS: 'none' });
 
 beforeAll(() => twin.start());
 afterAll(() => twin.stop());
-
-interface Opened {
-  user: User;
-  sid: string;
-  key: string;
-  token: string;
-  refreshToken: string;
-}
 
 /** The ways out, and what the second time by the same way is answered. */
 const WAYS: [string, (at: Shop, opened: Opened) => Promise<Answer>, number, unknown][] = [
@@ -73,7 +64,7 @@ const WAYS: [string, (at: Shop, opened: Opened) => Promise<Answer>, number, unkn
 
 describe('logout', () => {
   test('S4 twice: 200 with the text of the interface, then 401', async () => {
-    const { key } = await open();
+    const { key } = await openSession(shop);
     const first = await logout(key);
     expect([first.status, first.headers.get('Content-Type'), first.text]).toEqual([
       200,
@@ -87,7 +78,7 @@ describe('logout', () => {
   });
 
   test.each(WAYS)('S4 by %s a session ends once', async (_way, end, status, body) => {
-    const opened = await open();
+    const opened = await openSession(shop);
     const first = await end(shop, opened);
     expect([first.status, first.body.errors]).toEqual([200, undefined]);
     for (const at of [shop, twin]) {
@@ -111,7 +102,7 @@ describe('logout', () => {
 
   test('S5 of twenty ways out at once, by two instances and all doors, exactly one ends it', async () => {
     for (let round = 0; round < 20; round++) {
-      const opened = await open();
+      const opened = await openSession(shop);
       // The last two of the ways end more than this one, and say so otherwise.
       const ways = [...WAYS.slice(0, 5), ...WAYS.slice(0, 5)].flatMap(([, end]) => [end(shop, opened), end(twin, opened)]);
       const answers = await Promise.all(ways);
@@ -121,9 +112,9 @@ describe('logout', () => {
   }, 60_000);
 
   test.each(WAYS)('S6 after %s key and tokens are refused at once, by REST and GraphQL, on every instance', async (_way, end) => {
-    const opened = await open();
-    const bystander = await open();
-    const sibling = await open(opened.user);
+    const opened = await openSession(shop);
+    const bystander = await openSession(shop);
+    const sibling = await openSession(shop, opened.user);
     const everywhere = _way.startsWith('logoutEverywhere');
     // Used on both before, so that either may remember what it likes.
     for (const at of [shop, twin]) {
@@ -175,7 +166,7 @@ describe('a logout that is bad input', () => {
   ];
 
   test.each(VALUES)('S7 a key that is %s: 422, which echoes nothing, and no session ends', async (_what, session_key, error) => {
-    const { key } = await open();
+    const { key } = await openSession(shop);
     const answer = await shop.rest('POST', '/session/logout', { json: { session_key } });
     expect([answer.status, answer.body]).toEqual([422, { detail: [error] }]);
     expect(await statusesAt(shop, { sessionKey: key })).toEqual([200, 200]);
@@ -185,7 +176,7 @@ describe('a logout that is bad input', () => {
   test.each(VALUES.filter(([, value]) => value !== undefined))(
     'S7 at POST /api/v2/auth/login, too: %s',
     async (_what, session_key, error) => {
-      const { key } = await open();
+      const { key } = await openSession(shop);
       const answer = await shop.rest('POST', '/api/v2/auth/login', { json: { session_key }, sessionKey: key });
       expect([answer.status, answer.body]).toEqual([422, { detail: [error] }]);
       expect(await statusesAt(shop, { sessionKey: key })).toEqual([200, 200]);
@@ -195,7 +186,7 @@ describe('a logout that is bad input', () => {
   test.each(VALUES.filter(([, value]) => typeof value === 'object' && value !== null && Object.keys(value).length > 0))(
     'S7 in the query, which nobody reads: %s',
     async (_what, value) => {
-      const { key } = await open();
+      const { key } = await openSession(shop);
       const [[member, text] = ['', '']] = Object.entries(value as object);
       const query = new URLSearchParams({ [`session_key[${member}]`]: String(text), session_key: key }).toString();
       const answer = await shop.rest('POST', `/session/logout?${query}`, { json: {} });
@@ -205,7 +196,7 @@ describe('a logout that is bad input', () => {
   );
 
   test('S7 a key of another name or of another place is none', async () => {
-    const { key } = await open();
+    const { key } = await openSession(shop);
     for (const json of [{ sessionKey: key }, { key }, { SESSION_KEY: key }, { data: { session_key: key } }]) {
       expect((await shop.rest('POST', '/session/logout', { json, sessionKey: key })).status).toBe(422);
     }
@@ -223,8 +214,8 @@ describe('POST /api/v2/auth/login as logout', () => {
     ['in the body', ({ key }) => ({ json: { session_key: key } })],
     ['by a token of its', ({ token }) => ({ token })],
   ])('S18 with a live key %s: 200, said under both names', async (_where, request) => {
-    const opened = await open();
-    const other = await open(opened.user);
+    const opened = await openSession(shop);
+    const other = await openSession(shop, opened.user);
     const answer = await shop.rest('POST', '/api/v2/auth/login', request(opened));
     expect([answer.status, answer.text]).toEqual([200, BOTH]);
     expect(await statusesAt(twin, { sessionKey: opened.key })).toEqual([401, 401]);
@@ -252,7 +243,7 @@ describe('POST /api/v2/auth/login as logout', () => {
       'Not authenticated',
     ],
   ])('S18 %s: 401, and no session ends', async (_what, request, detail) => {
-    const [dead, live] = [await open(), await open()];
+    const [dead, live] = [await openSession(shop), await openSession(shop)];
     await logout(dead.key);
     const answer = await shop.rest('POST', '/api/v2/auth/login', request(dead, live));
     expect([answer.status, answer.text]).toEqual([401, JSON.stringify({ detail })]);
@@ -260,14 +251,6 @@ describe('POST /api/v2/auth/login as logout', () => {
     expect(await statusesAt(shop, { sessionKey: live.key })).toEqual([200, 200]);
   });
 });
-
-async function open(by?: User): Promise<Opened> {
-  const user = by ?? (await shop.makeUser());
-  const { key, session } = await sessions.open(shop.context(), user, null);
-  const { sid, expiresAt } = session;
-  const token = createAccessToken(shop.context(), { username: user.username, sid });
-  return { user, sid, key, token, refreshToken: createRefreshToken(shop.context(), { sid, generation: 0 }, expiresAt) };
-}
 
 function logout(key: string): Promise<Answer> {
   return shop.rest('POST', '/session/logout', { json: { session_key: key } });

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Piscina } from 'piscina';
 import { counted } from '../support/statements.ts';
+import { LOGIN_DOORS } from '../support/logins.ts';
 import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 // Who guesses passwords is slowed down, and nobody else. What an instance remembers of an address outlives the emptying of
@@ -11,7 +12,6 @@ const shop = useShop({ ...LIMITS, TRUST_PROXY: '127.0.0.1' }, true);
 
 const WRONG = 'wrong password';
 const TEXT = 'Too many failed logins; try again later';
-const LOGIN = 'mutation ($username: String!, $password: String!) { login(username: $username, password: $password) { sessionKey } }';
 const CHANGE = 'mutation ($current: String!, $new: String!) { changePassword(current: $current, new: $new) { username } }';
 
 type Door = (username: string, password: string, from: string) => Promise<Answer>;
@@ -22,10 +22,6 @@ const form =
   (path: string): Door =>
   (username, password, from) =>
     ask('POST', path, from, { form: { username, password } });
-const json =
-  (path: string): Door =>
-  (username, password, from) =>
-    ask('POST', path, from, { json: { username, password } });
 const basic =
   (method: string): Door =>
   (username, password, from) =>
@@ -35,21 +31,10 @@ const basic =
 const token = form('/token');
 
 /** Every way to sign in. */
-const DOORS: [string, Door][] = [
-  ['POST /token', token],
-  ['POST /login', form('/login')],
-  ['POST /session/login', json('/session/login')],
-  ['GET /api/v2/auth/login by Basic', basic('GET')],
-  [
-    'GET /api/v2/auth/login by query',
-    (username, password, from) => ask('GET', `/api/v2/auth/login?${new URLSearchParams({ username, password }).toString()}`, from),
-  ],
-  ['POST /api/v2/auth/login', json('/api/v2/auth/login')],
-  [
-    'login of GraphQL',
-    (username, password, from) => ask('POST', '/graphql', from, { json: { query: LOGIN, variables: { username, password } } }),
-  ],
-];
+const DOORS: [string, Door][] = LOGIN_DOORS.map(([name, enter]) => [
+  name,
+  (username, password, from) => enter(shop, username, password, { headers: { 'X-Forwarded-For': from } }),
+]);
 
 let addresses = 0;
 const newAddress = (): string => `198.18.${Math.floor(++addresses / 250)}.${addresses % 250}`;

@@ -3,8 +3,8 @@ import type { ApolloServerPlugin } from '@apollo/server';
 import accepts from 'accepts';
 import type { Context } from '../../kit/context.ts';
 import { DomainError } from '../../kit/errors.ts';
+import { JSON_TYPE } from '../answers.ts';
 
-const JSON_TYPE = 'application/json; charset=utf-8';
 const TYPES = ['application/graphql-response+json; charset=utf-8', JSON_TYPE];
 const QUERY_ERRORS = new Set<unknown>([
   'GRAPHQL_PARSE_FAILED',
