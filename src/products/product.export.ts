@@ -44,7 +44,8 @@ const turns = new WeakMap<Config, LimitFunction>();
 // A list that has begun would break off where it did not get a connection in time; a turn it gets.
 function inTurn<T>({ config }: Context, read: () => Promise<T>): Promise<T> {
   let turn = turns.get(config);
-  if (!turn) turns.set(config, (turn = pLimit(Math.ceil(config.poolMax * SHARE))));
+  // Connections to the embedded database share one backend: there, more at once would only keep it from everyone else.
+  if (!turn) turns.set(config, (turn = pLimit(config.databaseUrl === undefined ? 1 : Math.ceil(config.poolMax * SHARE))));
   return turn(read);
 }
 
