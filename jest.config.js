@@ -4,6 +4,8 @@ export default {
   testPathIgnorePatterns: [
     // What only a PostgreSQL server has: on the embedded database there is nothing of it to test.
     ...(process.env.TEST_DATABASE_URL ? [] : ['\\.pg\\.test\\.js$']),
+    // What needs a browser: see `npm run test:browser`.
+    ...(process.env.TEST_BROWSER ? [] : ['dist/test/browser/']),
     // What takes its time, and knows nothing of shortcuts.
     ...(process.env.TEST_SHORTCUTS ? ['\\.(slow|timing|deep|memory)\\.test\\.js$', 'attacks/(fuzz|logins|passwords|throttling|http)'] : []),
   ],
