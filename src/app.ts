@@ -72,7 +72,11 @@ function endpointOf(services: Services, shortcuts: Shortcuts, row: Route): Endpo
   return {
     method: row.method,
     path: row.path,
-    reads: [...(row.access === 'login' ? [] : CREDENTIAL_HEADERS), ...(row.reads ?? [])],
+    reads: [
+      ...(row.access === 'login' ? [] : CREDENTIAL_HEADERS),
+      ...(row.tally === undefined ? [] : (['If-None-Match'] as const)),
+      ...(row.reads ?? []),
+    ],
     errorKey: row.errorKey ?? 'detail',
     answer: (exchange) => {
       exchange.set(headers);

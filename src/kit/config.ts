@@ -81,6 +81,7 @@ const environment = z.object({
   JWT_LEEWAY_SECONDS: whole(0, 300).default(0),
   LEGACY_QUERY_LOGIN: flag.default(true),
   DEFAULT_PAGE_SIZE: whole(1, 1000).default(100),
+  PUBLIC_MAX_AGE_SECONDS: whole(0, 31_536_000).default(0),
   V1_DEPRECATED_ON: date.optional(),
   V1_SUNSET_ON: date.optional(),
   GRAPHQL_MAX_TOKENS: whole(1, 1_000_000).default(1_000),
@@ -139,6 +140,7 @@ const schema = environment.transform((env) => {
     jwtLeewaySeconds: env.JWT_LEEWAY_SECONDS,
     legacyQueryLogin: env.LEGACY_QUERY_LOGIN,
     defaultPageSize: env.DEFAULT_PAGE_SIZE,
+    publicMaxAgeSeconds: env.PUBLIC_MAX_AGE_SECONDS,
     v1DeprecatedOn: env.V1_DEPRECATED_ON,
     v1SunsetOn: env.V1_SUNSET_ON,
     graphqlLimits: {

@@ -10,7 +10,13 @@ export type Method = (typeof METHODS)[number];
 
 /** Headers that a row may read and that a browser asks leave for before it sends them. */
 export type ReadHeader =
-  'Authorization' | 'X-SESSION-ID' | 'X-SESSIONID' | 'Idempotency-Key' | 'apollo-require-preflight' | 'x-apollo-operation-name';
+  | 'Authorization'
+  | 'X-SESSION-ID'
+  | 'X-SESSIONID'
+  | 'Idempotency-Key'
+  | 'If-None-Match'
+  | 'apollo-require-preflight'
+  | 'x-apollo-operation-name';
 
 /**
  * Who may call a row. `public`: everyone; `signed-in`: a caller with credentials; a scope: who holds it; `login`: everyone,
@@ -56,7 +62,7 @@ export interface Route<Schemas extends InputSchemas = InputSchemas, Body = unkno
   reads?: readonly ReadHeader[];
   /** The answer holds a key or a token: nobody may keep it. */
   secret?: true;
-  /** Without credentials, its answer is the same for everyone until this table changes (tally.ts). */
+  /** Without credentials, its answer is the same for everyone until this table changes (tally.ts), and may be kept by whoever gets it. */
   tally?: string;
   /** The path of the row that took over from this one (interface, section 9). */
   successor?: string;

@@ -77,6 +77,17 @@ export function freshOf(ctx: Pick<Context, 'statements'>, table: string): Seen |
   return seen;
 }
 
+/** A text that is another after each write to the table, and on each database that the table was ever restored to. */
+export async function revisionOf(ctx: Context, table: string): Promise<string> {
+  const [row] = await readRows(
+    ctx,
+    sql`
+      select coalesce(sum(writes), 0) || ' ' || coalesce(sum(rows), 0) || ' ' || ${table}::regclass::oid || ' ' || extract(epoch from pg_postmaster_start_time())
+      from ${identifier(table)}`,
+  );
+  return String(row?.[0]);
+}
+
 /** The count of the whole, as of now. */
 export async function countOf(ctx: Context, table: string): Promise<number> {
   return (await look(ctx, table)).count;

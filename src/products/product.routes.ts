@@ -28,6 +28,7 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
     summary: 'All products.',
     access: 'public',
     success: { status: 200, body: 'stream' },
+    tally: PRODUCT_TALLY,
     successor: PAGED_LIST,
     twin: 'query products',
     handle: catalogueAsJson,

@@ -4,9 +4,11 @@ import { requireCaller, requireScope } from '../kit/access.ts';
 import type { Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import type { Access, Input, Route } from '../kit/route.ts';
+import { revisionOf } from '../kit/tally.ts';
 import { check } from '../kit/validation.ts';
 import { JSON_TYPE, type Wording } from './answers.ts';
 import { readForm, readJson } from './body.ts';
+import { answeredAsKept, tagOf, weakTagOf } from './caching.ts';
 import { identify, isAnonymous } from './credentials.ts';
 import { answerInTime } from './deadline.ts';
 import type { Exchange } from './exchange.ts';
@@ -38,12 +40,15 @@ async function answerRow(services: Services, shortcuts: Shortcuts, row: Route, e
   const { tally, success } = row;
   const handle = async (): Promise<unknown> => row.handle(ctx, await readInput(row, exchange, body));
   if (success.body === 'stream') {
+    // Before the first row is read, so that what is read may be newer than its tag, and never older.
+    if (isForEveryone(tally, ctx) && answeredAsKept(exchange, ctx.config, weakTagOf(await revisionOf(ctx, tally)))) return;
     await answerStream(exchange, success.status, streamOf(await handle()));
     return;
   }
   const make = async () => answerOf(row, ctx, await handle());
   const answer = await (tally === undefined ? make() : shortcuts.share(ctx, exchange.req, tally, make));
   if (answer.headers) exchange.set(answer.headers);
+  if (answer.tag !== undefined && answeredAsKept(exchange, ctx.config, answer.tag)) return;
   exchange.send(success.status, answer.body, JSON_TYPE);
 }
 
@@ -93,9 +98,14 @@ function queryOf(req: IncomingMessage): Record<string, string | string[]> {
   return query;
 }
 
-function answerOf({ path, success: { body: schema, headers } }: Route, ctx: Context, body: unknown): SharedAnswer {
+function answerOf({ path, tally, success: { body: schema, headers } }: Route, ctx: Context, given: unknown): SharedAnswer {
   if (schema === 'stream') throw new TypeError(`${path} is to answer a stream`);
-  return { body: JSON.stringify(schema.parse(body)), ...(headers && { headers: headers(ctx, body) }) };
+  const body = JSON.stringify(schema.parse(given));
+  return { body, ...(headers && { headers: headers(ctx, given) }), ...(isForEveryone(tally, ctx) && { tag: tagOf(body) }) };
+}
+
+function isForEveryone(tally: string | undefined, { caller }: Context): tally is string {
+  return tally !== undefined && !caller;
 }
 
 async function answerStream(exchange: Exchange, status: number, pieces: AsyncIterable<string>): Promise<void> {

@@ -7,6 +7,7 @@ import type { Context } from '../../kit/context.ts';
 import { JSON_TYPE } from '../answers.ts';
 import { parseJson, readGraphqlText } from '../body.ts';
 import { CREDENTIAL_HEADERS, identify, isAnonymous } from '../credentials.ts';
+import { answeredAsKept, tagOf } from '../caching.ts';
 import { answerInTime } from '../deadline.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Endpoint } from '../paths.ts';
@@ -67,7 +68,7 @@ export async function openGraphqlDoor(services: Services, all: Shortcuts): Promi
   const endpoint = (method: 'GET' | 'POST'): Endpoint => ({
     method,
     path: '/graphql',
-    reads: [...CREDENTIAL_HEADERS, 'apollo-require-preflight', 'x-apollo-operation-name'],
+    reads: [...CREDENTIAL_HEADERS, 'If-None-Match', 'apollo-require-preflight', 'x-apollo-operation-name'],
     errorKey: 'detail',
     answer: (exchange) => answer(services, { apollo, shortcuts }, exchange),
   });
@@ -99,8 +100,16 @@ async function answer(services: Services, { apollo, shortcuts }: Door, exchange:
     // Where nothing says for how long an answer may be kept, someone would guess.
     exchange.set({ 'Cache-Control': 'no-store' });
     if (isPage) exchange.set({ 'Content-Security-Policy': PAGE_POLICY });
+    const forEveryone = isPage ? undefined : bodyForEveryone(req, answered);
+    if (forEveryone !== undefined && answeredAsKept(exchange, services.config, tagOf(forEveryone), ['Accept'])) return;
     await send(exchange, answered);
   });
+}
+
+// What is asked by GET changes nothing; without credentials, whoever asks the same gets the same. An error may pass.
+function bodyForEveryone(req: IncomingMessage, { status = 200, body }: HTTPGraphQLResponse): string | undefined {
+  if (req.method === 'POST' || status !== 200 || !isAnonymous(req) || body.kind !== 'complete') return undefined;
+  return body.string.startsWith('{"errors"') ? undefined : body.string;
 }
 
 // As Apollo Server answers what goes well.

@@ -13,6 +13,8 @@ const MAX_SEEN = 1_000;
 export interface SharedAnswer {
   body: string;
   headers?: Readonly<Record<string, string>>;
+  /** Its entity tag, where it may be kept by whoever gets it (caching.ts). */
+  tag?: string;
 }
 
 interface Kept {
