@@ -10,6 +10,7 @@ import { deprecationHeaders } from './server/deprecation.ts';
 import { Exchange } from './server/exchange.ts';
 import { openGraphqlDoor } from './server/graphql/door.ts';
 import { healthEndpoints } from './server/health.ts';
+import { openapiEndpoints } from './server/openapi.ts';
 import { pathsOf, type Endpoint } from './server/paths.ts';
 import { refuseHeaders } from './server/request.ts';
 import { rowAnswerer, unknownPath } from './server/rest.ts';
@@ -32,6 +33,7 @@ export async function createApp(services: Services): Promise<App> {
   const paths = pathsOf(services, [
     ...rows.map((row) => endpointOf(services, shortcuts, row)),
     ...graphql.endpoints,
+    ...openapiEndpoints(services, features),
     ...healthEndpoints(services),
   ]);
 

@@ -28,8 +28,9 @@ import * as users from './users/user.service.ts';
 
 /** The features, one a line: everything else in the house is made from this list. */
 export const features: readonly Feature[] = [
-  { entities: [User], resolvers: [UserResolver], routes: userRoutes, nodes: { User: users.findNodes } },
+  { title: 'Users', entities: [User], resolvers: [UserResolver], routes: userRoutes, nodes: { User: users.findNodes } },
   {
+    title: 'Signing in and out',
     entities: [Session, LoginFailure],
     resolvers: [AuthResolver, UserSessionsResolver, SessionResolver],
     routes: authRoutes,
@@ -38,14 +39,27 @@ export const features: readonly Feature[] = [
   },
   { entities: [IdempotencyKey], sweep: idempotency.sweep },
   {
+    title: 'Catalogue',
     entities: [Product, ProductTally, ProductTallyFine],
     resolvers: [ProductResolver],
     routes: productRoutes,
     nodes: { Product: products.findNodes },
     plans: productPlans,
   },
-  { entities: [Item], resolvers: [UserItemsResolver, ItemResolver], routes: profileRoutes, nodes: { Item: profile.findNodes } },
-  { entities: [BlogEntry], resolvers: [UserBlogResolver, BlogEntryResolver], routes: blogRoutes, nodes: { BlogEntry: blog.findNodes } },
+  {
+    title: 'The signed-in user',
+    entities: [Item],
+    resolvers: [UserItemsResolver, ItemResolver],
+    routes: profileRoutes,
+    nodes: { Item: profile.findNodes },
+  },
+  {
+    title: 'Blog',
+    entities: [BlogEntry],
+    resolvers: [UserBlogResolver, BlogEntryResolver],
+    routes: blogRoutes,
+    nodes: { BlogEntry: blog.findNodes },
+  },
 ];
 
 /** The entities of all features. */

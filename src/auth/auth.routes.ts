@@ -15,14 +15,53 @@ const LOGOUT_SUCCESSFUL = 'Logout successful';
 const grantType = z.enum(['', 'password', 'refresh_token']).optional();
 const tokenForm = z.looseObject({ grant_type: grantType, scope: z.string().optional() });
 const refreshForm = z.object({ refresh_token: z.string() });
-const tokenBody = z.object({
-  access_token: z.string(),
-  token_type: z.string(),
-  expires_in: z.int().optional(),
-  refresh_token: z.string().optional(),
-  scope: z.string().optional(),
+const tokenBody = z
+  .object({
+    access_token: z.string().meta({ description: 'For the header Authorization: Bearer.' }),
+    token_type: z.string().meta({ description: 'Always bearer.', examples: ['bearer'] }),
+    expires_in: z
+      .int()
+      .optional()
+      .meta({ description: 'Seconds that the access token lives; with offline_access.', examples: [1800] }),
+    refresh_token: z.string().optional().meta({ description: 'Good once, for grant_type=refresh_token; with offline_access.' }),
+    scope: z
+      .string()
+      .optional()
+      .meta({ description: 'What the token may do; with offline_access.', examples: ['products:write'] }),
+  })
+  .meta({ id: 'Token', description: 'An access token (RFC 6749, 5.1).' });
+const sessionBody = z
+  .object({ session_key: z.string().meta({ description: 'For the header X-SESSION-ID, and for logout.' }) })
+  .meta({ id: 'SessionKey', description: 'The key of a session.' });
+const loggedOut = z.string().meta({ description: 'That it has ended.', examples: [LOGOUT_SUCCESSFUL] });
+
+// What a form may hold; which of the two it is, `grant_type` tells.
+const passwordGrant = credentials.extend({
+  grant_type: z
+    .literal('password')
+    .optional()
+    .meta({ description: 'May be left out.', examples: ['password'] }),
+  scope: z
+    .string()
+    .optional()
+    .meta({ description: 'The only scopes that the token may use, and offline_access, space-separated.', examples: [''] }),
 });
-const sessionBody = z.object({ session_key: z.string() });
+const refreshGrant = z.object({
+  grant_type: z.literal('refresh_token'),
+  refresh_token: z.string().meta({ description: 'The last one given out. Used twice, it ends its session.' }),
+});
+
+const LOGIN = `mutation ($username: String!, $password: String!) {
+  login(username: $username, password: $password) {
+    access_token: accessToken
+    token_type: tokenType
+    session_key: sessionKey
+  }
+}`;
+const loginTwin = { operation: LOGIN, variables: { username: 'alice', password: 'alice-demo-1' } };
+const LOGOUT = `mutation ($sessionKey: String) {
+  logout(sessionKey: $sessionKey) { ended }
+}`;
 const sessionRow = { access: 'login', errorKey: 'data', secret: true } as const;
 
 /** Interface, sections 4.1 and 4.2. */
@@ -35,8 +74,9 @@ export const authRoutes: Routes = ({ sessionPrefix, legacyQueryLogin }) => [
       access: 'login',
       secret: true,
       input: { form: tokenForm },
+      documented: { form: z.union([passwordGrant, refreshGrant]) },
       success: { status: 200, body: tokenBody },
-      twin: 'mutation login',
+      twin: loginTwin,
       handle: (ctx, { form }) => (form.grant_type === 'refresh_token' ? refreshed(ctx, form) : signedIn(ctx, form, form.scope)),
     }),
   ),
@@ -47,7 +87,7 @@ export const authRoutes: Routes = ({ sessionPrefix, legacyQueryLogin }) => [
     summary: 'Signs in and answers a session key.',
     input: { json: credentials },
     success: { status: 200, body: sessionBody },
-    twin: 'mutation login',
+    twin: loginTwin,
     handle: (ctx, { json }) => newSession(ctx, json),
   }),
   route({
@@ -56,8 +96,8 @@ export const authRoutes: Routes = ({ sessionPrefix, legacyQueryLogin }) => [
     path: `${sessionPrefix}/logout`,
     summary: 'Ends the session of the key.',
     input: { json: sessionBody },
-    success: { status: 200, body: z.object({ data: z.string() }) },
-    twin: 'mutation logout',
+    success: { status: 200, body: z.object({ data: loggedOut }) },
+    twin: { operation: LOGOUT, variables: { sessionKey: null } },
     handle: async (ctx, { json }) => {
       await auth.logoutByKey(ctx, json.session_key);
       return { data: LOGOUT_SUCCESSFUL };
@@ -70,8 +110,9 @@ export const authRoutes: Routes = ({ sessionPrefix, legacyQueryLogin }) => [
     summary: 'Signs in by HTTP Basic, or by query, and answers a session key.',
     reads: ['Authorization'],
     input: { headers: z.object({ authorization: z.string().optional() }), query: z.record(z.string(), z.unknown()) },
+    documented: { query: credentials.partial() },
     success: { status: 200, body: sessionBody },
-    twin: 'mutation login',
+    twin: loginTwin,
     handle: (ctx, { headers, query }) => newSession(ctx, basicCredentials(headers.authorization) ?? (legacyQueryLogin ? query : {})),
   }),
   route({
@@ -82,8 +123,9 @@ export const authRoutes: Routes = ({ sessionPrefix, legacyQueryLogin }) => [
     access: (json) => (json !== undefined && ('username' in json || 'session_key' in json) ? 'login' : 'signed-in'),
     bodyOptional: true,
     input: { json: z.looseObject({ session_key: z.string().optional() }) },
-    success: { status: 200, body: z.union([sessionBody, z.object({ detail: z.string(), data: z.string() })]) },
-    twin: 'mutation logout',
+    documented: { json: z.union([sessionBody.partial(), credentials]) },
+    success: { status: 200, body: z.union([sessionBody, z.object({ detail: loggedOut, data: loggedOut })]) },
+    twin: { operation: LOGOUT, variables: { sessionKey: null } },
     handle: async (ctx, { json }) => {
       if ('username' in json) return newSession(ctx, json);
       const key = json.session_key;

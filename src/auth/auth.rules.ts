@@ -5,11 +5,14 @@ import { refuse } from '../kit/validation.ts';
 /** The username and password of a login. Anything that could be a username is one that may be unknown; the rest is bad input. */
 export const credentials = z.object({
   // Not `min(1)`: zod compares the `length` of whatever has one, and an object's may be nothing that can be compared.
-  username: z.string().superRefine((text, ctx) => {
-    if (text === '') refuse(ctx, 'string_too_short', 'String should have at least 1 character');
-    if (!isStorable(text)) refuse(ctx, 'string_control_characters', 'String should have no NUL and be well-formed Unicode');
-  }),
-  password: z.string(),
+  username: z
+    .string()
+    .superRefine((text, ctx) => {
+      if (text === '') refuse(ctx, 'string_too_short', 'String should have at least 1 character');
+      if (!isStorable(text)) refuse(ctx, 'string_control_characters', 'String should have no NUL and be well-formed Unicode');
+    })
+    .meta({ description: 'The name, compared exactly.', minLength: 1, examples: ['alice'] }),
+  password: z.string().meta({ description: 'The password.', format: 'password', examples: ['alice-demo-1'] }),
 });
 
 /** What a user signs in with. */

@@ -11,7 +11,8 @@ const REMEMBERED_MS = 24 * 3_600_000;
 export const idempotencyKey = z
   .string()
   .regex(/^[\x21-\x7e]{1,255}$/)
-  .optional();
+  .optional()
+  .meta({ description: 'Any text of your own, 1 to 255 visible characters: sent again with the same body, the request is done once.' });
 
 interface Stored extends Record<string, unknown> {
   fingerprint: Buffer;

@@ -9,6 +9,8 @@ export interface Feature {
   entities?: readonly EntityClass<object>[];
   resolvers?: readonly (new () => object)[];
   routes?: Routes;
+  /** What its rows stand under in the REST reference. */
+  title?: string;
   /** How `node(id:)` finds nodes, by the name of their type. */
   nodes?: Readonly<Record<string, NodeFinder>>;
   /** Root fields of the schema that can be answered straight from rows. */

@@ -12,7 +12,19 @@ export interface Envelope<T> {
 
 /** The schema of a page of such items. */
 export function envelopeOf<Item extends z.ZodType>(item: Item) {
-  return z.object({ items: z.array(item), count: z.int(), next: z.string().nullable(), previous: z.string().nullable() });
+  return z.object({
+    items: z.array(item),
+    count: z.int().meta({ description: 'How many there are in the whole list.', minimum: 0, examples: [1] }),
+    next: addressOf('next'),
+    previous: addressOf('previous'),
+  });
+}
+
+function addressOf(which: string) {
+  return z
+    .string()
+    .nullable()
+    .meta({ description: `The address of the ${which} page; null where there is none.`, format: 'uri', examples: [null] });
 }
 
 /** Wraps a slice with links to its neighbours, made from PUBLIC_URL and never from what the request calls us. */
@@ -31,6 +43,9 @@ export function envelope<T>(ctx: Context, path: string, { page, limit, offset }:
     previous: offset > 0n ? link(back > 0n ? back : 0n) : null,
   };
 }
+
+/** What the documents say of `linkHeader`. */
+export const LINK_HEADER = { Link: 'The addresses of the next and the previous page (RFC 8288).' };
 
 /** The envelope's links once more as a `Link` header (RFC 8288). */
 export function linkHeader({ next, previous }: Envelope<unknown>): Record<string, string> {

@@ -25,7 +25,7 @@ export type ReadHeader =
 export type Access = 'public' | 'signed-in' | 'login' | Scope;
 
 /** Where a row's input comes from. A part without a schema is not read. */
-interface InputSchemas {
+export interface InputSchemas {
   path?: z.ZodType;
   query?: z.ZodType;
   form?: z.ZodType;
@@ -38,6 +38,14 @@ type Output<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined;
 /** The input of a row, each part as its schema reads it. */
 export type Input<Schemas extends InputSchemas> = { [Part in keyof InputSchemas]-?: Output<Schemas[Part]> };
 
+/** What does the same as a row at the GraphQL door: a client that moves takes this in its place. */
+interface Twin {
+  /** A document of one operation. */
+  operation: string;
+  /** Its variables, for the examples of the row. */
+  variables?: Readonly<Record<string, unknown>>;
+}
+
 /** A REST endpoint as data: routing, OPTIONS, 405, validation and the documents all follow from it. */
 export interface Route<Schemas extends InputSchemas = InputSchemas, Body = unknown> {
   method: Method;
@@ -45,16 +53,24 @@ export interface Route<Schemas extends InputSchemas = InputSchemas, Body = unkno
   path: string;
   /** One sentence for the documents. */
   summary: string;
+  /** What else a client has to know of it, for the documents. */
+  description?: string;
   /** Where it depends on what is asked, from the JSON body as it came. */
   access: Access | ((json: object | undefined) => Access);
   input?: Schemas;
+  /** What the documents show of a part of the input that the row reads more loosely. */
+  documented?: InputSchemas;
   /** A request without a body is not refused. */
   bodyOptional?: true;
   success: {
     status: number;
-    /** What leaves: only what the schema names. `stream`: text of a JSON array, in pieces. */
-    body: z.ZodType<unknown, Body> | 'stream';
+    /** What leaves: only what the schema names. */
+    body: z.ZodType<unknown, Body>;
+    /** The handler answers its text, in pieces. */
+    stream?: true;
     headers?: (ctx: Context, body: Body) => Record<string, string>;
+    /** Those of them that there may be, and what they say. */
+    documentedHeaders?: Readonly<Record<string, string>>;
   };
   /** The member that holds the text of an error: `data` in the session router, `detail` elsewhere. */
   errorKey?: 'detail' | 'data';
@@ -66,8 +82,8 @@ export interface Route<Schemas extends InputSchemas = InputSchemas, Body = unkno
   tally?: string;
   /** The path of the row that took over from this one (interface, section 9). */
   successor?: string;
-  /** The operation of the GraphQL door that does the same. */
-  twin: string;
+  /** A test runs both and compares. */
+  twin: Twin;
   handle(ctx: Context, input: Input<Schemas>): Promise<Body> | AsyncIterable<string>;
 }
 

@@ -31,7 +31,7 @@ const MAX_HOT = 100;
 /** How often a place in a list that is being written to is looked for. */
 const ATTEMPTS = 3;
 
-const integer = (min: bigint) =>
+const integer = (min: bigint, description: string) =>
   z
     .string()
     .transform((text, ctx) => {
@@ -39,14 +39,20 @@ const integer = (min: bigint) =>
       const value = BigInt(text);
       return value < min ? refuse(ctx, 'greater_than_equal', `Input should be greater than or equal to ${min}`) : value;
     })
-    .optional();
+    .optional()
+    .meta({ description, type: 'integer', minimum: Number(min) });
 
 /**
  * A schema for the query of a paged endpoint: `page` of `pageSize`, or `limit` and `offset`. A `limit` above 1,000 counts
  * as 1,000. Where the query says nothing, it is page 1 if `byPage`, else the first `defaultLimit` (interface, section 8).
  */
 export function pageQueryOf({ pageSize, defaultLimit, byPage }: { pageSize: number; defaultLimit: number; byPage: boolean }) {
-  return z.object({ page: integer(1n), limit: integer(1n), offset: integer(0n) }).transform(({ page, limit, offset }, ctx): PageQuery => {
+  const query = z.object({
+    page: integer(1n, `The number of a page of ${pageSize}.${byPage ? ' Where nothing is given, it is 1.' : ''}`),
+    limit: integer(1n, `How many, at most ${MAX_LIMIT}; ${defaultLimit} where it is not given. Not together with page.`),
+    offset: integer(0n, 'After how many to begin. Not together with page.'),
+  });
+  return query.transform(({ page, limit, offset }, ctx): PageQuery => {
     const byLimit = limit !== undefined || offset !== undefined;
     if (page !== undefined && byLimit) return refuse(ctx, 'value_error', 'Give either page, or limit and offset');
     if (page === undefined && (byLimit || !byPage)) {

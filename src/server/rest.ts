@@ -39,7 +39,7 @@ async function answerRow(services: Services, shortcuts: Shortcuts, row: Route, e
   if (row.successor !== undefined) noteLegacyCall(row, ctx);
   const { tally, success } = row;
   const handle = async (): Promise<unknown> => row.handle(ctx, await readInput(row, exchange, body));
-  if (success.body === 'stream') {
+  if (success.stream) {
     // Before the first row is read, so that what is read may be newer than its tag, and never older.
     if (isForEveryone(tally, ctx) && answeredAsKept(exchange, ctx.config, weakTagOf(await revisionOf(ctx, tally)))) return;
     await answerStream(exchange, success.status, streamOf(await handle()));
@@ -98,8 +98,7 @@ function queryOf(req: IncomingMessage): Record<string, string | string[]> {
   return query;
 }
 
-function answerOf({ path, tally, success: { body: schema, headers } }: Route, ctx: Context, given: unknown): SharedAnswer {
-  if (schema === 'stream') throw new TypeError(`${path} is to answer a stream`);
+function answerOf({ tally, success: { body: schema, headers } }: Route, ctx: Context, given: unknown): SharedAnswer {
   const body = JSON.stringify(schema.parse(given));
   return { body, ...(headers && { headers: headers(ctx, given) }), ...(isForEveryone(tally, ctx) && { tag: tagOf(body) }) };
 }

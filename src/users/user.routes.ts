@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Context } from '../kit/context.ts';
-import { envelope, envelopeOf, linkHeader } from '../kit/page-envelope.ts';
+import { envelope, envelopeOf, LINK_HEADER, linkHeader } from '../kit/page-envelope.ts';
 import { route, type Routes } from '../kit/route.ts';
 import { pageQueryOf } from '../kit/slice.ts';
 import type { User } from './user.entity.ts';
@@ -11,12 +11,23 @@ const LIST = '/api/users';
 const PAGE_SIZE = 5;
 
 /** A user as REST clients get it (interface, section 2), without the hash. */
-export const userBody = z.object({
-  username: z.string(),
-  email: z.string().nullable(),
-  full_name: z.string().nullable(),
-  disabled: z.boolean(),
-});
+export const userBody = z
+  .object({
+    username: z.string().meta({ description: 'The name to sign in with.', examples: ['alice'] }),
+    email: z
+      .string()
+      .nullable()
+      .meta({ description: "The email address. Another user's is null without the scope users:read.", examples: ['alice@shop.example'] }),
+    full_name: z
+      .string()
+      .nullable()
+      .meta({ description: 'The name to show.', examples: ['Alice Archer'] }),
+    disabled: z.boolean().meta({ description: 'Whether this user is kept from signing in.', examples: [false] }),
+  })
+  .meta({ id: 'User', description: 'Someone who can sign in.' });
+
+/** What a twin asks of a user, in the names of the rows. */
+export const USER_FIELDS = 'username email full_name: fullName disabled';
 
 /** The user as this caller may see it. */
 export function userFor(ctx: Context, user: User): z.input<typeof userBody> {
@@ -31,8 +42,17 @@ export const userRoutes: Routes = ({ defaultPageSize }) => [
     summary: 'Users in pages: by number, or by limit and offset.',
     access: 'signed-in',
     input: { query: pageQueryOf({ pageSize: PAGE_SIZE, defaultLimit: defaultPageSize, byPage: false }) },
-    success: { status: 200, body: envelopeOf(userBody), headers: (_ctx, page) => linkHeader(page) },
-    twin: 'query users',
+    success: { status: 200, body: envelopeOf(userBody), headers: (_ctx, page) => linkHeader(page), documentedHeaders: LINK_HEADER },
+    twin: {
+      operation: `query ($first: Int, $after: String) {
+  users(first: $first, after: $after) {
+    nodes { ${USER_FIELDS} }
+    totalCount
+    pageInfo { hasNextPage endCursor }
+  }
+}`,
+      variables: { first: 100 },
+    },
     handle: async (ctx, { query }) => {
       const { items, count } = await users.slice(ctx, query);
       return envelope(ctx, LIST, query, { items: items.map((user) => userFor(ctx, user)), count });

@@ -23,6 +23,7 @@ import { openLog } from '../../src/server/log.ts';
 import { User } from '../../src/users/user.entity.ts';
 import { TEST_SECRET } from './databases.ts';
 import { PASSWORD, Recorder } from './leaks.ts';
+import { Documented } from './openapi.ts';
 
 export { PASSWORD };
 /** What the app is told that its address is; links in answers start with it. */
@@ -73,6 +74,7 @@ export class Shop {
   /** The same app on the same database without any shortcut: what it answers to a read has to be the same, byte for byte. */
   private plain: Server | undefined;
   private open: Database | undefined;
+  private documented: Documented | undefined;
   config!: Config;
 
   constructor(
@@ -197,6 +199,7 @@ export class Shop {
     };
     const answer = await fetched(this.url + path, request);
     this.recorder.answer(JSON.stringify([...answer.headers]) + answer.text);
+    (this.documented ??= new Documented(this.config)).check(method, path, answer);
     if (!this.isAlone && isRead(method, path, json)) await this.compare(path, request, answer);
     return answer;
   }

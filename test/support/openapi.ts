@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+import { features } from '../../src/features.ts';
+import type { Config } from '../../src/kit/config.ts';
+import { openapiOf } from '../../src/server/openapi.ts';
+
+interface Response {
+  $ref?: string;
+  content?: Record<string, { schema: object }>;
+}
+
+interface Document {
+  paths: Record<string, Record<string, { responses: Record<string, Response> }>>;
+  components: { responses: Record<string, Response>; schemas: Record<string, object> };
+}
+
+/** What of an answer is looked at. */
+export interface Answered {
+  status: number;
+  headers: Headers;
+  text: string;
+}
+
+/** Holds answers of the REST rows against the OpenAPI document of the app that gave them. */
+export class Documented {
+  private readonly document: Document;
+  private readonly ajv = new Ajv2020({ strict: false, allErrors: true });
+  private readonly validators = new Map<object, ValidateFunction>();
+  private readonly templates: { pattern: RegExp; path: string }[];
+
+  constructor(config: Config) {
+    this.document = openapiOf(config, features) as unknown as Document;
+    formats.default(this.ajv);
+    this.ajv.addFormat('password', true);
+    this.ajv.addSchema({ $id: 'document', components: this.document.components });
+    this.templates = Object.keys(this.document.paths).map((path) => ({
+      path,
+      pattern: new RegExp(`^${path.replace(/\/$/, '').replace(/\{\w+\}/g, '[^/]+')}/?$`),
+    }));
+  }
+
+  /** Throws where the answer of a row is not one that the document knows. `path` is under BASE_PATH, as it was asked for. */
+  check(method: string, path: string, { status, headers, text }: Answered): void {
+    const [asked = ''] = path.split('?');
+    const found = this.templates.filter(({ pattern }) => pattern.test(asked));
+    const methodOfRow = (method === 'HEAD' ? 'GET' : method).toLowerCase();
+    const operation = found.map((template) => this.document.paths[template.path]?.[methodOfRow]).find((own) => own !== undefined);
+    if (!operation) return;
+    const what = `${method} ${asked} answers ${status}`;
+    const named = operation.responses[status] ?? (status >= 400 ? operation.responses['default'] : undefined);
+    assert.ok(named, `${what}, which openapi.json does not know`);
+    const { content } = named.$ref === undefined ? named : this.referred(named.$ref);
+    if (!content || method === 'HEAD') return assert.equal(text, '', `${what} with a body`);
+    const [type = ''] = (headers.get('content-type') ?? '').split(';');
+    const schema = content[type]?.schema;
+    assert.ok(schema, `${what} as ${type}, which openapi.json does not know`);
+    const validate = this.validatorOf(schema);
+    assert.ok(validate(JSON.parse(text)), `${what}: ${this.ajv.errorsText(validate.errors)} in ${text.slice(0, 300)}`);
+  }
+
+  private referred(ref: string): Response {
+    return this.document.components.responses[ref.slice('#/components/responses/'.length)] ?? {};
+  }
+
+  private validatorOf(schema: object): ValidateFunction {
+    const known = this.validators.get(schema);
+    if (known) return known;
+    const made = this.ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"document#/')) as object);
+    this.validators.set(schema, made);
+    return made;
+  }
+}
