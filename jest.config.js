@@ -6,8 +6,14 @@ export default {
     ...(process.env.TEST_DATABASE_URL ? [] : ['\\.pg\\.test\\.js$']),
     // What needs a browser: see `npm run test:browser`.
     ...(process.env.TEST_BROWSER ? [] : ['dist/test/browser/']),
-    // What takes its time, and knows nothing of shortcuts.
-    ...(process.env.TEST_SHORTCUTS ? ['\\.(slow|timing|deep|memory)\\.test\\.js$', 'attacks/(fuzz|logins|passwords|throttling|http)'] : []),
+    // What takes its time, or knows nothing of shortcuts.
+    ...(process.env.TEST_SHORTCUTS
+      ? [
+          '\\.(slow|timing|deep|memory)\\.test\\.js$',
+          'attacks/(fuzz|logins|passwords|throttling|http)',
+          'test/(cli|contract|database|docs|examples|process)/',
+        ]
+      : []),
   ],
   testEnvironment: 'node',
   transform: {},
