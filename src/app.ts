@@ -10,7 +10,7 @@ import { deprecationHeaders } from './server/deprecation.ts';
 import { Exchange } from './server/exchange.ts';
 import { openGraphqlDoor } from './server/graphql/door.ts';
 import { healthEndpoints } from './server/health.ts';
-import { openapiEndpoints } from './server/openapi.ts';
+import { openapiEndpoints } from './server/openapi/openapi.ts';
 import { pathsOf, type Endpoint } from './server/paths.ts';
 import { refuseHeaders } from './server/request.ts';
 import { rowAnswerer, unknownPath } from './server/rest.ts';

@@ -5,7 +5,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { features } from '../../src/features.ts';
 import { readConfig } from '../../src/kit/config.ts';
-import { openapiText } from '../../src/server/openapi.ts';
+import { openapiText } from '../../src/server/openapi/openapi.ts';
 import { Documented } from '../support/openapi.ts';
 import { Shop, useShop } from '../support/shop.ts';
 

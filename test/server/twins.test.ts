@@ -3,7 +3,7 @@ import { parse, validate, type GraphQLSchema } from 'graphql';
 import { features } from '../../src/features.ts';
 import { readConfig } from '../../src/kit/config.ts';
 import type { Route } from '../../src/kit/route.ts';
-import { openapiOf } from '../../src/server/openapi.ts';
+import { openapiOf } from '../../src/server/openapi/openapi.ts';
 import { makeSchema } from '../../src/server/schema.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { useShop, type RequestOptions } from '../support/shop.ts';

@@ -3,7 +3,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { features } from '../../src/features.ts';
 import type { Config } from '../../src/kit/config.ts';
-import { openapiOf } from '../../src/server/openapi.ts';
+import { openapiOf } from '../../src/server/openapi/openapi.ts';
 
 interface Response {
   $ref?: string;
