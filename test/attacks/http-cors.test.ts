@@ -195,7 +195,10 @@ function preflightOf(methods: string): Record<string, string> {
 }
 
 function crossOrigin({ headers }: Answer): Record<string, string> {
-  return Object.fromEntries([...headers].filter(([name]) => name.startsWith('access-control-') || name === 'vary'));
+  // Caches tell callers apart by their credentials, and are not to by where they come from.
+  const isOfOrigins = ([name, value]: [string, string]) =>
+    name.startsWith('access-control-') || (name === 'vary' && /origin|\*/i.test(value));
+  return Object.fromEntries([...headers].filter(isOfOrigins));
 }
 
 async function refusal(path: string, request: RequestOptions): Promise<[number, unknown]> {
