@@ -11,6 +11,7 @@ import { embeddedSigningSecret } from './database/embedded/signing-secret.ts';
 import { features } from './features.ts';
 import { ConfigError, readConfig, type Config } from './kit/config.ts';
 import { redactor } from './kit/redact.ts';
+import { trustedDocuments } from './server/graphql/trusted-documents.ts';
 import { createHttpServer } from './server/http-server.ts';
 import { welcome } from './server/welcome.ts';
 import { openLog } from './server/log.ts';
@@ -53,7 +54,12 @@ void measureHash({ config }).then((ms) => log.info({ event: 'auth.hash_cost', co
 
 function readConfigOrExit(): Config {
   try {
-    return readConfig(process.env, ({ databaseUrl, dataDir }) => (databaseUrl === undefined ? embeddedSigningSecret(dataDir) : undefined));
+    const made = readConfig(process.env, ({ databaseUrl, dataDir }) =>
+      databaseUrl === undefined ? embeddedSigningSecret(dataDir) : undefined,
+    );
+    // The app reads them for itself, but by then the database has been started.
+    trustedDocuments(made);
+    return made;
   } catch (error) {
     console.error(error instanceof Error ? error.message : error);
     return process.exit(error instanceof ConfigError ? EXIT_CONFIG : 1);

@@ -20,6 +20,9 @@ export class ConfigError extends Error {
 /** The ways past the ordinary one that can be switched off (docs/performance.md). */
 export const SHORTCUTS = ['direct', 'plans', 'shared', 'tokens'] as const;
 
+/** What becomes of GraphQL documents that are in no manifest: `log` tells of them, `enforce` refuses them. */
+const TRUST_MODES = ['off', 'log', 'enforce'] as const;
+
 /** The most that a password's hash may cost: a stored one of more would hold up a thread for minutes. */
 export const MAX_BCRYPT_COST = 16;
 
@@ -49,6 +52,12 @@ const secret = z
   .string()
   .refine((text) => Buffer.byteLength(text) >= 32, SECRET_RULE)
   .refine((text) => !KNOWN_SECRETS.has(text), 'is one that stands in a tutorial, where everyone can read it');
+const files = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== ''),
+);
 const scopes = list().pipe(z.array(z.enum(SCOPES, `must name scopes out of ${SCOPES.join(', ')}`)));
 const date = z.iso.date('must be a date such as 2027-01-31').transform((text) => new Date(text));
 
@@ -90,6 +99,8 @@ const environment = z.object({
   GRAPHQL_MAX_ROOT_FIELDS: whole(1, 10_000).default(10),
   GRAPHQL_MAX_DIRECTIVES: whole(0, 10_000).default(50),
   GRAPHQL_MAX_COST: whole(1, 100_000_000).default(1_000),
+  TRUSTED_DOCUMENTS: files.default([]),
+  TRUSTED_DOCUMENTS_MODE: z.enum(TRUST_MODES, `must be one of ${TRUST_MODES.join(', ')}`).default('off'),
   MAX_CONNECTIONS: whole(1, 1_000_000).default(5_000),
   REQUEST_DEADLINE_MS: whole(100, 600_000).default(10_000),
   SHORTCUTS: list()
@@ -151,6 +162,7 @@ const schema = environment.transform((env) => {
       directives: env.GRAPHQL_MAX_DIRECTIVES,
       cost: env.GRAPHQL_MAX_COST,
     },
+    trustedDocuments: { files: env.TRUSTED_DOCUMENTS, mode: env.TRUSTED_DOCUMENTS_MODE },
     maxConnections: env.MAX_CONNECTIONS,
     requestDeadlineMs: env.REQUEST_DEADLINE_MS,
     shortcuts: env.SHORTCUTS,
@@ -173,6 +185,8 @@ export function readConfig(env: NodeJS.ProcessEnv, secretFor: (config: Omit<Conf
   if (set['SIGNING_SECRET'] !== undefined && set['SIGNING_SECRETS'] !== undefined) {
     throw new ConfigError(['SIGNING_SECRETS takes the place of SIGNING_SECRET: set one of the two']);
   }
+  const { mode, files: manifests } = result.data.trustedDocuments;
+  if (mode !== 'off' && manifests.length === 0) throw new ConfigError([`TRUSTED_DOCUMENTS is needed with TRUSTED_DOCUMENTS_MODE=${mode}`]);
   const made = result.data.signingSecrets === undefined ? secretFor(result.data) : undefined;
   const signingSecrets = result.data.signingSecrets ?? (made === undefined ? undefined : [made]);
   if (!signingSecrets) throw new ConfigError([`SIGNING_SECRET is needed with DATABASE_URL, and ${SECRET_RULE}`]);

@@ -2,6 +2,7 @@
 export type ErrorCode =
   | 'BAD_USER_INPUT'
   | 'CONFLICT'
+  | 'DOCUMENT_NOT_TRUSTED'
   | 'FORBIDDEN'
   | 'INACTIVE_LOGIN'
   | 'INACTIVE_USER'
@@ -10,6 +11,7 @@ export type ErrorCode =
   | 'INVALID_TOKEN'
   | 'NOT_AUTHENTICATED'
   | 'NOT_FOUND'
+  | 'PERSISTED_QUERY_NOT_FOUND'
   | 'QUERY_TOO_COMPLEX'
   | 'RATE_LIMITED'
   | 'TIMEOUT'

@@ -20,6 +20,7 @@ const BEARER = 'Bearer';
 export const ERRORS: Record<ErrorCode, Named> = {
   BAD_USER_INPUT: { status: 422, graphql: 'BAD_USER_INPUT' },
   CONFLICT: { status: 409, graphql: 'CONFLICT' },
+  DOCUMENT_NOT_TRUSTED: { status: 400, graphql: 'DOCUMENT_NOT_TRUSTED' },
   FORBIDDEN: { status: 403, graphql: 'FORBIDDEN' },
   INACTIVE_LOGIN: { status: 400, graphql: 'INACTIVE_USER', sessionRouter: { status: 401, text: 'Inactive user' } },
   INACTIVE_USER: { status: 400, graphql: 'INACTIVE_USER', aboutCaller: true },
@@ -33,6 +34,7 @@ export const ERRORS: Record<ErrorCode, Named> = {
   INVALID_TOKEN: { status: 401, graphql: 'UNAUTHENTICATED', challenge: `${BEARER} error="invalid_token"`, aboutCaller: true },
   NOT_AUTHENTICATED: { status: 401, graphql: 'UNAUTHENTICATED', challenge: BEARER, aboutCaller: true },
   NOT_FOUND: { status: 404, graphql: 'NOT_FOUND' },
+  PERSISTED_QUERY_NOT_FOUND: { status: 400, graphql: 'PERSISTED_QUERY_NOT_FOUND' },
   QUERY_TOO_COMPLEX: { status: 400, graphql: 'QUERY_TOO_COMPLEX' },
   RATE_LIMITED: { status: 429, graphql: 'RATE_LIMITED' },
   TIMEOUT: { status: 503, graphql: 'TIMEOUT' },

@@ -21,6 +21,7 @@ import { Documents } from './documents.ts';
 import { formatError } from './errors.ts';
 import { legacyStatusPlugin } from './legacy-status.plugin.ts';
 import { limitRules } from './limits.ts';
+import { trustedDocuments, type TrustedDocuments } from './trusted-documents.ts';
 
 /** The GraphQL door, started. */
 export interface GraphqlDoor {
@@ -31,6 +32,8 @@ export interface GraphqlDoor {
 interface Door {
   apollo: ApolloServer<Context>;
   shortcuts: GraphqlShortcuts;
+  /** Undefined where any document may run. */
+  trusted: TrustedDocuments | undefined;
 }
 
 // The page itself says what it is made of, and where that may come from; this is what it has no need of.
@@ -41,6 +44,7 @@ const WORDING = { row: 'graphql', errorKey: 'errors', inputPart: 'body' } as con
 /** Starts Apollo Server on our schema; its endpoints are served like every other path. */
 export async function openGraphqlDoor(services: Services, all: Shortcuts): Promise<GraphqlDoor> {
   const { explorer, graphqlLimits } = services.config;
+  const trusted = trustedDocuments(services.config);
   const schema = await makeSchema();
   const shortcuts = all.graphql(schema);
   const apollo = new ApolloServer<Context>({
@@ -70,19 +74,22 @@ export async function openGraphqlDoor(services: Services, all: Shortcuts): Promi
     path: '/graphql',
     reads: [...CREDENTIAL_HEADERS, 'If-None-Match', 'apollo-require-preflight', 'x-apollo-operation-name'],
     errorKey: 'detail',
-    answer: (exchange) => answer(services, { apollo, shortcuts }, exchange),
+    answer: (exchange) => answer(services, { apollo, shortcuts, trusted }, exchange),
   });
   return { endpoints: [endpoint('GET'), endpoint('POST')], stop: () => apollo.stop() };
 }
 
-async function answer(services: Services, { apollo, shortcuts }: Door, exchange: Exchange): Promise<void> {
+async function answer(services: Services, { apollo, shortcuts, trusted }: Door, exchange: Exchange): Promise<void> {
   const { req } = exchange;
   await answerInTime(services, exchange, WORDING, async () => {
     const text = req.method === 'POST' ? await readGraphqlText(exchange) : undefined;
     const ctx = contextOf(services, exchange);
     const shared = text === undefined ? undefined : shortcuts.shared(ctx, req, text);
     if (shared !== undefined) return sendPlain(exchange, shared);
-    const body = text === undefined ? {} : parseJson(text);
+    const sent = text === undefined ? {} : parseJson(text);
+    // What is shared has come this way before, with the same text.
+    const body = trusted ? trusted.readBody(ctx, sent) : sent;
+    const search = trusted && req.method !== 'POST' ? trusted.readSearch(ctx, searchOf(req)) : searchOf(req);
     const isPage = req.method !== 'POST' && services.config.explorer && accepts(req).type(['json', 'html']) === 'html';
     if (!isPage && !isAnonymous(req)) await identify(ctx, req);
     const planned = text === undefined ? undefined : await shortcuts.planned(ctx, req, text, body);
@@ -92,7 +99,7 @@ async function answer(services: Services, { apollo, shortcuts }: Door, exchange:
       httpGraphQLRequest: {
         method: req.method === 'HEAD' ? 'GET' : (req.method ?? ''),
         headers: headersOf(req),
-        search: searchOf(req),
+        search,
         body,
       },
       context: async () => ctx,
