@@ -1,6 +1,6 @@
 import options from '../../mikro-orm.config.ts';
 import { openDatabase, type Database } from '../database/database.ts';
-import { ConfigError, readConfig } from '../kit/config.ts';
+import { ConfigError, readConfig, type Config } from '../kit/config.ts';
 import type { Context } from '../kit/context.ts';
 import { redactor, type Redact } from '../kit/redact.ts';
 import { DomainError } from '../kit/errors.ts';
@@ -20,11 +20,7 @@ export interface Workplace {
  * On the embedded default this goes through a running server's database where there is one. Sets the exit code.
  */
 export async function runCommand(work: (place: Workplace) => Promise<void>, { anyVersion = false } = {}): Promise<void> {
-  let redact: Redact = redactor({});
-  try {
-    // Commands sign nothing, so they need no secret.
-    const config = readConfig(process.env, () => '');
-    redact = redactor(config);
+  await runWithoutDatabase(async (config) => {
     const log = openLog({ ...config, logLevel: 'error' });
     const database = await openDatabase(config, options, log, true);
     try {
@@ -34,6 +30,17 @@ export async function runCommand(work: (place: Workplace) => Promise<void>, { an
     } finally {
       await database.close();
     }
+  });
+}
+
+/** Runs a command that needs no more than the configuration. Sets the exit code. */
+export async function runWithoutDatabase(work: (config: Config) => Promise<void>): Promise<void> {
+  let redact: Redact = redactor({});
+  try {
+    // Commands sign nothing, so they need no secret.
+    const config = readConfig(process.env, () => '');
+    redact = redactor(config);
+    await work(config);
   } catch (error) {
     console.error(redact(textOf(error)));
     process.exitCode = error instanceof ConfigError ? EXIT.config : EXIT.refused;
