@@ -55,7 +55,7 @@ export interface Connection<T> {
 export function connectionType<T extends object>(type: ClassType<T>): { new (page: Page<T>): Connection<T> } {
   const { name } = type;
 
-  @ObjectType(`${name}Edge`, { simpleResolvers: true, description: `A ${name} in a list, with its place.` })
+  @ObjectType(`${name}Edge`, { simpleResolvers: true, description: `${withArticle(name)} in a list, with its place.` })
   class Edge {
     @Field(() => String, { description: 'The place in the list, for `after` and `before`.' })
     cursor!: string;
@@ -90,4 +90,9 @@ export function connectionType<T extends object>(type: ClassType<T>): { new (pag
   }
 
   return TypedConnection;
+}
+
+// A User is spoken with a consonant.
+function withArticle(name: string): string {
+  return `${/^[AEIO]/.test(name) ? 'An' : 'A'} ${name}`;
 }

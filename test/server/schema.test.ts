@@ -8,14 +8,19 @@ import {
   isObjectType,
   isRequiredArgument,
   isRequiredInputField,
+  isSpecifiedDirective,
   print,
   type GraphQLArgument,
   type GraphQLInputField,
   type GraphQLNamedType,
+  type GraphQLOutputType,
   type GraphQLSchema,
 } from 'graphql';
 import 'reflect-metadata';
 import { makeSchema, schemaText } from '../../src/server/schema.ts';
+
+/** Whole sentences: they begin like one, and end like one. */
+const SENTENCES = /^[A-Z`].*\.$/s;
 
 /** What clients rely on; the connections stand below, for they are all alike. */
 const CONTRACT = `
@@ -111,8 +116,28 @@ test('GraphQL contract: what the schema holds more asks nothing more of a client
   expect(demands(schema).filter((demand) => !known.has(demand) && contract.getType(demand.split(/\W/)[0] ?? ''))).toEqual([]);
 });
 
-test('GraphQL contract: every type, field and argument carries a description', () => {
-  expect(undescribed(schema)).toEqual([]);
+test('GraphQL contract: every type, field, argument, input field, enum value and directive carries a description of whole sentences', () => {
+  const all = descriptions(schema);
+  expect(all.length).toBeGreaterThan(150);
+  expect(all.filter(([, description]) => !SENTENCES.test(description))).toEqual([]);
+});
+
+test('what a description says has the right article', () => {
+  const wrong = /\ba (?=[aeio](?!ne\b))|\ban (?=[^aeiou`8])/i;
+  expect(descriptions(schema).filter(([, description]) => wrong.test(description))).toEqual([]);
+});
+
+test('what is named in the schema is named as GraphQL names things', () => {
+  const names = { type: /^[A-Z][A-Za-z0-9]+$/, member: /^[a-z][A-Za-z0-9]*$/, value: /^[A-Z][A-Z_]*$/ };
+  const wrong = descriptions(schema).filter(
+    ([path, , kind]) => !names[kind].test(path.split(/[.()]+/).findLast((part) => part !== '') ?? ''),
+  );
+  expect(wrong).toEqual([]);
+});
+
+test('no list of an answer holds null, but that of what was asked for by ids', () => {
+  const lists = outputs(schema).filter(([, type]) => String(type).includes('['));
+  expect(lists.filter(([, type]) => !/^\[\w+!\]!$/.test(String(type))).map(([path]) => path)).toEqual(['Query.nodes']);
 });
 
 test('Interface, 2: the hash of a password is nowhere in the schema', () => {
@@ -157,21 +182,34 @@ function demands(of: GraphQLSchema): string[] {
   });
 }
 
-function undescribed(of: GraphQLSchema): string[] {
-  const missing: string[] = [];
-  const look = (path: string, described: { description?: string | null | undefined }) => {
-    if (!described.description?.trim()) missing.push(path);
-  };
+/** Whatever of the schema is ours, with its description. */
+function descriptions(of: GraphQLSchema): [path: string, description: string, kind: 'type' | 'member' | 'value'][] {
+  const found: ReturnType<typeof descriptions> = [];
+  const note = (path: string, { description }: { description?: string | null | undefined }, kind: 'type' | 'member' | 'value') =>
+    found.push([path, description ?? '', kind]);
+  for (const directive of of.getDirectives().filter((known) => !isSpecifiedDirective(known))) {
+    note(directive.name, directive, 'member');
+    for (const arg of directive.args) note(`${directive.name}(${arg.name})`, arg, 'member');
+  }
   for (const type of typesOf(of)) {
-    look(type.name, type);
-    if (isEnumType(type)) for (const value of type.getValues()) look(`${type.name}.${value.name}`, value);
+    note(type.name, type, 'type');
+    if (isEnumType(type)) for (const value of type.getValues()) note(`${type.name}.${value.name}`, value, 'value');
     if (!isObjectType(type) && !isInterfaceType(type) && !isInputObjectType(type)) continue;
     for (const field of Object.values(type.getFields())) {
-      look(`${type.name}.${field.name}`, field);
-      if ('args' in field) for (const arg of field.args) look(`${type.name}.${field.name}(${arg.name})`, arg);
+      note(`${type.name}.${field.name}`, field, 'member');
+      if ('args' in field) for (const arg of field.args) note(`${type.name}.${field.name}(${arg.name})`, arg, 'member');
     }
   }
-  return missing;
+  return found;
+}
+
+/** The fields of answers, with their types. */
+function outputs(of: GraphQLSchema): [path: string, type: GraphQLOutputType][] {
+  return typesOf(of)
+    .filter((type) => isObjectType(type) || isInterfaceType(type))
+    .flatMap((type) =>
+      Object.values(type.getFields()).map((field): [string, GraphQLOutputType] => [`${type.name}.${field.name}`, field.type]),
+    );
 }
 
 function typesOf(of: GraphQLSchema): GraphQLNamedType[] {
