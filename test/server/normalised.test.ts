@@ -1,0 +1,174 @@
+import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { isInterfaceType, isObjectType, type GraphQLInterfaceType, type GraphQLObjectType, type GraphQLSchema } from 'graphql';
+import * as sessions from '../../src/auth/session.service.ts';
+import { makeSchema } from '../../src/server/schema.ts';
+import type { User } from '../../src/users/user.entity.ts';
+import { useShop, type RequestOptions } from '../support/shop.ts';
+import { wholeSelection } from '../support/whole-query.ts';
+
+// All of everything is more than anyone may ask for.
+const shop = useShop({
+  GRAPHQL_MAX_TOKENS: '100000',
+  GRAPHQL_MAX_DEPTH: '50',
+  GRAPHQL_MAX_ROOT_FIELDS: '100',
+  GRAPHQL_MAX_COST: '100000000',
+});
+
+const NODE = 'query ($id: ID!) { node(id: $id) { __typename id } }';
+
+/** What a client's cache keeps: for each name of an object its fields, where other objects stand as their names. */
+interface Cache {
+  objects: Map<string, Map<string, string>>;
+  /** The fields for which an object has said two things. */
+  conflicts: Set<string>;
+}
+
+let schema: GraphQLSchema;
+let ada: User;
+let bob: User;
+let sessionKey: string;
+/** One of each type. */
+let made: Record<string, string>;
+
+beforeAll(async () => {
+  schema = await makeSchema();
+});
+
+beforeEach(async () => {
+  ada = await shop.makeUser({ username: 'ada', scopes: ['products:write', 'blog:write', 'users:read'] });
+  bob = await shop.makeUser({ username: 'bob', scopes: ['blog:write'] });
+  const { session, key } = await sessions.open(shop.context(), ada, null);
+  sessionKey = key;
+  // Each is the first row of its table: the same key in all of them.
+  const [product, item, entry] = [await shop.makeProduct(), await shop.makeItem(ada), await shop.makeEntry(ada)];
+  made = { Product: product.id, User: ada.id, Item: item.id, BlogEntry: entry.id, Session: session.id };
+  for (const user of [ada, bob]) {
+    for (const published of [true, false]) await shop.makeEntry(user, { published });
+    await shop.makeItem(user);
+    await sessions.open(shop.context(), user, null);
+  }
+  await shop.makeProducts(3);
+});
+
+describe('a type that is a Node', () => {
+  test('has one of it here, each of them and no other', () => {
+    const types = schema.getPossibleTypes(typeNamed('Node') as GraphQLInterfaceType);
+    expect(Object.keys(made).toSorted()).toEqual(types.map(({ name }) => name).toSorted());
+  });
+
+  test('is every type with an id, and its id is never null', () => {
+    const withId = Object.values(schema.getTypeMap()).filter(
+      (type) => isObjectType(type) && 'id' in type.getFields(),
+    ) as GraphQLObjectType[];
+    expect(withId.map(({ name }) => name).toSorted()).toEqual(Object.keys(made).toSorted());
+    expect(withId.map((type) => String(type.getFields()['id']?.type))).toEqual(withId.map(() => 'ID!'));
+  });
+
+  test.each(['Product', 'User', 'Item', 'BlogEntry', 'Session'])('%s: node(id:) finds it again, as the same', async (type) => {
+    const { body } = await shop.graphql(NODE, { id: made[type] }, { sessionKey });
+    expect(body).toEqual({ data: { node: { __typename: type, id: made[type] } } });
+  });
+
+  test('no two of them have the same id, though they have the same key in their tables', async () => {
+    const { body } = await shop.graphql(whole(), {}, { sessionKey });
+    const found = objectsIn(body.data).filter(({ id }) => id !== undefined);
+    const names = new Map(found.map(({ id, __typename }) => [String(id), String(__typename)]));
+    expect(new Set(names.values())).toEqual(new Set(Object.keys(made)));
+    for (const { id, __typename } of found) expect(names.get(String(id))).toBe(__typename);
+  });
+
+  test('keeps its id when it is changed, and when it goes', async () => {
+    const as = { sessionKey };
+    const answers = [
+      await shop.graphql('mutation { updateProduct(pk: 1, input: { name: "Other", barcode: "5901234123457" }) { id } }', {}, as),
+      await shop.graphql('mutation { deleteProduct(pk: 1) { id } }', {}, as),
+    ];
+    expect(answers.map(({ body }) => Object.values(body.data))).toEqual([[{ id: made['Product'] }], [{ id: made['Product'] }]]);
+  });
+
+  test('has the same id for everyone who sees it', async () => {
+    const query = '{ products { nodes { __typename id } } users { nodes { __typename id } } }';
+    const [one, other] = [await shop.graphql(query, {}, { as: ada }), await shop.graphql(query, {}, { as: bob })];
+    expect(other.body).toEqual(one.body);
+    const anonymous = await shop.graphql('{ products { nodes { __typename id } } }');
+    expect(anonymous.body.data.products).toEqual(one.body.data.products);
+  });
+});
+
+describe('a cache that names objects by __typename and id', () => {
+  test('keeps one object for each, about which an answer never says two things', async () => {
+    const { objects, conflicts } = normalised((await shop.graphql(whole(), {}, { sessionKey })).body.data);
+    expect([...conflicts]).toEqual([]);
+    const count = (type: string) => [...objects.keys()].filter((name) => name.startsWith(`${type}:`)).length;
+    // Bob's draft is his own, and so are his sessions.
+    expect(Object.fromEntries(Object.keys(made).map((type) => [type, count(type)]))).toEqual({
+      Product: 4,
+      User: 2,
+      Item: 3,
+      BlogEntry: 4,
+      Session: 2,
+    });
+  });
+
+  test("but of another user's email, which is shown where that user is the author (docs/decisions.md)", async () => {
+    const { conflicts } = normalised((await shop.graphql(whole(), {}, { as: bob })).body.data);
+    expect([...conflicts]).toEqual(['User.email']);
+  });
+
+  test('keeps what a mutation answers in the place of what it had', async () => {
+    const as: RequestOptions = { sessionKey };
+    const before = normalised((await shop.graphql('{ product(pk: 1) { __typename id name } }', {}, as)).body.data);
+    const after = normalised(
+      (await shop.graphql('mutation { updateProduct(pk: 1, input: { name: "Other" }) { __typename id name } }', {}, as)).body.data,
+    );
+    expect([...after.objects.keys()]).toEqual([...before.objects.keys()]);
+    expect([...after.objects.values()][0]?.get('name')).toBe('"Other"');
+  });
+});
+
+function whole(): string {
+  const ids = `nodes(ids: ${JSON.stringify(Object.values(made))}) ${wholeSelection(schema, typeNamed('Node'))}`;
+  return wholeSelection(schema, typeNamed('Query')).replace(
+    / \}$/,
+    ` ${ids} product(pk: 1) ${wholeSelection(schema, typeNamed('Product'))} }`,
+  );
+}
+
+function typeNamed(name: string): GraphQLObjectType | GraphQLInterfaceType {
+  const type = schema.getType(name);
+  if (!isObjectType(type) && !isInterfaceType(type)) throw new Error(`there is no ${name}`);
+  return type;
+}
+
+/** What a cache keeps of an answer, by the rule that Apollo Client's has where nothing else is said. */
+function normalised(data: unknown): Cache {
+  const cache: Cache = { objects: new Map(), conflicts: new Set() };
+  keep(cache, 'ROOT', '', data);
+  cache.objects.delete('ROOT');
+  return cache;
+}
+
+// What has no id is a part of what it stands in.
+function keep(cache: Cache, owner: string, path: string, value: unknown): void {
+  if (typeof value !== 'object' || value === null) return write(cache, owner, path, JSON.stringify(value));
+  const { __typename: type, id } = value as Record<string, unknown>;
+  if (typeof id !== 'string') {
+    for (const [field, own] of Object.entries(value)) keep(cache, owner, path === '' ? field : `${path}.${field}`, own);
+    return;
+  }
+  const name = `${String(type)}:${id}`;
+  write(cache, owner, path, name);
+  for (const [field, own] of Object.entries(value)) keep(cache, name, field, own);
+}
+
+function write({ objects, conflicts }: Cache, owner: string, path: string, value: string): void {
+  const fields = objects.get(owner) ?? new Map<string, string>();
+  if ((fields.get(path) ?? value) !== value) conflicts.add(`${owner.split(':')[0]}.${path}`);
+  objects.set(owner, fields.set(path, value));
+}
+
+function objectsIn(value: unknown): Record<string, unknown>[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const own = Array.isArray(value) ? [] : [value as Record<string, unknown>];
+  return [...own, ...Object.values(value).flatMap(objectsIn)];
+}
