@@ -65,6 +65,17 @@ test.each(Object.entries(READS))('%s that is asked for again and again takes har
   expect(statements.length).toBeLessThan(50);
 });
 
+test('a client that says which library it is shares them, too', async () => {
+  await shop.makeProducts(COUNT);
+  const json = { query: PAGE, variables: {}, extensions: { clientLibrary: { name: '@apollo/client', version: '4.0.0' } } };
+  const read = () => shop.rest('POST', '/graphql', { json });
+  expect((await share(read)).body.data.products.nodes).toHaveLength(COUNT);
+  const { statements } = await counted(async () => {
+    for (let time = 0; time < 100; time++) await read();
+  });
+  expect(statements.length).toBeLessThan(50);
+});
+
 describe('never older than what this process itself has committed', () => {
   test('two hundred changes by either door, each read at once by both', async () => {
     const writer = await shop.makeUser({ scopes: ['products:write'] });

@@ -564,6 +564,9 @@ describe('the hot page is the same for each header and body that it may come wit
   test.each([
     ['an extensions member', { query: HOT, extensions: {} }],
     ['extensions of null', { query: HOT, extensions: null }],
+    ['extensions as a list', { query: HOT, extensions: [] }],
+    ['the library of the client', { query: HOT, extensions: { clientLibrary: { name: 'x' } } }],
+    ['the library of the client, and a cost to tell', { query: HOT, extensions: { clientLibrary: {}, cost: true } }],
     ['a persisted query beside the query', { query: HOT, extensions: { persistedQuery: { version: 1, sha256Hash: '0'.repeat(64) } } }],
     ['a persisted query', { extensions: { persistedQuery: { version: 1, sha256Hash: '0'.repeat(64) } } }],
     ['a member that nobody knows', { query: HOT, id: 1 }],

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { getIntrospectionQuery } from 'graphql';
 import type { User } from '../../src/users/user.entity.ts';
+import { counted } from '../support/statements.ts';
 import { Shop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 type Values = Record<string, unknown>;
@@ -119,6 +120,16 @@ describe.each<Mode>(['log', 'enforce'])('mode %s: a document that is trusted', (
     for (const _ of TIMES) await post(quick, { documentId: idOf(READ) });
     await quick.sql(`update product set name = 'Elm Lamp' where pk = 1`);
     expect((await post(quick, { documentId: idOf(READ) })).text).toContain('Elm Lamp');
+  });
+
+  test('and is asked for by its id again and again takes hardly any statements', async () => {
+    const read = () => post(shops[mode].quick, { documentId: idOf(READ) });
+    for (const _ of TIMES) await read();
+    const { statements } = await counted(async () => {
+      for (let time = 0; time < 100; time++) await read();
+    });
+    // Now and then it is asked how far the table has come.
+    expect(statements.length).toBeLessThan(50);
   });
 
   test('that is a mutation is run by text and by id, but not by GET', async () => {

@@ -63,9 +63,15 @@ function isPlain({ headers: { accept } }: IncomingMessage): boolean {
 
 function requestOf(parsed: unknown): GraphqlRequest | undefined {
   if (typeof parsed !== 'object' || parsed === null) return undefined;
-  const { query, operationName, variables, ...rest } = parsed as Record<string, unknown>;
-  if (typeof query !== 'string' || Object.keys(rest).length > 0) return undefined;
+  const { query, operationName, variables, extensions, ...rest } = parsed as Record<string, unknown>;
+  if (typeof query !== 'string' || Object.keys(rest).length > 0 || !asksNothing(extensions)) return undefined;
   if (operationName != null && typeof operationName !== 'string') return undefined;
   if (variables != null && (typeof variables !== 'object' || Array.isArray(variables))) return undefined;
   return { query, ...(operationName != null && { operationName }), variables: (variables ?? {}) as Record<string, unknown> };
+}
+
+// Apollo Client says in each request which library it is.
+function asksNothing(extensions: unknown): boolean {
+  if (extensions == null) return true;
+  return typeof extensions === 'object' && !Array.isArray(extensions) && Object.keys(extensions).every((name) => name === 'clientLibrary');
 }
