@@ -379,6 +379,11 @@ describe('mode log', () => {
     expect(eventsOf('log').map(({ operationName }) => operationName)).toEqual([undefined]);
   });
 
+  test('a name without end is cut', async () => {
+    await post(shops.log.quick, { query: `query ${'A'.repeat(50_000)} { __typename me { id } }` });
+    expect(eventsOf('log').map(({ operationName }) => operationName)).toEqual(['A'.repeat(255)]);
+  });
+
   test('a mutation that is not trusted is run and told', async () => {
     const answer = await post(shops.log.quick, { query: UNTRUSTED_ADD }, { token: shops.log.quick.tokenOf(user) });
     expect(answer.body).toEqual({ data: { addItem: { itemId: 'lamp' } } });

@@ -8,10 +8,12 @@ import { HttpError } from '../http-error.ts';
 import { ManifestError, readManifest } from './manifest.ts';
 import { wordsOf } from './words.ts';
 
-/** How much is kept of other spellings of trusted documents, in characters. */
-const MAX_SPELLINGS = 4_000_000;
+/** How many other spellings of trusted documents are remembered, and of how many characters together. */
+const SPELLINGS = { max: 10_000, maxSize: 4_000_000 };
 /** How many documents that are not trusted are remembered as having been logged. */
 const MAX_LOGGED = 1_000;
+/** What is logged of an operation's name, which is the client's to choose. */
+const MAX_NAME = 255;
 
 const UNTRUSTED =
   'This document is not one of the trusted documents. Add it to the manifest that the server reads, or send one that is there, by its text or its id';
@@ -30,7 +32,7 @@ export class TrustedDocuments {
   /** The texts that are trusted as they are. */
   private readonly known = new Set<string>();
   private readonly words = new Set<string>();
-  private readonly spellings = new LRUCache<string, true>({ maxSize: MAX_SPELLINGS, sizeCalculation: (_, text) => text.length });
+  private readonly spellings = new LRUCache<string, true>({ ...SPELLINGS, sizeCalculation: (_, text) => text.length });
   private readonly logged = new LRUCache<string, true>({ max: MAX_LOGGED });
 
   constructor(private readonly config: Pick<Config, 'trustedDocuments' | 'explorer' | 'graphqlLimits'>) {
@@ -39,7 +41,8 @@ export class TrustedDocuments {
         const hash = sha256(text);
         for (const name of [id, hash, `sha256:${hash}`]) this.add(file, name, text);
         this.known.add(text);
-        this.words.add(wordsOf(text) ?? '');
+        const words = wordsOf(text);
+        if (words !== undefined) this.words.add(words);
       }
     }
   }
@@ -137,7 +140,7 @@ export class TrustedDocuments {
     // It does not run either.
     if (!document) return;
     this.logged.set(hash, true);
-    const operationName = getOperationAST(document, typeof asked === 'string' ? asked : undefined)?.name?.value;
+    const operationName = getOperationAST(document, typeof asked === 'string' ? asked : undefined)?.name?.value.slice(0, MAX_NAME);
     log.warn({ event: 'graphql.untrusted', sha256: hash, operationName, userAgent }, 'a document that is not trusted was run');
   }
 }
