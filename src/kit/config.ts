@@ -93,6 +93,8 @@ const environment = z.object({
   PUBLIC_MAX_AGE_SECONDS: whole(0, 31_536_000).default(0),
   V1_DEPRECATED_ON: date.optional(),
   V1_SUNSET_ON: date.optional(),
+  V2_DEPRECATED_ON: date.optional(),
+  V2_SUNSET_ON: date.optional(),
   GRAPHQL_MAX_TOKENS: whole(1, 1_000_000).default(1_000),
   GRAPHQL_MAX_DEPTH: whole(1, 1_000).default(8),
   GRAPHQL_MAX_ALIASES: whole(0, 10_000).default(15),
@@ -118,7 +120,7 @@ const environment = z.object({
 /** The names of all settings, as they stand in the environment. */
 export const settingNames: readonly string[] = Object.keys(environment.shape);
 
-const schema = environment.transform((env) => {
+const schema = environment.check(refuseEarlySunset('V1'), refuseEarlySunset('V2')).transform((env) => {
   const embedded = env.DATABASE_URL === undefined;
   const host = env.HOST ?? (embedded ? '127.0.0.1' : '0.0.0.0');
   return {
@@ -152,8 +154,11 @@ const schema = environment.transform((env) => {
     legacyQueryLogin: env.LEGACY_QUERY_LOGIN,
     defaultPageSize: env.DEFAULT_PAGE_SIZE,
     publicMaxAgeSeconds: env.PUBLIC_MAX_AGE_SECONDS,
-    v1DeprecatedOn: env.V1_DEPRECATED_ON,
-    v1SunsetOn: env.V1_SUNSET_ON,
+    /** By the version in a path, from when on it is deprecated, and until when it is served. */
+    versionDates: {
+      v1: { deprecatedOn: env.V1_DEPRECATED_ON, sunsetOn: env.V1_SUNSET_ON },
+      v2: { deprecatedOn: env.V2_DEPRECATED_ON, sunsetOn: env.V2_SUNSET_ON },
+    },
     graphqlLimits: {
       tokens: env.GRAPHQL_MAX_TOKENS,
       depth: env.GRAPHQL_MAX_DEPTH,
@@ -191,6 +196,16 @@ export function readConfig(env: NodeJS.ProcessEnv, secretFor: (config: Omit<Conf
   const signingSecrets = result.data.signingSecrets ?? (made === undefined ? undefined : [made]);
   if (!signingSecrets) throw new ConfigError([`SIGNING_SECRET is needed with DATABASE_URL, and ${SECRET_RULE}`]);
   return { ...result.data, signingSecrets };
+}
+
+// RFC 9745, 4. Looked at beside all else that may be wrong, so the dates may be none yet.
+function refuseEarlySunset(version: 'V1' | 'V2') {
+  const [deprecatedOn, sunsetOn] = [`${version}_DEPRECATED_ON`, `${version}_SUNSET_ON`] as const;
+  return z.refine<z.output<typeof environment>>((env) => !(Number(env[deprecatedOn]) > Number(env[sunsetOn])), {
+    path: [sunsetOn],
+    error: `must not be before ${deprecatedOn}`,
+    when: () => true,
+  });
 }
 
 function list() {

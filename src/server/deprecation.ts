@@ -1,15 +1,22 @@
 import type { Config } from '../kit/config.ts';
 import type { Route } from '../kit/route.ts';
 
-/** Headers by which a superseded row says so (RFC 9745, RFC 8594, RFC 5829), as far as the configuration names dates. */
+const GRAPHQL_DOOR = '/graphql';
+
+/**
+ * Headers by which a row says that its version is on its way out (RFC 9745, RFC 8594, RFC 5829), as far as the configuration names
+ * dates for the version in its path. What nothing else took over, the GraphQL door did.
+ */
 export function deprecationHeaders(
-  { v1DeprecatedOn, v1SunsetOn, publicUrl, basePath }: Config,
-  { successor }: Route,
+  { versionDates, publicUrl, basePath }: Config,
+  { path, successor = GRAPHQL_DOOR }: Route,
 ): Record<string, string> {
-  if (successor === undefined || (!v1DeprecatedOn && !v1SunsetOn)) return {};
+  const [, version] = /^\/api\/(v1|v2)\//.exec(path) ?? [];
+  const { deprecatedOn, sunsetOn } = version === 'v1' || version === 'v2' ? versionDates[version] : {};
+  if (!deprecatedOn && !sunsetOn) return {};
   return {
-    ...(v1DeprecatedOn && { Deprecation: `@${v1DeprecatedOn.getTime() / 1000}` }),
-    ...(v1SunsetOn && { Sunset: v1SunsetOn.toUTCString() }),
+    ...(deprecatedOn && { Deprecation: `@${deprecatedOn.getTime() / 1000}` }),
+    ...(sunsetOn && { Sunset: sunsetOn.toUTCString() }),
     Link: `<${publicUrl}${basePath}${successor}>; rel="successor-version"`,
   };
 }

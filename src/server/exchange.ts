@@ -57,9 +57,11 @@ export class Exchange {
     this.ends?.delete(end);
   }
 
-  /** Sets headers of the answer. */
+  /** Sets headers of the answer; links are added to those that it has (RFC 8288, 3). */
   set(headers: Readonly<Record<string, string>>): void {
+    const { Link } = this.headers;
     Object.assign(this.headers, headers);
+    if (Link !== undefined && headers['Link'] !== undefined) this.headers['Link'] = `${Link}, ${headers['Link']}`;
   }
 
   /** Sends the head of the answer; the body is up to who calls. */

@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { features } from '../../src/features.ts';
+import { readConfig, type ConfigError } from '../../src/kit/config.ts';
+import { TEST_SECRET } from '../support/databases.ts';
 import { PASSWORD, PUBLIC_URL, Shop, useShop } from '../support/shop.ts';
 
 const shop = useShop();
@@ -9,6 +12,9 @@ afterAll(() => deprecating.stop());
 const V1 = '/api/v1/shop/products';
 const V2 = '/api/v2/shop/products';
 const SUCCESSOR = `<${PUBLIC_URL}${V2}>; rel="successor-version"`;
+const GRAPHQL = `<${PUBLIC_URL}/graphql>; rel="successor-version"`;
+const SAID_BY_V1 = { deprecation: '@1801353600', sunset: 'Fri, 31 Dec 2027 00:00:00 GMT' };
+const SAID_BY_V2 = { deprecation: '@1832889600', sunset: 'Sun, 31 Dec 2028 00:00:00 GMT' };
 
 // The version is part of the path
 
@@ -82,22 +88,133 @@ test('9.3 what took over is there', async () => {
   expect(await deprecating.rest('GET', url.slice(PUBLIC_URL.length))).toMatchObject({ status: 200, body: { items: [], count: 0 } });
 });
 
-test('9.3 nothing is said at endpoints that nothing took over', async () => {
+test('9.3 where no endpoint took over, the GraphQL door did', async () => {
   const { pk } = await shop.makeProduct();
   const as = await shop.makeUser({ password: null, scopes: ['products:write'] });
   const answers = [
-    await deprecating.rest('GET', V2),
     await deprecating.rest('GET', `/api/v1/shop/product/${pk}`),
     await deprecating.rest('POST', '/api/v1/shop/product/', { as, json: { name: 'Tray', barcode: '4006381333931', price: 1 } }),
-    await deprecating.rest('GET', '/users/me/', { as }),
   ];
-  expect(answers.map(({ status }) => status)).toEqual([200, 200, 201, 200]);
-  for (const { headers } of answers) expect(saidBy(headers)).toEqual({ deprecation: null, sunset: null, link: null });
+  expect(answers.map(({ status }) => status)).toEqual([200, 201]);
+  for (const { headers } of answers) expect(saidBy(headers)).toEqual({ ...SAID_BY_V1, link: GRAPHQL });
+});
+
+test('9.3 nothing is said in a version without dates, and in paths without a version', async () => {
+  const as = await shop.makeUser({ password: null });
+  const answers = [
+    await deprecating.rest('GET', V2),
+    await deprecating.rest('GET', '/users/me/', { as }),
+    await deprecating.rest('GET', '/api/users', { as }),
+    await deprecating.rest('POST', '/token', { form: { username: as.username, password: 'wrong' } }),
+    await deprecating.graphql('{ products { totalCount } }'),
+  ];
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 401, 200]);
+  for (const { headers } of answers) expect(saidBy(headers)).toMatchObject({ deprecation: null, sunset: null });
+  for (const { headers } of answers) expect(headers.get('link') ?? '').not.toContain('successor-version');
 });
 
 test('9.3 nothing is said where the configuration names no date', async () => {
   const { headers } = await shop.rest('GET', V1);
   expect(saidBy(headers)).toEqual({ deprecation: null, sunset: null, link: null });
+});
+
+describe('with dates for both versions', () => {
+  const leaving = new Shop({
+    V1_DEPRECATED_ON: '2027-01-31',
+    V1_SUNSET_ON: '2027-12-31',
+    V2_DEPRECATED_ON: '2028-01-31',
+    V2_SUNSET_ON: '2028-12-31',
+  });
+  beforeAll(() => leaving.start());
+  afterAll(() => leaving.stop());
+
+  test('9.3 every endpoint of a version says its own dates', async () => {
+    const rows = features.flatMap(({ routes }) => routes?.(leaving.config) ?? []).filter(({ path }) => path.startsWith('/api/v'));
+    expect(rows.length).toBeGreaterThan(5);
+    for (const { method, path, successor = '/graphql' } of rows) {
+      const { headers } = await leaving.rest(method, path.replace('{pk}', '1'));
+      expect([path, saidBy(headers)]).toEqual([
+        path,
+        {
+          ...(path.startsWith('/api/v1/') ? SAID_BY_V1 : SAID_BY_V2),
+          link: expect.stringMatching(new RegExp(`^<${PUBLIC_URL}${successor}>; rel="successor-version"`)),
+        },
+      ]);
+    }
+  });
+
+  test('9.3 a page says both what took over and where its neighbours are, asked once or often', async () => {
+    await shop.makeProducts(5);
+    const link = (offset: number, rel: string) => `<${PUBLIC_URL}${V2}?limit=2&offset=${offset}>; rel="${rel}"`;
+    for (let time = 0; time < 3; time++) {
+      const { headers } = await leaving.rest('GET', `${V2}?limit=2&offset=2`);
+      expect(saidBy(headers)).toEqual({ ...SAID_BY_V2, link: [GRAPHQL, link(4, 'next'), link(0, 'prev')].join(', ') });
+    }
+  });
+
+  test('9.3 a shared answer says so each time', async () => {
+    const { pk } = await shop.makeProduct();
+    for (let time = 0; time < 3; time++) {
+      const { status, headers } = await leaving.rest('GET', `/api/v1/shop/product/${pk}`);
+      expect([status, saidBy(headers)]).toEqual([200, { ...SAID_BY_V1, link: GRAPHQL }]);
+    }
+  });
+
+  test.each([
+    ['GET', '/api/v1/shop/product/0', {}, 404, SAID_BY_V1],
+    ['POST', '/api/v1/shop/product/', { json: {} }, 401, SAID_BY_V1],
+    ['GET', '/api/v1/shop/product/1', { token: 'none' }, 401, SAID_BY_V1],
+    ['GET', `${V2}?page=0`, {}, 422, SAID_BY_V2],
+    ['POST', '/api/v2/auth/login', { body: '{', headers: { 'Content-Type': 'application/json' } }, 400, SAID_BY_V2],
+    ['HEAD', '/api/v1/shop/product/0', {}, 404, SAID_BY_V1],
+    ['HEAD', V2, {}, 200, SAID_BY_V2],
+  ])('9.3 %s %s with %j, which is answered %s, says so, too', async (method, path, request, status, said) => {
+    const answer = await leaving.rest(method, path, request);
+    expect([answer.status, saidBy(answer.headers)]).toEqual([status, { ...said, link: GRAPHQL }]);
+  });
+
+  test.each([
+    ['OPTIONS', V1, 200],
+    ['PUT', V1, 405],
+    ['GET', '/api/v1/shop/nothing', 404],
+  ])('9.3 %s %s, which is no endpoint, says nothing', async (method, path, status) => {
+    const answer = await leaving.rest(method, path);
+    expect([answer.status, saidBy(answer.headers)]).toEqual([status, { deprecation: null, sunset: null, link: null }]);
+  });
+});
+
+describe('the dates', () => {
+  const read = (env: Record<string, string>) => readConfig({ SIGNING_SECRET: TEST_SECRET, ...env }, () => undefined);
+  const problemsOf = (env: Record<string, string>): readonly string[] => {
+    try {
+      read(env);
+      return [];
+    } catch (error) {
+      return (error as ConfigError).problems;
+    }
+  };
+
+  test('a sunset before its deprecation is a problem of the configuration, named beside all others', () => {
+    expect(
+      problemsOf({
+        V1_DEPRECATED_ON: '2027-01-31',
+        V1_SUNSET_ON: '2027-01-30',
+        V2_DEPRECATED_ON: '2027-01-31',
+        V2_SUNSET_ON: '2026-01-31',
+      }),
+    ).toEqual(['V1_SUNSET_ON must not be before V1_DEPRECATED_ON', 'V2_SUNSET_ON must not be before V2_DEPRECATED_ON']);
+  });
+
+  test('what is no date is a problem', () => {
+    expect(problemsOf({ V2_DEPRECATED_ON: '2027-02-30' })).toEqual(['V2_DEPRECATED_ON must be a date such as 2027-01-31']);
+  });
+
+  test.each([
+    [{ V1_DEPRECATED_ON: '2027-01-31', V1_SUNSET_ON: '2027-01-31' }],
+    [{ V1_SUNSET_ON: '2026-01-31', V2_DEPRECATED_ON: '2027-01-31' }],
+  ])('%j can be', (env) => {
+    expect(problemsOf(env)).toEqual([]);
+  });
 });
 
 describe('with V1_DEPRECATED_ON alone, under BASE_PATH', () => {
@@ -112,17 +229,11 @@ describe('with V1_DEPRECATED_ON alone, under BASE_PATH', () => {
       sunset: null,
       link: `<${PUBLIC_URL}/shop${V2}>; rel="successor-version"`,
     });
+    const product = await based.rest('GET', '/api/v1/shop/product/1');
+    expect(saidBy(product.headers)).toMatchObject({ link: `<${PUBLIC_URL}/shop/graphql>; rel="successor-version"` });
   });
 });
 
 function saidBy(headers: Headers): Record<string, string | null> {
   return { deprecation: headers.get('deprecation'), sunset: headers.get('sunset'), link: headers.get('link') };
 }
-
-test('9 a call to a superseded path is an event in the log, with the client and the user, so that an operator can see who is left', async () => {
-  const user = await shop.makeUser();
-  await shop.rest('GET', '/api/v1/shop/products', { as: user, headers: { 'User-Agent': 'old-client/1' } });
-  await shop.rest('GET', '/api/v2/shop/products', { as: user, headers: { 'User-Agent': 'new-client/1' } });
-  const events = shop.logged.map((line) => JSON.parse(line) as Record<string, unknown>).filter(({ event }) => event === 'legacy.call');
-  expect(events).toEqual([expect.objectContaining({ row: 'GET /api/v1/shop/products', userAgent: 'old-client/1', user: user.username })]);
-});
