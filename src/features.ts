@@ -11,6 +11,8 @@ import * as blog from './blog/blog.service.ts';
 import { IdempotencyKey } from './idempotency/idempotency-key.entity.ts';
 import * as idempotency from './idempotency/idempotency.service.ts';
 import type { Feature } from './kit/feature.ts';
+import { LegacyCall } from './legacy/legacy-call.entity.ts';
+import * as legacy from './legacy/legacy.service.ts';
 import { ProductTally, ProductTallyFine } from './products/product-tally.entity.ts';
 import { Product } from './products/product.entity.ts';
 import { productPlans } from './products/product.plans.ts';
@@ -60,6 +62,7 @@ export const features: readonly Feature[] = [
     routes: blogRoutes,
     nodes: { BlogEntry: blog.findNodes },
   },
+  { entities: [LegacyCall], sweep: legacy.sweep },
 ];
 
 /** The entities of all features. */

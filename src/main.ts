@@ -10,7 +10,10 @@ import { seedDemo } from './database/demo.ts';
 import { embeddedSigningSecret } from './database/embedded/signing-secret.ts';
 import { features } from './features.ts';
 import { ConfigError, readConfig, type Config } from './kit/config.ts';
+import type { Context } from './kit/context.ts';
 import { redactor } from './kit/redact.ts';
+import { CallCounter } from './legacy/call-counter.ts';
+import * as legacy from './legacy/legacy.service.ts';
 import { trustedDocuments } from './server/graphql/trusted-documents.ts';
 import { createHttpServer } from './server/http-server.ts';
 import { welcome } from './server/welcome.ts';
@@ -19,6 +22,7 @@ import type { Services } from './server/services.ts';
 
 const EXIT_CONFIG = 78; // EX_CONFIG of sysexits(3)
 const SWEEP_EVERY_MS = 30_000;
+const STORE_CALLS_EVERY_MS = 5_000;
 const FIRST_RETRY_MS = 100;
 const LAST_RETRY_MS = 5_000;
 
@@ -27,18 +31,20 @@ const log = openLog(config);
 const redact = redactor(config);
 let database: Database | undefined;
 let draining = false;
-let sweeper: NodeJS.Timeout | undefined;
+let timers: NodeJS.Timeout[] = [];
+let storing: Promise<void> | undefined;
 
 const services: Services = {
   config,
   log,
+  calls: new CallCounter(),
   now: () => new Date(),
   database: () => database,
   isDraining: () => draining,
 };
 const isReady = makeReady();
 const app = await createApp(services);
-const server = await listen(createHttpServer(config, app.listener));
+const server = await listen(createHttpServer(config, app.listener), config.port, config.host);
 process.once('SIGTERM', shutDown);
 process.once('SIGINT', shutDown);
 // Nobody knows what state is left behind: answer what came in, and let the supervisor start anew.
@@ -48,7 +54,7 @@ process.once('uncaughtException', (error) => {
   void shutDown();
 });
 await isReady;
-sweeper = setInterval(sweep, SWEEP_EVERY_MS).unref();
+timers = [setInterval(sweep, SWEEP_EVERY_MS), setInterval(storeCalls, STORE_CALLS_EVERY_MS)].map((timer) => timer.unref());
 console.log(welcome(config, (server.address() as AddressInfo).port));
 void measureHash({ config }).then((ms) => log.info({ event: 'auth.hash_cost', cost: config.bcryptCost, ms }, 'what a password hash costs'));
 
@@ -104,25 +110,53 @@ async function prepareEmbedded(opened: Database): Promise<void> {
   if (rows.length === 0) await seedDemo(em, config.bcryptCost, new Date());
 }
 
-function listen(made: Server): Promise<Server> {
+function listen(made: Server, port: number, host: string): Promise<Server> {
   return new Promise((done) => {
     made.once('error', (error) => {
-      console.error(`Cannot listen on ${config.host}:${config.port}: ${error.message}`);
+      console.error(`Cannot listen on ${host}:${port}: ${error.message}`);
       process.exit(1);
     });
-    made.listen(config.port, config.host, () => done(made));
+    made.listen(port, host, () => done(made));
   });
 }
 
 async function sweep(): Promise<void> {
-  const em = database?.fork();
-  if (!em) return;
+  const ctx = contextFor('sweep');
+  if (!ctx) return;
   try {
-    const ctx = { em, config, now: services.now, requestId: 'sweep', log, loaders: new Map() };
     for (const feature of features) await feature.sweep?.(ctx);
   } catch (error) {
     log.error({ err: error }, 'expired rows could not be deleted');
   }
+}
+
+// What cannot be stored stays in the counter, and goes with the next.
+function storeCalls(): Promise<void> {
+  storing ??= tryToStoreCalls().finally(() => (storing = undefined));
+  return storing;
+}
+
+async function tryToStoreCalls(): Promise<void> {
+  const ctx = contextFor('calls');
+  if (!ctx) return;
+  try {
+    await legacy.store(ctx, services.calls);
+  } catch (error) {
+    log.error({ err: error }, 'calls of REST rows could not be stored yet');
+  }
+}
+
+// Once more than is under way, for calls have come in since it began.
+async function storeLastCalls(): Promise<void> {
+  await storing;
+  await storeCalls();
+  const lost = services.calls.take().reduce((sum, { calls }) => sum + calls, 0);
+  if (lost > 0) log.error({ calls: lost }, 'calls of REST rows were counted, and could not be stored');
+}
+
+function contextFor(requestId: string): Context | undefined {
+  const em = database?.fork();
+  return em && { em, config, now: services.now, requestId, log, loaders: new Map() };
 }
 
 // Answers what has come in, then ends. A second signal, or too long a wait, ends it at once.
@@ -130,12 +164,13 @@ async function shutDown(): Promise<void> {
   draining = true;
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(1));
   void setTimeout(config.shutdownSeconds * 1000, undefined, { ref: false }).then(() => process.exit(1));
-  clearInterval(sweeper);
+  for (const timer of timers) clearInterval(timer);
   await new Promise((done) => {
     server.close(done);
     server.closeIdleConnections();
   });
   await app.stop();
+  await storeLastCalls();
   await database?.close();
   process.exit(process.exitCode ?? 0);
 }

@@ -95,6 +95,7 @@ const environment = z.object({
   V1_SUNSET_ON: date.optional(),
   V2_DEPRECATED_ON: date.optional(),
   V2_SUNSET_ON: date.optional(),
+  LEGACY_CALLS_KEPT_DAYS: whole(1, 3650).default(400),
   GRAPHQL_MAX_TOKENS: whole(1, 1_000_000).default(1_000),
   GRAPHQL_MAX_DEPTH: whole(1, 1_000).default(8),
   GRAPHQL_MAX_ALIASES: whole(0, 10_000).default(15),
@@ -159,6 +160,7 @@ const schema = environment.check(refuseEarlySunset('V1'), refuseEarlySunset('V2'
       v1: { deprecatedOn: env.V1_DEPRECATED_ON, sunsetOn: env.V1_SUNSET_ON },
       v2: { deprecatedOn: env.V2_DEPRECATED_ON, sunsetOn: env.V2_SUNSET_ON },
     },
+    legacyCallsKeptDays: env.LEGACY_CALLS_KEPT_DAYS,
     graphqlLimits: {
       tokens: env.GRAPHQL_MAX_TOKENS,
       depth: env.GRAPHQL_MAX_DEPTH,

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { requireCaller, requireScope } from '../kit/access.ts';
-import type { Context } from '../kit/context.ts';
+import type { Caller, Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import type { Access, Input, Route } from '../kit/route.ts';
 import { revisionOf } from '../kit/tally.ts';
@@ -13,30 +13,45 @@ import { identify, isAnonymous } from './credentials.ts';
 import { answerInTime } from './deadline.ts';
 import type { Exchange } from './exchange.ts';
 import { searchOf } from './request.ts';
-import { contextOf, type Services } from './services.ts';
+import { contextOf, userAgentOf, type Services } from './services.ts';
 import type { SharedAnswer } from './shortcuts/shared.ts';
 import type { Shortcuts } from './shortcuts/shortcuts.ts';
 
-/** What answers requests by this row: credentials, input, the handler, and what the row says leaves. */
+/** What answers requests by this row, and counts them: credentials, input, the handler, and what the row says leaves. */
 export function rowAnswerer(services: Services, shortcuts: Shortcuts, row: Route): (exchange: Exchange) => Promise<void> {
+  const name = `${row.method} ${row.path}`;
   const wording: Wording = {
-    row: `${row.method} ${row.path}`,
+    row: name,
     errorKey: row.errorKey ?? 'detail',
     inputPart: row.method === 'GET' ? 'query' : 'body',
   };
   return (exchange) => {
     if (row.secret) exchange.set({ 'Cache-Control': 'no-store' });
-    return answerInTime(services, exchange, wording, () => answerRow(services, shortcuts, row, exchange));
+    return answerInTime(services, exchange, wording, () => answerCounted(services, shortcuts, name, row, exchange));
   };
 }
 
-async function answerRow(services: Services, shortcuts: Shortcuts, row: Route, exchange: Exchange): Promise<void> {
-  const body = bodyReader(row, exchange);
-  const access = typeof row.access === 'function' ? row.access(asObject(await body())) : row.access;
-  const ctx = await authorized(services, access, exchange);
+// So that an operator can see who has not moved on yet (docs/leaving.md).
+async function answerCounted(services: Services, shortcuts: Shortcuts, name: string, row: Route, exchange: Exchange): Promise<void> {
+  let ctx: Context | undefined;
+  let caller: Caller | undefined;
+  try {
+    ctx = contextOf(services, exchange);
+    const body = bodyReader(row, exchange);
+    const access = typeof row.access === 'function' ? row.access(asObject(await body())) : row.access;
+    await authorize(ctx, access, exchange);
+    caller = ctx.caller;
+    await answerRow(ctx, shortcuts, row, exchange, body);
+  } finally {
+    // Who signs in is known at the end, who signs out only before it.
+    const subject = (ctx?.caller ?? caller)?.username ?? '';
+    services.calls.count(name, userAgentOf(exchange.req) ?? '-', subject, services.now());
+  }
+}
+
+async function answerRow(ctx: Context, shortcuts: Shortcuts, row: Route, exchange: Exchange, body: ReadBody): Promise<void> {
   // What is one caller's is nobody else's, and caches know nothing of session keys.
   if (ctx.caller) exchange.set({ 'Cache-Control': 'no-store' });
-  if (row.successor !== undefined) noteLegacyCall(row, ctx);
   const { tally, success } = row;
   const handle = async (): Promise<unknown> => row.handle(ctx, await readInput(row, exchange, body));
   if (success.stream) {
@@ -52,27 +67,22 @@ async function answerRow(services: Services, shortcuts: Shortcuts, row: Route, e
   exchange.send(success.status, answer.body, JSON_TYPE);
 }
 
-// So that an operator can see who has not moved on yet (docs/decisions.md, "Versions").
-function noteLegacyCall({ method, path }: Route, { log, userAgent, caller }: Context): void {
-  log.info({ event: 'legacy.call', row: `${method} ${path}`, userAgent, user: caller?.username }, 'a superseded row was called');
-}
-
-async function authorized(services: Services, access: Access, exchange: Exchange): Promise<Context> {
-  const ctx = contextOf(services, exchange);
-  if (access === 'login') return ctx;
-  if (!isAnonymous(exchange.req)) await identify(ctx, exchange.req);
+async function authorize(ctx: Context, access: Access, { req }: Exchange): Promise<void> {
+  if (access === 'login') return;
+  if (!isAnonymous(req)) await identify(ctx, req);
   if (access === 'signed-in') requireCaller(ctx);
   else if (access !== 'public') requireScope(ctx, access);
-  return ctx;
 }
 
-function bodyReader(row: Route, exchange: Exchange): () => Promise<unknown> {
+type ReadBody = () => Promise<unknown>;
+
+function bodyReader(row: Route, exchange: Exchange): ReadBody {
   const read = row.input?.form ? readForm : readJson;
   let body: Promise<unknown> | undefined;
   return () => (body ??= read(exchange));
 }
 
-async function readInput(row: Route, { req, params }: Exchange, body: () => Promise<unknown>): Promise<Input<object>> {
+async function readInput(row: Route, { req, params }: Exchange, body: ReadBody): Promise<Input<object>> {
   const { path, query, headers, form, json } = row.input ?? {};
   return {
     path: path && check(path, params, 'path'),

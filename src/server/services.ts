@@ -6,6 +6,7 @@ import type { Caller, Context } from '../kit/context.ts';
 import ipaddr from 'ipaddr.js';
 import proxyaddr from 'proxy-addr';
 import type { Statements } from '../kit/sql.ts';
+import type { CallCounter } from '../legacy/call-counter.ts';
 import type { Exchange } from './exchange.ts';
 import { unavailable } from './http-error.ts';
 
@@ -25,6 +26,8 @@ interface ReachedDatabase {
 export interface Services {
   config: Config;
   log: Logger;
+  /** Counts the calls of REST rows. */
+  calls: CallCounter;
   now: () => Date;
   /** Undefined while there is none to work with. */
   database: () => ReachedDatabase | undefined;
@@ -39,6 +42,11 @@ export function contextOf(services: Services, exchange: Exchange): Context {
   const database = services.database();
   if (!database) throw unavailable();
   return new RequestContext(services, database, exchange);
+}
+
+/** What the client calls itself, as far as it is kept. */
+export function userAgentOf({ headers }: IncomingMessage): string | undefined {
+  return headers['user-agent']?.slice(0, MAX_USER_AGENT);
 }
 
 /** What few requests need is made when it is asked for. */
@@ -62,8 +70,8 @@ class RequestContext implements Context {
     this.config = services.config;
     this.now = services.now;
     this.requestId = request.requestId;
-    const userAgent = request.req.headers['user-agent'];
-    if (userAgent !== undefined) this.userAgent = userAgent.slice(0, MAX_USER_AGENT);
+    const userAgent = userAgentOf(request.req);
+    if (userAgent !== undefined) this.userAgent = userAgent;
   }
 
   get em(): EntityManager {

@@ -3,6 +3,7 @@ import { connect, type AddressInfo, type Socket } from 'node:net';
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createApp, type App } from '../../src/app.ts';
+import { CallCounter } from '../../src/legacy/call-counter.ts';
 import { createHttpServer } from '../../src/server/http-server.ts';
 import { openLog } from '../../src/server/log.ts';
 import { median } from '../support/medians.ts';
@@ -50,6 +51,7 @@ beforeAll(async () => {
   app = await createApp({
     config,
     log: openLog({ logLevel: 'silent' }),
+    calls: new CallCounter(),
     now: () => new Date(),
     database: () => database,
     isDraining: () => false,

@@ -10,7 +10,10 @@ const IN_ANSWERS: readonly [string, RegExp][] = [
   // What was asked for by that name is refused by that name; as a member, it would be the thing itself.
   ['the hash as a member', /"(?:hashed_?password|key_?hash)"\s*:/i],
   ['a stack', /\bat (?:\S+ )?\(?(?:file:|node:|\/)\S+:\d+:\d+\)?|node_modules/],
-  ['our SQL', /\b(?:from|into|update|join) "?(?:session|login_failure|blog_entry|idempotency_key|product_tally)"?\b|"user"\."?pk/i],
+  [
+    'our SQL',
+    /\b(?:from|into|update|join) "?(?:session|login_failure|blog_entry|idempotency_key|legacy_call|product_tally)"?\b|"user"\."?pk/i,
+  ],
   ['words of the database', /\brelation "|duplicate key value|violates \w+[ -]\w+ constraint|syntax error at or near|invalid input syntax/],
   ['words of a library', /mikro-?orm|kysely|pg-pool|PGlite|bcrypt\b/i],
   ['the secret', literally(TEST_SECRET)],

@@ -15,6 +15,7 @@ import { openDatabase, type Database } from '../../src/database/database.ts';
 import { readConfig, type Config } from '../../src/kit/config.ts';
 import type { Context } from '../../src/kit/context.ts';
 import type { Scope } from '../../src/kit/scopes.ts';
+import { CallCounter } from '../../src/legacy/call-counter.ts';
 import { checkDigit } from '../../src/products/ean13.ts';
 import { Product } from '../../src/products/product.entity.ts';
 import { Item } from '../../src/profile/item.entity.ts';
@@ -67,6 +68,8 @@ export class Shop {
   logged: string[] = [];
   /** Looks at all that is answered and logged. */
   readonly recorder = new Recorder();
+  /** What it counts of calls of REST rows. */
+  readonly calls = new CallCounter();
   private clockShift = 0;
   private made = 0;
   private readonly apps: App[] = [];
@@ -110,15 +113,15 @@ export class Shop {
     });
     this.open = await openDatabase(this.config, options, log, true);
     const opened = this.open;
-    const serve = async (config: Config, itsLog: Logger): Promise<Server> => {
-      const app = await createApp({ config, log: itsLog, now: () => this.now(), database: () => opened, isDraining: () => false });
+    const serve = async (config: Config, itsLog: Logger, calls: CallCounter): Promise<Server> => {
+      const app = await createApp({ config, log: itsLog, calls, now: () => this.now(), database: () => opened, isDraining: () => false });
       this.apps.push(app);
       const server = createHttpServer(config, app.listener);
       await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
       return server;
     };
-    this.server = await serve(this.config, log);
-    this.plain = await serve({ ...this.config, shortcuts: [] }, openLog({ logLevel: 'silent' }));
+    this.server = await serve(this.config, log, this.calls);
+    this.plain = await serve({ ...this.config, shortcuts: [] }, openLog({ logLevel: 'silent' }), new CallCounter());
     this.url = this.urlOf(this.server);
     return this;
   }
@@ -142,7 +145,10 @@ export class Shop {
   async empty(): Promise<void> {
     this.clockShift = 0;
     this.logged.length = 0;
-    await this.sql('truncate "user", session, login_failure, product, item, blog_entry, idempotency_key restart identity cascade');
+    await this.sql(
+      'truncate "user", session, login_failure, product, item, blog_entry, idempotency_key, legacy_call restart identity cascade',
+    );
+    this.calls.take();
     throttle.forget(this.context());
   }
 
