@@ -3,13 +3,16 @@ import { Command, CommanderError } from 'commander';
 import { EXIT } from './command.ts';
 import { migrateCommand, seedCommand } from './database.commands.ts';
 import { documentCommands } from './documents.commands.ts';
+import { legacyCommands } from './legacy.commands.ts';
 import { sessionCommands } from './session.commands.ts';
 import { userCommands } from './user.commands.ts';
 
 const program = new Command('shopfront')
   .description('Commands for the operator of a Shopfront.')
   .showHelpAfterError('(add --help for help)');
-for (const command of [userCommands(), sessionCommands(), documentCommands(), seedCommand(), migrateCommand()]) program.addCommand(command);
+for (const command of [userCommands(), sessionCommands(), documentCommands(), legacyCommands(), seedCommand(), migrateCommand()]) {
+  program.addCommand(command);
+}
 for (const command of everyCommand(program)) command.exitOverride().copyInheritedSettings(program);
 
 try {

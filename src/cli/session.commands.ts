@@ -3,6 +3,7 @@ import * as accounts from '../auth/accounts.service.ts';
 import * as sessions from '../auth/session.service.ts';
 import { DomainError } from '../kit/errors.ts';
 import { runCommand } from './command.ts';
+import { printable } from './printable.ts';
 
 /** `session …`: what an operator does to logins. */
 export function sessionCommands(): Command {
@@ -40,9 +41,4 @@ export function sessionCommands(): Command {
     });
 
   return session;
-}
-
-// What a client calls itself is the client's to choose; a terminal takes some letters for orders.
-function printable(text: string): string {
-  return text.replace(/\p{Cc}/gu, '?');
 }

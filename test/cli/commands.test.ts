@@ -1,4 +1,5 @@
-import { describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import * as legacy from '../../src/legacy/legacy.service.ts';
 import { cli, type Ended } from '../support/process.ts';
 import { PASSWORD, useShop, workerDatabase } from '../support/shop.ts';
 
@@ -148,6 +149,116 @@ describe('session list and end', () => {
   });
 });
 
+describe('legacy report', () => {
+  const V1 = 'GET /api/v1/shop/products';
+  const V2 = 'GET /api/v2/shop/products';
+
+  beforeEach(async () => {
+    const days = (day: number) => new Date(Date.UTC(2027, 0, day));
+    for (let call = 0; call < 3; call++) shop.calls.count(V1, 'till/1', '', days(1 + call));
+    for (let call = 0; call < 2; call++) shop.calls.count(V2, 'till/1', 'bea', days(5));
+    shop.calls.count(V1, 'app/2', 'bea', days(9));
+    await legacy.store(shop.context(), shop.calls);
+  });
+
+  test('shows who calls what, since when and how often, the most calls first', async () => {
+    expect(await command('legacy report')).toEqual({
+      code: 0,
+      stdout: [
+        'row                        client  subject  first                     last                      calls',
+        'GET /api/v1/shop/products  till/1  -        2027-01-01T00:00:00.000Z  2027-01-03T00:00:00.000Z      3',
+        'GET /api/v2/shop/products  till/1  bea      2027-01-05T00:00:00.000Z  2027-01-05T00:00:00.000Z      2',
+        'GET /api/v1/shop/products  app/2   bea      2027-01-09T00:00:00.000Z  2027-01-09T00:00:00.000Z      1',
+        'Lines: 3 of 3. Calls in all: 6.',
+        '',
+      ].join('\n'),
+      stderr: '',
+    });
+  });
+
+  test.each([
+    [
+      'row',
+      [
+        `${V1}  2027-01-01T00:00:00.000Z  2027-01-09T00:00:00.000Z      4`,
+        `${V2}  2027-01-05T00:00:00.000Z  2027-01-05T00:00:00.000Z      2`,
+      ],
+    ],
+    [
+      'client',
+      [
+        'till/1  2027-01-01T00:00:00.000Z  2027-01-05T00:00:00.000Z      5',
+        'app/2   2027-01-09T00:00:00.000Z  2027-01-09T00:00:00.000Z      1',
+      ],
+    ],
+    [
+      'subject',
+      [
+        '-        2027-01-01T00:00:00.000Z  2027-01-03T00:00:00.000Z      3',
+        'bea      2027-01-05T00:00:00.000Z  2027-01-09T00:00:00.000Z      3',
+      ],
+    ],
+  ])('--by %s adds up', async (by, lines) => {
+    const { stdout } = await command(`legacy report --by ${by}`);
+    expect(stdout.split('\n').slice(1)).toEqual([...lines, 'Lines: 2 of 2. Calls in all: 6.', '']);
+  });
+
+  test.each([
+    ['--row /api/v1/', [3, 1]],
+    ['--since 2027-01-05', [2, 1]],
+    ['--since 2027-01-06', [1]],
+    ['--row v1 --since 2027-01-04', [1]],
+    ['--row v_', []],
+    ['--limit 2', [3, 2]],
+  ])('%s picks', async (options, calls) => {
+    const { code, stdout } = await command(`legacy report --json ${options}`);
+    const { lines } = JSON.parse(stdout) as { lines: { calls: number }[] };
+    expect([code, lines.map((line) => line.calls)]).toEqual([0, calls]);
+  });
+
+  test('--limit leaves lines out, and says so', async () => {
+    expect((await command('legacy report --limit 1')).stdout).toMatch(/\nLines: 1 of 3\. Calls in all: 6\.\n$/);
+  });
+
+  test('--json is the same for programs', async () => {
+    const { code, stdout } = await command('legacy report --json --limit 1');
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toEqual({
+      lines: [{ row: V1, client: 'till/1', subject: null, first: '2027-01-01T00:00:00.000Z', last: '2027-01-03T00:00:00.000Z', calls: 3 }],
+      total: { lines: 3, calls: 6 },
+    });
+  });
+
+  test.each(['legacy report', 'legacy report --json'])('%s gives a terminal no orders, whatever clients call themselves', async (args) => {
+    shop.calls.count(V1, 'a\u001b[2Jb\u009b2J\u007f\r\n', '', new Date());
+    await legacy.store(shop.context(), shop.calls);
+    const { stdout } = await command(args);
+    expect(stdout).toContain('[2Jb');
+    expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
+  });
+
+  test('a long name is cut in the table, and is whole in JSON', async () => {
+    const client = 'x'.repeat(200);
+    for (let call = 0; call < 9; call++) shop.calls.count(V1, client, '', new Date());
+    await legacy.store(shop.context(), shop.calls);
+    expect((await command('legacy report')).stdout).toContain(`  ${'x'.repeat(59)}…  `);
+    expect((await command('legacy report --json')).stdout).toContain(`"${client}"`);
+  });
+
+  test('says so where nothing was called', async () => {
+    expect(await command('legacy report --row nothing')).toEqual({ code: 0, stdout: 'No such calls are recorded.\n', stderr: '' });
+    await shop.sql('truncate legacy_call');
+    expect(await command('legacy report')).toEqual({ code: 0, stdout: 'No calls are recorded.\n', stderr: '' });
+  });
+
+  test.each(['--since yesterday', '--since 2027-02-30', '--by nothing', '--limit 0', '--limit 100001', '--limit x', '--limit', 'v1'])(
+    '%s is wrong usage, and ends with 64',
+    async (args) => {
+      expect(await command(`legacy report ${args}`)).toMatchObject({ code: 64, stdout: '' });
+    },
+  );
+});
+
 describe('seed', () => {
   test('adds the demo data; a second time changes nothing', async () => {
     expect(await command('seed')).toMatchObject({ code: 0, stdout: expect.stringContaining('alice / alice-demo-1') });
@@ -184,6 +295,8 @@ test.each([
   'session ',
   'session list ',
   'session end ',
+  'legacy ',
+  'legacy report ',
   'seed ',
   'migrate ',
 ])('%s--help says how it is used and ends with 0', async (name) => {

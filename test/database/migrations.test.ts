@@ -32,12 +32,16 @@ describe('a CHECK stands behind each rule of the domain, whoever writes', () => 
   const entry = (title: string, body: string) =>
     `insert into blog_entry (title, body, creator_pk, created_at, updated_at) values (${title}, ${body}, 1, now(), now())`;
 
+  const calls = (client: string, first = 'now()', count = '1') =>
+    `insert into legacy_call values ('GET /blog', ${client}, '', ${first}, now(), ${count})`;
+
   test.each([
     ['a user', user('disabled', 'true')],
     ['a product', product({})],
     ['a product at the highest price', product({ price: '9999999999.99' })],
     ['a session', session({})],
     ['an item', item(`'lamp'`)],
+    ['calls', calls(`repeat('x', 255)`)],
     ['a blog entry', entry(`'Title'`, `E'two\\nlines'`)],
   ])('%s that keeps to all rules is stored', async (_name, statement) => {
     await expect(shop.sql(statement)).resolves.toEqual([]);
@@ -75,6 +79,9 @@ describe('a CHECK stands behind each rule of the domain, whoever writes', () => 
     ['blog_entry_title_check', entry(`repeat('x', 256)`, `'Text'`)],
     ['blog_entry_body_check', entry(`'Title'`, `''`)],
     ['blog_entry_body_check', entry(`'Title'`, `repeat('x', 50001)`)],
+    ['legacy_call_client_check', calls(`repeat('x', 256)`)],
+    ['legacy_call_calls_check', calls(`'x'`, 'now()', '0')],
+    ['legacy_call_calls_check', calls(`'x'`, `now() + interval '1 day'`)],
     [
       'idempotency_key_key_check',
       `insert into idempotency_key (caller, key, fingerprint, created_at) values ('x', '', decode(repeat('00', 32), 'hex'), now())`,

@@ -1,0 +1,68 @@
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { z } from 'zod';
+import { GROUPINGS, report, type Report, type ReportInput, type ReportLine } from '../legacy/legacy.service.ts';
+import { runCommand } from './command.ts';
+import { printable } from './printable.ts';
+
+const MAX_LINES = 100_000;
+const MAX_WIDTH = 60;
+const NUMBER_COLUMN = 'calls';
+
+/** `legacy …`: who still calls what an operator wants to switch off. */
+export function legacyCommands(): Command {
+  const legacy = new Command('legacy').description('See who calls the REST paths.');
+
+  legacy
+    .command('report')
+    .description(
+      'List who calls which REST path, since when and how often, the most calls first. What was called shows a few seconds later.',
+    )
+    .option('--since <date>', 'only who has called on this day or later (UTC)', readDate)
+    .option('--row <text>', 'only paths that hold this text, such as /api/v1/')
+    .addOption(new Option('--by <what>', 'add up by').choices(GROUPINGS))
+    .option('--json', 'print JSON')
+    .option('--limit <number>', 'print so many lines at most', readLimit, 100)
+    .action(({ json = false, ...asked }: ReportInput & { json?: boolean }) =>
+      runCommand(async ({ ctx }) => {
+        const found = await report(ctx, asked);
+        console.log(json ? asJson(found) : asTable(found, asked));
+      }),
+    );
+
+  return legacy;
+}
+
+function readDate(text: string): Date {
+  if (!z.iso.date().safeParse(text).success) throw new InvalidArgumentError('It must be a date such as 2027-01-31.');
+  return new Date(text);
+}
+
+function readLimit(text: string): number {
+  const limit = /^[1-9]\d{0,5}$/.test(text) ? Number(text) : 0;
+  if (limit < 1 || limit > MAX_LINES) throw new InvalidArgumentError(`It must be a whole number from 1 to ${MAX_LINES}.`);
+  return limit;
+}
+
+// JSON.stringify leaves the control characters past ASCII's first 32 as they are.
+function asJson(found: Report): string {
+  return JSON.stringify(found, undefined, 2).replace(/[\x7f-\x9f]/g, (letter) => `\\u00${letter.charCodeAt(0).toString(16)}`);
+}
+
+function asTable({ lines, total }: Report, { since, row }: ReportInput): string {
+  const [first] = lines;
+  if (!first) return since === undefined && row === undefined ? 'No calls are recorded.' : 'No such calls are recorded.';
+  const names = Object.keys(first) as (keyof ReportLine)[];
+  const columns = names.map((name) => padded([name, ...lines.map((line) => cellOf(line[name]))], name === NUMBER_COLUMN));
+  const table = columns[0]?.map((_, index) => columns.map((column) => column[index]).join('  '));
+  return [...(table ?? []), `Lines: ${lines.length} of ${total.lines}. Calls in all: ${total.calls}.`].join('\n');
+}
+
+function padded(cells: readonly string[], toTheRight: boolean): string[] {
+  const width = Math.max(...cells.map((cell) => cell.length));
+  return cells.map((cell) => (toTheRight ? cell.padStart(width) : cell.padEnd(width)));
+}
+
+function cellOf(value: ReportLine[keyof ReportLine]): string {
+  const text = value instanceof Date ? value.toISOString() : printable(String(value ?? '-'));
+  return text.length > MAX_WIDTH ? `${text.slice(0, MAX_WIDTH - 1)}…` : text;
+}
