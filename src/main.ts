@@ -16,6 +16,7 @@ import { CallCounter } from './legacy/call-counter.ts';
 import * as legacy from './legacy/legacy.service.ts';
 import { trustedDocuments } from './server/graphql/trusted-documents.ts';
 import { createHttpServer } from './server/http-server.ts';
+import { metricsListener, openMetrics } from './server/metrics.ts';
 import { welcome } from './server/welcome.ts';
 import { openLog } from './server/log.ts';
 import type { Services } from './server/services.ts';
@@ -45,6 +46,10 @@ const services: Services = {
 const isReady = makeReady();
 const app = await createApp(services);
 const server = await listen(createHttpServer(config, app.listener), config.port, config.host);
+if (config.metricsPort !== undefined) {
+  const answer = metricsListener(openMetrics(services), services);
+  await listen(createHttpServer(config, answer), config.metricsPort, config.metricsHost);
+}
 process.once('SIGTERM', shutDown);
 process.once('SIGINT', shutDown);
 // Nobody knows what state is left behind: answer what came in, and let the supervisor start anew.

@@ -114,6 +114,8 @@ const environment = z.object({
   TRUST_PROXY: list()
     .refine((parts) => parts.every(isNetwork), 'must name addresses and networks such as 10.0.0.0/8')
     .default([]),
+  METRICS_HOST: z.string().default('127.0.0.1'),
+  METRICS_PORT: whole(1, 65_535).optional(),
   SHUTDOWN_SECONDS: whole(1, 600).default(10),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], 'must be a level of the log').default('info'),
 });
@@ -175,6 +177,9 @@ const schema = environment.check(refuseEarlySunset('V1'), refuseEarlySunset('V2'
     shortcuts: env.SHORTCUTS,
     explorer: env.GRAPHQL_EXPLORER ?? embedded,
     trustProxy: env.TRUST_PROXY,
+    metricsHost: env.METRICS_HOST,
+    /** Absent where metrics are off. */
+    metricsPort: env.METRICS_PORT,
     shutdownSeconds: env.SHUTDOWN_SECONDS,
     logLevel: env.LOG_LEVEL,
   };

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { request, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
-import { freePort, launch, startServer, stopServer, withDirectory, type RunningServer } from '../support/process.ts';
+import { answering, freePort, launch, startServer, stopServer, withDirectory, type RunningServer } from '../support/process.ts';
 
 const SECRET = 'only-for-tests-only-for-tests-only';
 
@@ -72,16 +72,6 @@ function begin(url: string, form: string): { sent: Promise<unknown>; status: Pro
   const sent = once(posted, 'finish');
   posted.end(form);
   return { sent, status };
-}
-
-async function answering(url: string): Promise<void> {
-  for (;;) {
-    try {
-      return void (await fetch(url));
-    } catch {
-      await new Promise((done) => void setTimeout(done, 20));
-    }
-  }
 }
 
 async function untilReady({ url }: RunningServer): Promise<void> {

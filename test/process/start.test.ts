@@ -125,6 +125,12 @@ test.each([
     { DATABASE_URL: 'mysql://u@127.0.0.1/x', SIGNING_SECRET: SECRET },
     /DATABASE_URL must be a URL such as postgresql:/,
   ],
+  [
+    'a sunset before its deprecation',
+    { V2_DEPRECATED_ON: '2027-01-31', V2_SUNSET_ON: '2027-01-30' },
+    /V2_SUNSET_ON must not be before V2_DEPRECATED_ON/,
+  ],
+  ['a port for metrics that is none', { METRICS_PORT: '0' }, /METRICS_PORT must be from 1 to 65535/],
   ['a base path that ends in a slash', { BASE_PATH: '/shop/' }, /BASE_PATH must be empty or a path/],
 ])('configuration: %s is refused with exit code 78', async (_name, env, problem) => {
   const { code, stderr, stdout } = await run('main.js', [], env);

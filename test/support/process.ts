@@ -108,6 +108,17 @@ export function launch(
   return { child, ended: leftBy(child) };
 }
 
+/** Resolves when something answers there. */
+export async function answering(url: string): Promise<void> {
+  for (;;) {
+    try {
+      return void (await fetch(url));
+    } catch {
+      await new Promise((done) => void setTimeout(done, 20));
+    }
+  }
+}
+
 async function leftBy(child: ChildProcessWithoutNullStreams): Promise<Ended> {
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
   const recorder = new Recorder();
