@@ -9,7 +9,7 @@ const MAX_STORED = 10_000;
 /** What the lines of a report can be put together by. */
 export const GROUPINGS = ['row', 'client', 'subject'] as const;
 
-export type Grouping = (typeof GROUPINGS)[number];
+type Grouping = (typeof GROUPINGS)[number];
 
 /** Which calls a report is about. */
 export interface ReportInput {

@@ -1,25 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { features } from '../../src/features.ts';
 import { readConfig, settingNames } from '../../src/kit/config.ts';
 import { makeSchema, schemaText } from '../../src/server/schema.ts';
 import { TEST_SECRET } from '../support/databases.ts';
+import { pattern, printedBy, stepsOf } from '../support/documents.ts';
 import { freePort, startServer, stopServer, type RunningServer } from '../support/process.ts';
 
-const ADDRESS = 'http://127.0.0.1:4000';
-const END = '--- end of one command ---';
-
 const readme = await readFile('README.md', 'utf8');
-
-/** A command of a document and what the document says that it prints. */
-interface Step {
-  command: string;
-  printed: string;
-}
 
 describe('README: the commands of its examples print what it says', () => {
   let server: RunningServer;
@@ -30,10 +20,7 @@ describe('README: the commands of its examples print what it says', () => {
   beforeAll(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'shopfront-readme-'));
     server = await startServer({ DATA_DIR: dataDir, PORT: String(await freePort()) });
-    // One shell for all of them, for later ones use what earlier ones have set.
-    const script = steps.map(({ command }) => `${command.replaceAll(ADDRESS, server.url)}\necho; echo '${END}'`).join('\n');
-    const { stdout } = await promisify(execFile)('bash', ['-c', script], { env: { ...process.env, DATA_DIR: dataDir, DATABASE_URL: '' } });
-    answers = stdout.split(END).map((answer) => answer.trim().replaceAll(server.url, ADDRESS));
+    answers = await printedBy(steps, server.url, dataDir);
   });
 
   afterAll(async () => {
@@ -73,26 +60,3 @@ test('docs/dependencies.md gives each dependency of package.json its line, and n
 test('schema.graphql is what the code says; npm run -s schema > schema.graphql brings it up to date', async () => {
   expect(await readFile('schema.graphql', 'utf8')).toBe(schemaText(await makeSchema()));
 });
-
-function stepsOf(document: string): Step[] {
-  const blocks = [...document.matchAll(/^```console\n(.*?)^```/gms)].map(([, block = '']) => block);
-  return blocks.flatMap((block) =>
-    block
-      .split(/^\$ /m)
-      .slice(1)
-      .map((step) => {
-        const [command = '', ...printed] = step.split('\n');
-        return { command, printed: printed.join('\n').trim() };
-      }),
-  );
-}
-
-// An ellipsis stands for what differs from run to run.
-function pattern(printed: string): RegExp {
-  return new RegExp(
-    `^${printed
-      .split('…')
-      .map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
-      .join('[^"]*?')}$`,
-  );
-}
