@@ -299,6 +299,8 @@ test('a clock that is set back does no harm', async () => {
   shop.calls.count(PAGES, 'till', '', at);
   shop.calls.count(PAGES, 'till', '', new Date(at.getTime() - 1));
   expect(await stored()).toEqual([[PAGES, 'till', '', 2]]);
+  const { lines } = await legacy.report(shop.context(), { limit: 1 });
+  expect(lines).toMatchObject([{ first: new Date(at.getTime() - 1), last: at }]);
 });
 
 test('who has not called for LEGACY_CALLS_KEPT_DAYS is forgotten by the sweep, and nobody else', async () => {

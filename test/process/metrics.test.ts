@@ -41,6 +41,7 @@ describe('with METRICS_PORT', () => {
   });
 
   test('asking does not count, and counts nothing twice', async () => {
+    await fetch(`${server.url}/api/v2/shop/products`, { headers: { 'User-Agent': 'once' } });
     const once = await callsIn(metrics);
     expect(await callsIn(metrics)).toEqual(once);
     await fetch(`${server.url}/api/v2/shop/products`, { headers: { 'User-Agent': 'once more' } });

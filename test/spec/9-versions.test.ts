@@ -201,8 +201,15 @@ describe('the dates', () => {
         V1_SUNSET_ON: '2027-01-30',
         V2_DEPRECATED_ON: '2027-01-31',
         V2_SUNSET_ON: '2026-01-31',
+        LOG_LEVEL: 'x',
+        PORT: 'x',
       }),
-    ).toEqual(['V1_SUNSET_ON must not be before V1_DEPRECATED_ON', 'V2_SUNSET_ON must not be before V2_DEPRECATED_ON']);
+    ).toEqual([
+      'PORT must be a whole number',
+      'LOG_LEVEL must be a level of the log',
+      'V1_SUNSET_ON must not be before V1_DEPRECATED_ON',
+      'V2_SUNSET_ON must not be before V2_DEPRECATED_ON',
+    ]);
   });
 
   test('what is no date is a problem', () => {
