@@ -18,6 +18,17 @@ test('what was called is in the report after SIGTERM, and is added to by the nex
   });
 });
 
+test('what was called is in the report within seconds, while the process runs', async () => {
+  await withDirectory(async (DATA_DIR) => {
+    const server = await startServer({ DATA_DIR });
+    await fetch(`${server.url}/api/v1/shop/product/1`);
+    let stdout = '';
+    while (!stdout.includes('Calls in all: 1.')) ({ stdout } = await cli(['legacy', 'report'], { DATA_DIR }));
+    await stopServer(server);
+    expect(stdout).toContain('GET /api/v1/shop/product/{pk}');
+  });
+});
+
 test('calls while the database is away are counted, and stored when it is back', async () => {
   await withDirectory(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR, LOG_LEVEL: 'silent' });
