@@ -1,5 +1,5 @@
 // Fails, naming every problem at once, if what is installed is not what docs/dependencies.md promises. It reads files and asks nobody.
-//   node .ci/supply.js [folder]
+//   node .ci/supply.js [folder] [folder of the documents and the floors, where that is another]
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -26,13 +26,13 @@ const NEVER = new Map([
 ]);
 
 const root = process.argv[2] ?? join(import.meta.dirname, '..');
-const read = (...path) => readFile(join(root, ...path), 'utf8');
-const json = async (...path) => JSON.parse(await read(...path));
+const house = process.argv[3] ?? root;
+const json = async (...path) => JSON.parse(await readFile(join(...path), 'utf8'));
 
-const manifest = await json('package.json');
-const lock = await json('package-lock.json');
-const floors = await json('.ci', 'safe-floors.json');
-const page = await read('docs', 'dependencies.md');
+const manifest = await json(root, 'package.json');
+const lock = await json(root, 'package-lock.json');
+const floors = await json(house, '.ci', 'safe-floors.json');
+const page = await readFile(join(house, 'docs', 'dependencies.md'), 'utf8');
 
 const direct = FIELDS.flatMap((field) => Object.entries(manifest[field] ?? {}));
 const packages = Object.entries(lock.packages)
@@ -53,14 +53,16 @@ if (problems.length > 0) {
   console.error(`supply: ${problems.length} problem(s)\n${problems.map((problem) => `- ${problem}`).join('\n')}`);
   process.exit(1);
 }
-const accepted = floors.filter(({ accepted: reason }) => reason).length;
+const accepted = floors.filter(acceptedHere).length;
 console.log(
-  `supply: ${direct.length} direct dependencies and ${packages.length} packages, ${shipped.length} of them shipped, ` +
+  `supply of ${manifest.name}: ${direct.length} direct dependencies and ${packages.length} packages, ${shipped.length} of them shipped, ` +
     `hold ${floors.length - accepted} floors; ${accepted} advisory accepted`,
 );
 
 function belowFloors() {
-  return floors.flatMap(({ package: name, floor, below, advisory, what, accepted: reason }) => {
+  return floors.flatMap((entry) => {
+    const { package: name, floor, below, advisory, what } = entry;
+    const reason = acceptedHere(entry);
     const good = [floor ?? []].flat();
     const wrong = good.filter((version) => within(version, below)).map((version) => `safe-floors.json: ${name} ${version} is below itself`);
     const bad = packages.filter((found) => found.name === name && within(found.version, below));
@@ -73,6 +75,11 @@ function belowFloors() {
   });
 }
 
+// What is accepted in one place is not in another.
+function acceptedHere({ accepted: reason, in: place = 'shopfront' }) {
+  return place === manifest.name ? reason : undefined;
+}
+
 async function undocumented() {
   const rows = new Map(
     [...page.matchAll(/^\| `([^`]+)`\s*\|([^|]*)\|([^|]*)\|$/gm)].map(([, name, reason, licence]) => [
@@ -83,7 +90,7 @@ async function undocumented() {
   const found = await Promise.all(
     direct.map(async ([name, version]) => {
       const [reason = '', documented] = rows.get(name) ?? [];
-      const { license } = await json('node_modules', name, 'package.json').catch(() => ({ license: 'nothing: it is not installed' }));
+      const { license } = await json(root, 'node_modules', name, 'package.json').catch(() => ({ license: 'nothing: it is not installed' }));
       return [
         /^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version) || `${name}: "${version}" in package.json is no exact version`,
         reason !== '' || `${name}: docs/dependencies.md gives no reason`,
