@@ -6,6 +6,8 @@ const CREDENTIALS: readonly [RegExp, string][] = [
   [/\beyJ[\w-]*\.[\w-]*(?:\.[\w-]*)?/g, HIDDEN],
   [/\$2[abxy]\$\d\d\$[\w./]+/g, HIDDEN],
   [/("(?:access_token|refresh_token|session_key|password|hashed_?password)"\s*:\s*)"(?:[^"\\]|\\.)*"?/gi, `$1"${HIDDEN}"`],
+  // A word as long as a key is taken for one.
+  [/(?<![\w-])[\w-]{32,}(?![\w-])/g, HIDDEN],
   [/\b(password=)[^&\s"]+/gi, `$1${HIDDEN}`],
 ];
 
