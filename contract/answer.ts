@@ -1,6 +1,3 @@
-/** How much of a body is shown. */
-const SHOWN = 300;
-
 /** What a deployment answered, and what it was asked. */
 export class Answer {
   constructor(
@@ -25,10 +22,9 @@ export class Answer {
     return memberOf(this.body, name);
   }
 
-  /** The answer in a few words. */
+  /** Status and body in one text. */
   get summary(): string {
-    const shown = this.text.length > SHOWN ? `${this.text.slice(0, SHOWN)}…` : this.text;
-    return `${this.status} ${shown === '' ? 'without a body' : shown}`;
+    return `${this.status} ${this.text === '' ? 'without a body' : this.text}`;
   }
 }
 

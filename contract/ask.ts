@@ -99,8 +99,8 @@ function inWords(method: string, path: string, { token, sessionKey, form, json, 
       /^(authorization|x-session)/i.test(name) ? `the header ${name}` : `${name}: ${value}`,
     ),
     form && `a form of ${Object.keys(form).join(', ') || 'nothing'}`,
-    json !== undefined && `the JSON ${JSON.stringify(json).slice(0, 200)}`,
-    body !== undefined && `the body ${JSON.stringify(body.slice(0, 80))}`,
+    json !== undefined && `the JSON ${JSON.stringify(json)}`,
+    body !== undefined && `the body ${JSON.stringify(body)}`,
   ].filter((words) => typeof words === 'string');
   return `${method} ${path}${given.length > 0 ? ` with ${given.join(', ')}` : ''}`;
 }

@@ -38,6 +38,7 @@ export class Deployment {
   opened = 0;
   /** The products that were created, as their pk, or their barcode where that is not told. */
   readonly created = new Set<string>();
+  private isInterrupted = false;
   private readonly known = new Map<string, Promise<unknown>>();
   private readonly openTokens = new Set<string>();
   private readonly openKeys = new Set<string>();
@@ -76,7 +77,7 @@ export class Deployment {
   }
 
   async ask(method: string, path: string, asking?: Asking): Promise<Answer> {
-    const answer = this.note(await ask(this.given.baseUrl, method, path, asking));
+    const answer = this.note(await ask(this.base(), method, path, asking));
     if (method === 'POST' && isRecord(asking?.json) && 'barcode' in asking.json && answer.status < 300) {
       this.created.add(String(answer.member('pk') ?? asking.json['barcode']));
     }
@@ -85,12 +86,12 @@ export class Deployment {
 
   /** Asks and reads no more than the beginning, which is enough to see what a long list is made of. */
   async askBeginning(path: string, asking?: Asking): Promise<Answer> {
-    return ask(this.given.baseUrl, 'GET', path, asking, true);
+    return ask(this.base(), 'GET', path, asking, true);
   }
 
   /** Asks what `fetch` cannot: see `askPlainly`. */
   async askPlainly(method: string, path: string, headers: Record<string, string>): Promise<Answer> {
-    return askPlainly(this.given.baseUrl, method, path, headers);
+    return askPlainly(this.base(), method, path, headers);
   }
 
   /** Asks where a link of an answer leads, here, whatever name the deployment has for itself. */
@@ -149,6 +150,11 @@ export class Deployment {
     return found;
   }
 
+  /** Asks nothing more, so that what is under way ends soon. */
+  interrupt(): void {
+    this.isInterrupted = true;
+  }
+
   /** Ends every login, and tells how many could not be ended. */
   async leave(): Promise<number> {
     const ended = [
@@ -159,6 +165,11 @@ export class Deployment {
     this.openKeys.clear();
     this.openTokens.clear();
     return left;
+  }
+
+  private base(): string {
+    if (this.isInterrupted) throw new NotTried('interrupted');
+    return this.given.baseUrl;
   }
 
   // What has ended already is refused.

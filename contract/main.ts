@@ -9,6 +9,7 @@ import { run } from './run.ts';
 
 /** Nothing is broken, something is, used wrongly, nobody answers (EX_USAGE and EX_UNAVAILABLE of sysexits(3)). */
 const EXIT = { kept: 0, broken: 1, usage: 64, unavailable: 69 } as const;
+/** What a shell makes of an end by SIGINT. */
 const INTERRUPTED = 130;
 
 interface Options {
@@ -66,14 +67,18 @@ async function main(baseUrl: string, options: Options): Promise<void> {
     process.exitCode = EXIT.unavailable;
     return;
   }
-  process.once('SIGINT', () => void at.leave().then(() => process.exit(INTERRUPTED)));
+  let isInterrupted = false;
+  process.once('SIGINT', () => {
+    isInterrupted = true;
+    at.interrupt();
+  });
 
   const results = await run(chosen, at);
   const left = await at.leave();
   const around = { baseUrl, isStrict: options.strict === true, logins: { opened: at.opened, left }, created: [...at.created] };
   const isColoured = process.stdout.isTTY && !process.env['NO_COLOR'];
   console.log(options.json ? asJson(results, around) : asText(chosen, results, around, isColoured));
-  process.exitCode = isBroken(results, around) ? EXIT.broken : EXIT.kept;
+  process.exitCode = isInterrupted ? INTERRUPTED : isBroken(results, around) ? EXIT.broken : EXIT.kept;
 }
 
 async function givenBy(baseUrl: string, options: Options): Promise<Given> {

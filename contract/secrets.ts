@@ -1,4 +1,6 @@
 const HIDDEN = '<hidden>';
+/** How much of a text is shown. */
+const SHOWN = 300;
 /** Shorter ones would take ordinary text with them wherever they happen to stand in it. */
 const TELLING_LENGTH = 4;
 // What looks like a credential, or stands where one does, whoever gave it out.
@@ -22,11 +24,13 @@ export class Secrets {
       this.forms.add(form);
   }
 
-  /** The text without any secret, on one line and without the letters that a terminal takes for orders. */
+  /** The text without any secret, shortened, on one line and without the letters that a terminal takes for orders. */
   hide(text: string): string {
     let hidden = text;
     for (const form of [...this.forms].toSorted((a, b) => b.length - a.length)) hidden = hidden.replaceAll(form, HIDDEN);
     for (const [pattern, replacement] of CREDENTIALS) hidden = hidden.replace(pattern, replacement);
-    return hidden.replace(/\p{Cc}+/gu, ' ');
+    // Cut before, half a secret would be none to be found.
+    const shown = hidden.length > SHOWN ? `${hidden.slice(0, SHOWN)}…` : hidden;
+    return shown.replace(/\p{Cc}+/gu, ' ');
   }
 }

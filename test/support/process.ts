@@ -38,6 +38,11 @@ export function cli(args: readonly string[], env: Record<string, string>, input?
   return run('cli/main.js', args, env, input);
 }
 
+/** Runs the contract kit, as `npm run contract` does. */
+export function contract(args: readonly string[], env: Record<string, string> = {}, input?: string): Promise<Ended> {
+  return run('../contract/main.js', args, env, input);
+}
+
 /** Starts the server on a free port and waits until it says that it listens. */
 export async function startServer(env: Record<string, string>): Promise<RunningServer> {
   const { child, ended } = launch('main.js', [], { PORT: '0', LOG_LEVEL: 'error', ...env });
