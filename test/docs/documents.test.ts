@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,29 +10,35 @@ import { TEST_SECRET } from '../support/databases.ts';
 import { pattern, printedBy, stepsOf } from '../support/documents.ts';
 import { freePort, startServer, stopServer, type RunningServer } from '../support/process.ts';
 
+/** The commands of one document run one after another, each in processes of its own. */
+const A_WHILE = 300_000;
+
 const readme = await readFile('README.md', 'utf8');
 
-describe('README: the commands of its examples print what it says', () => {
-  let server: RunningServer;
-  let dataDir: string;
-  let answers: string[];
-  const steps = stepsOf(readme);
+describe.each(['README.md', 'docs/contract.md', 'examples/legacy-client/README.md'])(
+  '%s: the commands of its examples print what it says',
+  (path) => {
+    let server: RunningServer;
+    let dataDir: string;
+    let answers: string[];
+    const steps = stepsOf(readFileSync(path, 'utf8'));
 
-  beforeAll(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), 'shopfront-readme-'));
-    server = await startServer({ DATA_DIR: dataDir, PORT: String(await freePort()) });
-    answers = await printedBy(steps, server.url, dataDir);
-  });
+    beforeAll(async () => {
+      dataDir = await mkdtemp(join(tmpdir(), 'shopfront-document-'));
+      server = await startServer({ DATA_DIR: dataDir, PORT: String(await freePort()) });
+      answers = await printedBy(steps, server.url, dataDir);
+    }, A_WHILE);
 
-  afterAll(async () => {
-    await stopServer(server);
-    await rm(dataDir, { recursive: true, force: true });
-  });
+    afterAll(async () => {
+      await stopServer(server);
+      await rm(dataDir, { recursive: true, force: true });
+    });
 
-  test.each(steps.map(({ command, printed }, index) => ({ command, printed, index })))('$command', ({ printed, index }) => {
-    expect(answers[index]).toMatch(pattern(printed));
-  });
-});
+    test.each(steps.map(({ command, printed }, index) => ({ command, printed, index })))('$command', ({ printed, index }) => {
+      expect(answers[index]).toMatch(pattern(printed));
+    });
+  },
+);
 
 test('README: the table of configuration and .env.example name every setting', async () => {
   const example = await readFile('.env.example', 'utf8');
