@@ -77,9 +77,11 @@ export function beginningOf(answer: Answer): unknown[] {
   hasStatus(answer, 200);
   expectOf(answer, 'a JSON array', answer.text.trimStart().startsWith('['));
   if (Array.isArray(answer.body)) return answer.body;
-  const entries: unknown[] = [];
-  for (const text of wholeObjects(answer.text)) entries.push(JSON.parse(text));
-  return entries;
+  try {
+    return [...wholeObjects(answer.text)].map((text) => JSON.parse(text) as unknown);
+  } catch {
+    throw new Broken(answer.asked, 'a JSON array of objects', answer.summary);
+  }
 }
 
 /** The body as an envelope of a page. */

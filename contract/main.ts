@@ -73,7 +73,10 @@ async function main(baseUrl: string, options: Options): Promise<void> {
     at.interrupt();
   });
 
-  const results = await run(chosen, at);
+  const results = await run(chosen, at).catch(async (error: unknown) => {
+    await at.leave();
+    throw error;
+  });
   const left = await at.leave();
   const around = { baseUrl, isStrict: options.strict === true, logins: { opened: at.opened, left }, created: [...at.created] };
   const isColoured = process.stdout.isTTY && !process.env['NO_COLOR'];

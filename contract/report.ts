@@ -22,7 +22,7 @@ export interface Around {
 }
 
 /** How many promises of a level hold, and how many do not. */
-export interface Counts {
+interface Counts {
   holds: number;
   broken: number;
   notTried: number;

@@ -39,8 +39,8 @@ async function byEveryWay(shop, user) {
 }
 
 async function lookAround(shop) {
-  const { username, full_name } = await shop.me();
-  console.log(`  ${username} is ${full_name}`);
+  const me = await shop.me();
+  console.log(`  ${me.username} is ${me.full_name}`);
   const items = await shop.items();
   console.log(`  items: ${items.map(({ item_id }) => item_id).join(', ')}`);
   const entries = await shop.blog();

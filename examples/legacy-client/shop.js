@@ -1,6 +1,6 @@
 /** How often a request is sent at most when the shop is busy. */
 const ATTEMPTS = 4;
-const AGAIN_LATER = [429, 503];
+const AGAIN_LATER = new Set([429, 503]);
 const AUTH = '/api/v2/auth/login';
 
 /** What the shop has refused: its status, and why. */
@@ -126,7 +126,7 @@ export class Shop {
   async send(method, path, { headers = {}, body } = {}) {
     for (let attempt = 1; ; attempt++) {
       const answer = await fetch(new URL(path.startsWith('/') ? this.#baseUrl + path : path), { method, headers, body });
-      if (!AGAIN_LATER.includes(answer.status) || attempt === ATTEMPTS) return answer;
+      if (!AGAIN_LATER.has(answer.status) || attempt === ATTEMPTS) return answer;
       await answer.body?.cancel();
       await seconds(Number(answer.headers.get('Retry-After') ?? 1));
     }

@@ -6,8 +6,8 @@ import type { Shop } from './shop.ts';
 /** Fills an empty shop with the demo data. */
 export async function stock(shop: Shop): Promise<void> {
   await shop.empty();
-  const { em, config, now } = shop.context();
-  await seedDemo(em, config.bcryptCost, now());
+  const { em, config } = shop.context();
+  await seedDemo(em, config.bcryptCost, shop.now());
   // Written behind the services' back, and to be seen at once.
   await shop.sql('select 1');
 }

@@ -1,5 +1,12 @@
 import { once } from 'node:events';
-import { createServer, request as forward, type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
+import {
+  createServer,
+  request as forward,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
 
@@ -17,16 +24,7 @@ export interface Passing {
 
 /** A server in front of another one that spoils what it answers, and how to stop it. */
 export async function spoiled(target: string, spoil: (passing: Passing) => unknown): Promise<{ url: string; stop: () => Promise<void> }> {
-  const server = createServer((req, res) => {
-    void pass(target, req, spoil).then(({ status, headers, body }) => {
-      if (status === 0) {
-        req.socket.destroy();
-        return;
-      }
-      res.writeHead(status, { ...headers, ...(req.method !== 'HEAD' && { 'content-length': Buffer.byteLength(body) }) });
-      res.end(body);
-    });
-  });
+  const server = createServer((req, res) => void answer(target, req, res, spoil));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
@@ -37,6 +35,16 @@ export async function spoiled(target: string, spoil: (passing: Passing) => unkno
       await once(server, 'close');
     },
   };
+}
+
+async function answer(target: string, req: IncomingMessage, res: ServerResponse, spoil: (passing: Passing) => unknown): Promise<void> {
+  const { status, headers, body } = await pass(target, req, spoil);
+  if (status === 0) {
+    req.socket.destroy();
+    return;
+  }
+  res.writeHead(status, { ...headers, ...(req.method !== 'HEAD' && { 'content-length': Buffer.byteLength(body) }) });
+  res.end(body);
 }
 
 async function pass(target: string, req: IncomingMessage, spoil: (passing: Passing) => unknown): Promise<Passing> {
