@@ -262,7 +262,7 @@ test.each([
   '{"access_token":1,"session_key":{}}',
   '{"access_token":"a.b.c"}',
 ])('what is no shop at all, but answers %j to everything, keeps next to nothing', async (body) => {
-  const results = await resultsOf((passing) => Object.assign(passing, { status: 200, body, headers: {} }), ALL);
+  const results = await resultsOf((passing) => Object.assign(passing, { status: 200, body, headers: {} }), ALL, {}, '/nowhere');
   expect(idsOf(results, 'broken').length).toBeGreaterThan(idsOf(results, 'holds').length * 3);
 });
 
@@ -281,8 +281,13 @@ test('the whole list is not read to its end', async () => {
   expect((await shop.rest('GET', '/api/v1/shop/products')).text.length).toBeGreaterThan(300_000);
 });
 
-async function resultsOf(spoil: (passing: Passing) => unknown, only: readonly string[], given: Partial<Given> = {}): Promise<Result[]> {
-  const { url, stop } = await spoiled(shop.url, spoil);
+async function resultsOf(
+  spoil: (passing: Passing) => unknown,
+  only: readonly string[],
+  given: Partial<Given> = {},
+  below = '',
+): Promise<Result[]> {
+  const { url, stop } = await spoiled(shop.url + below, spoil);
   const at = new Deployment({ ...everythingAbout(shop, url), ...given });
   try {
     return await run(
