@@ -209,6 +209,42 @@ const FAULTS: readonly Fault[] = [
     broken: ['9:v1-whole'],
   },
   {
+    fault: 'tells a wrong password from an unknown username',
+    spoil: (passing) => {
+      if (/(alice|zoe).*wrong/.test(passing.sent)) passing.body = passing.body.replace('username or password', 'password');
+    },
+    only: ['4.1'],
+    broken: ['4.1:login-disabled-wrong', '4.1:login-wrong-as-unknown', '4.1:token-disabled-wrong', '4.1:token-wrong-as-unknown'],
+  },
+  {
+    fault: 'makes links of what the client calls it',
+    spoil: ({ asked, ...passing }) => {
+      passing.headers['link'] = `<http://${String(asked['x-forwarded-host'] ?? asked.host)}/>; rel="next"`;
+    },
+    only: ['4.3'],
+    broken: ['4.3:v2-forged-host', '4.3:v2-links'],
+  },
+  {
+    fault: 'gives all tokens one jti',
+    spoil: inToken((claims) => ({ ...claims, jti: 'one' })),
+    only: ['5.2'],
+    broken: ['5.2:jti'],
+  },
+  {
+    fault: 'writes claims of the wrong kind',
+    spoil: inToken((claims) => ({ ...claims, iat: String(claims['iat']) })),
+    only: ['5.2'],
+    broken: ['5.2:types'],
+  },
+  {
+    fault: 'lets tokens live for an hour',
+    spoil: (passing) => {
+      if (passing.path === '/login') inToken((claims) => ({ ...claims, exp: Number(claims['iat']) + 3600 }))(passing);
+    },
+    only: ['8'],
+    broken: ['8:token-lifetime-login'],
+  },
+  {
     fault: 'cuts the connection',
     spoil: (passing) => {
       if (passing.path === '/blog') passing.status = 0;
@@ -317,6 +353,16 @@ function inJson(path: RegExp, change: (body: any) => unknown): (passing: Passing
   return (passing) => {
     if (passing.method === 'GET' && path.test(passing.path) && passing.status === 200)
       passing.body = JSON.stringify(change(JSON.parse(passing.body)));
+  };
+}
+
+// The signature is of no account where only the claims are looked at.
+function inToken(change: (claims: Record<string, unknown>) => Record<string, unknown>): (passing: Passing) => void {
+  return (passing) => {
+    passing.body = passing.body.replace(/("access_token":"[^.]+\.)([^.]+)/, (_, before: string, payload: string) => {
+      const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as Record<string, unknown>;
+      return before + Buffer.from(JSON.stringify(change(claims))).toString('base64url');
+    });
   };
 }
 

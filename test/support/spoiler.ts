@@ -24,7 +24,7 @@ export interface Passing {
 
 /** A server in front of another one that spoils what it answers, and how to stop it. */
 export async function spoiled(target: string, spoil: (passing: Passing) => unknown): Promise<{ url: string; stop: () => Promise<void> }> {
-  const server = createServer((req, res) => void answer(target, req, res, spoil));
+  const server = createServer((req, res) => void serve(target, req, res, spoil));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
@@ -37,7 +37,7 @@ export async function spoiled(target: string, spoil: (passing: Passing) => unkno
   };
 }
 
-async function answer(target: string, req: IncomingMessage, res: ServerResponse, spoil: (passing: Passing) => unknown): Promise<void> {
+async function serve(target: string, req: IncomingMessage, res: ServerResponse, spoil: (passing: Passing) => unknown): Promise<void> {
   const { status, headers, body } = await pass(target, req, spoil);
   if (status === 0) {
     req.socket.destroy();
