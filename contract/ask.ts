@@ -59,7 +59,7 @@ async function answering(asked: string, work: () => Promise<Answer>): Promise<An
   try {
     return await work();
   } catch (error) {
-    throw new Broken(asked, `an answer within ${TIMEOUT_MS / 1000} seconds`, `none (${reasonOf(error)})`);
+    throw new Broken(asked, `an answer within ${TIMEOUT_MS / 1000} seconds`, `no answer (${reasonOf(error)})`);
   }
 }
 

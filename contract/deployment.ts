@@ -76,8 +76,13 @@ export class Deployment {
     return `${this.given.sessionPrefix}/${what}`;
   }
 
+  /** Throws where nobody answers. */
+  async reach(): Promise<void> {
+    await ask(this.given.baseUrl, 'GET', '/');
+  }
+
   async ask(method: string, path: string, asking?: Asking): Promise<Answer> {
-    const answer = this.note(await ask(this.base(), method, path, asking));
+    const answer = this.note(inTime(await ask(this.base(), method, path, asking)));
     if (method === 'POST' && isRecord(asking?.json) && 'barcode' in asking.json && answer.status < 300) {
       this.created.add(String(answer.member('pk') ?? asking.json['barcode']));
     }
@@ -86,12 +91,12 @@ export class Deployment {
 
   /** Asks and reads no more than the beginning, which is enough to see what a long list is made of. */
   async askBeginning(path: string, asking?: Asking): Promise<Answer> {
-    return ask(this.base(), 'GET', path, asking, true);
+    return inTime(await ask(this.base(), 'GET', path, asking, true));
   }
 
   /** Asks what `fetch` cannot: see `askPlainly`. */
   async askPlainly(method: string, path: string, headers: Record<string, string>): Promise<Answer> {
-    return askPlainly(this.base(), method, path, headers);
+    return inTime(await askPlainly(this.base(), method, path, headers));
   }
 
   /** Asks where a link of an answer leads, here, whatever name the deployment has for itself. */
@@ -215,6 +220,12 @@ export function isSignedWith(token: string, secret: string): boolean {
   } catch {
     return false;
   }
+}
+
+// Who asks too much learns nothing of the promise that was asked about.
+function inTime(answer: Answer): Answer {
+  if (answer.status === 429) throw new NotTried(`${answer.asked} was answered 429, too many requests`);
+  return answer;
 }
 
 function missing(what: string): never {

@@ -60,10 +60,10 @@ async function main(baseUrl: string, options: Options): Promise<void> {
   const chosen = options.only ?? sections;
   const at = new Deployment(await givenBy(baseUrl, options));
   try {
-    await at.ask('GET', '/');
+    await at.reach();
   } catch (error) {
     if (!(error instanceof Broken)) throw error;
-    console.error(`Nobody answers at ${baseUrl}: ${error.came}`);
+    console.error(`Nobody answers at ${baseUrl}: there is ${error.came}`);
     process.exitCode = EXIT.unavailable;
     return;
   }

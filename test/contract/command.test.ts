@@ -125,7 +125,7 @@ test('--only takes a section with all that are in it', async () => {
 test('where nobody answers it ends with 69', async () => {
   const { code, stdout, stderr } = await contract([`http://127.0.0.1:${await freePort()}`], ALICE);
   expect({ code, stdout }).toEqual({ code: 69, stdout: '' });
-  expect(stderr).toMatch(/^Nobody answers at http:\/\/127\.0\.0\.1:\d+: none \(ECONNREFUSED\)\n$/);
+  expect(stderr).toMatch(/^Nobody answers at http:\/\/127\.0\.0\.1:\d+: there is no answer \(ECONNREFUSED\)\n$/);
 });
 
 test('an interrupt ends the logins, and 130 the process', async () => {

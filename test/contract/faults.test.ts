@@ -302,6 +302,12 @@ test.each([
   expect(idsOf(results, 'broken').length).toBeGreaterThan(idsOf(results, 'holds').length * 3);
 });
 
+test('what is answered 429 is not tried, rather than broken', async () => {
+  const results = await resultsOf((passing) => passing.path === '/blog' && Object.assign(passing, { status: 429 }), ['4.1']);
+  expect(idsOf(results, 'not tried')).toEqual(['4.1:blog', '4.1:blog-anonymous', '4.1:blog-drafts']);
+  expect(idsOf(results, 'broken')).toEqual([]);
+});
+
 test('without --write no product is sent, and nothing is deleted', async () => {
   const asked: string[] = [];
   await resultsOf(({ method, path }) => asked.push(`${method} ${path}`), ALL, { write: false });
