@@ -5,13 +5,14 @@ import { Broken, NotTried, type Need, type Promised, type Section } from './prom
 /** How many promises are looked at at once. */
 const AT_ONCE = 4;
 
-const NEEDED: Record<Need, string> = {
-  user: 'a user: --username and a password',
-  'disabled user': 'a disabled user: --disabled-username',
-  'disabled password': 'the disabled user’s password: CONTRACT_DISABLED_PASSWORD',
-  secret: 'the signing secret: CONTRACT_SIGNING_SECRET',
-  write: '--write, for it may create a product',
-};
+/** How to give what is needed. */
+const NEEDED = new Map<Need, string>([
+  ['user', 'a user: --username and a password'],
+  ['disabled user', 'a disabled user: --disabled-username'],
+  ['disabled password', 'the disabled user’s password: CONTRACT_DISABLED_PASSWORD'],
+  ['secret', 'the signing secret: CONTRACT_SIGNING_SECRET'],
+  ['write', '--write, for it may create a product'],
+]);
 
 /** What was seen of a promise. */
 export type Seen =
@@ -40,7 +41,7 @@ export async function run(sections: readonly Section[], at: Deployment): Promise
 /** Looks whether a promise holds. What it tells has no secret in it. */
 export async function look({ needs, check }: Promised, at: Deployment): Promise<Seen> {
   const lacking = needs.find((need) => !at.has(need));
-  if (lacking !== undefined) return { outcome: 'not tried', why: `needs ${NEEDED[lacking]}` };
+  if (lacking !== undefined) return { outcome: 'not tried', why: `needs ${NEEDED.get(lacking) ?? lacking}` };
   try {
     await check(at);
     return { outcome: 'holds' };
