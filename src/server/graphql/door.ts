@@ -7,7 +7,7 @@ import type { Context } from '../../kit/context.ts';
 import { JSON_TYPE } from '../answers.ts';
 import { parseJson, readGraphqlText } from '../body.ts';
 import { CREDENTIAL_HEADERS, identify, isAnonymous } from '../credentials.ts';
-import { answeredAsKept, tagOf } from '../caching.ts';
+import { answeredAsKept, tagOf, VARY_BY_TYPE } from '../caching.ts';
 import { answerInTime } from '../deadline.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Endpoint } from '../paths.ts';
@@ -108,7 +108,7 @@ async function answer(services: Services, { apollo, shortcuts, trusted }: Door, 
     exchange.set({ 'Cache-Control': 'no-store' });
     if (isPage) exchange.set({ 'Content-Security-Policy': PAGE_POLICY });
     const forEveryone = isPage ? undefined : bodyForEveryone(req, answered);
-    if (forEveryone !== undefined && answeredAsKept(exchange, services.config, tagOf(forEveryone), ['Accept'])) return;
+    if (forEveryone !== undefined && answeredAsKept(exchange, services.config, tagOf(forEveryone), VARY_BY_TYPE)) return;
     await send(exchange, answered);
   });
 }
