@@ -11,6 +11,7 @@ import { Exchange } from './server/exchange.ts';
 import { openGraphqlDoor } from './server/graphql/door.ts';
 import { healthEndpoints } from './server/health.ts';
 import { openapiEndpoints } from './server/openapi/openapi.ts';
+import { openPages } from './server/pages/pages.ts';
 import { pathsOf, type Endpoint } from './server/paths.ts';
 import { refuseHeaders } from './server/request.ts';
 import { rowAnswerer, unknownPath } from './server/rest.ts';
@@ -28,13 +29,15 @@ export interface App {
 export async function createApp(services: Services): Promise<App> {
   const { config, log } = services;
   const shortcuts = openShortcuts(config);
-  const graphql = await openGraphqlDoor(services, shortcuts);
+  const pages = openPages(config);
+  const graphql = await openGraphqlDoor(services, shortcuts, pages?.answerGraphql);
   const rows = features.flatMap(({ routes }) => routes?.(config) ?? []);
   const paths = pathsOf(services, [
     ...rows.map((row) => endpointOf(services, shortcuts, row)),
     ...graphql.endpoints,
     ...openapiEndpoints(services, features),
     ...healthEndpoints(services),
+    ...(pages?.endpoints ?? []),
   ]);
 
   const app = express();

@@ -44,7 +44,7 @@ const services: Services = {
   isDraining: () => draining,
 };
 const isReady = makeReady();
-const app = await createApp(services);
+const app = await createApp(services).catch(refuse);
 const server = await listen(createHttpServer(config, app.listener), config.port, config.host);
 if (config.metricsPort !== undefined) {
   const answer = metricsListener(openMetrics(services), services);
@@ -72,9 +72,13 @@ function readConfigOrExit(): Config {
     trustedDocuments(made);
     return made;
   } catch (error) {
-    console.error(error instanceof Error ? error.message : error);
-    return process.exit(error instanceof ConfigError ? EXIT_CONFIG : 1);
+    return refuse(error);
   }
+}
+
+function refuse(error: unknown): never {
+  console.error(error instanceof Error ? error.message : error);
+  process.exit(error instanceof ConfigError ? EXIT_CONFIG : 1);
 }
 
 async function makeReady(): Promise<void> {

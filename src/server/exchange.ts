@@ -71,6 +71,14 @@ export class Exchange {
     this.res.writeHead(status, this.headers);
   }
 
+  /** Gives the answer, with the headers that it has so far, to somebody who sends it. */
+  handOver(): ServerResponse {
+    this.closeUnread();
+    this.watchReader();
+    for (const [name, value] of Object.entries(this.headers)) this.res.setHeader(name, value);
+    return this.res;
+  }
+
   /** Sends the whole answer, unless the request was given up and is answered already. */
   send(status: number, body: string, type: string): void {
     if (this.givenUp && this.res.headersSent) return;

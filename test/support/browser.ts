@@ -58,11 +58,11 @@ export function useBrowser(): Tabs {
   };
 }
 
-/** What of the page as it stands breaks a rule of WCAG 2.2 AA, or a practice that axe counts among the best. */
-export async function violationsOf(page: Page): Promise<Violation[]> {
+/** What of the page as it stands, or of the part that the selector names, breaks a rule of WCAG 2.2 AA, or a practice that axe counts among the best. */
+export async function violationsOf(page: Page, part = 'html'): Promise<Violation[]> {
   await page.evaluate(await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8'));
   const found = await page.evaluate<{ id: string; nodes: { target: string[]; failureSummary?: string }[] }[]>(
-    'axe.run(document).then(({ violations }) => violations.map(({ id, nodes }) => ({ id, nodes: nodes.map(({ target, failureSummary }) => ({ target, failureSummary })) })))',
+    `axe.run(${JSON.stringify(part)}).then(({ violations }) => violations.map(({ id, nodes }) => ({ id, nodes: nodes.map(({ target, failureSummary }) => ({ target, failureSummary })) })))`,
   );
   return found.map(({ id, nodes }) => ({
     id,

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { ApolloServer, HeaderMap, type HTTPGraphQLResponse } from '@apollo/server';
 import { ApolloServerPluginCacheControlDisabled, ApolloServerPluginLandingPageDisabled } from '@apollo/server/plugin/disabled';
-import { ApolloServerPluginLandingPageLocalDefault } from '@apollo/server/plugin/landingPage/default';
 import accepts from 'accepts';
 import type { Context } from '../../kit/context.ts';
 import { JSON_TYPE } from '../answers.ts';
@@ -34,15 +33,13 @@ interface Door {
   shortcuts: GraphqlShortcuts;
   /** Undefined where any document may run. */
   trusted: TrustedDocuments | undefined;
+  answerPage: Endpoint['answer'] | undefined;
 }
-
-// The page itself says what it is made of, and where that may come from; this is what it has no need of.
-const PAGE_POLICY = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; object-src 'none'";
 
 const WORDING = { row: 'graphql', errorKey: 'errors', inputPart: 'body' } as const;
 
-/** Starts Apollo Server on our schema; its endpoints are served like every other path. */
-export async function openGraphqlDoor(services: Services, all: Shortcuts): Promise<GraphqlDoor> {
+/** Starts Apollo Server on our schema; its endpoints are served like every other path. A browser is answered the page, if there is one. */
+export async function openGraphqlDoor(services: Services, all: Shortcuts, answerPage: Endpoint['answer'] | undefined): Promise<GraphqlDoor> {
   const { explorer, graphqlLimits } = services.config;
   const trusted = trustedDocuments(services.config);
   const schema = await makeSchema();
@@ -65,7 +62,7 @@ export async function openGraphqlDoor(services: Services, all: Shortcuts): Promi
       shortcuts.plugin,
       // It looks at every field to find out how long an answer may be kept; ours may not be kept at all.
       ApolloServerPluginCacheControlDisabled(),
-      explorer ? ApolloServerPluginLandingPageLocalDefault({ embed: true, footer: false }) : ApolloServerPluginLandingPageDisabled(),
+      ApolloServerPluginLandingPageDisabled(),
     ],
   });
   await apollo.start();
@@ -74,13 +71,14 @@ export async function openGraphqlDoor(services: Services, all: Shortcuts): Promi
     path: '/graphql',
     reads: [...CREDENTIAL_HEADERS, 'If-None-Match', 'apollo-require-preflight', 'x-apollo-operation-name'],
     errorKey: 'detail',
-    answer: (exchange) => answer(services, { apollo, shortcuts, trusted }, exchange),
+    answer: (exchange) => answer(services, { apollo, shortcuts, trusted, answerPage }, exchange),
   });
   return { endpoints: [endpoint('GET'), endpoint('POST')], stop: () => apollo.stop() };
 }
 
-async function answer(services: Services, { apollo, shortcuts, trusted }: Door, exchange: Exchange): Promise<void> {
+async function answer(services: Services, { apollo, shortcuts, trusted, answerPage }: Door, exchange: Exchange): Promise<void> {
   const { req } = exchange;
+  if (answerPage && req.method !== 'POST' && accepts(req).type(['json', 'html']) === 'html') return answerPage(exchange);
   await answerInTime(services, exchange, WORDING, async () => {
     const text = req.method === 'POST' ? await readGraphqlText(exchange) : undefined;
     const ctx = contextOf(services, exchange);
@@ -90,8 +88,7 @@ async function answer(services: Services, { apollo, shortcuts, trusted }: Door, 
     // What is shared has come this way before, with the same text.
     const body = trusted ? trusted.readBody(ctx, sent) : sent;
     const search = trusted && req.method !== 'POST' ? trusted.readSearch(ctx, searchOf(req)) : searchOf(req);
-    const isPage = req.method !== 'POST' && services.config.explorer && accepts(req).type(['json', 'html']) === 'html';
-    if (!isPage && !isAnonymous(req)) await identify(ctx, req);
+    if (!isAnonymous(req)) await identify(ctx, req);
     const planned = text === undefined ? undefined : await shortcuts.planned(ctx, req, text, body);
     if (planned !== undefined) return sendPlain(exchange, planned);
     const answered = await apollo.executeHTTPGraphQLRequest({
@@ -106,8 +103,7 @@ async function answer(services: Services, { apollo, shortcuts, trusted }: Door, 
     });
     // Where nothing says for how long an answer may be kept, someone would guess.
     exchange.set({ 'Cache-Control': 'no-store' });
-    if (isPage) exchange.set({ 'Content-Security-Policy': PAGE_POLICY });
-    const forEveryone = isPage ? undefined : bodyForEveryone(req, answered);
+    const forEveryone = bodyForEveryone(req, answered);
     if (forEveryone !== undefined && answeredAsKept(exchange, services.config, tagOf(forEveryone), VARY_BY_TYPE)) return;
     await send(exchange, answered);
   });

@@ -1,0 +1,95 @@
+import { randomBytes } from 'node:crypto';
+import type { Config } from '../../kit/config.ts';
+import { demoUsers } from '../../database/demo.ts';
+import type { Exchange } from '../exchange.ts';
+import type { Bundle } from './bundle.ts';
+import { html, scriptJson, type Html } from './html.ts';
+import type { PageSettings } from './settings.ts';
+
+/** A page, before it is asked for. */
+export interface Page {
+  /** Where it is, under BASE_PATH. */
+  path: string;
+  title: string;
+  /** Its script in the bundle. */
+  entry: string;
+  body: Html;
+  /** What it needs beyond what every page may do. */
+  policy?: Readonly<Record<string, string>>;
+}
+
+const HTML_TYPE = 'text/html; charset=utf-8';
+
+const EXPLORERS = [
+  { path: '/graphql', name: 'GraphQL' },
+  { path: '/graphiql', name: 'GraphiQL' },
+  { path: '/docs', name: 'REST' },
+] as const;
+
+/** Makes what answers a page: the same text each time but for its nonce. */
+export function pageAnswerer(config: Config, bundle: Bundle, page: Page): (exchange: Exchange) => Promise<void> {
+  const { basePath } = config;
+  const { script, styles } = bundle.partsOf(page.entry);
+  const links = styles.map((file) => html`<link rel="stylesheet" href="${basePath}/${file}" />`);
+  const settings = scriptJson(settingsOf(config));
+  const bar = barOf(basePath, page.path);
+  return async (exchange) => {
+    const nonce = randomBytes(16).toString('base64');
+    const { text } = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8" />
+<meta name="viewport" content="width=device-width, initial-scale=1" />
+<meta name="color-scheme" content="light dark" />
+<title>${page.title}</title>
+<link rel="icon" type="image/svg+xml" href="${basePath}/favicon.ico" />
+${links}
+<script type="application/json" id="settings">${settings}</script>
+<script type="module" nonce="${nonce}" src="${basePath}/${script}"></script>
+</head>
+<body>
+${bar}
+${page.body}
+</body>
+</html>
+`;
+    exchange.set({ 'Cache-Control': 'no-store', 'Content-Security-Policy': policyOf(nonce, page.policy) });
+    exchange.send(200, text, HTML_TYPE);
+  };
+}
+
+function settingsOf({ basePath, databaseUrl }: Config): PageSettings {
+  const users = databaseUrl === undefined ? demoUsers.filter(({ disabled }) => !disabled) : [];
+  return { base: basePath, demoUsers: users.map(({ username, password }) => ({ username, password })) };
+}
+
+function barOf(basePath: string, current: string): Html {
+  const explorers = EXPLORERS.map(
+    ({ path, name }) => html`<a href="${basePath}${path}"${path === current ? CURRENT : html``}>${name}</a>`,
+  );
+  return html`<header class="bar">
+<a class="brand" href="${basePath}/"${current === '/' ? CURRENT : html``}>Shopfront</a>
+<nav aria-label="Explorers">${explorers}</nav>
+<div id="session"></div>
+</header>`;
+}
+
+const CURRENT = html` aria-current="page"`;
+
+// Nothing but what is named. A script that came with the nonce may load what it is made of.
+function policyOf(nonce: string, own: Readonly<Record<string, string>> = {}): string {
+  const policy = {
+    'default-src': "'none'",
+    'script-src': `'nonce-${nonce}' 'strict-dynamic'`,
+    'style-src': "'self'",
+    'connect-src': "'self'",
+    'img-src': "'self' data:",
+    ...own,
+    'frame-ancestors': "'none'",
+    'base-uri': "'none'",
+    'form-action': "'none'",
+  };
+  return Object.entries(policy)
+    .map((directive) => directive.join(' '))
+    .join('; ');
+}

@@ -1,0 +1,75 @@
+import { settings } from './settings.ts';
+
+/** A GraphQL operation as an explorer shows it. */
+export interface Operation {
+  query: string;
+  /** JSON. */
+  variables: string;
+}
+
+/** Operations to begin with. */
+export const examples: readonly [Operation, ...Operation[]] = [
+  {
+    query: `# The cheapest products, a page at a time: give endCursor as "after" for the next one.
+query Products {
+  products(first: 5, orderBy: { field: PRICE }) {
+    totalCount
+    nodes {
+      pk
+      name
+      price
+    }
+    pageInfo {
+      hasNextPage
+      endCursor
+    }
+  }
+}
+`,
+    variables: '',
+  },
+  {
+    query: `# Who asks: sign in above.
+query Me {
+  me {
+    username
+    fullName
+    scopes
+    items(first: 5) {
+      totalCount
+      nodes {
+        itemId
+      }
+    }
+  }
+}
+`,
+    variables: '',
+  },
+  {
+    query: `# Adds an item to your own: sign in above.
+mutation AddItem($itemId: String!) {
+  addItem(itemId: $itemId) {
+    itemId
+    owner {
+      username
+    }
+  }
+}
+`,
+    variables: '{\n  "itemId": "telescope"\n}',
+  },
+];
+
+/** The operation that the address of this page brings, as in `?query=…&variables=…`. */
+export function linkedOperation(): Operation | undefined {
+  const search = new URLSearchParams(location.search);
+  const query = search.get('query');
+  return query === null ? undefined : { query, variables: search.get('variables') ?? '' };
+}
+
+/** The address that opens an operation in GraphiQL. */
+export function graphiqlLink({ query, variables }: Operation): string {
+  const search = new URLSearchParams({ query, ...(variables !== '' && { variables }) });
+  return `${settings.base}/graphiql?${search.toString()}`;
+}

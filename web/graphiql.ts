@@ -1,0 +1,7 @@
+import './explorer.css';
+import { showBar } from './bar.ts';
+import { byId } from './dom.ts';
+import { showGraphiql } from './graphiql-pane.tsx';
+
+showBar();
+showGraphiql(byId('explorer'));
