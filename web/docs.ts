@@ -15,7 +15,8 @@ followColours();
 const explorer = byId('explorer');
 const openapi = await documentOf(`${home}/openapi.json`);
 if (openapi) show(openapi);
-else explorer.append(element('p', { className: 'notice', role: 'alert' }, 'The OpenAPI document could not be read. Try again in a moment.'));
+else
+  explorer.append(element('p', { className: 'notice', role: 'alert' }, 'The OpenAPI document could not be read. Try again in a moment.'));
 
 function show(described: object): void {
   let isSignedIn = false;

@@ -1,6 +1,7 @@
 import 'graphiql/setup-workers/vite';
 import 'graphiql/style.css';
 import { GraphiQL, type GraphiQLProps } from 'graphiql';
+import { Kind, parse } from 'graphql';
 import { createRoot } from 'react-dom/client';
 import { examples, linkedOperation } from './examples.ts';
 import { currentSession } from './session.ts';
@@ -19,8 +20,8 @@ export function showGraphiql(parent: HTMLElement): void {
   );
 }
 
-// What is written into the editor of headers comes after, and so before, the credential of the bar.
-const ask: GraphiQLProps['fetcher'] = async (operation, options) => {
+// What the editor of headers says of credentials goes before who is signed in above.
+const ask: GraphiQLProps['fetcher'] = async ({ query, variables, operationName }, options) => {
   const session = currentSession();
   const answer = await fetch(`${home}/graphql`, {
     method: 'POST',
@@ -30,11 +31,20 @@ const ask: GraphiQLProps['fetcher'] = async (operation, options) => {
       ...(session && !names(options?.headers, 'authorization') && { Authorization: `Bearer ${session.token}` }),
       ...(options?.headers as Record<string, string> | undefined),
     },
-    body: JSON.stringify(operation),
+    body: JSON.stringify({ query, variables, ...(needsName(query) && { operationName }) }),
   });
   return answer.json();
 };
 
 function names(headers: object | undefined, wanted: string): boolean {
   return Object.keys(headers ?? {}).some((name) => name.toLowerCase() === wanted);
+}
+
+// In a tab that has just been chosen, GraphiQL may still have the name of the operation in the one before.
+function needsName(query: string): boolean {
+  try {
+    return parse(query).definitions.filter(({ kind }) => kind === Kind.OPERATION_DEFINITION).length > 1;
+  } catch {
+    return false;
+  }
 }

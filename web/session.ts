@@ -39,7 +39,9 @@ export async function signOut(): Promise<void> {
   change(undefined);
   if (!session) return;
   // Where it cannot be ended it ends by itself; here it is forgotten in any case.
-  await fetch(`${home}/api/v2/auth/login`, { method: 'POST', headers: { Authorization: `Bearer ${session.token}` } }).catch(() => undefined);
+  await fetch(`${home}/api/v2/auth/login`, { method: 'POST', headers: { Authorization: `Bearer ${session.token}` } }).catch(
+    () => undefined,
+  );
 }
 
 function change(session: Session | undefined): void {

@@ -41,7 +41,7 @@ describe('GET', () => {
     const headers = { Accept: 'text/html,application/json;q=0.5', Authorization: `Bearer ${shop.tokenOf(user)}` };
     // Each page has another nonce, so that two are never the same.
     const answer = await fetch(`${shop.url}/graphql?query=${encodeURIComponent(ADD)}`, { headers });
-    expect([answer.status, answer.headers.get('Content-Type')]).toEqual([200, 'text/html']);
+    expect([answer.status, answer.headers.get('Content-Type')]).toEqual([200, 'text/html; charset=utf-8']);
     expect(await answer.text()).not.toContain('addItem');
     expect(await items()).toEqual([]);
   });

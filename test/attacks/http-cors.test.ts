@@ -172,7 +172,7 @@ describe('other origins', () => {
 describe('unknown paths', () => {
   test.each([
     '/nothing',
-    '/',
+    '/assets',
     '/users',
     '/api',
     '/api/v1/shop',

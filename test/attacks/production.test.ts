@@ -44,6 +44,9 @@ describe('as in production', () => {
   });
 
   test.each([
+    '/',
+    '/graphiql',
+    '/docs',
     '/metrics',
     '/health',
     '/debug',

@@ -39,7 +39,11 @@ interface Door {
 const WORDING = { row: 'graphql', errorKey: 'errors', inputPart: 'body' } as const;
 
 /** Starts Apollo Server on our schema; its endpoints are served like every other path. A browser is answered the page, if there is one. */
-export async function openGraphqlDoor(services: Services, all: Shortcuts, answerPage: Endpoint['answer'] | undefined): Promise<GraphqlDoor> {
+export async function openGraphqlDoor(
+  services: Services,
+  all: Shortcuts,
+  answerPage: Endpoint['answer'] | undefined,
+): Promise<GraphqlDoor> {
   const { explorer, graphqlLimits } = services.config;
   const trusted = trustedDocuments(services.config);
   const schema = await makeSchema();

@@ -8,16 +8,22 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** Sends a file of the directory; `immutable` where its name says what is in it. */
 export function sendFile({ directory, name }: { directory: string; name: string }, exchange: Exchange, immutable: boolean): Promise<void> {
-  const { req } = exchange;
+  const { req, res } = exchange;
   return new Promise((done, fail) => {
-    const file = send(req, `/${name}`, {
-      root: directory,
-      maxAge: immutable ? YEAR_MS : DAY_MS,
-      immutable,
-      index: false,
-      acceptRanges: false,
+    const options = { root: directory, maxAge: immutable ? YEAR_MS : DAY_MS, immutable, index: false, acceptRanges: false };
+    const file = send(req, `/${name}`, options);
+    file.once('error', (error: { status?: number }) => {
+      // What was said of the file does not hold for the refusal.
+      if (!res.headersSent) for (const header of res.getHeaderNames()) res.removeHeader(header);
+      fail(refusalOf(error));
     });
-    file.once('error', ({ status }: { status?: number }) => fail(status === 412 ? new HttpError(412, 'It is another one') : unknownPath()));
-    file.once('end', done).pipe(exchange.handOver());
+    // Also without a body, and when the reader has gone.
+    res.once('close', done);
+    file.pipe(exchange.handOver());
   });
+}
+
+function refusalOf(error: { status?: number }): unknown {
+  if (error.status === 404) return unknownPath();
+  return error.status === 412 ? new HttpError(412, 'The file is not the one that was asked for') : error;
 }

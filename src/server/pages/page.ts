@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import type { Config } from '../../kit/config.ts';
 import { demoUsers } from '../../database/demo.ts';
+import type { Config } from '../../kit/config.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Bundle } from './bundle.ts';
-import { html, scriptJson, type Html } from './html.ts';
+import { markup, scriptJson, type Html } from './markup.ts';
 import type { PageSettings } from './settings.ts';
 
 /** A page, before it is asked for. */
@@ -14,7 +14,7 @@ export interface Page {
   /** Its script in the bundle. */
   entry: string;
   body: Html;
-  /** What it needs beyond what every page may do. */
+  /** What it may do beyond what every page may. */
   policy?: Readonly<Record<string, string>>;
 }
 
@@ -24,27 +24,29 @@ const EXPLORERS = [
   { path: '/graphql', name: 'GraphQL' },
   { path: '/graphiql', name: 'GraphiQL' },
   { path: '/docs', name: 'REST' },
-] as const;
+];
+
+const NOTHING = markup``;
+const CURRENT = markup` aria-current="page"`;
 
 /** Makes what answers a page: the same text each time but for its nonce. */
 export function pageAnswerer(config: Config, bundle: Bundle, page: Page): (exchange: Exchange) => Promise<void> {
   const { basePath } = config;
   const { script, styles } = bundle.partsOf(page.entry);
-  const links = styles.map((file) => html`<link rel="stylesheet" href="${basePath}/${file}" />`);
+  const links = styles.map((file) => markup`<link rel="stylesheet" href="${basePath}/${file}">\n`);
   const settings = scriptJson(settingsOf(config));
   const bar = barOf(basePath, page.path);
   return async (exchange) => {
     const nonce = randomBytes(16).toString('base64');
-    const { text } = html`<!doctype html>
+    const { text } = markup`<!doctype html>
 <html lang="en">
 <head>
-<meta charset="utf-8" />
-<meta name="viewport" content="width=device-width, initial-scale=1" />
-<meta name="color-scheme" content="light dark" />
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
 <title>${page.title}</title>
-<link rel="icon" type="image/svg+xml" href="${basePath}/favicon.ico" />
-${links}
-<script type="application/json" id="settings">${settings}</script>
+<link rel="icon" type="image/svg+xml" href="${basePath}/favicon.ico">
+${links}<script type="application/json" id="settings">${settings}</script>
 <script type="module" nonce="${nonce}" src="${basePath}/${script}"></script>
 </head>
 <body>
@@ -64,17 +66,15 @@ function settingsOf({ basePath, databaseUrl }: Config): PageSettings {
 }
 
 function barOf(basePath: string, current: string): Html {
-  const explorers = EXPLORERS.map(
-    ({ path, name }) => html`<a href="${basePath}${path}"${path === current ? CURRENT : html``}>${name}</a>`,
-  );
-  return html`<header class="bar">
-<a class="brand" href="${basePath}/"${current === '/' ? CURRENT : html``}>Shopfront</a>
-<nav aria-label="Explorers">${explorers}</nav>
+  const mark = (path: string): Html => (path === current ? CURRENT : NOTHING);
+  const explorers = EXPLORERS.map(({ path, name }) => markup`<a href="${basePath}${path}"${mark(path)}>${name}</a>\n`);
+  return markup`<header class="bar">
+<a class="brand" href="${basePath}/"${mark('/')}>Shopfront</a>
+<nav aria-label="Explorers">
+${explorers}</nav>
 <div id="session"></div>
 </header>`;
 }
-
-const CURRENT = html` aria-current="page"`;
 
 // Nothing but what is named. A script that came with the nonce may load what it is made of.
 function policyOf(nonce: string, own: Readonly<Record<string, string>> = {}): string {

@@ -5,7 +5,7 @@ import { unknownPath } from '../rest.ts';
 import { readBundle } from './bundle.ts';
 import { sendFile } from './files.ts';
 import { homeBody } from './home.ts';
-import { html } from './html.ts';
+import { markup } from './markup.ts';
 import { pageAnswerer, type Page } from './page.ts';
 
 /** The pages for browsers, ready to be served. */
@@ -18,8 +18,8 @@ export interface Pages {
 /** Where the frame of Apollo Sandbox comes from. */
 const SANDBOX = 'https://sandbox.embed.apollographql.com';
 
-const EXPLORER = html`<main id="explorer"></main>
-<noscript><p class="notice">This page needs JavaScript. The documents behind it do not: see the home page.</p></noscript>`;
+const EXPLORER = markup`<main id="explorer"></main>
+<noscript><p class="notice">This page needs JavaScript. What it explores does not.</p></noscript>`;
 
 // The editor makes its styles as it goes, and reads documents in workers.
 const EDITOR = { 'style-src': "'self' 'unsafe-inline'", 'font-src': "'self' data:", 'worker-src': "'self'" };

@@ -6,7 +6,7 @@ export class Html {
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 
 /** HTML with values in it: what is not HTML itself is escaped, good for text and for attributes in quotes. */
-export function html(parts: TemplateStringsArray, ...values: (string | Html | readonly Html[])[]): Html {
+export function markup(parts: TemplateStringsArray, ...values: (string | Html | readonly Html[])[]): Html {
   return new Html(parts.reduce((before, part, index) => before + textOf(values[index - 1] ?? '') + part));
 }
 

@@ -1,0 +1,198 @@
+import { describe, expect, test } from '@jest/globals';
+import { readdir } from 'node:fs/promises';
+import { ConfigError } from '../../src/kit/config.ts';
+import { readBundle } from '../../src/server/pages/bundle.ts';
+import { withDirectory } from '../support/process.ts';
+import { useShop, type Shop } from '../support/shop.ts';
+
+// Each page has a nonce of its own, so no two are the same.
+const shop = useShop({}, true);
+
+const PAGES = ['/', '/graphiql', '/docs', '/graphql'];
+const assets = (await readdir('dist/web/assets')).toSorted();
+const [script = ''] = assets.filter((name) => name.startsWith('home-') && name.endsWith('.js'));
+
+function browse(from: Shop, path: string, init: RequestInit = {}): Promise<Response> {
+  return fetch(from.url + path, { ...init, headers: { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } });
+}
+
+describe.each(PAGES)('%s', (path) => {
+  test('is a page that nobody may keep', async () => {
+    const answer = await browse(shop, path);
+    expect([answer.status, answer.headers.get('Content-Type'), answer.headers.get('Cache-Control')]).toEqual([
+      200,
+      'text/html; charset=utf-8',
+      'no-store',
+    ]);
+    expect(await answer.text()).toMatch(/^<!doctype html>\n<html lang="en">[^]*<\/html>\n$/);
+  });
+
+  test('runs no script but those that carry its nonce, which is another one each time', async () => {
+    const nonces = new Set<string>();
+    for (let asked = 0; asked < 3; asked++) {
+      const answer = await browse(shop, path);
+      const policy = policyOf(answer);
+      const [, nonce = ''] = /^'nonce-([A-Za-z0-9+/]{22}==)' 'strict-dynamic'$/.exec(policy['script-src'] ?? '') ?? [];
+      expect(nonce).not.toBe('');
+      nonces.add(nonce);
+      const scripts = [...(await answer.text()).matchAll(/<script[^>]*>/g)].map(([tag]) => tag);
+      expect(scripts).toEqual([
+        '<script type="application/json" id="settings">',
+        expect.stringMatching(new RegExp(`^<script type="module" nonce="${nonce.replace(/[+/]/g, '\\$&')}" src="/assets/[\\w.-]+\\.js">$`)),
+      ]);
+    }
+    expect(nonces.size).toBe(3);
+  });
+
+  test('may ask nobody but us, be framed by nobody, and post no form', async () => {
+    const { 'script-src': _nonce, 'frame-src': frame, 'style-src': style, ...policy } = policyOf(await browse(shop, path));
+    expect(policy).toMatchObject({
+      'default-src': "'none'",
+      'connect-src': "'self'",
+      'frame-ancestors': "'none'",
+      'base-uri': "'none'",
+      'form-action': "'none'",
+    });
+    expect(Object.values(policy).join(' ')).not.toMatch(/http|\*|unsafe/);
+    expect(frame).toBe(path === '/graphql' ? 'https://sandbox.embed.apollographql.com' : undefined);
+    // An editor makes its styles as it goes.
+    expect(style).toBe(path === '/graphiql' || path === '/graphql' ? "'self' 'unsafe-inline'" : "'self'");
+  });
+
+  test('names nothing that is not there', async () => {
+    const text = await (await browse(shop, path)).text();
+    const named = [...text.matchAll(/ (?:src|href)="(\/(?:assets\/|favicon)[^"]+)"/g)].map(([, address = '']) => address);
+    expect(named.length).toBeGreaterThan(2);
+    for (const address of named) expect([address, (await fetch(shop.url + address)).status]).toEqual([address, 200]);
+  });
+
+  test('answers HEAD without its text, OPTIONS with what it allows, and a method that it lacks with 405', async () => {
+    const head = await browse(shop, path, { method: 'HEAD' });
+    expect([head.status, head.headers.get('Content-Type'), await head.text()]).toEqual([200, 'text/html; charset=utf-8', '']);
+    const options = await browse(shop, path, { method: 'OPTIONS' });
+    expect([options.status, options.headers.get('Allow')]).toEqual([200, path === '/graphql' ? 'GET, POST, OPTIONS' : 'GET, OPTIONS']);
+    const put = await browse(shop, path, { method: 'PUT' });
+    expect([put.status, await put.json()]).toEqual([405, { detail: 'Method "PUT" not allowed.' }]);
+  });
+});
+
+test('GraphQL answers JSON to who takes JSON, and a query by GET, too', async () => {
+  for (const accept of ['application/json', 'application/graphql-response+json', '*/*']) {
+    const answer = await shop.rest('GET', '/graphql?query={__typename}', { headers: { Accept: accept, 'apollo-require-preflight': '1' } });
+    expect([answer.status, answer.body]).toEqual([200, { data: { __typename: 'Query' } }]);
+  }
+});
+
+test('a page repeats nothing of the request', async () => {
+  for (const path of PAGES) expect(await (await browse(shop, `${path}?query=%3Cscript%3Eevil`)).text()).not.toContain('evil');
+});
+
+describe('assets', () => {
+  test('are kept for good, and a client that has one is told so', async () => {
+    const answer = await shop.rest('GET', `/assets/${script}`);
+    expect([answer.status, answer.headers.get('Content-Type'), answer.headers.get('Cache-Control')]).toEqual([
+      200,
+      'text/javascript; charset=utf-8',
+      'public, max-age=31536000, immutable',
+    ]);
+    expect(answer.headers.get('Content-Security-Policy')).toMatch(/^default-src 'none'/);
+    const etag = answer.headers.get('ETag') ?? '';
+    // `fetch` would ask for a new one all the same.
+    const ask = (condition: string) =>
+      shop.raw(`GET /assets/${script} HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n${condition}\r\n\r\n`);
+    expect(await ask(`If-None-Match: ${etag}`)).toMatch(/^HTTP\/1\.1 304 [^]*\r\n\r\n$/);
+    expect(await ask('If-None-Match: "another"')).toMatch(/^HTTP\/1\.1 200 /);
+    const refused = await ask('If-Match: "another"');
+    expect(refused).toMatch(/^HTTP\/1\.1 412 [^]*\{"detail":"The file is not the one that was asked for"\}$/);
+    expect(refused).not.toMatch(/^(Cache-Control|ETag|Last-Modified):/im);
+    const head = await fetch(`${shop.url}/assets/${script}`, { method: 'HEAD' });
+    expect([head.status, head.headers.get('Content-Length'), await head.text()]).toEqual([200, String(Buffer.byteLength(answer.text)), '']);
+  });
+
+  test('are all there, each of a type of its own', async () => {
+    for (const name of assets) {
+      const { status, headers } = await fetch(`${shop.url}/assets/${name}`);
+      expect([name, status, headers.get('Content-Type')]).toEqual([
+        name,
+        200,
+        expect.stringMatching(name.endsWith('.js') ? 'text/javascript' : name.endsWith('.css') ? 'text/css' : 'font/'),
+      ]);
+    }
+  });
+
+  test.each([
+    'unknown.js',
+    '',
+    '..%2fmanifest.json',
+    '%2e%2e%2fmanifest.json',
+    '..%5cmanifest.json',
+    '..%2f..%2f..%2fpackage.json',
+    '%2fetc%2fpasswd',
+    '..',
+    '.',
+    '%00',
+    `${script}%00`,
+    `x/../${script}`,
+    `.%2f${script}`,
+    '__proto__',
+  ])('lead to nothing else: /assets/%s is 404', async (name) => {
+    // `fetch` would tidy the path up.
+    const answer = await shop.raw(`GET /assets/${name} HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n`);
+    expect(answer).toMatch(/^HTTP\/1\.1 404 [^]*\{"detail":"Not found"\}$/);
+  });
+
+  test('the icon is one for all pages', async () => {
+    const answer = await shop.rest('GET', '/favicon.ico');
+    expect([answer.status, answer.headers.get('Content-Type'), answer.headers.get('Cache-Control')]).toEqual([
+      200,
+      'image/svg+xml',
+      'public, max-age=86400',
+    ]);
+  });
+});
+
+describe('without GRAPHQL_EXPLORER', () => {
+  const plain = useShop({ GRAPHQL_EXPLORER: 'false' });
+
+  test.each(['/', '/graphiql', '/docs', '/favicon.ico', `/assets/${script}`])('there is no %s', async (path) => {
+    for (const method of ['GET', 'POST', 'OPTIONS']) {
+      expect(await plain.rest(method, path, { headers: { Accept: 'text/html' } })).toMatchObject({
+        status: 404,
+        body: { detail: 'Not found' },
+      });
+    }
+  });
+});
+
+describe('under a BASE_PATH, with a PUBLIC_URL that tries to be more than an address', () => {
+  const based = useShop({ BASE_PATH: '/shop', PUBLIC_URL: `https://shop.example/'"><script>evil()</script>` }, true);
+
+  test('every address in a page stands under it', async () => {
+    for (const path of PAGES) {
+      const text = await (await browse(based, path)).text();
+      const addresses = [...text.matchAll(/ (?:src|href)="([^"]+)"/g)].map(([, address = '']) => address);
+      for (const address of addresses) expect(address).toMatch(/^(\/shop\/|#)/);
+      expect(text).toContain('{"base":"/shop"');
+    }
+    expect((await fetch(`${based.url.replace(/\/shop$/, '')}/`)).status).toBe(404);
+  });
+
+  test('it is text, in the page and in the shell', async () => {
+    const text = await (await browse(based, '/')).text();
+    expect(text).not.toContain('<script>evil');
+    const [command = ''] = [...text.matchAll(/<code data-home="[^"]*">(.*?)<\/code>/g)].map(([, shown]) => shown);
+    expect(command).toMatch(/^curl &#39;https:\/\/shop\.example\/%27&quot;&gt;&lt;script&gt;[^']*&#39;$/);
+  });
+});
+
+test('pages that are not built are a fault of the configuration, which says what to do', async () => {
+  await withDirectory(async (directory) => {
+    expect(() => readBundle(directory)).toThrow(ConfigError);
+    expect(() => readBundle(directory)).toThrow('`npm run web`');
+  });
+});
+
+function policyOf(answer: Response): Record<string, string> {
+  const directives = (answer.headers.get('Content-Security-Policy') ?? '').split('; ');
+  return Object.fromEntries(directives.map((directive) => [directive.split(' ', 1)[0], directive.slice(directive.indexOf(' ') + 1)]));
+}
