@@ -2,7 +2,8 @@ FROM node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json tsconfig.json mikro-orm.config.ts ./
 COPY src src
-RUN npm install && npm run build && npm prune --omit=dev
+COPY web web
+RUN npm install && npm run build && npm run web && npm prune --omit=dev
 
 FROM node:24-bookworm-slim
 ENV NODE_ENV=production

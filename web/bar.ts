@@ -1,15 +1,17 @@
 import './bar.css';
 import { byId, element } from './dom.ts';
-import { signIn, signOut, watchSession, type Session } from './session.ts';
+import { checkSession, signIn, signOut, watchSession, type Session } from './session.ts';
 import { settings } from './settings.ts';
 
 /** Fills the part of the bar that says who is signed in, and signs in and out. */
-export function showBar(): void {
+export async function showBar(): Promise<void> {
+  await checkSession();
   const account = element('div', { className: 'account' });
   // It stays in place, so that what comes into it is read out.
   const message = element('p', { className: 'message', role: 'alert' });
   byId('session').append(account, message);
   const attempt = async (work: () => Promise<void>): Promise<void> => {
+    const before = document.activeElement;
     message.textContent = '';
     account.inert = true;
     try {
@@ -18,6 +20,9 @@ export function showBar(): void {
       message.textContent = error instanceof Error ? error.message : String(error);
     }
     account.inert = false;
+    // Who uses the keyboard goes on from where they were, or from what has taken its place.
+    const next = before?.isConnected === true ? before : account.querySelector('button');
+    if (next instanceof HTMLElement) next.focus();
   };
   watchSession((session) => account.replaceChildren(...(session ? signedIn(session, attempt) : signedOut(attempt))));
 }

@@ -10,7 +10,7 @@ import { twinPlugin } from './twin.plugin.ts';
 /** The scheme of the document that takes what the bar gets. */
 const SCHEME = 'bearerAuth';
 
-showBar();
+await showBar();
 followColours();
 const explorer = byId('explorer');
 const openapi = await documentOf(`${home}/openapi.json`);

@@ -15,7 +15,6 @@ export function showGraphiql(parent: HTMLElement): void {
       fetcher={ask}
       defaultTabs={linked ? [linked, ...examples] : [...examples]}
       {...(linked && { initialQuery: linked.query, initialVariables: linked.variables })}
-      isHeadersEditorEnabled
     />,
   );
 }
@@ -29,7 +28,7 @@ const ask: GraphiQLProps['fetcher'] = async ({ query, variables, operationName }
       Accept: 'application/json',
       'Content-Type': 'application/json',
       ...(session && !names(options?.headers, 'authorization') && { Authorization: `Bearer ${session.token}` }),
-      ...(options?.headers as Record<string, string> | undefined),
+      ...options?.headers,
     },
     body: JSON.stringify({ query, variables, ...(needsName(query) && { operationName }) }),
   });

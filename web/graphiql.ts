@@ -3,5 +3,5 @@ import { showBar } from './bar.ts';
 import { byId } from './dom.ts';
 import { showGraphiql } from './graphiql-pane.tsx';
 
-showBar();
+await showBar();
 showGraphiql(byId('explorer'));

@@ -3,7 +3,7 @@ import { showBar } from './bar.ts';
 import { byId, element } from './dom.ts';
 import { showSandbox } from './sandbox-pane.ts';
 
-showBar();
+await showBar();
 const explorer = byId('explorer');
 const giveUp = new AbortController();
 const notice = element(

@@ -3,7 +3,7 @@ import './home.css';
 import { element } from './dom.ts';
 import { home } from './settings.ts';
 
-showBar();
+await showBar();
 for (const code of document.querySelectorAll<HTMLElement>('.command code')) {
   // What stands there is PUBLIC_URL; the reader reaches us here.
   const command = (code.textContent ?? '').replaceAll(code.dataset['home'] ?? '', home);

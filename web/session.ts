@@ -23,6 +23,14 @@ export function watchSession(listener: (session: Session | undefined) => void): 
   listener(currentSession());
 }
 
+/** Forgets a session that has ended meanwhile, before anything is asked with it. */
+export async function checkSession(): Promise<void> {
+  const session = currentSession();
+  if (!session) return;
+  const answer = await fetch(`${home}/users/me/`, { headers: { Authorization: `Bearer ${session.token}` } }).catch(() => undefined);
+  if (answer && answer.status >= 400 && answer.status < 500) change(undefined);
+}
+
 /** Signs in. Throws an error whose message can be shown. */
 export async function signIn(username: string, password: string): Promise<void> {
   const answer = await fetch(`${home}/token`, { method: 'POST', body: new URLSearchParams({ username, password }) }).catch(() => undefined);

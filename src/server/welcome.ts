@@ -12,10 +12,12 @@ export function welcome(config: Config, port: number): string {
   return `
 Shopfront listens on ${base}, with its own database in ${config.dataDir}.
 
-  GraphQL, also in a browser:
-    ${base}/graphql
+  In a browser:
+    ${base}/          where everything is
+    ${base}/graphiql  explores the GraphQL door, ${base}/graphql
+    ${base}/docs      the REST reference
 
-  REST:
+  In a shell:
     curl '${base}/api/v2/shop/products?page=1'
     curl ${base}/token -d username=alice -d password=alice-demo-1
     curl ${base}/session/login -H 'Content-Type: application/json' -d '{"username":"bob","password":"bob-demo-1"}'

@@ -10,7 +10,7 @@ const shop = useShop({}, true);
 
 const PAGES = ['/', '/graphiql', '/docs', '/graphql'];
 const assets = (await readdir('dist/web/assets')).toSorted();
-const [script = ''] = assets.filter((name) => name.startsWith('home-') && name.endsWith('.js'));
+const script = assets.find((name) => name.startsWith('home-') && name.endsWith('.js')) ?? '';
 
 function browse(from: Shop, path: string, init: RequestInit = {}): Promise<Response> {
   return fetch(from.url + path, { ...init, headers: { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } });

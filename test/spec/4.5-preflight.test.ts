@@ -150,7 +150,7 @@ test('4.5 a method that the interface does not name answers 405, too', async () 
 // Unknown paths
 
 test.each([
-  '/',
+  '/assets',
   '/nothing',
   '/users',
   '/users/me/items/1',
