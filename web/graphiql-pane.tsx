@@ -2,9 +2,10 @@ import 'graphiql/setup-workers/vite';
 import 'graphiql/style.css';
 import { GraphiQL, type GraphiQLProps } from 'graphiql';
 import { Kind, parse } from 'graphql';
+import { useEffect, useState, type ReactNode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { examples, linkedOperation } from './examples.ts';
-import { currentSession } from './session.ts';
+import { currentSession, watchSession } from './session.ts';
 import { home } from './settings.ts';
 
 /** Shows GraphiQL in the element. */
@@ -15,7 +16,27 @@ export function showGraphiql(parent: HTMLElement): void {
       fetcher={ask}
       defaultTabs={linked ? [linked, ...examples] : [...examples]}
       {...(linked && { initialQuery: linked.query, initialVariables: linked.variables })}
-    />,
+    >
+      <GraphiQL.Footer>
+        <Credential />
+      </GraphiQL.Footer>
+    </GraphiQL>,
+  );
+}
+
+function Credential(): ReactNode {
+  const [session, setSession] = useState(currentSession);
+  useEffect(() => watchSession(setSession), []);
+  return (
+    <p className="credential">
+      {session ? (
+        <>
+          Sent along, unless the headers say otherwise: <code>Authorization: Bearer {session.token}</code>
+        </>
+      ) : (
+        'Sent without credentials, unless the headers bring some: sign in above.'
+      )}
+    </p>
   );
 }
 

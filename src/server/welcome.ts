@@ -12,17 +12,25 @@ export function welcome(config: Config, port: number): string {
   return `
 Shopfront listens on ${base}, with its own database in ${config.dataDir}.
 
-  In a browser:
-    ${base}/          where everything is
-    ${base}/graphiql  explores the GraphQL door, ${base}/graphql
-    ${base}/docs      the REST reference
+${config.explorer ? inBrowser(base) : ''}
+  GraphQL:
+    ${base}/graphql
 
-  In a shell:
+  REST:
     curl '${base}/api/v2/shop/products?page=1'
     curl ${base}/token -d username=alice -d password=alice-demo-1
     curl ${base}/session/login -H 'Content-Type: application/json' -d '{"username":"bob","password":"bob-demo-1"}'
 
   Demo users, where the database is new:
 ${users.join('\n')}
+`;
+}
+
+function inBrowser(base: string): string {
+  return `
+  In a browser, where things are, GraphiQL, and the REST reference:
+    ${base}/
+    ${base}/graphiql
+    ${base}/docs
 `;
 }

@@ -9,7 +9,7 @@ test('a start on an empty data directory serves demo data, and prints addresses,
   await withDirectory(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR });
     const lines = server.welcome.split('\n').map((line) => line.trim());
-    expect(lines).toContain(`${server.url}/graphql`);
+    for (const path of ['/', '/graphiql', '/docs', '/graphql']) expect(lines).toContain(server.url + path);
     expect(lines.filter((line) => line.startsWith('curl '))).toHaveLength(3);
     expect(server.welcome).toMatch(/alice +\/ alice-demo-1 +products:write, blog:write/);
 

@@ -1,6 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
+import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { createApp } from '../../src/app.ts';
 import { ConfigError } from '../../src/kit/config.ts';
+import { createHttpServer } from '../../src/server/http-server.ts';
+import { openLog } from '../../src/server/log.ts';
 import { readBundle } from '../../src/server/pages/bundle.ts';
 import { withDirectory } from '../support/process.ts';
 import { useShop, type Shop } from '../support/shop.ts';
@@ -162,6 +167,23 @@ describe('without GRAPHQL_EXPLORER', () => {
       });
     }
   });
+});
+
+test('with a database server, no page names demo users', async () => {
+  const config = { ...shop.config, databaseUrl: 'postgresql://user@db.example/shop' };
+  const log = openLog({ logLevel: 'silent' });
+  const app = await createApp({ config, log, now: () => shop.now(), database: () => shop.database, isDraining: () => false });
+  const server = createHttpServer(config, app.listener).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  for (const path of PAGES) {
+    const { port } = server.address() as AddressInfo;
+    const text = await (await fetch(`http://127.0.0.1:${port}${path}`, { headers: { Accept: 'text/html', Connection: 'close' } })).text();
+    expect(text).toContain('"demoUsers":[]');
+    expect(text).not.toMatch(/alice|demo-1/);
+  }
+  server.closeAllConnections();
+  server.close();
+  await app.stop();
 });
 
 describe('under a BASE_PATH, with a PUBLIC_URL that tries to be more than an address', () => {
