@@ -31,7 +31,7 @@ function Credential(): ReactNode {
     <p className="credential">
       {session ? (
         <>
-          Sent along, unless the headers say otherwise: <code>Authorization: Bearer {session.token}</code>
+          Sent along, unless the headers say otherwise: <code>Authorization: Bearer {session.token.slice(0, 8)}…</code>
         </>
       ) : (
         'Sent without credentials, unless the headers bring some: sign in above.'

@@ -11,7 +11,6 @@ export function welcome(config: Config, port: number): string {
   });
   return `
 Shopfront listens on ${base}, with its own database in ${config.dataDir}.
-
 ${config.explorer ? inBrowser(base) : ''}
   GraphQL:
     ${base}/graphql

@@ -184,6 +184,10 @@ describe.each([
   test('where its site can be reached, the GraphQL door shows Apollo Sandbox, and the credential stays on our page', async () => {
     const { page, errors, foreign } = await visit('/');
     await page.route(`${SANDBOX}/**`, (route) => route.fulfill({ contentType: 'text/html', body: SANDBOX_TWIN }));
+    // What is asked for as an icon is not told by the browser.
+    await page.addInitScript(
+      '{ const { fetch } = window; window.asked = []; window.fetch = (at, ...how) => (asked.push(at), fetch(at, ...how)); }',
+    );
     await page.goto(`${server.url}/graphql?${new URLSearchParams({ query: WHO }).toString()}`);
     await signInAs(page, 'alice');
     const frame = page.frameLocator('iframe');
@@ -198,6 +202,8 @@ describe.each([
     await page.getByRole('button', { name: 'alice' }).waitFor();
     await frame.getByRole('button', { name: 'Run' }).click();
     await frame.locator('pre').filter({ hasText: '{"me":null}' }).waitFor();
+    const asked = await page.evaluate<string[]>('asked');
+    expect(asked.filter((address) => !address.startsWith(`${server.url}/`) || address.endsWith('/favicon.ico'))).toEqual([]);
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
 
