@@ -122,7 +122,7 @@ test.each([
   '/../../etc/passwd',
   '/%2e%2e/%2e%2e/etc/passwd',
   '/index.html',
-  '/favicon.ico',
+  '/assets/../package.json',
   '/metrics',
   '/admin',
   '/%3Cscript%3Ecanary%3C/script%3E',

@@ -1,6 +1,5 @@
-import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { afterAll, beforeAll } from '@jest/globals';
+import axe from 'axe-core';
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
 
 /** A page of a browser that reaches the origins it was given and nothing else, with what went wrong in it. */
@@ -60,7 +59,7 @@ export function useBrowser(): Tabs {
 
 /** What of the page as it stands, or of the part that the selector names, breaks a rule of WCAG 2.2 AA, or a practice that axe counts among the best. */
 export async function violationsOf(page: Page, part = 'html'): Promise<Violation[]> {
-  await page.evaluate(await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8'));
+  await page.evaluate(axe.source);
   const found = await page.evaluate<{ id: string; nodes: { target: string[]; failureSummary?: string }[] }[]>(
     `axe.run(${JSON.stringify(part)}).then(({ violations }) => violations.map(({ id, nodes }) => ({ id, nodes: nodes.map(({ target, failureSummary }) => ({ target, failureSummary })) })))`,
   );
