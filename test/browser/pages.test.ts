@@ -45,7 +45,6 @@ describe.each([
 
   async function visit(path: string, options?: BrowserContextOptions): Promise<Visit> {
     const opened = await tabs.open([new URL(server.url).origin], options);
-    await describeRest(opened.page);
     await opened.page.goto(server.url + path);
     return opened;
   }
@@ -301,30 +300,3 @@ async function open(page: Page, path: string): Promise<Locator> {
   await operation.locator('.opblock-summary-control').click();
   return operation;
 }
-
-async function describeRest(page: Page): Promise<void> {
-  await page.route('**/openapi.json', (route) => route.fulfill({ json: OPENAPI }));
-}
-
-const OPENAPI = {
-  openapi: '3.1.0',
-  info: { title: 'Shopfront', version: '1' },
-  servers: [{ url: 'https://shop.example' }],
-  paths: {
-    '/users/me/': {
-      get: {
-        summary: 'The signed-in user.',
-        security: [{ bearerAuth: [] }, { sessionKey: [] }],
-        responses: { 200: { description: 'The user.' } },
-        'x-graphql': { operation: 'query Me { me { username email fullName disabled } }', variables: {} },
-      },
-    },
-  },
-  components: {
-    securitySchemes: {
-      bearerAuth: { type: 'http', scheme: 'bearer' },
-      sessionKey: { type: 'apiKey', in: 'header', name: 'X-SESSION-ID' },
-      basicAuth: { type: 'http', scheme: 'basic' },
-    },
-  },
-};

@@ -172,7 +172,14 @@ describe('without GRAPHQL_EXPLORER', () => {
 test('with a database server, no page names demo users', async () => {
   const config = { ...shop.config, databaseUrl: 'postgresql://user@db.example/shop' };
   const log = openLog({ logLevel: 'silent' });
-  const app = await createApp({ config, log, now: () => shop.now(), database: () => shop.database, isDraining: () => false });
+  const app = await createApp({
+    config,
+    log,
+    calls: shop.calls,
+    now: () => shop.now(),
+    database: () => shop.database,
+    isDraining: () => false,
+  });
   const server = createHttpServer(config, app.listener).listen(0, '127.0.0.1');
   await once(server, 'listening');
   for (const path of PAGES) {
