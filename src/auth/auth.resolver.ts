@@ -1,4 +1,4 @@
-import { Arg, Args, Ctx, Field, FieldResolver, Int, Mutation, ObjectType, Resolver, Root } from 'type-graphql';
+import { Arg, Args, Ctx, Field, FieldResolver, ID, Int, Mutation, ObjectType, Resolver, Root } from 'type-graphql';
 import { ConnectionArgs, connectionType, type Connection } from '../kit/connection.ts';
 import type { Context } from '../kit/context.ts';
 import { Once } from '../kit/once.ts';
@@ -72,6 +72,14 @@ export class AuthResolver {
     @Arg('sessionKey', () => String, { nullable: true, description: 'The key of the session to end.' }) sessionKey?: string | null,
   ): Promise<LogoutPayload> {
     return { ended: sessionKey == null ? await auth.logout(ctx) : await auth.logoutByKey(ctx, sessionKey) };
+  }
+
+  @Mutation(() => LogoutPayload, { description: "Ends one of the caller's own sessions by its id." })
+  async endSession(
+    @Ctx() ctx: Context,
+    @Arg('id', () => ID, { description: 'The id of the session, as `sessions` lists it.' }) id: string,
+  ): Promise<LogoutPayload> {
+    return { ended: await auth.endSession(ctx, id) };
   }
 
   @Mutation(() => LogoutPayload, { description: "Ends all of the caller's sessions, this one too." })

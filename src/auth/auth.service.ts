@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { requireCaller } from '../kit/access.ts';
 import { inTransaction, type Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
+import { nodeKeyOf } from '../kit/node.ts';
 import { isScope } from '../kit/scopes.ts';
 import { check } from '../kit/validation.ts';
 import type { User } from '../users/user.entity.ts';
@@ -12,7 +13,7 @@ import { authenticate, invalidCredentials, refuseChanged, replaceHash, verify } 
 import { refuseDisabled, scopesIn, signIn, signOut } from './caller.service.ts';
 import { inTurn } from './hashing.ts';
 import { hashPassword } from './password.ts';
-import type { Session } from './session.entity.ts';
+import { Session } from './session.entity.ts';
 import * as sessions from './session.service.ts';
 import { printOf } from './session-key.ts';
 import { TokenError } from './signing.ts';
@@ -112,6 +113,17 @@ export async function logout(ctx: Context): Promise<number> {
   if (ended.length === 0) throw new DomainError('NOT_AUTHENTICATED', 'Not authenticated');
   signOut(ctx, ended);
   ctx.log.info({ event: 'auth.logout', outcome: 'success', user: username }, 'signed out');
+  return ended.length;
+}
+
+/** Ends one of the caller's own sessions by its global id. Throws NOT_AUTHENTICATED, and NOT_FOUND for any other id. */
+export async function endSession(ctx: Context, id: string): Promise<number> {
+  const { pk, username } = requireCaller(ctx);
+  const ended = await sessions.endOf(ctx, pk, nodeKeyOf(Session.name, id) ?? '');
+  // Another user's session is not told from one that never was.
+  if (ended.length === 0) throw new DomainError('NOT_FOUND', 'No such session');
+  signOut(ctx, ended);
+  ctx.log.info({ event: 'auth.logout', outcome: 'success', user: username, sessions: ended.length }, 'ended a session');
   return ended.length;
 }
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import jwt from 'jsonwebtoken';
+import { globalId, readGlobalId } from '../../src/kit/node.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
@@ -11,6 +12,7 @@ const LOGIN = `mutation ($username: String!, $password: String!, $scopes: [Strin
 }`;
 const REFRESH = `mutation ($token: String!) { refresh(refreshToken: $token) { ${PAYLOAD} } }`;
 const LOGOUT = 'mutation ($key: String) { logout(sessionKey: $key) { ended } }';
+const END_SESSION = 'mutation ($id: ID!) { endSession(id: $id) { ended } }';
 const LOGOUT_EVERYWHERE = 'mutation { logoutEverywhere { ended } }';
 const CHANGE_PASSWORD = 'mutation ($current: String!, $new: String!) { changePassword(current: $current, new: $new) { username } }';
 const SESSIONS = '{ me { sessions { totalCount nodes { id current userAgent createdAt lastSeenAt expiresAt } } } }';
@@ -310,6 +312,75 @@ describe('GraphQL contract, logout', () => {
   });
 });
 
+describe('GraphQL contract, endSession', () => {
+  test("it ends the caller's session of this id, with all credentials of it, and no other", async () => {
+    const user = await shop.makeUser();
+    const [own, other] = [await login(user), await login(user)];
+    const answer = await shop.graphql(END_SESSION, { id: await idOf(other) }, { token: own.accessToken });
+    expect(answer.body).toEqual({ data: { endSession: { ended: 1 } } });
+    expect(await areSignedIn(other)).toEqual([false, false]);
+    expect(codes(await refresh(other.refreshToken))).toEqual(['UNAUTHENTICATED']);
+    expect(await areSignedIn(own)).toEqual([true, true]);
+  });
+
+  test('it ends the session that it is called in, too, and the rest of the operation is nobody', async () => {
+    const own = await login(await shop.makeUser());
+    const query = `mutation ($id: ID!) { endSession(id: $id) { ended } addItem(itemId: "lamp") { id } }`;
+    const answer = await shop.graphql(query, { id: await idOf(own) }, { sessionKey: own.sessionKey });
+    expect([answer.body.data, codes(answer)]).toEqual([null, ['UNAUTHENTICATED']]);
+    expect(await areSignedIn(own)).toEqual([false, false]);
+    expect(await shop.sql('select * from item')).toEqual([]);
+  });
+
+  test('a bearer token without a session of its own ends those of its user', async () => {
+    const user = await shop.makeUser();
+    const opened = await login(user);
+    const answer = await shop.graphql(END_SESSION, { id: await idOf(opened) }, { as: user });
+    expect(answer.body).toEqual({ data: { endSession: { ended: 1 } } });
+    expect(await areSignedIn(opened)).toEqual([false, false]);
+  });
+
+  test("another user's is NOT_FOUND, with every scope, and stays", async () => {
+    const stranger = await login(await shop.makeUser());
+    const caller = await shop.makeUser({ scopes: ['users:read', 'products:write', 'blog:write'] });
+    const answer = await shop.graphql(END_SESSION, { id: await idOf(stranger) }, { as: caller });
+    expect([answer.body.data, codes(answer)]).toEqual([null, ['NOT_FOUND']]);
+    expect(await areSignedIn(stranger)).toEqual([true, true]);
+  });
+
+  test('the second time it is NOT_FOUND, as for one that has expired', async () => {
+    const user = await shop.makeUser();
+    const [ended, expired] = [await login(user), await login(user)];
+    const ids = [await idOf(ended), await idOf(expired)];
+    await shop.graphql(END_SESSION, { id: ids[0] }, { as: user });
+    shop.pass(14 * DAY);
+    for (const id of ids) expect(codes(await shop.graphql(END_SESSION, { id }, { as: user }))).toEqual(['NOT_FOUND']);
+  });
+
+  test.each([
+    ['nothing', () => ''],
+    ['text', () => 'x'],
+    ['a session key', ({ sessionKey }: Login) => sessionKey],
+    ['the key in it', (_opened: Login, id: string) => keyIn(id)],
+    ['an id with something behind it', (_opened: Login, id: string) => `${id}A`],
+    ['an id of another type', (_opened: Login, id: string) => globalId('Product', keyIn(id))],
+    ['an id of a session whose key is none', () => globalId('Session', 'x')],
+    ['an id in capitals', (_opened: Login, id: string) => globalId('Session', keyIn(id).toUpperCase())],
+  ])('%s is NOT_FOUND, and ends nothing', async (_what, made) => {
+    const opened = await login(await shop.makeUser());
+    const id = made(opened, await idOf(opened));
+    const answer = await shop.graphql(END_SESSION, { id }, { token: opened.accessToken });
+    expect([answer.status, answer.body.data, codes(answer)]).toEqual([200, null, ['NOT_FOUND']]);
+    expect(await areSignedIn(opened)).toEqual([true, true]);
+  });
+
+  test('without credentials it is UNAUTHENTICATED, whether there is such a session or not', async () => {
+    const opened = await login(await shop.makeUser());
+    for (const id of [await idOf(opened), 'x']) expect(codes(await shop.graphql(END_SESSION, { id }))).toEqual(['UNAUTHENTICATED']);
+    expect(await areSignedIn(opened)).toEqual([true, true]);
+  });
+});
+
 describe('GraphQL contract, logoutEverywhere', () => {
   test("it ends all of the caller's sessions and no others", async () => {
     const user = await shop.makeUser();
@@ -470,6 +541,16 @@ async function areSignedIn({ accessToken, sessionKey }: Login): Promise<boolean[
 
 async function sessionsOf(credentials: RequestOptions) {
   return (await shop.graphql(SESSIONS, {}, credentials)).body.data.me.sessions.nodes;
+}
+
+/** The global id of the session that was opened. */
+async function idOf({ accessToken }: Login): Promise<string> {
+  const nodes: { id: string; current: boolean }[] = await sessionsOf({ token: accessToken });
+  return nodes.find(({ current }) => current)?.id ?? '';
+}
+
+function keyIn(id: string): string {
+  return readGlobalId(id)?.key ?? '';
 }
 
 /** What the credentials may do, found out by doing it. */

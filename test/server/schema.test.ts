@@ -45,6 +45,7 @@ const CONTRACT = `
     login(username: String!, password: String!, scopes: [String!]): LoginPayload!
     refresh(refreshToken: String!): LoginPayload!
     logout(sessionKey: String): LogoutPayload!
+    endSession(id: ID!): LogoutPayload!
     logoutEverywhere: LogoutPayload!
     changePassword(current: String!, new: String!): User!
     createProduct(input: ProductInput!): Product!
