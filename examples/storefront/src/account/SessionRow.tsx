@@ -1,0 +1,62 @@
+import { useMutation } from '@apollo/client/react';
+import { problemOf } from '../apollo/problem.ts';
+import { type FragmentType, graphql, readFragment } from '../gql/index.ts';
+import { Instant } from '../ui/Instant.tsx';
+import { tell } from '../ui/notices.ts';
+import { deviceOf } from './device.ts';
+
+const SessionRowFields = graphql(`
+  fragment SessionRow on Session {
+    __typename
+    id
+    current
+    userAgent
+    createdAt
+    lastSeenAt
+  }
+`);
+
+const EndSessionDocument = graphql(`
+  mutation EndSession($id: ID!) {
+    endSession(id: $id) {
+      ended
+    }
+  }
+`);
+
+/** One of the user's open sessions; any but the present one can be ended here. */
+export function SessionRow({ session }: { session: FragmentType<typeof SessionRowFields> }) {
+  const { __typename, id, current, userAgent, createdAt, lastSeenAt } = readFragment(SessionRowFields, session);
+  const device = deviceOf(userAgent ?? '');
+  const [endSession, { loading }] = useMutation(EndSessionDocument, {
+    variables: { id },
+    update: (cache) => {
+      cache.evict({ id: cache.identify({ __typename, id }) ?? '' });
+    },
+    onCompleted: () => tell(`The session on ${device} has ended.`, '/account'),
+    onError: (error) => tell(problemOf(error).message, '/account'),
+  });
+
+  return (
+    <li>
+      <p>
+        <strong>{device}</strong> {current && <span className="badge">this one</span>}
+        <br />
+        <span className="dim">
+          since <Instant at={createdAt} exact />, last used <Instant at={lastSeenAt} exact />
+        </span>
+      </p>
+      {!current && (
+        <button
+          type="button"
+          className="quiet"
+          aria-disabled={loading}
+          aria-label={`End the session on ${device}`}
+          onClick={() => void endSession()}
+        >
+          End
+        </button>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,63 @@
+import { useMutation } from '@apollo/client/react';
+import { Link, useNavigate } from 'react-router';
+import { problemOf } from '../apollo/problem.ts';
+import { graphql } from '../gql/index.ts';
+import { ConfirmButton } from '../ui/ConfirmButton.tsx';
+import { tell } from '../ui/notices.ts';
+
+const PublishDocument = graphql(`
+  mutation PublishBlogEntry($id: ID!, $published: Boolean!) {
+    updateBlogEntry(id: $id, input: { published: $published }) {
+      id
+      published
+      updatedAt
+    }
+  }
+`);
+
+const DeleteBlogEntryDocument = graphql(`
+  mutation DeleteBlogEntry($id: ID!) {
+    deleteBlogEntry(id: $id) {
+      __typename
+      id
+    }
+  }
+`);
+
+interface EntryActionsProps {
+  id: string;
+  title: string;
+  published: boolean;
+}
+
+/** What its creator can do with an entry. */
+export function EntryActions({ id, title, published }: EntryActionsProps) {
+  const navigate = useNavigate();
+  const page = `/blog/${id}`;
+  const onError = (error: unknown) => tell(problemOf(error).message, page);
+  const [publish, { loading }] = useMutation(PublishDocument, {
+    variables: { id, published: !published },
+    onCompleted: () => tell(published ? 'It is a draft again, for your eyes only.' : 'It is published.', page),
+    onError,
+  });
+  const [deleteEntry] = useMutation(DeleteBlogEntryDocument, { variables: { id }, onError });
+
+  const remove = async () => {
+    const { data } = await deleteEntry();
+    if (!data) return;
+    await navigate('/blog', { replace: true });
+    tell(`“${title}” is deleted.`, '/blog');
+  };
+
+  return (
+    <div className="actions">
+      <button type="button" className={published ? '' : 'primary'} aria-disabled={loading} onClick={() => void publish()}>
+        {published ? 'Unpublish' : 'Publish'}
+      </button>
+      <Link className="button" to={`${page}/edit`}>
+        Edit
+      </Link>
+      <ConfirmButton label="Delete" question={`Delete “${title}” for good?`} onConfirm={() => void remove()} />
+    </div>
+  );
+}

@@ -1,0 +1,25 @@
+import { type FragmentType, graphql, readFragment } from '../gql/index.ts';
+import { Instant } from '../ui/Instant.tsx';
+
+const EntryBylineFields = graphql(`
+  fragment EntryByline on BlogEntry {
+    id
+    published
+    createdAt
+    creator {
+      id
+      username
+      fullName
+    }
+  }
+`);
+
+/** Who wrote an entry and when, and whether it is a draft. */
+export function EntryByline({ entry }: { entry: FragmentType<typeof EntryBylineFields> }) {
+  const { published, createdAt, creator } = readFragment(EntryBylineFields, entry);
+  return (
+    <p className="dim">
+      {!published && <span className="badge">Draft</span>} {creator.fullName ?? creator.username}, <Instant at={createdAt} />
+    </p>
+  );
+}

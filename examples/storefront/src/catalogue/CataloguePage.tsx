@@ -1,0 +1,78 @@
+import { useQuery } from '@apollo/client/react';
+import { PageHeading } from '../app/PageHeading.tsx';
+import { graphql } from '../gql/index.ts';
+import { Failure } from '../ui/Failure.tsx';
+import { LoadMore } from '../ui/LoadMore.tsx';
+import { Loading } from '../ui/Loading.tsx';
+import { CatalogueControls } from './CatalogueControls.tsx';
+import { ProductCard } from './ProductCard.tsx';
+import { useCatalogueAddress } from './useCatalogueAddress.ts';
+import './catalogue.css';
+
+const CatalogueDocument = graphql(`
+  query Catalogue($filter: ProductFilter, $orderBy: ProductOrder!, $after: String) {
+    products(first: 24, after: $after, filter: $filter, orderBy: $orderBy) {
+      totalCount
+      edges {
+        cursor
+        node {
+          pk
+          ...ProductCard
+        }
+      }
+      pageInfo {
+        hasNextPage
+        endCursor
+      }
+    }
+  }
+`);
+
+/** The products, found by their words and put in order, as many as one scrolls to. */
+export function CataloguePage() {
+  const { search, ordering, setSearch, setOrdering } = useCatalogueAddress();
+  const variables = { filter: search === '' ? null : { search }, orderBy: ordering.order };
+  const { data, previousData, loading, error, refetch, fetchMore } = useQuery(CatalogueDocument, { variables });
+  // While another search is on its way, what was found before stays in sight.
+  const products = (data ?? previousData)?.products;
+  const isStale = loading && !data;
+
+  return (
+    <>
+      <PageHeading title="Catalogue" />
+      <CatalogueControls search={search} ordering={ordering} onSearch={setSearch} onOrdering={setOrdering} />
+      {error && !products ? (
+        <Failure error={error} onRetry={() => void refetch()} />
+      ) : (
+        <>
+          {error && <Failure error={error} onRetry={() => void refetch()} />}
+          {!products && <Loading what="the catalogue" />}
+          <p className="catalogue-count" role="status">
+            {products && !isStale && countOf(products.edges.length, products.totalCount)}
+          </p>
+          {products && (
+            <ul className="catalogue" aria-busy={isStale}>
+              {products.edges.map(({ node }) => (
+                <li key={node.pk}>
+                  <ProductCard product={node} />
+                </li>
+              ))}
+            </ul>
+          )}
+          {products?.pageInfo.hasNextPage && !isStale && (
+            <LoadMore
+              key={`${ordering.name} ${search}`}
+              onMore={() => fetchMore({ variables: { after: products.pageInfo.endCursor ?? null } })}
+            />
+          )}
+        </>
+      )}
+    </>
+  );
+}
+
+function countOf(shown: number, total: number): string {
+  if (total === 0) return 'Nothing was found. Fewer words find more.';
+  const products = total === 1 ? '1 product' : `${total.toLocaleString('en-GB')} products`;
+  return shown === total ? products : `${shown} of ${products}`;
+}

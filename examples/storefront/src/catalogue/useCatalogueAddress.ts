@@ -1,0 +1,32 @@
+import { useSearchParams } from 'react-router';
+import { type Ordering, orderingNamed, ORDERINGS } from './ordering.ts';
+
+interface CatalogueAddress {
+  search: string;
+  ordering: Ordering;
+  setSearch: (search: string) => void;
+  setOrdering: (name: string) => void;
+}
+
+/** What of the catalogue is shown: it stands in the address, so that it can be kept, sent and gone back to. */
+export function useCatalogueAddress(): CatalogueAddress {
+  const [params, setParams] = useSearchParams();
+
+  const change = (name: string, value: string) =>
+    setParams(
+      (current) => {
+        const next = new URLSearchParams(current);
+        if (value === '') next.delete(name);
+        else next.set(name, value);
+        return next;
+      },
+      { replace: true, preventScrollReset: true },
+    );
+
+  return {
+    search: params.get('q')?.trim() ?? '',
+    ordering: orderingNamed(params.get('sort')),
+    setSearch: (search) => change('q', search.trim()),
+    setOrdering: (name) => change('sort', name === ORDERINGS[0]?.name ? '' : name),
+  };
+}

@@ -1,0 +1,30 @@
+import { useQuery } from '@apollo/client/react';
+import { graphql, readFragment } from '../gql/index.ts';
+import { useStore } from '../ui/store.ts';
+import { signedIn } from './credentials.ts';
+
+const ViewerFields = graphql(`
+  fragment Viewer on User {
+    id
+    username
+    fullName
+    scopes
+  }
+`);
+
+/** Who is signed in. */
+export const ViewerDocument = graphql(`
+  query Viewer {
+    me {
+      id
+      ...Viewer
+    }
+  }
+`);
+
+/** Who is signed in; nobody, too, as long as that is not known. */
+export function useViewer() {
+  const isSignedIn = useStore(signedIn);
+  const { data } = useQuery(ViewerDocument, { skip: !isSignedIn });
+  return (isSignedIn && readFragment(ViewerFields, data?.me)) || undefined;
+}

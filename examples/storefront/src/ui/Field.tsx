@@ -1,0 +1,60 @@
+import { type ComponentProps, type ReactNode, useId } from 'react';
+import { useFieldError } from './Form.tsx';
+
+interface Described {
+  name: string;
+  label: string;
+  help?: ReactNode;
+}
+
+/** A line of text in a form, with its label, its help and what is wrong with it. */
+export function Field({ name, label, help, ...input }: Described & Omit<ComponentProps<'input'>, 'name'>) {
+  const field = useField(name, help);
+  return (
+    <div className="field">
+      <label htmlFor={field.props.id}>{label}</label>
+      <input {...input} {...field.props} />
+      {field.notes}
+    </div>
+  );
+}
+
+/** Running text in a form, with its label, its help and what is wrong with it. */
+export function ProseField({ name, label, help, ...area }: Described & Omit<ComponentProps<'textarea'>, 'name'>) {
+  const field = useField(name, help);
+  return (
+    <div className="field">
+      <label htmlFor={field.props.id}>{label}</label>
+      <textarea {...area} {...field.props} />
+      {field.notes}
+    </div>
+  );
+}
+
+function useField(name: string, help: ReactNode) {
+  const id = useId();
+  const error = useFieldError(name);
+  const notes = [help !== undefined && `${id}-help`, error !== undefined && `${id}-error`].filter((note) => note !== false);
+  return {
+    props: {
+      id,
+      name,
+      'aria-invalid': error !== undefined,
+      ...(notes.length > 0 && { 'aria-describedby': notes.join(' ') }),
+    },
+    notes: (
+      <>
+        {help !== undefined && (
+          <p className="field-help" id={`${id}-help`}>
+            {help}
+          </p>
+        )}
+        {error !== undefined && (
+          <p className="field-error" id={`${id}-error`}>
+            {error}
+          </p>
+        )}
+      </>
+    ),
+  };
+}
