@@ -1,45 +1,132 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { afterAll, afterEach, beforeAll, expect } from '@jest/globals';
+import type { BrowserContextOptions, Page } from 'playwright-core';
 import send from 'send';
+import { useBrowser, type Visit } from './browser.ts';
+import { startServer, stopServer, type RunningServer } from './process.ts';
 
 const FOLDER = 'examples/storefront';
 const DIST = join(FOLDER, 'dist');
+const INSTALL_AND_BUILD_MS = 600_000;
 
-/** The storefront, served from an origin of its own. */
+/** The storefront in a browser, and the shop behind it with demo data, each at an origin of its own. */
 export interface Storefront {
+  readonly url: string;
+  /** The address of GraphQL. */
+  readonly api: string;
+  /** Opens a page of the storefront in a new profile. Whatever goes wrong in it fails the test, but for what `expected` matches. */
+  open(path: string, options?: BrowserContextOptions, expected?: RegExp): Promise<Page>;
+  /** Asks the shop itself, as a client with this access token, or as nobody. */
+  ask(query: string, variables?: object, token?: string): Promise<Answer>;
+}
+
+/** What the shop answers. */
+export interface Answer {
+  // What a test finds in it is what it asserts, so it is typed by use.
+  data: any;
+  errors?: { message: string; extensions: { code: string } }[];
+}
+
+/** Starts a shop and its storefront for the tests of a file. */
+export function useStorefront(): Storefront {
+  const browser = useBrowser();
+  const visits: { visit: Visit; expected: RegExp | undefined }[] = [];
+  let dataDir: string;
+  let server: RunningServer;
+  let host: Host;
+
+  beforeAll(async () => {
+    await buildStorefront();
+    dataDir = await mkdtemp(join(tmpdir(), 'shopfront-storefront-'));
+    server = await startServer({ DATA_DIR: dataDir, BCRYPT_COST: '10', LOGIN_FAILURES_PER_ACCOUNT: '3' });
+    host = await serveStorefront(`${server.url}/graphql`);
+  }, INSTALL_AND_BUILD_MS);
+
+  afterEach(async () => {
+    for (const { visit, expected } of visits.splice(0)) {
+      await visit.page.context().close();
+      expect(visit.errors.filter((error) => !expected?.test(error))).toEqual([]);
+      expect(visit.foreign).toEqual([]);
+    }
+  });
+
+  afterAll(async () => {
+    await host.close();
+    await stopServer(server);
+    await rm(dataDir, { recursive: true, force: true });
+  });
+
+  return {
+    get url() {
+      return host.url;
+    },
+    get api() {
+      return `${server.url}/graphql`;
+    },
+    async open(path, options, expected) {
+      const visit = await browser.open([host.url, server.url], options);
+      visits.push({ visit, expected });
+      await visit.page.goto(host.url + path);
+      return visit.page;
+    },
+    async ask(query, variables = {}, token) {
+      const answer = await fetch(this.api, {
+        method: 'POST',
+        headers: {
+          'Content-Type': 'application/json',
+          'User-Agent': 'till/1.0',
+          ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+        },
+        body: JSON.stringify({ query, variables }),
+      });
+      return (await answer.json()) as Answer;
+    },
+  };
+}
+
+interface Host {
   url: string;
   close(): Promise<void>;
 }
 
-/** Builds the storefront where that has not been done, with its own dependencies. */
-export async function buildStorefront(): Promise<void> {
-  if (existsSync(join(DIST, 'index.html'))) return;
+// With its own dependencies, where the sources have changed since the last time.
+async function buildStorefront(): Promise<void> {
+  if (await isBuilt()) return;
   const npm = (...args: string[]) => promisify(execFile)('npm', args, { cwd: FOLDER });
   if (!existsSync(join(FOLDER, 'node_modules'))) await npm('install', '--no-audit', '--no-fund');
   await npm('run', 'build');
 }
 
-/** Serves what was built, as a static host would: every path that is no file is the app's, and the page names this API. */
-export async function serveStorefront(api: string): Promise<Storefront> {
+async function isBuilt(): Promise<boolean> {
+  const page = join(DIST, 'index.html');
+  if (!existsSync(page)) return false;
+  const sources = (await readdir(join(FOLDER, 'src'), { recursive: true })).filter((path) => !path.startsWith('gql'));
+  const files = [
+    'schema.graphql',
+    ...['index.html', 'package.json', ...sources.map((path) => join('src', path))].map((path) => join(FOLDER, path)),
+  ];
+  const changed = await Promise.all(files.map(async (path) => (await stat(path)).mtimeMs));
+  return Math.max(...changed) < (await stat(page)).mtimeMs;
+}
+
+// As a static host would: every path that is no file is the app's, and the page names this API.
+async function serveStorefront(api: string): Promise<Host> {
   const page = (await readFile(join(DIST, 'index.html'), 'utf8')).replace(/(<meta name="shop-api" content=)"[^"]*"/, `$1"${api}"`);
   // Our own code and styles and nothing else, and the one API.
   const policy = `default-src 'self'; connect-src ${new URL(api).origin}; base-uri 'none'; frame-ancestors 'none'; form-action 'self'`;
   const server = createServer((req, res) => {
     res.setHeader('Content-Security-Policy', policy);
-    const sendPage = () => {
-      res.statusCode = 200;
-      res.setHeader('Content-Type', 'text/html; charset=utf-8');
-      res.end(page);
-    };
     const { pathname } = new URL(req.url ?? '/', 'http://storefront');
-    if (!/\.\w+$/.test(pathname)) return sendPage();
-    send(req, pathname, { root: DIST, index: false }).pipe(res);
+    if (/\.\w+$/.test(pathname)) return send(req, pathname, { root: DIST }).pipe(res);
+    return res.setHeader('Content-Type', 'text/html; charset=utf-8').end(page);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -47,8 +134,8 @@ export async function serveStorefront(api: string): Promise<Storefront> {
   return {
     url: `http://127.0.0.1:${port}`,
     close: async () => {
-      server.closeAllConnections();
       server.close();
+      server.closeAllConnections();
       await once(server, 'close');
     },
   };

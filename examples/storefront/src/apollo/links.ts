@@ -46,8 +46,8 @@ export const renewLink = new ErrorLink(({ error, operation, forward }) => {
   return from(nextAccessToken(operation.client, accessToken)).pipe(switchMap(() => forward(operation)));
 });
 
-/** Sends the access token with each request. */
-export const bearerLink = new SetContextLink(async ({ anonymous = false, headers }, { client }) => {
+/** Sends the access token with each request. A second try has no more of the first than what is set here. */
+export const bearerLink = new SetContextLink(async ({ anonymous = false }, { client }) => {
   const accessToken = anonymous ? undefined : await currentAccessToken(client);
-  return { accessToken, headers: { ...headers, ...(accessToken !== undefined && { authorization: `Bearer ${accessToken}` }) } };
+  return { accessToken, headers: accessToken === undefined ? {} : { authorization: `Bearer ${accessToken}` } };
 });

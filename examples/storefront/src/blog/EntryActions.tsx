@@ -37,7 +37,8 @@ export function EntryActions({ id, title, published }: EntryActionsProps) {
   const onError = (error: unknown) => tell(problemOf(error).message, page);
   const [publish, { loading }] = useMutation(PublishDocument, {
     variables: { id, published: !published },
-    onCompleted: () => tell(published ? 'It is a draft again, for your eyes only.' : 'It is published.', page),
+    onCompleted: ({ updateBlogEntry }) =>
+      tell(updateBlogEntry.published ? 'It is published.' : 'It is a draft again, for your eyes only.', page),
     onError,
   });
   const [deleteEntry] = useMutation(DeleteBlogEntryDocument, { variables: { id }, onError });

@@ -3,7 +3,7 @@ import { forgetCaller } from '../apollo/cache.ts';
 import { problemOf } from '../apollo/problem.ts';
 import { graphql } from '../gql/index.ts';
 import { tell } from '../ui/notices.ts';
-import { dropCredentials, keepCredentials, readAccessToken, readRefreshToken } from './credentials.ts';
+import { dropCredentials, keepCredentials, readAccessToken, readRefreshToken, signedIn } from './credentials.ts';
 
 const RefreshDocument = graphql(`
   mutation Refresh($refreshToken: String!) {
@@ -50,6 +50,7 @@ async function refresh(client: ApolloClient): Promise<string | undefined> {
     // Where the shop was not reached, the session may still be good.
     if (!REFUSALS.has(problemOf(error).code)) throw error;
     dropCredentials();
+    signedIn.set(false);
     forgetCaller(client.cache);
     tell('Your session has ended. Please sign in again.');
     return undefined;

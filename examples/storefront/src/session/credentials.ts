@@ -33,9 +33,8 @@ export function keepCredentials(credentials: Credentials): void {
   signedIn.set(true);
 }
 
-/** Drops the credentials, whatever they are still good for. */
+/** Drops the credentials, whatever they are still good for: requests from now on are nobody's. */
 export function dropCredentials(): void {
   accessToken = undefined;
   sessionStorage.removeItem(STORED_AS);
-  signedIn.set(false);
 }

@@ -1,0 +1,589 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Locator, Page, Route } from 'playwright-core';
+import { useStorefront } from '../support/storefront.ts';
+
+const storefront = useStorefront();
+
+const PASSWORDS = { alice: 'alice-demo-1', bob: 'bob-demo-1' };
+const NAMES = { alice: 'Alice Archer', bob: 'Bob Baker' };
+type Who = keyof typeof PASSWORDS;
+
+const LOGIN = 'mutation ($username: String!, $password: String!) { login(username: $username, password: $password) { accessToken } }';
+const ME = '{ me { username } }';
+
+/** What Chromium logs of an answer with such a status, or of none. */
+const REFUSED = /status of 40[01] /;
+const UNREACHED = /net::ERR_(FAILED|INTERNET_DISCONNECTED)/;
+const BUSY = /status of 503 /;
+
+describe('the catalogue', () => {
+  test('is ordered by name, and says how much there is', async () => {
+    const page = await storefront.open('/');
+    await found(page, '24 of 1,200 products');
+    expect(await namesOn(page)).toEqual(await namesOf('orderBy: { field: NAME }'));
+    expect(await page.title()).toBe('Catalogue · Shopfront');
+  });
+
+  test('is searched as one types, and the address keeps the search', async () => {
+    const page = await storefront.open('/');
+    await page.getByLabel('Search').pressSequentially('lamp oak');
+    await found(page, '10 products');
+    expect(await namesOn(page)).toEqual(await namesOf('orderBy: { field: NAME }, filter: { search: "lamp oak" }'));
+    expect(new URL(page.url()).search).toBe('?q=lamp+oak');
+
+    await page.reload();
+    await found(page, '10 products');
+    expect(await page.getByLabel('Search').inputValue()).toBe('lamp oak');
+  });
+
+  test('finds a barcode, and says so where it finds nothing', async () => {
+    const page = await storefront.open('/');
+    await page.getByLabel('Search').fill('4006380000049');
+    await found(page, '1 product');
+    expect(await namesOn(page)).toEqual(['Light Oak Table']);
+    await page.getByLabel('Search').fill('nothing like it');
+    await found(page, 'Nothing was found. Fewer words find more.');
+  });
+
+  test.each([
+    ['Name, Z to A', 'name-desc', '{ field: NAME, direction: DESC }'],
+    ['Price, lowest first', 'price', '{ field: PRICE }'],
+    ['Price, highest first', 'price-desc', '{ field: PRICE, direction: DESC }'],
+    ['Newest first', 'newest', '{ field: CREATED_AT, direction: DESC }'],
+    ['Oldest first', 'oldest', '{ field: CREATED_AT }'],
+  ])('is put in order: %s', async (label, sort, orderBy) => {
+    const page = await storefront.open('/?q=lamp');
+    await found(page, '24 of 100 products');
+    await page.getByLabel('Sort by').selectOption({ label });
+    const expected = await namesOf(`orderBy: ${orderBy}, filter: { search: "lamp" }`);
+    await page
+      .getByRole('heading', { level: 2 })
+      .first()
+      .getByText(expected[0] ?? '', { exact: true })
+      .waitFor();
+    expect(await namesOn(page)).toEqual(expected);
+    expect(new URL(page.url()).search).toBe(`?q=lamp&sort=${sort}`);
+  });
+
+  test('loads more as its end comes into sight, to the last product, and none twice', async () => {
+    const page = await storefront.open('/?q=oak');
+    await found(page, '24 of 120 products');
+    for (const shown of ['48 of 120 products', '72 of 120 products', '96 of 120 products', '120 products']) {
+      await page.evaluate('scrollTo(0, document.body.scrollHeight)');
+      await found(page, shown);
+    }
+    const names = await namesOn(page);
+    expect(new Set(names).size).toBe(120);
+    expect(names).toEqual(
+      await namesOf('orderBy: { field: NAME }, filter: { search: "oak" }', 100).then((first) => [...first, ...names.slice(100)]),
+    );
+    expect(await page.getByRole('button', { name: 'Load more' }).count()).toBe(0);
+  });
+
+  test('loads more at the press of a button, too', async () => {
+    const page = await storefront.open('/nowhere');
+    // The end of the list never comes into sight.
+    await page.addInitScript('IntersectionObserver.prototype.observe = () => undefined');
+    await page.goto(`${storefront.url}/?q=oak`);
+    await found(page, '24 of 120 products');
+    await page.getByRole('button', { name: 'Load more' }).press('Enter');
+    await found(page, '48 of 120 products');
+  });
+
+  test('shows a product with its price and barcode, and the way back keeps the search', async () => {
+    const page = await storefront.open('/?q=light+oak+table');
+    await page.getByRole('link', { name: 'Light Oak Table' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Light Oak Table' }).waitFor();
+    expect(new URL(page.url()).pathname).toBe('/products/5');
+    expect(await page.title()).toBe('Light Oak Table · Shopfront');
+    await page.getByText('€318.75').waitFor();
+    await page.getByText('4006380000049').waitFor();
+    await page.getByRole('link', { name: '← Catalogue' }).click();
+    await found(page, '1 product');
+    expect(new URL(page.url()).search).toBe('?q=light+oak+table');
+  });
+
+  test.each([
+    ['a product', '/products/99999', 'There is no such product'],
+    ['what is no number', '/products/oak', 'There is no such product'],
+    ['a page', '/nowhere/at/all', 'There is no such page'],
+  ])('%s that there is none of is not found', async (_what, path, heading) => {
+    const page = await storefront.open(path);
+    await page.getByRole('heading', { name: heading }).waitFor();
+    await page.getByRole('main').getByRole('link', { name: 'See the catalogue' }).click();
+    await found(page, '24 of 1,200 products');
+  });
+});
+
+describe('sign in', () => {
+  test('is refused with a wrong password, in the words of the shop', async () => {
+    const page = await storefront.open('/sign-in');
+    await fillIn(page, 'alice', 'wrong');
+    await page.getByRole('alert').getByText('Incorrect username or password.').waitFor();
+    expect(await page.getByRole('button', { name: 'Sign out' }).count()).toBe(0);
+  });
+
+  test('is refused for a while after too many attempts', async () => {
+    const page = await storefront.open('/sign-in');
+    for (let attempt = 0; attempt < 3; attempt++) await storefront.ask(LOGIN, { username: 'nobody', password: 'wrong' });
+    await fillIn(page, 'nobody', 'wrong');
+    await page
+      .getByRole('alert')
+      .getByText(/^Too many attempts\. Try again in \d+ (seconds|minutes)\.$/)
+      .waitFor();
+  });
+
+  test('leads back to what asked for it', async () => {
+    const page = await storefront.open('/account');
+    await fillIn(page, 'bob');
+    await page.getByRole('heading', { name: 'Your account' }).waitFor();
+    expect(new URL(page.url()).pathname).toBe('/account');
+  });
+
+  test('leaves no access token and no password in the browser, and no credentials in other tabs', async () => {
+    const page = await signedIn('bob');
+    const stored = await page.evaluate('JSON.stringify([Object.keys(sessionStorage), Object.keys(localStorage), document.cookie])');
+    expect(JSON.parse(String(stored))).toEqual([['shopfront.refresh-token'], [], '']);
+    const other = await page.context().newPage();
+    await other.goto(storefront.url);
+    await other.getByRole('link', { name: 'Sign in' }).waitFor();
+  });
+});
+
+describe('the account', () => {
+  test('shows the profile', async () => {
+    const page = await signedIn('alice', '/account');
+    const profile = page.getByRole('region', { name: 'Profile' });
+    await profile.getByText('alice@shop.example').waitFor();
+    expect(await profile.getByRole('definition').allTextContents()).toEqual([
+      'Alice Archer',
+      'alice',
+      'alice@shop.example',
+      'products:writeblog:write',
+    ]);
+  });
+
+  test('lists the open sessions, and ends another one', async () => {
+    const page = await signedIn('alice', '/account');
+    const token = await tokenOf('alice');
+    await page.reload();
+    const sessions = page.getByRole('region', { name: 'Open sessions' });
+    await sessions.getByText('this one', { exact: true }).waitFor();
+    const others = sessions.getByRole('button', { name: 'End the session on till' });
+    const before = await others.count();
+    // The latest comes first, and that is the one of the token.
+    await others.first().click();
+    await page.getByRole('status').getByText('The session on till has ended.').waitFor();
+    expect(await others.count()).toBe(before - 1);
+    expect((await storefront.ask(ME, {}, token)).errors?.[0]?.extensions.code).toBe('UNAUTHENTICATED');
+    await page.reload();
+    await sessions.getByText('this one', { exact: true }).waitFor();
+    expect(await others.count()).toBe(before - 1);
+  });
+
+  test('ends all sessions, once that is confirmed', async () => {
+    const page = await signedIn('bob', '/account');
+    const token = await tokenOf('bob');
+    const open = page.getByRole('button', { name: 'Sign out everywhere' });
+    await open.click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Stay signed in' }).click();
+    expect((await storefront.ask(ME, {}, token)).data.me).toEqual({ username: 'bob' });
+    await open.click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Sign out everywhere' }).click();
+    await page.getByRole('status').getByText('You are signed out everywhere.').waitFor();
+    expect((await storefront.ask(ME, {}, token)).errors?.[0]?.extensions.code).toBe('UNAUTHENTICATED');
+  });
+
+  test('adds an item and removes it', async () => {
+    const page = await signedIn('bob', '/account');
+    const items = page.getByRole('region', { name: 'Items' });
+    await items.getByLabel('New item').fill('compass');
+    await items.getByRole('button', { name: 'Add' }).click();
+    await items.getByRole('listitem').filter({ hasText: 'compass' }).waitFor();
+    await page.waitForFunction('document.querySelector("[name=itemId]").value === ""');
+    await page.reload();
+    await items.getByRole('button', { name: 'Remove compass' }).click();
+    await items.getByText('compass').waitFor({ state: 'detached' });
+    await page.reload();
+    await items.getByText('rucksack').waitFor();
+    expect(await items.getByText('compass').count()).toBe(0);
+  });
+
+  test('shows an item before the shop has answered, and takes it back where the shop refuses', async () => {
+    const page = await signedIn('bob', '/account');
+    const items = page.getByRole('region', { name: 'Items' });
+    const lanterns = items.getByRole('listitem').filter({ hasText: 'lantern' });
+    await lanterns.waitFor();
+    const release = await held(page, 'AddItem');
+    await items.getByLabel('New item').fill('lantern');
+    await items.getByRole('button', { name: 'Add' }).click();
+    await lanterns.nth(1).waitFor();
+    release();
+    await items.getByText('You have this item already').waitFor();
+    expect(await lanterns.count()).toBe(1);
+    expect(await items.getByLabel('New item').getAttribute('aria-invalid')).toBe('true');
+  });
+
+  test('keeps a product among the items', async () => {
+    const page = await signedIn('bob', '/products/7');
+    await page.getByRole('button', { name: 'Add to my items' }).click();
+    await page.getByText('It is among your items now.').waitFor();
+    const name = await page.getByRole('heading', { level: 1 }).textContent();
+    await page.getByRole('link', { name: NAMES.bob }).click();
+    await page.getByRole('button', { name: `Remove ${name}` }).waitFor();
+  });
+});
+
+describe('the blog', () => {
+  test('takes a draft that its writer alone sees, until it is published', async () => {
+    const alice = await signedIn('alice', '/blog');
+    await alice.getByRole('link', { name: 'Write' }).click();
+    await alice.getByLabel('Title').fill('A word on kettles');
+    await alice.getByLabel('Text').fill('They sing.\n\nSome of them.');
+    await alice.getByRole('button', { name: 'Keep as a draft' }).click();
+    await alice.getByRole('heading', { name: 'A word on kettles' }).waitFor();
+    await alice.getByText('Draft', { exact: true }).waitFor();
+
+    const bob = await signedIn('bob', '/blog');
+    await bob.getByRole('link', { name: 'Opening day' }).first().waitFor();
+    expect(await bob.getByText('A word on kettles').count()).toBe(0);
+    await bob.goto(alice.url());
+    await bob.getByRole('heading', { name: 'There is no such entry' }).waitFor();
+
+    await alice.getByRole('button', { name: 'Publish' }).click();
+    await alice.getByRole('status').getByText('It is published.').waitFor();
+    await bob.reload();
+    await bob.getByRole('heading', { name: 'A word on kettles' }).waitFor();
+    expect(await bob.getByRole('button', { name: 'Unpublish' }).count()).toBe(0);
+    expect(await bob.getByRole('link', { name: 'Edit' }).count()).toBe(0);
+
+    await alice.getByRole('button', { name: 'Unpublish' }).click();
+    await alice.getByText('Draft', { exact: true }).waitFor();
+    await bob.reload();
+    await bob.getByRole('heading', { name: 'There is no such entry' }).waitFor();
+  });
+
+  test('lets an entry of one’s own be changed and deleted', async () => {
+    const page = await signedIn('alice', '/blog/new');
+    await page.getByLabel('Title').fill('Soon gone');
+    await page.getByRole('button', { name: 'Keep as a draft' }).click();
+    await page.getByText('String should have at least 1 character').waitFor();
+    await page.getByLabel('Text').fill('First.');
+    await page.getByRole('button', { name: 'Keep as a draft' }).click();
+    await page.getByRole('link', { name: 'Edit' }).click();
+    await page.getByLabel('Text').fill('Second.');
+    await page.getByRole('button', { name: 'Keep the changes' }).click();
+    await page.getByText('Second.', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('status').getByText('“Soon gone” is deleted.').waitFor();
+    await page.getByRole('link', { name: 'Opening day' }).first().waitFor();
+    expect(await page.getByRole('link', { name: 'Soon gone' }).count()).toBe(0);
+  });
+});
+
+describe('a new product', () => {
+  test('is refused at the fields that are wrong, and then is in the catalogue', async () => {
+    const page = await signedIn('alice', '/', REFUSED);
+    await found(page, /of 1,2\d\d products/);
+    await page.getByRole('link', { name: 'New product' }).click();
+    const barcode = page.getByLabel('Barcode (EAN-13)');
+    await page.getByLabel('Name').fill('Indigo ink');
+    await barcode.fill('590 1234 12345');
+    await page.getByText('The thirteenth digit is 7.').waitFor();
+    await barcode.fill('590 1234 12345 6');
+    await page.getByLabel('Price').fill('0.005');
+    await page.getByRole('button', { name: 'Add the product' }).click();
+    await page.getByText('The check digit does not hold; the last digit would be 7').waitFor();
+    await page.getByText('A price has at most 2 decimal places').waitFor();
+    expect(await barcode.getAttribute('aria-invalid')).toBe('true');
+    expect(await isFocused(barcode)).toBe(true);
+    expect(await page.getByLabel('Name').getAttribute('aria-invalid')).toBe('false');
+
+    await barcode.fill('590 1234 12345 7');
+    await page.getByLabel('Price').fill('12.50');
+    await page.getByLabel('Name').fill('');
+    await page.getByRole('button', { name: 'Add the product' }).click();
+    await page.getByText('String should have at least 1 character').waitFor();
+    expect(await isFocused(page.getByLabel('Name'))).toBe(true);
+
+    await page.getByLabel('Name').fill('Indigo ink');
+    await page.getByRole('button', { name: 'Add the product' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Indigo ink' }).waitFor();
+    await page.getByRole('status').getByText('Indigo ink is in the catalogue.').waitFor();
+    await page.getByText('€12.50').waitFor();
+
+    await page.getByRole('link', { name: '← Catalogue' }).click();
+    await page.getByLabel('Sort by').selectOption('newest');
+    await page.getByRole('link', { name: 'Indigo ink' }).waitFor();
+  });
+
+  test('with a barcode that there is already is refused at the barcode', async () => {
+    const page = await signedIn('alice', '/products/new');
+    await page.getByLabel('Name').fill('A second table');
+    await page.getByLabel('Barcode (EAN-13)').fill('4006380000049');
+    await page.getByLabel('Price').fill('1');
+    await page.getByRole('button', { name: 'Add the product' }).click();
+    await page.getByText('Please look at what is marked.').waitFor();
+    expect(await page.getByLabel('Barcode (EAN-13)').getAttribute('aria-invalid')).toBe('true');
+  });
+
+  test('is no business of those who may not write', async () => {
+    const page = await signedIn('bob', '/');
+    await page.getByRole('link', { name: NAMES.bob }).waitFor();
+    expect(await page.getByRole('link', { name: 'New product' }).count()).toBe(0);
+    await page.goto(`${storefront.url}/products/new`);
+    await page.getByRole('heading', { name: 'This is not open to you' }).waitFor();
+    expect(await page.getByRole('textbox').count()).toBe(0);
+    await page.getByRole('link', { name: 'Blog' }).click();
+    await page.getByRole('link', { name: 'Opening day' }).first().waitFor();
+    expect(await page.getByRole('link', { name: 'Write' }).count()).toBe(0);
+  });
+});
+
+describe('a session', () => {
+  test('goes on unnoticed when its access token has expired', async () => {
+    const page = await signedIn('alice', '/', REFUSED);
+    const sent = operationsOf(page);
+    let refused = false;
+    await page.route(storefront.api, (route) => {
+      if (refused) return route.continue();
+      refused = true;
+      return answerWith(route, 401, { errors: [{ message: 'Could not validate credentials', extensions: { code: 'UNAUTHENTICATED' } }] });
+    });
+    await page.getByRole('link', { name: 'Blog' }).click();
+    await page.getByRole('link', { name: 'Opening day' }).first().waitFor();
+    expect(sent).toEqual(['Blog', 'Refresh', 'Blog']);
+  });
+
+  test('outlives a reload; what is asked at once shares one refresh', async () => {
+    const page = await signedIn('alice', '/account');
+    for (let reloaded = 0; reloaded < 3; reloaded++) {
+      const sent = operationsOf(page);
+      await page.reload();
+      await page.getByRole('region', { name: 'Profile' }).waitFor();
+      await page.getByRole('link', { name: NAMES.alice }).waitFor();
+      expect(sent.toSorted()).toEqual(['Account', 'Refresh', 'Viewer']);
+      page.removeAllListeners('request');
+    }
+  });
+
+  test('that was ended elsewhere leads to sign in, with a message, and back', async () => {
+    const page = await signedIn('bob', '/', REFUSED);
+    await storefront.ask('mutation { logoutEverywhere { ended } }', {}, await tokenOf('bob'));
+    await page.getByRole('link', { name: 'Blog' }).click();
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await page.getByRole('status').getByText('Your session has ended. Please sign in again.').waitFor();
+    expect(await refreshTokenIn(page)).toBeNull();
+    await fillIn(page, 'bob');
+    await page.getByRole('heading', { name: 'Blog' }).waitFor();
+    expect(await page.getByText('Your session has ended').count()).toBe(0);
+  });
+
+  test('that was ended elsewhere does not keep anyone from the catalogue', async () => {
+    const page = await signedIn('bob', '/', REFUSED);
+    await storefront.ask('mutation { logoutEverywhere { ended } }', {}, await tokenOf('bob'));
+    await page.getByLabel('Search').fill('oak lamp');
+    await found(page, '10 products');
+    await page.getByRole('status').getByText('Your session has ended. Please sign in again.').waitFor();
+    await page.getByRole('link', { name: 'Sign in' }).waitFor();
+  });
+
+  test('ends at the shop when one signs out, and nothing of it is left', async () => {
+    const page = await signedIn('bob', '/account');
+    await page.getByRole('region', { name: 'Profile' }).waitFor();
+    const refreshToken = await refreshTokenIn(page);
+    await page.getByRole('button', { name: 'Sign out' }).first().click();
+    await page.getByRole('status').getByText('You are signed out.').waitFor();
+    await page.getByRole('link', { name: 'Sign in' }).waitFor();
+    expect(await refreshTokenIn(page)).toBeNull();
+    const answer = await storefront.ask('mutation ($t: String!) { refresh(refreshToken: $t) { tokenType } }', { t: refreshToken });
+    expect(answer.errors?.[0]?.extensions.code).toBe('UNAUTHENTICATED');
+    await page.goBack();
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    expect(await page.getByText('bob@shop.example').count()).toBe(0);
+  });
+});
+
+describe('trouble', () => {
+  test('a shop that is busy for a moment is asked again, and nobody notices', async () => {
+    const page = await storefront.open('/nowhere', {}, BUSY);
+    const busy = { errors: [{ message: 'Service unavailable', extensions: { code: 'UNAVAILABLE', retryAfter: 1 } }] };
+    const answers = [503, 200];
+    await page.route(storefront.api, (route) => {
+      const status = answers.shift();
+      return status === undefined ? route.continue() : answerWith(route, status, status === 200 ? { ...busy, data: null } : busy);
+    });
+    await page.getByRole('main').getByRole('link', { name: 'See the catalogue' }).click();
+    await found(page, /of 1,2\d\d products/);
+    expect(answers).toEqual([]);
+  });
+
+  test('a shop that cannot be reached is said so, and can be tried again', async () => {
+    const page = await storefront.open('/nowhere', {}, UNREACHED);
+    await page.context().setOffline(true);
+    await page.getByRole('main').getByRole('link', { name: 'See the catalogue' }).click();
+    await page.getByRole('alert').getByText('The shop cannot be reached. Check your connection, then try again.').waitFor();
+    await page.context().setOffline(false);
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await found(page, /of 1,2\d\d products/);
+  });
+
+  test('a page of a list that does not come can be tried again', async () => {
+    const page = await storefront.open('/?q=oak', {}, UNREACHED);
+    await found(page, '24 of 120 products');
+    await page.context().setOffline(true);
+    await page.evaluate('scrollTo(0, document.body.scrollHeight)');
+    await page.getByRole('alert').waitFor();
+    await page.context().setOffline(false);
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await found(page, '48 of 120 products');
+  });
+
+  test('what only writes is not sent twice', async () => {
+    const page = await signedIn('bob', '/account', UNREACHED);
+    const items = page.getByRole('region', { name: 'Items' });
+    await items.getByLabel('New item').fill('anchor');
+    const sent = operationsOf(page);
+    await page.context().setOffline(true);
+    await items.getByRole('button', { name: 'Add' }).click();
+    await items.getByText('The shop cannot be reached.').waitFor();
+    expect(sent).toEqual(['AddItem']);
+    expect(await items.getByRole('listitem').filter({ hasText: 'anchor' }).count()).toBe(0);
+  });
+
+  test('a part of the app that does not load leaves a page that says so', async () => {
+    const page = await signedIn('bob', '/', UNREACHED);
+    await page.route(/AccountPage/, (route) => route.abort());
+    await page.getByRole('link', { name: NAMES.bob }).click();
+    await page.getByRole('heading', { name: 'Something broke' }).waitFor();
+    await page.unroute(/AccountPage/);
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('region', { name: 'Profile' }).waitFor();
+  });
+});
+
+describe('by keyboard alone', () => {
+  test('one searches, opens a product and comes back, and always sees where one is', async () => {
+    const page = await storefront.open('/');
+    await found(page, /of 1,2\d\d products/);
+    await page.keyboard.press('Tab');
+    expect(await isFocused(page.getByRole('link', { name: 'Skip to the page' }))).toBe(true);
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Tab');
+    expect(await isFocused(page.getByLabel('Search'))).toBe(true);
+    await page.keyboard.type('oak lamp');
+    await found(page, '10 products');
+    const [first = ''] = await namesOn(page);
+    const card = page.getByRole('link', { name: first });
+    await tabTo(page, card);
+    expect(await outlineOf(card)).toBe('solid');
+    await page.keyboard.press('Enter');
+
+    const heading = page.getByRole('heading', { level: 1, name: first });
+    await heading.waitFor();
+    expect(await isFocused(heading)).toBe(true);
+    const back = page.getByRole('link', { name: '← Catalogue' });
+    await tabTo(page, back, 'Shift+Tab');
+    expect(await outlineOf(back)).toBe('solid');
+    await page.keyboard.press('Enter');
+    await found(page, '10 products');
+    expect(await isFocused(page.getByRole('heading', { level: 1, name: 'Catalogue' }))).toBe(true);
+  });
+
+  test('Back leads to where one was in the list', async () => {
+    const page = await storefront.open('/?q=oak');
+    await found(page, '24 of 120 products');
+    await page.evaluate('scrollTo(0, document.body.scrollHeight)');
+    await found(page, '48 of 120 products');
+    const name = (await namesOn(page))[40] ?? '';
+    await page.getByRole('link', { name }).click();
+    await page.getByRole('heading', { level: 1, name }).waitFor();
+    await page.goBack();
+    await found(page, /^\d+ of 120 products/);
+    await page.waitForFunction('scrollY > 500');
+  });
+});
+
+async function signedIn(who: Who, path = '/', expected?: RegExp): Promise<Page> {
+  const page = await storefront.open('/sign-in', {}, expected);
+  await fillIn(page, who);
+  await page.getByRole('link', { name: NAMES[who] }).waitFor();
+  if (path !== '/') await page.goto(storefront.url + path);
+  return page;
+}
+
+async function fillIn(page: Page, username: string, password = PASSWORDS[username as Who]): Promise<void> {
+  await page.getByLabel('Username').fill(username);
+  await page.getByLabel('Password').fill(password);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+}
+
+async function tokenOf(who: Who): Promise<string> {
+  return (await storefront.ask(LOGIN, { username: who, password: PASSWORDS[who] })).data.login.accessToken;
+}
+
+function refreshTokenIn(page: Page): Promise<unknown> {
+  return page.evaluate('sessionStorage.getItem("shopfront.refresh-token")');
+}
+
+/** Waits until the catalogue says that it has found so much. */
+async function found(page: Page, count: string | RegExp): Promise<void> {
+  await page.getByRole('status').getByText(count, { exact: true }).waitFor();
+}
+
+function namesOn(page: Page): Promise<string[]> {
+  return page.getByRole('main').getByRole('listitem').getByRole('heading').allTextContents();
+}
+
+async function namesOf(args: string, first = 24): Promise<string[]> {
+  const { data } = await storefront.ask(`{ products(first: ${first}, ${args}) { nodes { name } } }`);
+  return data.products.nodes.map(({ name }: { name: string }) => name);
+}
+
+/** The names of the operations that the page sends to the shop from now on. */
+function operationsOf(page: Page): string[] {
+  const sent: string[] = [];
+  page.on('request', (request) => {
+    if (request.url() !== storefront.api || request.method() !== 'POST') return;
+    const { operationName } = request.postDataJSON() as { operationName: string };
+    sent.push(operationName);
+  });
+  return sent;
+}
+
+/** Keeps this operation on its way until it is released. */
+async function held(page: Page, operation: string): Promise<() => void> {
+  let release = (): void => undefined;
+  const released = new Promise<void>((done) => (release = done));
+  await page.route(storefront.api, async (route) => {
+    if (route.request().postData()?.includes(`"${operation}"`)) await released;
+    await route.continue();
+  });
+  return release;
+}
+
+function answerWith(route: Route, status: number, body: object): Promise<void> {
+  return route.fulfill({
+    status,
+    headers: { 'Access-Control-Allow-Origin': '*' },
+    contentType: 'application/graphql-response+json',
+    body: JSON.stringify(body),
+  });
+}
+
+async function tabTo(page: Page, target: Locator, key = 'Tab'): Promise<void> {
+  for (let pressed = 0; pressed < 20; pressed++) {
+    await page.keyboard.press(key);
+    if (await isFocused(target)) return;
+  }
+  throw new Error(`${key} does not lead to it`);
+}
+
+function isFocused(target: Locator): Promise<boolean> {
+  return target.evaluate((element) => element.ownerDocument.activeElement === element);
+}
+
+function outlineOf(target: Locator): Promise<string> {
+  return target.evaluate((element) => element.ownerDocument.defaultView?.getComputedStyle(element).outlineStyle ?? '');
+}
