@@ -10,6 +10,8 @@ type Who = keyof typeof PASSWORDS;
 
 const LOGIN = 'mutation ($username: String!, $password: String!) { login(username: $username, password: $password) { accessToken } }';
 const ME = '{ me { username } }';
+/** What the shop says of an access token that has expired. */
+const EXPIRED = { errors: [{ message: 'Could not validate credentials', extensions: { code: 'UNAUTHENTICATED' } }] };
 
 /** What Chromium logs of an answer with such a status, or of none. */
 const REFUSED = /status of 40[01] /;
@@ -19,7 +21,7 @@ const BUSY = /status of 503 /;
 describe('the catalogue', () => {
   test('is ordered by name, and says how much there is', async () => {
     const page = await storefront.open('/');
-    await found(page, '24 of 1,200 products');
+    await expectCount(page, '24 of 1,200 products');
     expect(await namesOn(page)).toEqual(await namesOf('orderBy: { field: NAME }'));
     expect(await page.title()).toBe('Catalogue · Shopfront');
   });
@@ -27,22 +29,22 @@ describe('the catalogue', () => {
   test('is searched as one types, and the address keeps the search', async () => {
     const page = await storefront.open('/');
     await page.getByLabel('Search').pressSequentially('lamp oak');
-    await found(page, '10 products');
+    await expectCount(page, '10 products');
     expect(await namesOn(page)).toEqual(await namesOf('orderBy: { field: NAME }, filter: { search: "lamp oak" }'));
     expect(new URL(page.url()).search).toBe('?q=lamp+oak');
 
     await page.reload();
-    await found(page, '10 products');
+    await expectCount(page, '10 products');
     expect(await page.getByLabel('Search').inputValue()).toBe('lamp oak');
   });
 
   test('finds a barcode, and says so where it finds nothing', async () => {
     const page = await storefront.open('/');
     await page.getByLabel('Search').fill('4006380000049');
-    await found(page, '1 product');
+    await expectCount(page, '1 product');
     expect(await namesOn(page)).toEqual(['Light Oak Table']);
     await page.getByLabel('Search').fill('nothing like it');
-    await found(page, 'Nothing was found. Fewer words find more.');
+    await expectCount(page, 'Nothing was found. Fewer words find more.');
   });
 
   test.each([
@@ -53,7 +55,7 @@ describe('the catalogue', () => {
     ['Oldest first', 'oldest', '{ field: CREATED_AT }'],
   ])('is put in order: %s', async (label, sort, orderBy) => {
     const page = await storefront.open('/?q=lamp');
-    await found(page, '24 of 100 products');
+    await expectCount(page, '24 of 100 products');
     await page.getByLabel('Sort by').selectOption({ label });
     const expected = await namesOf(`orderBy: ${orderBy}, filter: { search: "lamp" }`);
     await page
@@ -67,10 +69,10 @@ describe('the catalogue', () => {
 
   test('loads more as its end comes into sight, to the last product, and none twice', async () => {
     const page = await storefront.open('/?q=oak');
-    await found(page, '24 of 120 products');
+    await expectCount(page, '24 of 120 products');
     for (const shown of ['48 of 120 products', '72 of 120 products', '96 of 120 products', '120 products']) {
       await page.evaluate('scrollTo(0, document.body.scrollHeight)');
-      await found(page, shown);
+      await expectCount(page, shown);
     }
     const names = await namesOn(page);
     expect(new Set(names).size).toBe(120);
@@ -85,9 +87,10 @@ describe('the catalogue', () => {
     // The end of the list never comes into sight.
     await page.addInitScript('IntersectionObserver.prototype.observe = () => undefined');
     await page.goto(`${storefront.url}/?q=oak`);
-    await found(page, '24 of 120 products');
+    await expectCount(page, '24 of 120 products');
     await page.getByRole('button', { name: 'Load more' }).press('Enter');
-    await found(page, '48 of 120 products');
+    await expectCount(page, '48 of 120 products');
+    expect(new Set(await namesOn(page)).size).toBe(48);
   });
 
   test('shows a product with its price and barcode, and the way back keeps the search', async () => {
@@ -99,7 +102,7 @@ describe('the catalogue', () => {
     await page.getByText('€318.75').waitFor();
     await page.getByText('4006380000049').waitFor();
     await page.getByRole('link', { name: '← Catalogue' }).click();
-    await found(page, '1 product');
+    await expectCount(page, '1 product');
     expect(new URL(page.url()).search).toBe('?q=light+oak+table');
   });
 
@@ -110,8 +113,9 @@ describe('the catalogue', () => {
   ])('%s that there is none of is not found', async (_what, path, heading) => {
     const page = await storefront.open(path);
     await page.getByRole('heading', { name: heading }).waitFor();
+    expect(await page.title()).toBe(`${heading} · Shopfront`);
     await page.getByRole('main').getByRole('link', { name: 'See the catalogue' }).click();
-    await found(page, '24 of 1,200 products');
+    await expectCount(page, '24 of 1,200 products');
   });
 });
 
@@ -131,6 +135,7 @@ describe('sign in', () => {
       .getByRole('alert')
       .getByText(/^Too many attempts\. Try again in \d+ (seconds|minutes)\.$/)
       .waitFor();
+    expect(await refreshTokenIn(page)).toBeNull();
   });
 
   test('leads back to what asked for it', async () => {
@@ -230,7 +235,8 @@ describe('the account', () => {
     await page.getByText('It is among your items now.').waitFor();
     const name = await page.getByRole('heading', { level: 1 }).textContent();
     await page.getByRole('link', { name: NAMES.bob }).click();
-    await page.getByRole('button', { name: `Remove ${name}` }).waitFor();
+    await page.getByRole('region', { name: 'Items' }).waitFor();
+    expect(await page.getByRole('button', { name: `Remove ${name}` }).count()).toBe(1);
   });
 });
 
@@ -285,7 +291,6 @@ describe('the blog', () => {
 describe('a new product', () => {
   test('is refused at the fields that are wrong, and then is in the catalogue', async () => {
     const page = await signedIn('alice', '/', REFUSED);
-    await found(page, /of 1,2\d\d products/);
     await page.getByRole('link', { name: 'New product' }).click();
     const barcode = page.getByLabel('Barcode (EAN-13)');
     await page.getByLabel('Name').fill('Indigo ink');
@@ -349,11 +354,30 @@ describe('a session', () => {
     await page.route(storefront.api, (route) => {
       if (refused) return route.continue();
       refused = true;
-      return answerWith(route, 401, { errors: [{ message: 'Could not validate credentials', extensions: { code: 'UNAUTHENTICATED' } }] });
+      return answerWith(route, 401, EXPIRED);
     });
     await page.getByRole('link', { name: 'Blog' }).click();
     await page.getByRole('link', { name: 'Opening day' }).first().waitFor();
     expect(sent).toEqual(['Blog', 'Refresh', 'Blog']);
+  });
+
+  test('whose access token has expired is refreshed once for all that is under way', async () => {
+    const page = await signedIn('alice', '/?q=wide+slate+tray', REFUSED);
+    await page.getByRole('link', { name: 'Wide Slate Tray' }).click();
+    await page.getByRole('button', { name: 'Add to my items' }).waitFor();
+    const sent = operationsOf(page);
+    const refused: Route[] = [];
+    await page.route(storefront.api, async (route) => {
+      if (refused.length === 2) return route.continue();
+      refused.push(route);
+      if (refused.length === 2) await Promise.all(refused.map((one) => answerWith(one, 401, EXPIRED)));
+    });
+    await page.getByRole('button', { name: 'Add to my items' }).click();
+    await page.getByRole('link', { name: 'Blog' }).click();
+    await page.getByRole('link', { name: 'Opening day' }).first().waitFor();
+    await page.getByRole('link', { name: NAMES.alice }).click();
+    await page.getByRole('button', { name: 'Remove Wide Slate Tray' }).waitFor();
+    expect(sent.toSorted()).toEqual(['Account', 'AddItem', 'AddItem', 'Blog', 'Blog', 'Refresh']);
   });
 
   test('outlives a reload; what is asked at once shares one refresh', async () => {
@@ -384,9 +408,10 @@ describe('a session', () => {
     const page = await signedIn('bob', '/', REFUSED);
     await storefront.ask('mutation { logoutEverywhere { ended } }', {}, await tokenOf('bob'));
     await page.getByLabel('Search').fill('oak lamp');
-    await found(page, '10 products');
+    await expectCount(page, '10 products');
     await page.getByRole('status').getByText('Your session has ended. Please sign in again.').waitFor();
     await page.getByRole('link', { name: 'Sign in' }).waitFor();
+    expect(await refreshTokenIn(page)).toBeNull();
   });
 
   test('ends at the shop when one signs out, and nothing of it is left', async () => {
@@ -415,7 +440,7 @@ describe('trouble', () => {
       return status === undefined ? route.continue() : answerWith(route, status, status === 200 ? { ...busy, data: null } : busy);
     });
     await page.getByRole('main').getByRole('link', { name: 'See the catalogue' }).click();
-    await found(page, /of 1,2\d\d products/);
+    await expectCount(page, /of 1,2\d\d products/);
     expect(answers).toEqual([]);
   });
 
@@ -426,18 +451,20 @@ describe('trouble', () => {
     await page.getByRole('alert').getByText('The shop cannot be reached. Check your connection, then try again.').waitFor();
     await page.context().setOffline(false);
     await page.getByRole('button', { name: 'Try again' }).click();
-    await found(page, /of 1,2\d\d products/);
+    await expectCount(page, /of 1,2\d\d products/);
+    expect(await page.getByRole('alert').count()).toBe(0);
   });
 
   test('a page of a list that does not come can be tried again', async () => {
     const page = await storefront.open('/?q=oak', {}, UNREACHED);
-    await found(page, '24 of 120 products');
+    await expectCount(page, '24 of 120 products');
     await page.context().setOffline(true);
     await page.evaluate('scrollTo(0, document.body.scrollHeight)');
     await page.getByRole('alert').waitFor();
     await page.context().setOffline(false);
     await page.getByRole('button', { name: 'Try again' }).click();
-    await found(page, '48 of 120 products');
+    await expectCount(page, '48 of 120 products');
+    expect(await page.getByRole('alert').count()).toBe(0);
   });
 
   test('what only writes is not sent twice', async () => {
@@ -460,20 +487,21 @@ describe('trouble', () => {
     await page.unroute(/AccountPage/);
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.getByRole('region', { name: 'Profile' }).waitFor();
+    expect(await page.getByRole('heading', { level: 1 }).allTextContents()).toEqual(['Your account']);
   });
 });
 
 describe('by keyboard alone', () => {
   test('one searches, opens a product and comes back, and always sees where one is', async () => {
     const page = await storefront.open('/');
-    await found(page, /of 1,2\d\d products/);
+    await expectCount(page, /of 1,2\d\d products/);
     await page.keyboard.press('Tab');
     expect(await isFocused(page.getByRole('link', { name: 'Skip to the page' }))).toBe(true);
     await page.keyboard.press('Enter');
     await page.keyboard.press('Tab');
     expect(await isFocused(page.getByLabel('Search'))).toBe(true);
     await page.keyboard.type('oak lamp');
-    await found(page, '10 products');
+    await expectCount(page, '10 products');
     const [first = ''] = await namesOn(page);
     const card = page.getByRole('link', { name: first });
     await tabTo(page, card);
@@ -487,21 +515,22 @@ describe('by keyboard alone', () => {
     await tabTo(page, back, 'Shift+Tab');
     expect(await outlineOf(back)).toBe('solid');
     await page.keyboard.press('Enter');
-    await found(page, '10 products');
+    await expectCount(page, '10 products');
     expect(await isFocused(page.getByRole('heading', { level: 1, name: 'Catalogue' }))).toBe(true);
   });
 
   test('Back leads to where one was in the list', async () => {
     const page = await storefront.open('/?q=oak');
-    await found(page, '24 of 120 products');
+    await expectCount(page, '24 of 120 products');
     await page.evaluate('scrollTo(0, document.body.scrollHeight)');
-    await found(page, '48 of 120 products');
+    await expectCount(page, '48 of 120 products');
     const name = (await namesOn(page))[40] ?? '';
     await page.getByRole('link', { name }).click();
     await page.getByRole('heading', { level: 1, name }).waitFor();
     await page.goBack();
-    await found(page, /^\d+ of 120 products/);
+    await expectCount(page, /^\d+ of 120 products/);
     await page.waitForFunction('scrollY > 500');
+    expect((await namesOn(page))[40]).toBe(name);
   });
 });
 
@@ -509,6 +538,7 @@ async function signedIn(who: Who, path = '/', expected?: RegExp): Promise<Page> 
   const page = await storefront.open('/sign-in', {}, expected);
   await fillIn(page, who);
   await page.getByRole('link', { name: NAMES[who] }).waitFor();
+  await expectCount(page, /of 1,2\d\d products/);
   if (path !== '/') await page.goto(storefront.url + path);
   return page;
 }
@@ -528,7 +558,7 @@ function refreshTokenIn(page: Page): Promise<unknown> {
 }
 
 /** Waits until the catalogue says that it has found so much. */
-async function found(page: Page, count: string | RegExp): Promise<void> {
+async function expectCount(page: Page, count: string | RegExp): Promise<void> {
   await page.getByRole('status').getByText(count, { exact: true }).waitFor();
 }
 

@@ -29,7 +29,7 @@ export interface Storefront {
 }
 
 /** What the shop answers. */
-export interface Answer {
+interface Answer {
   // What a test finds in it is what it asserts, so it is typed by use.
   data: any;
   errors?: { message: string; extensions: { code: string } }[];
