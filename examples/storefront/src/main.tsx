@@ -1,3 +1,6 @@
+import './app/base.css';
+import './ui/ui.css';
+import './app/layout.css';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { App } from './app/App.tsx';

@@ -42,7 +42,7 @@ export function SessionRow({ session }: { session: FragmentType<typeof SessionRo
       <p>
         <strong>{device}</strong> {current && <span className="badge">this one</span>}
         <br />
-        <span className="dim">
+        <span className="dim" id={`since-${id}`}>
           since <Instant at={createdAt} exact />, last used <Instant at={lastSeenAt} exact />
         </span>
       </p>
@@ -52,6 +52,7 @@ export function SessionRow({ session }: { session: FragmentType<typeof SessionRo
           className="quiet"
           aria-disabled={loading}
           aria-label={`End the session on ${device}`}
+          aria-describedby={`since-${id}`}
           onClick={() => void endSession()}
         >
           End

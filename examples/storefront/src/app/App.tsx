@@ -4,7 +4,6 @@ import { RouterProvider } from 'react-router/dom';
 import { apiAddress } from '../apollo/address.ts';
 import { createClient } from '../apollo/client.ts';
 import { routes } from './routes.tsx';
-import './app.css';
 
 const client = createClient(apiAddress());
 const router = createBrowserRouter(routes);

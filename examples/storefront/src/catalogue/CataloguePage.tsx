@@ -32,40 +32,31 @@ const CatalogueDocument = graphql(`
 export function CataloguePage() {
   const { search, ordering, setSearch, setOrdering } = useCatalogueAddress();
   const variables = { filter: search === '' ? null : { search }, orderBy: ordering.order };
-  const { data, previousData, loading, error, refetch, fetchMore } = useQuery(CatalogueDocument, { variables });
+  const { data, previousData, error, refetch, fetchMore } = useQuery(CatalogueDocument, { variables });
   // While another search is on its way, what was found before stays in sight.
-  const products = (data ?? previousData)?.products;
-  const isStale = loading && !data;
+  const found = data?.products;
+  const shown = found ?? previousData?.products;
 
   return (
     <>
       <PageHeading title="Catalogue" />
       <CatalogueControls search={search} ordering={ordering} onSearch={setSearch} onOrdering={setOrdering} />
-      {error && !products ? (
-        <Failure error={error} onRetry={() => void refetch()} />
-      ) : (
-        <>
-          {error && <Failure error={error} onRetry={() => void refetch()} />}
-          {!products && <Loading what="the catalogue" />}
-          <p className="catalogue-count" role="status">
-            {products && !isStale && countOf(products.edges.length, products.totalCount)}
-          </p>
-          {products && (
-            <ul className="catalogue" aria-busy={isStale}>
-              {products.edges.map(({ node }) => (
-                <li key={node.pk}>
-                  <ProductCard product={node} />
-                </li>
-              ))}
-            </ul>
-          )}
-          {products?.pageInfo.hasNextPage && !isStale && (
-            <LoadMore
-              key={`${ordering.name} ${search}`}
-              onMore={() => fetchMore({ variables: { after: products.pageInfo.endCursor ?? null } })}
-            />
-          )}
-        </>
+      {error && <Failure error={error} onRetry={() => void refetch()} />}
+      {!shown && !error && <Loading what="the catalogue" />}
+      <p className="catalogue-count" role="status">
+        {found && countOf(found.edges.length, found.totalCount)}
+      </p>
+      {shown && (
+        <ul className="catalogue" aria-busy={!found}>
+          {shown.edges.map(({ node }) => (
+            <li key={node.pk}>
+              <ProductCard product={node} />
+            </li>
+          ))}
+        </ul>
+      )}
+      {found?.pageInfo.hasNextPage && (
+        <LoadMore key={`${ordering.name} ${search}`} onMore={() => fetchMore({ variables: { after: found.pageInfo.endCursor ?? null } })} />
       )}
     </>
   );

@@ -7,11 +7,12 @@ export interface Ordering {
   order: ProductOrder;
 }
 
-const DEFAULT: Ordering = { name: 'name', label: 'Name, A to Z', order: { field: 'NAME', direction: 'ASC' } };
+/** The one that is taken where none is named. */
+export const DEFAULT_ORDERING: Ordering = { name: 'name', label: 'Name, A to Z', order: { field: 'NAME', direction: 'ASC' } };
 
-/** All of them, the one that is taken where none is named first. */
+/** All of them. */
 export const ORDERINGS: readonly Ordering[] = [
-  DEFAULT,
+  DEFAULT_ORDERING,
   { name: 'name-desc', label: 'Name, Z to A', order: { field: 'NAME', direction: 'DESC' } },
   { name: 'price', label: 'Price, lowest first', order: { field: 'PRICE', direction: 'ASC' } },
   { name: 'price-desc', label: 'Price, highest first', order: { field: 'PRICE', direction: 'DESC' } },
@@ -21,5 +22,5 @@ export const ORDERINGS: readonly Ordering[] = [
 
 /** The ordering of this name, or the default. */
 export function orderingNamed(name: string | null): Ordering {
-  return ORDERINGS.find((ordering) => ordering.name === name) ?? DEFAULT;
+  return ORDERINGS.find((ordering) => ordering.name === name) ?? DEFAULT_ORDERING;
 }

@@ -1,5 +1,5 @@
 import { useSearchParams } from 'react-router';
-import { type Ordering, orderingNamed, ORDERINGS } from './ordering.ts';
+import { DEFAULT_ORDERING, type Ordering, orderingNamed } from './ordering.ts';
 
 interface CatalogueAddress {
   search: string;
@@ -27,6 +27,6 @@ export function useCatalogueAddress(): CatalogueAddress {
     search: params.get('q')?.trim() ?? '',
     ordering: orderingNamed(params.get('sort')),
     setSearch: (search) => change('q', search.trim()),
-    setOrdering: (name) => change('sort', name === ORDERINGS[0]?.name ? '' : name),
+    setOrdering: (name) => change('sort', name === DEFAULT_ORDERING.name ? '' : name),
   };
 }

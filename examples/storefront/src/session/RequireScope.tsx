@@ -1,12 +1,16 @@
+import { useQuery } from '@apollo/client/react';
 import type { ReactNode } from 'react';
+import { PageFailure } from '../app/PageFailure.tsx';
 import { PageHeading } from '../app/PageHeading.tsx';
 import { Loading } from '../ui/Loading.tsx';
-import { useViewer } from './viewer.ts';
+import { useViewer, ViewerDocument } from './viewer.ts';
 
 /** Shows what is in it to those who hold the scope. The shop itself refuses the others; this spares them the form. */
 export function RequireScope({ scope, children }: { scope: string; children: ReactNode }) {
   const viewer = useViewer();
-  if (!viewer) return <Loading what="your account" />;
+  const { error, refetch } = useQuery(ViewerDocument);
+  if (!viewer)
+    return error ? <PageFailure title="Your account" error={error} onRetry={() => void refetch()} /> : <Loading what="your account" />;
   if (viewer.scopes.includes(scope)) return children;
   return (
     <>
