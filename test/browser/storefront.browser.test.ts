@@ -539,7 +539,11 @@ async function signedIn(who: Who, path = '/', expected?: RegExp): Promise<Page> 
   await fillIn(page, who);
   await page.getByRole('link', { name: NAMES[who] }).waitFor();
   await expectCount(page, /of 1,2\d\d products/);
-  if (path !== '/') await page.goto(storefront.url + path);
+  if (path !== '/') {
+    await page.goto(storefront.url + path);
+    // The refresh after this is done; to leave during it would end the session.
+    await page.getByRole('link', { name: NAMES[who] }).waitFor();
+  }
   return page;
 }
 

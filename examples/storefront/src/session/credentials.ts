@@ -10,7 +10,8 @@ const STORED_AS = 'shopfront.refresh-token';
 
 // The access token opens everything, so it is never stored. The refresh token is, or each reload would sign out: in sessionStorage, which
 // belongs to one tab and ends with it. localStorage would share it among tabs, and two that use it at once end the session, for it is good
-// once. A script that got into this page could read either; against that stands the Content-Security-Policy that the page is served with.
+// once. For the same reason a reload in the very moment of a refresh, which loses the answer, signs out. A script that got into this page could
+// read either token; against that stands the Content-Security-Policy that the page is served with.
 let accessToken: string | undefined;
 
 /** Whether there is a session, as far as this tab knows. */
