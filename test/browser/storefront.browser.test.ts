@@ -293,7 +293,7 @@ describe('a new product', () => {
     const page = await signedIn('alice', '/', REFUSED);
     await page.getByRole('link', { name: 'New product' }).click();
     const barcode = page.getByLabel('Barcode (EAN-13)');
-    await page.getByLabel('Name').fill('Indigo ink');
+    await page.getByLabel('Name', { exact: true }).fill('Indigo ink');
     await barcode.fill('590 1234 12345');
     await page.getByText('The thirteenth digit is 7.').waitFor();
     await barcode.fill('590 1234 12345 6');
@@ -303,16 +303,16 @@ describe('a new product', () => {
     await page.getByText('A price has at most 2 decimal places').waitFor();
     expect(await barcode.getAttribute('aria-invalid')).toBe('true');
     expect(await isFocused(barcode)).toBe(true);
-    expect(await page.getByLabel('Name').getAttribute('aria-invalid')).toBe('false');
+    expect(await page.getByLabel('Name', { exact: true }).getAttribute('aria-invalid')).toBe('false');
 
     await barcode.fill('590 1234 12345 7');
     await page.getByLabel('Price').fill('12.50');
-    await page.getByLabel('Name').fill('');
+    await page.getByLabel('Name', { exact: true }).fill('');
     await page.getByRole('button', { name: 'Add the product' }).click();
     await page.getByText('String should have at least 1 character').waitFor();
-    expect(await isFocused(page.getByLabel('Name'))).toBe(true);
+    expect(await isFocused(page.getByLabel('Name', { exact: true }))).toBe(true);
 
-    await page.getByLabel('Name').fill('Indigo ink');
+    await page.getByLabel('Name', { exact: true }).fill('Indigo ink');
     await page.getByRole('button', { name: 'Add the product' }).click();
     await page.getByRole('heading', { level: 1, name: 'Indigo ink' }).waitFor();
     await page.getByRole('status').getByText('Indigo ink is in the catalogue.').waitFor();
@@ -325,7 +325,7 @@ describe('a new product', () => {
 
   test('with a barcode that there is already is refused at the barcode', async () => {
     const page = await signedIn('alice', '/products/new');
-    await page.getByLabel('Name').fill('A second table');
+    await page.getByLabel('Name', { exact: true }).fill('A second table');
     await page.getByLabel('Barcode (EAN-13)').fill('4006380000049');
     await page.getByLabel('Price').fill('1');
     await page.getByRole('button', { name: 'Add the product' }).click();
