@@ -94,7 +94,7 @@ test('without the explorers there is none', async () => {
 
 describe('what holds the answers of all tests against it finds', () => {
   const page = '{"items":[],"count":0,"next":null,"previous":null}';
-  const json = { 'Content-Type': 'application/json; charset=utf-8' };
+  const json = { 'X-Request-Id': '1', 'Content-Type': 'application/json; charset=utf-8' };
 
   test.each<[string, string, string, number, string, Record<string, string>?]>([
     ['a status that the row has not', 'GET', '/users/me/', 201, '{}'],
@@ -107,7 +107,7 @@ describe('what holds the answers of all tests against it finds', () => {
     ['an error with more than its text', 'GET', '/users/me/', 500, '{"detail":"x","stack":"y"}'],
     ['a body with 304', 'GET', '/api/v2/shop/products', 304, page],
     ['a body to HEAD', 'HEAD', '/api/v2/shop/products', 200, page],
-    ['another media type', 'GET', '/api/v2/shop/products', 200, page, { 'Content-Type': 'text/html' }],
+    ['another media type', 'GET', '/api/v2/shop/products', 200, page, { ...json, 'Content-Type': 'text/html' }],
   ])('%s', (_what, method, path, status, text, headers = json) => {
     expect(() => new Documented(shop.config).check(method, path, { status, headers: new Headers(headers), text })).toThrow(
       `${method} ${path.split('?')[0]} answers ${status}`,

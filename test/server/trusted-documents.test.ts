@@ -344,7 +344,7 @@ describe('mode enforce with the explorer', () => {
 
   test('its page is shown', async () => {
     const answer = await fetch(`${shops.explorer.quick.url}/graphql`, { headers: { Accept: 'text/html' } });
-    expect([answer.status, answer.headers.get('Content-Type')]).toEqual([200, 'text/html']);
+    expect([answer.status, answer.headers.get('Content-Type')]).toEqual([200, 'text/html; charset=utf-8']);
   });
 });
 

@@ -347,10 +347,11 @@ function isRead(method: string, path: string, json: unknown): boolean {
   return method === 'POST' && path === '/graphql' && typeof query === 'string' && !/\bmutation\b/.test(query);
 }
 
-// All of an answer but what is new each time: the time, and the name of the request.
+// All of an answer but what is new each time: the time, the name of the request, and the nonce of a page.
 function comparable({ status, headers, text }: Answer): string {
   const kept = [...headers].filter(([name]) => name !== 'date' && name !== 'x-request-id');
-  return JSON.stringify([status, kept.toSorted(([a], [b]) => a.localeCompare(b)), text.replace(/("requestId":")[^"]+/g, '$1')]);
+  const all = JSON.stringify([status, kept.toSorted(([a], [b]) => a.localeCompare(b)), text.replace(/("requestId":")[^"]+/g, '$1')]);
+  return all.replace(/(nonce-|nonce=\\")[^'"\\]+/g, '$1');
 }
 
 const hashes = new Map<string, Promise<string>>();
