@@ -152,7 +152,8 @@ export function faultOf({ method }: Asked, { status, headers, text }: Reply): st
   if (headers['x-content-type-options'] !== 'nosniff' || headers['access-control-allow-origin'] !== '*')
     return `${status} without the headers`;
   if (LEAK.test(text)) return `${status} shows the inside: ${text}`;
-  if (method === 'HEAD' || (method === 'OPTIONS' && status === 200)) return text === '' ? undefined : `${status} with a body`;
+  if (method === 'HEAD' || status === 304 || (method === 'OPTIONS' && status === 200))
+    return text === '' ? undefined : `${status} with a body`;
   if (!JSON_TYPES.test(headers['content-type'] ?? '')) return `${status} of type ${headers['content-type']}: ${text}`;
   try {
     JSON.parse(text);

@@ -30,6 +30,9 @@ export { PASSWORD };
 /** What the app is told that its address is; links in answers start with it. */
 export const PUBLIC_URL = 'https://shop.example';
 
+/** For how long a connection of a test may lie idle, in ms. */
+const IDLE_MS = 120_000;
+
 export interface Answer {
   status: number;
   headers: Headers;
@@ -117,6 +120,8 @@ export class Shop {
       const app = await createApp({ config, log: itsLog, calls, now: () => this.now(), database: () => opened, isDraining: () => false });
       this.apps.push(app);
       const server = createHttpServer(config, app.listener);
+      // A test that keeps this process busy for longer would meet its own idle connections just as they are being closed.
+      server.keepAliveTimeout = IDLE_MS;
       await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
       return server;
     };
