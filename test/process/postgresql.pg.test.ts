@@ -1,7 +1,9 @@
 import { expect, test } from '@jest/globals';
 import pg from 'pg';
+import { migrations } from '../../src/database/migrations/migrations.ts';
 import { cli, npm, run, startServer, stopServer } from '../support/process.ts';
 
+const NAMES = migrations.map(({ name }) => name);
 const SECRET = 'only-for-tests-only-for-tests-only';
 // This file is only run where there is a server (jest.config.js).
 const server = process.env['TEST_DATABASE_URL'] ?? '';
@@ -11,16 +13,14 @@ test('a database that lacks migrations is refused at the start, and served after
     const env = { DATABASE_URL, SIGNING_SECRET: SECRET, HOST: '127.0.0.1' };
     const refused = await run('main.js', [], { ...env, PORT: '0' });
     expect(refused.code).toBe(1);
-    expect(refused.stderr).toBe(
-      'The database lacks 20261121000000_initial, 20261122000000_tally, 20261122000001_items_in_order. Apply with: npm run migrate\n',
-    );
+    expect(refused.stderr).toBe(`The database lacks ${NAMES.join(', ')}. Apply with: npm run migrate\n`);
 
     const refusedCommand = await cli(['session', 'list', 'alice'], env);
     expect(refusedCommand).toMatchObject({ code: 1, stderr: refused.stderr });
 
     expect(await npm(['run', '-s', 'migrate'], env)).toMatchObject({
       code: 0,
-      stdout: 'Applied 20261121000000_initial.\nApplied 20261122000000_tally.\nApplied 20261122000001_items_in_order.\n',
+      stdout: NAMES.map((name) => `Applied ${name}.\n`).join(''),
     });
     expect(await cli(['migrate'], env)).toMatchObject({ code: 0, stdout: 'The database is up to date.\n' });
 
