@@ -55,12 +55,8 @@ const secret = z
   .string()
   .refine((text) => Buffer.byteLength(text) >= 32, SECRET_RULE)
   .refine((text) => !KNOWN_SECRETS.has(text), 'is one that stands in a tutorial, where everyone can read it');
-const files = z.string().transform((text) =>
-  text
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== ''),
-);
+// The name of a file may have spaces in it.
+const files = list(/\s*,\s*/);
 const scopes = list().pipe(z.array(z.enum(SCOPES, `must name scopes out of ${SCOPES.join(', ')}`)));
 const date = z.iso.date('must be a date such as 2027-01-31').transform((text) => new Date(text));
 
@@ -218,8 +214,13 @@ function refuseEarlySunset(version: 'V1' | 'V2') {
   });
 }
 
-function list() {
-  return z.string().transform((text) => text.split(/[\s,]+/).filter((part) => part !== ''));
+function list(separator = /[\s,]+/) {
+  return z.string().transform((text) =>
+    text
+      .trim()
+      .split(separator)
+      .filter((part) => part !== ''),
+  );
 }
 
 // Under these, the session router's login would take the place of another.

@@ -25,7 +25,7 @@ export type ReadHeader =
 export type Access = 'public' | 'signed-in' | 'login' | Scope;
 
 /** Where a row's input comes from. A part without a schema is not read. */
-export interface InputSchemas {
+interface InputSchemas {
   path?: z.ZodType;
   query?: z.ZodType;
   form?: z.ZodType;

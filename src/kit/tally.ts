@@ -82,8 +82,7 @@ export async function revisionOf(ctx: Context, table: string): Promise<string> {
   const [row] = await readRows(
     ctx,
     sql`
-      select coalesce(sum(writes), 0) || ' ' || coalesce(sum(rows), 0) || ' ' || ${table}::regclass::oid || ' ' || extract(epoch from pg_postmaster_start_time())
-      from ${identifier(table)}`,
+      select coalesce(${stampOf(table)}, '') || ' ' || ${table}::regclass::oid || ' ' || extract(epoch from pg_postmaster_start_time())`,
   );
   return String(row?.[0]);
 }

@@ -23,8 +23,7 @@ export function weakTagOf(revision: string): string {
 
 /**
  * Says that the answer is the same for everyone without credentials, and how long it may be kept (RFC 9111, 5.2.2): PUBLIC_MAX_AGE_SECONDS,
- * and where that is 0, only as long as it is asked about each time. Answers 304, and says so,
- * where the client has it (RFC 9110, 13.1.2).
+ * and where that is 0, only as long as it is asked about each time. Answers 304, and says so, where the client has it (RFC 9110, 13.1.2).
  */
 export function answeredAsKept(exchange: Exchange, { publicMaxAgeSeconds }: Config, tag: string, vary = VARY): boolean {
   exchange.set({

@@ -5,6 +5,11 @@ const ONCE = ['Host', 'Authorization'];
 /** More lines than any client sends. Node would leave out what is past two thousand, without a word. */
 const MAX_HEADERS = 100;
 
+/** The name of a header as it is usually written, from one in lower case. */
+export function titled(name: string): string {
+  return name.replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
+}
+
 /** Whether the request carries a body, which may yet turn out to be empty (RFC 9112, 6). */
 export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;

@@ -10,7 +10,7 @@ import { answeredAsKept, tagOf, VARY_BY_TYPE } from '../caching.ts';
 import { answerInTime } from '../deadline.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Endpoint } from '../paths.ts';
-import { searchOf } from '../request.ts';
+import { searchOf, titled } from '../request.ts';
 import { makeSchema } from '../schema.ts';
 import { contextOf, type Services } from '../services.ts';
 import type { GraphqlShortcuts } from '../shortcuts/graphql.ts';
@@ -127,6 +127,7 @@ function sendPlain(exchange: Exchange, body: string): void {
 
 async function send(exchange: Exchange, { status = 200, headers, body }: HTTPGraphQLResponse): Promise<void> {
   const { 'content-type': type = JSON_TYPE, ...rest } = Object.fromEntries(headers);
+  // Apollo Server writes names in lower case; a header is to be replaced whatever its case.
   exchange.set(Object.fromEntries(Object.entries(rest).map(([name, value]) => [titled(name), value])));
   if (body.kind === 'complete') {
     exchange.send(status, body.string, type);
@@ -137,11 +138,6 @@ async function send(exchange: Exchange, { status = 200, headers, body }: HTTPGra
   exchange.start(status);
   for await (const chunk of body.asyncIterator) exchange.res.write(chunk);
   exchange.res.end();
-}
-
-// Apollo Server writes names in lower case; a header is to be replaced whatever its case.
-function titled(name: string): string {
-  return name.replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
 }
 
 function headersOf(req: IncomingMessage): HeaderMap {

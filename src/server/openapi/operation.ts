@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { Config } from '../../kit/config.ts';
 import type { Access, Route } from '../../kit/route.ts';
 import { deprecationHeaders } from '../deprecation.ts';
+import { titled } from '../request.ts';
 import { schemaOf, type Components, type Json } from './json-schema.ts';
 import { responsesOf } from './responses.ts';
 
@@ -68,8 +69,4 @@ function securityOf({ reads, access }: Route): Json[] {
   if (access === 'login') return reads?.includes('Authorization') ? [{}, { basicAuth: [] }] : [{}];
   if (access === 'public' || typeof access === 'function') return [{}, ...either([])];
   return either(access === 'signed-in' ? [] : [access]);
-}
-
-function titled(header: string): string {
-  return header.replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
 }

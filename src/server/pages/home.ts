@@ -37,13 +37,7 @@ function placesOf({ basePath }: Config): Html {
     return markup`<tr><th scope="row"><a href="${address}">${name}</a></th><td><code>${address}</code></td><td>${what}</td></tr>\n`;
   });
   return markup`<h2>Where things are</h2>
-<div class="wide" role="region" aria-label="Where things are" tabindex="0">
-<table>
-<thead><tr><th scope="col">What</th><th scope="col">Path</th><th scope="col">For</th></tr></thead>
-<tbody>
-${rows}</tbody>
-</table>
-</div>`;
+${table('Where things are', ['What', 'Path', 'For'], rows)}`;
 }
 
 function users(): Html {
@@ -53,13 +47,7 @@ function users(): Html {
   });
   return markup`<h2>Who can sign in</h2>
 <p>The demo data comes with these. <a href="#session">Sign in at the top</a> of any page, and what you run there runs as that user.</p>
-<div class="wide" role="region" aria-label="Who can sign in" tabindex="0">
-<table>
-<thead><tr><th scope="col">Username</th><th scope="col">Password</th><th scope="col">Scopes</th></tr></thead>
-<tbody>
-${rows}</tbody>
-</table>
-</div>`;
+${table('Who can sign in', ['Username', 'Password', 'Scopes'], rows)}`;
 }
 
 function accounts(): Html {
@@ -78,4 +66,15 @@ function commandsOf({ publicUrl, basePath, databaseUrl }: Config): Html {
   ];
   return markup`<h2>Try it in a shell</h2>
 ${commands.map((command) => markup`<div class="command"><code data-home="${home}">${command}</code></div>\n`)}`;
+}
+
+// Wider than a phone, it scrolls by itself, by keyboard too.
+function table(label: string, columns: readonly string[], rows: readonly Html[]): Html {
+  return markup`<div class="wide" role="region" aria-label="${label}" tabindex="0">
+<table>
+<thead><tr>${columns.map((column) => markup`<th scope="col">${column}</th>`)}</tr></thead>
+<tbody>
+${rows}</tbody>
+</table>
+</div>`;
 }
