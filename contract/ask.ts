@@ -41,18 +41,18 @@ export async function ask(base: string, method: string, path: string, asking: As
 export async function askPlainly(base: string, method: string, path: string, headers: Record<string, string>): Promise<Answer> {
   const asked = inWords(method, path, { headers });
   const url = new URL(base + path);
-  return answering(asked, () => {
-    const { promise, resolve, reject } = pending<Answer>();
-    const send = url.protocol === 'https:' ? requestHttps : requestHttp;
-    const request = send(url, { method, headers, agent: false, signal: AbortSignal.timeout(TIMEOUT_MS) }, (response) => {
-      const came = new Headers();
-      for (const [name, value] of Object.entries(response.headersDistinct)) came.set(name, (value ?? []).join(', '));
-      textOf(response).then((text) => resolve(new Answer(asked, response.statusCode ?? 0, came, text)), reject);
+  const send = url.protocol === 'https:' ? requestHttps : requestHttp;
+  const sent = () =>
+    new Promise<Answer>((resolve, reject) => {
+      const request = send(url, { method, headers, agent: false, signal: AbortSignal.timeout(TIMEOUT_MS) }, (response) => {
+        const came = new Headers();
+        for (const [name, value] of Object.entries(response.headersDistinct)) came.set(name, (value ?? []).join(', '));
+        textOf(response).then((text) => resolve(new Answer(asked, response.statusCode ?? 0, came, text)), reject);
+      });
+      request.on('error', reject);
+      request.end();
     });
-    request.on('error', reject);
-    request.end();
-    return promise;
-  });
+  return answering(asked, sent);
 }
 
 async function answering(asked: string, work: () => Promise<Answer>): Promise<Answer> {
@@ -103,14 +103,4 @@ function inWords(method: string, path: string, { token, sessionKey, form, json, 
     body !== undefined && `the body ${JSON.stringify(body)}`,
   ].filter((words) => typeof words === 'string');
   return `${method} ${path}${given.length > 0 ? ` with ${given.join(', ')}` : ''}`;
-}
-
-function pending<T>(): { promise: Promise<T>; resolve: (value: T) => void; reject: (reason: unknown) => void } {
-  let resolve: (value: T) => void = () => undefined;
-  let reject: (reason: unknown) => void = () => undefined;
-  const promise = new Promise<T>((done, fail) => {
-    resolve = done;
-    reject = fail;
-  });
-  return { promise, resolve, reject };
 }
