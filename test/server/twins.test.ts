@@ -3,6 +3,7 @@ import { parse, validate, type GraphQLSchema } from 'graphql';
 import { features } from '../../src/features.ts';
 import { readConfig } from '../../src/kit/config.ts';
 import type { Route } from '../../src/kit/route.ts';
+import { checkDigit } from '../../src/products/ean13.ts';
 import { openapiOf } from '../../src/server/openapi/openapi.ts';
 import { makeSchema } from '../../src/server/schema.ts';
 import type { User } from '../../src/users/user.entity.ts';
@@ -166,6 +167,5 @@ function exampleOf(row: Route, { sessionKey }: RequestOptions): { path: string }
 
 function barcode(n: number): string {
   const digits = `400123456${String(n).padStart(3, '0')}`;
-  const sum = [...digits].reduce((total, digit, index) => total + Number(digit) * (index % 2 ? 3 : 1), 0);
-  return digits + String((10 - (sum % 10)) % 10);
+  return digits + checkDigit(digits);
 }

@@ -22,18 +22,34 @@ export interface Answered {
   text: string;
 }
 
+/** The schemas of an OpenAPI document, which refer to its components. */
+export class Schemas {
+  private readonly ajv = new Ajv2020({ strict: false, allErrors: true });
+  private readonly validators = new Map<object, ValidateFunction>();
+
+  constructor(components: object) {
+    formats.default(this.ajv);
+    this.ajv.addFormat('password', true).addSchema({ $id: 'document', components });
+  }
+
+  /** Why the value is not what the schema says; undefined where it is. */
+  faultOf(schema: object, value: unknown): string | undefined {
+    const validate =
+      this.validators.get(schema) ?? this.ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"document#/')) as object);
+    this.validators.set(schema, validate);
+    return validate(value) ? undefined : this.ajv.errorsText(validate.errors);
+  }
+}
+
 /** Holds answers of the REST rows against the OpenAPI document of the app that gave them. */
 export class Documented {
   private readonly document: Document;
-  private readonly ajv = new Ajv2020({ strict: false, allErrors: true });
-  private readonly validators = new Map<object, ValidateFunction>();
+  private readonly schemas: Schemas;
   private readonly templates: { pattern: RegExp; path: string }[];
 
   constructor(config: Config) {
     this.document = openapiOf(config, features) as unknown as Document;
-    formats.default(this.ajv);
-    this.ajv.addFormat('password', true);
-    this.ajv.addSchema({ $id: 'document', components: this.document.components });
+    this.schemas = new Schemas(this.document.components);
     this.templates = Object.keys(this.document.paths).map((path) => ({
       path,
       pattern: new RegExp(`^${path.replace(/\/$/, '').replace(/\{\w+\}/g, '[^/]+')}/?$`),
@@ -56,19 +72,11 @@ export class Documented {
     const [type = ''] = (headers.get('content-type') ?? '').split(';');
     const schema = content[type]?.schema;
     assert.ok(schema, `${what} as ${type}, which openapi.json does not know`);
-    const validate = this.validatorOf(schema);
-    assert.ok(validate(JSON.parse(text)), `${what}: ${this.ajv.errorsText(validate.errors)} in ${text.slice(0, 300)}`);
+    const fault = this.schemas.faultOf(schema, JSON.parse(text));
+    assert.equal(fault, undefined, `${what}: ${fault} in ${text.slice(0, 300)}`);
   }
 
   private referred(ref: string): Response {
     return this.document.components.responses[ref.slice('#/components/responses/'.length)] ?? {};
-  }
-
-  private validatorOf(schema: object): ValidateFunction {
-    const known = this.validators.get(schema);
-    if (known) return known;
-    const made = this.ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"document#/')) as object);
-    this.validators.set(schema, made);
-    return made;
   }
 }
