@@ -4,7 +4,7 @@ import type { Config } from './config.ts';
 export const REDACTED = '[Redacted]';
 
 /** Settings that hold secrets. */
-export type Secrets = Partial<Pick<Config, 'signingSecrets' | 'databaseUrl'>>;
+export type Secrets = Partial<Pick<Config, 'signingSecrets' | 'databaseUrl' | 'replicaUrls'>>;
 
 // Whatever its name: bcrypt hashes, tokens, credentials as headers and URLs carry them.
 const TEXTS: readonly [RegExp, string][] = [
@@ -24,8 +24,8 @@ const MEMBERS =
 export type Redact = (text: string) => string;
 
 /** Makes what redacts, with the secrets of the configuration among what it knows. */
-export function redactor({ signingSecrets = [], databaseUrl }: Secrets): Redact {
-  const secrets = [...signingSecrets, passwordIn(databaseUrl)].filter((secret) => secret !== '');
+export function redactor({ signingSecrets = [], databaseUrl, replicaUrls = [] }: Secrets): Redact {
+  const secrets = [...signingSecrets, ...[databaseUrl, ...replicaUrls].map(passwordIn)].filter((secret) => secret !== '');
   // A text may be written as it is, or as JSON or a URL writes it.
   const forms = new Set(secrets.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)]));
   return (text) => {
