@@ -44,7 +44,7 @@ export async function createApp(services: Services): Promise<App> {
   app.disable('x-powered-by').disable('etag').set('query parser', false).set('case sensitive routing', true);
   const common = commonHeaders(config);
   const exchangeOf = (...[req, res, params = {}]: [...Parameters<RequestListener>, Record<string, string>?]): Exchange =>
-    new Exchange(req, res, params, services.isDraining() ? { ...common, Connection: 'close' } : common);
+    new Exchange(req, res, params, common, services.isDraining);
   for (const { path, answer } of paths) {
     const pattern = path === '' ? '/' : path.replace(/\{(\w+)\}/g, ':$1');
     // Without wildcards in a pattern, a parameter is one text.

@@ -2,9 +2,11 @@ import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { PGlite } from '@electric-sql/pglite';
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
+import { DataDirUnusable, openDatabaseDir } from './directory.ts';
+import type { Word } from './word.ts';
 
 // The embedded database's own process: PGlite behind a local socket that speaks PostgreSQL's protocol.
-// Arguments: the data directory and the socket's path. It opens when its parent says so, answers `ready`, and ends at the
+// Arguments: the data directory and the socket's path. It opens when its parent says so, answers how that went, and ends at the
 // parent's next word or when the parent is gone.
 
 const [dataDir, socketPath] = process.argv.slice(2);
@@ -13,25 +15,40 @@ if (dataDir === undefined || socketPath === undefined) throw new Error('usage: c
 const MAX_CONNECTIONS = 1_000;
 // Frontend messages that leave an extended query open until Sync: Parse, Bind, Describe, Execute, Close, Flush.
 const OPENS_SEQUENCE = new Set([...'PBDECH'].map((letter) => letter.charCodeAt(0)));
+// The first field of an error that ends a backend, after the message's letter and its length (protocol flow: PostgreSQL, 55.8).
+const ENDS_BACKEND = /^E[^]{4}S(PANIC|FATAL)\0/;
+const LONGEST_START = 12;
+
+// The terminal sends these to the whole group; the parent drains first and then says when.
+process.on('SIGINT', () => undefined);
+process.on('SIGTERM', () => undefined);
 
 // The parent takes the lock for this process before any file is opened.
 await once(process, 'message');
-const pglite = await PGlite.create({ dataDir });
+process.once('disconnect', () => process.exit(1));
+const pglite = await openDatabaseDir(dataDir, () => PGlite.create({ dataDir })).catch(refuse);
 rmSync(socketPath, { force: true });
 const server = new PGLiteSocketServer({ db: exclusiveSequences(pglite), path: socketPath, maxConnections: MAX_CONNECTIONS });
 await server.start();
 
-process.once('disconnect', stop);
+process.removeAllListeners('disconnect').once('disconnect', stop);
 process.once('message', stop);
-// The terminal sends these to the whole group; the parent drains first and then says when.
-process.on('SIGINT', () => undefined);
-process.on('SIGTERM', () => undefined);
-process.send?.('ready');
+tell({ ready: true });
 
 async function stop(): Promise<void> {
   await server.stop();
   await pglite.close();
   process.exit(0);
+}
+
+async function refuse(error: unknown): Promise<never> {
+  const reason = error instanceof DataDirUnusable ? error.message : String(error);
+  await new Promise<void>((done) => tell({ ready: false, reason }, done));
+  process.exit(1);
+}
+
+function tell(word: Word, told?: () => void): void {
+  process.send?.(word, () => told?.());
 }
 
 /**
@@ -51,15 +68,24 @@ function exclusiveSequences(db: PGlite): PGlite {
         };
       }
       if (property === 'execProtocolRawStream') {
-        return async (message: Uint8Array, options: Parameters<PGlite['execProtocolRawStream']>[1]) => {
+        return async (message: Uint8Array, { onRawData }: Parameters<PGlite['execProtocolRawStream']>[1]) => {
           open = OPENS_SEQUENCE.has(message[0] ?? 0);
-          return target.execProtocolRawStream(message, options).catch(exitOnCrash);
+          const pass = (answer: Uint8Array) => {
+            onRawData(answer);
+            if (endsBackend(answer)) process.exit(1);
+          };
+          return target.execProtocolRawStream(message, { onRawData: pass }).catch(exitOnCrash);
         };
       }
       const value: unknown = Reflect.get(target, property, target);
       return typeof value === 'function' ? value.bind(target) : value;
     },
   });
+}
+
+// After such an error, as when the log of what was written finds no space, PGlite would turn in a circle for ever.
+function endsBackend(answer: Uint8Array): boolean {
+  return answer[0] === 'E'.charCodeAt(0) && ENDS_BACKEND.test(Buffer.from(answer.subarray(0, LONGEST_START)).toString('latin1'));
 }
 
 // An SQL error comes back as a message; what is thrown here is the database itself failing. A new process is the cure.

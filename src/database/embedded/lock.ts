@@ -1,6 +1,7 @@
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { usable } from './directory.ts';
 
 /** Another process uses the data directory. */
 class DataDirInUse extends Error {
@@ -28,27 +29,40 @@ interface Holder {
   server: Process;
 }
 
+const LOCK = 'lock';
 /** How long the child of a server that was killed may take to be gone. */
 const PATIENCE_MS = 5_000;
 const RETRY_MS = 20;
 
 /**
+ * Throws DataDirInUse where another server has the data directory. Only a look, which costs next to nothing: it is the lock that
+ * says the last word.
+ */
+export function refuseHeld(dataDir: string): void {
+  const holder = readHolder(join(dataDir, LOCK));
+  if (holder && holder.server.pid !== process.pid && isRunning(holder.server)) throw new DataDirInUse(dataDir, holder.server.pid);
+}
+
+/**
  * Takes the data directory for a child of this process, or throws DataDirInUse. PGlite takes no lock of its own, and two
- * processes on one directory lose rows without a word. A lock whose process is gone is taken over, and a child whose server
- * was killed is ended. Returns the release.
+ * processes on one directory lose rows without a word. A server keeps its lock while it has no child. A lock whose server is
+ * gone is taken over, and its child ended. Returns the release.
  */
 export async function lockDataDir(dataDir: string, pid: number): Promise<() => void> {
-  const path = join(dataDir, 'lock');
+  const path = join(dataDir, LOCK);
   const mine = `${path}.${process.pid}`;
-  const holder: Holder = { child: { pid, started: startOf(pid) }, server: { pid: process.pid, started: startOf(process.pid) } };
+  const server: Process = { pid: process.pid, started: startOf(process.pid) };
+  const holder: Holder = { child: { pid, started: startOf(pid) }, server };
   const deadline = Date.now() + PATIENCE_MS;
-  writeFileSync(mine, JSON.stringify(holder));
   try {
+    usable(mine, () => writeFileSync(mine, JSON.stringify(holder)));
     // A hard link is made by one process only, and the file is whole from the start.
     while (!tryLink(mine, path)) {
       const other = readHolder(path);
+      const isOurs = other?.server.pid === server.pid && other.server.started === server.started;
+      if (other && !isOurs && isRunning(other.server)) throw new DataDirInUse(dataDir, other.server.pid);
       if (!other || !isRunning(other.child)) setAside(path);
-      else if (isRunning(other.server) || Date.now() > deadline) throw new DataDirInUse(dataDir, other.server.pid);
+      else if (isOurs || Date.now() > deadline) throw new DataDirInUse(dataDir, other.server.pid);
       else {
         // It is about to notice, unless a long statement keeps it; what it has acknowledged is on disk.
         kill(other.child.pid);

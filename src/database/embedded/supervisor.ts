@@ -1,17 +1,23 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
+import { pauses } from '../../kit/pauses.ts';
+import { keepCheckpoints } from './checkpoints.ts';
+import { DataDirUnusable, openDataDir } from './directory.ts';
 import { lockDataDir } from './lock.ts';
+import type { Word } from './word.ts';
 
 /** The embedded database, reached like a PostgreSQL server through a socket in this directory. */
 export interface Embedded {
   socketDir: string;
+  /** Kills the child, for one that does not answer any more; another is started in its place. One that is new is left to begin. */
+  end(): void;
   stop(): Promise<void>;
 }
 
@@ -20,76 +26,86 @@ const SOCKET_NAME = '.s.PGSQL.5432';
 // What Unix allows for a socket's path, less the closing zero; macOS has the smallest.
 const MAX_SOCKET_PATH = 103;
 const STOP_TIMEOUT_MS = 5_000;
+/** A child that has not opened its database by then never will. */
+const START_TIMEOUT_MS = 120_000;
+/** What has just been opened may have answered without anyone having asked yet. */
+const HEARD_MS = 5_000;
 
 /**
- * Starts the embedded database of the data directory in a child process, and again whenever that ends unasked. With
- * `attach`, uses the one that another process runs there, if any. Throws DataDirInUse.
+ * Starts the embedded database of the data directory in a child process, and again whenever that ends unasked, until it is there.
+ * With `attach`, uses the one that another process runs there, if any. Throws DataDirInUse and DataDirUnusable.
  */
 export async function startEmbedded(dataDir: string, log: Logger, attach = false): Promise<Embedded> {
   const root = resolve(dataDir);
   const socketDir = socketDirOf(root);
-  mkdirSync(root, { recursive: true, mode: 0o700 });
-  mkdirSync(socketDir, { recursive: true, mode: 0o700 });
   // PGlite asks for no password: who may open the socket may do everything.
-  chmodSync(root, 0o700);
-  chmodSync(socketDir, 0o700);
+  for (const path of [root, socketDir]) openDataDir(path);
   const socketPath = join(socketDir, SOCKET_NAME);
-  if (attach && (await answers(socketPath))) return { socketDir, stop: async () => undefined };
+  if (attach && (await answers(socketPath))) return { socketDir, end: () => undefined, stop: async () => undefined };
 
-  let stopping = false;
-  // Set once it is ready: what ends before that has failed to start, and is not started again.
   let child: ChildProcess | undefined;
-  child = await start();
+  let isOpen = false;
+  let openedAt = 0;
+  const stopping = new AbortController();
+  let release: (() => void) | undefined;
+  await start().catch((error: unknown) => {
+    release?.();
+    throw error;
+  });
+  void keepCheckpoints(socketDir, stopping.signal);
   return {
     socketDir,
+    end() {
+      if (!isOpen || performance.now() - openedAt < HEARD_MS) return;
+      log.error({ event: 'database.ended' }, 'the embedded database does not answer and is killed');
+      child?.kill('SIGKILL');
+    },
     async stop() {
-      stopping = true;
-      const running = child;
-      if (!running || running.exitCode !== null || running.signalCode !== null) return;
-      const exited = once(running, 'exit');
-      const timer = setTimeout(() => running.kill('SIGKILL'), STOP_TIMEOUT_MS);
-      running.send('stop');
-      await exited;
-      clearTimeout(timer);
+      stopping.abort();
+      if (child) await stopChild(child, isOpen);
+      release?.();
     },
   };
 
-  async function start(): Promise<ChildProcess> {
+  async function start(): Promise<void> {
     const started = fork(fileURLToPath(new URL('./child.js', import.meta.url)), [join(root, 'postgres'), socketPath], {
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
       execArgv: [],
     });
+    child = started;
+    // It may be gone before it has heard what it is told.
+    started.on('error', (error) => log.warn({ err: error }, 'the embedded database cannot be told'));
     started.stderr?.setEncoding('utf8').on('data', (text: string) => log.error({ text }, 'the embedded database says'));
-    const pid = started.pid;
-    if (pid === undefined) throw new Error('The embedded database could not be started');
-    // The lock carries the child's number, not ours: it is the child that has the files open, also if we are killed.
-    const release = await lock(started, pid);
-    started.once('exit', (code, signal) => {
-      release();
-      if (stopping || child !== started) return;
-      log.error({ code, signal }, 'the embedded database ended and is started again');
-      void restart();
-    });
-    started.send('open');
-    await ready(started);
-    return started;
-  }
-
-  async function lock(started: ChildProcess, pid: number): Promise<() => void> {
     try {
-      return await lockDataDir(root, pid);
+      const pid = started.pid;
+      if (pid === undefined) throw new Error('The process of the embedded database cannot be started.');
+      // The lock carries the child's number beside ours: it is the child that has the files open, also if we are killed.
+      release = await lockDataDir(root, pid);
+      started.send('open');
+      await opened(started);
     } catch (error) {
       started.kill('SIGKILL');
+      if (!hasEnded(started)) await once(started, 'exit');
       throw error;
     }
+    isOpen = true;
+    openedAt = performance.now();
+    if (hasEnded(started)) return startAgain();
+    started.once('exit', () => void startAgain());
   }
 
-  async function restart(): Promise<void> {
-    try {
-      child = await start();
-    } catch (error) {
-      log.fatal({ err: error }, 'the embedded database cannot be started again');
-      process.exit(1);
+  async function startAgain(): Promise<void> {
+    isOpen = false;
+    if (stopping.signal.aborted) return;
+    log.error({ code: child?.exitCode, signal: child?.signalCode }, 'the embedded database ended and is started again');
+    for (const pause of pauses()) {
+      try {
+        return await start();
+      } catch (error) {
+        log.error({ err: error }, 'the embedded database cannot be started yet');
+      }
+      await setTimeout(pause, undefined, { ref: false });
+      if (stopping.signal.aborted) return;
     }
   }
 }
@@ -99,12 +115,34 @@ function socketDirOf(root: string): string {
   return join(tmpdir(), `shopfront-${createHash('sha256').update(root).digest('hex').slice(0, 16)}`);
 }
 
-async function ready(child: ChildProcess): Promise<void> {
-  const ended = new AbortController();
-  const exit = once(child, 'exit', { signal: ended.signal }).then(() => {
-    throw new Error('The embedded database did not start; the log says why');
-  });
-  await Promise.race([once(child, 'message', { signal: ended.signal }), exit]).finally(() => ended.abort());
+/** Resolves once the child has its database open. Rejects with what it says, where it cannot. */
+async function opened(child: ChildProcess): Promise<void> {
+  const done = new AbortController();
+  const { signal } = done;
+  const word = once(child, 'message', { signal }) as Promise<[Word]>;
+  // What it has said is read before this.
+  const gone = once(child, 'disconnect', { signal });
+  const [said] = await Promise.race([word, gone, setTimeout(START_TIMEOUT_MS, [undefined], { signal })]).finally(() => done.abort());
+  if (typeof said !== 'object' || said === null) throw new DataDirUnusable('The embedded database did not start; the log may say why.');
+  if (!said.ready) throw new DataDirUnusable(said.reason);
+}
+
+async function stopChild(child: ChildProcess, isOpen: boolean): Promise<void> {
+  if (hasEnded(child)) return;
+  const exited = once(child, 'exit');
+  const timer = new AbortController();
+  if (isOpen) child.send('stop');
+  else child.kill('SIGKILL');
+  setTimeout(STOP_TIMEOUT_MS, undefined, timer).then(
+    () => child.kill('SIGKILL'),
+    () => undefined,
+  );
+  await exited;
+  timer.abort();
+}
+
+function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null;
 }
 
 function answers(socketPath: string): Promise<boolean> {
