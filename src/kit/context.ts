@@ -3,6 +3,7 @@ import type DataLoader from 'dataloader';
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import type { Scope } from './scopes.ts';
+import { retried } from './retry.ts';
 import type { Abortable, Statements } from './sql.ts';
 
 /** Who makes a request: facts read from its credentials, once. */
@@ -15,19 +16,27 @@ export interface Caller {
   scopes: ReadonlySet<Scope>;
 }
 
+/** The request, as those see it who work for it. */
+interface Waiting extends Abortable {
+  /** Says that what it waits for from here on is no work of this process's event loop, and takes long. */
+  setAside(): void;
+}
+
 /** What every service knows of the request it works for: facts, and nothing of HTTP or GraphQL. */
 export interface Context {
   /** The unit of work, for writes. */
   em: EntityManager;
   /** For single statements; absent inside a transaction, which reads its own writes. */
   statements?: Statements;
+  /** A replica of the database, where this request has one; what may be read from it goes by kit/replica.ts. */
+  replica?: Statements;
   config: Config;
   caller?: Caller;
   /** The time, which tests may move. */
   now(): Date;
   requestId: string;
   /** Given up when nobody waits for the request any longer: what the database does for it is then cancelled. */
-  request?: Abortable;
+  request?: Waiting;
   log: Logger;
   userAgent?: string;
   /** The caller's network: an IPv4 address, or the /64 of an IPv6 address. */
@@ -36,10 +45,16 @@ export interface Context {
   loaders: Map<string, DataLoader<unknown, unknown>>;
 }
 
-/** Runs the work in one transaction: all of it is stored, or none. What the request reads after it, it reads anew. */
+/**
+ * Runs the work in one transaction: all of it is stored, or none. What the request reads after it, it reads anew. The work is done again where
+ * PostgreSQL has undone it because of others (retry.ts), so it makes its entities itself, and changes nothing but the database.
+ */
 export async function inTransaction<T>(ctx: Context, work: (ctx: Context) => Promise<T>): Promise<T> {
   const { statements } = ctx;
-  const result = await ctx.em.transactional((em) => work(changed(ctx, { em, statements: undefined, loaders: new Map() })));
+  const attempt = (unit: EntityManager) =>
+    unit.transactional((em) => work(changed(ctx, { em, statements: undefined, loaders: new Map() })));
+  // Inside another transaction, it is that one that is undone.
+  const result = await (ctx.em.isInTransaction() ? attempt(ctx.em) : retried(() => attempt(ctx.em.fork())));
   if (statements) statements.commits++;
   ctx.loaders.clear();
   return result;

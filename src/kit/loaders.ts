@@ -9,7 +9,8 @@ export function loader<Key, Value>(ctx: Context, name: string, batch: (keys: rea
   const known = ctx.loaders.get(name);
   // A name belongs to one call site, so the loader found under it has that site's types.
   if (known) return known as DataLoader<Key, Value>;
-  const made = new DataLoader<Key, Value>(batch);
+  // What it throws at once, as where there is no database, would be taken for a mistake of its own.
+  const made = new DataLoader<Key, Value>(async (keys) => batch(keys));
   ctx.loaders.set(name, made);
   return made;
 }

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import type { Context } from './context.ts';
 import type { Listing } from './keyset.ts';
 import { readRows, shapeOf, type Shape } from './rows.ts';
-import { empty, identifier, join, kept, literal, sql } from './sql.ts';
-import { countOf, forget, placeOf, readStamp, stampOf } from './tally.ts';
+import { empty, identifier, join, kept, literal, sql, type Sql } from './sql.ts';
+import { countOf, forget, placeAt, placeOf, readStamp, stampOf, type Place } from './tally.ts';
 import { refuse } from './validation.ts';
 
 /** A part of a list by position: `limit` entries from number `offset` on, counted from 0. */
@@ -28,8 +28,6 @@ export interface PageQuery extends SliceArgs {
 const MAX_LIMIT = 1_000;
 /** Up to so many entries, reading them is quick. */
 const MAX_HOT = 100;
-/** How often a place in a list that is being written to is looked for. */
-const ATTEMPTS = 3;
 
 const integer = (min: bigint, description: string) =>
   z
@@ -92,32 +90,47 @@ async function readCounted<T extends object>(
 }
 
 // By what the tally says, the entries are found without reading those before them. The statement that reads them tells how far
-// the table has come by then: where that is further than the tally was, they are looked for again.
+// the table has come by then: where that is further than the tally was, or the place is not known, one statement looks for both.
 async function readTallied<T extends object>(
   ctx: Context,
-  { name, order }: Listing<T>,
+  listing: Listing<T>,
   shape: Shape<T>,
   tally: string,
   { limit, offset }: SliceArgs,
 ): Promise<Slice<T>> {
+  const place = await placeOf(ctx, tally, Number(offset));
+  if (place && offset >= place.count) return { items: [], count: place.count };
+  const found = place && (await readFrom(ctx, listing, shape, tally, limit, place));
+  if (found && found.version === place.version) return found;
+  // What was seen a moment ago does not hold any more.
+  if (found) forget(ctx, tally);
+  const read = await readFrom(ctx, listing, shape, tally, limit, placeAt(tally, Number(offset)));
+  // Nothing there after all: the list has become shorter than where it was to be read.
+  return read.items.length > 0 ? read : { items: [], count: await countOf(ctx, tally) };
+}
+
+async function readFrom<T extends object>(
+  ctx: Context,
+  { name, order }: Listing<T>,
+  shape: Shape<T>,
+  tally: string,
+  limit: number,
+  place: Place | Sql,
+): Promise<Slice<T> & { version: number }> {
+  const isQuick = limit <= MAX_HOT;
   const columns = () => join(order.map(({ property }) => shape.column(property)));
-  for (let attempt = 1; ; attempt++) {
-    const { pk, skip, version, count } = await placeOf(ctx, tally, Number(offset));
-    if (offset >= count) return { items: [], count };
-    const isQuick = limit <= MAX_HOT;
-    const make = () => sql`
-      select ${shape.columns}, ${stampOf(tally)} from ${identifier(shape.table)} where ${shape.column('pk')} >= ${pk}
-      order by ${columns()} limit ${isQuick ? literal(limit) : limit}${skip > 0 ? sql` offset ${skip}` : empty}`;
-    const values = skip > 0 ? [pk, skip] : [pk];
-    const statement = isQuick ? kept(`slice ${name} ${shape.properties.join()} ${limit} ${values.length}`, values, make) : make();
-    const rows = await readRows(ctx, statement, isQuick);
-    const stamp = readStamp(rows[0]?.at(-1));
-    // While others write without a pause no two looks agree; then what was found an instant ago is as good as any.
-    if (stamp.version === version || (attempt === ATTEMPTS && rows.length > 0)) {
-      return { items: rows.map((cells) => shape.entity(cells)), count: stamp.count };
-    }
-    // Nothing found after all that: the list has become shorter than where it was to be read.
-    if (attempt === ATTEMPTS) return { items: [], count: await countOf(ctx, tally) };
-    forget(ctx, tally);
-  }
+  const from = (pk: Sql, skip: Sql) => sql`
+    select ${shape.columns}, ${stampOf(tally)} from ${identifier(shape.table)} where ${shape.column('pk')} >= ${pk}
+    order by ${columns()} limit ${isQuick ? literal(limit) : limit}${skip}`;
+  const make = () => {
+    if (!('pk' in place))
+      return sql`with place as materialized (${place}) ${from(sql`(select pk from place)`, sql` offset (select skip from place)`)}`;
+    return from(sql`${place.pk}`, place.skip > 0 ? sql` offset ${place.skip}` : empty);
+  };
+  const values = 'pk' in place ? [place.pk, ...(place.skip > 0 ? [place.skip] : [])] : place.values;
+  const form = 'pk' in place ? values.length : 'looked for';
+  const statement = isQuick ? kept(`slice ${name} ${shape.properties.join()} ${limit} ${form}`, values, make) : make();
+  const rows = await readRows(ctx, statement, isQuick);
+  const { version, count } = readStamp(rows[0]?.at(-1));
+  return { items: rows.map((cells) => shape.entity(cells)), count, version };
 }

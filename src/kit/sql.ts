@@ -2,6 +2,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { CompiledQuery, type AbortableQueryOptions } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import sql, { empty, join, raw, type Sql } from 'sql-template-tag';
+import { retried } from './retry.ts';
 
 export { empty, join, raw, sql, type Sql };
 
@@ -39,7 +40,9 @@ export async function execute(
   { text, values }: Statement,
 ): Promise<{ rows: Record<string, unknown>[]; affected: number }> {
   const query = CompiledQuery.raw(text, values);
-  const { rows, numAffectedRows } = await em.getKysely().executeQuery<Record<string, unknown>>(query, abortOptionsOf(em));
+  const run = () => em.getKysely().executeQuery<Record<string, unknown>>(query, abortOptionsOf(em));
+  // By itself, it is a transaction of its own.
+  const { rows, numAffectedRows } = await (em.isInTransaction() ? run() : retried(run));
   return { rows, affected: Number(numAffectedRows ?? 0) };
 }
 

@@ -1,6 +1,6 @@
 import type { Context } from './context.ts';
 import { readRows } from './rows.ts';
-import { identifier, sql, type Cell, type Sql, type Statements } from './sql.ts';
+import { identifier, literal, sql, type Cell, type Sql, type Statements } from './sql.ts';
 
 // A table that grows without end has its rows counted by the database, in the transaction that adds or removes them: by
 // ranges of 65,536 primary keys, and by ranges of 256 (migrations: `product_tally`, `product_tally_fine`). From those follow the count of the whole, and
@@ -14,7 +14,6 @@ const COARSE_RANGE = 65_536;
 const HOLDS_MS = 40;
 /** From this age on, in ms, it is looked at again in the background while it is asked for. */
 const RENEWED_MS = 15;
-const ATTEMPTS = 3;
 
 /** How far a table has come, as of a moment ago: HOLDS_MS at most, and never before this process's own last commit. */
 export interface Seen {
@@ -52,6 +51,9 @@ interface Memory {
   seen?: Dated;
   asking?: { commits: number; answer: Promise<Dated> };
   ranks?: Ranks;
+  /** The last version that places were asked for at, without ranks. */
+  asked?: number;
+  isReading?: boolean;
 }
 
 const memories = new WeakMap<Statements, Map<string, Memory>>();
@@ -103,22 +105,40 @@ export function readStamp(cell: Cell): Seen {
   return { version: Number(version), count: Number(count) };
 }
 
-/** Where the row of this rank stands, from 0, in the table as it was at a certain version, with the count of the whole then. */
-export async function placeOf(ctx: Context, table: string, rank: number): Promise<Place & Seen> {
+/**
+ * Where the row of this rank stands, from 0, in the table as it was at a certain version, with the count of the whole then; undefined where that would
+ * have to be read first, and is not worth it: `placeAt` finds it in the statement that reads the rows.
+ */
+export async function placeOf(ctx: Context, table: string, rank: number): Promise<(Place & Seen) | undefined> {
   const { version, count } = freshOf(ctx, table) ?? (await tallyOf(ctx, table));
   if (rank === 0 || rank >= count) return { pk: 1, skip: rank, version, count };
-  const memory: Memory = ctx.statements ? memoryOf(ctx.statements, table) : {};
-  for (let attempt = 1; ; attempt++) {
-    if (!memory.ranks || memory.ranks.version < version || attempt > 1) memory.ranks = await readRanks(ctx, table);
-    const { ranks } = memory;
-    const wide = rangeAt(ranks.coarse, rank);
-    if (!wide) return { pk: 1, skip: rank, version: ranks.version, count: ranks.count };
-    const inWide = rank - wide.before;
-    const place = await locate(ctx, table, ranks, wide, inWide);
-    if (place) return { ...place, version: ranks.version, count: ranks.count };
-    // Written to so quickly that no two looks agree: then the rows of this range are counted on the way.
-    if (attempt === ATTEMPTS) return { pk: firstOf(wide), skip: inWide, version: ranks.version, count: ranks.count };
-  }
+  const ranks = ctx.statements && (await ranksOf(ctx, table, version, memoryOf(ctx.statements, table)));
+  const wide = ranks && rangeAt(ranks.coarse, rank);
+  const place = wide && (await locate(ctx, table, ranks, wide, rank - wide.before));
+  return place && { ...place, version: ranks.version, count: ranks.count };
+}
+
+/** As one row of `pk` and `skip` within a statement, the place of the row of this rank; no row where there is none of it. */
+export function placeAt(table: string, rank: number): Sql {
+  const fineRanges = literal(COARSE_RANGE / FINE_RANGE);
+  return sql`
+    select bucket * ${literal(FINE_RANGE)} + 1 as pk, (${rank}::bigint - before)::bigint as skip
+    from (
+      select fine.bucket, fine.rows, wide.before + sum(fine.rows) over (order by fine.bucket) - fine.rows as before
+      from (
+        select bucket, before
+        from (
+          select bucket, rows, sum(rows) over (order by bucket) - rows as before
+          from (select bucket, sum(rows) as rows from ${identifier(table)} group by bucket) as counted
+        ) as coarse
+        where before + rows > ${rank}::bigint order by bucket limit 1
+      ) as wide
+      cross join lateral (
+        select bucket, sum(rows) as rows from ${identifier(`${table}_fine`)}
+        where bucket >= wide.bucket * ${fineRanges} and bucket < (wide.bucket + 1) * ${fineRanges} group by bucket
+      ) as fine
+    ) as narrow
+    where before + rows > ${rank}::bigint order by bucket limit 1`;
 }
 
 /** Has this table looked at anew before anyone is told of it again. */
@@ -127,6 +147,21 @@ export function forget({ statements }: Pick<Context, 'statements'>, table: strin
   const memory = memoryOf(statements, table);
   delete memory.seen;
   delete memory.asking;
+}
+
+// Read when they are asked for a second time at a version: while others write without a pause, each version is gone before it is of use.
+async function ranksOf(ctx: Context, table: string, version: number, memory: Memory): Promise<Ranks | undefined> {
+  if (memory.ranks && memory.ranks.version >= version) return memory.ranks;
+  if (memory.asked !== version || memory.isReading) {
+    memory.asked = version;
+    return undefined;
+  }
+  memory.isReading = true;
+  try {
+    return (memory.ranks = await readRanks(ctx, table));
+  } finally {
+    memory.isReading = false;
+  }
 }
 
 async function locate(ctx: Context, table: string, { fine }: Ranks, wide: Range, inWide: number): Promise<Place | undefined> {

@@ -1,0 +1,37 @@
+import { beforeEach, expect, test } from '@jest/globals';
+import type { User } from '../../src/users/user.entity.ts';
+import { served } from '../support/late.ts';
+import { useShop } from '../support/shop.ts';
+
+// No shared comparison: what is asked here races.
+const shop = useShop({}, true);
+
+const AT_ONCE = 100;
+
+let user: User;
+
+beforeEach(async () => {
+  user = await shop.makeUser({ scopes: ['products:write'] });
+});
+
+test('C1 the same barcode a hundred times at once is one product, and 409 for all others', async () => {
+  const json = { name: 'Tray', barcode: shop.newBarcode(), price: 1 };
+  const answers = await Promise.all(Array.from({ length: AT_ONCE }, () => served(() => shop.rest('POST', PATH, { as: user, json }))));
+  expect(Map.groupBy(answers, ({ status }) => status).get(201)).toHaveLength(1);
+  expect(answers.filter(({ status }) => status === 409)).toHaveLength(AT_ONCE - 1);
+  expect(await shop.sql('select barcode from product')).toEqual([{ barcode: json.barcode }]);
+});
+
+test('C2 a hundred barcodes at once are a hundred products, each with a pk of its own', async () => {
+  const answers = await Promise.all(
+    Array.from({ length: AT_ONCE }, () => {
+      const json = { name: 'Tray', barcode: shop.newBarcode(), price: 1 };
+      return served(() => shop.rest('POST', PATH, { as: user, json }));
+    }),
+  );
+  expect(answers.every(({ status }) => status === 201)).toBe(true);
+  expect(new Set(answers.map(({ body }) => body.pk as number)).size).toBe(AT_ONCE);
+  expect(await shop.sql('select count(*)::int as count from product')).toEqual([{ count: AT_ONCE }]);
+});
+
+const PATH = '/api/v1/shop/product/';
