@@ -4,6 +4,9 @@ import type { Logger } from 'pino';
 import type { Config } from '../kit/config.ts';
 import type { Statements } from '../kit/sql.ts';
 import { startEmbedded, type Embedded } from './embedded/supervisor.ts';
+import { lookAfter } from './pool.ts';
+import { Pulse, type OnChange } from './pulse.ts';
+import { abilitiesOf, reachedAt } from './reach.ts';
 import { openStatements } from './statements.ts';
 
 /** An open database: PostgreSQL at DATABASE_URL, or the embedded default in DATA_DIR. */
@@ -13,12 +16,18 @@ export interface Database {
   fork(signal?: AbortSignal): EntityManager;
   /** Single statements, outside any unit of work. */
   statements: Statements;
-  /** Resolves when the database answers, rejects when it does not. */
+  /** How many statements wait for a connection. */
+  waiting(): number;
+  /** Resolves when the database answers, rejects when it does not; while it is watched, within 1.5 s. */
   ping(): Promise<void>;
   /** Rejects, naming them, where the database lacks migrations. */
   refusePending(): Promise<void>;
   /** Applies the migrations that the database lacks and returns their names. */
   migrate(): Promise<string[]>;
+  /** False while the database does not answer, as far as `watch` has found. */
+  readonly isAnswering: boolean;
+  /** From now on it is looked whether the database answers, and this is told whenever that changes. */
+  watch(onChange: OnChange): void;
   close(): Promise<void>;
 }
 
@@ -40,28 +49,53 @@ export async function openDatabase(config: Config, options: Options, log: Logger
     logger: (message) => log.debug(message),
   });
   const migrator = orm.migrator;
-  const statements = openStatements(
-    await orm.driver.getConnection().getNativeClient(),
-    reached,
-    // Connections to the embedded database take each other's named statements.
-    embedded
-      ? { prepares: false, shared: 0, cancels: false }
-      : { prepares: config.preparedStatements, shared: config.sharedConnections, cancels: true },
-    log,
-  );
+  const pool = await orm.driver.getConnection().getNativeClient();
+  const renew = lookAfter(pool);
+  let pulse: Pulse | undefined;
+  const isAnswering = () => pulse?.isBeating ?? true;
+  let silence: NodeJS.Timeout | undefined;
+  // Connections to the embedded database take each other's named statements, and share one backend, which nobody could ask to
+  // stop before it has.
+  const abilities = embedded ? { prepares: false, shared: 0, cancels: false } : abilitiesOf(config);
+  // The ORM cancels by the number of a backend, which behind a pooler is another's.
+  const cancelsByNumber = abilities.cancels && config.pooler === 'none';
+  // Where all that a pooler lends is held up, it seems silent: then cancelling is what helps.
+  const statements = openStatements(pool, reached, abilities, log, config.pooler === 'none' ? isAnswering : undefined);
   return {
     orm,
-    // On the embedded database all share one backend, which nobody could ask to stop before it has.
-    fork: (signal) => orm.em.fork(signal && { signal, inflightQueryAbortStrategy: embedded ? 'ignore query' : 'cancel query' }),
+    fork: (signal) => orm.em.fork(signal && { signal, inflightQueryAbortStrategy: cancelsByNumber ? 'cancel query' : 'ignore query' }),
     statements,
-    ping: async () => void (await orm.em.fork().execute('select 1')),
+    waiting: () => pool.waitingCount,
+    async ping() {
+      if (!pulse) await orm.em.fork().execute('select 1');
+      else if (!(await pulse.next())) throw new Error('The database does not answer');
+    },
     async refusePending() {
       const pending = await migrator.getPending();
       if (pending.length > 0)
         throw new Error(`The database lacks ${pending.map(({ name }) => name).join(', ')}. Apply with: npm run migrate`);
     },
     migrate: async () => (await migrator.up()).map(({ name }) => name),
+    get isAnswering() {
+      return isAnswering();
+    },
+    watch(onChange) {
+      pulse ??= new Pulse(reached, log, (isBeating) => {
+        clearInterval(silence);
+        if (isBeating) {
+          statements.renew();
+          void renew();
+        } else if (embedded) {
+          // Nothing else ends a statement there: it knows no time limit, and cannot be cancelled.
+          silence = setInterval(() => embedded.end(), config.statementTimeoutMs).unref();
+        }
+        onChange(isBeating);
+      });
+      pulse.start();
+    },
     close: async () => {
+      await pulse?.close();
+      clearInterval(silence);
       await statements.close();
       await orm.close();
       await embedded?.stop();
@@ -76,9 +110,5 @@ function databaseName({ databaseUrl }: Config): string {
 function connection(config: Config, embedded: Embedded | undefined): ClientConfig {
   // All connections to the embedded database share one backend, where a time limit set by one would reach every other.
   if (embedded) return { host: embedded.socketDir, user: 'postgres', database: EMBEDDED_NAME };
-  return {
-    ...(config.databaseUrl !== undefined && { connectionString: config.databaseUrl }),
-    statement_timeout: config.statementTimeoutMs,
-    application_name: 'shopfront',
-  };
+  return reachedAt(config, config.databaseUrl ?? '');
 }

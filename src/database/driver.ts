@@ -1,6 +1,6 @@
 import { isRaw, type Configuration } from '@mikro-orm/core';
 import { PostgreSqlConnection, PostgreSqlDriver } from '@mikro-orm/postgresql';
-import { CompiledQuery } from 'kysely';
+import { CompiledQuery, PostgresDialect, type DatabaseConnection, type Driver } from 'kysely';
 import { abortOptionsOf } from '../kit/sql.ts';
 
 type Execute = PostgreSqlConnection['execute'];
@@ -22,6 +22,12 @@ export class BindingDriver extends PostgreSqlDriver {
 }
 
 class BindingConnection extends PostgreSqlConnection {
+  override createKyselyDialect(...args: Parameters<PostgreSqlConnection['createKyselyDialect']>) {
+    const dialect = super.createKyselyDialect(...args);
+    const driver = () => steady(PostgresDialect.prototype.createDriver.call(dialect));
+    return Object.assign(dialect, { createDriver: driver });
+  }
+
   override async execute<T extends Awaited<ReturnType<Execute>>>(...args: Parameters<Execute>): Promise<T> {
     const [query, params = [], method = 'all', transaction, options] = args;
     const bound = boundOf(query, params);
@@ -30,6 +36,25 @@ class BindingConnection extends PostgreSqlConnection {
     const compiled = CompiledQuery.raw(bound.text, bound.values);
     const client = transaction ?? this.getClient();
     return this.transformRawResult<T>(await client.executeQuery(compiled, abortOptionsOf(options)), method);
+  }
+}
+
+// A cancellation may come late, and reach the next statement on its connection. Where that is one that begins or ends a transaction, the
+// connection would be forgotten by whoever has it. A second time does no harm.
+function steady(driver: Driver): Driver {
+  const begin = driver.beginTransaction.bind(driver);
+  const rollback = driver.rollbackTransaction.bind(driver);
+  return Object.assign(driver, {
+    beginTransaction: (...args: Parameters<Driver['beginTransaction']>) => twice(() => begin(...args)),
+    rollbackTransaction: (connection: DatabaseConnection) => twice(() => rollback(connection)),
+  });
+}
+
+async function twice(act: () => Promise<void>): Promise<void> {
+  try {
+    await act();
+  } catch {
+    await act();
   }
 }
 

@@ -59,6 +59,12 @@ export class Lane {
     });
   }
 
+  /** Has the next statement open a connection anew, and what waits on this one taken elsewhere. */
+  renew(): void {
+    if (this.client) this.drop('from before an outage');
+    this.notBefore = 0;
+  }
+
   async close(): Promise<void> {
     this.closed = true;
     await this.opening;
@@ -80,17 +86,17 @@ export class Lane {
     this.guard ??= setTimeout(() => {
       this.guard = undefined;
       if (this.waiting === 0) return;
-      if (performance.now() - this.answeredAt >= STUCK_MS) this.drop();
+      if (performance.now() - this.answeredAt >= STUCK_MS) this.drop('held up for too long');
       else this.watch();
     }, STUCK_MS).unref();
   }
 
-  private drop(): void {
+  private drop(reason: string): void {
     const { socket, client } = this;
     this.lose();
     // Its backend would not notice that nobody is there any more until what holds it up has gone.
     if (client) this.cancel(client);
-    socket?.destroy(new Error('held up for too long'));
+    socket?.destroy(new Error(reason));
   }
 
   private lose(): void {
@@ -129,6 +135,16 @@ export class Lane {
 /** Whether what was prepared is of no use any more: its table has changed, or it was never prepared after all (0A000, 26000). */
 export function isOutdated(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === '26000' || error.code === '0A000');
+}
+
+/** Whether the connection was lost while something was asked, or before: nobody knows what came of it. */
+export function isLost(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if ('code' in error) return isGoodbye(error) || error.code === 'ECONNRESET' || error.code === 'EPIPE';
+  // The driver's own.
+  return /^(Connection terminated( unexpectedly)?|Client (was closed|has encountered a connection error) and is not queryable)$/.test(
+    error.message,
+  );
 }
 
 // PostgreSQL's class 57P: the server takes the connection away, whatever is being asked.

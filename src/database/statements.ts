@@ -1,9 +1,10 @@
 import type { ClientBase, ClientConfig, Pool } from 'pg';
 import type { Logger } from 'pino';
 import type { Abortable, Cell, Statement, Statements } from '../kit/sql.ts';
+import { retried } from '../kit/retry.ts';
 import { Asked } from './asked.ts';
 import { Control } from './control.ts';
-import { isOutdated, Lane } from './lane.ts';
+import { isLost, isOutdated, Lane } from './lane.ts';
 
 /** How many different statements are prepared at most: each costs memory on every connection. */
 const MAX_PREPARED = 500;
@@ -20,13 +21,21 @@ export interface Abilities {
 
 /** Statements that run by themselves, on the pool, and their connections' end. */
 export interface OpenStatements extends Statements {
+  /** Has the shared connections opened anew. */
+  renew(): void;
   close(): Promise<void>;
 }
 
 /** Opens what runs single statements: on the pool, and where they are hot, on connections that they share. */
-export function openStatements(pool: Pool, config: ClientConfig, { prepares, shared, cancels }: Abilities, log: Logger): OpenStatements {
+export function openStatements(
+  pool: Pool,
+  config: ClientConfig,
+  { prepares, shared, cancels }: Abilities,
+  log: Logger,
+  isAnswering: () => boolean = () => true,
+): OpenStatements {
   const names = new Map<string, string>();
-  const control = new Control(config);
+  const control = new Control(isAnswering);
   const lanes = Array.from({ length: shared }, () => new Lane(config, log, (client) => control.cancel(client)));
   let turn = 0;
   let named = 0;
@@ -41,11 +50,13 @@ export function openStatements(pool: Pool, config: ClientConfig, { prepares, sha
     return name;
   };
   const cancel: Cancel = (client, isRunning) => void (cancels && control.cancelUntilDone(client, isRunning));
-  const onPool = async (statement: Statement, prepared: boolean, request?: Abortable): Promise<Cell[][]> => {
+  const onPool = async (statement: Statement, prepared: boolean, isRead: boolean, request?: Abortable): Promise<Cell[][]> => {
     const first = asked(statement, prepared);
     try {
       return await run(pool, first, request, cancel);
     } catch (error) {
+      // What has changed nothing may be asked once more elsewhere.
+      if (isRead && isLost(error)) return run(pool, asked(statement, prepared), request, cancel);
       if (!isOutdated(error)) throw error;
       // Under a new name, it is prepared anew wherever it is asked.
       if (names.get(statement.text) === first.name) names.delete(statement.text);
@@ -57,18 +68,19 @@ export function openStatements(pool: Pool, config: ClientConfig, { prepares, sha
     commits: 0,
     read(statement, hot = false, request) {
       const lane = hot ? lanes[(turn = (turn + 1) % lanes.length)] : undefined;
-      return lane?.run(asked(statement, hot), () => onPool(statement, hot, request)) ?? onPool(statement, hot, request);
+      return lane?.run(asked(statement, hot), () => onPool(statement, hot, true, request)) ?? onPool(statement, hot, true, request);
     },
     async write(statement, request) {
-      const rows = await onPool(statement, true, request);
+      const rows = await retried(() => onPool(statement, true, false, request));
       this.commits++;
       return rows;
     },
-    close: async () => void (await Promise.all([...lanes.map((lane) => lane.close()), control.close()])),
+    renew: () => lanes.forEach((lane) => lane.renew()),
+    close: async () => void (await Promise.all(lanes.map((lane) => lane.close()))),
   };
 }
 
-// The pool's own `query` would close the connection after any error, and with it all that is prepared there.
+// The pool's own `query` would close the connection after any error, and with it all that is prepared there: here only one that is lost.
 async function run(pool: Pool, statement: Asked, request: Abortable | undefined, cancel: Cancel): Promise<Cell[][]> {
   const client = await pool.connect();
   if (request?.isGivenUp) {
@@ -85,7 +97,7 @@ async function run(pool: Pool, statement: Asked, request: Abortable | undefined,
     statement.callback = (error, rows) => {
       isRunning = false;
       request?.offGiveUp(abort);
-      client.release();
+      client.release(isLost(error));
       if (error) fail(error);
       else done(rows);
     };

@@ -5,6 +5,7 @@ import { DomainError, type FieldError, type RequestPart } from '../kit/errors.ts
 import { ERRORS, graphqlExtensions } from './error-map.ts';
 import type { Exchange } from './exchange.ts';
 import { HttpError, visibleError } from './http-error.ts';
+import { tellUnavailable } from './unavailable.ts';
 
 /** The content type of JSON. */
 export const JSON_TYPE = 'application/json; charset=utf-8';
@@ -76,7 +77,7 @@ function refusalOf(exchange: Exchange, error: unknown, wording: Wording, log: Lo
     return { status: seen.status, code, text: seen.message, key: wording.errorKey, headers: seen.headers, extensions: { code } };
   }
   if (seen) {
-    if (seen !== error && !exchange.isGivenUp) log.error({ err: error }, 'the database is not available');
+    if (seen !== error && !exchange.isGivenUp) tellUnavailable(log, error);
     return refusalOfDomain(seen, wording);
   }
   log.error({ err: error }, 'a request failed');

@@ -1,6 +1,8 @@
+import type { Socket } from 'node:net';
+import type { DomainError } from '../kit/errors.ts';
 import { answerError, type Wording } from './answers.ts';
 import type { Exchange } from './exchange.ts';
-import { tooLate } from './http-error.ts';
+import { tooLate, unavailable } from './http-error.ts';
 import type { Services } from './services.ts';
 
 /** How exactly the deadline is kept: at most so much of it later. */
@@ -9,7 +11,7 @@ const TICKS = 20;
 interface Pending {
   exchange: Exchange;
   due: number;
-  end(): void;
+  end(refusal: DomainError): void;
 }
 
 /** The requests that are not answered yet, those that came first first: one timer looks after all of them, for few are ever late. */
@@ -29,10 +31,12 @@ export async function answerInTime(
   const entry: Pending = {
     exchange,
     due: performance.now() + requestDeadlineMs,
-    end: () => {
+    end: (refusal) => {
       exchange.giveUp();
-      log.warn({ event: 'request.timeout', requestId: exchange.requestId, row: wording.row }, 'a request took too long');
-      answerError(exchange, tooLate(), log, wording);
+      if (refusal.code === 'TIMEOUT') {
+        log.warn({ event: 'request.timeout', requestId: exchange.requestId, row: wording.row }, 'a request took too long');
+      }
+      answerError(exchange, refusal, log, wording);
     },
   };
   own.add(entry);
@@ -43,6 +47,18 @@ export async function answerInTime(
   } finally {
     own.delete(entry);
   }
+}
+
+/** Refuses all requests that wait for an answer, as the database has stopped answering. Returns how many. */
+export function refuseWaiting(): number {
+  const waiting = [...pending.values()].flatMap((own) => [...own]).filter(({ exchange }) => !exchange.res.headersSent && isRead(exchange));
+  for (const entry of waiting) entry.end(unavailable());
+  return waiting.length;
+}
+
+/** Stops what is being done for requests of a client that has gone. */
+export function giveUpFor(socket: Socket): void {
+  for (const own of pending.values()) for (const { exchange } of own) if (exchange.req.socket === socket) exchange.giveUp();
 }
 
 function watchedFor(deadline: number): Set<Pending> {
@@ -59,10 +75,13 @@ function endLate(own: Set<Pending>, deadline: number): void {
   for (const entry of own) {
     if (entry.due > now) return;
     own.delete(entry);
-    const { req, res } = entry.exchange;
-    if (res.headersSent) continue;
+    if (entry.exchange.res.headersSent) continue;
     // How long a client may take to send its body is the server's to say (http-server.ts).
-    if (req.readableFlowing && !req.readableEnded) own.add(Object.assign(entry, { due: now + deadline }));
-    else entry.end();
+    if (isRead(entry.exchange)) entry.end(tooLate());
+    else own.add(Object.assign(entry, { due: now + deadline }));
   }
+}
+
+function isRead({ req }: Exchange): boolean {
+  return !req.readableFlowing || req.readableEnded;
 }

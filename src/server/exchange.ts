@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setAside } from './in-flight.ts';
 import { hasBody } from './request.ts';
 
 /** A reader who has stopped reading for so long, in ms, is let go: later than the server's own time-outs (http-server.ts), which say why. */
@@ -24,6 +25,8 @@ export class Exchange {
     readonly params: Readonly<Record<string, string>>,
     /** Headers that every answer has. */
     common: Readonly<Record<string, string>>,
+    /** Whether the connection is to be closed after the answer. Asked when that is sent, for much may come between. */
+    private readonly isLast: () => boolean,
   ) {
     this.headers = { ...common, 'X-Request-Id': this.requestId };
   }
@@ -42,9 +45,15 @@ export class Exchange {
 
   /** Stops what is being done for the request. What comes of it is not sent any more, once something else has been. */
   giveUp(): void {
+    if (this.givenUp) return;
     this.givenUp = true;
     this.controller?.abort();
     for (const end of this.ends ?? []) end();
+  }
+
+  /** The request is no load on this process from here on, for what it waits for is done elsewhere, and takes long. */
+  setAside(): void {
+    setAside(this.res);
   }
 
   /** Has this called when the request is given up. */
@@ -66,14 +75,14 @@ export class Exchange {
 
   /** Sends the head of the answer; the body is up to who calls. */
   start(status: number): void {
-    this.closeUnread();
+    this.closeAfter();
     this.watchReader();
     this.res.writeHead(status, this.headers);
   }
 
   /** Gives the answer, with the headers that it has so far, to somebody who sends it. */
   handOver(): ServerResponse {
-    this.closeUnread();
+    this.closeAfter();
     this.watchReader();
     for (const [name, value] of Object.entries(this.headers)) this.res.setHeader(name, value);
     return this.res;
@@ -86,7 +95,7 @@ export class Exchange {
     const length = Buffer.byteLength(body);
     this.headers['Content-Length'] = String(length);
     if (length > MAX_AT_ONCE) this.watchReader();
-    this.closeUnread();
+    this.closeAfter();
     this.res.writeHead(status, this.headers);
     this.res.end(body);
   }
@@ -96,7 +105,7 @@ export class Exchange {
   }
 
   // What is left of a body that nobody has read would be taken for the next request, and may have no end.
-  private closeUnread(): void {
-    if (!this.req.readableEnded && hasBody(this.req)) this.headers['Connection'] = 'close';
+  private closeAfter(): void {
+    if (this.isLast() || (!this.req.readableEnded && hasBody(this.req))) this.headers['Connection'] = 'close';
   }
 }

@@ -1,5 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { collectDefaultMetrics, Counter, Registry } from 'prom-client';
+import { refusals } from './overload.ts';
 import type { Services } from './services.ts';
 
 const PATH = '/metrics';
@@ -16,6 +17,15 @@ export function openMetrics({ calls }: Pick<Services, 'calls'>): Registry {
     collect() {
       this.reset();
       for (const { row, client, subject, calls: count } of calls.series()) this.inc({ row, client, subject }, count);
+    },
+  });
+  void new Counter({
+    name: 'shopfront_overload_refusals_total',
+    help: 'Requests refused with 503 because there were more than could be answered in good time.',
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(refusals());
     },
   });
   return registry;

@@ -4,6 +4,7 @@ import { requireCaller, requireScope } from '../kit/access.ts';
 import type { Caller, Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import type { Access, Input, Route } from '../kit/route.ts';
+import { reading } from '../kit/replica.ts';
 import { revisionOf } from '../kit/tally.ts';
 import { check } from '../kit/validation.ts';
 import { JSON_TYPE, type Wording } from './answers.ts';
@@ -55,8 +56,8 @@ async function answerRow(ctx: Context, shortcuts: Shortcuts, row: Route, exchang
   const { tally, success } = row;
   const handle = async (): Promise<unknown> => row.handle(ctx, await readInput(row, exchange, body));
   if (success.stream) {
-    // Before the first row is read, so that what is read may be newer than its tag, and never older.
-    if (isForEveryone(tally, ctx) && answeredAsKept(exchange, ctx.config, weakTagOf(await revisionOf(ctx, tally)))) return;
+    // Before the first row is read and from the same server, so that what is read may be newer than its tag, and never older.
+    if (isForEveryone(tally, ctx) && answeredAsKept(exchange, ctx.config, weakTagOf(await revisionOf(reading(ctx), tally)))) return;
     await answerStream(exchange, success.status, streamOf(await handle()));
     return;
   }
@@ -130,7 +131,10 @@ async function answerStream(exchange: Exchange, status: number, pieces: AsyncIte
   for await (const piece of pieces) {
     if (res.destroyed || exchange.isGivenUp) return;
     // Not before there is something to send: until then, an error can still be told as one.
-    if (!res.headersSent) exchange.start(status);
+    if (!res.headersSent) {
+      exchange.start(status);
+      exchange.setAside();
+    }
     // A reader that is slower than the database sets the pace; one that has gone ends the reading.
     if (!res.write(piece)) await once(res, 'drain', { signal: gone.signal }).catch(() => undefined);
     if (res.destroyed) return;

@@ -18,7 +18,9 @@ interface ReachedDatabase {
   /** A new unit of work, whose statements are cancelled when the signal is aborted. */
   fork(signal?: AbortSignal): EntityManager;
   statements: Statements;
-  /** Resolves when it answers. */
+  /** How many statements wait for a connection. */
+  waiting(): number;
+  /** Resolves when it answers, and rejects as soon as it is known that it does not. */
   ping(): Promise<void>;
 }
 
@@ -29,19 +31,17 @@ export interface Services {
   /** Counts the calls of REST rows. */
   calls: CallCounter;
   now: () => Date;
-  /** Undefined while there is none to work with. */
+  /** Undefined while there is none to work with, or it does not answer. */
   database: () => ReachedDatabase | undefined;
+  /** A replica to read from, where there is one that is good enough just now. */
+  replica?: () => Statements | undefined;
   /** True once the process is on its way out: it answers what has come in, and asks for no more. */
   isDraining: () => boolean;
 }
 
-/**
- * The context of a request, before anyone has looked at its credentials. Throws UNAVAILABLE without a database.
- */
+/** The context of a request, before anyone has looked at its credentials. */
 export function contextOf(services: Services, exchange: Exchange): Context {
-  const database = services.database();
-  if (!database) throw unavailable();
-  return new RequestContext(services, database, exchange);
+  return new RequestContext(services, exchange);
 }
 
 /** What the client calls itself, as far as it is kept. */
@@ -49,24 +49,25 @@ export function userAgentOf({ headers }: IncomingMessage): string | undefined {
   return headers['user-agent']?.slice(0, MAX_USER_AGENT);
 }
 
-/** What few requests need is made when it is asked for. */
+/** What few requests need is made when it is asked for. Asking for the database throws UNAVAILABLE where there is none. */
 class RequestContext implements Context {
-  readonly statements: Statements;
   readonly config: Config;
   readonly now: () => Date;
   readonly requestId: string;
   readonly loaders: Context['loaders'] = new Map();
+  declare replica?: Statements;
   declare caller?: Caller;
   declare userAgent?: string;
+  private reached: ReachedDatabase | undefined;
   private unit: EntityManager | undefined;
   private own: Logger | undefined;
 
   constructor(
     private readonly services: Services,
-    private readonly database: ReachedDatabase,
     readonly request: Exchange,
   ) {
-    this.statements = database.statements;
+    const replica = services.replica?.();
+    if (replica) this.replica = replica;
     this.config = services.config;
     this.now = services.now;
     this.requestId = request.requestId;
@@ -74,8 +75,16 @@ class RequestContext implements Context {
     if (userAgent !== undefined) this.userAgent = userAgent;
   }
 
+  get statements(): Statements {
+    return this.database.statements;
+  }
+
   get em(): EntityManager {
     return (this.unit ??= this.database.fork(this.request.signal));
+  }
+
+  private get database(): ReachedDatabase {
+    return (this.reached ??= this.services.database() ?? refuse());
   }
 
   get log(): Logger {
@@ -85,6 +94,10 @@ class RequestContext implements Context {
   get network(): string {
     return networkOf(addressOf(this.config, this.request.req));
   }
+}
+
+function refuse(): never {
+  throw unavailable();
 }
 
 const trusts = new WeakMap<Config, (address: string, distance: number) => boolean>();

@@ -177,6 +177,26 @@ test('a table that is locked holds up the reads of it, and for a moment at most 
   expect(await heldUp).toEqual([['1', 'held 1']]);
 });
 
+test('a read on the pool whose backend is ended is asked once more, and a write is not', async () => {
+  const statements = open({ max: 1, shared: 0 });
+  const pid = async () => (await statements.read(PID))[0]?.[0];
+  await other.query('begin; lock table scratch.held, scratch.named');
+  const first = await pid();
+  const read = statements.read(held(1));
+  await waitsForLock(first);
+  await other.query('select pg_terminate_backend($1)', [first]);
+  await other.query('rollback; begin; lock table scratch.named');
+  expect(await read).toEqual([['1', 'held 1']]);
+
+  const second = await pid();
+  const write = statements.write(sql`insert into scratch.named (name) values ('once')`);
+  const refused = write.catch((error: { code: string }) => error.code);
+  await waitsForLock(second);
+  await other.query('select pg_terminate_backend($1)', [second]);
+  expect(await refused).toBe('57P01');
+  await other.query('rollback');
+});
+
 test('a write that is refused leaves the connection of the pool open, and what is prepared there', async () => {
   const statements = open({ max: 1, shared: 0 });
   const name = (text: string) => sql`insert into scratch.named (name) values (${text}) returning pg_backend_pid()`;
@@ -228,6 +248,8 @@ function freeRows(count: number): Cell[][][] {
 
 function open({ max, shared, prepares = true }: { max: number; shared: number; prepares?: boolean }): OpenStatements {
   const pool = new pg.Pool({ connectionString, max });
+  // As the ORM has it.
+  pool.on('connect', (client) => client.on('error', () => undefined));
   const statements = openStatements(pool, { connectionString }, { prepares, shared, cancels: true }, silent);
   opened.push({ statements, pool });
   return statements;

@@ -20,6 +20,7 @@ import { Documents } from './documents.ts';
 import { formatError } from './errors.ts';
 import { legacyStatusPlugin } from './legacy-status.plugin.ts';
 import { limitRules } from './limits.ts';
+import { unavailablePlugin } from './unavailable.plugin.ts';
 import { trustedDocuments, type TrustedDocuments } from './trusted-documents.ts';
 
 /** The GraphQL door, started. */
@@ -63,6 +64,7 @@ export async function openGraphqlDoor(
     plugins: [
       costPlugin(graphqlLimits.cost),
       legacyStatusPlugin,
+      unavailablePlugin,
       shortcuts.plugin,
       // It looks at every field to find out how long an answer may be kept; ours may not be kept at all.
       ApolloServerPluginCacheControlDisabled(),

@@ -6,11 +6,14 @@ import { maskedError } from '../answers.ts';
 import { graphqlExtensions } from '../error-map.ts';
 import { visibleError } from '../http-error.ts';
 import type { Services } from '../services.ts';
+import { tellUnavailable } from '../unavailable.ts';
 
 /** An error of GraphQL as its client sees it (docs/decisions.md, "GraphQL"): a refusal as it is, a fault of ours as an id in the log. */
 export function formatError({ log, config }: Services, formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError {
   const original = causeOf(error);
   const seen = original === error ? undefined : visibleError(original);
+  // What was given up is nobody's trouble any more.
+  if (seen !== original && seen instanceof DomainError && seen.code === 'UNAVAILABLE') tellUnavailable(log, original);
   if (seen instanceof DomainError) return { ...formatted, message: seen.message, extensions: graphqlExtensions(seen) };
   if (formatted.extensions?.['code'] === 'INTERNAL_SERVER_ERROR') {
     const requestId = randomUUID();
