@@ -1,5 +1,6 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Config } from '../kit/config.ts';
+import { giveUpFor } from './deadline.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
@@ -21,5 +22,6 @@ export function createHttpServer(config: Config, listener: RequestListener): Ser
     listener,
   );
   server.maxConnections = config.maxConnections;
+  server.on('connection', (socket) => socket.once('close', () => giveUpFor(socket)));
   return server;
 }

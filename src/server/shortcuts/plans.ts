@@ -12,7 +12,9 @@ import {
 import { LRUCache } from 'lru-cache';
 import type { Context } from '../../kit/context.ts';
 import type { RootPlan } from '../../kit/plan.ts';
+import { DomainError } from '../../kit/errors.ts';
 import { Cost } from '../graphql/cost.ts';
+import { visibleError } from '../http-error.ts';
 import { MAX_DOCUMENTS_BYTES, sizeOf } from '../graphql/documents.ts';
 import { fieldsOf, NotPlanned, planPage, planRow, type Fragments } from './plan.ts';
 
@@ -144,10 +146,15 @@ async function answer(
 ): Promise<string | undefined> {
   const { coerced } = getVariableValues(schema, variableDefinitions, given, { maxErrors: 1 });
   if (!coerced) return undefined;
-  // How to refuse is the resolvers' business.
-  const values = await Promise.all(fields.map((field) => field.answer(ctx, coerced))).catch(() => undefined);
+  const values = await Promise.all(fields.map((field) => field.answer(ctx, coerced))).catch(leaveToResolvers);
   if (!values || values.includes(undefined)) return undefined;
   return `{"data":{${fields.map(({ name }, index) => `${JSON.stringify(name)}:${values[index]}`).join(',')}}}\n`;
+}
+
+// How to refuse is the resolvers' business. Where the database is not there, they would only wait for it once more.
+function leaveToResolvers(error: unknown): undefined {
+  const seen = visibleError(error);
+  if (seen instanceof DomainError && seen.code === 'UNAVAILABLE') throw error;
 }
 
 function keyOf(query: string, operationName: string | undefined): string {

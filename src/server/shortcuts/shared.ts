@@ -57,12 +57,14 @@ export class SharedAnswers {
       this.note(key);
       return make();
     }
-    const version = (freshOf(ctx, tally) ?? (await tallyOf(ctx, tally).catch(() => undefined)))?.version;
+    const version = await versionOf(ctx, tally);
     if (version === undefined) return make();
     const kept = this.kept.get(key);
     if (kept?.version === version) return kept.answer;
     const running = this.making.get(key);
     if (running?.version === version) return (await running.answer) ?? make();
+    // What is kept under the primary's version is read from the primary: a replica behind it would be kept as new.
+    delete ctx.replica;
     const made = make();
     const flight = { version, answer: made.catch(() => undefined) };
     this.making.set(key, flight);
@@ -81,5 +83,14 @@ export class SharedAnswers {
     if (this.seen.size < MAX_SEEN / 2) return;
     this.seenBefore = this.seen;
     this.seen = new Set();
+  }
+}
+
+// Where the database cannot be asked, the input may still be refused before it is needed.
+async function versionOf(ctx: Context, tally: string): Promise<number | undefined> {
+  try {
+    return (freshOf(ctx, tally) ?? (await tallyOf(ctx, tally))).version;
+  } catch {
+    return undefined;
   }
 }

@@ -1,0 +1,39 @@
+import type { Server } from 'node:http';
+import { Server as Listener } from 'node:net';
+import { setImmediate as turn, setTimeout } from 'node:timers/promises';
+
+/** How long a client that has a connection open may take to send its next request on it, and to send the head of one that it has begun. */
+const GRACE_MS = 1_000;
+const LOOK_EVERY_MS = 100;
+const QUIET_TURNS = 3;
+
+/**
+ * Takes no more connections, and returns what has all answered that comes in on those that there are, and resolves when the last has closed. From
+ * then on, answers have to say `Connection: close`, and not before, for who is told so connects anew: so a client that sends again
+ * learns of the end by an answer, and not by a connection that breaks.
+ */
+export async function stopListening(server: Server): Promise<() => Promise<void>> {
+  await accepted(server);
+  // Node's own `close` breaks idle connections at once, and with them what clients are just sending there.
+  const closed = new Promise<void>((done) => void Listener.prototype.close.call(server, () => done()));
+  return () => closeConnections(server, closed);
+}
+
+async function closeConnections(server: Server, closed: Promise<void>): Promise<void> {
+  server.headersTimeout = GRACE_MS;
+  await Promise.race([closed, setTimeout(GRACE_MS)]);
+  // In the check phase: right after what has arrived was read.
+  const closing = setInterval(() => setImmediate(() => server.closeIdleConnections()), LOOK_EVERY_MS);
+  await closed;
+  clearInterval(closing);
+}
+
+// What the kernel has accepted already comes to us one connection a turn of the loop.
+async function accepted(server: Server): Promise<void> {
+  let turnsWithout = 0;
+  const note = () => (turnsWithout = 0);
+  server.on('connection', note);
+  // The turn that this begins in may have looked for connections before.
+  for (; turnsWithout < QUIET_TURNS; turnsWithout++) await turn();
+  server.off('connection', note);
+}

@@ -1,0 +1,70 @@
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { freePort, startServer, stopServer, type RunningServer } from '../support/process.ts';
+import { until } from '../support/until.ts';
+
+let directory: string;
+let server: RunningServer;
+let metrics: string;
+let held: Socket;
+
+// One request that is never whole takes the only place that there is.
+beforeAll(async () => {
+  const port = await freePort();
+  metrics = `http://127.0.0.1:${port}/metrics`;
+  directory = await mkdtemp(join(tmpdir(), 'shopfront-overload-'));
+  server = await startServer({ MAX_REQUESTS_IN_FLIGHT: '1', METRICS_PORT: String(port), DATA_DIR: directory });
+  held = connect(Number(new URL(server.url).port), '127.0.0.1');
+  await once(held, 'connect');
+  held.write('POST /graphql HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{');
+  await until(async () => (await fetch(`${server.url}/users/me/`)).status === 503);
+});
+
+afterAll(async () => {
+  held.destroy();
+  await stopServer(server);
+  await rm(directory, { recursive: true });
+});
+
+test('what is too much is refused in the words of REST', async () => {
+  const answer = await fetch(`${server.url}/api/v2/shop/products`);
+  expect(answer.status).toBe(503);
+  expect(Object.fromEntries(answer.headers)).toMatchObject({
+    'retry-after': '1',
+    'content-type': 'application/json; charset=utf-8',
+    'access-control-allow-origin': '*',
+    'x-content-type-options': 'nosniff',
+    'x-request-id': expect.stringMatching(/^[\da-f-]{36}$/),
+  });
+  expect(await answer.json()).toEqual({ detail: 'The service is not available at the moment' });
+});
+
+test('and in those of GraphQL', async () => {
+  const headers = { 'Content-Type': 'application/json' };
+  const answer = await fetch(`${server.url}/graphql`, { method: 'POST', headers, body: '{"query":"{ __typename }"}' });
+  expect(answer.status).toBe(503);
+  expect(await answer.json()).toEqual({
+    errors: [{ message: 'The service is not available at the moment', extensions: { code: 'UNAVAILABLE', retryAfter: 1 } }],
+  });
+});
+
+test('preflights and the health endpoints are answered all the same', async () => {
+  expect((await fetch(`${server.url}/api/v2/shop/products`, { method: 'OPTIONS' })).status).toBe(200);
+  expect((await fetch(`${server.url}/livez`)).status).toBe(200);
+  expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
+});
+
+test('refusals are counted', async () => {
+  const text = await (await fetch(metrics)).text();
+  expect(Number(/^shopfront_overload_refusals_total (\d+)$/m.exec(text)?.[1])).toBeGreaterThan(2);
+});
+
+test('and end when there is room again', async () => {
+  held.destroy();
+  await until(async () => (await fetch(`${server.url}/api/v2/shop/products`)).status !== 503);
+  expect((await fetch(`${server.url}/api/v2/shop/products`)).status).toBe(200);
+});
