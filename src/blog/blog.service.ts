@@ -45,9 +45,12 @@ export async function create(ctx: Context, input: z.input<typeof newEntry>): Pro
   requireScope(ctx, 'blog:write');
   const { pk: creatorPk } = requireCaller(ctx);
   const now = ctx.now();
-  const entry = Object.assign(new BlogEntry(), { ...check(newEntry, input), creatorPk, createdAt: now, updatedAt: now });
-  await inTransaction(ctx, (tx) => tx.em.persist(entry).flush());
-  return entry;
+  const values = { ...check(newEntry, input), creatorPk, createdAt: now, updatedAt: now };
+  return inTransaction(ctx, async (tx) => {
+    const entry = Object.assign(new BlogEntry(), values);
+    await tx.em.persist(entry).flush();
+    return entry;
+  });
 }
 
 /** Changes an entry; its creator alone may. Throws BAD_USER_INPUT, NOT_FOUND and FORBIDDEN. */

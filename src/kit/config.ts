@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
+import { DEFAULT_DATA_DIR } from './data-dir.ts';
 import { SCOPES } from './scopes.ts';
 
 /** Every setting, read and checked. The README's table says what each is for. */
@@ -25,6 +26,9 @@ export const SHORTCUTS = ['direct', 'plans', 'shared', 'tokens'] as const;
 
 /** What becomes of GraphQL documents that are in no manifest: `log` tells of them, `enforce` refuses them. */
 const TRUST_MODES = ['off', 'log', 'enforce'] as const;
+
+/** What may stand between us and the database, lending its connections: nothing, or a pooler that lends one for each transaction. */
+const POOLERS = ['none', 'transaction'] as const;
 
 /** The most that a password's hash may cost: a stored one of more would hold up a thread for minutes. */
 export const MAX_BCRYPT_COST = 16;
@@ -66,11 +70,16 @@ const environment = z.object({
   BASE_PATH: path.default(''),
   PUBLIC_URL: url(/^https?$/, 'https://shop.example').optional(),
   DATABASE_URL: url(/^postgres(ql)?$/, 'postgresql://user@host/name').optional(),
+  DATABASE_REPLICA_URLS: list()
+    .pipe(z.array(url(/^postgres(ql)?$/, 'postgresql://user@host/name')))
+    .default([]),
+  DATABASE_REPLICA_MAX_LAG_MS: whole(500, 600_000).default(1_000),
+  DATABASE_POOLER: z.enum(POOLERS, `must be one of ${POOLERS.join(', ')}`).default('none'),
   DATABASE_POOL_MAX: whole(1, 1000).default(10),
   DATABASE_SHARED_CONNECTIONS: whole(0, 16).default(1),
   DATABASE_PREPARED_STATEMENTS: flag.default(true),
   DATABASE_STATEMENT_TIMEOUT_MS: whole(100, 600_000).default(10_000),
-  DATA_DIR: z.string().default('data'),
+  DATA_DIR: z.string().default(DEFAULT_DATA_DIR),
   SIGNING_SECRET: secret.optional(),
   SIGNING_SECRETS: list()
     .pipe(z.array(secret).min(1).max(MAX_SECRETS, `must be at most ${MAX_SECRETS}`))
@@ -104,6 +113,7 @@ const environment = z.object({
   TRUSTED_DOCUMENTS: files.default([]),
   TRUSTED_DOCUMENTS_MODE: z.enum(TRUST_MODES, `must be one of ${TRUST_MODES.join(', ')}`).default('off'),
   MAX_CONNECTIONS: whole(1, 1_000_000).default(5_000),
+  MAX_REQUESTS_IN_FLIGHT: whole(1, 1_000_000).default(1_000),
   REQUEST_DEADLINE_MS: whole(100, 600_000).default(10_000),
   SHORTCUTS: list()
     .transform((names) => (names.includes('none') ? [] : names))
@@ -135,6 +145,9 @@ const schema = environment.check(refuseEarlySunset('V1'), refuseEarlySunset('V2'
     ),
     /** Absent on the embedded default. */
     databaseUrl: env.DATABASE_URL,
+    replicaUrls: env.DATABASE_REPLICA_URLS,
+    replicaMaxLagMs: env.DATABASE_REPLICA_MAX_LAG_MS,
+    pooler: env.DATABASE_POOLER,
     poolMax: env.DATABASE_POOL_MAX,
     sharedConnections: env.DATABASE_SHARED_CONNECTIONS,
     preparedStatements: env.DATABASE_PREPARED_STATEMENTS,
@@ -172,6 +185,7 @@ const schema = environment.check(refuseEarlySunset('V1'), refuseEarlySunset('V2'
     },
     trustedDocuments: { files: env.TRUSTED_DOCUMENTS, mode: env.TRUSTED_DOCUMENTS_MODE },
     maxConnections: env.MAX_CONNECTIONS,
+    maxRequestsInFlight: env.MAX_REQUESTS_IN_FLIGHT,
     requestDeadlineMs: env.REQUEST_DEADLINE_MS,
     shortcuts: env.SHORTCUTS,
     explorer: env.GRAPHQL_EXPLORER ?? embedded,
@@ -195,6 +209,9 @@ export function readConfig(env: NodeJS.ProcessEnv, secretFor: (config: Omit<Conf
   if (!result.success) throw new ConfigError(result.error.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`));
   if (set['SIGNING_SECRET'] !== undefined && set['SIGNING_SECRETS'] !== undefined) {
     throw new ConfigError(['SIGNING_SECRETS takes the place of SIGNING_SECRET: set one of the two']);
+  }
+  if (result.data.databaseUrl === undefined && result.data.replicaUrls.length > 0) {
+    throw new ConfigError(['DATABASE_REPLICA_URLS names replicas of a database: set DATABASE_URL, too']);
   }
   const { mode, files: manifests } = result.data.trustedDocuments;
   if (mode !== 'off' && manifests.length === 0) throw new ConfigError([`TRUSTED_DOCUMENTS is needed with TRUSTED_DOCUMENTS_MODE=${mode}`]);

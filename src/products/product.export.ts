@@ -1,6 +1,7 @@
 import pLimit, { type LimitFunction } from 'p-limit';
 import type { Config } from '../kit/config.ts';
 import type { Context } from '../kit/context.ts';
+import { reading } from '../kit/replica.ts';
 import { readRows } from '../kit/rows.ts';
 import { sql } from '../kit/sql.ts';
 
@@ -23,7 +24,8 @@ interface Batch {
  * the text, a batch at a time, and the next one while the last is on its way: memory does not grow with the catalogue, and
  * who stops reading ends the reading.
  */
-export async function* catalogueAsJson(ctx: Context): AsyncGenerator<string> {
+export async function* catalogueAsJson(asked: Context): AsyncGenerator<string> {
+  const ctx = reading(asked);
   // No transaction around the batches: a slow reader would hold one open, and with it a connection.
   let ahead = inTurn(ctx, () => readBatch(ctx, '0', FIRST_BATCH));
   let isFirst = true;

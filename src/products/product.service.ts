@@ -6,6 +6,7 @@ import { DomainError } from '../kit/errors.ts';
 import { readPage, readRowPage, type Page, type PageArgs, type RowPage } from '../kit/keyset.ts';
 import { loader } from '../kit/loaders.ts';
 import { readPk } from '../kit/pk.ts';
+import { reading } from '../kit/replica.ts';
 import { readRows, selectByPks, selectEntities, shapeOf, writeRows } from '../kit/rows.ts';
 import { readSlice, type Slice, type SliceArgs } from '../kit/slice.ts';
 import { isTaken, join, identifier, sql, type Cell } from '../kit/sql.ts';
@@ -17,17 +18,17 @@ import { newProduct, productPatch, type NewProduct } from './product.rules.ts';
 
 /** A page of the products that meet the filter, in order, by cursor. */
 export function page(ctx: Context, args: PageArgs, filter?: ProductFilter, orderBy?: ProductOrder): Promise<Page<Product>> {
-  return readPage(ctx, listingOf(filter, orderBy), args);
+  return readPage(reading(ctx), listingOf(filter, orderBy), args);
 }
 
 /** As `page`, with rows of these properties in place of products. */
 export function rowPage(ctx: Context, args: PageArgs, properties: readonly string[], orderBy?: ProductOrder | null): Promise<RowPage> {
-  return readRowPage(ctx, listingOf(undefined, orderBy), args, properties);
+  return readRowPage(reading(ctx), listingOf(undefined, orderBy), args, properties);
 }
 
 /** A slice of the catalogue by pk with the count of the whole, and of each product no more than these properties. */
 export function slice<Key extends keyof Product>(ctx: Context, args: SliceArgs, only: readonly Key[]): Promise<Slice<Pick<Product, Key>>> {
-  return readSlice(ctx, catalogue, args, only);
+  return readSlice(reading(ctx), catalogue, args, only);
 }
 
 /** The product that the text names by its pk, or null. */
@@ -35,7 +36,7 @@ export async function find(ctx: Context, pk: string): Promise<Product | null> {
   const number = readPk(pk);
   return number === undefined
     ? null
-    : loader(ctx, 'products.byPk', (pks: readonly number[]) => selectByPks(ctx, Product, pks)).load(number);
+    : loader(ctx, 'products.byPk', (pks: readonly number[]) => selectByPks(reading(ctx), Product, pks)).load(number);
 }
 
 /** As `find`, with a row of these properties in place of the product; undefined where there is none. */
@@ -44,7 +45,7 @@ export async function findRow(ctx: Context, pk: string, properties: readonly str
   if (number === undefined) return undefined;
   const shape = shapeOf(ctx, Product);
   const columns = join(properties.map((property) => shape.column(property)));
-  const [row] = await readRows(ctx, sql`select ${columns} from ${identifier(shape.table)} where pk = ${number}`, true);
+  const [row] = await readRows(reading(ctx), sql`select ${columns} from ${identifier(shape.table)} where pk = ${number}`, true);
   return row;
 }
 
@@ -55,13 +56,13 @@ export async function byPk(ctx: Context, pk: string): Promise<Product> {
 
 /** The product with this barcode, or null. */
 export async function findByBarcode(ctx: Context, barcode: string): Promise<Product | null> {
-  const [product] = await selectEntities(ctx, Product, sql`barcode = ${barcode}`);
+  const [product] = await selectEntities(reading(ctx), Product, sql`barcode = ${barcode}`);
   return product ?? null;
 }
 
 /** Finds products for `node(id:)`. */
 export function findNodes(ctx: Context, keys: readonly string[]): Promise<(Product | null)[]> {
-  return selectByPks(ctx, Product, keys);
+  return selectByPks(reading(ctx), Product, keys);
 }
 
 /**

@@ -40,16 +40,19 @@ export function findNodes(ctx: Context, keys: readonly string[]): Promise<(Item 
 /** Adds an item to those of the signed-in user. Throws BAD_USER_INPUT, and CONFLICT where it is there already. */
 export async function addItem(ctx: Context, itemId: string): Promise<Item> {
   const { pk: ownerPk } = requireCaller(ctx);
-  const item = Object.assign(new Item(), { ...check(newItem, { itemId }), ownerPk, createdAt: ctx.now() });
+  const values = { ...check(newItem, { itemId }), ownerPk, createdAt: ctx.now() };
   try {
-    await inTransaction(ctx, (tx) => tx.em.persist(item).flush());
+    return await inTransaction(ctx, async (tx) => {
+      const item = Object.assign(new Item(), values);
+      await tx.em.persist(item).flush();
+      return item;
+    });
   } catch (error) {
     if (!(error instanceof UniqueConstraintViolationException)) throw error;
     throw new DomainError('CONFLICT', 'You have this item already', [
       { field: 'itemId', type: 'unique', message: 'You have this item already' },
     ]);
   }
-  return item;
 }
 
 /** Removes an item from those of the signed-in user and returns it. Throws NOT_FOUND. */
