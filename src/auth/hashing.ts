@@ -17,12 +17,13 @@ let turns = 0;
  * Runs work that hashes, one hash after another. Throws UNAVAILABLE where HASH_THREADS are busy and HASH_QUEUE wait already: before
  * anything else is done, so that what is refused costs nothing, and tells nothing.
  */
-export async function inTurn<T>({ config, log }: Context, work: () => Promise<T>): Promise<T> {
+export async function inTurn<T>({ config, log, request }: Context, work: () => Promise<T>): Promise<T> {
   if (turns >= config.hashThreads + config.hashQueue) {
     log.warn({ event: 'auth.hash_queue', outcome: 'failure', waiting: config.hashQueue }, 'too many passwords wait to be hashed');
     throw new DomainError('UNAVAILABLE', 'The service is not available at the moment', [], 1);
   }
   turns++;
+  request?.setAside();
   try {
     return await work();
   } finally {

@@ -1,15 +1,17 @@
 import { createHash } from 'node:crypto';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { LRUCache } from 'lru-cache';
-import { RateLimiterPostgres, type RateLimiterRes } from 'rate-limiter-flexible';
+import { RateLimiterPostgres } from 'rate-limiter-flexible';
 import type { Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
+import { readRows } from '../kit/rows.ts';
 import { execute, sql } from '../kit/sql.ts';
 import { Flights } from './flights.ts';
 
 // Failures of logins are counted, by account and network and by network alone, in the database, where all instances see
 // them. A right password from elsewhere always works: nobody can lock somebody else out by failing in that one's name. What is
-// refused is not counted again, so that one account's failures do not use up what its network may fail.
+// refused is not counted again, so that one account's failures do not use up what its network may fail. Each instance lets as many be
+// looked at as may still fail, so several at once may look at more: what is found out beyond the limit is told to nobody.
 
 /** How long a failure counts, in seconds. */
 const WINDOW_SECONDS = 10 * 60;
@@ -39,19 +41,19 @@ type Limits = readonly [Limit, Limit];
 /**
  * Looks at a password, counts it if it is wrong, and forgets the account's failures from this network if it is right. Throws
  * RATE_LIMITED after too many failures of this account from this network, or of any from there, the same for names that nobody
- * has. Of several at once, no more are looked at than may still fail: the others wait.
+ * has. Of several at once, no more are looked at than may still fail: the others wait. Where other instances have used up the limit
+ * meanwhile, it throws RATE_LIMITED whatever the password was.
  */
 export async function limited(ctx: Context, username: string, isRight: () => Promise<boolean>): Promise<boolean> {
   const limits = limitsOf(ctx, username);
-  const [{ key: account, limiter: byAccount }] = limits;
   const land = await throttleOf(ctx).flights.start(
     limits.map(({ key }) => key),
     () => left(ctx, limits),
   );
   try {
     const right = await isRight();
-    if (right) await byAccount.delete(account);
-    else await Promise.all(limits.map(({ key, limiter }) => limiter.penalty(key)));
+    if (right) await forgive(ctx, limits);
+    else await count(ctx, limits);
     return right;
   } finally {
     land();
@@ -86,16 +88,64 @@ function refuseKnown(ctx: Context, limits: Limits): void {
 async function left(ctx: Context, limits: Limits): Promise<number[]> {
   // Others may have been refused while this one waited.
   refuseKnown(ctx, limits);
-  const states = await Promise.all(limits.map(async ({ key, limiter }) => stateOf(key, limiter, await limiter.get(key))));
-  const used = states.filter(({ remaining }) => remaining <= 0);
-  if (used.length === 0) return states.map(({ remaining }) => remaining);
+  return (await unspent(ctx, limits)).map(({ remaining }) => remaining);
+}
+
+// A password that turns out to be right when others have used up the limit is one that was guessed beyond it.
+async function forgive(ctx: Context, limits: Limits): Promise<void> {
+  const [account] = await unspent(ctx, limits);
+  const [{ key, limiter }] = limits;
+  if (account?.isCounted) await limiter.delete(key);
+}
+
+// The account first: what is beyond its limit is not counted for its network.
+async function count(ctx: Context, limits: Limits): Promise<void> {
+  for (const { key, limiter } of limits) {
+    const { consumedPoints, msBeforeNext } = await limiter.penalty(key);
+    const state = stateOf(key, limiter, consumedPoints, Date.now() + msBeforeNext);
+    refuseUsed(ctx, limits, state.remaining < 0 ? [state] : []);
+  }
+}
+
+interface State {
+  key: string;
+  /** How often it may still fail; less than nothing where it has failed once too often. */
+  remaining: number;
+  /** When it may try again. */
+  until: number;
+  isCounted: boolean;
+}
+
+// The states of the limits. Throws RATE_LIMITED where one of them is used up.
+async function unspent(ctx: Context, limits: Limits): Promise<State[]> {
+  const states = await statesOf(ctx, limits);
+  refuseUsed(
+    ctx,
+    limits,
+    states.filter(({ remaining }) => remaining <= 0),
+  );
+  return states;
+}
+
+async function statesOf(ctx: Context, limits: Limits): Promise<State[]> {
+  const stored = limits.map(({ key, limiter }) => limiter.getKey(key));
+  const rows = await readRows(ctx, sql`select key, points, expire from login_failure where key = any(${stored}::text[])`, true);
+  return limits.map(({ key, limiter }, index) => {
+    const [, points, expire] = rows.find(([found]) => found === stored[index]) ?? [];
+    return stateOf(key, limiter, Number(points ?? 0), Number(expire ?? 0));
+  });
+}
+
+function stateOf(key: string, { points }: RateLimiterPostgres, failed: number, until: number): State {
+  const counts = until > Date.now();
+  return { key, remaining: counts ? points - failed : points, until, isCounted: counts };
+}
+
+function refuseUsed(ctx: Context, limits: Limits, used: readonly State[]): void {
+  if (used.length === 0) return;
   const { refused } = throttleOf(ctx);
   for (const { key, until } of used) refused.set(key, until, { ttl: Math.min(REFUSED_MS, Math.max(1, until - Date.now())) });
   throw tooMany(ctx, limits, Math.max(...used.map(({ until }) => until)));
-}
-
-function stateOf(key: string, { points }: RateLimiterPostgres, state: RateLimiterRes | null) {
-  return { key, remaining: points - (state?.consumedPoints ?? 0), until: Date.now() + (state?.msBeforeNext ?? 0) };
 }
 
 function tooMany(ctx: Context, [{ key }]: Limits, until: number): DomainError {

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { inTransaction, type Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import { execute, sql } from '../kit/sql.ts';
+import { inTurn } from './turns.ts';
 
 /** How long a key is remembered, in ms. */
 const REMEMBERED_MS = 24 * 3_600_000;
@@ -28,6 +29,11 @@ export async function once<T>(ctx: Context, key: string | undefined, input: unkn
   if (key === undefined) return work(ctx);
   const caller = ctx.caller ? `user:${ctx.caller.pk}` : 'anonymous';
   const fingerprint = createHash('sha256').update(JSON.stringify(input)).digest();
+  // Waiting for another in the database takes a connection. Equal ones of this process wait here.
+  return inTurn(ctx, `${caller} ${key}`, fingerprint.toString('base64'), () => kept(ctx, caller, key, fingerprint, work));
+}
+
+function kept<T>(ctx: Context, caller: string, key: string, fingerprint: Buffer, work: (ctx: Context) => Promise<T>): Promise<T> {
   return inTransaction(ctx, async (tx) => {
     await execute(tx.em, sql`delete from idempotency_key where caller = ${caller} and key = ${key} and created_at <= ${horizon(tx)}`);
     const taken = await execute(
@@ -38,10 +44,10 @@ export async function once<T>(ctx: Context, key: string | undefined, input: unkn
     );
     if (taken.rows.length === 0) {
       const { rows } = await execute(tx.em, sql`select fingerprint, answer from idempotency_key where caller = ${caller} and key = ${key}`);
-      const stored = rows[0] as Stored | undefined;
-      if (!stored?.fingerprint.equals(fingerprint)) throw reused();
+      const before = rows[0] as Stored | undefined;
+      if (!before?.fingerprint.equals(fingerprint)) throw reused();
       // The same input was answered by the same work.
-      return stored.answer as T;
+      return before.answer as T;
     }
     const answer = await work(tx);
     await execute(

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import * as throttle from '../../src/auth/throttle.ts';
 import { PASSWORD, Shop, useShop, type Answer } from '../support/shop.ts';
 
 const shop = useShop({ LOGIN_FAILURES_PER_ACCOUNT: '3', LOGIN_FAILURES_PER_ADDRESS: '6', TRUST_PROXY: '127.0.0.1' });
@@ -101,5 +102,28 @@ describe('Decisions, Rate limits: without a configured proxy and on a second ins
   test('failures at one instance count at the other', async () => {
     await fail(3, 'nobody', '127.0.0.1');
     expect((await direct.rest('POST', '/token', { form: { username: 'nobody', password: 'x' } })).status).toBe(429);
+  });
+
+  test('several instances at once tell of no more passwords than may fail, and the account alone is counted for what is beyond', async () => {
+    const asked = Array.from({ length: 10 }, () => [
+      shop.rest('POST', '/token', { form: { username: 'nobody', password: 'x' } }),
+      direct.rest('POST', '/token', { form: { username: 'nobody', password: 'x' } }),
+    ]);
+    const statuses = (await Promise.all(asked.flat())).map(({ status }) => status).toSorted((a, b) => a - b);
+    expect(statuses).toEqual([401, 401, 401, ...Array<number>(17).fill(429)]);
+    expect(await shop.sql("select points from login_failure where key like 'network%'")).toEqual([{ points: 3 }]);
+  });
+
+  test.each([true, false])('what is found out after others have used up the limit is told to nobody (right: %s)', async (right) => {
+    const ctx = { ...shop.context(), network: '127.0.0.1' };
+    // An instance remembers for a moment whom it has refused.
+    const username = `right ${right}`;
+    const guess = throttle.limited(ctx, username, async () => {
+      for (let count = 0; count < 3; count++) await direct.rest('POST', '/token', { form: { username, password: 'x' } });
+      return right;
+    });
+    await expect(guess).rejects.toMatchObject({ code: 'RATE_LIMITED' });
+    const [row] = await shop.sql("select points from login_failure where key like 'account%'");
+    expect(row).toEqual({ points: right ? 3 : 4 });
   });
 });

@@ -85,6 +85,32 @@ test('Idempotency-Key: of 20 with the same key and different bodies at once, one
   expect(await names()).toHaveLength(1);
 });
 
+describe('with a pool that is much smaller than the crowd', () => {
+  const [small, other] = [new Shop({ DATABASE_POOL_MAX: '2' }, true), new Shop({ DATABASE_POOL_MAX: '2' }, true)];
+  beforeAll(async () => void (await Promise.all([small.start(), other.start()])));
+  afterAll(async () => void (await Promise.all([small.stop(), other.stop()])));
+
+  test('Idempotency-Key: of 100 at once, at two instances, one adds the product and all answer the same 201; reads go on meanwhile', async () => {
+    const request = { as: await writer(), json: TRAY, headers: { 'Idempotency-Key': 'k' } };
+    const asked = Array.from({ length: 100 }, (_, index) => (index % 2 ? small : other).rest('POST', PRODUCT, request));
+    const reads = Array.from({ length: 20 }, () => small.rest('GET', '/api/v2/shop/products'));
+    const answers = await Promise.all(asked);
+    expect(answers.map(({ status }) => status)).toEqual(Array<number>(100).fill(201));
+    expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
+    expect((await Promise.all(reads)).map(({ status }) => status)).toEqual(Array<number>(20).fill(200));
+    expect(await names()).toEqual(['Walnut tray']);
+  });
+
+  test('Idempotency-Key: of 100 at once that are refused, each is told so, and the key stays free', async () => {
+    const as = await writer();
+    await create(TRAY, undefined, { as });
+    const request = { as, json: TRAY, headers: { 'Idempotency-Key': 'k' } };
+    const answers = await Promise.all(Array.from({ length: 100 }, () => small.rest('POST', PRODUCT, request)));
+    expect(answers.map(({ status }) => status)).toEqual(Array<number>(100).fill(409));
+    expect((await create(BOWL, 'k', { as })).status).toBe(201);
+  });
+});
+
 test('Idempotency-Key: different keys are different requests', async () => {
   const as = await writer();
   await create(TRAY, 'k', { as });

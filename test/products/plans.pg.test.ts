@@ -164,6 +164,8 @@ describe('a page by number is read from where it starts, however deep', () => {
   ] as const;
 
   test.each(pages)('%s', async (query, size) => {
+    // Where pages stand is remembered once it was asked for twice.
+    for (let time = 0; time < 2; time++) await shop.rest('GET', `${LIST}?page=2`);
     expect(
       await otherReadings(() => shop.rest('GET', `${LIST}?${query}`), {
         of: /from "product"/,
@@ -177,6 +179,14 @@ describe('a page by number is read from where it starts, however deep', () => {
     const readings = await readingsOf(() => shop.rest('GET', `${LIST}?page=50001`), /from "product_tally_fine"/);
     for (const { sorts: _few, ...way } of readings) {
       expect(way).toEqual({ indexes: ['product_tally_fine_bucket_index'], sequential: [], rows: 256 });
+    }
+  });
+
+  test('the first since one was written looks for its place in the ranges, and reads no further', async () => {
+    await shop.sql('update product set name = name where pk = 1');
+    const readings = await readingsOf(() => shop.rest('GET', `${LIST}?page=60001`), /with place as/);
+    for (const { sorts: _few, ...way } of readings) {
+      expect(way).toEqual({ indexes: ['product_pkey', 'product_tally_fine_bucket_index'], sequential: [], rows: 256 });
     }
   });
 
