@@ -130,14 +130,19 @@ test.each([
   ['a secret of the configuration', TEST_SECRET],
   ['a password of the database', 'postgresql://shop:p%40ss@db/shop'],
   ['the same by itself', 'p@ss'],
+  ['a password of a replica', 'r@ss'],
   ['a member', '{"sessionKey":"abc","n":1}'],
   ['a member with quotation marks in it', '{"password":"a\\"bc"}'],
   ['a query', '/api/v2/auth/login?username=a&password=abc'],
 ])('X2 one place redacts: %s', (_what, text) => {
-  const redact = redactor({ signingSecrets: [TEST_SECRET], databaseUrl: 'postgresql://shop:p%40ss@db/shop' });
+  const redact = redactor({
+    signingSecrets: [TEST_SECRET],
+    databaseUrl: 'postgresql://shop:p%40ss@db/shop',
+    replicaUrls: ['postgresql://shop:r%40ss@replica/shop'],
+  });
   const found = redact(`before ${text} after`);
   expect(found).toContain(REDACTED);
-  for (const secret of [HASH, TOKEN, KEY, TEST_SECRET, 'p%40ss', 'p@ss', 'abc', 'bc"']) expect(found).not.toContain(secret);
+  for (const secret of [HASH, TOKEN, KEY, TEST_SECRET, 'p%40ss', 'p@ss', 'r@ss', 'abc', 'bc"']) expect(found).not.toContain(secret);
   expect(found).toMatch(/^before .* after$/);
 });
 

@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { request, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
+import { postForm } from '../support/post-form.ts';
 import { answering, freePort, launch, startServer, stopServer, withDirectory, type RunningServer } from '../support/process.ts';
+import { until } from '../support/until.ts';
 
 const SECRET = 'only-for-tests-only-for-tests-only';
 
@@ -12,7 +12,7 @@ test('SIGTERM lets what is in flight finish, takes nothing new, and ends with 0'
     // Hashing takes long enough to be in flight when the signal comes.
     const server = await startServer({ DATA_DIR, BCRYPT_COST: '12' });
     const logins = ['alice', 'bob', 'admin'].map((username) =>
-      begin(`${server.url}/token`, `username=${username}&password=${username}-demo-1`),
+      postForm(`${server.url}/token`, `username=${username}&password=${username}-demo-1`),
     );
     await Promise.all(logins.map(({ sent }) => sent));
     // Connections are taken in their order, so once this one is served the logins are with the server.
@@ -40,7 +40,7 @@ test('without a database the process stays: alive, not ready, 503 with Retry-Aft
   const graphql = await fetch(`${url}/graphql`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
-    body: '{"query":"{me{id}}"}',
+    body: '{"query":"{products{nodes{pk}}}"}',
   });
   const options = await fetch(`${url}/token`, { method: 'OPTIONS' });
   const unknown = await fetch(`${url}/nothing`);
@@ -59,21 +59,13 @@ test('the embedded database is started again when its process is killed, with al
     const server = await startServer({ DATA_DIR, LOG_LEVEL: 'silent' });
     const { child } = JSON.parse(await readFile(join(DATA_DIR, 'lock'), 'utf8')) as { child: { pid: number } };
     process.kill(child.pid, 'SIGKILL');
-    await untilReady(server);
+    await untilServing(server);
     expect(await (await fetch(`${server.url}/api/v2/shop/products`)).json()).toMatchObject({ count: 1200 });
     expect(await stopServer(server)).toMatchObject({ code: 0 });
   });
 });
 
-/** Sends a form: `sent` resolves when it is on its way, `status` when it is answered. */
-function begin(url: string, form: string): { sent: Promise<unknown>; status: Promise<number | undefined> } {
-  const posted = request(url, { method: 'POST', agent: false, headers: { 'Content-Type': 'application/x-www-form-urlencoded' } });
-  const status = once(posted, 'response').then(([answer]: IncomingMessage[]) => answer?.resume().statusCode);
-  const sent = once(posted, 'finish');
-  posted.end(form);
-  return { sent, status };
-}
-
-async function untilReady({ url }: RunningServer): Promise<void> {
-  while ((await fetch(`${url}/readyz`)).status !== 200) await new Promise((done) => void setTimeout(done, 20));
+/** Resolves once the database is asked again: /readyz tells of a short outage late, or not at all. */
+async function untilServing({ url }: RunningServer): Promise<void> {
+  await until(async () => (await fetch(`${url}/api/v2/shop/products`)).status === 200, 'the server to serve');
 }

@@ -97,7 +97,11 @@ test('a data directory that cannot be opened ends the start with 1 and one plain
   await withDirectory(async (DATA_DIR) => {
     await writeFile(join(DATA_DIR, 'postgres'), 'not a database');
     const ended = await run('main.js', [], { DATA_DIR, PORT: '0', LOG_LEVEL: 'silent' });
-    expect(ended).toEqual({ code: 1, stdout: '', stderr: 'The embedded database did not start; the log says why\n' });
+    expect(ended).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `The data directory cannot be used, because of ${join(DATA_DIR, 'postgres')}: it is not a directory.\n`,
+    });
     expect(await readFile(join(DATA_DIR, 'postgres'), 'utf8')).toBe('not a database');
   });
 });

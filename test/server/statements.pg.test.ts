@@ -78,7 +78,8 @@ describe(`${DOCUMENT}, Statements a request`, () => {
   });
 
   test.each(Object.entries(kinds))('%s', async (name, kind) => {
-    expect((await fetch(kind(0))).status).toBeLessThan(300);
+    // Where a page stands is remembered once it was asked for twice.
+    for (const time of name.startsWith('REST, a page') ? [0, 0] : [0]) expect((await fetch(kind(time))).status).toBeLessThan(300);
     const { answer, statements } = await costOf(kind(1));
 
     expect(answer.status).toBeLessThan(300);

@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams, type SpawnOptions } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
@@ -24,11 +24,20 @@ export interface RunningServer {
   ended: Promise<Ended>;
 }
 
+/** Who a process runs as; whoever runs the tests, where none is named. */
+type SystemUser = Pick<SpawnOptions, 'uid' | 'gid'>;
+
 const CLEAN_ENV = { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '' };
 
-/** Runs an entry point of the app to its end, with only these settings. */
-export async function run(entry: string, args: readonly string[], env: Record<string, string>, input = ''): Promise<Ended> {
-  const { child, ended } = launch(entry, args, env);
+/** Runs an entry point of the app to its end, with only these settings, and as another user where one is given. */
+export async function run(
+  entry: string,
+  args: readonly string[],
+  env: Record<string, string>,
+  input = '',
+  user: SystemUser = {},
+): Promise<Ended> {
+  const { child, ended } = launch(entry, args, env, user);
   child.stdin?.end(input);
   return ended;
 }
@@ -44,8 +53,8 @@ export function contract(args: readonly string[], env: Record<string, string> = 
 }
 
 /** Starts the server on a free port and waits until it says that it listens. */
-export async function startServer(env: Record<string, string>): Promise<RunningServer> {
-  const { child, ended } = launch('main.js', [], { PORT: '0', LOG_LEVEL: 'error', ...env });
+export async function startServer(env: Record<string, string>, user: SystemUser = {}): Promise<RunningServer> {
+  const { child, ended } = launch('main.js', [], { PORT: '0', LOG_LEVEL: 'error', ...env }, user);
   const welcome = await new Promise<string>((done, fail) => {
     let printed = '';
     child.stdout?.on('data', (piece: Buffer) => {
@@ -108,8 +117,9 @@ export function launch(
   entry: string,
   args: readonly string[],
   env: Record<string, string>,
+  user: SystemUser = {},
 ): { child: ChildProcess; ended: Promise<Ended> } {
-  const child = spawn(process.execPath, [join(process.cwd(), 'dist/src', entry), ...args], { env: { ...CLEAN_ENV, ...env } });
+  const child = spawn(process.execPath, [join(process.cwd(), 'dist/src', entry), ...args], { env: { ...CLEAN_ENV, ...env }, ...user });
   return { child, ended: leftBy(child) };
 }
 

@@ -1,0 +1,59 @@
+import type { Fault } from './fault.ts';
+import { attacksBeside } from './attacks-beside.fault.ts';
+import { clientsThatLeave } from './clients-that-leave.fault.ts';
+import { conflicts } from './conflicts.fault.ts';
+import { diskFull } from './disk-full.fault.ts';
+import { drain } from './drain.fault.ts';
+import { drainStream } from './drain-stream.fault.ts';
+import { hangChild } from './hang-child.fault.ts';
+import { idempotency } from './idempotency.fault.ts';
+import { instances } from './instances.fault.ts';
+import { killChild } from './kill-child.fault.ts';
+import { killServer } from './kill-server.fault.ts';
+import { overload } from './overload.fault.ts';
+import { payloadMemory } from './payload-memory.fault.ts';
+import { poolExhausted } from './pool-exhausted.fault.ts';
+import { pooler } from './pooler.fault.ts';
+import { postgresDownAtStart } from './postgres-down-at-start.fault.ts';
+import { postgresFrozen } from './postgres-frozen.fault.ts';
+import { postgresRestart } from './postgres-restart.fault.ts';
+import { replicas } from './replicas.fault.ts';
+import { slowStatement } from './slow-statement.fault.ts';
+import { smallHeap } from './small-heap.fault.ts';
+import { soak } from './soak.fault.ts';
+import { start } from './start.fault.ts';
+import { twoProcesses } from './two-processes.fault.ts';
+import { uncaught } from './uncaught.fault.ts';
+import { unusableDirectory } from './unusable-directory.fault.ts';
+import { wholeListMemory } from './whole-list-memory.fault.ts';
+
+/** THE list: every fault that is tried, in the order in which docs/reliability.md tells of it. */
+export const faults: readonly Fault[] = [
+  killServer,
+  killChild,
+  hangChild,
+  diskFull,
+  twoProcesses,
+  unusableDirectory,
+  uncaught,
+  start,
+  postgresDownAtStart,
+  postgresRestart,
+  postgresFrozen,
+  poolExhausted,
+  slowStatement,
+  conflicts,
+  clientsThatLeave,
+  drain,
+  drainStream,
+  overload,
+  attacksBeside,
+  soak,
+  wholeListMemory,
+  payloadMemory,
+  smallHeap,
+  instances,
+  idempotency,
+  replicas,
+  pooler,
+];

@@ -1,0 +1,89 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import pg, { type ClientConfig } from 'pg';
+import { TEST_SECRET } from '../support/databases.ts';
+import { makeCluster, prepare, type Cluster } from '../support/postgresql.ts';
+import { startServer, stopServer, type RunningServer } from '../support/process.ts';
+import type { World } from './fault.ts';
+
+/** Settings of PostgreSQL that keep its own writing to disk out of what is measured. */
+export const QUIET = { fsync: 'off', synchronous_commit: 'off', max_wal_size: '4GB', autovacuum_naptime: '10s' };
+
+/** Where a server of the shop finds its database, and a way to that database past the server. */
+export interface Place {
+  /** The settings to start the server with. */
+  env: Readonly<Record<string, string>>;
+  /** Undefined on the embedded database. */
+  cluster?: Cluster;
+  /** Asks the database itself. */
+  sql: (text: string, values?: readonly unknown[]) => Promise<Record<string, unknown>[]>;
+}
+
+/** A new database with demo data: a directory for the embedded one, or a PostgreSQL server of its own with these settings. */
+export async function makePlace(world: World, settings: Readonly<Record<string, string>> = {}): Promise<Place> {
+  if (world.on === 'embedded') {
+    const dataDir = join(world.directory, 'data');
+    return placeAt({ DATA_DIR: dataDir }, { host: dataDir, user: 'postgres', database: 'postgres' });
+  }
+  const cluster = await openCluster(world, settings);
+  return { ...placeAt(settingsFor(cluster), { connectionString: cluster.url }), cluster };
+}
+
+/** A PostgreSQL server with demo data, which ends with the program. */
+export async function openCluster({ directory, atEnd }: World, settings: Readonly<Record<string, string>> = {}): Promise<Cluster> {
+  const cluster = await makeCluster(join(directory, 'cluster'), settings);
+  atEnd(() => cluster.stop('immediate'));
+  await prepare(cluster, TEST_SECRET);
+  return cluster;
+}
+
+/** The settings that lead a server of the shop to the database. */
+export function settingsFor({ url }: Cluster): Record<string, string> {
+  return { DATABASE_URL: url, SIGNING_SECRET: TEST_SECRET, HOST: '127.0.0.1' };
+}
+
+/** Starts a server of the shop, which ends with the program. */
+export async function startShop({ atEnd }: World, env: Readonly<Record<string, string>>): Promise<RunningServer> {
+  const server = await startServer(env);
+  atEnd(() => stopServer(server, 'SIGKILL'));
+  return server;
+}
+
+/** The port that a server listens on. */
+export function portOf({ url }: RunningServer): number {
+  return Number(new URL(url).port);
+}
+
+/** The process that has the embedded database of this directory open. */
+export async function childOf(dataDir: string): Promise<number> {
+  const { child } = JSON.parse(await readFile(join(dataDir, 'lock'), 'utf8')) as { child: { pid: number } };
+  return child.pid;
+}
+
+/** Adds products up to this number, as fast as the database can make them. */
+export async function addProducts(cluster: Cluster, upTo: number): Promise<void> {
+  await cluster.sql(`
+    insert into product (name, barcode, price, created_at, updated_at)
+    select 'Product ' || n, digits || (10 - (
+        select sum(substr(digits, place, 1)::int * case when place % 2 = 0 then 3 else 1 end) from generate_series(1, 12) place) % 10) % 10,
+      round((n * 7919::bigint % 100000) / 100.0, 2), now(), now()
+    from generate_series((select count(*) from product) + 1, ${upTo}) as n, lateral (select '400' || lpad(n::text, 9, '0') as digits) made`);
+  await cluster.sql('vacuum analyze');
+}
+
+function placeAt(env: Record<string, string>, config: ClientConfig): Place {
+  return {
+    env: { ...env, LOG_LEVEL: 'silent' },
+    async sql(text, values = []) {
+      const client = new pg.Client(config);
+      // What takes the connection away is told by the statement.
+      client.on('error', () => undefined);
+      await client.connect();
+      try {
+        return (await client.query<Record<string, unknown>>(text, [...values])).rows;
+      } finally {
+        await client.end();
+      }
+    },
+  };
+}

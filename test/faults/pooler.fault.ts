@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import pg from 'pg';
+import { TEST_SECRET } from '../support/databases.ts';
+import { startPooler, type Pooler } from '../support/pgbouncer.ts';
+import { makeCluster, type Cluster } from '../support/postgresql.ts';
+import { cli, contract, startServer, stopServer } from '../support/process.ts';
+import { until } from '../support/until.ts';
+import type { Fault, Figures } from './fault.ts';
+import { ask, bearer, create, newBarcode, openSession, page, percentile, post, product, WRITER } from './shopper.ts';
+
+/** Connections to the server that all instances share. */
+const CONNECTIONS = 3;
+const DEADLINE_MS = 2_000;
+
+export const pooler: Fault = {
+  name: 'pooler',
+  promise:
+    'Through PgBouncer in transaction mode, with three connections to the server for two instances, the interface holds as it does without.',
+  rows: [],
+  on: ['postgresql'],
+  async run({ directory, short, atEnd }) {
+    const cluster = await makeCluster(join(directory, 'database'));
+    atEnd(() => cluster.stop('immediate'));
+    // What a connection asks for when it is opened, a pooler cannot pass on: the database says it.
+    await cluster.sql(`alter database shopfront set statement_timeout = '5s'`);
+    const made = await startPooler(join(directory, 'pgbouncer'), cluster.url, CONNECTIONS);
+    atEnd(() => made.stop());
+    const env = {
+      DATABASE_URL: made.url,
+      DATABASE_POOLER: 'transaction',
+      SIGNING_SECRET: TEST_SECRET,
+      HOST: '127.0.0.1',
+      LOG_LEVEL: 'silent',
+    };
+    for (const command of ['migrate', 'seed']) {
+      const { code, stderr } = await cli([command], env);
+      assert.equal(code, 0, stderr);
+    }
+    const [here, there] = [await startServer(env), await startServer(env)];
+    for (const server of [here, there]) atEnd(() => stopServer(server, 'SIGKILL'));
+    const urls = [here.url, there.url];
+    const hasty = await startServer({ ...env, REQUEST_DEADLINE_MS: String(DEADLINE_MS) });
+    atEnd(() => stopServer(hasty, 'SIGKILL'));
+    return {
+      ...(await interfaceHolds(here.url)),
+      ...(await crowd(urls, cluster, made, short ? 300 : 5_000)),
+      ...(await held(hasty.url, cluster, made.url)),
+    };
+  },
+};
+
+async function interfaceHolds(url: string): Promise<Figures> {
+  const { code, stdout, stderr } = await contract([url, '--write'], {
+    CONTRACT_USERNAME: WRITER.username,
+    CONTRACT_PASSWORD: WRITER.password,
+    CONTRACT_SIGNING_SECRET: TEST_SECRET,
+  });
+  assert.equal(code, 0, stdout + stderr);
+  return { 'the contract': stdout.trimEnd().split('\n').at(-1) ?? '' };
+}
+
+/** Reads, writes, transactions, and logins of many at once, at two instances. */
+async function crowd(urls: readonly string[], cluster: Cluster, made: Pooler, requests: number): Promise<Figures> {
+  const [here = '', there = ''] = urls;
+  const token = await bearer(here);
+  const key = await openSession(here);
+  const times: number[] = [];
+  let turn = 0;
+  const client = async (): Promise<void> => {
+    while (turn < requests) {
+      const number = turn++;
+      const url = number % 2 ? here : there;
+      const at = performance.now();
+      const answers = await Promise.all([
+        page(url, `?page=${1 + (number % 100)}`),
+        product(url, 1 + (number % 1_000)),
+        ask(`${url}/users/me/`, { headers: { 'X-SESSION-ID': key } }),
+        post(`${url}/graphql`, { query: `{ products(first: ${1 + (number % 20)}) { totalCount nodes { name } } }` }),
+        create(url, token, newBarcode()),
+        create(url, { ...token, 'Idempotency-Key': `crowd-${number}` }, newBarcode()),
+      ]);
+      times.push(performance.now() - at);
+      assert.deepEqual(
+        answers.map(({ status }) => status),
+        [200, 200, 200, 200, 201, 201],
+        answers.map(({ text }) => text.slice(0, 200)).join('\n'),
+      );
+    }
+  };
+  await Promise.all(Array.from({ length: 4 }, client));
+  const barcode = newBarcode();
+  const same = await Promise.all(
+    Array.from({ length: 100 }, (_, index) => create(index % 2 ? here : there, { ...token, 'Idempotency-Key': 'the-same' }, barcode)),
+  );
+  assert.equal(new Set(same.map(({ status, text }) => `${status} ${text}`)).size, 1, same[0]?.text);
+  assert.equal(same[0]?.status, 201);
+  const [open] = await cluster.sql(
+    `select count(*)::int as count from pg_stat_activity where backend_type = 'client backend' and datname = 'shopfront' and pid <> pg_backend_pid()`,
+  );
+  const lent = await made.show('clients');
+  assert.ok(Number(open?.['count']) <= CONNECTIONS, `${String(open?.['count'])} connections`);
+  return {
+    'requests of a crowd': requests * 6,
+    'six of them at once p99': percentile(times, 0.99),
+    'connections of the instances': lent.filter(({ database }) => database === 'shopfront').length,
+    'connections to the server': Number(open?.['count']),
+  };
+}
+
+/** Statements that are held up, on every connection there is: they end, and nobody else's does. */
+async function held(url: string, cluster: Cluster, throughPooler: string): Promise<Figures> {
+  const holder = new pg.Client({ connectionString: cluster.url });
+  await holder.connect();
+  await holder.query('begin; lock table product');
+  // Somebody else's, that takes its time beside them.
+  const other = new pg.Client({ connectionString: throughPooler });
+  await other.connect();
+  const slept = other.query('select pg_sleep(3.5)');
+  const at = performance.now();
+  const answers = await Promise.all([1, 2, 3, 4, 5, 6].map((pk) => product(url, pk)));
+  const answered = performance.now() - at;
+  assert.deepEqual([...new Set(answers.map(({ status }) => status))], [503]);
+  await until(async () => (await waiting(cluster)) === 0, 'the end of the statements');
+  const ended = performance.now() - at;
+  await slept;
+  await other.end();
+  await holder.end();
+  const after = await Promise.all(Array.from({ length: 20 }, (_, pk) => product(url, 1 + pk)));
+  assert.deepEqual([...new Set(after.map(({ status }) => status))], [200]);
+  return {
+    'refused while a table was locked after': `${Math.round(answered)} ms`,
+    'the deadline being': `${DEADLINE_MS} ms`,
+    'their statements ended after': `${Math.round(ended)} ms`,
+  };
+}
+
+async function waiting(cluster: Cluster): Promise<number> {
+  const [row] = await cluster.sql(`select count(*)::int as count from pg_stat_activity where wait_event_type = 'Lock'`);
+  return Number(row?.['count']);
+}

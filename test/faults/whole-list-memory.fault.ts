@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { get, type IncomingMessage } from 'node:http';
+import { setTimeout } from 'node:timers/promises';
+import { addedBy } from '../support/resident.ts';
+import { startServer, stopServer, type RunningServer } from '../support/process.ts';
+import type { Fault } from './fault.ts';
+import { addProducts, makePlace, QUIET } from './place.ts';
+
+const PRODUCTS = 1_000_000;
+const SHORT_PRODUCTS = 100_000;
+const LIST = '/api/v1/shop/products';
+const MAX_ADDED = 64;
+const MAX_ADDED_BY_SLOW = 128;
+const SLOW_READERS = 10;
+const SLOW_BYTES_A_SECOND = 100_000;
+const SLOW_SECONDS = 30;
+const SHORT_SLOW_SECONDS = 5;
+
+export const wholeListMemory: Fault = {
+  name: 'whole-list-memory',
+  promise: `The whole list of a million products adds at most ${MAX_ADDED} MiB to the process, the first one too, and ten readers of 100 KB/s at most ${MAX_ADDED_BY_SLOW} MiB.`,
+  rows: ['L5'],
+  on: ['postgresql'],
+  async run(world) {
+    const { short, atEnd } = world;
+    const { cluster, env } = await makePlace(world, QUIET);
+    if (!cluster) throw new Error('there is no server');
+    const products = short ? SHORT_PRODUCTS : PRODUCTS;
+    await addProducts(cluster, products);
+    const fresh = async () => {
+      const server = await startServer(env);
+      atEnd(() => server.child.kill('SIGKILL'));
+      return server;
+    };
+    const server = await fresh();
+    const first = await readWhole(server);
+    const later = await readWhole(server);
+    await stopServer(server);
+    const other = await fresh();
+    const slow = await addedBy(other, () => readSlowly(other, short ? SHORT_SLOW_SECONDS : SLOW_SECONDS));
+    for (const { rows } of [first, later]) assert.equal(rows, products);
+    assert.ok(first.added <= MAX_ADDED, `the first list added ${first.added.toFixed(0)} MiB`);
+    assert.ok(later.added <= MAX_ADDED, `a later list added ${later.added.toFixed(0)} MiB`);
+    assert.ok(slow <= MAX_ADDED_BY_SLOW, `slow readers added ${slow.toFixed(0)} MiB`);
+    return {
+      products,
+      'added by the first list of a process': `${first.added.toFixed(0)} MiB (goal: ${MAX_ADDED})`,
+      'by the second': `${later.added.toFixed(0)} MiB`,
+      [`by ${SLOW_READERS} slow readers at once`]: `${slow.toFixed(0)} MiB (goal: ${MAX_ADDED_BY_SLOW})`,
+      'products a second': `${first.rate.toFixed(0)} and ${later.rate.toFixed(0)} (goal: 75000)`,
+      'first byte after': `${first.firstByteMs.toFixed(0)} and ${later.firstByteMs.toFixed(0)} ms (goal: 200 ms)`,
+    };
+  },
+};
+
+interface Reading {
+  added: number;
+  rows: number;
+  rate: number;
+  firstByteMs: number;
+}
+
+async function readWhole(server: RunningServer): Promise<Reading> {
+  let [rows, firstByteMs, ms] = [0, 0, 0];
+  const added = await addedBy(server, async () => {
+    const begun = performance.now();
+    const res = await answerOf(server);
+    for await (const piece of res as AsyncIterable<Buffer>) {
+      firstByteMs ||= performance.now() - begun;
+      // Each product ends with one; none of them holds another.
+      for (let at = piece.indexOf('}'); at >= 0; at = piece.indexOf('}', at + 1)) rows++;
+    }
+    ms = performance.now() - begun;
+  });
+  return { added, rows, firstByteMs, rate: (rows * 1000) / ms };
+}
+
+async function readSlowly(server: RunningServer, seconds: number): Promise<void> {
+  const readers = await Promise.all(Array.from({ length: SLOW_READERS }, () => answerOf(server)));
+  const end = performance.now() + seconds * 1000;
+  await Promise.all(
+    readers.map(async (res) => {
+      for await (const piece of res as AsyncIterable<Buffer>) {
+        if (performance.now() > end) break;
+        await setTimeout((piece.length * 1000) / SLOW_BYTES_A_SECOND);
+      }
+      res.destroy();
+    }),
+  );
+}
+
+function answerOf({ url }: RunningServer): Promise<IncomingMessage> {
+  return new Promise((done, fail) => void get(url + LIST, done).on('error', fail));
+}

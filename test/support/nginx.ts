@@ -1,0 +1,61 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { answering, freePort } from './process.ts';
+
+const CONFIGURATION = join(import.meta.dirname, '../../../deploy/nginx.conf');
+
+/** nginx in front of some instances, as deploy/nginx.conf has it. */
+export interface Nginx {
+  url: string;
+  /** Which instance was asked how often so far, by its port. */
+  asked(): Promise<Map<number, number>>;
+  stop(): Promise<void>;
+}
+
+/** Starts nginx with its files in the directory, in front of what listens on these ports. */
+export async function startNginx(directory: string, ports: readonly number[]): Promise<Nginx> {
+  const port = await freePort();
+  const own = join(directory, 'shopfront.conf');
+  const log = join(directory, 'access.log');
+  await writeFile(own, addressed(await readFile(CONFIGURATION, 'utf8'), port, ports));
+  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${join(directory, name)};`);
+  const main = join(directory, 'nginx.conf');
+  await writeFile(
+    main,
+    `daemon off; worker_processes 1; pid ${join(directory, 'nginx.pid')}; error_log ${join(directory, 'error.log')};
+events { worker_connections 4096; }
+http { log_format instance '$upstream_addr'; access_log ${log} instance; ${paths.join(' ')} include ${own}; }
+`,
+  );
+  const child = spawn('nginx', ['-p', directory, '-c', main, '-e', join(directory, 'error.log')], { stdio: 'ignore' });
+  const url = `http://127.0.0.1:${port}`;
+  await answering(`${url}/livez`);
+  return {
+    url,
+    async asked() {
+      const counts = new Map<number, number>();
+      // One that was asked in vain stands before the one that answered.
+      for (const [, asked] of (await readFile(log, 'utf8')).matchAll(/:(\d+)$/gm))
+        counts.set(Number(asked), (counts.get(Number(asked)) ?? 0) + 1);
+      return counts;
+    },
+    async stop() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const ended = once(child, 'exit');
+      child.kill('SIGTERM');
+      await ended;
+    },
+  };
+}
+
+// The same file, with other addresses.
+function addressed(text: string, port: number, ports: readonly number[]): string {
+  const [first = ''] = /^ *server 127.*$/m.exec(text) ?? [];
+  const servers = ports.map((at) => first.replace(/:\d+/, `:${at}`)).join('\n');
+  const placed = text.replace(/(?:^ *server 127.*\n)+/m, `${servers}\n`).replace('listen 80;', `listen 127.0.0.1:${port};`);
+  if (!ports.every((at) => placed.includes(`:${at} `)) || !placed.includes(`:${port};`))
+    throw new Error('deploy/nginx.conf has other lines than these');
+  return placed;
+}

@@ -1,0 +1,87 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, chown, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { freePort } from './process.ts';
+import { until } from './until.ts';
+
+/** The user that it runs as where the tests run as root, which it refuses. */
+const SYSTEM_USER = 'postgres';
+
+/** PgBouncer in front of a server, lending its connections by the transaction. */
+export interface Pooler {
+  /** Of the server's database, through it. */
+  url: string;
+  /** What one of its own SHOW commands answers, such as `pools`. */
+  show(what: string): Promise<Record<string, unknown>[]>;
+  stop(): Promise<void>;
+}
+
+/** Starts PgBouncer with its files in the directory, with so many connections to the server at this URL. */
+export async function startPooler(directory: string, serverUrl: string, connections: number): Promise<Pooler> {
+  const { hostname, port, pathname, username } = new URL(serverUrl);
+  const own = await freePort();
+  await mkdir(directory, { recursive: true });
+  const configuration = join(directory, 'pgbouncer.ini');
+  const users = join(directory, 'users.txt');
+  await writeFile(users, `"${username}" ""\n`);
+  await writeFile(
+    configuration,
+    `[databases]
+* = host=${hostname} port=${port}
+
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${own}
+unix_socket_dir =
+auth_type = trust
+auth_file = ${users}
+admin_users = ${username}
+pool_mode = transaction
+default_pool_size = ${connections}
+max_client_conn = 500
+`,
+  );
+  const owner = await systemUser();
+  if (owner) {
+    for (const path of [directory, users, configuration]) await chown(path, owner.uid, owner.gid);
+    await chmod(directory, 0o700);
+  }
+  const child = spawn('pgbouncer', [configuration], { stdio: 'ignore', cwd: '/', ...owner });
+  const ask = async (database: string, text: string): Promise<Record<string, unknown>[]> => {
+    const client = new pg.Client({ host: '127.0.0.1', port: own, user: username, database });
+    client.on('error', () => undefined);
+    await client.connect();
+    try {
+      return (await client.query<Record<string, unknown>>(text)).rows;
+    } finally {
+      await client.end();
+    }
+  };
+  await until(async () => {
+    if (child.exitCode !== null) throw new Error(`PgBouncer ended with ${child.exitCode}`);
+    return ask(pathname.slice(1), 'select 1').then(
+      () => true,
+      () => false,
+    );
+  }, 'an answer by PgBouncer');
+  return {
+    url: `postgresql://${username}@127.0.0.1:${own}${pathname}`,
+    show: (what) => ask('pgbouncer', `show ${what}`),
+    async stop() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const ended = once(child, 'exit');
+      child.kill('SIGTERM');
+      await ended;
+    },
+  };
+}
+
+async function systemUser(): Promise<{ uid: number; gid: number } | undefined> {
+  if (process.getuid?.() !== 0) return undefined;
+  const run = promisify(execFile);
+  const [uid = 0, gid = 0] = await Promise.all(['-u', '-g'].map(async (flag) => Number((await run('id', [flag, SYSTEM_USER])).stdout)));
+  return { uid, gid };
+}

@@ -1,0 +1,155 @@
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { globSync } from 'node:fs';
+import { appendFile, chown, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { cli, freePort } from './process.ts';
+import { until } from './until.ts';
+
+const execute = promisify(execFile);
+
+/** The user that a server runs as where the tests run as root, which PostgreSQL refuses. */
+const SYSTEM_USER = 'postgres';
+/** The database that tests work in. */
+const DATABASE = 'shopfront';
+
+/** How a server is told to go: after its clients, at once in good order, or as if the power had been cut (pg_ctl(1)). */
+const STOPS = { smart: 'SIGTERM', fast: 'SIGINT', immediate: 'SIGQUIT' } as const;
+
+/** A PostgreSQL server of the test's own, which it may stop, freeze and kill. */
+export interface Cluster {
+  port: number;
+  dataDir: string;
+  /** Of its database, as a superuser. */
+  url: string;
+  /** Its main process; undefined while it does not run. */
+  pid(): number | undefined;
+  start(): Promise<void>;
+  stop(how?: keyof typeof STOPS): Promise<void>;
+  /** Sends this to all its processes, such as SIGSTOP and SIGCONT. */
+  signal(signal: NodeJS.Signals): Promise<void>;
+  /** Runs one statement as a superuser. */
+  sql(text: string): Promise<Record<string, unknown>[]>;
+}
+
+/** Makes a server in the directory, with these lines in its postgresql.conf, and starts it. */
+export async function makeCluster(directory: string, settings: Readonly<Record<string, string>> = {}): Promise<Cluster> {
+  const dataDir = join(directory, 'postgresql');
+  await ownedDirectory(directory);
+  await tool('initdb', ['-D', dataDir, '-U', 'postgres', '--auth', 'trust', '--encoding', 'UTF8', '--no-sync']);
+  const cluster = await clusterAt(dataDir, directory, settings);
+  await cluster.start();
+  const client = new pg.Client({ host: '127.0.0.1', port: cluster.port, user: 'postgres', database: 'postgres' });
+  await client.connect();
+  await client.query(`create database ${DATABASE}`);
+  await client.end();
+  return cluster;
+}
+
+/** Makes a standby of the server in this directory by pg_basebackup, which follows it by streaming replication, and starts it. */
+export async function makeStandby(of: Cluster, directory: string, settings: Readonly<Record<string, string>> = {}): Promise<Cluster> {
+  const dataDir = join(directory, 'postgresql');
+  await ownedDirectory(directory);
+  await tool('pg_basebackup', [
+    '-D',
+    dataDir,
+    '-h',
+    '127.0.0.1',
+    '-p',
+    String(of.port),
+    '-U',
+    'postgres',
+    '-R',
+    '-X',
+    'stream',
+    '-c',
+    'fast',
+  ]);
+  const standby = await clusterAt(dataDir, directory, settings);
+  await standby.start();
+  return standby;
+}
+
+/** Applies the migrations and, where it is asked for, the demo data, as an operator does. */
+export async function prepare({ url }: Cluster, secret: string, seed = true): Promise<void> {
+  for (const command of seed ? ['migrate', 'seed'] : ['migrate']) {
+    const { code, stderr } = await cli([command], { DATABASE_URL: url, SIGNING_SECRET: secret });
+    if (code !== 0) throw new Error(`${command}: ${stderr}`);
+  }
+}
+
+async function clusterAt(dataDir: string, socketDir: string, settings: Readonly<Record<string, string>>): Promise<Cluster> {
+  const port = await freePort();
+  const lines = Object.entries({ listen_addresses: '127.0.0.1', unix_socket_directories: socketDir, ...settings, port: String(port) });
+  await appendFile(join(dataDir, 'postgresql.conf'), lines.map(([name, value]) => `${name} = '${value}'\n`).join(''));
+  const url = `postgresql://postgres@127.0.0.1:${port}/${DATABASE}`;
+  let running: ChildProcess | undefined;
+  return {
+    port,
+    dataDir,
+    url,
+    pid: () => running?.pid,
+    async start() {
+      running = spawn(join(await binaries(), 'postgres'), ['-D', dataDir], { ...(await systemUser()), stdio: 'ignore' });
+      await until(async () => {
+        if (running?.exitCode !== null) throw new Error(`PostgreSQL ended with ${running?.exitCode}`);
+        const client = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', database: 'postgres' });
+        client.on('error', () => undefined);
+        return client.connect().then(
+          () => client.end().then(() => true),
+          () => false,
+        );
+      });
+    },
+    async stop(how = 'fast') {
+      const stopped = running;
+      running = undefined;
+      if (!stopped || stopped.exitCode !== null || stopped.signalCode !== null) return;
+      const ended = once(stopped, 'exit');
+      stopped.kill(STOPS[how]);
+      await ended;
+    },
+    async signal(signal) {
+      const { pid } = running ?? {};
+      if (pid === undefined) throw new Error('PostgreSQL does not run');
+      const { stdout } = await execute('ps', ['-o', 'pid=', '--ppid', String(pid)]).catch(() => ({ stdout: '' }));
+      for (const each of [pid, ...stdout.split('\n').filter(Boolean).map(Number)]) process.kill(each, signal);
+    },
+    async sql(text) {
+      const client = new pg.Client({ connectionString: url });
+      await client.connect();
+      try {
+        const { rows } = await client.query<Record<string, unknown>>(text);
+        return rows;
+      } finally {
+        await client.end();
+      }
+    },
+  };
+}
+
+async function tool(name: string, args: readonly string[]): Promise<void> {
+  await execute(join(await binaries(), name), args, await systemUser());
+}
+
+async function ownedDirectory(path: string): Promise<void> {
+  await mkdir(path, { recursive: true, mode: 0o700 });
+  const { uid, gid } = await systemUser();
+  if (uid !== undefined && gid !== undefined) await chown(path, uid, gid);
+}
+
+// Debian keeps each version's programs in a directory of their own, off the path.
+async function binaries(): Promise<string> {
+  const [newest] = globSync('/usr/lib/postgresql/*/bin').toSorted((a, b) => b.localeCompare(a, 'en', { numeric: true }));
+  if (newest !== undefined) return newest;
+  const { stdout } = await execute('pg_config', ['--bindir']);
+  return stdout.trim();
+}
+
+async function systemUser(): Promise<{ uid?: number; gid?: number }> {
+  if (process.getuid?.() !== 0) return {};
+  const [uid, gid] = await Promise.all(['-u', '-g'].map(async (flag) => Number((await execute('id', [flag, SYSTEM_USER])).stdout)));
+  return { uid: uid ?? 0, gid: gid ?? 0 };
+}
