@@ -4,7 +4,7 @@ import { refuser } from './refusal.ts';
 import type { Services } from './services.ts';
 
 /** So many at once are always taken, however late the event loop is. */
-const LEAST_WHEN_LATE = 32;
+const LEAST_WHEN_LATE = 8;
 /** So many at once are always taken, however long the database makes them wait: what needs no database is among them. */
 const LEAST_WHEN_CROWDED = 128;
 /** From so many on, it is looked at how late the event loop is. Below, nothing can be amiss. */
@@ -13,7 +13,7 @@ const WATCHED_FROM = 32;
 const PATIENCE_MS = 250;
 const LOOK_EVERY_MS = 10;
 /** The event loop is this late, in ms, where it does as much as it can and nothing waits for long. */
-const LAG_MS = 20;
+const LAG_MS = 10;
 /** So many statements may wait for each connection of the pool. */
 const WAITING = 4;
 /** More are let in by this many each look, while nothing waits for long; fewer by these parts, at most, where the loop is late or the pool crowded. */
