@@ -33,6 +33,11 @@ export const PUBLIC_URL = 'https://shop.example';
 /** For how long a connection of a test may lie idle, in ms. */
 const IDLE_MS = 120_000;
 
+const TABLES = ['"user"', 'session', 'login_failure', 'product', 'item', 'blog_entry', 'idempotency_key', 'legacy_call'];
+const SEQUENCES = ['user_pk_seq', 'product_pk_seq', 'item_pk_seq', 'blog_entry_pk_seq'];
+/** Tables that take up more bytes than this are truncated. Otherwise their rows are deleted: it takes a hundredth of the time, as no files are made. */
+const MUCH = 1024 * 1024;
+
 export interface Answer {
   status: number;
   headers: Headers;
@@ -150,9 +155,16 @@ export class Shop {
   async empty(): Promise<void> {
     this.clockShift = 0;
     this.logged.length = 0;
-    await this.sql(
-      'truncate "user", session, login_failure, product, item, blog_entry, idempotency_key, legacy_call restart identity cascade',
+    const [{ size } = {}] = await this.sql(
+      `select sum(pg_relation_size(name::regclass))::int as size from unnest(array['${TABLES.join("','")}']) name`,
     );
+    if (Number(size) > MUCH) {
+      await this.sql(`truncate ${TABLES.join()} restart identity cascade`);
+    } else {
+      const [users, ...others] = TABLES;
+      await this.sql(`with ${others.map((table) => `gone_of_${table} as (delete from ${table})`).join()} delete from ${users}`);
+      await this.sql(`select setval(name, 1, false) from unnest(array['${SEQUENCES.join("','")}']) name`);
+    }
     this.calls.take();
     throttle.forget(this.context());
   }
