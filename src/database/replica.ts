@@ -78,7 +78,7 @@ export class Replica implements Statements {
       const rows = await Promise.race([this.own.read(statement, hot, request), retreated]);
       if (rows) return rows;
     } catch (error) {
-      if (isLost(error)) this.leave(error);
+      if (isGone(error)) this.leave(error);
       else if (!isOwnTrouble(error)) throw error;
     } finally {
       this.retreats.delete(goes);
@@ -150,7 +150,7 @@ export class Replica implements Statements {
 }
 
 // What the server itself has to say about a statement comes as an error of the database.
-function isLost(error: unknown): boolean {
+function isGone(error: unknown): boolean {
   if (!(error instanceof Error) || error.name === 'AbortError') return false;
   return error instanceof pg.DatabaseError ? /^(08|57P0)/.test(error.code ?? '') : true;
 }
