@@ -61,6 +61,11 @@ export async function lockDataDir(dataDir: string, pid: number): Promise<() => v
       const other = readHolder(path);
       const isOurs = other?.server.pid === server.pid && other.server.started === server.started;
       if (other && !isOurs && isRunning(other.server)) throw new DataDirInUse(dataDir, other.server.pid);
+      if (isOurs && !isRunning(other.child)) {
+        // It is never without a lock: nobody else takes away one whose server runs.
+        renameSync(mine, path);
+        break;
+      }
       if (!other || !isRunning(other.child)) setAside(path);
       else if (isOurs || Date.now() > deadline) throw new DataDirInUse(dataDir, other.server.pid);
       else {
