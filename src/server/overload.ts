@@ -3,7 +3,7 @@ import { inFlight, takeOff } from './in-flight.ts';
 import { refuser } from './refusal.ts';
 import type { Services } from './services.ts';
 
-/** So many at once are always taken, however late the event loop is. */
+/** So many at once are always taken beside those that wait for the database, however late the event loop is. */
 const LEAST_WHEN_LATE = 8;
 /** So many at once are always taken, however long the database makes them wait: what needs no database is among them. */
 const LEAST_WHEN_CROWDED = 128;
@@ -68,7 +68,7 @@ export function admission(services: Services, inner: RequestListener): RequestLi
       calmAt = now;
       if (inFlight.now > limit / 2) limit = Math.min(most, limit + RAISE);
     } else if (episode || now - calmAt > PATIENCE_MS) {
-      if (isLate) cut(Math.max(CUT_WHEN_LATE, LAG_MS / worst), LEAST_WHEN_LATE);
+      if (isLate) cut(Math.max(CUT_WHEN_LATE, LAG_MS / worst), LEAST_WHEN_LATE + config.poolMax + waiting());
       else cut(CUT_WHEN_CROWDED, LEAST_WHEN_CROWDED);
     }
     if (episode && now - episode.last > OVER_MS) {
