@@ -55,7 +55,7 @@ export class SharedAnswers {
     if (key.length > MAX_KEY) return make();
     if (!this.seen.has(key) && !this.seenBefore.has(key)) {
       this.note(key);
-      return make();
+      return this.firstOf(key, make);
     }
     const version = await versionOf(ctx, tally);
     if (version === undefined) return make();
@@ -74,6 +74,17 @@ export class SharedAnswers {
       return answer;
     } finally {
       if (this.making.get(key) === flight) this.making.delete(key);
+    }
+  }
+
+  // What is refused is not remembered: another time, too, it is refused without asking the database for its version.
+  private async firstOf<Made>(key: string, make: () => Promise<Made>): Promise<Made> {
+    try {
+      return await make();
+    } catch (error) {
+      this.seen.delete(key);
+      this.seenBefore.delete(key);
+      throw error;
     }
   }
 
