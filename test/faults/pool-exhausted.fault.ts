@@ -28,7 +28,9 @@ export const poolExhausted: Fault = {
       let refused = 0;
       const asked = Array.from({ length: QUERIES }, async (_, at) => {
         const begun = performance.now();
-        const answer = await (at % 2 ? fetch(`${server.url}/api/v1/shop/product/${at}`) : search(server.url, `slow ${burst} ${at}`));
+        const answer = await (at % 2
+          ? fetch(`${server.url}/api/v1/shop/product/${burst * QUERIES + at}`)
+          : search(server.url, `slow ${burst} ${at}`));
         const body = await answer.text();
         assert.ok(answer.status === 200 || answer.status === 503, `answered ${answer.status}: ${body}`);
         statuses[answer.status]++;
@@ -46,6 +48,7 @@ export const poolExhausted: Fault = {
     }
     assert.deepEqual(statuses, { 200: bursts * 4, 503: bursts * (QUERIES - 4) });
     assert.ok(slowest.without < ACQUIRE_MS, 'what needs no database has waited for a connection');
+    assert.ok(slowest.refused < 2 * ACQUIRE_MS, 'who got no connection has waited for one twice');
     await assertPoolWhole(house);
     const lines = await house.close();
     assert.ok(lines.length <= bursts * LINES, `${lines.length} lines of the log`);

@@ -26,7 +26,7 @@ interface Kept {
 
 /**
  * Answers of public reads, shared while the table that they were made from stays as it is. How far that has come is never older
- * than kit/tally.ts promises; where the database cannot tell, nothing is shared.
+ * than kit/tally.ts promises.
  */
 export class SharedAnswers {
   private readonly kept = new LRUCache<string, Kept>({
@@ -44,7 +44,10 @@ export class SharedAnswers {
     return kept && freshOf(ctx, kept.tally)?.version === kept.version ? kept.answer : undefined;
   }
 
-  /** The answer to this request: one that holds, one that is just being made, or what `make` makes. Undefined is not kept. */
+  /**
+   * The answer to this request: one that holds, one that is just being made, or what `make` makes. Undefined is not kept. Throws as `make`
+   * does, and where the database cannot tell how far the table has come.
+   */
   async answer<Made extends SharedAnswer | undefined>(
     ctx: Context,
     key: string,
@@ -57,8 +60,7 @@ export class SharedAnswers {
       this.note(key);
       return this.firstOf(key, make);
     }
-    const version = await versionOf(ctx, tally);
-    if (version === undefined) return make();
+    const { version } = freshOf(ctx, tally) ?? (await tallyOf(ctx, tally));
     const kept = this.kept.get(key);
     if (kept?.version === version) return kept.answer;
     const running = this.making.get(key);
@@ -79,12 +81,14 @@ export class SharedAnswers {
 
   // What is refused is not remembered: another time, too, it is refused without asking the database for its version.
   private async firstOf<Made>(key: string, make: () => Promise<Made>): Promise<Made> {
+    let made: Made | undefined;
     try {
-      return await make();
-    } catch (error) {
-      this.seen.delete(key);
-      this.seenBefore.delete(key);
-      throw error;
+      return (made = await make());
+    } finally {
+      if (made === undefined) {
+        this.seen.delete(key);
+        this.seenBefore.delete(key);
+      }
     }
   }
 
@@ -94,14 +98,5 @@ export class SharedAnswers {
     if (this.seen.size < MAX_SEEN / 2) return;
     this.seenBefore = this.seen;
     this.seen = new Set();
-  }
-}
-
-// Where the database cannot be asked, the input may still be refused before it is needed.
-async function versionOf(ctx: Context, tally: string): Promise<number | undefined> {
-  try {
-    return (freshOf(ctx, tally) ?? (await tallyOf(ctx, tally))).version;
-  } catch {
-    return undefined;
   }
 }
