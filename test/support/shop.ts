@@ -69,6 +69,8 @@ interface NewUser {
   scopes?: Scope[];
 }
 
+const databases = new Set<Database>();
+
 /** The real app, listening, on this worker's database, with what tests need to make and to ask. */
 export class Shop {
   url = '';
@@ -120,6 +122,7 @@ export class Shop {
       },
     });
     this.open = await openDatabase(this.config, options, log, true);
+    databases.add(this.open);
     const opened = this.open;
     const serve = async (config: Config, itsLog: Logger, calls: CallCounter): Promise<Server> => {
       const app = await createApp({ config, log: itsLog, calls, now: () => this.now(), database: () => opened, isDraining: () => false });
@@ -142,6 +145,7 @@ export class Shop {
       await new Promise((done) => server?.close(done));
     }
     for (const app of this.apps) await app.stop();
+    if (this.open) databases.delete(this.open);
     await this.open?.close();
     this.recorder.assertClean();
   }
@@ -194,7 +198,7 @@ export class Shop {
 
   async sql(statement: string): Promise<Record<string, unknown>[]> {
     const { rows } = await execute(this.database.fork(), raw(statement));
-    this.database.statements.commits++;
+    tellAll();
     return rows;
   }
 
@@ -330,8 +334,7 @@ export class Shop {
 
   private async store<T extends object>(entity: T): Promise<T> {
     await this.database.fork().persist(entity).flush();
-    // Written behind the services' back, by the same process: they are to see it at once.
-    this.database.statements.commits++;
+    tellAll();
     return entity;
   }
 }
@@ -349,6 +352,11 @@ export function useShop(env: Record<string, string> = {}, isAlone = false): Shop
   beforeEach(() => shop.empty());
   afterAll(() => shop.stop());
   return shop;
+}
+
+// What a test writes, it writes behind the services' back: all shops of this process are to see it at once.
+function tellAll(): void {
+  for (const { statements } of databases) statements.commits++;
 }
 
 async function fetched(url: string, request: RequestInit): Promise<Answer> {
