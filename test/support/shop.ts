@@ -69,7 +69,7 @@ interface NewUser {
   scopes?: Scope[];
 }
 
-const databases = new Set<Database>();
+const openDatabases = new Set<Database>();
 
 /** The real app, listening, on this worker's database, with what tests need to make and to ask. */
 export class Shop {
@@ -122,7 +122,7 @@ export class Shop {
       },
     });
     this.open = await openDatabase(this.config, options, log, true);
-    databases.add(this.open);
+    openDatabases.add(this.open);
     const opened = this.open;
     const serve = async (config: Config, itsLog: Logger, calls: CallCounter): Promise<Server> => {
       const app = await createApp({ config, log: itsLog, calls, now: () => this.now(), database: () => opened, isDraining: () => false });
@@ -145,7 +145,7 @@ export class Shop {
       await new Promise((done) => server?.close(done));
     }
     for (const app of this.apps) await app.stop();
-    if (this.open) databases.delete(this.open);
+    if (this.open) openDatabases.delete(this.open);
     await this.open?.close();
     this.recorder.assertClean();
   }
@@ -356,7 +356,7 @@ export function useShop(env: Record<string, string> = {}, isAlone = false): Shop
 
 // What a test writes, it writes behind the services' back: all shops of this process are to see it at once.
 function tellAll(): void {
-  for (const { statements } of databases) statements.commits++;
+  for (const { statements } of openDatabases) statements.commits++;
 }
 
 async function fetched(url: string, request: RequestInit): Promise<Answer> {
