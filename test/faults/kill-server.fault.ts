@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { setTimeout } from 'node:timers/promises';
 import { startServer, stopServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
