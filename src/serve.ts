@@ -19,7 +19,6 @@ import * as legacy from './legacy/legacy.service.ts';
 import { refuseWaiting } from './server/deadline.ts';
 import { trustedDocuments } from './server/graphql/trusted-documents.ts';
 import { stopListening } from './server/drain.ts';
-import { keepHeapSmall } from './server/heap.ts';
 import { createHttpServer } from './server/http-server.ts';
 import { admission } from './server/overload.ts';
 import { metricsListener, openMetrics } from './server/metrics.ts';
@@ -31,7 +30,6 @@ const EXIT_CONFIG = 78; // EX_CONFIG of sysexits(3)
 const SWEEP_EVERY_MS = 30_000;
 const STORE_CALLS_EVERY_MS = 5_000;
 
-keepHeapSmall();
 const config = readConfigOrExit();
 const log = openLog(config);
 const redact = redactor(config);

@@ -13,6 +13,7 @@ import { answeredAsKept, tagOf, weakTagOf } from './caching.ts';
 import { identify, isAnonymous } from './credentials.ts';
 import { answerInTime } from './deadline.ts';
 import type { Exchange } from './exchange.ts';
+import { inSmallHeap } from './heap.ts';
 import { searchOf } from './request.ts';
 import { contextOf, userAgentOf, type Services } from './services.ts';
 import type { SharedAnswer } from './shortcuts/shared.ts';
@@ -58,7 +59,8 @@ async function answerRow(ctx: Context, shortcuts: Shortcuts, row: Route, exchang
   if (success.stream) {
     // Before the first row is read and from the same server, so that what is read may be newer than its tag, and never older.
     if (isForEveryone(tally, ctx) && answeredAsKept(exchange, ctx.config, weakTagOf(await revisionOf(reading(ctx), tally)))) return;
-    await answerStream(exchange, success.status, streamOf(await handle()));
+    const list = streamOf(await handle());
+    await inSmallHeap(() => answerStream(exchange, success.status, list));
     return;
   }
   const make = async () => answerOf(row, ctx, await handle());
