@@ -1,8 +1,8 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { User } from '../../src/users/user.entity.ts';
 import { expectLate, served, type Ask } from '../support/late.ts';
-import { PASSWORD, useShop, workerDatabase } from '../support/shop.ts';
+import { PASSWORD, useShop } from '../support/shop.ts';
+import { useSecondSession } from '../support/second-session.ts';
 
 // A statement that waits for a lock, longer than a request may take. Nothing but the request's own end can stop it here: the
 // database's own limit on statements is minutes away.
@@ -18,13 +18,8 @@ const shop = useShop(
   true,
 );
 
-let other: pg.Client;
+const other = useSecondSession();
 let user: User;
-
-beforeAll(async () => {
-  other = new pg.Client({ connectionString: workerDatabase()['DATABASE_URL'] });
-  await other.connect();
-});
 
 beforeEach(async () => {
   user = await shop.makeUser({ username: 'ada', scopes: ['products:write', 'users:read', 'blog:write'] });
@@ -34,8 +29,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await other.query('rollback');
 });
-
-afterAll(() => other.end());
 
 const graphql =
   (query: string): Ask =>

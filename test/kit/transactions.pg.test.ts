@@ -1,23 +1,18 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { inTransaction } from '../../src/kit/context.ts';
 import { execute, raw } from '../../src/kit/sql.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { until } from '../support/until.ts';
-import { PASSWORD, useShop, workerDatabase, type Answer } from '../support/shop.ts';
+import { PASSWORD, useShop, type Answer } from '../support/shop.ts';
+import { useSecondSession } from '../support/second-session.ts';
 
 // PostgreSQL undoes a transaction because of others: here a trigger does it in its place, as often as is asked for. A sequence counts the
 // attempts, for nothing undoes what it has counted.
 
 const shop = useShop({}, true);
 
-let other: pg.Client;
+const other = useSecondSession();
 let user: User;
-
-beforeAll(async () => {
-  other = new pg.Client({ connectionString: workerDatabase()['DATABASE_URL'] });
-  await other.connect();
-});
 
 beforeEach(async () => {
   user = await shop.makeUser({ username: 'ada', scopes: ['products:write', 'blog:write'] });
@@ -26,8 +21,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await other.query('drop schema if exists conflicts cascade');
 });
-
-afterAll(() => other.end());
 
 const CREATE = 'mutation ($input: ProductInput!) { createProduct(input: $input) { pk } }';
 const product = () => ({ name: 'Chair', barcode: shop.newBarcode(), price: 1 });

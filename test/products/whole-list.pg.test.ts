@@ -1,6 +1,6 @@
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
-import pg from 'pg';
-import { PASSWORD, useShop, workerDatabase } from '../support/shop.ts';
+import { afterEach, expect, test } from '@jest/globals';
+import { PASSWORD, useShop } from '../support/shop.ts';
+import { useSecondSession } from '../support/second-session.ts';
 
 const POOL = 4;
 /** More than there are connections. */
@@ -11,15 +11,9 @@ const PATIENT = { DATABASE_STATEMENT_TIMEOUT_MS: '60000', REQUEST_DEADLINE_MS: '
 
 const shop = useShop({ DATABASE_POOL_MAX: String(POOL), ...PATIENT }, true);
 
-let other: pg.Client;
+const other = useSecondSession();
 
-beforeAll(async () => {
-  other = new pg.Client({ connectionString: workerDatabase()['DATABASE_URL'] });
-  await other.connect();
-});
 afterEach(() => other.query('rollback'));
-afterAll(() => other.end());
-
 test('whole lists that wait for the database leave connections to others, and wait longer than those would', async () => {
   await shop.makeUser({ username: 'ada' });
   await shop.makeProducts(3);
