@@ -29,45 +29,53 @@ export const catalogue: Listing<Product> = {
   tally: PRODUCT_TALLY,
 };
 
-/** The catalogue as the filter narrows and the order sorts it; by pk where no order is given. */
-export function listingOf(filter: ProductFilter | undefined, orderBy: ProductOrder | null | undefined): Listing<Product> {
-  const order = ORDERS[orderBy?.field ?? ProductOrderField.PK];
-  const found = conditions(filter ?? {});
+/** The catalogue as the filter narrows and the order sorts it; by pk where no order is given. `found` is what the filter's search finds. */
+export function listingOf(filter: ProductFilter | undefined, orderBy: ProductOrder | null | undefined, found?: Sql): Listing<Product> {
+  const { field = ProductOrderField.PK, direction } = orderBy ?? {};
+  const order = ORDERS[field];
+  const conditions = conditionsOf(filter ?? {});
+  const range = conditions.filter(({ on }) => on === field).map(({ sql: condition }) => condition);
+  const others = conditions.filter(({ on }) => on !== field).map(({ sql: condition }) => condition);
+  const where = found ? [found, ...others] : others;
   return {
     ...catalogue,
     order: order.property === 'pk' ? [order] : [order, { property: 'pk', kind: 'pk' }],
-    descending: orderBy?.direction === OrderDirection.DESC,
-    ...(found.length > 0 && { where: join(found, ' and ') }),
+    descending: direction === OrderDirection.DESC,
+    ...(range.length > 0 && { range: join(range, ' and ') }),
+    ...(where.length > 0 && { where: join(where, ' and ') }),
+    ...(filter?.barcodeIn && { isFew: true }),
     filter,
   };
 }
 
-function conditions({ search, nameContains, barcodeIn, priceMin, priceMax }: ProductFilter): Sql[] {
-  const found: Sql[] = [];
-  if (search != null) found.push(...wordsOf(search).map((word) => sql`(name_key like lower(${`%${like(word)}%`}) or barcode = ${word})`));
-  if (nameContains != null) found.push(sql`name_key like lower(${`%${like(storable('filter.nameContains', nameContains))}%`})`);
-  if (barcodeIn != null) {
-    if (barcodeIn.length > MAX_BARCODES) throw badInput('filter.barcodeIn', `names at most ${MAX_BARCODES} barcodes`);
-    found.push(sql`barcode = any(${barcodeIn}::text[])`);
-  }
-  if (priceMin != null) found.push(sql`price >= ${priceMin}::numeric`);
-  if (priceMax != null) found.push(sql`price <= ${priceMax}::numeric`);
-  return found;
-}
-
-// Every word has to be there: in the name, or as the whole barcode.
-function wordsOf(search: string): string[] {
-  return storable('filter.search', search)
-    .split(/\s+/)
-    .filter((word) => word !== '');
-}
-
-function storable(field: string, text: string): string {
+/** Text of a filter that can be looked for. Throws BAD_USER_INPUT. */
+export function searchable(field: string, text: string): string {
   if (text.length > MAX_TEXT) throw badInput(field, `has more than ${MAX_TEXT} characters`);
   if (!isStorable(text)) throw badInput(field, 'has a NUL or is not well-formed Unicode');
   return text;
 }
 
-function like(text: string): string {
-  return text.replace(/[\\%_]/g, (sign) => `\\${sign}`);
+/** A condition of a filter, and the order whose index it is a range of, where it is one. */
+interface Condition {
+  sql: Sql;
+  on?: ProductOrderField;
+}
+
+function conditionsOf({ nameContains, barcodeIn, priceMin, priceMax, createdSince, updatedSince }: ProductFilter): Condition[] {
+  const found: Condition[] = [];
+  if (nameContains != null) found.push({ sql: sql`name_key like ${containing(searchable('filter.nameContains', nameContains))}` });
+  if (barcodeIn != null) {
+    if (barcodeIn.length > MAX_BARCODES) throw badInput('filter.barcodeIn', `names at most ${MAX_BARCODES} barcodes`);
+    found.push({ sql: sql`barcode = any(${barcodeIn}::text[])` });
+  }
+  if (priceMin != null) found.push({ sql: sql`price >= ${priceMin}::numeric`, on: ProductOrderField.PRICE });
+  if (priceMax != null) found.push({ sql: sql`price <= ${priceMax}::numeric`, on: ProductOrderField.PRICE });
+  if (createdSince != null) found.push({ sql: sql`created_at >= ${createdSince}::timestamptz`, on: ProductOrderField.CREATED_AT });
+  if (updatedSince != null) found.push({ sql: sql`updated_at >= ${updatedSince}::timestamptz`, on: ProductOrderField.UPDATED_AT });
+  return found;
+}
+
+// Folded first: some letters fold to signs that mean something to LIKE.
+function containing(text: string): Sql {
+  return sql`'%' || regexp_replace(search_fold(${text}), '([\\\\%_])', '\\\\\\1', 'g') || '%'`;
 }

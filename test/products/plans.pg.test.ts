@@ -9,6 +9,7 @@ import { OrderDirection, ProductOrderField } from '../../src/products/product.in
 import { listingOf } from '../../src/products/product.listing.ts';
 import { User } from '../../src/users/user.entity.ts';
 import { makeDatabase, type TestDatabase } from '../support/databases.ts';
+import { readingsOf, type Reading } from '../support/readings.ts';
 import { Shop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 const PRODUCTS = 1_000_000;
@@ -16,13 +17,9 @@ const PRODUCTS = 1_000_000;
 const PREPARATION_MS = 300_000;
 /** The row after the page, which tells that there is more, or what stands before the page in its range of 256. */
 const BEYOND_PAGE = 257;
-/** It has a row for each 65,536 products, and is read whole. */
-const SMALL = 'product_tally';
 const SIZE = 20;
 const MIDDLE = 500_001;
 const DIRECTIONS = [OrderDirection.ASC, OrderDirection.DESC];
-/** From the sixth execution on, PostgreSQL may keep one plan for all values (its manual, PREPARE). */
-const BEFORE_PLAN_IS_KEPT = 6;
 
 const PAGE = `query ($first: Int, $after: String, $last: Int, $before: String, $orderBy: ProductOrder) {
   products(first: $first, after: $after, last: $last, before: $before, orderBy: $orderBy) { nodes { pk name price } }
@@ -53,33 +50,6 @@ interface Expected {
   of: RegExp;
   indexes: string[];
   atMost: number;
-}
-
-/** A statement as the app sent it. */
-interface Sent {
-  text: string;
-  values: readonly unknown[];
-}
-
-/** A node of a plan, as EXPLAIN tells of it. */
-interface PlanNode {
-  'Node Type': string;
-  'Relation Name'?: string;
-  'Index Name'?: string;
-  'Actual Rows': number;
-  'Actual Loops': number;
-  'Rows Removed by Filter'?: number;
-  'Rows Removed by Index Recheck'?: number;
-  Plans?: PlanNode[];
-}
-
-/** How a plan reads, and how many rows the scan of most reads. */
-interface Reading {
-  indexes: string[];
-  /** Tables that are read from their start, where that is long. */
-  sequential: string[];
-  sorts: string[];
-  rows: number;
 }
 
 let made: TestDatabase;
@@ -176,16 +146,16 @@ describe('a page by number is read from where it starts, however deep', () => {
   });
 
   test('where it starts is looked up in the 256 ranges of one', async () => {
-    const readings = await readingsOf(() => shop.rest('GET', `${LIST}?page=50001`), /from "product_tally_fine"/);
-    for (const { sorts: _few, ...way } of readings) {
+    const found = await readings(() => shop.rest('GET', `${LIST}?page=50001`), /from "product_tally_fine"/);
+    for (const { sorts: _few, ...way } of found) {
       expect(way).toEqual({ indexes: ['product_tally_fine_bucket_index'], sequential: [], rows: 256 });
     }
   });
 
   test('the first since one was written looks for its place in the ranges, and reads no further', async () => {
     await shop.sql('update product set name = name where pk = 1');
-    const readings = await readingsOf(() => shop.rest('GET', `${LIST}?page=60001`), /with place as/);
-    for (const { sorts: _few, ...way } of readings) {
+    const found = await readings(() => shop.rest('GET', `${LIST}?page=60001`), /with place as/);
+    for (const { sorts: _few, ...way } of found) {
       expect(way).toEqual({ indexes: ['product_pkey', 'product_tally_fine_bucket_index'], sequential: [], rows: 256 });
     }
   });
@@ -277,7 +247,7 @@ describe('what belongs to a user is read by the user, in its order', () => {
 
   test('the items of one, all of them', async () => {
     // So few are sorted as quickly as they are read in order.
-    for (const { indexes, sequential, rows } of await readingsOf(() => shop.rest('GET', '/users/me/items/', byToken), items.of)) {
+    for (const { indexes, sequential, rows } of await readings(() => shop.rest('GET', '/users/me/items/', byToken), items.of)) {
       expect({ indexes, sequential, rows }).toEqual({ indexes: [expect.stringMatching(/^item_owner_pk_/)], sequential: [], rows: 5 });
     }
   });
@@ -306,69 +276,9 @@ async function cursorOf(pk: number, field: ProductOrderField, direction: OrderDi
 /** How the app reads a table for a request, where it is not by these indexes, in their order, and no more rows than these. */
 async function otherReadings(ask: () => Promise<Answer>, { of, indexes, atMost }: Expected): Promise<Reading[]> {
   const expected = { indexes, sequential: [], sorts: [] };
-  return (await readingsOf(ask, of)).filter(({ rows, ...way }) => rows > atMost || !isDeepStrictEqual(way, expected));
+  return (await readings(ask, of)).filter(({ rows, ...way }) => rows > atMost || !isDeepStrictEqual(way, expected));
 }
 
-/** How the statements of a request that read this table do so: planned for their values, and as PostgreSQL plans them in the long run. */
-async function readingsOf(ask: () => Promise<Answer>, of: RegExp): Promise<Reading[]> {
-  const sent = (await sentFor(ask)).filter(({ text }) => of.test(text));
-  if (sent.length === 0) throw new Error(`nothing reads ${of.source}`);
-  const found: Reading[] = [];
-  for (const statement of sent) found.push(await explained(statement, 0), await explained(statement, BEFORE_PLAN_IS_KEPT));
-  return found;
-}
-
-/** The statements that the app sends for a request that goes well. */
-async function sentFor(ask: () => Promise<Answer>): Promise<Sent[]> {
-  // As after a commit: how far the catalogue has come is asked again.
-  shop.database.statements.commits++;
-  const query: unknown = Reflect.get(pg.Client.prototype, 'query');
-  const sent: Sent[] = [];
-  pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]): unknown {
-    const statement = Object(args[0]) as object;
-    sent.push({ text: String(Reflect.get(statement, 'text')), values: (Reflect.get(statement, 'values') ?? args[1]) as unknown[] });
-    return Reflect.apply(query as () => unknown, this, args);
-  } as typeof pg.Client.prototype.query;
-  try {
-    const { status, body } = await ask();
-    if (status !== 200 || body.errors) throw new Error(JSON.stringify(body));
-    return sent;
-  } finally {
-    Reflect.set(pg.Client.prototype, 'query', query);
-  }
-}
-
-async function explained({ text, values }: Sent, executions: number): Promise<Reading> {
-  const execute = `execute explained ${values.length > 0 ? `(${values.map(literal).join()})` : ''}`;
-  await client.query(`prepare explained as ${text}`);
-  for (let time = 0; time < executions; time++) await client.query(execute);
-  const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(`explain (analyze, format json) ${execute}`);
-  await client.query('deallocate explained');
-  const nodes = nodesOf(rows[0]?.['QUERY PLAN'][0].Plan);
-  return {
-    indexes: [...new Set(nodes.flatMap((node) => node['Index Name'] ?? []))].toSorted(),
-    sequential: nodes
-      .filter((node) => node['Node Type'] === 'Seq Scan' && node['Relation Name'] !== SMALL)
-      .map((node) => node['Relation Name'] ?? ''),
-    sorts: nodes.map((node) => node['Node Type']).filter((type) => type.includes('Sort')),
-    rows: Math.max(0, ...nodes.filter((node) => node['Relation Name'] !== undefined || node['Index Name'] !== undefined).map(rowsRead)),
-  };
-}
-
-function nodesOf(node: PlanNode | undefined): PlanNode[] {
-  return node ? [node, ...(node.Plans ?? []).flatMap(nodesOf)] : [];
-}
-
-function rowsRead(node: PlanNode): number {
-  return (
-    (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0)) * node['Actual Loops']
-  );
-}
-
-function literal(value: unknown): string {
-  if (typeof value === 'number' || typeof value === 'string') return client.escapeLiteral(String(value));
-  if (Buffer.isBuffer(value)) return client.escapeLiteral(`\\x${value.toString('hex')}`);
-  if (Array.isArray(value)) return client.escapeLiteral(`{${value.join()}}`);
-  if (value === null) return 'null';
-  throw new TypeError('no statement here has such a value');
+function readings(ask: () => Promise<Answer>, of: RegExp): Promise<Reading[]> {
+  return readingsOf(client, shop, ask, of);
 }

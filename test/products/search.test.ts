@@ -1,0 +1,408 @@
+import { describe, expect, test } from '@jest/globals';
+import { LOOKED_THROUGH } from '../../src/kit/listing.ts';
+import { useShop, type Answer } from '../support/shop.ts';
+
+const shop = useShop();
+
+const SEARCH = `query ($first: Int, $after: String, $last: Int, $before: String, $filter: ProductFilter, $orderBy: ProductOrder) {
+  products(first: $first, after: $after, last: $last, before: $before, filter: $filter, orderBy: $orderBy) {
+    totalCount
+    pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
+    nodes { pk name }
+  }
+}`;
+const KETTLE = '4006381333931';
+const UPC = '0036000291452';
+
+describe('Search, words', () => {
+  test.each([
+    ['kettle', ['Brass Kettle']],
+    ['ket', ['Brass Kettle']],
+    ['k b', ['Brass Kettle']],
+    ['ttle', []],
+    ['KETTLE brass', ['Brass Kettle']],
+    ['kettle oak', []],
+    ['cafe creme', ['Café Crème']],
+    ['CAFÉ', ['Café Crème']],
+    ['CRE\u0300ME', ['Café Crème']],
+    ['ｃａｆｅ', ['Café Crème']],
+    ['strasse', ['Straße 12']],
+    ['STRAẞE', ['Straße 12']],
+    ['lodz', ['Łódź Æro']],
+    ['aero', ['Łódź Æro']],
+    ['ЧАЙНИК', ['Чайник']],
+    ['usb c', ['USB-C Cable 3/4 m²']],
+    ['usb-c', ['USB-C Cable 3/4 m²']],
+    ['cable m2', ['USB-C Cable 3/4 m²']],
+    ['c, usb!', ['USB-C Cable 3/4 m²']],
+    ['100%', ['100% Wool']],
+    ['wool %', ['100% Wool']],
+    ['12%', []],
+    ['-', ['USB-C Cable 3/4 m²']],
+    ['/', ['USB-C Cable 3/4 m²']],
+    [' \t\n ', ['Brass Kettle', 'Café Crème', 'Straße 12', 'Łódź Æro', 'Чайник', 'USB-C Cable 3/4 m²', '100% Wool']],
+  ])('%j finds %j', async (search, expected) => {
+    for (const name of ['Brass Kettle', 'Café Crème', 'Straße 12', 'Łódź Æro', 'Чайник', 'USB-C Cable 3/4 m²', '100% Wool'])
+      await shop.makeProduct({ name });
+    const answer = await find({ filter: { search } });
+    expect([namesIn(answer), answer.body.data.products.totalCount]).toEqual([expected, expected.length]);
+  });
+
+  test.each(['🎁', '★', '→'])('a sign %s that a word begins with finds it, in whatever order', async (sign) => {
+    await shop.makeProduct({ name: `${sign}Gift box` });
+    for (const orderBy of [undefined, { field: 'PRICE' }]) {
+      const answer = await find({ filter: { search: sign }, orderBy });
+      expect([namesIn(answer), answer.body.data.products.totalCount]).toEqual([[`${sign}Gift box`], 1]);
+    }
+  });
+
+  test('nameContains and the order by name fold likewise', async () => {
+    for (const name of ['Ézra', 'evan', 'Eva', 'Zoë 5%', 'ZOE 50']) await shop.makeProduct({ name });
+    expect(namesIn(await find({ filter: { nameContains: 'ÖE' } }))).toEqual(['Zoë 5%', 'ZOE 50']);
+    expect(namesIn(await find({ filter: { nameContains: 'oe 5%' } }))).toEqual(['Zoë 5%']);
+    expect(namesIn(await find({ orderBy: { field: 'NAME' } }))).toEqual(['Eva', 'evan', 'Ézra', 'Zoë 5%', 'ZOE 50']);
+  });
+
+  test('a product is found by its new name, and by its old one no more', async () => {
+    await shop.makeProduct({ name: 'Brass Kettle' });
+    await shop.sql(`update product set name = 'Copper Pot'`);
+    expect(namesIn(await find({ filter: { search: 'pot' } }))).toEqual(['Copper Pot']);
+    expect(namesIn(await find({ filter: { search: 'kettle' } }))).toEqual([]);
+  });
+
+  test('a name that folds to far more letters than it has is stored and found', async () => {
+    for (const letter of ['ﷺ', '\u{1d160}', 'Ⅷ', '㎧', '🎁']) await shop.makeProduct({ name: letter.repeat(255) });
+    expect(namesIn(await find({ filter: { search: '🎁🎁' } }))).toEqual(['🎁'.repeat(255)]);
+    expect(namesIn(await find({ filter: { search: 'viiiviii' } }))).toEqual(['Ⅷ'.repeat(255)]);
+  });
+});
+
+describe('Search, the best first', () => {
+  test('a barcode or a pk, then names that begin so by name, then names with the words by pk', async () => {
+    for (const name of ['Round Table Lamp', 'Table 7', 'table', 'Tables', 'Low Table', 'Table Lamp', 'Stable'])
+      await shop.makeProduct({ name });
+    expect(namesIn(await find({ filter: { search: 'table' } }))).toEqual([
+      'table',
+      'Table 7',
+      'Table Lamp',
+      'Tables',
+      'Round Table Lamp',
+      'Low Table',
+    ]);
+    expect(namesIn(await find({ filter: { search: '7' } }))).toEqual(['Stable', 'Table 7']);
+    expect(namesIn(await find({ filter: { search: 'lamp tab' } }))).toEqual(['Round Table Lamp', 'Table Lamp']);
+  });
+
+  test.each([KETTLE, '4 006381 333931', '4006381-333931', `0${KETTLE}`, `kettle ${KETTLE}`])(
+    'the product with the barcode comes first: %j',
+    async (search) => {
+      await shop.makeProduct({ name: `Label ${KETTLE} kettle` });
+      await shop.makeProduct({ name: 'Kettle', barcode: KETTLE });
+      expect(namesIn(await find({ filter: { search } }))[0]).toBe('Kettle');
+    },
+  );
+
+  test.each(['036000291452', '0 36000 29145 2', UPC])('a UPC-A is found without its leading zero: %j', async (search) => {
+    await shop.makeProduct({ name: 'Kettle', barcode: KETTLE });
+    await shop.makeProduct({ name: 'Tissue', barcode: UPC });
+    const answer = await find({ filter: { search } });
+    expect([namesIn(answer), answer.body.data.products.totalCount]).toEqual([['Tissue'], 1]);
+  });
+
+  test('a barcode with words that its product lacks finds nothing', async () => {
+    await shop.makeProduct({ name: 'Kettle', barcode: KETTLE });
+    expect(namesIn(await find({ filter: { search: `lamp ${KETTLE}` } }))).toEqual([]);
+  });
+
+  test('with an order it is the same products, ordered as asked', async () => {
+    for (const [name, price] of [
+      ['Table', '3.00'],
+      ['Low Table', '1.00'],
+      ['Chair', '2.00'],
+      ['Table 4', '0.50'],
+    ] as const)
+      await shop.makeProduct({ name, price });
+    const orderBy = { field: 'PRICE', direction: 'DESC' };
+    expect(namesIn(await find({ filter: { search: 'table' }, orderBy }))).toEqual(['Table', 'Low Table', 'Table 4']);
+    expect(namesIn(await find({ filter: { search: '4' }, orderBy }))).toEqual(['Table 4']);
+    expect(namesIn(await find({ filter: { search: 'tabel' }, orderBy }))).toEqual(['Table', 'Low Table', 'Table 4']);
+  });
+
+  test('what is found has to meet the rest of the filter', async () => {
+    for (const [name, price] of [
+      ['Table', '3.00'],
+      ['Low Table', '1.00'],
+      ['High Table', '2.00'],
+      ['Table 4', '0.50'],
+    ] as const)
+      await shop.makeProduct({ name, price });
+    const answer = await find({ filter: { search: 'table', priceMin: 1, priceMax: 2 } });
+    expect([namesIn(answer), answer.body.data.products.totalCount]).toEqual([['Low Table', 'High Table'], 2]);
+    expect(namesIn(await find({ filter: { search: '4', priceMin: 1 } }))).toEqual([]);
+  });
+});
+
+describe('Search, typos', () => {
+  const NAMES = ['Copper Kettle', 'Oak Table', 'Label', 'Lamp 4000', 'Чайник'];
+
+  test.each([
+    ['a letter left out', 'ketle', ['Copper Kettle']],
+    ['a letter too many', 'kettlee', ['Copper Kettle']],
+    ['another letter', 'kittle', ['Copper Kettle']],
+    ['another first letter', 'jettle', ['Copper Kettle']],
+    ['two neighbours swapped', 'ketlte', ['Copper Kettle']],
+    ['the first two swapped', 'ekttle', ['Copper Kettle']],
+    ['a beginning that is mistyped', 'coper', ['Copper Kettle']],
+    ['two words that it may be', 'tabel', ['Oak Table', 'Label']],
+    ['one of several words', 'oak tabel', ['Oak Table']],
+    ['several words, each mistyped', 'cpoper ketle', ['Copper Kettle']],
+    ['another script', 'чяйник', ['Чайник']],
+    ['two scripts in a word', 'k\u0435ttle', []],
+    ['two mistakes in a word', 'kitle', []],
+    ['three letters', 'oka', []],
+    ['a number', 'lamp 4001', []],
+    ['a word that is right and one that no name has with it', 'oak kettle', []],
+  ])('%s: %j finds %j', async (_mistake, search, expected) => {
+    for (const name of NAMES) await shop.makeProduct({ name });
+    const answer = await find({ filter: { search } });
+    expect([namesIn(answer), answer.body.data.products.totalCount]).toEqual([expected, expected.length]);
+  });
+
+  test('a word that the catalogue has is not taken for another', async () => {
+    for (const name of ['Table', 'Cable', 'Cables']) await shop.makeProduct({ name });
+    expect(namesIn(await find({ filter: { search: 'cable' } }))).toEqual(['Cable', 'Cables']);
+    expect(namesIn(await find({ filter: { search: 'cabl' } }))).toEqual(['Cable', 'Cables']);
+  });
+
+  test('nor is one that the catalogue has with a number behind it, and that may be mistyped', async () => {
+    for (const name of ['Phone Holder', 'Case for iPhone15', 'iPhone15']) await shop.makeProduct({ name });
+    expect(namesIn(await find({ filter: { search: 'iphone' } }))).toEqual(['iPhone15', 'Case for iPhone15']);
+    expect(namesIn(await find({ filter: { search: 'ipohne' } }))).toEqual(['Case for iPhone15', 'iPhone15']);
+  });
+
+  test('nor is the beginning of one that is longer than any that may be mistyped', async () => {
+    const word = 'Donaudampfschifffahrtsgesellschaft';
+    for (const name of [`A ${word}`, word]) await shop.makeProduct({ name });
+    for (const letters of [8, 24, 25])
+      expect(namesIn(await find({ filter: { search: word.slice(0, letters) } }))).toEqual([word, `A ${word}`]);
+    expect(namesIn(await find({ filter: { search: 'donaudampfschiffahrtsges' } }))).toEqual([`A ${word}`, word]);
+  });
+
+  test('no word is stored of numbers', async () => {
+    await shop.makeProduct({ name: '4006381333931 12V 230V50 kw1500 Kettle' });
+    expect(await shop.sql('select word from product_word')).toEqual([{ word: 'kettle' }]);
+  });
+
+  test.each([undefined, { field: 'PRICE' }])(
+    'the pages of one search take the same words for mistyped, whatever is added between them: %j',
+    async (orderBy) => {
+      for (let made = 0; made < 5; made++) await shop.makeProduct({ name: `Kettle ${made}` });
+      const first = await find({ first: 2, filter: { search: 'kettel' }, orderBy });
+      await shop.makeProduct({ name: 'Kettel' });
+      const after = first.body.data.products.pageInfo.endCursor as string;
+      const second = await find({ first: 9, after, filter: { search: 'kettel' }, orderBy });
+      expect([...namesIn(first), ...namesIn(second)]).toEqual(['Kettle 0', 'Kettle 1', 'Kettle 2', 'Kettle 3', 'Kettle 4', 'Kettel']);
+      const before = second.body.data.products.pageInfo.startCursor as string;
+      expect(namesIn(await find({ last: 9, before, filter: { search: 'kettel' }, orderBy }))).toEqual(['Kettle 0', 'Kettle 1']);
+      expect(namesIn(await find({ filter: { search: 'kettel' }, orderBy }))).toEqual(['Kettel']);
+    },
+  );
+});
+
+describe('Search, pages', () => {
+  // By rank: the pk, beginnings by name, words by pk.
+  const NAMES = ['Low 5 Lamp', '5 Lamps', 'Tall 5', '5', 'Chair', '5 Chairs', 'Round 5'];
+  const RANKED = ['Chair', '5', '5 Chairs', '5 Lamps', 'Low 5 Lamp', 'Tall 5', 'Round 5'];
+  const filter = { search: '5' };
+
+  test.each([1, 2, 3, 4, 7])('forward and back, to both ends, they are the whole list: %i a page', async (size) => {
+    for (const name of NAMES) await shop.makeProduct({ name });
+    expect(await walk({ first: size, filter })).toEqual(pagesOf(RANKED, size));
+    expect(await walk({ last: size, filter })).toEqual(pagesOf(RANKED.toReversed(), size).map((page) => page.toReversed()));
+  });
+
+  test.each(RANKED.map((_name, at) => at))(
+    'between the ends, entered anywhere, a page knows whether it has neighbours: entered at %i',
+    async (at) => {
+      for (const name of NAMES) await shop.makeProduct({ name });
+      const cursor = await cursorAt(at, filter);
+      const forward = (await find({ first: 2, after: cursor, filter })).body.data.products;
+      expect([forward.nodes.map(({ name }: Named) => name), forward.pageInfo]).toMatchObject([
+        RANKED.slice(at + 1, at + 3),
+        { hasPreviousPage: true, hasNextPage: at + 3 < RANKED.length },
+      ]);
+      const back = (await find({ last: 2, before: cursor, filter })).body.data.products;
+      expect([back.nodes.map(({ name }: Named) => name), back.pageInfo]).toMatchObject([
+        RANKED.slice(Math.max(0, at - 2), at),
+        { hasPreviousPage: at > 2, hasNextPage: true },
+      ]);
+    },
+  );
+
+  test('what lies between two cursors of different ranks', async () => {
+    for (const name of NAMES) await shop.makeProduct({ name });
+    const [after, before] = [await cursorAt(1, filter), await cursorAt(5, filter)];
+    for (const size of [{ first: 9 }, { last: 9 }])
+      expect(namesIn(await find({ ...size, after, before, filter }))).toEqual(RANKED.slice(2, 5));
+    expect(namesIn(await find({ after: before, before: after, filter }))).toEqual([]);
+  });
+
+  test('the row of a cursor is gone, and all before it: the page after it stays, and has nothing before it', async () => {
+    for (const name of NAMES) await shop.makeProduct({ name });
+    const after = await cursorAt(4, filter);
+    await shop.sql(`delete from product where name in ('${RANKED.slice(0, 5).join("','")}')`);
+    const { nodes, pageInfo, totalCount } = (await find({ after, filter })).body.data.products;
+    expect([nodes.map(({ name }: Named) => name), pageInfo.hasPreviousPage, totalCount]).toEqual([['Tall 5', 'Round 5'], false, 2]);
+  });
+
+  test('rows are added in every rank: none comes twice, none that was there is left out', async () => {
+    for (const name of NAMES) await shop.makeProduct({ name });
+    const after = await cursorAt(3, filter);
+    for (const name of ['5', '5 Zebras', 'Another 5']) await shop.makeProduct({ name });
+    expect(namesIn(await find({ after, filter }))).toEqual(['5 Zebras', 'Low 5 Lamp', 'Tall 5', 'Round 5', 'Another 5']);
+    expect(namesIn(await find({ last: 9, before: after, filter }))).toEqual(['Chair', '5', '5', '5 Chairs']);
+  });
+
+  test('a cursor is good for this search and this order alone', async () => {
+    for (const name of NAMES) await shop.makeProduct({ name });
+    const cursors = [await cursorAt(0, filter), await cursorAt(2, filter), await cursorAt(5, filter)];
+    const byPk = (await find({ filter, orderBy: { field: 'PK' } })).body.data.products.pageInfo.endCursor as string;
+    for (const after of cursors) {
+      for (const other of [{ filter: { search: '5 ' } }, { filter, orderBy: { field: 'PK' } }, {}, { filter: {} }])
+        expect(await codeOf({ ...other, after })).toBe('BAD_USER_INPUT');
+    }
+    expect([await codeOf({ filter, after: byPk }), await codeOf({ filter, before: byPk })]).toEqual(['BAD_USER_INPUT', 'BAD_USER_INPUT']);
+  });
+
+  test.each([
+    ['a rank that there is none of', (rank: unknown[]) => [9, ...rank.slice(1)]],
+    ['a rank that is no number', (rank: unknown[]) => ['3', ...rank.slice(1)]],
+    ['a rank beyond all numbers', (rank: unknown[]) => [1e300, ...rank.slice(1)]],
+    ['a rank below all', (rank: unknown[]) => [-1, ...rank.slice(1)]],
+    ['the rank of others', (rank: unknown[]) => [2, ...rank.slice(1)]],
+    ['no rank', (rank: unknown[]) => rank.slice(1)],
+    ['a rank alone', (rank: unknown[]) => rank.slice(0, 1)],
+    ['a word that cannot be mistyped', (rank: unknown[]) => [5, ...rank.slice(1)]],
+  ])('a cursor with %s is BAD_USER_INPUT', async (_what, forge) => {
+    for (const name of NAMES) await shop.makeProduct({ name });
+    const [print, ...place] = JSON.parse(Buffer.from(await cursorAt(5, filter), 'base64url').toString()) as unknown[];
+    const after = Buffer.from(JSON.stringify([print, ...forge(place)])).toString('base64url');
+    expect(await codeOf({ filter, after })).toBe('BAD_USER_INPUT');
+  });
+});
+
+describe('Search, far from the page', () => {
+  test('what is found behind many others that are not, and all of it', async () => {
+    await fillShelf(LOOKED_THROUGH + 500);
+    for (const name of ['Zither One', 'A Zither', 'Zither Two']) await shop.makeProduct({ name });
+    for (const [order, expected] of [
+      [undefined, ['Zither One', 'Zither Two', 'A Zither']],
+      ['NAME', ['A Zither', 'Zither One', 'Zither Two']],
+      ['PK', ['Zither One', 'A Zither', 'Zither Two']],
+    ] as const) {
+      const orderBy = order && { field: order };
+      const answer = await find({ filter: { search: 'zither' }, orderBy });
+      expect([order, namesIn(answer), answer.body.data.products.totalCount]).toEqual([order, expected, 3]);
+      expect(namesIn(await find({ last: 1, filter: { search: 'zither' }, orderBy }))).toEqual(expected.slice(-1));
+    }
+    expect(namesIn(await find({ filter: { nameContains: 'ithe' }, orderBy: { field: 'PRICE' } }))).toHaveLength(3);
+    expect(namesIn(await find({ first: 2, filter: { priceMin: '9.99' } }))).toEqual(['Zither One', 'A Zither']);
+  });
+});
+
+describe('Search, hostile text', () => {
+  const LETTERS = Array.from({ length: 127 }, (_, at) => String.fromCodePoint(0x4e00 + at));
+
+  test.each([
+    ['127 words', LETTERS.join(' ')],
+    ['127 times the same word', Array(127).fill('a').join(' ')],
+    [
+      'words that begin each other',
+      Array.from({ length: 21 }, (_, at) => 'a'.repeat(at + 1))
+        .join(' ')
+        .slice(0, 255),
+    ],
+    ['words that are all mistyped', [...'abcdefghijklmnopqrstuvwxyz'].map((letter) => `qqqq${letter}`).join(' ')],
+    ['one long word', 'q'.repeat(253)],
+    ['signs of a tsquery', `'a':* & !b | (c <-> d) \\ ''`],
+    ['a quotation mark', `'`],
+    ['a backslash', '\\'],
+    ['signs of LIKE', '%_\\%'],
+    ['signs of a regular expression', '[a-z]+.*(?=x)\\1'],
+    ['a lone accent', '\u0301'],
+    ['letters that fold to many', 'ﷺ'.repeat(255)],
+    ['no letters at all', '\u200b\u2060'],
+    ['hieroglyphs', '\u{13000}'.repeat(127)],
+  ])('%s: it is answered, and finds nothing that is not so called', async (_what, search) => {
+    await shop.makeProduct({ name: 'Brass Kettle' });
+    const answer = await find({ filter: { search } });
+    expect(answer.status).toBe(200);
+    expect(namesIn(answer)).toEqual(search === '\u200b\u2060' || search === '\u0301' ? ['Brass Kettle'] : []);
+    const name = Array.from(`x ${search}`).slice(0, 255).join('');
+    await shop.makeProduct({ name });
+    expect(namesIn(await find({ filter: { search } }))).toContain(name);
+  });
+});
+
+test('what was in the catalogue before there was a search is found by it, and by its old way once it is taken back', async () => {
+  const { migrator } = shop.database.orm;
+  await migrator.down({ to: '20261123000000_legacy_call' });
+  try {
+    await shop.sql(
+      `insert into product (name, barcode, price, created_at, updated_at) values ('Café Kettle', '${KETTLE}', 1, now(), now())`,
+    );
+    expect(await shop.sql('select name_key from product')).toEqual([{ name_key: 'café kettle' }]);
+  } finally {
+    await migrator.up();
+  }
+  expect(namesIn(await find({ filter: { search: 'cafe' } }))).toEqual(['Café Kettle']);
+  expect(namesIn(await find({ filter: { search: 'ketle' } }))).toEqual(['Café Kettle']);
+});
+
+interface Named {
+  name: string;
+}
+
+function find(variables: Record<string, unknown>): Promise<Answer> {
+  return shop.graphql(SEARCH, variables);
+}
+
+function namesIn({ body }: Answer): string[] {
+  if (body.errors) throw new Error(JSON.stringify(body.errors));
+  return body.data.products.nodes.map(({ name }: Named) => name);
+}
+
+async function cursorAt(at: number, filter: object): Promise<string> {
+  const { body } = await find({ first: at + 1, filter });
+  return body.data.products.pageInfo.endCursor;
+}
+
+async function codeOf(variables: Record<string, unknown>): Promise<unknown> {
+  return (await find(variables)).body.errors?.[0].extensions.code;
+}
+
+/** The names on each page of the list, walked to its end; where it is walked back, from its end. */
+async function walk(variables: { first?: number; last?: number; filter: object }): Promise<string[][]> {
+  const pages: string[][] = [];
+  const isBack = variables.last !== undefined;
+  let bound: Record<string, unknown> = {};
+  for (let more = true; more;) {
+    const answer = await find({ ...variables, ...bound });
+    pages.push(namesIn(answer));
+    const { hasNextPage, hasPreviousPage, startCursor, endCursor } = answer.body.data.products.pageInfo;
+    more = isBack ? hasPreviousPage : hasNextPage;
+    bound = isBack ? { before: startCursor } : { after: endCursor };
+  }
+  return pages;
+}
+
+function pagesOf(names: readonly string[], size: number): string[][] {
+  return Array.from({ length: Math.ceil(names.length / size) }, (_, page) => names.slice(page * size, (page + 1) * size));
+}
+
+async function fillShelf(count: number): Promise<void> {
+  const barcodes = Array.from({ length: count }, () => `('${shop.newBarcode()}')`);
+  await shop.sql(`
+    insert into product (name, barcode, price, created_at, updated_at)
+    select 'Shelf', barcode, 1, now(), now() from (values ${barcodes.join()}) as made (barcode)`);
+}
