@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { DomainError } from '../kit/errors.ts';
 import { lineOf } from '../kit/text.ts';
 import { ean13 } from './ean13.ts';
 import { price } from './price.ts';
@@ -27,3 +28,9 @@ export const newProduct = z.object({
 export const productPatch = newProduct.partial();
 
 export type NewProduct = z.output<typeof newProduct>;
+
+/** The refusal of a barcode that another product has. */
+export function barcodeTaken(): DomainError {
+  const message = 'Another product has this barcode';
+  return new DomainError('CONFLICT', message, [{ field: 'barcode', type: 'unique', message }]);
+}

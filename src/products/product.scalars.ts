@@ -23,6 +23,15 @@ export const PriceScalar = new GraphQLScalarType<string, number>({
   parseLiteral: (node) => read(price, literalText(node, Kind.INT, Kind.FLOAT, Kind.STRING)),
 });
 
+/** A price that has not been looked at yet: what it has to be is said for each input of a batch by itself. */
+export const DecimalScalar = new GraphQLScalarType<unknown>({
+  name: 'Decimal',
+  description:
+    'An exact decimal as input: a JSON number, or text. One that does not do is refused by itself, and not with the whole request.',
+  parseValue: (value) => value,
+  parseLiteral: (node) => literalText(node, Kind.INT, Kind.FLOAT, Kind.STRING) ?? null,
+});
+
 function read(schema: z.ZodType<string>, input: unknown): string {
   try {
     return check(schema, input);

@@ -18,7 +18,7 @@ test.each(['4006381333931', '5901234123457', '0036000291452', '0000000000000', '
   },
 );
 
-test.each(['0', '2', '3', '4', '5', '6', '7', '8', '9'])('barcode: 400638133393%s is refused, for the check digit is 1', async (digit) => {
+test.each(['0', '2', '3', '4', '5', '6', '8', '9'])('barcode: 400638133393%s is refused, for the check digit is 1', async (digit) => {
   const answer = await create({ ...TRAY, barcode: `400638133393${digit}` });
   expect(answer.status).toBe(422);
   expect(answer.body).toEqual({
@@ -50,6 +50,69 @@ test.each([
   });
   expect(await stored()).toBe(0);
 });
+
+test.each([
+  [
+    'two neighbours swapped',
+    '4006381333937',
+    'ean13_check_digit',
+    'The check digit does not hold; the last digit would be 1, unless digits 4 and 5 are swapped',
+  ],
+  [
+    'two swapped of a UPC-A',
+    '0036000291542',
+    'ean13_check_digit',
+    'The check digit does not hold; the last digit would be 4, unless digits 11 and 12 are swapped',
+  ],
+  ['several swaps that would do', '4006381333939', 'ean13_check_digit', 'The check digit does not hold; the last digit would be 1'],
+  ['a UPC-A', '036000291452', 'ean13_digits', 'A barcode is thirteen digits (EAN-13): put a 0 in front of these twelve, which are a UPC-A'],
+  ['a UPC-A with a wrong digit', '036000291453', 'ean13_digits', 'A barcode is thirteen digits (EAN-13)'],
+  [
+    'a UPC-A in groups',
+    '0 36000-29145 2',
+    'ean13_digits',
+    'A barcode is thirteen digits (EAN-13): leave out spaces and hyphens, and put a 0 in front of these twelve, which are a UPC-A',
+  ],
+  [
+    'a GTIN-14',
+    '04006381333931',
+    'ean13_digits',
+    'A barcode is thirteen digits (EAN-13): leave out the 0 in front, which makes them a GTIN-14',
+  ],
+  ['spaces between', '4 006381 333931', 'ean13_digits', 'A barcode is thirteen digits (EAN-13): leave out spaces and hyphens'],
+  ['hyphens between', '978-0-201-37962-4', 'ean13_digits', 'A barcode is thirteen digits (EAN-13): leave out spaces and hyphens'],
+  ['a tab between', '4006381\t333931', 'ean13_digits', 'A barcode is thirteen digits (EAN-13)'],
+])('barcode: a refusal names the likely mistake, at both doors: %s', async (_mistake, barcode, type, msg) => {
+  expect((await create({ ...TRAY, barcode })).body).toEqual({ detail: [{ type, loc: ['body', 'barcode'], msg }] });
+  const asked = await shop.graphql('query ($barcode: EAN13!) { productByBarcode(barcode: $barcode) { pk } }', { barcode });
+  expect(asked.body.errors[0].message).toContain(msg);
+  expect(await stored()).toBe(0);
+});
+
+test.each([
+  ['0000000000000', '0000000', 'use within a company'],
+  ['0212345678909', '021', 'use within a region, such as goods sold by weight'],
+  ['0412345678903', '041', 'use within a company'],
+  ['0512345678900', '051', 'coupons'],
+  ['2912345678906', '291', 'use within a region, such as goods sold by weight'],
+  ['9801234567892', '980', 'refund receipts'],
+  ['9841234567898', '984', 'coupons'],
+  ['9912345678909', '991', 'coupons'],
+])('barcode: %s is taken, and GraphQL warns of its prefix', async (barcode, prefix, use) => {
+  const { status, body } = await create({ ...TRAY, barcode });
+  expect([status, Object.keys(body)]).toEqual([201, ['pk', 'name', 'barcode', 'price']]);
+  const { data } = (await shop.graphql('query ($pk: ID!) { product(pk: $pk) { barcodeWarning } }', { pk: String(body.pk) })).body;
+  expect(data.product.barcodeWarning).toBe(`Barcodes that begin with ${prefix} are for ${use}: elsewhere it may stand for something else.`);
+});
+
+test.each(['0000001000009', '0012345678905', '0036000291452', '4006381333931', '9770000000003', '9780201379624', '9791234567896'])(
+  'barcode: of %s there is no warning',
+  async (barcode) => {
+    const { pk } = await shop.makeProduct({ barcode });
+    const { data } = (await shop.graphql('query ($pk: ID!) { product(pk: $pk) { barcodeWarning } }', { pk: String(pk) })).body;
+    expect(data).toEqual({ product: { barcodeWarning: null } });
+  },
+);
 
 test.each([4006381333931, true, ['4006381333931'], { $gt: '' }, { __raw: '1' }, null])(
   'barcode: %j is no text and refused',
