@@ -62,7 +62,8 @@ async function create(server: string, name: string): Promise<void> {
   await client.end();
 }
 
-async function migrate(url: string): Promise<void> {
+/** Applies the migrations that the database lacks. */
+export async function migrate(url: string): Promise<void> {
   const config = readConfig({ DATABASE_URL: url, SIGNING_SECRET: SECRET, DATABASE_STATEMENT_TIMEOUT_MS: '600000' }, () => undefined);
   const database = await openDatabase(config, options, openLog({ logLevel: 'silent' }));
   await database.migrate();

@@ -1,0 +1,47 @@
+import { createWriteStream } from 'node:fs';
+import { rename, rm, stat } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import { DomainError } from '../../kit/errors.ts';
+import { refusalOfFile } from '../../kit/files.ts';
+import { STANDARD } from './source.ts';
+
+/**
+ * Writes text to a file or standard output, packed by gzip where `packed`. A file is there when it is whole: until then it has `.part` at the end of its
+ * name. A reader of standard output that leaves early has what it wanted. What cannot be written is BAD_USER_INPUT.
+ */
+export async function writeSink(path: string, text: AsyncIterable<string>, packed: boolean): Promise<void> {
+  if (path === STANDARD) return pour(text, process.stdout, packed, false).catch(ignoreLeaving);
+  const part = (await isThere(path)) ? path : `${path}.part`;
+  let ofText: unknown;
+  const told = async function* () {
+    try {
+      yield* text;
+    } catch (error) {
+      ofText = error;
+      throw error;
+    }
+  };
+  try {
+    await pour(told(), createWriteStream(part), packed, true);
+    if (part !== path) await rename(part, path);
+  } catch (error) {
+    if (part !== path) await rm(part, { force: true });
+    if (error === ofText) throw error;
+    throw new DomainError('BAD_USER_INPUT', `${path} cannot be written (${refusalOfFile(error)})`);
+  }
+}
+
+function pour(text: AsyncIterable<string>, to: NodeJS.WritableStream, packed: boolean, end: boolean): Promise<void> {
+  return packed ? pipeline(text, createGzip(), to, { end }) : pipeline(text, to, { end });
+}
+
+// A device or a pipe stays what it is.
+async function isThere(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined);
+  return found !== undefined && !found.isFile();
+}
+
+function ignoreLeaving(error: unknown): void {
+  if (!(error instanceof Error && 'code' in error && error.code === 'EPIPE')) throw error;
+}

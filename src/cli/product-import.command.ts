@@ -1,0 +1,95 @@
+import { basename, resolve } from 'node:path';
+import { Command, Option } from 'commander';
+import type { Context } from '../kit/context.ts';
+import { FORMATS, type FileRow, type Format } from '../products/product.files.ts';
+import { importProducts, type ImportReport } from '../products/product.import.ts';
+import { EXIT, runCommand } from './command.ts';
+import { csvRows } from './files/csv.ts';
+import { formatOf } from './files/format.ts';
+import { linesOf, type Line } from './files/lines.ts';
+import { ndjsonRows } from './files/ndjson.ts';
+import { openSource, STANDARD } from './files/source.ts';
+import { Progress } from './progress.ts';
+import { openRefusedRows } from './refused-rows.ts';
+
+interface ImportFlags {
+  format?: Format;
+  dryRun?: boolean;
+  errors?: string;
+  stopOnError?: boolean;
+  fromStart?: boolean;
+}
+
+const READERS: Record<Format, (lines: AsyncIterable<readonly Line[]>) => AsyncIterable<readonly FileRow[]>> = {
+  csv: csvRows,
+  ndjson: ndjsonRows,
+};
+
+const DONE = ['Created', 'Changed', 'Left as they are'] as const;
+const PLANNED = ['To create', 'To change', 'To leave as they are'] as const;
+
+const UNFINISHED = 'This is not all: the same command again goes on from here.';
+const UNFINISHED_FROM_START = 'This is not all: the same command without --from-start goes on from here.';
+
+/** `products import`: creates and changes products as a file says. */
+export function productImportCommand(): Command {
+  return new Command('import')
+    .summary('create and change products as a file says')
+    .description(
+      'Create the products of a file, and change those that have one of its barcodes. The file is CSV with the columns name, barcode and price, or NDJSON with these members, plain or packed by gzip. Columns that only an export has are ignored. An import that was interrupted goes on where it stopped when the same file is imported again within a day.',
+    )
+    .argument('<file>', 'the file, or - for standard input')
+    .addOption(new Option('--format <format>', 'what it is, where its name does not end with .csv, .ndjson or .jsonl').choices(FORMATS))
+    .option('--dry-run', 'say what would become of the rows, and write nothing')
+    .option('--errors <file>', 'tell of each row that is refused in this file, as NDJSON; otherwise of the first on standard error')
+    .option('--stop-on-error', 'stop at the first row that is refused; those before it are imported')
+    .option('--from-start', 'take also the rows that an interrupted import has done')
+    .action((path: string, flags: ImportFlags, command: Command) => {
+      const format = formatOf(command, path, flags.format);
+      if (flags.errors !== undefined && resolve(flags.errors) === resolve(path))
+        command.error('error: --errors names the file that is imported');
+      return runCommand(({ ctx }) => importFile(ctx, path, format, flags));
+    });
+}
+
+async function importFile(ctx: Context, path: string, format: Format, flags: ImportFlags): Promise<void> {
+  const interruption = new AbortController();
+  const source = await openSource(path, interruption.signal);
+  const refused = openRefusedRows(flags.errors);
+  const progress = new Progress();
+  const tally = (report: ImportReport) => told(report, flags.dryRun === true ? PLANNED : DONE);
+  let report: ImportReport | undefined;
+  // What is being stored is finished; a second signal ends the process at once.
+  const interrupt = () => interruption.abort();
+  process.once('SIGINT', interrupt);
+  try {
+    report = await importProducts(ctx, READERS[format](linesOf(source.bytes)), {
+      ...flags,
+      file: path === STANDARD ? undefined : basename(path),
+      onRefused(problems) {
+        progress.clear();
+        refused.tell(problems);
+      },
+      onProgress(so) {
+        report = so;
+        progress.show(so.read, tally(so), source.fraction());
+      },
+    });
+    if (report.refused > 0) process.exitCode = EXIT.refused;
+  } catch (error) {
+    progress.clear();
+    if (report && flags.dryRun !== true) console.error(flags.fromStart === true ? UNFINISHED_FROM_START : UNFINISHED);
+    if (!interruption.signal.aborted) throw error;
+    process.exitCode = EXIT.interrupted;
+  } finally {
+    process.off('SIGINT', interrupt);
+    progress.clear();
+    refused.end();
+    if (report) console.log(tally(report));
+  }
+}
+
+function told({ created, changed, left, skipped, refused }: ImportReport, [create, change, leave]: readonly string[]): string {
+  const before = skipped > 0 ? ` Skipped, as done before: ${skipped}.` : '';
+  return `${create}: ${created}. ${change}: ${changed}. ${leave}: ${left}.${before} Refused: ${refused}.`;
+}

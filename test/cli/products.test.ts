@@ -1,0 +1,353 @@
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { describe, expect, test } from '@jest/globals';
+import { checkDigit } from '../../src/products/ean13.ts';
+import { cli, launch, shell, withDirectory, type Ended } from '../support/process.ts';
+import { useShop, workerDatabase } from '../support/shop.ts';
+import { until } from '../support/until.ts';
+
+const shop = useShop();
+
+const HEADER = 'name,barcode,price';
+const INK = 'Ink,5901234123457,12.50';
+const LAMP = '"Lamp, ""tall""",4006381333931,0.10';
+const EXPORTED = 'pk,name,barcode,price,createdAt,updatedAt';
+
+const products = (...args: string[]): Promise<Ended> => cli(['products', ...args], workerDatabase());
+const fed = (input: string | Buffer, ...args: string[]): Promise<Ended> => {
+  const { child, ended } = launch('cli/main.js', ['products', 'import', '-', ...args], workerDatabase());
+  child.stdin?.end(input);
+  return ended;
+};
+
+describe('products import', () => {
+  test('imports a CSV file, and says what became of its rows', async () => {
+    await withFiles({ 'new.csv': lines(HEADER, INK, LAMP) }, async (folder) => {
+      expect(await products('import', join(folder, 'new.csv'))).toEqual({ code: 0, stdout: told({ created: 2 }), stderr: '' });
+      expect(await products('import', join(folder, 'new.csv'))).toEqual({ code: 0, stdout: told({ left: 2 }), stderr: '' });
+    });
+    expect(await stored()).toEqual([
+      ['Ink', '5901234123457', '12.50'],
+      ['Lamp, "tall"', '4006381333931', '0.10'],
+    ]);
+  });
+
+  test.each(['new.ndjson', 'new.jsonl', 'NEW.NDJSON', 'new.ndjson.gz'])('knows the format and the packing of %s', async (name) => {
+    const text = '{"name":"Ink","barcode":"5901234123457","price":12.5}\n';
+    await withFiles({ [name]: name.endsWith('.gz') ? gzipSync(text) : text }, async (folder) => {
+      expect(await products('import', join(folder, name))).toEqual({ code: 0, stdout: told({ created: 1 }), stderr: '' });
+    });
+    expect(await stored()).toEqual([['Ink', '5901234123457', '12.50']]);
+  });
+
+  test('reads standard input, packed or not', async () => {
+    expect(await fed(lines(HEADER, INK), '--format', 'csv')).toEqual({ code: 0, stdout: told({ created: 1 }), stderr: '' });
+    expect(await fed(gzipSync(lines(HEADER, INK)), '--format', 'csv')).toEqual({ code: 0, stdout: told({ left: 1 }), stderr: '' });
+  });
+
+  test('tells of rows that are refused on standard error, by line and column, imports the rest, and ends with 1', async () => {
+    expect(await fed(lines(HEADER, INK, 'A,5901234123457,1', 'B,4006381333931,1.005', '"'), '--format', 'csv')).toEqual({
+      code: 1,
+      stdout: told({ created: 1, refused: 3 }),
+      stderr: lines(
+        'Line 3: barcode: The barcode stands on line 2, too',
+        'Line 4: price: A price has at most 2 decimal places',
+        'Line 5: A quotation mark is not closed, or stands where none may be',
+      ),
+    });
+  });
+
+  test('tells no more than the first twenty of many', async () => {
+    const { stderr } = await fed(lines(HEADER, ...Array<string>(30).fill('A,1')), '--format', 'csv');
+    expect(stderr.split('\n').slice(18)).toEqual([
+      'Line 20: The row has 2 cells, the header 3',
+      'Line 21: The row has 2 cells, the header 3',
+      'And 10 more; --errors FILE keeps them all.',
+      '',
+    ]);
+  });
+
+  test('tells of all of them in a file that --errors names', async () => {
+    await withFiles({ 'new.csv': lines(HEADER, ...Array<string>(30).fill('A,5901234123457,x')) }, async (folder) => {
+      const errors = join(folder, 'errors.ndjson');
+      expect(await products('import', join(folder, 'new.csv'), '--errors', errors)).toEqual({
+        code: 1,
+        stdout: told({ refused: 30 }),
+        stderr: '',
+      });
+      const found = (await readFile(errors, 'utf8')).trim().split('\n');
+      expect(found).toHaveLength(30);
+      expect(JSON.parse(found[29] ?? '')).toEqual({ line: 31, column: 'price', type: 'decimal_parsing', message: expect.any(String) });
+    });
+  });
+
+  test('ends where the file of errors takes no more, though it took a part of them', async () => {
+    await withFiles({ 'new.csv': lines(HEADER, ...Array<string>(300).fill('A,5901234123457,x')) }, async (folder) => {
+      const errors = join(folder, 'errors.ndjson');
+      // Files of 8 KiB are the largest there can be.
+      const limited = `trap '' XFSZ; ulimit -f 8; exec node dist/src/cli/main.js products import ${folder}/new.csv --errors ${errors}`;
+      expect(await shell(limited, workerDatabase())).toMatchObject({ code: 1, stderr: `${errors} cannot be written (EFBIG)\n` });
+      expect((await stat(errors)).size).toBe(8 * 1024);
+    });
+  });
+
+  test('--dry-run tells what would become of the rows, and writes nothing', async () => {
+    expect(await fed(lines(HEADER, INK, LAMP), '--format', 'csv', '--dry-run')).toEqual({
+      code: 0,
+      stdout: 'To create: 2. To change: 0. To leave as they are: 0. Refused: 0.\n',
+      stderr: '',
+    });
+    expect(await stored()).toEqual([]);
+  });
+
+  test('--stop-on-error stops at the first row that is refused', async () => {
+    expect(await fed(lines(HEADER, INK, 'A', LAMP), '--format', 'csv', '--stop-on-error')).toMatchObject({
+      code: 1,
+      stdout: told({ created: 1, refused: 1 }),
+    });
+  });
+
+  test.each<[string, Buffer | string, string]>([
+    ['that is empty', '', 'The file is empty\n'],
+    ['whose gzip is cut short', gzipSync(lines(HEADER, INK)).subarray(0, -6), 'Standard input is cut short: its gzip data has no end\n'],
+    ['whose gzip is damaged', damaged(), 'Standard input is damaged: it is no good gzip data\n'],
+    ['without a header', INK, 'lacks "name", "barcode", "price"'],
+  ])('refuses a file %s', async (_what, input, message) => {
+    expect(await fed(input, '--format', 'csv')).toEqual({ code: 1, stdout: '', stderr: expect.stringContaining(message) });
+  });
+
+  test('refuses what cannot be read, and a file of errors that cannot be written, before anything is imported', async () => {
+    await withFiles({ 'new.csv': lines(HEADER, INK) }, async (folder) => {
+      expect(await products('import', join(folder, 'none.csv'))).toEqual({
+        code: 1,
+        stdout: '',
+        stderr: `${folder}/none.csv cannot be read (ENOENT)\n`,
+      });
+      expect(await products('import', folder, '--format', 'csv')).toMatchObject({ code: 1, stderr: `${folder} cannot be read (EISDIR)\n` });
+      expect(await products('import', join(folder, 'new.csv'), '--errors', folder)).toEqual({
+        code: 1,
+        stdout: '',
+        stderr: `${folder} cannot be written (EISDIR)\n`,
+      });
+    });
+    expect(await stored()).toEqual([]);
+  });
+
+  test.each([
+    ['import'],
+    ['import', '-'],
+    ['import', 'products.txt'],
+    ['import', 'a.csv', 'b.csv'],
+    ['import', 'a.csv', '--format', 'xml'],
+    ['import', './a.csv', '--errors', 'a.csv'],
+  ])('wrong usage ends with 64: products %s %s %s %s', async (...args) => {
+    expect(await products(...args)).toMatchObject({ code: 64, stdout: '' });
+  });
+});
+
+describe('an import that is ended', () => {
+  const MANY = 12_000;
+  const BATCH_AND_MORE = 6_000;
+
+  test('with --from-start does not start over once that is left out, and says so', async () => {
+    const rows = manyRows(MANY);
+    const { child, ended } = launch('cli/main.js', ['products', 'import', '-', '--format', 'csv', '--from-start'], workerDatabase());
+    child.stdin?.on('error', () => undefined).write(`${HEADER}\n${rows.slice(0, BATCH_AND_MORE).join('')}`);
+    await until(async () => (await countOf('product_import_batch')) > 0, 'the first batch');
+    child.kill('SIGINT');
+    expect(await ended).toMatchObject({
+      code: 130,
+      stderr: 'This is not all: the same command without --from-start goes on from here.\n',
+    });
+    const done = await countOf('product');
+    const { stdout } = await fed(`${HEADER}\n${rows.join('')}`, '--format', 'csv');
+    expect(stdout).toBe(told({ created: MANY - done, skipped: done }));
+  });
+
+  test.each(['SIGKILL', 'SIGINT'] as const)(
+    'by %s goes on where it stopped when it is run again, and each product is there once',
+    async (signal) => {
+      const rows = manyRows(MANY);
+      const { child, ended } = launch('cli/main.js', ['products', 'import', '-', '--format', 'csv'], workerDatabase());
+      child.stdin?.on('error', () => undefined).write(`${HEADER}\n${rows.slice(0, BATCH_AND_MORE).join('')}`);
+      await until(async () => (await countOf('product_import_batch')) > 0, 'the first batch');
+      child.kill(signal);
+      const left = await ended;
+      const done = await countOf('product');
+      expect(left).toEqual(
+        signal === 'SIGKILL'
+          ? { code: null, stdout: '', stderr: '' }
+          : { code: 130, stdout: told({ created: done }), stderr: 'This is not all: the same command again goes on from here.\n' },
+      );
+      expect(done).toBeLessThan(MANY);
+      const { stdout: second } = await fed(`${HEADER}\n${rows.join('')}`, '--format', 'csv');
+      expect(second).toBe(told({ created: MANY - done, skipped: done }));
+      expect(await countOf('product')).toBe(MANY);
+    },
+  );
+});
+
+describe('products export', () => {
+  test('writes all products by primary key, and what it writes imports as the same catalogue', async () => {
+    await shop.makeProduct({ name: 'Lamp, "tall"', barcode: '4006381333931', price: '0.10' });
+    await shop.makeProduct({ name: '=1+1', barcode: '0012345678905', price: '9999999999.99' });
+    await shop.makeProduct({ name: '\\é🧀', barcode: '5901234123457', price: '7' });
+    const { code, stdout, stderr } = await products('export');
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout.replace(/\d{4}-[\d-]+T[\d:.]+Z/g, 'TIME')).toBe(
+      lines(
+        EXPORTED,
+        '1,"Lamp, ""tall""",4006381333931,0.10,TIME,TIME',
+        '2,"=1+1",0012345678905,9999999999.99,TIME,TIME',
+        '3,"\\é🧀",5901234123457,7,TIME,TIME',
+      ),
+    );
+    const ndjson = (await products('export', '--format', 'ndjson')).stdout;
+    const before = await stored();
+    for (const [format, text] of Object.entries({ csv: stdout, ndjson })) {
+      await shop.empty();
+      expect(await fed(text, '--format', format)).toEqual({ code: 0, stdout: told({ created: 3 }), stderr: '' });
+      expect((await stored()).map(([name, barcode, price]) => [name, barcode, Number(price)])).toEqual(
+        before.map(([name, barcode, price]) => [name, barcode, Number(price)]),
+      );
+      expect(await fed(text, '--format', format)).toMatchObject({ stdout: told({ left: 3 }) });
+    }
+  });
+
+  test('writes NDJSON with the times of the GraphQL door', async () => {
+    const { createdAt } = await shop.makeProduct({ name: 'A "lamp"', barcode: '4006381333931', price: '12.50' });
+    const { stdout } = await products('export', '-', '--format', 'ndjson');
+    expect(JSON.parse(stdout)).toEqual({
+      pk: 1,
+      name: 'A "lamp"',
+      barcode: '4006381333931',
+      price: 12.5,
+      createdAt: createdAt.toISOString(),
+      updatedAt: createdAt.toISOString(),
+    });
+  });
+
+  test('has every product once, however many batches there are', async () => {
+    const names = manyRows(6_001);
+    await fed(`${HEADER}\n${names.join('')}`, '--format', 'csv');
+    await shop.sql('delete from product where pk % 7 = 0');
+    const { stdout } = await products('export');
+    const pks = stdout
+      .trim()
+      .split('\n')
+      .slice(1)
+      .map((row) => Number(row.split(',')[0]));
+    expect(pks).toEqual((await shop.sql('select pk from product order by pk')).map(({ pk }) => pk));
+  });
+
+  test('--for-spreadsheets puts an apostrophe before what would be a formula', async () => {
+    for (const name of ['=1+1', '+1', '-1', '@SUM(1)', 'a=1']) await shop.makeProduct({ name });
+    const { stdout } = await products('export', '--for-spreadsheets');
+    expect([...stdout.matchAll(/^\d+,"(.*?)",/gm)].map(([, name]) => name)).toEqual(["'=1+1", "'+1", "'-1", "'@SUM(1)", 'a=1']);
+  });
+
+  test('of an empty catalogue is the header, which is imported as no rows', async () => {
+    const { stdout } = await products('export');
+    expect(stdout).toBe(`${EXPORTED}\n`);
+    expect(await fed(stdout, '--format', 'csv')).toEqual({ code: 0, stdout: told({}), stderr: '' });
+  });
+
+  test('writes a file in the format of its name, and packs it where the name or --gzip says so', async () => {
+    await shop.makeProduct({ name: 'Ink' });
+    await withFiles({}, async (folder) => {
+      const [plain, packed, asked] = ['a.ndjson', 'b.csv.gz', 'c.csv'].map((name) => join(folder, name)) as [string, string, string];
+      expect(await products('export', plain)).toEqual({ code: 0, stdout: `Products in ${plain}: 1.\n`, stderr: '' });
+      await products('export', packed);
+      await products('export', asked, '--gzip');
+      expect(JSON.parse(await readFile(plain, 'utf8'))).toMatchObject({ name: 'Ink' });
+      for (const path of [packed, asked]) expect(gunzipSync(await readFile(path)).toString()).toMatch(/^pk,name,.*\n1,"Ink",/);
+      expect(await readdir(folder)).toEqual(['a.ndjson', 'b.csv.gz', 'c.csv']);
+    });
+  });
+
+  test('takes the place of a file only when it is whole', async () => {
+    await withFiles({ 'a.csv': 'before' }, async (folder) => {
+      await shop.sql('alter table product rename to product_away');
+      const refused = await products('export', join(folder, 'a.csv')).finally(() => shop.sql('alter table product_away rename to product'));
+      expect(refused).toMatchObject({ code: 1, stdout: '' });
+      expect(await readdir(folder)).toEqual(['a.csv']);
+      expect(await readFile(join(folder, 'a.csv'), 'utf8')).toBe('before');
+    });
+  });
+
+  test('writes to a device as it is', async () => {
+    expect(await products('export', '/dev/null', '--format', 'csv')).toMatchObject({ code: 0 });
+    expect((await stat('/dev/null')).isCharacterDevice()).toBe(true);
+  });
+
+  test('refuses a file that cannot be written', async () => {
+    await withFiles({}, async (folder) => {
+      const path = join(folder, 'none', 'a.csv');
+      expect(await products('export', path)).toEqual({ code: 1, stdout: '', stderr: `${path} cannot be written (ENOENT)\n` });
+    });
+  });
+
+  test.each([[], ['--gzip']])('tells of a disk that is full by the name of the file %s', async (...args) => {
+    await shop.makeProduct();
+    expect(await products('export', '/dev/full', '--format', 'csv', ...args)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: '/dev/full cannot be written (ENOSPC)\n',
+    });
+  });
+
+  test('ends quietly when its reader leaves', async () => {
+    await fed(`${HEADER}\n${manyRows(6_000).join('')}`, '--format', 'csv');
+    const command = 'node dist/src/cli/main.js products export | head -n 1; echo "${PIPESTATUS[0]}"';
+    const { stdout, stderr } = await shell(command, workerDatabase());
+    expect([stdout, stderr]).toEqual([lines(EXPORTED, '0'), '']);
+  });
+
+  test.each([
+    ['export', 'products.txt'],
+    ['export', 'a.csv', 'b.csv'],
+    ['export', '--format', 'xml'],
+  ])('wrong usage ends with 64: products %s %s %s', async (...args) => {
+    expect(await products(...args)).toMatchObject({ code: 64, stdout: '' });
+  });
+});
+
+function told({ created = 0, changed = 0, left = 0, skipped = 0, refused = 0 }): string {
+  const before = skipped > 0 ? ` Skipped, as done before: ${skipped}.` : '';
+  return `Created: ${created}. Changed: ${changed}. Left as they are: ${left}.${before} Refused: ${refused}.\n`;
+}
+
+function lines(...rows: string[]): string {
+  return rows.map((row) => `${row}\n`).join('');
+}
+
+function manyRows(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => {
+    const digits = `501${String(index).padStart(9, '0')}`;
+    return `Row ${index},${digits}${checkDigit(digits)},1.00\n`;
+  });
+}
+
+function damaged(): Buffer {
+  const packed = gzipSync(lines(HEADER, INK));
+  packed[12] = 0xff;
+  return packed;
+}
+
+async function countOf(table: string): Promise<number> {
+  return Number((await shop.sql(`select count(*)::int as count from ${table}`))[0]?.['count']);
+}
+
+async function stored(): Promise<unknown[][]> {
+  return (await shop.sql('select name, barcode, price::text from product order by pk')).map((row) => Object.values(row));
+}
+
+/** Runs the work with a directory that has these files. */
+async function withFiles(files: Record<string, string | Buffer>, work: (folder: string) => Promise<void>): Promise<void> {
+  await withDirectory(async (folder) => {
+    await mkdir(folder, { recursive: true });
+    for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
+    await work(folder);
+  });
+}

@@ -1,0 +1,267 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Context } from '../../src/kit/context.ts';
+import { readTime } from '../../src/kit/sql.ts';
+import { checkDigit } from '../../src/products/ean13.ts';
+import type { FileRow, RowProblem } from '../../src/products/product.files.ts';
+import { importProducts, sweep, type ImportOptions, type ImportReport } from '../../src/products/product.import.ts';
+import { useShop } from '../support/shop.ts';
+
+const shop = useShop();
+
+const NOTHING = { read: 0, created: 0, changed: 0, left: 0, skipped: 0, refused: 0 };
+const DAY_MS = 24 * 3_600_000;
+/** More than a batch, on a server as on the embedded database. */
+const MANY = 5_500;
+
+describe('an import', () => {
+  test('creates what is new, changes what differs, and leaves alone what is the same', async () => {
+    const before = await shop.makeProduct({ name: 'Lamp', barcode: '4006381333931', price: '12.50' });
+    const same = await shop.makeProduct({ name: 'Tray', barcode: '0012345678905', price: '1.00' });
+    shop.pass(60_000);
+    const { report } = await importRows([
+      { name: ' Brass lamp ', barcode: '4006381333931', price: '12.5' },
+      { name: 'Tray', barcode: '0012345678905', price: 1 },
+      { name: 'Ink', barcode: '5901234123457', price: '0.10' },
+    ]);
+    expect(report).toEqual({ ...NOTHING, read: 3, created: 1, changed: 1, left: 1 });
+    expect(await stored()).toEqual([
+      [1, 'Brass lamp', '4006381333931', '12.50'],
+      [2, 'Tray', '0012345678905', '1.00'],
+      [3, 'Ink', '5901234123457', '0.10'],
+    ]);
+    const times = (await shop.sql('select created_at, updated_at from product order by pk')).map((row) => Object.values(row).map(readTime));
+    const [changed = [], left = [], made = []] = times;
+    expect(changed[0]).toEqual(before.createdAt);
+    expect(Number(changed[1])).toBeGreaterThan(Number(before.updatedAt));
+    expect(left).toEqual([same.createdAt, same.updatedAt]);
+    expect(made[0]).toEqual(made[1]);
+  });
+
+  test('is seen through the doors, with the right count', async () => {
+    await importRows(rows(MANY));
+    const { body } = await shop.graphql('{ products(first: 1) { totalCount } }');
+    expect(body.data.products.totalCount).toBe(MANY);
+    expect((await shop.rest('GET', `/api/v2/shop/products?limit=1&offset=${MANY - 1}`)).body.items).toMatchObject([{ pk: MANY }]);
+  });
+
+  test('gives primary keys in the order of the file, and spends none on what is there', async () => {
+    const all = rows(20);
+    await importRows(all.toReversed());
+    await importRows(all);
+    await importRows(all.map((row) => ({ ...row, price: '2' })));
+    expect((await stored()).map(([, , barcode]) => barcode)).toEqual(all.toReversed().map(({ barcode }) => barcode));
+    expect(await shop.sql('select last_value::int as last from product_pk_seq')).toEqual([{ last: 20 }]);
+  });
+
+  test('refuses what a new product is refused for, by line and column, and imports the rest', async () => {
+    const { report, problems } = await importRows([
+      { name: 'Ink', barcode: '5901234123457', price: '1' },
+      { name: '', barcode: '4006381333930', price: '1.005' },
+      { name: 'a\0b', barcode: '4006381333931', price: -1 },
+      { barcode: '4006381333931', price: '1' },
+      { name: 'Lamp', barcode: '4006381333931', price: '9999999999.99' },
+    ]);
+    expect(report).toEqual({ ...NOTHING, read: 5, created: 2, refused: 3 });
+    expect(problems).toEqual([
+      { line: 3, column: 'name', type: 'string_too_short', message: expect.any(String) },
+      { line: 3, column: 'barcode', type: 'ean13_check_digit', message: expect.any(String) },
+      { line: 3, column: 'price', type: 'decimal_max_places', message: expect.any(String) },
+      { line: 4, column: 'name', type: 'string_control_characters', message: expect.any(String) },
+      { line: 4, column: 'price', type: 'greater_than_equal', message: 'A price is 0 or more' },
+      { line: 5, column: 'name', type: 'missing', message: 'Field required' },
+    ]);
+  });
+
+  test('says of what a door refuses the very same', async () => {
+    const row = { name: 'x'.repeat(256), barcode: '400638133393x', price: 'much' };
+    const user = await shop.makeUser({ scopes: ['products:write'] });
+    const { detail } = (await shop.rest('POST', '/api/v1/shop/product/', { as: user, json: row })).body;
+    const { problems } = await importRows([row]);
+    expect(problems).toEqual(
+      detail.map(({ type, loc, msg }: { type: string; loc: string[]; msg: string }) => ({ line: 2, column: loc[1], type, message: msg })),
+    );
+  });
+
+  test('takes the first of two rows with one barcode, however far apart, and names its line at the other', async () => {
+    const [first, ...others] = rows(MANY);
+    const { report, problems } = await importRows([first, ...others, { ...first, name: 'Again' }]);
+    expect(report).toEqual({ ...NOTHING, read: MANY + 1, created: MANY, refused: 1 });
+    expect(problems).toEqual([{ line: MANY + 2, column: 'barcode', type: 'duplicate', message: 'The barcode stands on line 2, too' }]);
+  });
+
+  test('a row that is refused keeps no later one from its barcode', async () => {
+    const [row] = rows(1);
+    const { report } = await importRows([{ ...row, price: 'x' }, row]);
+    expect(report).toMatchObject({ created: 1, refused: 1 });
+  });
+
+  test('with stopOnError ends at the first row that is refused, and keeps those before it', async () => {
+    const [first, second, third] = rows(3);
+    const { report, problems } = await importRows([first, { ...second, price: 'x' }, third], { stopOnError: true });
+    expect(report).toEqual({ ...NOTHING, read: 2, created: 1, refused: 1 });
+    expect(problems.map(({ line }) => line)).toEqual([3]);
+    expect(await stored()).toHaveLength(1);
+  });
+
+  test('takes names as they are: quotation marks, backslashes, tabs of COPY, and every letter', async () => {
+    const names = ['\\N', '\\.', 'a\\tb', `'"`, '{a,"b"}', 'NULL', 'é🧀', '%s$1'];
+    await importRows(rows(names.length).map((row, index) => ({ ...row, name: names[index] })));
+    expect((await stored()).map(([, name]) => name)).toEqual(names);
+  });
+});
+
+describe('a dry run', () => {
+  test('tells what the import would, and writes nothing', async () => {
+    await importRows(rows(3));
+    const before = await shop.sql('select * from product order by pk');
+    const given = [...rows(2), { ...rows(3)[2], price: '5' }, { name: 'New', barcode: '5901234123457', price: '1' }, { name: 'Bad' }];
+    const dry = await importRows(given, { dryRun: true });
+    expect(dry.report).toEqual({ ...NOTHING, read: 5, created: 1, changed: 1, left: 2, refused: 1 });
+    expect(await shop.sql('select * from product order by pk')).toEqual(before);
+    expect(await shop.sql('select last_value::int as last from product_pk_seq')).toEqual([{ last: 3 }]);
+    expect(await importRows(given)).toEqual(dry);
+  });
+});
+
+describe('an import that was interrupted', () => {
+  test('goes on where it stopped, and says what it leaves out', async () => {
+    const all = rows(MANY);
+    const done = await interrupted(all);
+    expect(done).toBeGreaterThan(0);
+    // What is done is not done again, so that what somebody has changed since then stays.
+    await shop.sql(`update product set name = 'Changed since' where pk = 1`);
+    const { report } = await importRows(all);
+    expect(report).toEqual({ ...NOTHING, read: MANY, created: MANY - done, skipped: done });
+    expect((await stored())[0]).toEqual([1, 'Changed since', expect.anything(), expect.anything()]);
+  });
+
+  test('once it has come to its end, is done in full again', async () => {
+    const all = rows(MANY);
+    await interrupted(all);
+    await importRows(all);
+    expect((await importRows(all)).report).toEqual({ ...NOTHING, read: MANY, left: MANY });
+    expect(await shop.sql('select hash from product_import_batch')).toEqual([]);
+  });
+
+  test('begins anew where a row before what was done differs', async () => {
+    const [first, ...others] = rows(MANY);
+    const done = await interrupted([first, ...others]);
+    const { report } = await importRows([{ ...first, price: '5' }, ...others]);
+    expect(report).toEqual({ ...NOTHING, read: MANY, created: MANY - done, changed: 1, left: done - 1 });
+  });
+
+  test('goes on where rows after what was done differ', async () => {
+    const all = rows(MANY);
+    const done = await interrupted(all);
+    const { report } = await importRows(all.slice(0, MANY - 10));
+    expect(report).toMatchObject({ created: MANY - 10 - done, skipped: done });
+  });
+
+  test('begins anew with fromStart, and a day later', async () => {
+    const all = rows(MANY);
+    const done = await interrupted(all);
+    expect((await importRows(all, { fromStart: true })).report).toMatchObject({ skipped: 0, left: done });
+    await interrupted(all);
+    shop.pass(DAY_MS + 1_000);
+    expect((await importRows(all)).report).toEqual({ ...NOTHING, read: MANY, left: MANY });
+  });
+
+  test('is known to a dry run, which leaves that as it is', async () => {
+    const all = rows(MANY);
+    const done = await interrupted(all);
+    const expected = { ...NOTHING, read: MANY, created: MANY - done, skipped: done };
+    expect((await importRows(all, { dryRun: true })).report).toEqual(expected);
+    expect((await importRows(all)).report).toEqual(expected);
+  });
+
+  test('is forgotten after a day', async () => {
+    await interrupted(rows(MANY));
+    expect(await sweep(context())).toBe(0);
+    shop.pass(DAY_MS + 1_000);
+    expect(await sweep(context())).toBeGreaterThan(0);
+    expect(await shop.sql('select hash from product_import_batch')).toEqual([]);
+  });
+});
+
+describe('at once', () => {
+  test('two imports of the same rows create each product once', async () => {
+    const all = rows(MANY);
+    const [one, two] = await Promise.all([importRows(all), importRows(all)]);
+    expect(one.report.created + two.report.created).toBe(MANY);
+    expect(await stored()).toHaveLength(MANY);
+  });
+
+  test('imports of the same products in other orders, and the doors, wait for each other in no circle', async () => {
+    const all = rows(1_000);
+    const user = await shop.makeUser({ scopes: ['products:write'] });
+    await importRows(all.slice(0, 500));
+    const imports = [all, all.toReversed()].map((order, turn) => importRows(order.map((row) => ({ ...row, price: `${turn + 2}` }))));
+    const doors = all
+      .slice(495, 505)
+      .map(({ name, barcode }, turn) =>
+        turn < 5
+          ? shop.graphql(`mutation { updateProduct(pk: ${496 + turn}, input: { price: 9 }) { pk } }`, {}, { as: user })
+          : shop.rest('POST', '/api/v1/shop/product/', { as: user, json: { name, barcode, price: 9 } }),
+      );
+    await Promise.all(imports);
+    const answers = await Promise.all(doors);
+    expect(answers.every(({ status }) => [200, 201, 409].includes(status))).toBe(true);
+    const found = await stored();
+    expect(found.map(([, , barcode]) => String(barcode)).toSorted((a, b) => Number(a) - Number(b))).toEqual(
+      all.map(({ barcode }) => barcode),
+    );
+    expect(found.every(([, , , price]) => ['2.00', '3.00', '9.00'].includes(String(price)))).toBe(true);
+  });
+});
+
+interface Values extends Record<string, unknown> {
+  name?: unknown;
+}
+
+function context(): Context {
+  return { ...shop.context(), inBulk: shop.database.inBulk };
+}
+
+/** Imports rows as those of a file whose first line is its header, some at a time. */
+async function importRows(
+  values: readonly (Values | undefined)[],
+  options: Partial<ImportOptions> = {},
+): Promise<{ report: ImportReport; problems: RowProblem[] }> {
+  const problems: RowProblem[] = [];
+  const report = await importProducts(context(), inPieces(values), { ...options, onRefused: (some) => problems.push(...some) });
+  // Written behind the shop's back, and to be seen at once.
+  await shop.sql('select 1');
+  return { report, problems };
+}
+
+/** Imports rows until the first batch is stored, as if the file ended in an error then. Returns how many were stored. */
+async function interrupted(values: readonly (Values | undefined)[]): Promise<number> {
+  let tell = (): void => undefined;
+  const isStored = new Promise<void>((done) => void (tell = done));
+  const breakingOff = async function* () {
+    yield* inPieces(values.slice(0, -1));
+    await isStored;
+    throw new Error('interrupted');
+  };
+  const importing = importProducts(context(), breakingOff(), { onRefused: () => undefined, onProgress: () => tell() });
+  await expect(importing).rejects.toThrow('interrupted');
+  const [row] = await shop.sql('select count(*)::int as count from product');
+  return Number(row?.['count']);
+}
+
+async function* inPieces(values: readonly (Values | undefined)[]): AsyncGenerator<FileRow[]> {
+  const found = values.map((row, index): FileRow => ({ line: index + 2, values: row ?? {} }));
+  for (let start = 0; start < found.length; start += 700) yield found.slice(start, start + 700);
+}
+
+/** So many rows of distinct products, in the order of their barcodes; the same each time. */
+function rows(count: number): { name: string; barcode: string; price: string }[] {
+  return Array.from({ length: count }, (_, index) => {
+    const digits = `501${String(index).padStart(9, '0')}`;
+    return { name: `Row ${index}`, barcode: digits + checkDigit(digits), price: '1.00' };
+  });
+}
+
+async function stored(): Promise<unknown[][]> {
+  return (await shop.sql('select pk, name, barcode, price::text from product order by pk')).map((row) => Object.values(row));
+}
