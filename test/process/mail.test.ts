@@ -1,0 +1,121 @@
+import { describe, expect, test } from '@jest/globals';
+import { readdir, readFile, stat, utimes } from 'node:fs/promises';
+import { join } from 'node:path';
+import { SMTPServer } from 'smtp-server';
+import { readConfig } from '../../src/kit/config.ts';
+import { redactor } from '../../src/kit/redact.ts';
+import { TEST_SECRET } from '../support/databases.ts';
+import { freePort, run, startServer, stopServer, withDirectory } from '../support/process.ts';
+import { until } from '../support/until.ts';
+
+const DATABASE_URL = 'postgresql://user@127.0.0.1:1/shop';
+const MAIL_FROM = 'Shop <shop@shop.example>';
+const RESET = 'mutation { requestPasswordReset(user: "alice") }';
+
+describe('without SMTP_URL, on the embedded default', () => {
+  test('X2 a mail becomes a file that its owner alone can read; the log tells where, and not the token; old ones go', async () => {
+    await withDirectory(async (DATA_DIR) => {
+      const server = await startServer({ DATA_DIR, PASSWORD_RESET: 'on', LOG_LEVEL: 'info' });
+      const directory = join(DATA_DIR, 'mail');
+      const names = async () => (await readdir(directory).catch((): string[] => [])).filter((name) => name.endsWith('.txt'));
+      expect(await asked(server.url)).toEqual({ data: { requestPasswordReset: true } });
+      await until(async () => (await names()).length === 1, 'the file of the mail');
+      const [name = ''] = await names();
+      const path = join(directory, name);
+      const text = await readFile(path, 'utf8');
+      const token = /^[\w-]{43}$/m.exec(text)?.[0] ?? '';
+      expect(text).toMatch(/^From: shopfront@localhost\nTo: alice@shop\.example\nSubject: Set a new password\n\n/);
+      expect([(await stat(directory)).mode & 0o777, (await stat(path)).mode & 0o777]).toEqual([0o700, 0o600]);
+      const query = `mutation { resetPassword(token: "${token}", new: "alice-demo-2") { username } }`;
+      expect(await asked(server.url, query)).toEqual({ data: { resetPassword: { username: 'alice' } } });
+      await utimes(path, 0, 0);
+      await until(async () => !(await names()).includes(name), 'the end of the old file');
+      const { stderr, code } = await stopServer(server);
+      expect(code).toBe(0);
+      expect(stderr).toContain('"event":"mail.file","to":"alice@shop.example","subject":"Set a new password"');
+      expect(token).toMatch(/^[\w-]{43}$/);
+      expect(stderr).not.toContain(token);
+    });
+  });
+
+  test('nothing is sent, and nobody looks for anything to send, where registration and reset are off', async () => {
+    await withDirectory(async (DATA_DIR) => {
+      const server = await startServer({ DATA_DIR });
+      expect(await asked(server.url)).toMatchObject({ errors: [{ extensions: { code: 'FORBIDDEN' } }] });
+      await stopServer(server);
+      expect(await readdir(DATA_DIR)).not.toContain('mail');
+    });
+  });
+});
+
+test('a mail that is being sent when SIGTERM comes is sent to its end', async () => {
+  await withDirectory(async (DATA_DIR) => {
+    let letGo = () => {};
+    let state = 'idle';
+    const smtp = new SMTPServer({
+      disabledCommands: ['AUTH', 'STARTTLS'],
+      onMailFrom: (_address, _session, callback) => {
+        state = 'begun';
+        letGo = callback;
+      },
+      onData: (stream, _session, callback) => {
+        stream.resume().once('end', () => {
+          state = 'arrived';
+          callback();
+        });
+      },
+    });
+    const port = await freePort();
+    await new Promise<void>((done) => smtp.listen(port, '127.0.0.1', done));
+    const server = await startServer({ DATA_DIR, PASSWORD_RESET: 'on', SMTP_URL: `smtp://127.0.0.1:${port}`, MAIL_FROM });
+    await asked(server.url);
+    await until(() => state === 'begun', 'the mail');
+    const ended = stopServer(server);
+    letGo();
+    expect([await ended, state]).toEqual([expect.objectContaining({ code: 0, stderr: '' }), 'arrived']);
+    await new Promise<void>((done) => smtp.close(done));
+  });
+});
+
+describe('the settings', () => {
+  test.each([
+    [{ DATABASE_URL, REGISTRATION: 'on' }, ['SMTP_URL is needed with DATABASE_URL and REGISTRATION=on']],
+    [
+      { DATABASE_URL, REGISTRATION: 'on', PASSWORD_RESET: 'on' },
+      ['SMTP_URL is needed with DATABASE_URL and REGISTRATION=on', 'SMTP_URL is needed with DATABASE_URL and PASSWORD_RESET=on'],
+    ],
+    [{ SMTP_URL: 'smtp://mail.example' }, ['MAIL_FROM is needed with SMTP_URL']],
+    [{ SMTP_URL: 'http://mail.example', MAIL_FROM }, ['SMTP_URL must be a URL such as smtps://user:password@mail.example']],
+    [
+      { SMTP_URL: 'smtp://mail.example', MAIL_FROM: 'a\nBcc: b@shop.example' },
+      ['MAIL_FROM must be an address such as Shop <shop@shop.example>'],
+    ],
+    [{ REGISTRATION: 'true' }, ['REGISTRATION must be on or off']],
+    [{ ACCOUNT_URL: 'https://shop.example/#/account' }, ['ACCOUNT_URL must have no fragment: the token stands there']],
+  ])('%j is refused, and said why', (env, problems) => {
+    expect(() => readConfig({ SIGNING_SECRET: TEST_SECRET, ...env }, () => undefined)).toThrow(expect.objectContaining({ problems }));
+  });
+
+  test('the start is refused with 78, and shows no password of the mail server', async () => {
+    const SMTP_URL = 'smtps://shop:pass-of-mail@mail.example';
+    const ended = await run('main.js', [], { DATABASE_URL, SIGNING_SECRET: TEST_SECRET, SMTP_URL, REGISTRATION: 'on' });
+    expect(ended).toEqual({ code: 78, stdout: '', stderr: 'The configuration cannot be used:\n  MAIL_FROM is needed with SMTP_URL\n' });
+    expect(redactor({ smtpUrl: SMTP_URL })(`535 pass-of-mail ${SMTP_URL}`)).not.toContain('pass-of-mail');
+  });
+
+  test('registration and reset are off by default, and need nothing', () => {
+    expect(readConfig({ DATABASE_URL, SIGNING_SECRET: TEST_SECRET }, () => undefined)).toMatchObject({
+      registration: false,
+      passwordReset: false,
+    });
+  });
+});
+
+async function asked(url: string, query = RESET): Promise<unknown> {
+  const answer = await fetch(`${url}/graphql`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ query }),
+  });
+  return answer.json();
+}
