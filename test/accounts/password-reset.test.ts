@@ -1,0 +1,287 @@
+import { describe, expect, test } from '@jest/globals';
+import * as accounts from '../../src/auth/accounts.service.ts';
+import { features } from '../../src/features.ts';
+import type { User } from '../../src/users/user.entity.ts';
+import { tokenIn, usePostOffice, type Arrived } from '../support/post-office.ts';
+import { hashed } from '../support/hashes.ts';
+import { openSession } from '../support/logins.ts';
+import { counted } from '../support/statements.ts';
+import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
+
+const shop = useShop({ PASSWORD_RESET: 'on', SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'shop@shop.example', LOG_LEVEL: 'debug' });
+const office = usePostOffice(shop);
+
+const REQUEST = 'mutation ($user: String!) { requestPasswordReset(user: $user) }';
+const RESET = 'mutation ($token: String!, $new: String!) { resetPassword(token: $token, new: $new) { username } }';
+const NEW_PASSWORD = 'another good password';
+const HOUR = 3_600_000;
+
+describe('requestPasswordReset', () => {
+  test.each(['ada', 'ada@shop.example', 'ADA@Shop.Example'])(
+    '%s is answered by a mail to the address that is stored, with the username',
+    async (asked) => {
+      await shop.makeUser({ username: 'ada', email: 'Ada@shop.example' });
+      expect((await request(asked)).body).toEqual({ data: { requestPasswordReset: true } });
+      const mails = await office.deliver();
+      expect(mails).toMatchObject([
+        { to: 'Ada@shop.example', subject: 'Set a new password', text: expect.stringContaining('password of ada.') },
+      ]);
+      expect(tokenIn(mails[0] as Arrived)).toMatch(/^[\w-]{43}$/);
+    },
+  );
+
+  test('E7 whoever is asked for, the answer is the same, and it costs the same statements', async () => {
+    await shop.makeUser({ username: 'ada' });
+    await shop.makeUser({ username: 'zoe', disabled: true });
+    await shop.makeUser({ username: 'max', password: null });
+    await shop.makeUser({ username: 'eve', email: null });
+    const asked = ['ada', 'nobody', 'zoe', 'max', 'eve', 'ada@shop.example', 'Ada', 'nobody@shop.example', 'ı@shop.example', `'; --`];
+    const answers = new Set<string>();
+    const costs = new Set<string>();
+    for (const user of asked) {
+      const { answer, statements } = await counted(() => request(user));
+      answers.add(comparable(answer));
+      costs.add(JSON.stringify(statements));
+    }
+    expect([...answers]).toEqual([expect.stringContaining('{"data":{"requestPasswordReset":true}}')]);
+    expect([...costs]).toEqual([expect.stringContaining('into mail')]);
+    // One that has left for the name, and one for the address.
+    expect((await office.deliver()).map(({ to }) => to)).toEqual(['ada@shop.example', 'ada@shop.example']);
+  });
+
+  test('E7 who is disabled, has no password, or no address, gets no mail, and no token is made', async () => {
+    await shop.makeUser({ username: 'zoe', disabled: true });
+    await shop.makeUser({ username: 'max', password: null });
+    await shop.makeUser({ username: 'eve', email: null });
+    for (const user of ['zoe', 'max', 'eve', 'zoe@shop.example']) await request(user);
+    expect(await office.deliver()).toEqual([]);
+    expect(await shop.sql('select * from password_reset')).toEqual([]);
+  });
+
+  test('users who share an address get a token each, for the account that the mail names', async () => {
+    for (const username of ['ada', 'bea']) await shop.makeUser({ username, email: 'both@shop.example' });
+    await request('both@shop.example');
+    const [toAda, toBea] = await office.deliver();
+    expect([toAda?.text, toBea?.text]).toEqual([expect.stringContaining('of ada.'), expect.stringContaining('of bea.')]);
+    expect((await reset(tokenIn(toBea as Arrived))).body.data.resetPassword).toEqual({ username: 'bea' });
+    expect((await reset(tokenIn(toAda as Arrived))).body.data.resetPassword).toEqual({ username: 'ada' });
+  });
+
+  test.each(['', 'x'.repeat(255), 'a\0b', 'a\ud800'])('%j is nobody, and refused as input', async (user) => {
+    expect((await request(user)).body.errors[0].extensions).toMatchObject({ code: 'BAD_USER_INPUT', fields: [{ field: 'user' }] });
+  });
+});
+
+describe('resetPassword', () => {
+  test('it sets the password, ends all sessions and API keys, tells by mail, and is no login', async () => {
+    const user = await shop.makeUser({ username: 'ada' });
+    const [own, other] = [await openSession(shop, user), await openSession(shop, user)];
+    const key = await newApiKey(user);
+    const bystander = await openSession(shop);
+    const token = await tokenFor(user);
+    expect(await isSignedIn({ token: key })).toBe(true);
+    const answer = await reset(token, { sessionKey: own.key });
+    expect(answer.body).toEqual({ data: { resetPassword: { username: 'ada' } } });
+    expect([
+      await isSignedIn({ sessionKey: own.key }),
+      await isSignedIn({ sessionKey: other.key }),
+      await isSignedIn({ token: key }),
+    ]).toEqual([false, false, false]);
+    expect(await isSignedIn({ sessionKey: bystander.key })).toBe(true);
+    expect([await statusOfLogin(PASSWORD), await statusOfLogin(NEW_PASSWORD)]).toEqual([401, 200]);
+    expect(await office.deliver()).toMatchObject([{ to: 'ada@shop.example', subject: 'Your password was changed' }]);
+  });
+
+  test('the rest of the operation is nobody, where the session it came in has ended', async () => {
+    const user = await shop.makeUser();
+    const { key } = await openSession(shop, user);
+    const token = await tokenFor(user);
+    const query = `mutation ($token: String!, $new: String!) { resetPassword(token: $token, new: $new) { id } addItem(itemId: "lamp") { id } }`;
+    const { body } = await shop.graphql(query, { token, new: NEW_PASSWORD }, { sessionKey: key });
+    expect([body.data, body.errors[0].extensions.code]).toEqual([null, 'UNAUTHENTICATED']);
+  });
+
+  test.each<[string, (token: string, user: User) => Promise<string>]>([
+    ['made up', async () => 'A'.repeat(43)],
+    ['empty', async () => ''],
+    ['changed in its last letter', async (token) => token.slice(0, -1) + (token.endsWith('A') ? 'B' : 'A')],
+    ['in other letters', async (token) => (token === token.toLowerCase() ? token.toUpperCase() : token.toLowerCase())],
+    [
+      'used',
+      async (token) => {
+        await reset(token, {}, 'the first new password');
+        return token;
+      },
+    ],
+    [
+      'replaced by a newer one',
+      async (token, user) => {
+        await tokenFor(user);
+        return token;
+      },
+    ],
+    [
+      'older than an hour',
+      async (token) => {
+        shop.pass(HOUR);
+        return token;
+      },
+    ],
+    [
+      "a user's who has been disabled since",
+      async (token, { username }) => {
+        await accounts.disable(shop.context(), username);
+        return token;
+      },
+    ],
+    [
+      "a user's who has been deleted since",
+      async (token, { pk }) => {
+        await shop.sql(`delete from "user" where pk = ${pk}`);
+        return token;
+      },
+    ],
+    ['the hash of one', async () => String((await shop.sql("select encode(token_hash, 'hex') as hash from password_reset"))[0]?.['hash'])],
+    ['a number of its user', async (_token, { pk }) => String(pk)],
+  ])('E7 a token that is %s sets nothing, is refused in the same words, and nothing is hashed for it', async (_what, change) => {
+    const user = await shop.makeUser({ username: 'ada' });
+    const token = await change(await tokenFor(user), user);
+    const { answer, tasks } = await hashed(() => reset(token));
+    expect([tasks, answer.status, answer.body]).toEqual([
+      0,
+      200,
+      {
+        data: null,
+        errors: [
+          expect.objectContaining({
+            message: 'token: is not good, or not any more',
+            extensions: { code: 'BAD_USER_INPUT', fields: [{ field: 'token', message: 'is not good, or not any more' }] },
+          }),
+        ],
+      },
+    ]);
+    expect(await statusOfLogin(NEW_PASSWORD)).toBe(401);
+  });
+
+  test('E7 of five at once with one token, one sets its password', async () => {
+    const token = await tokenFor(await shop.makeUser({ username: 'ada' }));
+    const passwords = [1, 2, 3, 4, 5].map((number) => `password number ${number}`);
+    const answers = await Promise.all(passwords.map((password) => reset(token, {}, password)));
+    const winners = passwords.filter((_password, index) => answers[index]?.body.errors === undefined);
+    expect(winners).toHaveLength(1);
+    const codes = answers.flatMap(({ body }) => body.errors?.[0].extensions.code ?? []);
+    expect(codes).toEqual(Array(4).fill('BAD_USER_INPUT'));
+    expect(await statusOfLogin(String(winners[0]))).toBe(200);
+  });
+
+  test('a login with the old password that runs at the same time leaves no session', async () => {
+    const user = await shop.makeUser({ username: 'ada' });
+    const token = await tokenFor(user);
+    const logins = Array.from({ length: 6 }, () => shop.rest('POST', '/session/login', { json: { username: 'ada', password: PASSWORD } }));
+    await Promise.all([reset(token), ...logins]);
+    expect(await shop.sql('select sid from session')).toEqual([]);
+  });
+
+  test.each(['short', 'x'.repeat(73)])('%s is no password, and the token stays good', async (password) => {
+    const token = await tokenFor(await shop.makeUser({ username: 'ada' }));
+    expect((await reset(token, {}, password)).body.errors[0].extensions).toMatchObject({
+      code: 'BAD_USER_INPUT',
+      fields: [{ field: 'new' }],
+    });
+    expect((await reset(token)).body.errors).toBeUndefined();
+  });
+
+  test('what has expired is swept away', async () => {
+    await tokenFor(await shop.makeUser());
+    shop.pass(HOUR);
+    for (const feature of features) await feature.sweep?.(shop.context());
+    expect(await shop.sql('select * from password_reset')).toEqual([]);
+  });
+});
+
+test('X2 a token is in no table, no answer and no line of the log', async () => {
+  const user = await shop.makeUser({ username: 'ada' });
+  await request('ada');
+  const waiting = await dumpOfAllTables();
+  const [mail] = await office.deliver();
+  const token = tokenIn(mail as Arrived);
+  const refused = await reset(`${token}x`);
+  const stored = await dumpOfAllTables();
+  const taken = await reset(token);
+  for (const text of [waiting, stored, refused.text, taken.text, ...shop.logged]) expect(text).not.toContain(token);
+  const events = shop.logged
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+    .filter(({ event }) => /^(account|mail)\./.test(String(event)));
+  expect(events.map(({ event, outcome, user: name }) => [event, outcome, name])).toEqual([
+    ['account.password-reset', 'success', null],
+    ['mail.sent', undefined, undefined],
+    ['account.reset', 'failure', null],
+    ['account.reset', 'success', user.username],
+  ]);
+});
+
+test('PASSWORD_RESET is off unless somebody sets it: both are FORBIDDEN, whatever they hold', async () => {
+  const closed = await new Shop().start();
+  try {
+    for (const answer of [await closed.graphql(REQUEST, { user: '' }), await closed.graphql(RESET, { token: '', new: '' })]) {
+      expect(answer.body.errors).toMatchObject([{ message: 'PASSWORD_RESET is off here', extensions: { code: 'FORBIDDEN' } }]);
+    }
+    expect(await shop.sql('select * from mail')).toEqual([]);
+  } finally {
+    await closed.stop();
+  }
+});
+
+test('with ACCOUNT_URL the mail has a link, and its token stands in the fragment, which no server is sent', async () => {
+  const linking = await new Shop({ ...shopSettings(), ACCOUNT_URL: 'https://shop.example/account' }).start();
+  try {
+    await shop.makeUser({ username: 'ada' });
+    await linking.graphql(REQUEST, { user: 'ada' });
+    const { letters } = await import('../../src/features.ts');
+    const draft = await letters['password-reset']?.(linking.workerContext(), 'ada');
+    expect((await draft?.write())?.text).toMatch(/^https:\/\/shop\.example\/account#reset=[\w-]{43}$/m);
+  } finally {
+    await linking.stop();
+  }
+});
+
+function shopSettings(): Record<string, string> {
+  return { PASSWORD_RESET: 'on', SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'shop@shop.example' };
+}
+
+function request(user: string): Promise<Answer> {
+  return shop.graphql(REQUEST, { user });
+}
+
+function reset(token: string, credentials: RequestOptions = {}, password = NEW_PASSWORD): Promise<Answer> {
+  return shop.graphql(RESET, { token, new: password }, credentials);
+}
+
+async function tokenFor({ username }: User): Promise<string> {
+  await request(username);
+  return tokenIn((await office.deliver())[0] as Arrived);
+}
+
+async function newApiKey(as: User): Promise<string> {
+  const { body } = await shop.graphql('mutation { createApiKey(input: { name: "till", scopes: [] }) { key } }', {}, { as });
+  return body.data.createApiKey.key;
+}
+
+async function isSignedIn(credentials: RequestOptions): Promise<boolean> {
+  return (await shop.rest('GET', '/users/me/', credentials)).status === 200;
+}
+
+async function statusOfLogin(password: string): Promise<number> {
+  return (await shop.rest('POST', '/token', { form: { username: 'ada', password } })).status;
+}
+
+/** All of an answer but its time and its name. */
+function comparable({ status, headers, text }: Answer): string {
+  return JSON.stringify([status, [...headers].filter(([name]) => name !== 'date' && name !== 'x-request-id')]) + text;
+}
+
+async function dumpOfAllTables(): Promise<string> {
+  const tables = await shop.sql(`select quote_ident(tablename) as name from pg_tables where schemaname = 'public'`);
+  const dumps = await Promise.all(tables.map(({ name }) => shop.sql(`select rows::text from ${String(name)} as rows`)));
+  return JSON.stringify(dumps);
+}
