@@ -1,0 +1,44 @@
+import type { Context } from '../kit/context.ts';
+import type { Statements } from '../kit/sql.ts';
+import { isBefore, placeOf, reachesBackTo, readAfter, type Change, type Place } from './change.log.ts';
+import { changesLost, Feed } from './feed.ts';
+import type { Follower } from './follower.ts';
+
+/** How many changes from before are read at a time. */
+const READ_AT_ONCE = 500;
+
+const feeds = new WeakMap<Statements, Feed>();
+
+/**
+ * The changes from now on, or those after a cursor, until the request is given up. A follower that falls behind, and all of them where the database has lost changes, are ended by the
+ * request's `end`, and told why. Throws BAD_USER_INPUT for a cursor that is none of ours, and CHANGES_LOST for one that the log does not reach back to.
+ */
+export async function follow(ctx: Context, after?: string | null): Promise<AsyncGenerator<Change, void>> {
+  const { statements } = ctx;
+  if (!statements) throw new TypeError('Nothing can be followed inside a transaction');
+  const from = after == null ? undefined : placeOf('after', after);
+  if (from && !(await reachesBackTo(ctx, from))) throw changesLost();
+  const feed = feeds.get(statements) ?? new Feed(statements);
+  feeds.set(statements, feed);
+  const follower = await feed.join(ctx);
+  return changesOf(ctx, feed, follower, from);
+}
+
+// What came before it joined is read for it alone.
+async function* changesOf(ctx: Context, feed: Feed, follower: Follower, from: Place | undefined): AsyncGenerator<Change, void> {
+  try {
+    for (let place = from; place && isBefore(place, follower.start) && !ctx.request?.isGivenUp;) {
+      const piece = await readAfter(ctx, place, READ_AT_ONCE);
+      for (const change of piece.changes) {
+        if (isBefore(follower.start, change)) break;
+        yield change;
+      }
+      place = piece.place;
+      // Whoever reads slowly may be overtaken by the sweep.
+      if (piece.changes.length === READ_AT_ONCE && !(await reachesBackTo(ctx, place))) throw changesLost();
+    }
+    for (let next = await follower.next(); next; next = await follower.next()) yield next;
+  } finally {
+    feed.leave(follower);
+  }
+}

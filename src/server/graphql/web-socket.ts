@@ -1,0 +1,102 @@
+import { ServerResponse, type IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { handleProtocols, makeServer, type ServerOptions } from 'graphql-ws';
+import { WebSocketServer } from 'ws';
+import { answerError } from '../answers.ts';
+import { GRAPHQL_LIMIT } from '../body.ts';
+import type { Exchange } from '../exchange.ts';
+import { unavailable } from '../http-error.ts';
+import { isFull } from '../in-flight.ts';
+import { refuseHeaders } from '../request.ts';
+import { contextOf } from '../services.ts';
+import { formatErrors, formatResult } from './errors.ts';
+import { Listening } from './listening.ts';
+import { GRACE_MS, WORDING, type Live } from './live.ts';
+import { SocketListener } from './socket-listener.ts';
+import { begin, type Prepared } from './subscription.ts';
+
+/** How long a client may take to say `connection_init`, in ms. */
+const INIT_MS = 5_000;
+
+/** Takes over connections that ask to become something else than HTTP. */
+export interface Upgrades {
+  /** Whether this request is taken over; any other is answered as usual. */
+  takes(req: IncomingMessage): boolean;
+  upgrade(req: IncomingMessage, socket: Socket, head: Buffer): void;
+}
+
+type Options = ServerOptions<Record<string, unknown>, SocketListener>;
+
+/**
+ * GraphQL over WebSocket at the door's path, by the protocol `graphql-transport-ws`; subscriptions alone. Credentials come with `connection_init`, for a browser can set no headers
+ * here. They are never ambient, so that it does not matter which page opens the connection.
+ */
+export function openWebSockets(live: Live, exchangeOf: (req: IncomingMessage, res: ServerResponse) => Exchange): Upgrades {
+  const { services, listeners, subscriptions, trusted } = live;
+  const { config, log } = services;
+  const path = `${config.basePath}/graphql`;
+  const sockets = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    perMessageDeflate: false,
+    maxPayload: GRAPHQL_LIMIT,
+    handleProtocols,
+  });
+  const options: Options = {
+    connectionInitWaitTimeout: INIT_MS,
+    onConnect: ({ extra, connectionParams }) => extra.identify(connectionParams ?? {}),
+    onSubscribe: ({ extra }, id, payload) =>
+      extra.begin(id, (ctx, listening) => {
+        const { query, ...named } = payload as typeof payload & { documentId?: unknown };
+        // The protocol asks for a query; who names a document has none.
+        const sent = query === '' ? named : { query, ...named };
+        const body = (trusted ? trusted.readBody(ctx, sent) : sent) as typeof payload;
+        return subscriptions.prepare(ctx, { ...body, query: body.query ?? '' }, listening);
+      }),
+    subscribe: (args) => begin(args as Prepared),
+    onNext: (_ctx, _id, _payload, _args, result) => formatResult(services, result),
+    onError: (_ctx, _id, _payload, errors) => formatErrors(services, errors),
+    onComplete: ({ extra }, id) => extra.complete(id),
+  };
+  const protocol = makeServer<Record<string, unknown>, SocketListener>(options);
+  return {
+    takes: ({ method, url = '', headers, socket }) =>
+      method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket' && isAt(path, url) && !isAnswering(socket),
+    upgrade(req, socket, head) {
+      socket.on('error', () => socket.destroy());
+      const ctx = contextOf(services, new Listening(req));
+      try {
+        refuseHeaders(req);
+        if (isFull()) throw unavailable();
+        listeners.refuseMore(ctx.network ?? '');
+      } catch (error) {
+        return refuse(req, socket, error);
+      }
+      sockets.handleUpgrade(req, socket, head, (opened) => {
+        const listener = new SocketListener(opened, req, services, ctx.network ?? '');
+        listener.open(protocol, listeners);
+      });
+    },
+  };
+
+  function refuse(req: IncomingMessage, socket: Socket, error: unknown): void {
+    const res = new ServerResponse(req);
+    res.assignSocket(socket);
+    const exchange = exchangeOf(req, res);
+    exchange.set({ Connection: 'close' });
+    // The client's side is not waited for.
+    res.once('finish', () => socket.destroySoon());
+    socket.setTimeout(GRACE_MS, () => socket.destroy());
+    answerError(exchange, error, log, WORDING);
+  }
+}
+
+// Answers go out in the order of their requests, and this is none that could wait for others. Node has no other name for it.
+function isAnswering(socket: Socket): boolean {
+  return Reflect.get(socket, '_httpMessage') != null;
+}
+
+function isAt(path: string, url: string): boolean {
+  const [asked] = url.split('?', 1);
+  return asked === path || asked === `${path}/`;
+}

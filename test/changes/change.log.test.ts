@@ -1,0 +1,227 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import * as accounts from '../../src/auth/accounts.service.ts';
+import * as log from '../../src/changes/change.log.ts';
+import { inTransaction } from '../../src/kit/context.ts';
+import { shapeOf } from '../../src/kit/rows.ts';
+import { Product } from '../../src/products/product.entity.ts';
+import type { User } from '../../src/users/user.entity.ts';
+import { insertingMany } from '../support/many-products.ts';
+import { settled } from '../support/settled.ts';
+import { PASSWORD, useShop } from '../support/shop.ts';
+
+const DAY_MS = 86_400_000;
+/** A statement that writes to more is one change. */
+const MANY = 1_000;
+const BEGINNING = { tx: '0', pk: '0' };
+
+const shop = useShop({}, true);
+let seller: User;
+
+beforeEach(async () => {
+  seller = await shop.makeUser({ scopes: ['products:write'] });
+});
+
+const readAfter = async (place: log.Place, limit = 10_000) => {
+  await settled(shop);
+  return log.readAfter(shop.context(), place, limit);
+};
+const readAll = async () => (await readAfter(BEGINNING)).changes;
+const noted = async () => (await readAll()).map(({ kind, subject }) => `${kind} ${subject}`);
+describe('what happens to products is noted, whoever does it', () => {
+  const input = { name: 'Ink', barcode: '5901234123457', price: 12.5 };
+  const create = () => shop.rest('POST', '/api/v1/shop/product/', { as: seller, json: input });
+
+  test('a creation, with the product as it became', async () => {
+    const { body } = await create();
+    const [change, ...others] = await readAll();
+    expect(others).toEqual([]);
+    expect(change).toMatchObject({ kind: 'product.created', subject: String(body.pk), at: expect.any(Date) });
+    expect(change?.state).toMatchObject({ pk: body.pk, name: 'Ink', barcode: '5901234123457', price: '12.50' });
+  });
+
+  test('with every column that a product is read with', async () => {
+    await create();
+    const [change] = await readAll();
+    expect(Object.keys(change?.state ?? {}).toSorted()).toEqual(shapeOf(shop.context(), Product).properties.toSorted());
+  });
+
+  test('a change, with the product as it became', async () => {
+    const { pk } = await shop.makeProduct();
+    const change = 'mutation ($pk: ID!) { updateProduct(pk: $pk, input: {price: 2}) { pk } }';
+    await shop.graphql(change, { pk }, { as: seller });
+    expect(await noted()).toEqual([`product.created ${pk}`, `product.changed ${pk}`]);
+    expect((await readAll())[1]?.state).toMatchObject({ price: '2.00' });
+  });
+
+  test('a deletion, with the product as it was', async () => {
+    const { pk, name } = await shop.makeProduct();
+    await shop.graphql('mutation ($pk: ID!) { deleteProduct(pk: $pk) { pk } }', { pk }, { as: seller });
+    expect(await noted()).toEqual([`product.created ${pk}`, `product.deleted ${pk}`]);
+    expect((await readAll())[1]?.state).toMatchObject({ pk, name });
+  });
+
+  test('what is refused is not noted', async () => {
+    await create();
+    expect((await create()).status).toBe(409);
+    expect(await noted()).toHaveLength(1);
+  });
+
+  test('what is undone is not noted', async () => {
+    const undone = inTransaction(shop.context(), async ({ em }) => {
+      await em.execute(insertingMany(1));
+      throw new Error('undone');
+    });
+    await expect(undone).rejects.toThrow('undone');
+    expect(await noted()).toEqual([]);
+  });
+
+  test('a change to what it was is none', async () => {
+    const { pk } = await shop.makeProduct();
+    await shop.sql(`update product set price = price, updated_at = updated_at`);
+    expect(await noted()).toEqual([`product.created ${pk}`]);
+  });
+
+  test('another primary key is a deletion and a creation', async () => {
+    const { pk } = await shop.makeProduct();
+    await shop.sql(`update product set pk = ${pk + 1}`);
+    expect((await noted()).slice(1)).toEqual([`product.deleted ${pk}`, `product.created ${pk + 1}`]);
+  });
+
+  test('a statement with a thousand products is a thousand changes, and one more is one change of many', async () => {
+    await shop.sql(insertingMany(MANY));
+    expect(await noted()).toHaveLength(MANY);
+    await shop.sql(insertingMany(1, MANY + 1));
+    await shop.sql(`update product set price = 2`);
+    await shop.sql(`delete from product`);
+    expect((await readAll()).slice(MANY + 1)).toMatchObject([
+      { kind: 'products.changed', subject: null, state: { count: MANY + 1 } },
+      { kind: 'products.changed', subject: null, state: { count: MANY + 1 } },
+    ]);
+  });
+
+  test('TRUNCATE is one change of many', async () => {
+    await shop.makeProduct();
+    await shop.sql('truncate product');
+    expect((await readAll()).slice(1)).toMatchObject([{ kind: 'products.changed', subject: null, state: null }]);
+  });
+});
+
+describe('the end of a session is noted', () => {
+  const login = async (user: User) => {
+    const { body } = await shop.rest('POST', '/session/login', { json: { username: user.username, password: PASSWORD } });
+    return String(body.session_key);
+  };
+  const sids = async () => (await shop.sql('select sid from session order by created_at')).map(({ sid }) => String(sid));
+  const ended = async () => (await readAll()).filter(({ kind }) => kind === 'session.ended');
+
+  test('by logging out, once', async () => {
+    const key = await login(seller);
+    const [sid] = await sids();
+    for (let times = 0; times < 2; times++) await shop.rest('POST', '/session/logout', { json: { session_key: key } });
+    expect(await ended()).toMatchObject([{ subject: sid, state: { userPk: seller.pk } }]);
+  });
+
+  test('by logging out everywhere, and by another password', async () => {
+    const key = await login(seller);
+    await login(seller);
+    const change = `mutation { changePassword(current: ${JSON.stringify(PASSWORD)}, new: "another good one") { id } }`;
+    await shop.graphql(change, {}, { sessionKey: key });
+    expect(await ended()).toHaveLength(1);
+    await shop.graphql('mutation { logoutEverywhere { ended } }', {}, { sessionKey: key });
+    expect(await ended()).toHaveLength(2);
+  });
+
+  test('by disabling its user, and no second time when its row goes', async () => {
+    await login(seller);
+    const [sid] = await sids();
+    await accounts.disable(shop.context(), seller.username);
+    await shop.sql('delete from session');
+    expect(await ended()).toMatchObject([{ subject: sid }]);
+  });
+
+  test('by deleting its user', async () => {
+    await login(seller);
+    const [sid] = await sids();
+    await shop.sql('delete from "user"');
+    expect(await ended()).toMatchObject([{ subject: sid }]);
+  });
+
+  test('one that has expired had ended before: its row goes without a word', async () => {
+    await login(seller);
+    await shop.sql(`update session set created_at = now() - interval '3 days', last_seen_at = now() - interval '3 days',
+      expires_at = now() - interval '1 day'`);
+    await shop.sql('delete from session');
+    expect(await ended()).toEqual([]);
+  });
+
+  test('using and refreshing one is none', async () => {
+    const key = await login(seller);
+    shop.pass(120_000);
+    await shop.rest('GET', '/users/me/', { sessionKey: key });
+    expect(await ended()).toEqual([]);
+  });
+});
+
+describe('reading', () => {
+  test('goes on from the place where it was, a few at a time', async () => {
+    const [first, second, third] = await shop.makeProducts(3);
+    const piece = await readAfter(BEGINNING, 2);
+    expect(piece.changes.map(({ subject }) => subject)).toEqual([String(first?.pk), String(second?.pk)]);
+    const rest = await readAfter(piece.place, 2);
+    expect(rest.changes.map(({ subject }) => subject)).toEqual([String(third?.pk)]);
+    expect((await readAfter(rest.place, 2)).changes).toEqual([]);
+  });
+
+  test('from the head, what comes from then on', async () => {
+    await shop.makeProduct();
+    await settled(shop);
+    const head = await log.readHead(shop.context());
+    const { pk } = await shop.makeProduct();
+    const { changes } = await readAfter(head, 10);
+    expect(changes.map(({ subject }) => subject)).toEqual([String(pk)]);
+  });
+
+  test('a cursor leads back to its place', async () => {
+    await shop.makeProduct();
+    const [change] = await readAll();
+    const place = log.placeOf('after', log.cursorOf(change ?? BEGINNING));
+    expect(place).toEqual({ tx: change?.tx, pk: change?.pk });
+    expect(await log.reachesBackTo(shop.context(), place)).toBe(true);
+  });
+
+  test.each(['', 'x', 'eyJhIjoxfQ', Buffer.from('["changes","1","1"]').toString('base64url')])('%j is no cursor', (cursor) => {
+    expect(() => log.placeOf('after', cursor)).toThrow(/^after: is no cursor/);
+  });
+});
+
+describe('sweeping', () => {
+  test('deletes what is older than CHANGES_KEPT_DAYS, and leaves what is not', async () => {
+    const [, , third] = await shop.makeProducts(3);
+    await shop.sql(`update change set at = now() - interval '4 days' where subject <> '${third?.pk}'`);
+    expect(await log.sweep(shop.context())).toBe(2);
+    expect(await noted()).toEqual([`product.created ${third?.pk}`]);
+    shop.pass(4 * DAY_MS);
+    expect(await log.sweep(shop.context())).toBe(1);
+  });
+
+  test('deletes all of it, however much there is', async () => {
+    await shop.sql(`insert into change (at, kind) select now() - interval '4 days', 'products.changed' from generate_series(1, 12000)`);
+    const { pk } = await shop.makeProduct();
+    expect(await log.sweep(shop.context())).toBe(12_000);
+    expect(await noted()).toEqual([`product.created ${pk}`]);
+  });
+
+  test('leaves what comes after something that it leaves: who finds one change finds all that follow', async () => {
+    const [, second] = await shop.makeProducts(3);
+    await shop.sql(`update change set at = now() - interval '4 days' where subject <> '${second?.pk}'`);
+    expect(await log.sweep(shop.context())).toBe(1);
+    expect(await noted()).toHaveLength(2);
+  });
+
+  test('deletes what another server has noted, whose transactions are yet to come here', async () => {
+    await shop.makeProduct();
+    await shop.sql(`insert into change (tx, kind) values ('900000000000', 'products.changed')`);
+    expect(await log.sweep(shop.context())).toBe(1);
+    expect(await noted()).toHaveLength(1);
+  });
+});

@@ -1,0 +1,81 @@
+import { once } from 'node:events';
+import { createClient, type Client, type ClientOptions } from 'graphql-ws';
+import { WebSocket } from 'ws';
+import type { Shop } from './shop.ts';
+
+const PROTOCOL = 'graphql-transport-ws';
+const open = new Set<WebSocket>();
+const clients = new Set<Client>();
+
+/** A WebSocket to the GraphQL door, message by message. */
+export interface RawSocket {
+  socket: WebSocket;
+  send(message: unknown): void;
+  /** The next message; undefined once it is closed. */
+  next(): Promise<any>;
+  /** The code and the reason that it is closed with. */
+  closed: Promise<[number, string]>;
+}
+
+/** Opens a WebSocket. Throws what the handshake is refused with. */
+export async function openSocket(
+  shop: Shop,
+  path = '/graphql',
+  protocol: string[] = [PROTOCOL],
+  headers: Record<string, string> = {},
+): Promise<RawSocket> {
+  const socket = new WebSocket(shop.url.replace(/^http/, 'ws') + path, protocol, { headers });
+  open.add(socket);
+  const messages: unknown[] = [];
+  let wake = (): void => undefined;
+  socket.on('message', (data: Buffer) => {
+    shop.recorder.answer(data.toString());
+    messages.push(JSON.parse(data.toString()));
+    wake();
+  });
+  const closed = new Promise<[number, string]>((done) =>
+    socket.once('close', (code, reason) => {
+      done([code, reason.toString()]);
+      wake();
+    }),
+  );
+  await once(socket, 'open');
+  return {
+    socket,
+    closed,
+    send: (message) => socket.send(typeof message === 'string' ? message : JSON.stringify(message)),
+    async next() {
+      while (messages.length === 0 && socket.readyState !== WebSocket.CLOSED) await new Promise<void>((done) => (wake = done));
+      return messages.shift();
+    },
+  };
+}
+
+/** Opens a WebSocket and says who is there. */
+export async function greet(shop: Shop, payload: Record<string, unknown> = {}): Promise<RawSocket> {
+  const socket = await openSocket(shop);
+  socket.send({ type: 'connection_init', payload });
+  const answer = (await socket.next()) as { type: string } | undefined;
+  if (answer?.type !== 'connection_ack') throw new Error(`no connection_ack: ${JSON.stringify(answer)}`);
+  return socket;
+}
+
+/** The client of the protocol's own library. */
+export function clientOf(shop: Shop, options: Partial<ClientOptions> = {}): Client {
+  const client = createClient({
+    url: `${shop.url.replace(/^http/, 'ws')}/graphql`,
+    webSocketImpl: WebSocket,
+    retryAttempts: 0,
+    ...options,
+  });
+  clients.add(client);
+  return client;
+}
+
+/** Closes what tests have left open. */
+export function closeSockets(): void {
+  for (const client of clients) void client.dispose();
+  for (const socket of open) socket.terminate();
+  clients.clear();
+  open.clear();
+}
