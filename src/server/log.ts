@@ -2,9 +2,10 @@ import pino, { type DestinationStream, type Logger } from 'pino';
 import type { Config } from '../kit/config.ts';
 import { redactor, type Secrets } from '../kit/redact.ts';
 
-const STDERR = 2;
+/** Standard error: standard output holds only what was asked for. */
+export const STDERR = 2;
 
-/** The log: one JSON line an event on standard error, so that standard output holds only what was asked for. */
+/** The log: one JSON line an event. Without a destination, each is written at once to standard error. */
 export function openLog(
   { logLevel, ...secrets }: Pick<Config, 'logLevel'> & Secrets,
   destination: DestinationStream = pino.destination({ fd: STDERR, sync: true }),

@@ -1,34 +1,39 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import { collectDefaultMetrics, Counter, Registry } from 'prom-client';
-import { refusals } from './overload.ts';
+import { collectDefaultMetrics, Counter, register, type Registry } from 'prom-client';
+import { gauge, gauges } from '../kit/metrics.ts';
+import { inFlight } from './in-flight.ts';
 import type { Services } from './services.ts';
+import { measureTimings } from './telemetry/timing-metrics.ts';
 
 const PATH = '/metrics';
+const CALLS = 'shopfront_rest_calls_total';
 
-/** The metrics of this process: Node's own, and what the services count. */
-export function openMetrics({ calls }: Pick<Services, 'calls'>): Registry {
-  const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
+/** The metrics of this process: Node's own, those that stand where something is counted (kit/metrics.ts), and what the services know. */
+export function openMetrics({ calls, database }: Pick<Services, 'calls' | 'database'>): Registry {
+  if (!register.getSingleMetric('process_resident_memory_bytes')) collectDefaultMetrics();
+  measureTimings();
+  register.removeSingleMetric(CALLS);
   void new Counter({
-    name: 'shopfront_rest_calls_total',
+    name: CALLS,
     help: 'Calls of REST rows, by row, client (user agent) and subject (username).',
     labelNames: ['row', 'client', 'subject'],
-    registers: [registry],
     collect() {
       this.reset();
       for (const { row, client, subject, calls: count } of calls.series()) this.inc({ row, client, subject }, count);
     },
   });
-  void new Counter({
-    name: 'shopfront_overload_refusals_total',
-    help: 'Requests refused with 503 because there were more than could be answered in good time.',
-    registers: [registry],
-    collect() {
-      this.reset();
-      this.inc(refusals());
-    },
+  gauge(
+    'shopfront_requests_in_flight',
+    'Requests that were begun and are not answered, but for those that wait for a hash or a slow reader.',
+    () => inFlight.now,
+  );
+  gauge('shopfront_database_up', 'Whether the database answers: 1 or 0.', () => (database() ? 1 : 0));
+  gauges('shopfront_pool_connections', 'Connections of the pool to the database, by whether somebody uses them.', 'state', () => {
+    const { open = 0, idle = 0 } = database()?.connections() ?? {};
+    return { used: open - idle, idle };
   });
-  return registry;
+  gauge('shopfront_pool_waiting', 'Statements and transactions that wait for a connection of the pool.', () => database()?.waiting() ?? 0);
+  return register;
 }
 
 /** Answers `GET /metrics`, and nothing else: for a port of its own, which clients do not reach. */

@@ -1,0 +1,29 @@
+import type { ApolloServerPlugin } from '@apollo/server';
+import type { GraphQLFormattedError } from 'graphql';
+import type { Context } from '../../kit/context.ts';
+import { seenOf } from '../services.ts';
+import type { Operations } from './operations.ts';
+
+/** Notes which operation a request runs, who turns out to make it, and the codes of what goes wrong with it. */
+export function operationPlugin(operations: Operations): ApolloServerPlugin<Context> {
+  return {
+    requestDidStart: async ({ contextValue }) => {
+      const seen = seenOf(contextValue);
+      if (!seen) return {};
+      return {
+        didResolveOperation: async ({ operation }) => {
+          if (operation) seen.operation = operations.of(operation);
+        },
+        willSendResponse: async ({ response: { body } }) => {
+          const user = contextValue.caller?.username;
+          if (user !== undefined) seen.user = user;
+          if (body.kind === 'single' && body.singleResult.errors) seen.errors = codesOf(body.singleResult.errors);
+        },
+      };
+    },
+  };
+}
+
+function codesOf(errors: readonly GraphQLFormattedError[]): string[] {
+  return [...new Set(errors.map(({ extensions }) => String(extensions?.['code'])))];
+}

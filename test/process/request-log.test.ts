@@ -1,0 +1,23 @@
+import { expect, test } from '@jest/globals';
+import { startServer, stopServer, withDirectory } from '../support/process.ts';
+
+const REQUESTS = 300;
+
+test('every request has its line on standard error when the server has ended', async () => {
+  await withDirectory(async (DATA_DIR) => {
+    const server = await startServer({ DATA_DIR, LOG_LEVEL: 'info' });
+    const ids: (string | null)[] = [];
+    for (let number = 0; number < REQUESTS; number++) {
+      const answer = await fetch(`${server.url}/api/v2/shop/products?page=${number + 1}`);
+      ids.push(answer.headers.get('x-request-id'));
+      await answer.arrayBuffer();
+    }
+    const { code, stderr } = await stopServer(server);
+    const lines = stderr
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(code).toBe(0);
+    expect(lines.filter(({ event }) => event === 'request').map(({ requestId }) => requestId)).toEqual(ids);
+  });
+});

@@ -1,0 +1,34 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { expect, test } from '@jest/globals';
+import { freePort, startServer, stopServer, withDirectory } from '../support/process.ts';
+
+test('traces that have not been sent are sent when the server ends', async () => {
+  const received: string[] = [];
+  const collector = createServer(async (req, res) => {
+    received.push(await text(req));
+    res.end('{}');
+  });
+  await once(collector.listen(0, '127.0.0.1'), 'listening');
+  const endpoint = `http://127.0.0.1:${(collector.address() as AddressInfo).port}/`;
+  await withDirectory(async (DATA_DIR) => {
+    const env = { DATA_DIR, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_SERVICE_NAME: 'a shop', OTEL_BSP_SCHEDULE_DELAY: '600000' };
+    const server = await startServer({ ...env });
+    const id = (await fetch(`${server.url}/api/v2/shop/products`)).headers.get('x-request-id');
+    expect(received).toEqual([]);
+    expect(await stopServer(server)).toMatchObject({ code: 0, stderr: '' });
+    expect(received.filter((body) => body.includes(String(id)) && body.includes('"a shop"'))).toHaveLength(1);
+  });
+  collector.close();
+});
+
+test('a collector that cannot be reached holds up neither an answer nor the end', async () => {
+  await withDirectory(async (DATA_DIR) => {
+    const OTEL_EXPORTER_OTLP_ENDPOINT = `http://127.0.0.1:${await freePort()}`;
+    const server = await startServer({ DATA_DIR, OTEL_EXPORTER_OTLP_ENDPOINT });
+    expect((await fetch(`${server.url}/api/v2/shop/products`)).status).toBe(200);
+    expect((await stopServer(server)).code).toBe(0);
+  });
+});

@@ -1,0 +1,120 @@
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, openSync, readFileSync, readSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { register } from 'prom-client';
+import { LogLines } from '../../src/server/log-lines.ts';
+import { openLog } from '../../src/server/log.ts';
+import { withDirectory } from '../support/process.ts';
+import { until } from '../support/until.ts';
+
+const MODULE = JSON.stringify(join(import.meta.dirname, '../../src/server/log-lines.js'));
+
+test('lines come in their order, from whoever wrote them, some of them together', async () => {
+  await withFile(async (lines, read) => {
+    const log = openLog({ logLevel: 'info' }, lines);
+    for (let number = 0; number < 1_000; number++) {
+      log.info({ number }, 'a line of pino');
+      lines.write(`{"number":${number}}\n`);
+    }
+    await until(() => read().length === 2_000);
+    expect(read().map(({ number }) => number)).toEqual(Array.from({ length: 2_000 }, (_, index) => Math.floor(index / 2)));
+  });
+});
+
+test('nothing is left to write once it has said so', async () => {
+  await withFile(async (lines, read) => {
+    lines.write('{"number":1}\n');
+    await lines.written();
+    expect(read()).toHaveLength(1);
+    await lines.written();
+    expect(read()).toHaveLength(1);
+  });
+});
+
+test('what waits is written when the process ends, however it is ended by itself', () => {
+  const program = `
+    const { LogLines } = await import(${MODULE});
+    const lines = new LogLines(1);
+    for (let number = 0; number < 5_000; number++) lines.write(number + '\\n');
+    process.exit(0);`;
+  const written = execFileSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' });
+  expect(written).toBe(Array.from({ length: 5_000 }, (_, number) => `${number}\n`).join(''));
+});
+
+test('a disk that is full ends nothing', () => {
+  const full = openSync('/dev/full', 'w');
+  const program = `
+    const { LogLines } = await import(${MODULE});
+    const lines = new LogLines(2);
+    const timer = setInterval(() => lines.write('a line\\n'), 10);
+    setTimeout(() => (clearInterval(timer), console.log('done'), process.exit(0)), 500);`;
+  const printed = execFileSync(process.execPath, ['--input-type=module', '-e', program], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', full],
+  });
+  expect(printed).toBe('done\n');
+  closeSync(full);
+});
+
+test('what a full disk does not take is counted, line by line', () => {
+  const full = openSync('/dev/full', 'w');
+  const program = `
+    const { LogLines } = await import(${MODULE});
+    const lines = new LogLines(2);
+    for (let number = 0; number < 5_000; number++) lines.write('a line of the log\\n');
+    const end = () => (console.log(lines.dropped.value), process.exit(0));
+    setInterval(() => lines.dropped.value >= 5_000 && end(), 10);
+    setTimeout(end, 10_000);`;
+  const printed = execFileSync(process.execPath, ['--input-type=module', '-e', program], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', full],
+  });
+  expect(printed).toBe('5000\n');
+  closeSync(full);
+});
+
+test('what nobody reads is dropped and counted from a certain size on, and the process goes on', async () => {
+  await withDirectory(async (directory) => {
+    const path = join(directory, 'pipe');
+    execFileSync('mkfifo', [path]);
+    const fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
+    const lines = new LogLines(fd, 256 * 1024);
+    const line = `${'x'.repeat(1023)}\n`;
+    for (let number = 0; number < 1024; number++) lines.write(line);
+    const dropped = await droppedLines();
+    expect(dropped).toBe(768);
+    const piece = Buffer.alloc(64 * 1024);
+    let read = 0;
+    await until(() => {
+      try {
+        for (;;) read += readSync(fd, piece);
+      } catch {
+        return read >= 256 * 1024;
+      }
+    });
+    expect(read).toBe(256 * 1024);
+    closeSync(fd);
+  });
+});
+
+async function droppedLines(): Promise<number> {
+  const { values: [{ value } = { value: -1 }] = [] } = (await register.getSingleMetric('shopfront_log_lines_dropped_total')?.get()) ?? {};
+  return value;
+}
+
+type Line = Record<string, unknown>;
+
+async function withFile(work: (lines: LogLines, read: () => Line[]) => Promise<void>): Promise<void> {
+  await withDirectory(async (directory) => {
+    const path = join(directory, 'log');
+    const fd = openSync(path, 'w');
+    const read = () =>
+      readFileSync(path, 'utf8')
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line) as Line);
+    await work(new LogLines(fd), read);
+    closeSync(fd);
+  });
+}

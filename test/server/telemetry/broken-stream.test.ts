@@ -1,0 +1,48 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, expect, test } from '@jest/globals';
+import { z } from 'zod';
+import { route } from '../../../src/kit/route.ts';
+import { CallCounter } from '../../../src/legacy/call-counter.ts';
+import { Exchange } from '../../../src/server/exchange.ts';
+import { openLog } from '../../../src/server/log.ts';
+import { rowAnswerer } from '../../../src/server/rest.ts';
+import { openShortcuts } from '../../../src/server/shortcuts/shortcuts.ts';
+import type { Seen } from '../../../src/server/telemetry/seen.ts';
+import { useShop } from '../../support/shop.ts';
+import { until } from '../../support/until.ts';
+
+const shop = useShop();
+let server: Server | undefined;
+
+afterAll(() => void server?.close());
+
+test('a list that cannot be read to its end is told of as broken, with what was sent of it', async () => {
+  const breaking = route({
+    method: 'GET',
+    path: '/breaks',
+    summary: 'Breaks.',
+    access: 'public',
+    success: { status: 200, body: z.unknown(), stream: true },
+    twin: { operation: '{ __typename }' },
+    async *handle() {
+      yield '[1,';
+      await Promise.resolve();
+      throw new Error('there is no more');
+    },
+  });
+  const { config, database, calls } = shop;
+  const told: Seen[] = [];
+  const observe = (seen: Seen) => void told.push(seen);
+  const log = openLog({ logLevel: 'silent' });
+  const services = { config, log, calls, observe, now: () => new Date(), database: () => database, isDraining: () => false };
+  const answer = rowAnswerer({ ...services, calls: new CallCounter() }, openShortcuts(config), breaking);
+  server = createServer((req, res) => void answer(new Exchange(req, res, {}, {}, () => false, observe)));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+
+  await expect(fetch(`http://127.0.0.1:${port}/breaks`).then((res) => res.text())).rejects.toThrow(/terminated|fetch failed/);
+  await until(() => told.length > 0);
+  expect(told).toEqual([expect.objectContaining({ status: 200, bytes: 3, end: 'broken' })]);
+});

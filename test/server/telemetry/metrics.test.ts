@@ -1,0 +1,141 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { register } from 'prom-client';
+import { SHORTCUTS } from '../../../src/kit/config.ts';
+import { openMetrics } from '../../../src/server/metrics.ts';
+import { PASSWORD, useShop } from '../../support/shop.ts';
+import { until } from '../../support/until.ts';
+
+const TRUSTED = 'query Known { products { nodes { name } } }';
+const directory = mkdtempSync(join(tmpdir(), 'shopfront-metrics-'));
+const manifest = join(directory, 'manifest.json');
+writeFileSync(manifest, JSON.stringify({ known: TRUSTED }));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+type Labels = Record<string, string>;
+
+describe('requests', () => {
+  // A shop counts all that it is asked, so it is asked once.
+  const shop = useShop({ METRICS_PORT: '9464', LOGIN_FAILURES_PER_ACCOUNT: '1', SHORTCUTS: SHORTCUTS.join() }, true);
+
+  beforeEach(() => {
+    openMetrics({ calls: shop.calls, database: () => shop.database });
+  });
+
+  test('a REST row is counted by its path template and the class of its status, by whichever way it is answered', async () => {
+    const product = await shop.makeProduct();
+    const labels = { door: 'rest', operation: 'GET /api/v1/shop/product/{pk}' };
+    const path = `/api/v1/shop/product/${product.pk}`;
+    // The direct door, the router, shared answers and a refusal.
+    for (const way of [path, `/api/v1/shop/product/%3${String(product.pk).slice(0, 1)}${String(product.pk).slice(1)}`, path, path, path]) {
+      expect((await shop.rest('GET', way)).status).toBe(200);
+    }
+    await shop.rest('GET', '/api/v1/shop/product/x');
+    await untilCounted({ ...labels, status: '4xx' }, 1);
+    expect(await counted({ ...labels, status: '2xx' })).toBe(5);
+  });
+
+  test('a GraphQL operation is counted by its name, whichever way it is answered, and its errors by their codes', async () => {
+    const query = 'query Counted { products { nodes { name } } }';
+    const before = await value('shopfront_plan_lookups_total', { outcome: 'hit' });
+    const shared = await value('shopfront_shared_lookups_total', { outcome: 'hit' });
+    for (let time = 0; time < 5; time++) await shop.graphql(query);
+    await untilCounted({ door: 'graphql', operation: 'Counted', status: '2xx' }, 5);
+    expect(await value('shopfront_plan_lookups_total', { outcome: 'hit' })).toBeGreaterThan(before);
+    expect(await value('shopfront_shared_lookups_total', { outcome: 'hit' })).toBeGreaterThan(shared);
+    // By the resolver first, and then by the plan, as long as nothing is shared.
+    expect(await value('shopfront_resolver_duration_seconds_count', { field: 'Query.products' })).toBe(3);
+
+    await shop.graphql('query Refused { users { nodes { username } } }');
+    await untilCounted({ door: 'graphql', operation: 'Refused', status: '2xx' }, 1);
+    expect(await value('shopfront_errors_total', { door: 'graphql', code: 'UNAUTHENTICATED' })).toBe(1);
+  });
+
+  test('what clients make up are no series: paths that there are none of, and any method', async () => {
+    for (const [method, path] of [
+      ['GET', '/made/up'],
+      ['GET', '/made/up/too'],
+      ['DELETE', '/token'],
+      ['PUT', '/token'],
+    ] as const) {
+      await shop.rest(method, path);
+    }
+    await untilCounted({ door: 'other', operation: 'other', status: '4xx' }, 2);
+    await untilCounted({ door: 'rest', operation: '/token', status: '4xx' }, 2);
+    const made = (await labelsOf('shopfront_request_duration_seconds_count', 'operation')).filter((name) => name.includes('made'));
+    expect(made).toEqual([]);
+  });
+
+  test('names of operations beyond the first hundred are one', async () => {
+    for (let number = 0; number < 110; number++) await shop.graphql(`query Made${number} { __typename }`);
+    await until(async () => (await value('shopfront_request_duration_seconds_count', { operation: 'other', door: 'graphql' })) >= 10);
+    const names = await labelsOf('shopfront_request_duration_seconds_count', 'operation');
+    expect(names.filter((name) => !/[ /]/.test(name)).length).toBeLessThanOrEqual(102);
+  });
+
+  test('what a login costs is measured: its hash, its statements and its transaction; and a refusal is counted', async () => {
+    const ada = await shop.makeUser();
+    const kinds = ['read', 'write', 'transaction', 'statement'];
+    const database = (kind: string) => value('shopfront_database_duration_seconds_count', { kind });
+    const before = await Promise.all(kinds.map(database));
+    const hashes = await value('shopfront_hash_duration_seconds_count', { kind: 'check' });
+    const refusals = await value('shopfront_login_refusals_total', {});
+    await shop.rest('POST', '/token', { form: { username: ada.username, password: PASSWORD } });
+    expect(await value('shopfront_hash_duration_seconds_count', { kind: 'check' })).toBe(hashes + 1);
+    const [read, , transaction, statement] = (await Promise.all(kinds.map(database))).map((count, index) => count - (before[index] ?? 0));
+    expect([Number(read) > 0, transaction, Number(statement) > 2]).toEqual([true, 1, true]);
+
+    for (let time = 0; time < 2; time++) await shop.rest('POST', '/token', { form: { username: ada.username, password: 'wrong' } });
+    expect(await value('shopfront_login_refusals_total', {})).toBe(refusals + 1);
+    expect(await value('shopfront_hash_queue', { state: 'waiting' })).toBe(0);
+  });
+
+  test('a database that does not answer is 0, and its pool empty', async () => {
+    expect(await value('shopfront_database_up', {})).toBe(1);
+    openMetrics({ calls: shop.calls, database: () => undefined });
+    expect(await value('shopfront_database_up', {})).toBe(0);
+    expect(await value('shopfront_pool_connections', { state: 'used' })).toBe(0);
+  });
+});
+
+describe('with trusted documents', () => {
+  const shop = useShop({ METRICS_PORT: '9464', TRUSTED_DOCUMENTS: manifest, TRUSTED_DOCUMENTS_MODE: 'log' }, true);
+
+  test('operations are told apart by the names in the manifest, and all others are one', async () => {
+    await shop.graphql(TRUSTED);
+    await shop.graphql('query Unknown { __typename }');
+    await untilCounted({ door: 'graphql', operation: 'other' }, 1);
+    expect(await counted({ door: 'graphql', operation: 'Known' })).toBe(1);
+    expect(await labelsOf('shopfront_request_duration_seconds_count', 'operation')).not.toContain('Unknown');
+  });
+});
+
+function counted(labels: Labels): Promise<number> {
+  return value('shopfront_request_duration_seconds_count', labels);
+}
+
+// It is counted when the answer is out, and so a little later than the client has it.
+async function untilCounted(labels: Labels, times: number): Promise<void> {
+  await until(async () => (await counted(labels)) >= times, JSON.stringify(labels));
+  expect(await counted(labels)).toBe(times);
+}
+
+// The sum of the series with these labels.
+async function value(metric: string, labels: Labels): Promise<number> {
+  const found = (await seriesOf(metric)).filter((series) => Object.entries(labels).every(([label, text]) => series.labels[label] === text));
+  return found.reduce((sum, series) => sum + series.value, 0);
+}
+
+async function labelsOf(metric: string, label: string): Promise<string[]> {
+  return (await seriesOf(metric)).map(({ labels }) => labels[label] ?? '');
+}
+
+async function seriesOf(metric: string): Promise<{ labels: Labels; value: number }[]> {
+  const lines = (await register.metrics()).split('\n').filter((line) => line.startsWith(`${metric}{`) || line.startsWith(`${metric} `));
+  return lines.map((line) => {
+    const labels = Object.fromEntries([...line.matchAll(/(\w+)="([^"]*)"/g)].map(([, label = '', text = '']) => [label, text]));
+    return { labels, value: Number(line.slice(line.lastIndexOf(' ') + 1)) };
+  });
+}

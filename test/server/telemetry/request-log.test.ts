@@ -1,0 +1,234 @@
+import { connect } from 'node:net';
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { User } from '../../../src/users/user.entity.ts';
+import { closeStreams, listen } from '../../support/events.ts';
+import { PASSWORD, useShop } from '../../support/shop.ts';
+import { until } from '../../support/until.ts';
+
+type Line = Record<string, unknown>;
+
+// What is compared with the app without shortcuts is asked again, and would be logged again.
+const shop = useShop({ LOGIN_FAILURES_PER_ACCOUNT: '1', GRAPHQL_MAX_COST: '50' }, true);
+
+const UUID = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[\da-f]{4}-[\da-f]{12}$/;
+const PAGE = 'query Page($first: Int) { products(first: $first) { nodes { name } } }';
+
+let ada: User;
+
+beforeEach(async () => {
+  ada = await shop.makeUser({ username: 'ada' });
+});
+
+test('a request is one line, with its row, who made it, and what came of it', async () => {
+  const product = await shop.makeProduct();
+  const { headers, text } = await shop.rest('GET', `/api/v1/shop/product/${product.pk}?secret=x`, { as: ada });
+  const id = headers.get('x-request-id');
+  expect(id).toMatch(UUID);
+  expect(await lineOf(id)).toEqual({
+    level: 30,
+    time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+    event: 'request',
+    requestId: id,
+    method: 'GET',
+    door: 'rest',
+    row: 'GET /api/v1/shop/product/{pk}',
+    status: 200,
+    user: 'ada',
+    ms: expect.any(Number),
+    bytes: Buffer.byteLength(text),
+    msg: 'a request was answered',
+  });
+  expect(shop.logged.join('')).not.toContain('secret=x');
+});
+
+describe('by the shortest way and the longest', () => {
+  test.each(['the ordinary way', 'a plan', 'a shared answer'])('a GraphQL operation is named where it goes %s', async (way) => {
+    await shop.makeProducts(3);
+    const times = ['the ordinary way', 'a plan', 'a shared answer'].indexOf(way) * 2;
+    for (let time = 0; time < times; time++) await shop.graphql(PAGE, { first: 2 });
+    const { headers, text } = await shop.graphql(PAGE, { first: 2 });
+    expect(await lineOf(headers.get('x-request-id'))).toMatchObject({
+      door: 'graphql',
+      row: 'POST /graphql',
+      operation: 'Page',
+      type: 'query',
+      status: 200,
+      user: null,
+      bytes: Buffer.byteLength(text),
+    });
+  });
+});
+
+test('a mutation that signs in is logged with who has signed in, and one that signs out with who was', async () => {
+  const variables = { username: 'ada', password: PASSWORD };
+  const login = await shop.graphql(
+    'mutation In($username: String!, $password: String!) { login(username: $username, password: $password) { accessToken } }',
+    variables,
+  );
+  expect(await lineOf(login.headers.get('x-request-id'))).toMatchObject({ operation: 'In', type: 'mutation', user: 'ada' });
+  const token = login.body.data.login.accessToken as string;
+  const logout = await shop.graphql('mutation { logout { ended } }', {}, { token });
+  const line = await lineOf(logout.headers.get('x-request-id'));
+  expect(line).toMatchObject({ type: 'mutation', user: 'ada' });
+  expect(line).not.toHaveProperty('operation');
+});
+
+test('a name that a client gives an operation is cut to 64 characters', async () => {
+  const { headers } = await shop.graphql(`query ${'A'.repeat(5_000)} { __typename }`);
+  expect(await lineOf(headers.get('x-request-id'))).toMatchObject({ operation: 'A'.repeat(64) });
+});
+
+describe('what is refused is a line, too', () => {
+  const product = { json: { name: 'Ink', barcode: '5901234123457', price: 1 } };
+  test.each([
+    ['no credentials', 'GET', '/users/me/', {}, { row: 'GET /users/me/', status: 401, errors: ['NOT_AUTHENTICATED'], user: null }],
+    ['a token that is none', 'GET', '/users/me/', { token: 'none' }, { status: 401, errors: ['INVALID_TOKEN'], user: null }],
+    ['a path that there is none of', 'GET', '/no/such', {}, { door: 'other', status: 404, errors: ['NOT_FOUND'] }],
+    ['a product that there is none of', 'GET', '/api/v1/shop/product/7', {}, { row: 'GET /api/v1/shop/product/{pk}', status: 404 }],
+    ['a method that the path lacks', 'DELETE', '/token', {}, { method: 'DELETE', row: '/token', status: 405 }],
+    [
+      'a body that is too large',
+      'POST',
+      '/token',
+      { body: 'x'.repeat(20_000), headers: FORM() },
+      { status: 413, errors: ['PAYLOAD_TOO_LARGE'] },
+    ],
+    ['a body of another type', 'POST', '/session/login', { body: '{}', headers: FORM() }, { status: 415 }],
+    ['input that is wrong', 'GET', '/api/v2/shop/products?page=x', {}, { status: 422, errors: ['BAD_USER_INPUT'] }],
+    ['no scope', 'POST', '/api/v1/shop/product/', product, { status: 401 }],
+    ['a preflight', 'OPTIONS', '/token', {}, { method: 'OPTIONS', row: '/token', status: 200, bytes: 0 }],
+  ] as const)('%s', async (_what, method, path, request, expected) => {
+    const { headers } = await shop.rest(method, path, request);
+    expect(await lineOf(headers.get('x-request-id'))).toMatchObject({ event: 'request', ...expected });
+  });
+
+  test.each([
+    ['a document that is none', '{ products {', ['GRAPHQL_PARSE_FAILED'], 400],
+    ['a field that there is none of', '{ none }', ['GRAPHQL_VALIDATION_FAILED'], 400],
+    ['what is too dear', '{ products(first: 100) { nodes { name } } }', ['QUERY_TOO_COMPLEX'], 400],
+    ['two fields without credentials', '{ users { nodes { username } } blog { nodes { title } } }', ['UNAUTHENTICATED'], 200],
+  ])('%s by GraphQL', async (_what, query, errors, status) => {
+    const { headers } = await shop.graphql(query);
+    expect(await lineOf(headers.get('x-request-id'))).toMatchObject({ door: 'graphql', row: 'POST /graphql', errors, status });
+  });
+
+  test('credentials that fail the whole request by GraphQL', async () => {
+    const { headers } = await shop.graphql('{ me { username } }', {}, { token: 'none' });
+    expect(await lineOf(headers.get('x-request-id'))).toMatchObject({
+      door: 'graphql',
+      errors: ['UNAUTHENTICATED'],
+      status: 401,
+      user: null,
+    });
+  });
+
+  test('a login too many', async () => {
+    const login = () => shop.rest('POST', '/token', { form: { username: 'ada', password: 'wrong' } });
+    await login();
+    const { headers } = await login();
+    expect(await lineOf(headers.get('x-request-id'))).toMatchObject({
+      row: 'POST /token',
+      status: 429,
+      errors: ['RATE_LIMITED'],
+      user: null,
+    });
+  });
+});
+
+test('a HEAD has the row of its GET, and no bytes', async () => {
+  const { headers } = await shop.rest('HEAD', '/api/v2/shop/products');
+  expect(await lineOf(headers.get('x-request-id'))).toMatchObject({
+    method: 'HEAD',
+    row: 'GET /api/v2/shop/products',
+    status: 200,
+    bytes: 0,
+  });
+});
+
+test('a client that leaves before its answer is a line without a status', async () => {
+  const socket = connect(shop.port, '127.0.0.1', () => {
+    // A body that does not come: the request waits for it.
+    socket.write('POST /session/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{');
+  });
+  await until(async () => (await shop.rest('GET', '/livez')).status === 200);
+  socket.destroy();
+  await until(() => lines().some(({ end }) => end === 'aborted'));
+  const line = lines().find(({ end }) => end === 'aborted');
+  expect(line).toMatchObject({ row: 'POST /session/login', user: null, bytes: 0, msg: 'a client left before its answer' });
+  expect(line).not.toHaveProperty('status');
+});
+
+test('who listens leaves when it likes: that is no answer that was cut short, and nothing that took long', async () => {
+  const stream = await listen(shop, 'subscription { productChanged { pk } }', {}, { as: ada });
+  const product = await shop.makeProduct();
+  expect((await stream.next())?.data.data).toEqual({ productChanged: { pk: String(product.pk) } });
+  closeStreams();
+  await until(() => lines().some(({ type }) => type === 'subscription'));
+  const line = lines().find(({ type }) => type === 'subscription');
+  expect(line).toMatchObject({ door: 'graphql', status: 200, user: 'ada', msg: 'a request was answered' });
+  expect(line).not.toHaveProperty('end');
+  expect(line?.['bytes']).toBeGreaterThan(40);
+});
+
+describe('the id of a request', () => {
+  const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
+  const GIVEN = '0f8fad5b-d9cb-469f-a165-70867728950e';
+
+  test.each([
+    ['X-Request-Id as a UUID', { 'X-Request-Id': GIVEN }, GIVEN],
+    ['X-Request-Id as nginx makes it', { 'X-Request-Id': TRACE.toUpperCase() }, TRACE.toUpperCase()],
+    ['the trace of traceparent', { traceparent: `00-${TRACE}-00f067aa0ba902b7-01` }, TRACE],
+    ['X-Request-Id before the trace', { 'X-Request-Id': GIVEN, traceparent: `00-${TRACE}-00f067aa0ba902b7-01` }, GIVEN],
+  ])('is taken over: %s', async (_what, headers, id) => {
+    const answer = await shop.rest('GET', '/api/v2/shop/products', { headers });
+    expect(answer.headers.get('x-request-id')).toBe(id);
+    expect(await lineOf(id)).toMatchObject({ requestId: id });
+  });
+
+  test.each([
+    ['a text of the client’s', { 'X-Request-Id': 'password=x' }],
+    ['a session key', { 'X-Request-Id': 'Zm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFyZm9' }],
+    ['two of them', { 'X-Request-Id': `${GIVEN}, ${GIVEN}` }],
+    ['nothing', { 'X-Request-Id': '' }],
+    ['a trace of zeros', { traceparent: `00-${'0'.repeat(32)}-00f067aa0ba902b7-01` }],
+    ['a trace that is too short', { traceparent: '00-4bf92f-00f067aa0ba902b7-01' }],
+  ])('is made where the client sends %s', async (_what, headers) => {
+    const answer = await shop.rest('GET', '/api/v2/shop/products', { headers });
+    const id = answer.headers.get('x-request-id');
+    expect(id).toMatch(UUID);
+    expect(await lineOf(id)).toMatchObject({ status: 200 });
+    const texts = Object.values(headers).filter((text) => text !== '');
+    expect(texts.filter((text) => shop.logged.some((line) => line.includes(text)))).toEqual([]);
+  });
+});
+
+describe('without it', () => {
+  const quiet = useShop({ LOG_REQUESTS: 'false' }, true);
+  const loud = useShop({ LOG_LEVEL: 'warn' }, true);
+
+  test('LOG_REQUESTS=false leaves the other lines', async () => {
+    await quiet.rest('GET', '/users/me/', { token: 'none' });
+    expect(quiet.logged.map((line) => (JSON.parse(line) as Line)['event'])).toEqual(['auth.token']);
+  });
+
+  test('a level above info leaves none', async () => {
+    await loud.rest('GET', '/users/me/', { token: 'none' });
+    expect(loud.logged).toEqual([]);
+  });
+});
+
+function FORM(): Record<string, string> {
+  return { 'Content-Type': 'application/x-www-form-urlencoded' };
+}
+
+function lines(): Line[] {
+  return shop.logged.map((line) => JSON.parse(line) as Line).filter(({ event }) => event === 'request');
+}
+
+// It is written when the answer is out, and so a little later than the client has it.
+async function lineOf(id: string | null): Promise<Line | undefined> {
+  await until(() => lines().some(({ requestId }) => requestId === id));
+  const found = lines().filter(({ requestId }) => requestId === id);
+  expect(found).toHaveLength(1);
+  return found[0];
+}
