@@ -15,30 +15,35 @@ const A_WHILE = 300_000;
 
 const readme = await readFile('README.md', 'utf8');
 
-describe.each(['README.md', 'docs/contract.md', 'examples/legacy-client/README.md'])(
-  '%s: the commands of its examples print what it says',
-  (path) => {
-    let server: RunningServer;
-    let dataDir: string;
-    let answers: string[];
-    const steps = stepsOf(readFileSync(path, 'utf8'));
+describe.each<[string, Record<string, string>]>([
+  ['README.md', {}],
+  ['docs/accounts.md', { REGISTRATION: 'on', PASSWORD_RESET: 'on' }],
+  ['docs/audit.md', {}],
+  ['docs/contract.md', {}],
+  ['docs/import.md', {}],
+  ['docs/webhooks.md', { WEBHOOK_PRIVATE_TARGETS: 'true' }],
+  ['examples/legacy-client/README.md', {}],
+])('%s: the commands of its examples print what it says', (path, settings) => {
+  let server: RunningServer;
+  let dataDir: string;
+  let answers: string[];
+  const steps = stepsOf(readFileSync(path, 'utf8'));
 
-    beforeAll(async () => {
-      dataDir = await mkdtemp(join(tmpdir(), 'shopfront-document-'));
-      server = await startServer({ DATA_DIR: dataDir, PORT: String(await freePort()) });
-      answers = await printedBy(steps, server.url, dataDir);
-    }, A_WHILE);
+  beforeAll(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'shopfront-document-'));
+    server = await startServer({ DATA_DIR: dataDir, PORT: String(await freePort()), ...settings });
+    answers = await printedBy(steps, server.url, dataDir);
+  }, A_WHILE);
 
-    afterAll(async () => {
-      await stopServer(server);
-      await rm(dataDir, { recursive: true, force: true });
-    });
+  afterAll(async () => {
+    await stopServer(server);
+    await rm(dataDir, { recursive: true, force: true });
+  });
 
-    test.each(steps.map(({ command, printed }, index) => ({ command, printed, index })))('$command', ({ printed, index }) => {
-      expect(answers[index]).toMatch(pattern(printed));
-    });
-  },
-);
+  test.each(steps.map(({ command, printed }, index) => ({ command, printed, index })))('$command', ({ printed, index }) => {
+    expect(answers[index]).toMatch(pattern(printed));
+  });
+});
 
 test('README: the table of configuration and .env.example name every setting', async () => {
   const example = await readFile('.env.example', 'utf8');

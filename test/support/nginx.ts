@@ -4,9 +4,9 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { answering, freePort } from './process.ts';
 
-const CONFIGURATION = join(import.meta.dirname, '../../../deploy/nginx.conf');
+const CONFIGURATION = ['instances.conf', 'shopfront.conf'].map((name) => join(import.meta.dirname, '../../../deploy/nginx', name));
 
-/** nginx in front of some instances, as deploy/nginx.conf has it. */
+/** nginx in front of some instances, as deploy/nginx has it. */
 export interface Nginx {
   url: string;
   /** Which instance was asked how often so far, by its port. */
@@ -19,7 +19,8 @@ export async function startNginx(directory: string, ports: readonly number[]): P
   const port = await freePort();
   const own = join(directory, 'shopfront.conf');
   const log = join(directory, 'access.log');
-  await writeFile(own, addressed(await readFile(CONFIGURATION, 'utf8'), port, ports));
+  const texts = await Promise.all(CONFIGURATION.map((path) => readFile(path, 'utf8')));
+  await writeFile(own, addressed(texts.join('\n'), port, ports));
   const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${join(directory, name)};`);
   const main = join(directory, 'nginx.conf');
   await writeFile(
@@ -56,6 +57,6 @@ function addressed(text: string, port: number, ports: readonly number[]): string
   const servers = ports.map((at) => first.replace(/:\d+/, `:${at}`)).join('\n');
   const placed = text.replace(/(?:^ *server 127.*\n)+/m, `${servers}\n`).replace('listen 80;', `listen 127.0.0.1:${port};`);
   if (!ports.every((at) => placed.includes(`:${at} `)) || !placed.includes(`:${port};`))
-    throw new Error('deploy/nginx.conf has other lines than these');
+    throw new Error('deploy/nginx has other lines than these');
   return placed;
 }

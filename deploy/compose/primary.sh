@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Lets a replica follow this server. The image of PostgreSQL runs it once, when it makes the database.
+set -euo pipefail
+
+psql -v ON_ERROR_STOP=1 -U "$POSTGRES_USER" -d "$POSTGRES_DB" -v password="$POSTGRES_PASSWORD" <<'SQL'
+create role replica login replication password :'password';
+SQL
+echo 'host replication replica samenet scram-sha-256' >> "$PGDATA/pg_hba.conf"

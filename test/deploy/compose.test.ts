@@ -1,0 +1,82 @@
+import { expect, test } from '@jest/globals';
+import { readFile } from 'node:fs/promises';
+import { parse } from 'yaml';
+import { readConfig, settingNames } from '../../src/kit/config.ts';
+import { TEST_SECRET } from '../support/databases.ts';
+
+interface Service {
+  profiles: string[];
+  build?: string;
+  environment?: Record<string, string>;
+  networks?: Record<string, { ipv4_address: string } | undefined> | string[];
+  read_only?: boolean;
+  cap_drop?: string[];
+  security_opt?: string[];
+  stop_grace_period?: string;
+  ports?: string[];
+  volumes?: string[];
+  healthcheck?: { test: string[] };
+}
+
+interface Compose {
+  services: Record<string, Service>;
+  networks: { shop: { ipam: { config: [{ subnet: string; ip_range: string }] } } };
+}
+
+const { services } = parse(await readFile('docker-compose.yml', 'utf8'), { merge: true }) as Compose;
+const ours = Object.entries(services).filter(([, { build }]) => build !== undefined);
+const instances = ours.filter(([name]) => /^app-\d$/.test(name)).map(([, service]) => service);
+
+test('one instance, or many behind nginx with a replica, each by its profile', () => {
+  const of = (profile: string) => Object.keys(services).filter((name) => services[name]?.profiles.includes(profile));
+  expect(of('one')).toEqual(['database', 'migrate', 'app']);
+  expect(of('many')).toEqual(['database', 'replica', 'migrate', 'app-1', 'app-2', 'app-3', 'proxy']);
+});
+
+test.each(ours)('%s has settings that the server takes, and runs without rights and without a file to write to', (_, service) => {
+  const given = Object.entries(service.environment ?? {}).map(([name, value]): [string, string] => [name, filled(value)]);
+  expect(given.map(([name]) => name).filter((name) => !settingNames.includes(name))).toEqual([]);
+  expect(() => readConfig(Object.fromEntries(given), () => undefined)).not.toThrow();
+  expect(service).toMatchObject({ read_only: true, cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'] });
+  expect(service.volumes).toBeUndefined();
+});
+
+test('nothing is killed that drains: there is more time than SHUTDOWN_SECONDS', () => {
+  for (const [name, service] of ours.filter(([each]) => each !== 'migrate')) {
+    const { shutdownSeconds } = configOf(service);
+    expect({ name, is: Number(/^(\d+)s$/.exec(service.stop_grace_period ?? '')?.[1]) > shutdownSeconds }).toEqual({ name, is: true });
+  }
+});
+
+test('nothing is open but one port of this machine', () => {
+  const open = Object.entries(services).flatMap(([name, { ports = [] }]) => ports.map((port) => `${name} ${port}`));
+  expect(open).toEqual(['app 127.0.0.1:4000:4000', 'proxy 127.0.0.1:4000:80']);
+});
+
+test('nginx asks the instances where they are, and they believe no other what it says of a client', async () => {
+  const at = instances.map((service) => `${addressOf(service)}:${configOf(service).port}`);
+  const upstream = await readFile('deploy/compose/instances.conf', 'utf8');
+  expect([...upstream.matchAll(/^ {2}server (\S+)/gm)].map(([, server]) => server)).toEqual(at);
+  const { proxy } = services;
+  for (const instance of instances) expect(configOf(instance).trustProxy).toEqual([proxy && addressOf(proxy)]);
+  const here = await readFile('deploy/nginx/instances.conf', 'utf8');
+  expect(withoutServers(upstream)).toBe(withoutServers(here));
+});
+
+function configOf({ environment = {} }: Service) {
+  return readConfig(Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, filled(value)])), () => undefined);
+}
+
+// As compose fills in variables, of which those that have no default are secrets.
+function filled(text: string): string {
+  return text.replace(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_, _name, kind: string, rest: string) => (kind === '-' ? rest : TEST_SECRET));
+}
+
+function addressOf({ networks }: Service): string {
+  return (!Array.isArray(networks) && networks?.['shop']?.ipv4_address) || '';
+}
+
+// But for addresses and remarks, both have to be the same, for only one of them is tried by the tests.
+function withoutServers(text: string): string {
+  return text.replace(/^ *(server|#) ?.*\n/gm, '').trim();
+}
