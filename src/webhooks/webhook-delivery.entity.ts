@@ -1,0 +1,52 @@
+import { Check, Entity, Index, ManyToOne, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
+import { Webhook } from './webhook.entity.ts';
+
+/** One event on its way to one webhook. */
+@Entity({ tableName: 'webhook_delivery' })
+@Check({ name: 'webhook_delivery_status_check', expression: `status ~ '^(pending|delivered|dead)$'` })
+@Check({ name: 'webhook_delivery_times_check', expression: `num_nonnulls(due_at, ended_at) = 1` })
+@Check({ name: 'webhook_delivery_attempts_check', expression: `attempts >= 0` })
+@Index({ name: 'webhook_delivery_webhook_pk_due_at_index', properties: ['webhookPk', 'dueAt'] })
+@Index({ name: 'webhook_delivery_ended_at_index', properties: ['endedAt'] })
+export class WebhookDelivery {
+  @PrimaryKey({ columnType: 'bigint', type: 'string', autoincrement: true })
+  pk!: string;
+
+  /** The id that its receiver tells it by from others, the same at each attempt. */
+  @Property({ type: 'text', unique: true })
+  mid!: string;
+
+  @ManyToOne(() => Webhook, { mapToPk: true, fieldName: 'webhook_pk', deleteRule: 'cascade', updateRule: 'no action' })
+  webhookPk!: number;
+
+  @Property({ type: 'text' })
+  kind!: string;
+
+  /** When it has happened. */
+  @Property({ columnType: 'timestamptz(3)' })
+  at!: Date;
+
+  @Property({ type: 'text', nullable: true })
+  subject!: string | null;
+
+  @Property({ columnType: 'jsonb', type: 'json', nullable: true })
+  state!: unknown;
+
+  @Property({ type: 'text', default: 'pending' })
+  status!: 'pending' | 'delivered' | 'dead';
+
+  @Property({ type: 'integer', default: 0 })
+  attempts!: number;
+
+  /** While it is pending: when it is to be tried; while somebody tries, when others may. */
+  @Property({ columnType: 'timestamptz(3)', nullable: true })
+  dueAt!: Date | null;
+
+  /** What became of the last attempt: the status that was answered, or why nothing was. */
+  @Property({ type: 'text', nullable: true })
+  reason!: string | null;
+
+  /** When it was delivered, or given up. */
+  @Property({ columnType: 'timestamptz(3)', nullable: true })
+  endedAt!: Date | null;
+}

@@ -1,0 +1,140 @@
+import { describe, expect, test } from '@jest/globals';
+import { cli, type Ended } from '../support/process.ts';
+import { useShop, workerDatabase } from '../support/shop.ts';
+
+const shop = useShop();
+
+const command = (args: string, env: Record<string, string> = {}): Promise<Ended> => cli(args.split(' '), { ...workerDatabase(), ...env });
+const add = async (options = ''): Promise<string> => {
+  const { stdout } = await command(`webhooks add https://hooks.example/${options}`);
+  return stdout.split('  ')[0] ?? '';
+};
+const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
+
+describe('webhooks add and list', () => {
+  test('add prints an id and a secret, and nothing else; list shows the webhook without the secret', async () => {
+    const args = [
+      'webhooks',
+      'add',
+      'https://hooks.example/in',
+      '--event',
+      'product.created',
+      'session.ended',
+      '--description',
+      'The stock',
+    ];
+    const { code, stdout, stderr } = await cli(args, workerDatabase());
+    const [wid = '', secret = ''] = stdout.trimEnd().split('  ');
+    expect([code, stderr, wid, secret]).toEqual([0, '', expect.stringMatching(UUID), expect.stringMatching(/^whsec_[\w+/]{43}=$/)]);
+    const listed = await command('webhooks list');
+    expect(listed).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(
+        new RegExp(`^${wid}  enabled  \\d{4}-\\S+Z  -  -  product\\.created,session\\.ended  https://hooks\\.example/in  The stock\n$`),
+      ),
+      stderr: '',
+    });
+    expect(listed.stdout).not.toContain(secret);
+  });
+
+  test('without --event it is told of everything', async () => {
+    await add();
+    expect((await command('webhooks list')).stdout).toContain(
+      '  product.created,product.changed,product.deleted,products.changed,session.ended  ',
+    );
+  });
+
+  test('an address that nothing may be sent to is refused, and nothing is added', async () => {
+    expect(await command('webhooks add http://127.0.0.1:9/')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'url: must begin with https://, unless WEBHOOK_PRIVATE_TARGETS=true\n',
+    });
+    expect((await command('webhooks add http://127.0.0.1:9/', { WEBHOOK_PRIVATE_TARGETS: 'true' })).code).toBe(0);
+    expect((await command('webhooks list')).stdout.split('\n')).toHaveLength(2);
+  });
+});
+
+describe('what an operator does to a webhook', () => {
+  test('disable and enable', async () => {
+    const wid = await add();
+    expect(await command(`webhooks disable ${wid}`)).toEqual({ code: 0, stdout: `Webhook ${wid} is disabled.\n`, stderr: '' });
+    expect((await command('webhooks list')).stdout).toContain(`${wid}  disabled  `);
+    expect(await command(`webhooks enable ${wid}`)).toEqual({ code: 0, stdout: `Webhook ${wid} is enabled.\n`, stderr: '' });
+    expect((await command('webhooks list')).stdout).toContain(`${wid}  enabled  `);
+  });
+
+  test('remove takes along what was on its way there', async () => {
+    const [wid, other] = [await add(), await add()];
+    for (const each of [wid, other]) await command(`webhooks test ${each}`);
+    expect(await command(`webhooks remove ${wid}`)).toEqual({ code: 0, stdout: `Webhook ${wid} is removed.\n`, stderr: '' });
+    expect(await shop.sql('select wid::text from webhook_delivery join webhook on webhook.pk = webhook_pk')).toEqual([{ wid: other }]);
+  });
+
+  test('rotate-secret prints another secret, and keeps the one before for a day', async () => {
+    const wid = await add();
+    const [before] = await shop.sql('select secret from webhook');
+    const { code, stdout } = await command(`webhooks rotate-secret ${wid}`);
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^whsec_[\w+/]{43}=\n$/)]);
+    expect(
+      await shop.sql(`select secret, previous_secret, previous_until - now() between '23:59' and '24:00' as "isDay" from webhook`),
+    ).toEqual([{ secret: stdout.trim(), previous_secret: before?.['secret'], isDay: true }]);
+  });
+});
+
+describe('webhooks deliveries and redeliver', () => {
+  test('`test` puts a message on its way, and deliveries shows it, the latest first', async () => {
+    const wid = await add();
+    const made = [await command(`webhooks test ${wid}`), await command(`webhooks test ${wid}`)].map(({ stdout }) => stdout.trim());
+    for (const mid of made) expect(mid).toMatch(/^msg_[\da-f]{32}$/);
+    const { stdout } = await command('webhooks deliveries');
+    const lines = stdout.trim().split('\n');
+    expect(lines.map((line) => line.split('  ')[0])).toEqual(made.toReversed());
+    expect(lines[0]).toMatch(new RegExp(`^msg_\\S+  pending  webhook\\.test  \\S+Z  0  -  \\S+Z  ${wid}$`));
+  });
+
+  test('by webhook, by status, and no more than --limit', async () => {
+    const [wid, other] = [await add(), await add()];
+    for (const each of [wid, wid, other]) await command(`webhooks test ${each}`);
+    await shop.sql(
+      `update webhook_delivery set status = 'dead', due_at = null, ended_at = now() where pk = (select min(pk) from webhook_delivery)`,
+    );
+    const count = async (options: string) => (await command(`webhooks deliveries ${options}`)).stdout.split('\n').length - 1;
+    expect(await count(`--webhook ${wid}`)).toBe(2);
+    expect(await count('--status dead')).toBe(1);
+    expect(await count(`--status dead --webhook ${other}`)).toBe(0);
+    expect(await count('--limit 2')).toBe(2);
+  });
+
+  test('redeliver sends one again by its id, or all that were given up', async () => {
+    const wid = await add();
+    for (let time = 0; time < 3; time++) await command(`webhooks test ${wid}`);
+    await shop.sql(`update webhook_delivery set status = 'dead', due_at = null, ended_at = now()`);
+    const [row] = await shop.sql('select mid from webhook_delivery order by pk limit 1');
+    const mid = String(row?.['mid']);
+    expect(await command(`webhooks redeliver ${mid}`)).toEqual({ code: 0, stdout: 'Messages to be sent again: 1.\n', stderr: '' });
+    expect(await command(`webhooks redeliver ${mid}`)).toEqual({ code: 1, stdout: '', stderr: `No delivery ${mid} has ended\n` });
+    expect((await command('webhooks redeliver --dead --since 2999-01-01')).stdout).toBe('Messages to be sent again: 0.\n');
+    expect((await command(`webhooks redeliver --dead --webhook ${wid}`)).stdout).toBe('Messages to be sent again: 2.\n');
+  });
+});
+
+test.each(['enable', 'disable', 'remove', 'rotate-secret', 'test'])(
+  'webhooks %s: a webhook that there is none of is refused',
+  async (name) => {
+    expect(await command(`webhooks ${name} nothing`)).toEqual({ code: 1, stdout: '', stderr: 'There is no webhook nothing\n' });
+  },
+);
+
+test.each([
+  'webhooks add',
+  'webhooks add https://hooks.example/ --event everything',
+  'webhooks remove',
+  'webhooks deliveries --status lost',
+  'webhooks deliveries --limit 0',
+  'webhooks redeliver',
+  'webhooks redeliver msg_1 --dead',
+  'webhooks redeliver --dead --since yesterday',
+])('%s is wrong usage', async (args) => {
+  expect(await command(args)).toMatchObject({ code: 64, stdout: '' });
+});
