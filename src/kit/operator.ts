@@ -1,0 +1,10 @@
+import { userInfo } from 'node:os';
+
+/** The name of the operating system's user that runs this process; the number, where that has no name, as in some containers. */
+export function operatorName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `uid ${String(process.getuid?.())}`;
+  }
+}

@@ -1,0 +1,164 @@
+import { writeFile } from 'node:fs/promises';
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { accountOf, note } from '../../src/audit/audit.log.ts';
+import { cli, withDirectory, type Ended } from '../support/process.ts';
+import { PASSWORD, useShop, workerDatabase } from '../support/shop.ts';
+import { addedBy, lastChanges, trailOf } from '../support/trail.ts';
+
+const shop = useShop();
+
+const OPERATOR = `operator:${userInfo().username}`;
+const DAY = 86_400_000;
+
+const command = (args: string, input?: string): Promise<Ended> => cli(args.split(' '), workerDatabase(), input);
+
+describe("the operator's commands", () => {
+  test('on accounts leave an entry each, by the name of the operator', async () => {
+    await command('user create carol --scope products:write', PASSWORD);
+    expect(await lastChanges(shop)).toEqual([{ field: 'scopes', before: null, after: 'products:write' }]);
+    await command('user grant carol audit:read');
+    await command('user grant carol audit:read');
+    await command('user disable carol');
+    await command('user enable carol');
+    await command('user set-password carol', `${PASSWORD} too`);
+    await command('user create carol', PASSWORD);
+    const made = ['created', 'scopes_changed', 'disabled', 'enabled', 'password_changed'];
+    expect(await trailOf(shop)).toEqual(made.map((what) => `${OPERATOR} account.${what} user:carol`));
+  });
+
+  test('on sessions and API keys do so, too', async () => {
+    const { username } = await shop.makeUser({ username: 'carol' });
+    for (let time = 0; time < 2; time++) await shop.rest('POST', '/token', { form: { username, password: PASSWORD } });
+    for (const name of ['till', 'stock']) await command(`api-keys create carol ${name}`);
+    const [{ kid } = {}] = await shop.sql(`select kid from api_key where name = 'till'`);
+    const [{ sid } = {}] = await shop.sql('select sid from session');
+    await command(`api-keys revoke carol ${String(kid)}`);
+    await command(`api-keys revoke carol ${String(kid)}`);
+    await command('api-keys revoke carol --all');
+    await command(`session end carol ${String(sid)}`);
+    await command('session end carol --all');
+    expect(await lastChanges(shop)).toEqual([{ field: 'ended', before: null, after: '1' }]);
+    expect(await trailOf(shop)).toEqual(
+      [
+        'api_key.created api_key:till',
+        'api_key.created api_key:stock',
+        'api_key.revoked api_key:till',
+        'api_key.revoked api_key:stock',
+        'account.sessions_ended user:carol',
+        'account.sessions_ended user:carol',
+      ].map((what) => `${OPERATOR} ${what}`),
+    );
+  });
+
+  test('an import leaves an entry for each batch that it stores: the file without its directory, and how many products', async () => {
+    await withDirectory(async (folder) => {
+      const file = join(folder, 'spring.csv');
+      await writeFile(file, 'name,barcode,price\nInk,5901234123457,12.50\nLamp,4006381333931,1\n,1,1\n');
+      const add = () => cli(['products', 'import', file], workerDatabase());
+      expect(await addedBy(shop, () => cli(['products', 'import', file, '--dry-run'], workerDatabase()))).toEqual([]);
+      expect(await addedBy(shop, add)).toEqual([`${OPERATOR} products.imported`]);
+      expect(await lastChanges(shop)).toEqual(
+        Object.entries({ file: 'spring.csv', created: '2', changed: '0' }).map(([field, after]) => ({ field, before: null, after })),
+      );
+      expect(await addedBy(shop, add)).toEqual([]);
+    });
+  });
+
+  test('the demo data leaves one entry, and none where it is there already', async () => {
+    for (let time = 0; time < 2; time++) expect(await command('seed')).toMatchObject({ code: 0 });
+    expect(await trailOf(shop)).toEqual([`${OPERATOR} demo.seeded`]);
+    expect(await lastChanges(shop)).toEqual(
+      Object.entries({ users: '124', products: '1200' }).map(([field, after]) => ({ field, before: null, after })),
+    );
+  });
+});
+
+describe('audit list', () => {
+  test('shows the latest first, a line each, with nothing that a terminal would take for an order', async () => {
+    const as = await shop.makeUser({ username: 'ada', scopes: ['products:write'] });
+    await shop.sql(`insert into audit_entry (at, actor_kind, actor_name, action, subject_kind, subject_key, subject_name, changes)
+      values ('2020-01-01Z', 'user', E'a\\x1b[2Jb', 'product.deleted', 'product', '7', 'Tray', '[{"field":"name","before":"Tray","after":null}]')`);
+    await shop.graphql('mutation { createProduct(input: { name: "Ink", barcode: "5901234123457", price: 1 }) { pk } }', {}, { as });
+    await shop.graphql('mutation { updateProduct(pk: 1, input: { price: 2 }) { pk } }', {}, { as });
+    await command('user disable ada');
+    const { code, stdout } = await command('audit list');
+    expect(code).toBe(0);
+    const lines = stdout.trimEnd().split('\n');
+    expect(lines.every((line) => /^\d{4}-\d\d-\d\dT[\d:.]+Z {2}/.test(line))).toBe(true);
+    expect(lines.map((line) => line.split('  ').slice(1).join('  '))).toEqual([
+      `${OPERATOR}  account.disabled  user:ada`,
+      'user:ada  product.changed  product:1 Ink  price: 1.00 -> 2.00',
+      'user:ada  product.created  product:1 Ink  name: Ink  barcode: 5901234123457  price: 1.00',
+      'user:a?[2Jb  product.deleted  product:7 Tray  name: Tray',
+    ]);
+  });
+
+  test('picks by who, what, to what and when, and prints JSON', async () => {
+    const ada = await shop.makeUser({ username: 'ada' });
+    const { pk } = await shop.makeUser({ username: 'bea' });
+    const at = (day: number) => ({ ...shop.context(), operator: day > 1 ? 'olga' : 'otto', now: () => new Date(Date.UTC(2027, 0, day)) });
+    await note(at(1), 'account.disabled', accountOf(ada));
+    await note(at(2), 'account.enabled', accountOf(ada));
+    await note(at(3), 'account.disabled', accountOf({ pk, username: 'b\u0085ea' }));
+    const days = async (args: string) => {
+      const { stdout } = await command(`audit list --json ${args}`.trim());
+      return stdout
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => Number((JSON.parse(line) as { at: string }).at.slice(8, 10)));
+    };
+    expect(await days('')).toEqual([3, 2, 1]);
+    expect(await days('--actor olga')).toEqual([3, 2]);
+    expect(await days('--action account.disabled')).toEqual([3, 1]);
+    expect(await days('--subject user:ada')).toEqual([2, 1]);
+    expect(await days('--since 2027-01-02 --until 2027-01-03')).toEqual([2]);
+    expect(await days('--limit 1')).toEqual([3]);
+    expect(await days('--subject product:1')).toEqual([]);
+    const { stdout } = await command('audit list --limit 1 --json');
+    expect(stdout).not.toContain('\u0085');
+    expect(JSON.parse(stdout)).toEqual({
+      pk: '3',
+      at: '2027-01-03T00:00:00.000Z',
+      actor: { kind: 'operator', name: 'olga', apiKey: null },
+      action: 'account.disabled',
+      subject: { kind: 'user', key: String(pk), name: 'b\u0085ea' },
+      changes: [],
+      requestId: null,
+      network: null,
+    });
+  });
+
+  test('a user that there is none of is refused', async () => {
+    expect(await command('audit list --subject user:nobody')).toEqual({ code: 1, stdout: '', stderr: 'There is no user nobody\n' });
+  });
+
+  test.each([
+    'audit',
+    'audit list --action product.painted',
+    'audit list --subject ada',
+    'audit list --subject item:1',
+    'audit list --since yesterday',
+    'audit list --until 2027-02-30',
+    'audit list --limit 0',
+    'audit prune',
+    'audit prune --before yesterday',
+  ])('%s is wrong usage', async (args) => {
+    expect(await command(args)).toMatchObject({ code: 64, stdout: '' });
+  });
+});
+
+describe('audit prune', () => {
+  test('deletes what is older than a day that it is given, and says how much', async () => {
+    const at = (day: number) => ({ ...shop.context(), now: () => new Date(Date.UTC(2020, 0, day)) });
+    for (const day of [1, 2, 3]) await note(at(day), 'account.created', accountOf({ pk: day, username: `made${day}` }));
+    expect(await command('audit prune --before 2020-01-03')).toEqual({ code: 0, stdout: 'Entries deleted: 2.\n', stderr: '' });
+    expect(await trailOf(shop)).toEqual(['anonymous account.created user:made3', `${OPERATOR} audit.pruned`]);
+  });
+
+  test('refuses a day to come', async () => {
+    const day = new Date(Date.now() + 2 * DAY).toISOString().slice(0, 10);
+    expect(await command(`audit prune --before ${day}`)).toEqual({ code: 1, stdout: '', stderr: 'before: must be in the past\n' });
+  });
+});
