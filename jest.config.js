@@ -3,7 +3,10 @@ export default {
   testMatch: ['<rootDir>/dist/test/**/*.test.js'],
   testPathIgnorePatterns: [
     // What only a PostgreSQL server has: on the embedded database there is nothing of it to test.
-    ...(process.env.TEST_DATABASE_URL ? [] : ['\\.pg\\.test\\.js$']),
+    // What starts the app as a process of its own does so on the embedded database, unless it is named so.
+    ...(process.env.TEST_DATABASE_URL
+      ? ['dist/test/(docs|examples|process)/(?!mail)[^/]*(?<!\\.pg)\\.test\\.js$', 'cli/documents']
+      : ['\\.pg\\.test\\.js$']),
     // What needs a browser: see `npm run test:browser`.
     ...(process.env.TEST_BROWSER ? [] : ['dist/test/browser/']),
     // What takes its time, or knows nothing of shortcuts.
@@ -11,13 +14,15 @@ export default {
       ? [
           '\\.(slow|timing|deep|memory)\\.test\\.js$',
           'attacks/(fuzz|logins|passwords|throttling|http)',
-          'test/(cli|contract|database|docs|examples|process)/',
+          'test/(changes|cli|contract|database|deploy|docs|examples|mail|process|webhooks)/',
         ]
       : []),
   ],
   testEnvironment: 'node',
   transform: {},
   maxWorkers: 2,
+  // Modules that jest has loaded for one file stay in memory; a worker that holds too many of them is begun anew.
+  workerIdleMemoryLimit: '1500MB',
   // A hang is caught; a busy machine is not taken for one.
   testTimeout: 60_000,
   setupFilesAfterEnv: ['./dist/test/support/retries.js'],

@@ -7,6 +7,8 @@ const PAGE = 'docs/attacks.md';
 const GROUPS = {
   J: 'Tokens',
   S: 'Sessions',
+  K: 'API keys',
+  U: 'The audit trail',
   E: 'Login: who has an account',
   B: 'Login: brute force',
   W: 'Passwords',
@@ -15,6 +17,7 @@ const GROUPS = {
   R: 'Malformed input',
   Q: 'Pages',
   H: 'HTTP, headers and origins',
+  O: 'Webhooks',
   X: 'Leaks',
 };
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import type { Bench, Result } from './bench.ts';
+import { withinLimit, type Bench, type Result } from './bench.ts';
 import { load, type Ask } from './load.ts';
 import { median } from './measure.ts';
 import type { Measured } from './processes.ts';
@@ -56,15 +56,7 @@ async function single(bench: Bench, ours: Measured, { row, what, limit, ask }: A
   const times: number[] = [];
   await timed(ours, ask);
   for (let count = 0; count < bench.pace.rounds * TRIES; count++) times.push((await timed(ours, ask)).ms);
-  return {
-    name: row,
-    what,
-    goal: `at most ${limit} ms`,
-    reached: `${median(times).toFixed(1)} ms`,
-    met: median(times) <= limit,
-    beside: `${times.length} times, the longest ${Math.max(...times).toFixed(1)} ms`,
-    rounds: times,
-  };
+  return withinLimit(row, what, limit, times);
 }
 
 // Row B7: what is refused, is refused at once, and reads go on.
@@ -102,15 +94,7 @@ async function slowSockets(bench: Bench, ours: Measured): Promise<Result> {
   } finally {
     for (const socket of sockets) socket.destroy();
   }
-  return {
-    name: 'H10',
-    what: `a product beside ${SLOW_SOCKETS.toLocaleString('en')} slow connections`,
-    goal: 'at most 100 ms',
-    reached: `${median(times).toFixed(1)} ms`,
-    met: median(times) <= 100,
-    beside: `${times.length} times, the longest ${Math.max(...times).toFixed(1)} ms`,
-    rounds: times,
-  };
+  return withinLimit('H10', `a product beside ${SLOW_SOCKETS.toLocaleString('en')} slow connections`, 100, times);
 }
 
 async function slowSocket(port: number): Promise<Socket> {

@@ -1,5 +1,6 @@
 import { Client } from 'pg';
 import { prepare, tidy, type Size } from './catalogue.ts';
+import { median } from './measure.ts';
 import { startBare, startOurs, type Measured } from './processes.ts';
 
 /** How long is measured, and how often. */
@@ -20,6 +21,19 @@ export interface Result {
   beside: string;
   /** What was measured, round by round. */
   rounds: unknown[];
+}
+
+/** What came of times in ms whose median is to be within a limit. */
+export function withinLimit(name: string, what: string, limit: number, times: readonly number[]): Result {
+  return {
+    name,
+    what,
+    goal: `at most ${limit} ms`,
+    reached: `${median(times).toFixed(1)} ms`,
+    met: median(times) <= limit,
+    beside: `${times.length} times, the longest ${Math.max(...times).toFixed(1)} ms`,
+    rounds: [...times],
+  };
 }
 
 /** The databases and servers of a run, made when they are first asked for. */

@@ -6,6 +6,7 @@ import { Bench, type Pace, type Result } from './bench.ts';
 import { measurePeers } from './peers.ts';
 import { publish, surroundings, tableOf } from './report.ts';
 import { rows } from './rows.ts';
+import { measureSearches } from './searches.ts';
 import { measureShortcuts } from './shortcuts.ts';
 
 interface Options extends Pace {
@@ -13,14 +14,14 @@ interface Options extends Pace {
 }
 
 /** What is measured beside the table, by name. */
-const COMPARISONS = { peers: measurePeers, shortcuts: measureShortcuts, attacks: measureAttacks };
+const COMPARISONS = { peers: measurePeers, shortcuts: measureShortcuts, attacks: measureAttacks, searches: measureSearches };
 
 type Comparison = keyof typeof COMPARISONS;
 
 await new Command('bench')
   .description('Measures the server against a bare twin on PostgreSQL. With no name it measures every row and writes docs/benchmarks.md.')
   .addArgument(
-    new Argument('[names...]', 'rows to measure, or one of: peers, shortcuts, attacks').choices([
+    new Argument('[names...]', 'rows to measure, or one of: peers, shortcuts, attacks, searches').choices([
       ...Object.keys(COMPARISONS),
       ...rows.map(({ name }) => name),
     ]),

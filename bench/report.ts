@@ -18,7 +18,7 @@ export interface Run {
   results: Result[];
 }
 
-type Runs = Partial<Record<'table' | 'peers' | 'shortcuts' | 'attacks', Run>>;
+type Runs = Partial<Record<'table' | 'peers' | 'shortcuts' | 'attacks' | 'searches', Run>>;
 
 /** What is measured on: the machine and the versions of what takes part. */
 export async function surroundings(server: string): Promise<Pick<Run, 'date' | 'machine' | 'versions'>> {
@@ -59,7 +59,7 @@ function known(): Runs {
   }
 }
 
-function documentOf({ table, peers, shortcuts, attacks }: Runs): string {
+function documentOf({ table, peers, shortcuts, attacks, searches }: Runs): string {
   const head = [
     '# Benchmarks',
     '',
@@ -86,6 +86,7 @@ function documentOf({ table, peers, shortcuts, attacks }: Runs): string {
         )
       : []),
     ...(shortcuts ? section('What each shortcut brings', 'npm run bench -- shortcuts', shortcuts, tableOf(shortcuts.results)) : []),
+    ...(searches ? section('What searches take', 'npm run bench -- searches', searches, tableOf(searches.results)) : []),
     ...(attacks ? section('What attacks take', 'npm run bench -- attacks', attacks, tableOf(attacks.results)) : []),
     '',
   ].join('\n');

@@ -9,6 +9,7 @@ import { CREDENTIAL_HEADERS } from './server/credentials.ts';
 import { deprecationHeaders } from './server/deprecation.ts';
 import { Exchange } from './server/exchange.ts';
 import { openGraphqlDoor } from './server/graphql/door.ts';
+import { openWebSockets, type Upgrades } from './server/graphql/web-socket.ts';
 import { healthEndpoints } from './server/health.ts';
 import { openapiEndpoints } from './server/openapi/openapi.ts';
 import { openPages } from './server/pages/pages.ts';
@@ -22,6 +23,10 @@ import { openShortcuts, type Shortcuts } from './server/shortcuts/shortcuts.ts';
 export interface App {
   /** Answers a request. */
   listener: RequestListener;
+  /** Takes over connections that become WebSockets. */
+  upgrades: Upgrades;
+  /** Sends those who listen away: their connections would never end by themselves. */
+  sendAway(): void;
   stop(): Promise<void>;
 }
 
@@ -44,7 +49,7 @@ export async function createApp(services: Services): Promise<App> {
   app.disable('x-powered-by').disable('etag').set('query parser', false).set('case sensitive routing', true);
   const common = commonHeaders(config);
   const exchangeOf = (...[req, res, params = {}]: [...Parameters<RequestListener>, Record<string, string>?]): Exchange =>
-    new Exchange(req, res, params, common, services.isDraining);
+    new Exchange(req, res, params, common, services.isDraining, services.observe);
   for (const { path, answer } of paths) {
     const pattern = path === '' ? '/' : path.replace(/\{(\w+)\}/g, ':$1');
     // Without wildcards in a pattern, a parameter is one text.
@@ -58,7 +63,12 @@ export async function createApp(services: Services): Promise<App> {
   const onError: ErrorRequestHandler = (error, req, res, _next) =>
     answerError(exchangeOf(req, res), error instanceof URIError ? undecodable(req) : error, log, wording);
   app.use(onError);
-  return { listener: shortcuts.listener(paths, exchangeOf, app), stop: () => graphql.stop() };
+  return {
+    listener: shortcuts.listener(paths, exchangeOf, app),
+    upgrades: openWebSockets(graphql.live, exchangeOf),
+    sendAway: () => graphql.live.listeners.close(),
+    stop: () => graphql.stop(),
+  };
 }
 
 // A path that cannot be decoded is one that nothing has.
@@ -77,6 +87,7 @@ function endpointOf(services: Services, shortcuts: Shortcuts, row: Route): Endpo
   return {
     method: row.method,
     path: row.path,
+    door: 'rest',
     reads: [
       ...(row.access === 'login' ? [] : CREDENTIAL_HEADERS),
       ...(row.tally === undefined ? [] : (['If-None-Match'] as const)),

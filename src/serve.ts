@@ -9,13 +9,16 @@ import { openDatabase, type Database } from './database/database.ts';
 import { openReplicas, type Replicas } from './database/replicas.ts';
 import { seedDemo } from './database/demo.ts';
 import { embeddedSigningSecret } from './database/embedded/signing-secret.ts';
-import { features } from './features.ts';
+import { events, features, letters } from './features.ts';
 import { ConfigError, readConfig, type Config } from './kit/config.ts';
 import type { Context } from './kit/context.ts';
 import { pauses } from './kit/pauses.ts';
 import { redactor } from './kit/redact.ts';
+import type { Rounds } from './kit/rounds.ts';
 import { CallCounter } from './legacy/call-counter.ts';
 import * as legacy from './legacy/legacy.service.ts';
+import { Postman } from './mail/postman.ts';
+import { openTransport } from './mail/transport.ts';
 import { refuseWaiting } from './server/deadline.ts';
 import { trustedDocuments } from './server/graphql/trusted-documents.ts';
 import { stopListening } from './server/drain.ts';
@@ -23,15 +26,21 @@ import { createHttpServer } from './server/http-server.ts';
 import { admission } from './server/overload.ts';
 import { metricsListener, openMetrics } from './server/metrics.ts';
 import { welcome } from './server/welcome.ts';
-import { openLog } from './server/log.ts';
+import { LogLines } from './server/log-lines.ts';
+import { openLog, STDERR } from './server/log.ts';
 import type { Services } from './server/services.ts';
+import { openObserver } from './server/telemetry/observer.ts';
+import { Courier } from './webhooks/courier.ts';
+import { openSender } from './webhooks/sender.ts';
 
 const EXIT_CONFIG = 78; // EX_CONFIG of sysexits(3)
 const SWEEP_EVERY_MS = 30_000;
 const STORE_CALLS_EVERY_MS = 5_000;
+const DELIVER_EVERY_MS = 1_000;
 
 const config = readConfigOrExit();
-const log = openLog(config);
+const lines = new LogLines(STDERR);
+const log = openLog(config, lines);
 const redact = redactor(config);
 let database: Database | undefined;
 let replicas: Replicas | undefined;
@@ -39,19 +48,26 @@ let leaving = false;
 let draining = false;
 let timers: NodeJS.Timeout[] = [];
 let storing: Promise<void> | undefined;
+let sweeping: Promise<void> | undefined;
 
+// What sends traces takes a while to load, and most have nowhere to send them.
+const tracing = config.otlpEndpoint === undefined ? undefined : (await import('./server/telemetry/tracing.ts')).openTracing(config, log);
 const services: Services = {
   config,
   log,
   calls: new CallCounter(),
   now: () => new Date(),
+  observe: openObserver(config, log, lines),
+  ...(tracing && { tracing }),
   database: reachable,
   ...(config.replicaUrls.length > 0 && { replica: () => replicas?.choose() }),
   isDraining: () => draining,
 };
+const postman = new Postman(letters, openTransport(config, log));
+const courier = new Courier(events, openSender(config));
 const isReady = makeReady();
 const app = await createApp(services).catch(refuse);
-const server = await listen(createHttpServer(config, admission(services, app.listener)), config.port, config.host);
+const server = await listen(createHttpServer(config, admission(services, app.listener), app.upgrades), config.port, config.host);
 const metricsServer = await listenForMetrics();
 process.once('SIGTERM', shutDown);
 process.once('SIGINT', shutDown);
@@ -62,7 +78,14 @@ process.once('uncaughtException', (error) => {
   void shutDown();
 });
 await isReady;
-timers = [setInterval(sweep, SWEEP_EVERY_MS), setInterval(storeCalls, STORE_CALLS_EVERY_MS)].map((timer) => timer.unref());
+timers = [
+  setInterval(sweep, SWEEP_EVERY_MS),
+  setInterval(storeCalls, STORE_CALLS_EVERY_MS),
+  setInterval(() => void deliver(courier, 'webhooks'), DELIVER_EVERY_MS),
+];
+// Without these two there is nothing to send.
+if (config.registration || config.passwordReset) timers.push(setInterval(() => void deliver(postman, 'mails'), DELIVER_EVERY_MS));
+for (const timer of timers) timer.unref();
 console.log(welcome(config, (server.address() as AddressInfo).port));
 void measureHash({ config }).then((ms) => log.info({ event: 'auth.hash_cost', cost: config.bcryptCost, ms }, 'what a password hash costs'));
 
@@ -137,11 +160,17 @@ async function prepareEmbedded(opened: Database): Promise<void> {
 
 function listen(made: Server, port: number, host: string): Promise<Server> {
   return new Promise((done) => {
-    made.once('error', (error) => {
+    const refuseToStart = (error: Error) => {
       console.error(`Cannot listen on ${host}:${port}: ${error.message}`);
       process.exit(1);
+    };
+    made.once('error', refuseToStart);
+    made.listen(port, host, () => {
+      made.off('error', refuseToStart);
+      // Such as a connection that cannot be accepted because there are too many files open.
+      made.on('error', (error) => log.error({ err: error }, 'a server that listens has met an error'));
+      done(made);
     });
-    made.listen(port, host, () => done(made));
   });
 }
 
@@ -151,13 +180,30 @@ async function listenForMetrics(): Promise<Server | undefined> {
   return listen(createHttpServer(config, answer), config.metricsPort, config.metricsHost);
 }
 
-async function sweep(): Promise<void> {
-  const ctx = contextFor('sweep');
-  if (!ctx) return;
+function sweep(): Promise<void> {
+  sweeping ??= sweepAll().finally(() => (sweeping = undefined));
+  return sweeping;
+}
+
+// What one feature cannot delete is no reason to keep what others can.
+async function sweepAll(): Promise<void> {
+  for (const feature of features) {
+    const ctx = contextFor('sweep');
+    if (!ctx || leaving) return;
+    try {
+      await feature.sweep?.(ctx);
+    } catch (error) {
+      log.error({ err: error }, 'expired rows could not be deleted');
+    }
+  }
+}
+
+// Whatever it was, the next round tries again.
+async function deliver(rounds: Rounds, what: string): Promise<void> {
   try {
-    for (const feature of features) await feature.sweep?.(ctx);
+    await rounds.deliver(() => contextFor(what));
   } catch (error) {
-    log.error({ err: error }, 'expired rows could not be deleted');
+    log.warn({ err: error }, `${what} could not be delivered yet`);
   }
 }
 
@@ -199,14 +245,18 @@ async function shutDown(): Promise<void> {
   for (const timer of timers) clearInterval(timer);
   const drain = await stopListening(server);
   draining = true;
+  app.sendAway();
   await drain();
   // Read to the end by whoever watches.
   metricsServer?.close();
   metricsServer?.closeAllConnections();
   await app.stop();
+  await Promise.all([postman.stop(), courier.stop(), sweeping]);
   await storeLastCalls();
   await replicas?.close();
   await database?.close();
+  await tracing?.close();
+  await lines.written();
   process.exit(process.exitCode ?? 0);
 }
 

@@ -59,6 +59,22 @@ mutation AddItem($itemId: String!) {
 `,
     variables: '{\n  "itemId": "telescope"\n}',
   },
+  {
+    query: `# What happens to products from now on, until you stop it.
+subscription ProductChanges {
+  productChanged {
+    kind
+    pk
+    at
+    product {
+      name
+      price
+    }
+  }
+}
+`,
+    variables: '',
+  },
 ];
 
 /** The operation that the address of this page brings, as in `?query=…&variables=…`. */

@@ -1,7 +1,8 @@
 import 'graphiql/setup-workers/vite';
 import 'graphiql/style.css';
 import { GraphiQL, type GraphiQLProps } from 'graphiql';
-import { Kind, parse } from 'graphql';
+import { getOperationAST, Kind, OperationTypeNode, parse } from 'graphql';
+import { createClient } from 'graphql-sse';
 import { useEffect, useState, type ReactNode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { examples, linkedOperation } from './examples.ts';
@@ -40,24 +41,37 @@ function Credential(): ReactNode {
   );
 }
 
-// What the editor of headers says of credentials goes before who is signed in above.
 const ask: GraphiQLProps['fetcher'] = async ({ query, variables, operationName }, options) => {
-  const session = currentSession();
+  const asked = { query, variables, ...(operationName != null && needsName(query) && { operationName }) };
+  const headers = credentialed(options?.headers);
+  if (operationIn(query, operationName) === OperationTypeNode.SUBSCRIPTION) {
+    return createClient({ url: `${home}/graphql`, headers }).iterate(asked);
+  }
   const answer = await fetch(`${home}/graphql`, {
     method: 'POST',
-    headers: {
-      Accept: 'application/json',
-      'Content-Type': 'application/json',
-      ...(session && !names(options?.headers, 'authorization') && { Authorization: `Bearer ${session.token}` }),
-      ...options?.headers,
-    },
-    body: JSON.stringify({ query, variables, ...(needsName(query) && { operationName }) }),
+    headers: { Accept: 'application/json', 'Content-Type': 'application/json', ...headers },
+    body: JSON.stringify(asked),
   });
   return answer.json();
 };
 
-function names(headers: object | undefined, wanted: string): boolean {
-  return Object.keys(headers ?? {}).some((name) => name.toLowerCase() === wanted);
+// What the editor of headers says of credentials goes before who is signed in above.
+function credentialed(headers: Record<string, string> = {}): Record<string, string> {
+  const session = currentSession();
+  return { ...(session && !names(headers, 'authorization') && { Authorization: `Bearer ${session.token}` }), ...headers };
+}
+
+function names(headers: object, wanted: string): boolean {
+  return Object.keys(headers).some((name) => name.toLowerCase() === wanted);
+}
+
+function operationIn(query: string, operationName?: string | null): OperationTypeNode | undefined {
+  try {
+    const document = parse(query);
+    return (getOperationAST(document, operationName) ?? getOperationAST(document))?.operation;
+  } catch {
+    return undefined;
+  }
 }
 
 // In a tab that has just been chosen, GraphiQL may still have the name of the operation in the one before.

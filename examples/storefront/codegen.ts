@@ -14,6 +14,7 @@ const config: CodegenConfig = {
         strictScalars: true,
         scalars: {
           DateTime: 'string',
+          Decimal: 'string',
           EAN13: 'string',
           // As text no digit is lost on the way.
           Price: { input: 'string', output: 'number' },

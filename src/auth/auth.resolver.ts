@@ -82,6 +82,11 @@ export class AuthResolver {
     return { ended: await auth.endSession(ctx, id) };
   }
 
+  @Mutation(() => LogoutPayload, { description: "Ends all of the caller's sessions but the one that this request is made in." })
+  async endOtherSessions(@Ctx() ctx: Context): Promise<LogoutPayload> {
+    return { ended: await auth.endOtherSessions(ctx) };
+  }
+
   @Mutation(() => LogoutPayload, { description: "Ends all of the caller's sessions, this one too." })
   async logoutEverywhere(@Ctx() ctx: Context): Promise<LogoutPayload> {
     return { ended: await auth.logoutEverywhere(ctx) };

@@ -1,13 +1,16 @@
 import { z } from 'zod';
-import { requireCaller } from '../kit/access.ts';
+import { accountOf, note } from '../audit/audit.log.ts';
+import { requireCaller, requirePerson } from '../kit/access.ts';
 import { inTransaction, type Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import { nodeKeyOf } from '../kit/node.ts';
+import { printOf } from '../kit/random-key.ts';
 import { isScope } from '../kit/scopes.ts';
 import { check } from '../kit/validation.ts';
 import type { User } from '../users/user.entity.ts';
 import { newPassword } from '../users/user.rules.ts';
 import * as users from '../users/user.service.ts';
+import * as accounts from './accounts.service.ts';
 import { credentials, type Credentials } from './auth.rules.ts';
 import { authenticate, invalidCredentials, refuseChanged, replaceHash, verify } from './authenticate.ts';
 import { refuseDisabled, scopesIn, signIn, signOut } from './caller.service.ts';
@@ -15,7 +18,6 @@ import { inTurn } from './hashing.ts';
 import { hashPassword } from './password.ts';
 import { Session } from './session.entity.ts';
 import * as sessions from './session.service.ts';
-import { printOf } from './session-key.ts';
 import { TokenError } from './signing.ts';
 import * as throttle from './throttle.ts';
 import { createAccessToken, createRefreshToken, readRefreshToken, TOKEN_ENDPOINT_LIFETIME } from './token.ts';
@@ -116,10 +118,10 @@ export async function logout(ctx: Context): Promise<number> {
   return ended.length;
 }
 
-/** Ends one of the caller's own sessions by its global id. Throws NOT_AUTHENTICATED, and NOT_FOUND for any other id. */
+/** Ends one of the caller's own sessions by its global id. Throws NOT_AUTHENTICATED, FORBIDDEN, and NOT_FOUND for any other id. */
 export async function endSession(ctx: Context, id: string): Promise<number> {
-  const { pk, username } = requireCaller(ctx);
-  const ended = await sessions.endOf(ctx, pk, nodeKeyOf(Session.name, id) ?? '');
+  const { pk, username } = requirePerson(ctx);
+  const ended = await accounts.endSessions(ctx, { pk, username }, { only: nodeKeyOf(Session.name, id) ?? '' });
   // Another user's session is not told from one that never was.
   if (ended.length === 0) throw new DomainError('NOT_FOUND', 'No such session');
   signOut(ctx, ended);
@@ -127,18 +129,29 @@ export async function endSession(ctx: Context, id: string): Promise<number> {
   return ended.length;
 }
 
-/** Ends all sessions of the caller, this one too. Returns how many. */
+/** Ends all sessions of the caller but this one. Returns how many. Throws NOT_AUTHENTICATED and FORBIDDEN. */
+export async function endOtherSessions(ctx: Context): Promise<number> {
+  const { pk, username, sessionId } = requirePerson(ctx);
+  const ended = await accounts.endSessions(ctx, { pk, username }, { keep: sessionId });
+  ctx.log.info({ event: 'auth.logout', outcome: 'success', user: username, sessions: ended.length }, 'ended all other sessions');
+  return ended.length;
+}
+
+/** Ends all sessions of the caller, this one too. Returns how many. Throws NOT_AUTHENTICATED and FORBIDDEN. */
 export async function logoutEverywhere(ctx: Context): Promise<number> {
-  const { pk, username } = requireCaller(ctx);
-  const ended = await sessions.endAll(ctx, pk);
+  const { pk, username } = requirePerson(ctx);
+  const ended = await accounts.endSessions(ctx, { pk, username });
   signOut(ctx, ended);
   ctx.log.info({ event: 'auth.logout', outcome: 'success', user: username, sessions: ended.length }, 'signed out everywhere');
   return ended.length;
 }
 
-/** Sets the caller's password and ends the caller's other sessions. Throws BAD_USER_INPUT, INVALID_CREDENTIALS, RATE_LIMITED, UNAVAILABLE. */
+/**
+ * Sets the caller's password and ends the caller's other sessions. Throws BAD_USER_INPUT, FORBIDDEN, INVALID_CREDENTIALS, RATE_LIMITED,
+ * UNAVAILABLE.
+ */
 export async function changePassword(ctx: Context, current: string, next: string): Promise<User> {
-  const caller = requireCaller(ctx);
+  const caller = requirePerson(ctx);
   const { new: password } = check(passwordChange, { new: next });
   const user = await users.byPk(ctx, caller.pk);
   const hash = await inTurn(ctx, async () => {
@@ -149,6 +162,7 @@ export async function changePassword(ctx: Context, current: string, next: string
     // Only if nobody else changed it meanwhile: of two changes at once, the second has named a wrong password.
     if (!(await replaceHash(tx, user, hash))) throw invalidCredentials(ctx, user);
     await sessions.endAll(tx, user.pk, caller.sessionId);
+    await note(tx, 'account.password_changed', accountOf(user));
   });
   ctx.log.info({ event: 'auth.password', outcome: 'success', user: user.username }, 'password changed');
   return user;

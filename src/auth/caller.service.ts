@@ -5,7 +5,7 @@ import type { User } from '../users/user.entity.ts';
 import * as sessions from './session.service.ts';
 import type { Session } from './session.entity.ts';
 import { TokenError } from './signing.ts';
-import { readAccessToken, type AccessClaims } from './token.ts';
+import { readAccessToken, type ReadClaims } from './token.ts';
 
 /** Who bears this access token. Throws INVALID_TOKEN, whatever is wrong with it, and INACTIVE_USER. */
 export async function callerByToken(ctx: Context, token: string): Promise<Caller> {
@@ -14,10 +14,11 @@ export async function callerByToken(ctx: Context, token: string): Promise<Caller
   if (!user) throw invalidToken(ctx, 'no such user');
   // Before the session: disabling ends the sessions, too, and must not turn this answer into another.
   refuseDisabled(ctx, user);
-  if (claims.sid === undefined) return callerOf(user, undefined, claims.scopes);
+  const { until } = claims;
+  if (claims.sid === undefined) return { ...callerOf(user, undefined, claims.scopes), until };
   if (!session || !sessions.isLive(ctx, session)) throw invalidToken(ctx, 'the session has ended');
   await sessions.touch(ctx, session);
-  return callerOf(user, session, claims.scopes);
+  return { ...callerOf(user, session, claims.scopes), until };
 }
 
 /** Whose session this key opens. Throws NOT_AUTHENTICATED and INACTIVE_USER. */
@@ -63,7 +64,7 @@ function callerOf(user: User, session?: Session, narrowed?: Scope[]): Caller {
   return { pk: user.pk, username: user.username, scopes, ...(session && { sessionId: session.sid }) };
 }
 
-function readClaims(ctx: Context, token: string): AccessClaims {
+function readClaims(ctx: Context, token: string): ReadClaims {
   try {
     return readAccessToken(ctx, token);
   } catch (error) {

@@ -1,6 +1,8 @@
 import { Piscina } from 'piscina';
 import type { Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
+import { counter, gauges } from '../kit/metrics.ts';
+import { hashing, type Hashing } from '../kit/timings.ts';
 import type { Check } from './hash-worker.ts';
 
 /** How much the threads step back behind those that answer requests: of 19, as much as leaves them what is idle. */
@@ -12,13 +14,26 @@ type Configured = Pick<Context, 'config'>;
 let pool: Piscina | undefined;
 /** How many are at work that hash, or wait for it. */
 let turns = 0;
+/** HASH_THREADS of whoever came last: a process has one. */
+let threads = 0;
+
+const refusals = counter(
+  'shopfront_hash_refusals_total',
+  'Logins and changes of passwords refused with 503, as too many waited for a thread that hashes.',
+);
+gauges('shopfront_hash_queue', 'Logins and changes of passwords that are at work, and those that wait for a thread.', 'state', () => ({
+  running: Math.min(turns, threads),
+  waiting: Math.max(turns - threads, 0),
+}));
 
 /**
  * Runs work that hashes, one hash after another. Throws UNAVAILABLE where HASH_THREADS are busy and HASH_QUEUE wait already: before
  * anything else is done, so that what is refused costs nothing, and tells nothing.
  */
 export async function inTurn<T>({ config, log, request }: Context, work: () => Promise<T>): Promise<T> {
+  threads = config.hashThreads;
   if (turns >= config.hashThreads + config.hashQueue) {
+    refusals.value++;
     log.warn({ event: 'auth.hash_queue', outcome: 'failure', waiting: config.hashQueue }, 'too many passwords wait to be hashed');
     throw new DomainError('UNAVAILABLE', 'The service is not available at the moment', [], 1);
   }
@@ -42,13 +57,13 @@ export function make(ctx: Configured, password: string, cost: number): Promise<s
 }
 
 // Hashing is meant to cost much. Its threads take what nobody else wants, so that a storm of logins slows logins.
-async function run<T>({ config }: Configured, name: string, task: object): Promise<T> {
-  pool ??= new Piscina({
+async function run<T>({ config }: Configured, kind: Hashing['kind'], task: object): Promise<T> {
+  const threadPool = (pool ??= new Piscina({
     filename: new URL('./hash-worker.js', import.meta.url).href,
     minThreads: 0,
     maxThreads: config.hashThreads,
     idleTimeout: IDLE_MS,
     niceIncrement: NICE,
-  });
-  return (await pool.run(task, { name })) as T;
+  }));
+  return hashing.tracePromise(async () => (await threadPool.run(task, { name: kind })) as T, { kind });
 }

@@ -2,21 +2,21 @@ import { randomUUID } from 'node:crypto';
 import type { Context } from '../kit/context.ts';
 import { loader } from '../kit/loaders.ts';
 import { readPagesOf, type Listing, type Page, type PageArgs } from '../kit/keyset.ts';
-import { readRows, selectEntities, shapeOf } from '../kit/rows.ts';
+import { hashKey, newKey } from '../kit/random-key.ts';
+import { inOrder, readRows, selectEntities, shapeOf } from '../kit/rows.ts';
 import type { Scope } from '../kit/scopes.ts';
 import { execute, sql, type Sql } from '../kit/sql.ts';
+import { DAY_MS } from '../kit/times.ts';
+import { isUuid } from '../kit/uuid.ts';
 import { User } from '../users/user.entity.ts';
 import * as users from '../users/user.service.ts';
 import { invalidCredentials } from './authenticate.ts';
-import { hashSessionKey, newSessionKey } from './session-key.ts';
 import { Session } from './session.entity.ts';
 
-const DAY_MS = 86_400_000;
 /** A session in use is written down this often, in ms, not at each request. */
 const TOUCH_EVERY_MS = 60_000;
 /** How many live sessions a user may have; opening one more drops the oldest. */
 const MAX_SESSIONS = 50;
-const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 
 /**
  * Opens a session for the user, narrowed to the scopes where some are named, in the transaction of the caller. The key is
@@ -27,12 +27,12 @@ export async function open(ctx: Context, user: User, scopes: Scope[] | null): Pr
   // One login of a user at a time: each counts the sessions that there are.
   const { rows } = await execute(ctx.em, sql`select pk from "user" where pk = ${user.pk} for no key update`);
   if (rows.length === 0) throw invalidCredentials(ctx, user);
-  const key = newSessionKey();
+  const key = newKey();
   const now = ctx.now();
   const session = Object.assign(new Session(), {
     sid: randomUUID(),
     userPk: user.pk,
-    keyHash: hashSessionKey(key),
+    keyHash: hashKey(key),
     scopes,
     createdAt: now,
     lastSeenAt: now,
@@ -64,7 +64,7 @@ export async function withUser(
   const [row] = await readRows(
     ctx,
     'key' in by
-      ? sql`${select} from session join "user" on "user".pk = session.user_pk where session.key_hash = ${hashSessionKey(by.key)}`
+      ? sql`${select} from session join "user" on "user".pk = session.user_pk where session.key_hash = ${hashKey(by.key)}`
       : sql`${select} from "user" left join session on session.user_pk = "user".pk and session.sid = ${uuidOf(by.sid)}::uuid
           where "user".username = ${by.username}`,
     true,
@@ -78,7 +78,7 @@ export async function withUser(
 
 /** The session of this `sid`, ended or expired or not, or undefined. */
 export async function bySid(ctx: Context, sid: string): Promise<Session | undefined> {
-  return UUID.test(sid) ? one(ctx, sql`sid = ${sid}::uuid`) : undefined;
+  return isUuid(sid) ? one(ctx, sql`sid = ${sid}::uuid`) : undefined;
 }
 
 /** Whether the session is neither ended nor expired. */
@@ -101,7 +101,7 @@ export async function touch(ctx: Context, session: Session): Promise<void> {
 
 /** Ends the session of this key. Returns the `sid` of what ended. */
 export function endByKey(ctx: Context, key: string): Promise<string[]> {
-  return end(ctx, sql`key_hash = ${hashSessionKey(key)}`);
+  return end(ctx, sql`key_hash = ${hashKey(key)}`);
 }
 
 /** Ends this session. Returns the `sid` of what ended. */
@@ -111,7 +111,7 @@ export function endBySid(ctx: Context, sid: string): Promise<string[]> {
 
 /** Ends this session of this user. Returns the `sid` of what ended. */
 export async function endOf(ctx: Context, userPk: number, sid: string): Promise<string[]> {
-  return UUID.test(sid) ? end(ctx, sql`sid = ${sid}::uuid and user_pk = ${userPk}`) : [];
+  return isUuid(sid) ? end(ctx, sql`sid = ${sid}::uuid and user_pk = ${userPk}`) : [];
 }
 
 /** Ends all sessions of the user but the one to keep. Returns the `sid` of each that ended. */
@@ -129,7 +129,7 @@ export async function endForDisabled(ctx: Context, userPk: number): Promise<void
  * token was used before; then the session ends, for one of the two who used it has stolen it (RFC 9700, 4.14.2).
  */
 export async function rotate(ctx: Context, sid: string, generation: number): Promise<Session | undefined> {
-  if (!UUID.test(sid)) return undefined;
+  if (!isUuid(sid)) return undefined;
   const { rows } = await execute(
     ctx.em,
     sql`
@@ -144,8 +144,8 @@ export async function rotate(ctx: Context, sid: string, generation: number): Pro
 
 /** Gives the session a new key and returns it; the old one is good for nothing any more. */
 export async function renewKey(ctx: Context, sid: string): Promise<string> {
-  const key = newSessionKey();
-  await execute(ctx.em, sql`update session set key_hash = ${hashSessionKey(key)} where sid = ${sid}::uuid`);
+  const key = newKey();
+  await execute(ctx.em, sql`update session set key_hash = ${hashKey(key)} where sid = ${sid}::uuid`);
   return key;
 }
 
@@ -164,10 +164,8 @@ export function pageOf(ctx: Context, userPk: number, args: PageArgs): Promise<Pa
 
 /** Finds sessions for `node(id:)`: the caller's own. */
 export async function findNodes(ctx: Context, keys: readonly string[]): Promise<(Session | null)[]> {
-  const sids = keys.filter((key) => UUID.test(key));
-  const found = await selectEntities(ctx, Session, sql`sid = any(${sids}::uuid[]) and ${mine(ctx)}`);
-  const known = new Map(found.map((session) => [session.sid, session]));
-  return keys.map((key) => known.get(key) ?? null);
+  const sids = keys.filter((key) => isUuid(key));
+  return inOrder(await selectEntities(ctx, Session, sql`sid = any(${sids}::uuid[]) and ${mine(ctx)}`), 'sid', keys);
 }
 
 /** All live sessions of a user, latest first: for the operator. */
@@ -189,7 +187,9 @@ function visible(ctx: Context): Listing<Session> {
 }
 
 function mine(ctx: Context): Sql {
-  return sql`session.user_pk = ${ctx.caller?.pk ?? null}::integer and ${live(ctx)}`;
+  // A machine is told nothing of where its owner is signed in.
+  const owner = ctx.caller?.apiKeyId === undefined ? ctx.caller?.pk : undefined;
+  return sql`session.user_pk = ${owner ?? null}::integer and ${live(ctx)}`;
 }
 
 function live(ctx: Context): Sql {
@@ -202,7 +202,7 @@ function expiry(ctx: Context, createdAt: Date, seenAt: Date): Date {
 }
 
 function uuidOf(sid: string | undefined): string | null {
-  return sid !== undefined && UUID.test(sid) ? sid : null;
+  return sid !== undefined && isUuid(sid) ? sid : null;
 }
 
 async function one(ctx: Context, where: Sql): Promise<Session | undefined> {

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { LRUCache } from 'lru-cache';
-import { RateLimiterPostgres } from 'rate-limiter-flexible';
+import type { RateLimiterPostgres } from 'rate-limiter-flexible';
 import type { Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
+import { openLimiter } from '../kit/limiter.ts';
+import { counter } from '../kit/metrics.ts';
 import { readRows } from '../kit/rows.ts';
 import { execute, sql } from '../kit/sql.ts';
 import { Flights } from './flights.ts';
@@ -20,6 +21,11 @@ const TABLE = 'login_failure';
 /** How many keys are remembered as refused, and for how long at most before the database is asked again, in ms. */
 const MAX_REFUSED = 10_000;
 const REFUSED_MS = 1_000;
+
+const refusals = counter(
+  'shopfront_login_refusals_total',
+  'Logins refused with 429, as too many of the account or from the network had failed.',
+);
 
 interface Throttle {
   byAccount: RateLimiterPostgres;
@@ -149,6 +155,7 @@ function refuseUsed(ctx: Context, limits: Limits, used: readonly State[]): void 
 }
 
 function tooMany(ctx: Context, [{ key }]: Limits, until: number): DomainError {
+  refusals.value++;
   // A name that is logged may be a password typed in the wrong place.
   const account = key.slice(0, 8);
   ctx.log.warn({ event: 'auth.throttle', outcome: 'failure', user: null, account }, 'too many logins failed');
@@ -163,17 +170,7 @@ function throttleOf({ em, config }: Context): Throttle {
   const connection = em.getConnection();
   const found = known.get(connection);
   if (found) return found;
-  const limiter = (keyPrefix: string, points: number) =>
-    new RateLimiterPostgres({
-      storeClient: unnamed(em),
-      storeType: 'client',
-      tableName: TABLE,
-      tableCreated: true,
-      clearExpiredByTimeout: false,
-      keyPrefix,
-      points,
-      duration: WINDOW_SECONDS,
-    });
+  const limiter = (keyPrefix: string, points: number) => openLimiter(em, { table: TABLE, keyPrefix, points, duration: WINDOW_SECONDS });
   const made = {
     byAccount: limiter('account', config.loginFailuresPerAccount),
     byNetwork: limiter('network', config.loginFailuresPerAddress),
@@ -182,18 +179,6 @@ function throttleOf({ em, config }: Context): Throttle {
   };
   known.set(connection, made);
   return made;
-}
-
-// The library names its statements, which connections to the embedded database would take from each other.
-function unnamed(em: EntityManager) {
-  // It outlives the request that was the first to need it.
-  const own = em.fork({ signal: new AbortController().signal, inflightQueryAbortStrategy: 'ignore query' });
-  return {
-    async query({ text, values }: { text: string; values: unknown[] }) {
-      const { rows, affected } = await execute(own, { text, values });
-      return { rows, rowCount: affected || rows.length };
-    },
-  };
 }
 
 function limitsOf(ctx: Context, username: string): Limits {

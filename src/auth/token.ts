@@ -24,6 +24,11 @@ export interface AccessClaims {
   scopes?: Scope[];
 }
 
+/** What an access token says, and when it expires. */
+export interface ReadClaims extends AccessClaims {
+  until: Date;
+}
+
 /** What a refresh token says: the session and how often it had been refreshed. */
 export interface RefreshClaims {
   sid: string;
@@ -42,14 +47,14 @@ export function createRefreshToken(ctx: Context, { sid, generation }: RefreshCla
 }
 
 /** Reads an access token, or throws TokenError. */
-export function readAccessToken(ctx: Context, token: string): AccessClaims {
-  const { header, payload } = verify(ctx, token);
+export function readAccessToken(ctx: Context, token: string): ReadClaims {
+  const { header, payload, until } = verify(ctx, token);
   if (header.typ === REFRESH_TYPE) throw new TokenError('a refresh token is no access token');
   const { sub, sid, scopes } = payload;
   if (typeof sub !== 'string' || sub === '' || !isStorable(sub)) throw new TokenError('sub is missing or no username');
   if (sid !== undefined && typeof sid !== 'string') throw new TokenError('sid is no text');
   if (scopes !== undefined && !isListOfText(scopes)) throw new TokenError('scopes is no list of text');
-  return { username: sub, ...(sid !== undefined && { sid }), ...(scopes && { scopes: scopes.filter(isScope) }) };
+  return { username: sub, until, ...(sid !== undefined && { sid }), ...(scopes && { scopes: scopes.filter(isScope) }) };
 }
 
 /** Reads a refresh token, or throws TokenError. */
@@ -68,7 +73,7 @@ function issue(ctx: Context, typ: string, claims: Record<string, unknown>, exp: 
 
 // The library checks the signature and its form; every claim is checked here, for it lets through tokens without `exp`,
 // a foreign `aud` where none is configured, and `crit`, and it reads the clock by itself.
-function verify(ctx: Context, token: string): { header: Signed['header']; payload: Readonly<Record<string, unknown>> } {
+function verify(ctx: Context, token: string): { header: Signed['header']; payload: Readonly<Record<string, unknown>>; until: Date } {
   if (token.length > MAX_TOKEN_LENGTH) throw new TokenError('too long');
   const { header, payload } = readSigned(ctx, token);
   if (typeof payload !== 'object' || payload === null || Array.isArray(payload)) throw new TokenError('the payload is no object');
@@ -76,12 +81,13 @@ function verify(ctx: Context, token: string): { header: Signed['header']; payloa
     if (name in header) throw new TokenError(`the header ${name} is not understood`);
   }
   const claims = payload as Record<string, unknown>;
-  checkTimes(ctx, claims);
+  const until = checkTimes(ctx, claims);
   checkParties(ctx, claims);
-  return { header, payload: claims };
+  return { header, payload: claims, until };
 }
 
-function checkTimes(ctx: Context, { exp, nbf, iat }: Record<string, unknown>): void {
+// Returns when it expires.
+function checkTimes(ctx: Context, { exp, nbf, iat }: Record<string, unknown>): Date {
   const now = ctx.now().getTime() / 1000;
   const leeway = ctx.config.jwtLeewaySeconds;
   for (const time of [exp, nbf, iat]) {
@@ -92,6 +98,7 @@ function checkTimes(ctx: Context, { exp, nbf, iat }: Record<string, unknown>): v
   const end = typeof exp === 'number' ? exp : typeof iat === 'number' ? iat + DEFAULT_LIFETIME : undefined;
   if (end === undefined) throw new TokenError('neither exp nor iat');
   if (now >= end + leeway) throw new TokenError('expired');
+  return new Date((end + leeway) * 1000);
 }
 
 function checkParties(ctx: Context, { iss, aud }: Record<string, unknown>): void {

@@ -4,10 +4,11 @@ import { ConfigError, readConfig, type Config } from '../kit/config.ts';
 import type { Context } from '../kit/context.ts';
 import { redactor, type Redact } from '../kit/redact.ts';
 import { DomainError } from '../kit/errors.ts';
+import { operatorName } from '../kit/operator.ts';
 import { openLog } from '../server/log.ts';
 
-/** Exit codes of the commands: done, refused, used wrongly, configured wrongly (EX_USAGE and EX_CONFIG of sysexits(3)). */
-export const EXIT = { done: 0, refused: 1, usage: 64, config: 78 } as const;
+/** Exit codes of the commands: done, refused, used wrongly, configured wrongly (EX_USAGE and EX_CONFIG of sysexits(3)), ended by an interrupt of the terminal. */
+export const EXIT = { done: 0, refused: 1, usage: 64, config: 78, interrupted: 130 } as const;
 
 /** What a command works with. */
 export interface Workplace {
@@ -26,7 +27,9 @@ export async function runCommand(work: (place: Workplace) => Promise<void>, { an
     try {
       if (config.databaseUrl === undefined) await database.migrate();
       else if (!anyVersion) await database.refusePending();
-      await work({ database, ctx: { em: database.fork(), config, now: () => new Date(), requestId: 'cli', log, loaders: new Map() } });
+      const { statements, inBulk } = database;
+      const facts = { config, now: () => new Date(), requestId: 'cli', operator: operatorName(), log, loaders: new Map() };
+      await work({ database, ctx: { ...facts, em: database.fork(), statements, inBulk } });
     } finally {
       await database.close();
     }

@@ -1,10 +1,9 @@
-import { Command, InvalidArgumentError, Option } from 'commander';
-import { z } from 'zod';
+import { Command, Option } from 'commander';
 import { GROUPINGS, report, type Report, type ReportInput, type ReportLine } from '../legacy/legacy.service.ts';
+import { readDate, readLimit } from './arguments.ts';
 import { runCommand } from './command.ts';
-import { printable } from './printable.ts';
+import { printable, printableJson } from './printable.ts';
 
-const MAX_LINES = 100_000;
 const MAX_WIDTH = 60;
 const NUMBER_COLUMN = 'calls';
 
@@ -25,27 +24,11 @@ export function legacyCommands(): Command {
     .action(({ json = false, ...asked }: ReportInput & { json?: boolean }) =>
       runCommand(async ({ ctx }) => {
         const found = await report(ctx, asked);
-        console.log(json ? asJson(found) : asTable(found, asked));
+        console.log(json ? printableJson(found, 2) : asTable(found, asked));
       }),
     );
 
   return legacy;
-}
-
-function readDate(text: string): Date {
-  if (!z.iso.date().safeParse(text).success) throw new InvalidArgumentError('It must be a date such as 2027-01-31.');
-  return new Date(text);
-}
-
-function readLimit(text: string): number {
-  const limit = /^[1-9]\d{0,5}$/.test(text) ? Number(text) : 0;
-  if (limit < 1 || limit > MAX_LINES) throw new InvalidArgumentError(`It must be a whole number from 1 to ${MAX_LINES}.`);
-  return limit;
-}
-
-// JSON.stringify leaves the control characters past ASCII's first 32 as they are.
-function asJson(found: Report): string {
-  return JSON.stringify(found, undefined, 2).replace(/[\x7f-\x9f]/g, (letter) => `\\u00${letter.charCodeAt(0).toString(16)}`);
 }
 
 function asTable({ lines, total }: Report, { since, row }: ReportInput): string {

@@ -33,8 +33,7 @@ export function sessionCommands(): Command {
     .action((username: string, id: string | undefined, { all = false }: { all?: boolean }, command: Command) => {
       if ((id === undefined) !== all) command.error('error: give either the id of a session or --all');
       return runCommand(async ({ ctx }) => {
-        const { pk } = await accounts.byName(ctx, username);
-        const ended = id === undefined ? await sessions.endAll(ctx, pk) : await sessions.endOf(ctx, pk, id);
+        const ended = await accounts.endSessions(ctx, await accounts.byName(ctx, username), id === undefined ? {} : { only: id });
         if (ended.length === 0 && id !== undefined) throw new DomainError('NOT_FOUND', `User ${username} has no open session ${id}`);
         console.log(`Sessions ended: ${ended.length}.`);
       });

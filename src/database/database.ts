@@ -1,8 +1,10 @@
 import { MikroORM, type EntityManager, type Options } from '@mikro-orm/postgresql';
 import type { ClientConfig } from 'pg';
 import type { Logger } from 'pino';
+import type { InBulk } from '../kit/bulk.ts';
 import type { Config } from '../kit/config.ts';
 import type { Statements } from '../kit/sql.ts';
+import { openBulk } from './bulk.ts';
 import { startEmbedded, type Embedded } from './embedded/supervisor.ts';
 import { lookAfter } from './pool.ts';
 import { Pulse, type OnChange } from './pulse.ts';
@@ -16,8 +18,12 @@ export interface Database {
   fork(signal?: AbortSignal): EntityManager;
   /** Single statements, outside any unit of work. */
   statements: Statements;
+  /** Transactions for many rows at a time. */
+  inBulk: InBulk;
   /** How many statements wait for a connection. */
   waiting(): number;
+  /** How many connections of the pool there are, and how many of them nobody uses. */
+  connections(): { open: number; idle: number };
   /** Resolves when the database answers, rejects when it does not; while it is watched, within 1.5 s. */
   ping(): Promise<void>;
   /** Rejects, naming them, where the database lacks migrations. */
@@ -65,7 +71,10 @@ export async function openDatabase(config: Config, options: Options, log: Logger
     orm,
     fork: (signal) => orm.em.fork(signal && { signal, inflightQueryAbortStrategy: cancelsByNumber ? 'cancel query' : 'ignore query' }),
     statements,
+    // The embedded database's socket loses its place in the protocol over COPY.
+    inBulk: openBulk(pool, !embedded),
     waiting: () => pool.waitingCount,
+    connections: () => ({ open: pool.totalCount, idle: pool.idleCount }),
     async ping() {
       if (!pulse) await orm.em.fork().execute('select 1');
       else if (!(await pulse.next())) throw new Error('The database does not answer');
@@ -75,7 +84,15 @@ export async function openDatabase(config: Config, options: Options, log: Logger
       if (pending.length > 0)
         throw new Error(`The database lacks ${pending.map(({ name }) => name).join(', ')}. Apply with: npm run migrate`);
     },
-    migrate: async () => (await migrator.up()).map(({ name }) => name),
+    async migrate() {
+      // This also makes the migrator's own table, which it does outside of any transaction.
+      if ((await migrator.getPending()).length === 0) return [];
+      return orm.em.fork().transactional(async (em) => {
+        // A table that is rewritten takes longer than a request may.
+        await em.execute('set local statement_timeout = 0');
+        return (await migrator.up({ transaction: em.getTransactionContext() })).map(({ name }) => name);
+      });
+    },
     get isAnswering() {
       return isAnswering();
     },

@@ -1,5 +1,7 @@
 import bcrypt from 'bcrypt';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { differences, note } from '../audit/audit.log.ts';
+import { operatorName } from '../kit/operator.ts';
 import type { Scope } from '../kit/scopes.ts';
 import { execute, sql } from '../kit/sql.ts';
 import { checkDigit } from '../products/ean13.ts';
@@ -12,7 +14,7 @@ export const demoUsers: readonly { username: string; password: string; fullName:
     username: 'admin',
     password: 'admin-demo-1',
     fullName: 'Ada Admin',
-    scopes: ['products:write', 'users:read', 'blog:write'],
+    scopes: ['products:write', 'users:read', 'blog:write', 'audit:read'],
     disabled: false,
   },
   { username: 'zoe', password: 'zoe-demo-1', fullName: 'Zoe Zander', scopes: [], disabled: true },
@@ -36,16 +38,18 @@ const ENTRIES = [
 export async function seedDemo(em: EntityManager, bcryptCost: number, now: Date): Promise<void> {
   const hashes = await Promise.all(demoUsers.map(({ password }) => bcrypt.hash(password, bcryptCost)));
   await em.transactional(async (tx) => {
+    let users = 0;
     for (const [index, { username, fullName, scopes, disabled }] of demoUsers.entries()) {
-      await execute(
+      const { affected } = await execute(
         tx,
         sql`
         insert into "user" (username, email, full_name, disabled, hashed_password, scopes)
         values (${username}, ${`${username}@shop.example`}, ${fullName}, ${disabled}, ${hashes[index]}, ${scopes}::text[])
         on conflict do nothing`,
       );
+      users += affected;
     }
-    await execute(
+    const others = await execute(
       tx,
       sql`
       insert into "user" (username, email, full_name)
@@ -53,7 +57,7 @@ export async function seedDemo(em: EntityManager, bcryptCost: number, now: Date)
       from generate_series(1, ${OTHER_USERS}::int) as n on conflict do nothing`,
     );
     const products = [...Array(PRODUCTS).keys()].map(demoProduct);
-    await execute(
+    const added = await execute(
       tx,
       sql`
       insert into product (name, barcode, price, created_at, updated_at)
@@ -62,6 +66,10 @@ export async function seedDemo(em: EntityManager, bcryptCost: number, now: Date)
         as made (name, barcode, price)
       on conflict do nothing`,
     );
+    users += others.affected;
+    const changes = differences({}, { users: String(users), products: String(added.affected) });
+    const operator = operatorName();
+    if (users + added.affected > 0) await note({ em: tx, now: () => now, requestId: 'seed', operator }, 'demo.seeded', undefined, changes);
     for (const username of ['alice', 'bob']) {
       await execute(
         tx,

@@ -2,6 +2,7 @@ import { isRaw, type Configuration } from '@mikro-orm/core';
 import { PostgreSqlConnection, PostgreSqlDriver } from '@mikro-orm/postgresql';
 import { CompiledQuery, PostgresDialect, type DatabaseConnection, type Driver } from 'kysely';
 import { abortOptionsOf } from '../kit/sql.ts';
+import { asking } from '../kit/timings.ts';
 
 type Execute = PostgreSqlConnection['execute'];
 
@@ -24,7 +25,7 @@ export class BindingDriver extends PostgreSqlDriver {
 class BindingConnection extends PostgreSqlConnection {
   override createKyselyDialect(...args: Parameters<PostgreSqlConnection['createKyselyDialect']>) {
     const dialect = super.createKyselyDialect(...args);
-    const driver = () => steady(PostgresDialect.prototype.createDriver.call(dialect));
+    const driver = () => timed(steady(PostgresDialect.prototype.createDriver.call(dialect)));
     return Object.assign(dialect, { createDriver: driver });
   }
 
@@ -48,6 +49,28 @@ function steady(driver: Driver): Driver {
     beginTransaction: (...args: Parameters<Driver['beginTransaction']>) => twice(() => begin(...args)),
     rollbackTransaction: (connection: DatabaseConnection) => twice(() => rollback(connection)),
   });
+}
+
+// Each connection once, when it is lent for the first time.
+function timed(driver: Driver): Driver {
+  const known = new WeakSet<DatabaseConnection>();
+  const acquire = driver.acquireConnection.bind(driver);
+  return Object.assign(driver, {
+    async acquireConnection(...args: Parameters<Driver['acquireConnection']>) {
+      const connection = await acquire(...args);
+      if (known.has(connection)) return connection;
+      known.add(connection);
+      const run = connection.executeQuery.bind(connection);
+      const executeQuery = <R>(query: CompiledQuery) =>
+        asking.tracePromise(() => run<R>(query), { kind: 'statement', text: withoutValues(query) });
+      return Object.assign(connection, { executeQuery });
+    },
+  });
+}
+
+// Of what has no values beside it, the ORM may have written them into its text.
+function withoutValues({ sql, parameters }: CompiledQuery): string {
+  return parameters.length > 0 ? sql : (/^\w+(?: into| from)?(?: "\w+")?/.exec(sql)?.[0] ?? '');
 }
 
 async function twice(act: () => Promise<void>): Promise<void> {

@@ -69,6 +69,11 @@ export class Replica implements Statements {
     return now - this.asOf <= this.limits.maxLagMs && now >= this.notBefore;
   }
 
+  /** How far behind the primary it is at most, in seconds; without end where nothing is known of it. */
+  lag(): number {
+    return (performance.now() - this.asOf) / 1000;
+  }
+
   async read(statement: Statement, hot?: boolean, request?: Abortable): Promise<Cell[][]> {
     if (!this.serves()) return this.primary.read(statement, hot, request);
     const { promise: retreated, resolve: retreat } = Promise.withResolvers<undefined>();
@@ -151,10 +156,15 @@ export class Replica implements Statements {
 
 // What the server itself has to say about a statement comes as an error of the database.
 function isGone(error: unknown): boolean {
-  if (!(error instanceof Error) || error.name === 'AbortError') return false;
+  if (!(error instanceof Error) || error.name === 'AbortError' || isCrowded(error)) return false;
   return error instanceof pg.DatabaseError ? /^(08|57P0)/.test(error.code ?? '') : true;
 }
 
 function isOwnTrouble(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && OWN_TROUBLE.test(error.code ?? '');
+  return isCrowded(error) || (error instanceof pg.DatabaseError && OWN_TROUBLE.test(error.code ?? ''));
+}
+
+// The pool's own: nobody has given a connection back in time. Whether the replica is there, who looks after it finds out.
+function isCrowded(error: unknown): boolean {
+  return error instanceof Error && error.message === 'timeout exceeded when trying to connect';
 }

@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../kit/config.ts';
+import { gauges } from '../kit/metrics.ts';
 import { sql, type Statements } from '../kit/sql.ts';
 import { abilitiesOf, reachedAt } from './reach.ts';
 import { Replica, type Mark } from './replica.ts';
@@ -41,6 +42,19 @@ export function openReplicas(config: Config, primary: Statements, log: Logger): 
     };
     return new Replica(host, limits, primary, log);
   });
+  const ofEach = (read: (replica: Replica) => number) => () => Object.fromEntries(replicas.map((replica) => [replica.name, read(replica)]));
+  gauges(
+    'shopfront_replica_lag_seconds',
+    'How far a replica is behind the primary at most.',
+    'replica',
+    ofEach((replica) => replica.lag()),
+  );
+  gauges(
+    'shopfront_replica_serving',
+    'Whether a replica is read from: 1, or 0 where it is left out.',
+    'replica',
+    ofEach((replica) => Number(replica.serves())),
+  );
   const loops = [repeated(() => mark().catch(() => undefined)), ...replicas.map((replica) => repeated(() => replica.look(marks)))];
   let turn = 0;
   return {

@@ -2,12 +2,16 @@ import type { ClientBase, ClientConfig, Pool } from 'pg';
 import type { Logger } from 'pino';
 import type { Abortable, Cell, Statement, Statements } from '../kit/sql.ts';
 import { retried } from '../kit/retry.ts';
+import { asking } from '../kit/timings.ts';
 import { Asked } from './asked.ts';
 import { Control } from './control.ts';
 import { isLost, isOutdated, Lane } from './lane.ts';
 
 /** How many different statements are prepared at most: each costs memory on every connection. */
 const MAX_PREPARED = 500;
+/** So many of them are no pages. Pages have their limit in their text, and columns in the order that was asked for: anyone can ask for very many. */
+const MIN_OTHERS = 250;
+const PAGE = /\blimit \d+$/;
 
 /** What a database can do for its statements. */
 export interface Abilities {
@@ -44,7 +48,7 @@ export function openStatements(
     new Asked(text, values, prepared && prepares ? nameOf(text) : undefined);
   const nameOf = (text: string): string | undefined => {
     const known = names.get(text);
-    if (known !== undefined || names.size >= MAX_PREPARED) return known;
+    if (known !== undefined || names.size >= MAX_PREPARED - (PAGE.test(text) ? MIN_OTHERS : 0)) return known;
     const name = `s${(named += 1)}`;
     names.set(text, name);
     return name;
@@ -64,14 +68,17 @@ export function openStatements(
     }
   };
 
+  const read: Statements['read'] = (statement, hot = false, request) => {
+    const lane = hot ? lanes[(turn = (turn + 1) % lanes.length)] : undefined;
+    return lane?.run(asked(statement, hot), () => onPool(statement, hot, true, request)) ?? onPool(statement, hot, true, request);
+  };
+
   return {
     commits: 0,
-    read(statement, hot = false, request) {
-      const lane = hot ? lanes[(turn = (turn + 1) % lanes.length)] : undefined;
-      return lane?.run(asked(statement, hot), () => onPool(statement, hot, true, request)) ?? onPool(statement, hot, true, request);
-    },
+    read: (statement, hot, request) => asking.tracePromise(() => read(statement, hot, request), { kind: 'read', text: statement.text }),
     async write(statement, request) {
-      const rows = await retried(() => onPool(statement, true, false, request));
+      const write = () => retried(() => onPool(statement, true, false, request));
+      const rows = await asking.tracePromise(write, { kind: 'write', text: statement.text });
       this.commits++;
       return rows;
     },

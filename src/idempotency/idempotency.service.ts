@@ -3,10 +3,11 @@ import { z } from 'zod';
 import { inTransaction, type Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import { execute, sql } from '../kit/sql.ts';
+import { DAY_MS } from '../kit/times.ts';
 import { inTurn } from './turns.ts';
 
 /** How long a key is remembered, in ms. */
-const REMEMBERED_MS = 24 * 3_600_000;
+const REMEMBERED_MS = DAY_MS;
 
 /** An `Idempotency-Key`: 1 to 255 visible ASCII characters. */
 export const idempotencyKey = z
@@ -35,19 +36,19 @@ export async function once<T>(ctx: Context, key: string | undefined, input: unkn
 
 function kept<T>(ctx: Context, caller: string, key: string, fingerprint: Buffer, work: (ctx: Context) => Promise<T>): Promise<T> {
   return inTransaction(ctx, async (tx) => {
-    await execute(tx.em, sql`delete from idempotency_key where caller = ${caller} and key = ${key} and created_at <= ${horizon(tx)}`);
     const taken = await execute(
       tx.em,
       sql`
       insert into idempotency_key (caller, key, fingerprint, created_at) values (${caller}, ${key}, ${fingerprint}, ${tx.now()})
-      on conflict do nothing returning key`,
+      on conflict (caller, key) do update set fingerprint = excluded.fingerprint, created_at = excluded.created_at
+      where idempotency_key.created_at <= ${horizon(tx)} returning 1`,
     );
     if (taken.rows.length === 0) {
       const { rows } = await execute(tx.em, sql`select fingerprint, answer from idempotency_key where caller = ${caller} and key = ${key}`);
-      const before = rows[0] as Stored | undefined;
-      if (!before?.fingerprint.equals(fingerprint)) throw reused();
+      const stored = rows[0] as Stored | undefined;
+      if (!stored?.fingerprint.equals(fingerprint)) throw reused();
       // The same input was answered by the same work.
-      return before.answer as T;
+      return stored.answer as T;
     }
     const answer = await work(tx);
     await execute(

@@ -8,6 +8,13 @@ export function requireCaller(ctx: Context): Caller {
   return ctx.caller;
 }
 
+/** The signed-in caller, who is no machine: an API key changes nothing of its account. Throws NOT_AUTHENTICATED, and FORBIDDEN for an API key. */
+export function requirePerson(ctx: Context): Caller {
+  const caller = requireCaller(ctx);
+  if (caller.apiKeyId !== undefined) throw forbidden(ctx, 'This is not for API keys');
+  return caller;
+}
+
 /** Whether the caller holds the scope; without credentials, whether ANONYMOUS_SCOPES names it. */
 export function holds(ctx: Context, scope: Scope): boolean {
   return ctx.caller ? ctx.caller.scopes.has(scope) : ctx.config.anonymousScopes.includes(scope);

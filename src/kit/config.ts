@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
+import proxyaddr from 'proxy-addr';
 import { z } from 'zod';
 import { DEFAULT_DATA_DIR } from './data-dir.ts';
 import { SCOPES } from './scopes.ts';
@@ -46,6 +47,9 @@ const KNOWN_SECRETS = new Set([
   '404E635266556A586E3272357538782F413F4428472B4B6250645367566B5970',
 ]);
 
+/** Whom a mail is from that leaves the machine only as a file. */
+const LOCAL_SENDER = 'shopfront@localhost';
+
 const flag = z.enum(['true', 'false'], 'must be true or false').transform((text) => text === 'true');
 const whole = (min: number, max: number) =>
   z
@@ -53,7 +57,16 @@ const whole = (min: number, max: number) =>
     .regex(/^\d{1,9}$/, 'must be a whole number')
     .transform(Number)
     .refine((value) => value >= min && value <= max, `must be from ${min} to ${max}`);
+const onOff = z.enum(['on', 'off'], 'must be on or off').transform((text) => text === 'on');
+const share = z
+  .string()
+  .regex(/^\d(\.\d{1,6})?$/, 'must be a number such as 0.25')
+  .transform(Number)
+  .refine((value) => value <= 1, 'must be from 0 to 1');
 const path = z.string().regex(/^(\/[\w.~-]+)*$/, 'must be empty or a path such as /shop, with no slash at its end');
+const mailbox = z
+  .string()
+  .regex(/^([^<>@\p{Cc}]*<[^\s<>@]+@[^\s<>@]+>|[^\s<>@]+@[^\s<>@]+)$/u, 'must be an address such as Shop <shop@shop.example>');
 const url = (protocol: RegExp, example: string) => z.url({ protocol, error: `must be a URL such as ${example}` });
 const secret = z
   .string()
@@ -92,6 +105,15 @@ const environment = z.object({
   HASH_QUEUE: whole(1, 10_000).default(64),
   LOGIN_FAILURES_PER_ACCOUNT: whole(1, 1_000_000).default(100),
   LOGIN_FAILURES_PER_ADDRESS: whole(1, 1_000_000).default(1_000),
+  REGISTRATION: onOff.default(false),
+  PASSWORD_RESET: onOff.default(false),
+  ACCOUNT_URL: url(/^https?$/, 'https://shop.example/account')
+    .refine((text) => !text.includes('#'), 'must have no fragment: the token stands there')
+    .optional(),
+  SMTP_URL: url(/^smtps?$/, 'smtps://user:password@mail.example').optional(),
+  MAIL_FROM: mailbox.optional(),
+  MAIL_REQUESTS_PER_ADDRESS: whole(1, 1_000_000).default(30),
+  MAILS_PER_RECIPIENT: whole(1, 1_000_000).default(5),
   ANONYMOUS_SCOPES: scopes.default([]),
   JWT_ISSUER: z.string().optional(),
   JWT_AUDIENCE: z.string().optional(),
@@ -104,6 +126,8 @@ const environment = z.object({
   V2_DEPRECATED_ON: date.optional(),
   V2_SUNSET_ON: date.optional(),
   LEGACY_CALLS_KEPT_DAYS: whole(1, 3650).default(400),
+  CHANGES_KEPT_DAYS: whole(1, 3650).default(3),
+  WEBHOOK_PRIVATE_TARGETS: flag.default(false),
   GRAPHQL_MAX_TOKENS: whole(1, 1_000_000).default(1_000),
   GRAPHQL_MAX_DEPTH: whole(1, 1_000).default(8),
   GRAPHQL_MAX_ALIASES: whole(0, 10_000).default(15),
@@ -114,6 +138,9 @@ const environment = z.object({
   TRUSTED_DOCUMENTS_MODE: z.enum(TRUST_MODES, `must be one of ${TRUST_MODES.join(', ')}`).default('off'),
   MAX_CONNECTIONS: whole(1, 1_000_000).default(5_000),
   MAX_REQUESTS_IN_FLIGHT: whole(1, 1_000_000).default(1_000),
+  MAX_LIVE_CONNECTIONS: whole(0, 1_000_000).default(2_000),
+  MAX_LIVE_PER_ADDRESS: whole(1, 1_000_000).default(200),
+  MAX_SUBSCRIPTIONS_PER_SOCKET: whole(1, 1_000).default(20),
   REQUEST_DEADLINE_MS: whole(100, 600_000).default(10_000),
   SHORTCUTS: list()
     .transform((names) => (names.includes('none') ? [] : names))
@@ -126,6 +153,10 @@ const environment = z.object({
   METRICS_HOST: z.string().default('127.0.0.1'),
   METRICS_PORT: whole(1, 65_535).optional(),
   SHUTDOWN_SECONDS: whole(1, 600).default(10),
+  OTEL_EXPORTER_OTLP_ENDPOINT: url(/^https?$/, 'http://collector.example:4318').optional(),
+  OTEL_SERVICE_NAME: z.string().default('shopfront'),
+  OTEL_TRACES_SAMPLER_ARG: share.default(1),
+  LOG_REQUESTS: flag.default(true),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], 'must be a level of the log').default('info'),
 });
 
@@ -162,6 +193,15 @@ const schema = environment.check(refuseEarlySunset('V1'), refuseEarlySunset('V2'
     hashQueue: env.HASH_QUEUE,
     loginFailuresPerAccount: env.LOGIN_FAILURES_PER_ACCOUNT,
     loginFailuresPerAddress: env.LOGIN_FAILURES_PER_ADDRESS,
+    registration: env.REGISTRATION,
+    passwordReset: env.PASSWORD_RESET,
+    /** Absent where mails have the token and no link. */
+    accountUrl: env.ACCOUNT_URL,
+    /** Absent where mails become files, which is on the embedded default only. */
+    smtpUrl: env.SMTP_URL,
+    mailFrom: env.MAIL_FROM ?? LOCAL_SENDER,
+    mailRequestsPerAddress: env.MAIL_REQUESTS_PER_ADDRESS,
+    mailsPerRecipient: env.MAILS_PER_RECIPIENT,
     anonymousScopes: env.ANONYMOUS_SCOPES,
     jwtIssuer: env.JWT_ISSUER,
     jwtAudience: env.JWT_AUDIENCE,
@@ -175,6 +215,8 @@ const schema = environment.check(refuseEarlySunset('V1'), refuseEarlySunset('V2'
       v2: { deprecatedOn: env.V2_DEPRECATED_ON, sunsetOn: env.V2_SUNSET_ON },
     },
     legacyCallsKeptDays: env.LEGACY_CALLS_KEPT_DAYS,
+    changesKeptDays: env.CHANGES_KEPT_DAYS,
+    webhookPrivateTargets: env.WEBHOOK_PRIVATE_TARGETS,
     graphqlLimits: {
       tokens: env.GRAPHQL_MAX_TOKENS,
       depth: env.GRAPHQL_MAX_DEPTH,
@@ -186,6 +228,9 @@ const schema = environment.check(refuseEarlySunset('V1'), refuseEarlySunset('V2'
     trustedDocuments: { files: env.TRUSTED_DOCUMENTS, mode: env.TRUSTED_DOCUMENTS_MODE },
     maxConnections: env.MAX_CONNECTIONS,
     maxRequestsInFlight: env.MAX_REQUESTS_IN_FLIGHT,
+    maxLiveConnections: env.MAX_LIVE_CONNECTIONS,
+    maxLivePerAddress: env.MAX_LIVE_PER_ADDRESS,
+    maxSubscriptionsPerSocket: env.MAX_SUBSCRIPTIONS_PER_SOCKET,
     requestDeadlineMs: env.REQUEST_DEADLINE_MS,
     shortcuts: env.SHORTCUTS,
     explorer: env.GRAPHQL_EXPLORER ?? embedded,
@@ -194,31 +239,50 @@ const schema = environment.check(refuseEarlySunset('V1'), refuseEarlySunset('V2'
     /** Absent where metrics are off. */
     metricsPort: env.METRICS_PORT,
     shutdownSeconds: env.SHUTDOWN_SECONDS,
+    /** Absent where no traces are sent. */
+    otlpEndpoint: env.OTEL_EXPORTER_OTLP_ENDPOINT,
+    serviceName: env.OTEL_SERVICE_NAME,
+    tracedShare: env.OTEL_TRACES_SAMPLER_ARG,
+    logRequests: env.LOG_REQUESTS,
     logLevel: env.LOG_LEVEL,
   };
 });
 
 /**
  * Reads the configuration from the environment. Where SIGNING_SECRET is unset, `secretFor` may supply one.
- * Throws ConfigError, which names every problem at once.
+ * Throws ConfigError, which names every problem at once: those of settings by themselves, or else those of settings together.
  */
 export function readConfig(env: NodeJS.ProcessEnv, secretFor: (config: Omit<Config, 'signingSecrets'>) => string | undefined): Config {
   // An empty variable counts as unset: that is how compose files and CI systems hand over what nobody has set.
   const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
   const result = schema.safeParse(set);
   if (!result.success) throw new ConfigError(result.error.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`));
-  if (set['SIGNING_SECRET'] !== undefined && set['SIGNING_SECRETS'] !== undefined) {
-    throw new ConfigError(['SIGNING_SECRETS takes the place of SIGNING_SECRET: set one of the two']);
-  }
-  if (result.data.databaseUrl === undefined && result.data.replicaUrls.length > 0) {
-    throw new ConfigError(['DATABASE_REPLICA_URLS names replicas of a database: set DATABASE_URL, too']);
-  }
-  const { mode, files: manifests } = result.data.trustedDocuments;
-  if (mode !== 'off' && manifests.length === 0) throw new ConfigError([`TRUSTED_DOCUMENTS is needed with TRUSTED_DOCUMENTS_MODE=${mode}`]);
+  const problems = [...mismatches(result.data, set)];
+  if (problems.length > 0) throw new ConfigError(problems);
+  // Last, for it may have one made.
   const made = result.data.signingSecrets === undefined ? secretFor(result.data) : undefined;
   const signingSecrets = result.data.signingSecrets ?? (made === undefined ? undefined : [made]);
   if (!signingSecrets) throw new ConfigError([`SIGNING_SECRET is needed with DATABASE_URL, and ${SECRET_RULE}`]);
   return { ...result.data, signingSecrets };
+}
+
+/** What does not go together, of settings that are each good by themselves. */
+function* mismatches(
+  { databaseUrl, replicaUrls, trustedDocuments, smtpUrl, registration, passwordReset }: z.output<typeof schema>,
+  set: Readonly<NodeJS.ProcessEnv>,
+): Generator<string> {
+  if (set['SIGNING_SECRET'] !== undefined && set['SIGNING_SECRETS'] !== undefined) {
+    yield 'SIGNING_SECRETS takes the place of SIGNING_SECRET: set one of the two';
+  }
+  if (databaseUrl === undefined && replicaUrls.length > 0)
+    yield 'DATABASE_REPLICA_URLS names replicas of a database: set DATABASE_URL, too';
+  const { mode, files: manifests } = trustedDocuments;
+  if (mode !== 'off' && manifests.length === 0) yield `TRUSTED_DOCUMENTS is needed with TRUSTED_DOCUMENTS_MODE=${mode}`;
+  if (smtpUrl !== undefined && set['MAIL_FROM'] === undefined) yield 'MAIL_FROM is needed with SMTP_URL';
+  if (smtpUrl !== undefined || databaseUrl === undefined) return;
+  // A token in a file beside the database is for whoever tries things out; in earnest it goes to its recipient and nobody else.
+  if (registration) yield 'SMTP_URL is needed with DATABASE_URL and REGISTRATION=on';
+  if (passwordReset) yield 'SMTP_URL is needed with DATABASE_URL and PASSWORD_RESET=on';
 }
 
 // RFC 9745, 4. Looked at beside all else that may be wrong, so the dates may be none yet.
@@ -245,10 +309,14 @@ function isFreePrefix(prefix: string): boolean {
   return prefix !== '' && prefix !== '/api/v2/auth';
 }
 
+// By who will read it; of names that it has for networks, we take none.
 function isNetwork(text: string): boolean {
-  const [address = '', bits] = text.split('/');
-  const version = isIP(address);
-  return version !== 0 && (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128)));
+  try {
+    proxyaddr.compile(text);
+    return isIP(text.split('/', 1)[0] ?? '') !== 0;
+  } catch {
+    return false;
+  }
 }
 
 function bracketed(host: string): string {

@@ -1,10 +1,13 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type DataLoader from 'dataloader';
 import type { Logger } from 'pino';
+import type { InBulk } from './bulk.ts';
 import type { Config } from './config.ts';
+import type { DomainError } from './errors.ts';
 import type { Scope } from './scopes.ts';
 import { retried } from './retry.ts';
 import type { Abortable, Statements } from './sql.ts';
+import { asking } from './timings.ts';
 
 /** Who makes a request: facts read from its credentials, once. */
 export interface Caller {
@@ -12,14 +15,22 @@ export interface Caller {
   username: string;
   /** The session that the credentials belong to; a token of another issuer has none. */
   sessionId?: string;
-  /** What the caller may do: what the user holds, narrowed by the session and the token. */
+  /** The API key that a machine came with, if it did. */
+  apiKeyId?: string;
+  /** What the caller may do: what the user holds, narrowed by the session and the token, or by the API key. */
   scopes: ReadonlySet<Scope>;
+  /** When the credentials end by themselves: a token's expiry. That of a session is moved as it is used. */
+  until?: Date;
 }
 
 /** The request, as those see it who work for it. */
 interface Waiting extends Abortable {
   /** Says that what it waits for from here on is no work of this process's event loop, and takes long. */
   setAside(): void;
+  /** Gives up what has no end of its own, such as a subscription, and has the client told why. */
+  end?(refusal: DomainError): void;
+  /** What the client is told then. */
+  readonly refusal?: DomainError | undefined;
 }
 
 /** What every service knows of the request it works for: facts, and nothing of HTTP or GraphQL. */
@@ -30,8 +41,12 @@ export interface Context {
   statements?: Statements;
   /** A replica of the database, where this request has one; what may be read from it goes by kit/replica.ts. */
   replica?: Statements;
+  /** Transactions for many rows at a time. Only the operator's commands have them: a request brings few. */
+  inBulk?: InBulk;
   config: Config;
   caller?: Caller;
+  /** Who runs the operator's command that this is for, by the name at the operating system. */
+  operator?: string;
   /** The time, which tests may move. */
   now(): Date;
   requestId: string;
@@ -39,6 +54,8 @@ export interface Context {
   request?: Waiting;
   log: Logger;
   userAgent?: string;
+  /** Where a subscription goes on that was interrupted: the cursor of the last event that the client has had. */
+  resumeAfter?: string;
   /** The caller's network: an IPv4 address, or the /64 of an IPv6 address. */
   network?: string;
   /** The batching loaders of this request, by name (loaders.ts). Never shared between requests. */
@@ -54,7 +71,9 @@ export async function inTransaction<T>(ctx: Context, work: (ctx: Context) => Pro
   const attempt = (unit: EntityManager) =>
     unit.transactional((em) => work(changed(ctx, { em, statements: undefined, loaders: new Map() })));
   // Inside another transaction, it is that one that is undone.
-  const result = await (ctx.em.isInTransaction() ? attempt(ctx.em) : retried(() => attempt(ctx.em.fork())));
+  const result = await (ctx.em.isInTransaction()
+    ? attempt(ctx.em)
+    : asking.tracePromise(() => retried(() => attempt(ctx.em.fork())), { kind: 'transaction' }));
   if (statements) statements.commits++;
   ctx.loaders.clear();
   return result;

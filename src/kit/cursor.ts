@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
-import { badInput } from './errors.ts';
+import { badInput, type DomainError } from './errors.ts';
 import { readPk } from './pk.ts';
 import { readTime } from './sql.ts';
 import { isStorable } from './text.ts';
+import { isUuid } from './uuid.ts';
 
 /** What a column of an order holds, and with it which values a cursor may carry for it. */
-export type OrderKind = 'decimal' | 'pk' | 'text' | 'time' | 'uuid';
+export type OrderKind = 'decimal' | 'pk' | 'rank' | 'serial' | 'text' | 'time' | 'transaction' | 'uuid';
 
 /** A column of an order, by its property. */
 export interface OrderColumn {
@@ -27,13 +28,12 @@ const asItIs = (cell: unknown): unknown => cell;
 const VALUES: Record<OrderKind, Values> = {
   decimal: { sqlType: 'numeric', read: asItIs, isGood: (value) => typeof value === 'string' && /^\d{1,12}(\.\d{1,2})?$/.test(value) },
   pk: { sqlType: 'integer', read: Number, isGood: (value) => typeof value === 'number' && readPk(String(value)) !== undefined },
+  rank: { sqlType: 'integer', read: Number, isGood: (value) => Number.isSafeInteger(value) },
+  serial: { sqlType: 'bigint', read: asItIs, isGood: isCount },
   text: { sqlType: 'text', read: asItIs, isGood: (value) => typeof value === 'string' && isStorable(value) },
   time: { sqlType: 'timestamptz', read: (cell) => readTime(cell).toISOString(), isGood: isInstant },
-  uuid: {
-    sqlType: 'uuid',
-    read: asItIs,
-    isGood: (value) => typeof value === 'string' && /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(value),
-  },
+  transaction: { sqlType: 'xid8', read: asItIs, isGood: isCount },
+  uuid: { sqlType: 'uuid', read: asItIs, isGood: (value) => typeof value === 'string' && isUuid(value) },
 };
 
 // JavaScript reads 30 February as 1 March and knows a year 0, PostgreSQL neither.
@@ -41,6 +41,11 @@ function isInstant(value: unknown): boolean {
   if (typeof value !== 'string' || !/^(?!0000)\d{4}-/.test(value)) return false;
   const time = new Date(value);
   return !Number.isNaN(time.getTime()) && time.toISOString() === value;
+}
+
+// No counter of a database comes as far as its 64 bits.
+function isCount(value: unknown): boolean {
+  return typeof value === 'string' && /^[1-9]\d{0,17}$/.test(value);
 }
 
 /** PostgreSQL's type of what a column of an order holds. */
@@ -80,8 +85,19 @@ export function readCursor(order: readonly OrderColumn[], print: string, argumen
     place.length === order.length &&
     order.every(({ kind }, index) => VALUES[kind].isGood(place[index])) &&
     encode(print, place) === cursor;
-  if (!isOurs) throw badInput(argument, 'is no cursor of this list with this order and filter');
+  if (!isOurs) throw notOurs(argument);
   return place;
+}
+
+/** The refusal of a cursor that the list at hand cannot have written. */
+export function notOurs(argument: string): DomainError {
+  return badInput(argument, 'is no cursor of this list with this order and filter');
+}
+
+/** The first value in a cursor where that is a whole number, unchecked: `readCursor` tells whether the cursor is the list's. */
+export function rankIn(cursor: string | null | undefined): number | undefined {
+  const [, [rank]] = decode(cursor ?? '');
+  return typeof rank === 'number' && Number.isSafeInteger(rank) ? rank : undefined;
 }
 
 function encode(print: string, place: Bound): string {

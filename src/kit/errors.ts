@@ -1,8 +1,10 @@
 /** Why the domain refuses: a closed set, which each door names in its own words (server/error-map.ts). */
 export type ErrorCode =
   | 'BAD_USER_INPUT'
+  | 'CHANGES_LOST'
   | 'CONFLICT'
   | 'DOCUMENT_NOT_TRUSTED'
+  | 'FELL_BEHIND'
   | 'FORBIDDEN'
   | 'INACTIVE_LOGIN'
   | 'INACTIVE_USER'

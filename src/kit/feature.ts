@@ -1,5 +1,7 @@
 import type { EntityClass } from '@mikro-orm/postgresql';
 import type { Context } from './context.ts';
+import type { TellEvent } from './event.ts';
+import type { DraftLetter } from './letter.ts';
 import type { NodeFinder } from './node.ts';
 import type { RootPlan } from './plan.ts';
 import type { Routes } from './route.ts';
@@ -15,6 +17,10 @@ export interface Feature {
   nodes?: Readonly<Record<string, NodeFinder>>;
   /** Root fields of the schema that can be answered straight from rows. */
   plans?: Readonly<Record<string, RootPlan>>;
+  /** Who drafts the mails that its services ask for (src/mail), by their kind. */
+  letters?: Readonly<Record<string, DraftLetter>>;
+  /** What webhooks tell of what happens to its rows (src/webhooks), by the kind of event. */
+  events?: Readonly<Record<string, TellEvent>>;
   /** Deletes what has expired, every half minute. Returns how much. */
   sweep?(ctx: Context): Promise<number>;
 }

@@ -15,6 +15,7 @@ export type ReadHeader =
   | 'X-SESSIONID'
   | 'Idempotency-Key'
   | 'If-None-Match'
+  | 'Last-Event-ID'
   | 'apollo-require-preflight'
   | 'x-apollo-operation-name';
 

@@ -2,7 +2,7 @@ import type { EntityProperty } from '@mikro-orm/postgresql';
 import array from 'postgres-array';
 import type { Context } from './context.ts';
 import { readPk } from './pk.ts';
-import { execute, identifier, join, readTime, sql, type Cell, type Sql, type Statement } from './sql.ts';
+import { execute, identifier, join, readTime, sql, type Cell, type Sql, type Statement, type Statements } from './sql.ts';
 
 /** Primary keys start at 1. */
 const NO_PK = 0;
@@ -81,15 +81,29 @@ function valueOf({ columnTypes: [type = ''] }: EntityProperty): (cell: Cell) => 
   if (type.endsWith('[]')) return nullable((cell) => (Array.isArray(cell) ? cell : array.parse(String(cell), String)));
   if (type.startsWith('timestamptz')) return nullable(readTime);
   if (/^(int|integer|serial|smallint)$/.test(type)) return nullable(Number);
+  // Objects and lists, which are parsed already where the driver has done so.
+  if (type === 'jsonb') return nullable((cell) => (typeof cell === 'string' ? (JSON.parse(cell) as unknown) : cell));
   if (/^bool(ean)?$/.test(type)) return nullable((cell) => cell === true || cell === 't');
   return (cell) => cell;
 }
 
-/** The rows of a statement: what is committed, or inside a transaction what that sees. */
-export async function readRows(ctx: Context, statement: Statement, hot = false): Promise<Cell[][]> {
-  if (ctx.statements) return ctx.statements.read(statement, hot, ctx.request);
+type Outside = Pick<Context, 'request'> & { statements: Statements };
+
+/** What rows are read by: single statements, or where there are none the transaction at hand. */
+export type Reader = Pick<Context, 'em' | 'statements' | 'request'> | Outside;
+
+/**
+ * The rows of a statement: what is committed, or inside a transaction what that sees. There each column needs a name of its own: the ORM's
+ * driver hands rows over by name.
+ */
+export async function readRows(ctx: Reader, statement: Statement, hot = false): Promise<Cell[][]> {
+  if (isOutside(ctx)) return ctx.statements.read(statement, hot, ctx.request);
   const { rows } = await execute(ctx.em, statement);
   return rows.map((row) => Object.values(row));
+}
+
+function isOutside(ctx: Reader): ctx is Outside {
+  return ctx.statements !== undefined;
 }
 
 /** Writes by one statement, in the transaction at hand or by itself, and answers the rows that it returns. */
@@ -117,6 +131,11 @@ export async function selectByPks<T extends { pk: number }>(
   const pks = keys.map((key) => readPk(String(key)) ?? NO_PK);
   const condition = pks.length === 1 ? sql`pk = ${pks[0]}` : sql`pk = any(${pks}::integer[])`;
   const found = await selectEntities(ctx, entity, where ? sql`${condition} and ${where}` : condition, true);
-  const byPk = new Map(found.map((row) => [row.pk, row]));
-  return pks.map((pk) => byPk.get(pk) ?? null);
+  return inOrder(found, 'pk', pks);
+}
+
+/** For each of these keys the entity that has it as this property; null where there is none. */
+export function inOrder<T, P extends keyof T>(found: readonly T[], property: P, keys: readonly T[P][]): (T | null)[] {
+  const known = new Map(found.map((one) => [one[property], one]));
+  return keys.map((key) => known.get(key) ?? null);
 }

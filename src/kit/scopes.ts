@@ -1,5 +1,5 @@
 /** The permissions there are (docs/decisions.md, "Who may write?"). */
-export const SCOPES = ['products:write', 'users:read', 'blog:write'] as const;
+export const SCOPES = ['products:write', 'users:read', 'blog:write', 'audit:read'] as const;
 
 /** A permission that a user holds and a token or session may narrow. */
 export type Scope = (typeof SCOPES)[number];

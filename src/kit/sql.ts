@@ -15,7 +15,7 @@ export type Statement = Pick<Sql, 'text' | 'values'>;
 /** What may be given up before it is done. Lighter than an AbortSignal, for nearly none ever is. */
 export interface Abortable {
   readonly isGivenUp: boolean;
-  /** Has this called when it is given up. */
+  /** Has this called when it is given up; at once, if it has been. */
   onGiveUp(end: () => void): void;
   /** Has it called no more. */
   offGiveUp(end: () => void): void;
@@ -86,6 +86,11 @@ export function readTime(cell: Cell): Date {
   // In the form of ISO 8601, which JavaScript reads a good deal quicker than others.
   const text = cell as string;
   return new Date(text.endsWith('+00') ? `${text.slice(0, 10)}T${text.slice(11, -3)}Z` : text);
+}
+
+/** The value of a `json` or `jsonb` that is no text itself. */
+export function readJson(cell: Cell): unknown {
+  return typeof cell === 'string' ? JSON.parse(cell) : cell;
 }
 
 /** A name of a table or column, in quotation marks; with the table's, where both are given. */

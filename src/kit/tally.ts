@@ -1,5 +1,5 @@
 import type { Context } from './context.ts';
-import { readRows } from './rows.ts';
+import { readRows, type Reader } from './rows.ts';
 import { identifier, literal, sql, type Cell, type Sql, type Statements } from './sql.ts';
 
 // A table that grows without end has its rows counted by the database, in the transaction that adds or removes them: by
@@ -62,7 +62,7 @@ const memories = new WeakMap<Statements, Map<string, Memory>>();
 export async function tallyOf(ctx: Context, table: string): Promise<Seen> {
   const { statements } = ctx;
   if (!statements) return look(ctx, table);
-  return freshOf(ctx, table) ?? (await ask(ctx, table, statements, memoryOf(statements, table)));
+  return freshOf(ctx, table) ?? (await ask(statements, table, memoryOf(statements, table)));
 }
 
 /** As `tallyOf`, where that is known without asking the database; else undefined. */
@@ -75,7 +75,7 @@ export function freshOf(ctx: Pick<Context, 'statements'>, table: string): Seen |
   const age = performance.now() - seen.at;
   if (age > HOLDS_MS) return undefined;
   // Nobody waits for this one, so an error is left to those who will.
-  if (age > RENEWED_MS && !memory.asking) void ask({ statements }, table, statements, memory).catch(() => undefined);
+  if (age > RENEWED_MS && !memory.asking) void ask(statements, table, memory).catch(() => undefined);
   return seen;
 }
 
@@ -110,7 +110,7 @@ export function readStamp(cell: Cell): Seen {
  * have to be read first, and is not worth it: `placeAt` finds it in the statement that reads the rows.
  */
 export async function placeOf(ctx: Context, table: string, rank: number): Promise<(Place & Seen) | undefined> {
-  const { version, count } = freshOf(ctx, table) ?? (await tallyOf(ctx, table));
+  const { version, count } = await tallyOf(ctx, table);
   if (rank === 0 || rank >= count) return { pk: 1, skip: rank, version, count };
   const ranks = ctx.statements && (await ranksOf(ctx, table, version, memoryOf(ctx.statements, table)));
   const wide = ranks && rangeAt(ranks.coarse, rank);
@@ -228,28 +228,30 @@ function rangesOf(rows: readonly (readonly unknown[])[]): Range[] {
   });
 }
 
-function ask(ctx: Pick<Context, 'statements'>, table: string, statements: Statements, memory: Memory): Promise<Dated> {
+// On nobody's behalf: others wait for the same answer, which is not given up with the request that asked first.
+function ask(statements: Statements, table: string, memory: Memory): Promise<Dated> {
   const { commits } = statements;
   if (memory.asking?.commits === commits) return memory.asking.answer;
-  const asking = { commits, answer: seeAnew(ctx, table, commits, memory) };
+  const asking = { commits, answer: seeAnew(statements, table, memory) };
   memory.asking = asking;
   return asking.answer.finally(() => {
     if (memory.asking === asking) delete memory.asking;
   });
 }
 
-async function seeAnew(ctx: Pick<Context, 'statements'>, table: string, commits: number, memory: Memory): Promise<Dated> {
+async function seeAnew(statements: Statements, table: string, memory: Memory): Promise<Dated> {
+  const { commits } = statements;
   // What is seen may be as old as the question.
   const at = performance.now();
-  const seen = { ...(await look(ctx, table)), at, commits };
+  const seen = { ...(await look({ statements }, table)), at, commits };
   if ((memory.seen?.at ?? 0) <= at) memory.seen = seen;
   return seen;
 }
 
-async function look(ctx: Pick<Context, 'statements'>, table: string): Promise<Seen> {
+async function look(ctx: Reader, table: string): Promise<Seen> {
   const [row] = await readRows(
-    ctx as Context,
-    sql`select coalesce(sum(writes), 0), coalesce(sum(rows), 0) from ${identifier(table)}`,
+    ctx,
+    sql`select coalesce(sum(writes), 0) as version, coalesce(sum(rows), 0) as count from ${identifier(table)}`,
     true,
   );
   return { version: Number(row?.[0]), count: Number(row?.[1]) };

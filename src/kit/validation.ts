@@ -33,6 +33,8 @@ function fieldError(issue: z.core.$ZodIssue, input: unknown): FieldError {
       return { field, type: 'string_too_short', message: `String should have at least ${plural(issue.minimum, 'character')}` };
     case 'too_big':
       return { field, type: 'string_too_long', message: `String should have at most ${plural(issue.maximum, 'character')}` };
+    case 'invalid_value':
+      return { field, type: 'value_error', message: issue.message };
     case 'custom':
       return { field, type: String(issue.params?.['type'] ?? 'value_error'), message: issue.message };
     default:

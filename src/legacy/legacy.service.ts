@@ -1,8 +1,8 @@
 import type { Context } from '../kit/context.ts';
 import { execute, join, readTime, sql, type Sql } from '../kit/sql.ts';
+import { DAY_MS } from '../kit/times.ts';
 import { OTHERS, type CallCounter, type Calls } from './call-counter.ts';
 
-const DAY_MS = 86_400_000;
 /** From so many stored lines on, with or without a user, new ones are counted as others: nobody fills the table. */
 const MAX_STORED = 10_000;
 

@@ -3,6 +3,7 @@ import { Field, ID, ObjectType } from 'type-graphql';
 import { Node } from '../kit/node.ts';
 import { DateTimeScalar } from '../kit/scalars.ts';
 import { EAN13Scalar, PriceScalar } from './product.scalars.ts';
+import { restrictionOf } from './restriction.ts';
 
 /** The check digit's rule of ean13.ts, once more in SQL. */
 const BARCODE_RULE = `case when barcode ~ '^[0-9]{13}$' then (${[...Array(13).keys()]
@@ -19,6 +20,11 @@ const BARCODE_RULE = `case when barcode ~ '^[0-9]{13}$' then (${[...Array(13).ke
 // `numeric` takes NaN, which is above every number here, and any number of digits, hence the scale.
 @Check({ name: 'product_price_check', expression: `price >= 0 and price <= 9999999999.99 and scale(price) <= 2` })
 @Index({ name: 'product_name_key_pk_index', properties: ['nameKey', 'pk'] })
+@Index({ name: 'product_words_index', properties: ['words'], type: 'gin' })
+@Index({
+  name: 'product_name_key_trigram_index',
+  expression: 'create index product_name_key_trigram_index on product using gin (name_key gin_trgm_ops)',
+})
 @Index({ name: 'product_price_pk_index', properties: ['price', 'pk'] })
 @Index({ name: 'product_created_at_pk_index', properties: ['createdAt', 'pk'] })
 @Index({ name: 'product_updated_at_pk_index', properties: ['updatedAt', 'pk'] })
@@ -32,13 +38,26 @@ export class Product extends Node {
   @Field(() => String, { description: 'The name, one line of 1 to 255 characters.' })
   name!: string;
 
-  /** What products are ordered by when they are ordered by name: case folded, the same on every database. */
-  @Property({ columnType: 'text', collation: 'C', generated: 'lower(name) stored', hidden: true, lazy: true })
+  /** What products are ordered by when they are ordered by name: case and accents folded. */
+  @Property({ columnType: 'text', collation: 'C', generated: 'search_fold(name) stored', hidden: true, lazy: true })
   nameKey!: string;
+
+  /** The words of that, and its signs. */
+  @Property({ columnType: 'tsvector', generated: 'search_vector(name) stored', hidden: true, lazy: true })
+  words!: string;
 
   @Property({ type: 'text', unique: true })
   @Field(() => EAN13Scalar, { description: 'The barcode; no other product has the same.' })
   barcode!: string;
+
+  @Field(() => String, {
+    nullable: true,
+    description:
+      'Why the barcode may stand for something else elsewhere, as its prefix is for use within a company or region; null where it does not.',
+  })
+  get barcodeWarning(): string | null {
+    return restrictionOf(this.barcode);
+  }
 
   @Property({ columnType: 'numeric', type: 'string' })
   @Field(() => PriceScalar, { description: 'The price.' })
@@ -55,4 +74,10 @@ export class Product extends Node {
   protected get nodeKey(): number {
     return this.pk;
   }
+}
+
+/** A product out of its JSON, in which times are text: to read, not to change. */
+export function productFromJson(json: unknown): Product {
+  const { createdAt, updatedAt, ...rest } = json as Product;
+  return Object.assign(new Product(), rest, { createdAt: new Date(createdAt), updatedAt: new Date(updatedAt) });
 }

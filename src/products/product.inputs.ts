@@ -1,5 +1,6 @@
 import { Field, InputType, registerEnumType } from 'type-graphql';
-import { EAN13Scalar, PriceScalar } from './product.scalars.ts';
+import { DateTimeScalar } from '../kit/scalars.ts';
+import { DecimalScalar, EAN13Scalar, PriceScalar } from './product.scalars.ts';
 
 export enum ProductOrderField {
   PK = 'PK',
@@ -19,7 +20,7 @@ registerEnumType(ProductOrderField, {
   description: 'What products can be ordered by. Where it is the same for two, the pk decides.',
   valuesConfig: {
     PK: { description: 'The primary key: the order in which products were added.' },
-    NAME: { description: 'The name, upper and lower case alike.' },
+    NAME: { description: 'The name, case and accents alike.' },
     PRICE: { description: 'The price.' },
     CREATED_AT: { description: 'When the product was added.' },
     UPDATED_AT: { description: 'When the product was last changed.' },
@@ -34,10 +35,14 @@ registerEnumType(OrderDirection, {
 
 @InputType({ description: 'Which products to list: those that meet every condition given.' })
 export class ProductFilter {
-  @Field(() => String, { nullable: true, description: 'Words that are all in the name, upper and lower case alike; or the whole barcode.' })
+  @Field(() => String, {
+    nullable: true,
+    description:
+      'Words, or their beginnings, that are all in the name, case and accents alike; or a barcode, or a pk. A word that the catalogue does not have is taken for one that differs by a letter. Without an order, the best come first.',
+  })
   search?: string | null;
 
-  @Field(() => String, { nullable: true, description: 'Text that is in the name as it stands here, upper and lower case alike.' })
+  @Field(() => String, { nullable: true, description: 'Text that is in the name as it stands here, case and accents alike.' })
   nameContains?: string | null;
 
   @Field(() => [EAN13Scalar], { nullable: true, description: 'One of these barcodes, at most 100.' })
@@ -48,6 +53,12 @@ export class ProductFilter {
 
   @Field(() => PriceScalar, { nullable: true, description: 'This price or less.' })
   priceMax?: string | null;
+
+  @Field(() => DateTimeScalar, { nullable: true, description: 'Added then or later.' })
+  createdSince?: Date | null;
+
+  @Field(() => DateTimeScalar, { nullable: true, description: 'Changed then or later; what has never been changed, added.' })
+  updatedSince?: Date | null;
 }
 
 @InputType({ description: 'How to order products.' })
@@ -69,6 +80,18 @@ export class ProductInput {
 
   @Field(() => PriceScalar, { description: 'The price.' })
   price!: string;
+}
+
+@InputType({ description: 'A product of a batch that is to be added. As for `ProductInput`, but each is checked by itself.' })
+export class ProductDraft {
+  @Field(() => String, { description: 'The name: 1 to 255 characters once trimmed, no control characters.' })
+  name!: string;
+
+  @Field(() => String, { description: 'The barcode (EAN-13). No other product may have it.' })
+  barcode!: string;
+
+  @Field(() => DecimalScalar, { description: 'The price.' })
+  price!: unknown;
 }
 
 @InputType({ description: 'What to change of a product; what is left out stays.' })

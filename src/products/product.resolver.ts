@@ -1,8 +1,9 @@
 import { Arg, Args, Ctx, ID, Mutation, Query, Resolver } from 'type-graphql';
 import { ConnectionArgs, connectionType, type Connection } from '../kit/connection.ts';
 import type { Context } from '../kit/context.ts';
+import { createAll, CreateProductResult } from './product.batch.ts';
 import { Product } from './product.entity.ts';
-import { ProductFilter, ProductInput, ProductOrder, ProductPatch } from './product.inputs.ts';
+import { ProductDraft, ProductFilter, ProductInput, ProductOrder, ProductPatch } from './product.inputs.ts';
 import { EAN13Scalar } from './product.scalars.ts';
 import * as products from './product.service.ts';
 
@@ -30,7 +31,10 @@ export class ProductResolver {
     @Ctx() ctx: Context,
     @Args(() => ConnectionArgs) args: ConnectionArgs,
     @Arg('filter', () => ProductFilter, { nullable: true, description: 'Which products.' }) filter?: ProductFilter,
-    @Arg('orderBy', () => ProductOrder, { nullable: true, description: 'In which order; by primary key where none is given.' })
+    @Arg('orderBy', () => ProductOrder, {
+      nullable: true,
+      description: 'In which order; where none is given, by primary key, or what a search finds, the best first.',
+    })
     orderBy?: ProductOrder,
   ): Promise<Connection<Product>> {
     return new ProductConnection(await products.page(ctx, args, filter, orderBy));
@@ -42,6 +46,18 @@ export class ProductResolver {
     @Arg('input', () => ProductInput, { description: 'What it is.' }) input: ProductInput,
   ): Promise<Product> {
     return products.create(ctx, input);
+  }
+
+  @Mutation(() => [CreateProductResult], {
+    description:
+      'Adds products, at most 100, each for itself: one that is refused does not keep the others from being added. Answers a result for each, in their order. Needs the scope `products:write`.',
+  })
+  createProducts(
+    @Ctx() ctx: Context,
+    @Arg('inputs', () => [ProductDraft], { description: 'What they are. Of two with one barcode, the first is added.' })
+    inputs: ProductDraft[],
+  ): Promise<CreateProductResult[]> {
+    return createAll(ctx, inputs);
   }
 
   @Mutation(() => Product, { description: 'Changes a product. Needs the scope `products:write`.' })

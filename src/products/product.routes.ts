@@ -62,7 +62,7 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
     success: { status: 200, body: productBody },
     tally: PRODUCT_TALLY,
     twin: { operation: `query ($pk: ID!) { product(pk: $pk) { ${FIELDS} } }`, variables: { pk: '1' } },
-    handle: async (ctx, { path }) => body(await products.byPk(ctx, path.pk)),
+    handle: async (ctx, { path }) => productJson(await products.byPk(ctx, path.pk)),
   }),
   route({
     method: 'POST',
@@ -81,7 +81,7 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
       operation: `mutation ($input: ProductInput!) { createProduct(input: $input) { ${FIELDS} } }`,
       variables: { input: { name: 'Brass Kettle', barcode: '4006381333931', price: 24.5 } },
     },
-    handle: async (ctx, { json, headers }) => body(await products.create(ctx, json, headers['idempotency-key'])),
+    handle: async (ctx, { json, headers }) => productJson(await products.create(ctx, json, headers['idempotency-key'])),
   }),
   route({
     method: 'GET',
@@ -94,11 +94,12 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
     twin: { operation: PAGES, variables: { first: PAGE_SIZE } },
     handle: async (ctx, { query }) => {
       const { items, count } = await products.slice(ctx, query, SHOWN);
-      return envelope(ctx, PAGED_LIST, query, { items: items.map(body), count });
+      return envelope(ctx, PAGED_LIST, query, { items: items.map(productJson), count });
     },
   }),
 ];
 
-function body({ pk, name, barcode, price }: Pick<Product, (typeof SHOWN)[number]>) {
+/** A product as the REST door gives it. */
+export function productJson({ pk, name, barcode, price }: Pick<Product, (typeof SHOWN)[number]>) {
   return { pk, name, barcode, price: priceNumber(price) };
 }

@@ -1,4 +1,6 @@
 import { LockMode } from '@mikro-orm/postgresql';
+import { AuditSubjectKind } from '../audit/audit.entity.ts';
+import { differences, note, type Subject } from '../audit/audit.log.ts';
 import { once } from '../idempotency/idempotency.service.ts';
 import { requireScope } from '../kit/access.ts';
 import { inTransaction, type Context } from '../kit/context.ts';
@@ -10,15 +12,21 @@ import { reading } from '../kit/replica.ts';
 import { readRows, selectByPks, selectEntities, shapeOf, writeRows } from '../kit/rows.ts';
 import { readSlice, type Slice, type SliceArgs } from '../kit/slice.ts';
 import { isTaken, join, identifier, sql, type Cell } from '../kit/sql.ts';
+import { readTieredPage } from '../kit/tiers.ts';
 import { check, defined } from '../kit/validation.ts';
-import { Product } from './product.entity.ts';
+import { priceNumber } from './price.ts';
+import { Product, productFromJson } from './product.entity.ts';
 import type { ProductFilter, ProductOrder, ProductPatch } from './product.inputs.ts';
+import { insertNoted } from './product.insertion.ts';
 import { catalogue, listingOf } from './product.listing.ts';
-import { newProduct, productPatch, type NewProduct } from './product.rules.ts';
+import { barcodeTaken, newProduct, productPatch, type NewProduct } from './product.rules.ts';
+import { foundBy, readSearch } from './product.search.ts';
 
-/** A page of the products that meet the filter, in order, by cursor. */
-export function page(ctx: Context, args: PageArgs, filter?: ProductFilter, orderBy?: ProductOrder): Promise<Page<Product>> {
-  return readPage(reading(ctx), listingOf(filter, orderBy), args);
+/** A page of the products that meet the filter, by cursor: in order, or where it is searched and no order given, the best first. */
+export async function page(ctx: Context, args: PageArgs, filter?: ProductFilter, orderBy?: ProductOrder): Promise<Page<Product>> {
+  const at = reading(ctx);
+  const search = filter?.search == null ? undefined : await readSearch(at, filter.search, args);
+  return filter && search ? readTieredPage(at, foundBy(search, filter, orderBy), args) : readPage(at, listingOf(filter, orderBy), args);
 }
 
 /** As `page`, with rows of these properties in place of products. */
@@ -56,7 +64,7 @@ export async function byPk(ctx: Context, pk: string): Promise<Product> {
 
 /** The product with this barcode, or null. */
 export async function findByBarcode(ctx: Context, barcode: string): Promise<Product | null> {
-  const [product] = await selectEntities(reading(ctx), Product, sql`barcode = ${barcode}`);
+  const [product] = await selectEntities(reading(ctx), Product, sql`barcode = ${barcode}`, true);
   return product ?? null;
 }
 
@@ -73,10 +81,8 @@ export async function create(ctx: Context, input: NewProduct, idempotencyKey?: s
   requireScope(ctx, 'products:write');
   const values = check(newProduct, input);
   const made = await refusingTaken(() => once(ctx, idempotencyKey, ['products.create', values], (tx) => insert(tx, values)));
-  if (made instanceof Product) return made;
-  // An answer that was kept for its key holds times as text.
-  const { createdAt, updatedAt, ...rest } = made as Product;
-  return Object.assign(new Product(), rest, { createdAt: new Date(createdAt), updatedAt: new Date(updatedAt) });
+  // An answer that was kept for its key has been JSON.
+  return made instanceof Product ? made : productFromJson(made);
 }
 
 /** Changes what the patch names of a product. Needs `products:write`. Throws BAD_USER_INPUT, NOT_FOUND and CONFLICT. */
@@ -86,8 +92,11 @@ export async function update(ctx: Context, pk: string, patch: ProductPatch): Pro
   return refusingTaken(() =>
     inTransaction(ctx, async (tx) => {
       const product = await locked(tx, pk);
+      const before = factsOf(product);
       Object.assign(product, defined(values), { updatedAt: tx.now() });
       await tx.em.flush();
+      const changes = differences(before, factsOf(product));
+      if (changes.length > 0) await note(tx, 'product.changed', subjectOf(product), changes);
       return Object.assign(new Product(), plain(product));
     }),
   );
@@ -100,6 +109,7 @@ export async function remove(ctx: Context, pk: string): Promise<Product> {
     const product = await locked(tx, pk);
     const was = Object.assign(new Product(), plain(product));
     await tx.em.remove(product).flush();
+    await note(tx, 'product.deleted', subjectOf(was), differences(factsOf(was), {}));
     return was;
   });
 }
@@ -110,8 +120,11 @@ async function insert(ctx: Context, { name, barcode, price }: NewProduct): Promi
   const shape = shapeOf(ctx, Product);
   const [row = []] = await writeRows(
     ctx,
-    sql`insert into product (name, barcode, price, created_at, updated_at) values (${name}, ${barcode}, ${price}, ${now}, ${now})
-      returning ${shape.columns}`,
+    insertNoted(
+      ctx,
+      sql`insert into product (name, barcode, price, created_at, updated_at) values (${name}, ${barcode}, ${price}, ${now}, ${now})`,
+      shape.columns,
+    ),
   );
   return shape.entity(row);
 }
@@ -126,6 +139,15 @@ function plain({ pk, name, barcode, price, createdAt, updatedAt }: Product) {
   return { pk, name, barcode, price, createdAt, updatedAt };
 }
 
+function subjectOf({ pk, name }: Product): Subject {
+  return { kind: AuditSubjectKind.PRODUCT, key: pk, name };
+}
+
+// As the trail has them: prices alike, however they were once stored.
+function factsOf({ name, barcode, price }: Product) {
+  return { name, barcode, price: priceNumber(price).toFixed(2) };
+}
+
 function refuseUnknown(): never {
   throw new DomainError('NOT_FOUND', 'No such product');
 }
@@ -135,8 +157,6 @@ async function refusingTaken<T>(write: () => Promise<T>): Promise<T> {
   try {
     return await write();
   } catch (error) {
-    if (!isTaken(error)) throw error;
-    const message = 'Another product has this barcode';
-    throw new DomainError('CONFLICT', message, [{ field: 'barcode', type: 'unique', message }]);
+    throw isTaken(error) ? barcodeTaken() : error;
   }
 }

@@ -48,10 +48,11 @@ export function answerError(exchange: Exchange, error: unknown, parent: Logger, 
   if (res.headersSent) {
     if (exchange.isGivenUp) return;
     log.error({ err: error }, 'an answer was cut short');
-    res.destroy();
+    exchange.breakOff();
     return;
   }
   const refusal = refusalOf(exchange, error, wording, log);
+  exchange.seen.errors = [wording.errorKey === 'errors' ? String(refusal.extensions['code']) : refusal.code];
   exchange.set(refusal.headers);
   if (refusal.status === 413) exchange.set({ Connection: 'close' });
   if (wording.errorKey === 'errors') {

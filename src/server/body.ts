@@ -2,15 +2,15 @@ import { isUtf8 } from 'node:buffer';
 import { parse } from 'content-type';
 import type { IncomingMessage } from 'node:http';
 import express, { type Request, type RequestHandler, type Response } from 'express';
-import { isSafeNumber } from 'lossless-json';
-import { InexactNumber } from '../kit/inexact-number.ts';
+import { parseExact } from '../kit/exact-json.ts';
 import type { Exchange } from './exchange.ts';
 import { HttpError, usualError } from './http-error.ts';
 import { hasBody } from './request.ts';
 
 const any = () => true;
 const REST_LIMIT = 16 * 1024;
-const GRAPHQL_LIMIT = 100 * 1024;
+/** How large a GraphQL request may be, in bytes. */
+export const GRAPHQL_LIMIT = 100 * 1024;
 const FORM_LIMIT = 4 * 1024;
 const parsers = {
   text: express.text({ limit: GRAPHQL_LIMIT, type: any, verify }),
@@ -39,8 +39,7 @@ export async function readForm(exchange: Exchange): Promise<unknown> {
 export function parseJson(text: string): unknown {
   if (!/^[ \t\r\n]*[{[]/.test(text)) throw usualError(400);
   try {
-    // Up to fifteen digits and without an exponent, a double holds every number as it is written.
-    return /[\d.]{16}|\d[eE]/.test(text) ? JSON.parse(text, keepExact) : JSON.parse(text);
+    return parseExact(text);
   } catch {
     throw usualError(400);
   }
@@ -109,9 +108,4 @@ function requireType(req: IncomingMessage, expected: string): void {
 // The parsers put a replacement character where bytes are no UTF-8; what is stored has to be what was sent.
 function verify(_req: unknown, _res: unknown, bytes: Buffer): void {
   if (!isUtf8(bytes)) throw usualError(400);
-}
-
-function keepExact(this: unknown, _key: string, value: unknown, context?: { source?: string }): unknown {
-  if (typeof value !== 'number' || context?.source === undefined) return value;
-  return isSafeNumber(context.source) ? value : new InexactNumber(context.source);
 }

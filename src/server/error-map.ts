@@ -19,8 +19,10 @@ const BEARER = 'Bearer';
 /** Both doors, for every code: a new code does not compile until it stands here. */
 export const ERRORS: Record<ErrorCode, Named> = {
   BAD_USER_INPUT: { status: 422, graphql: 'BAD_USER_INPUT' },
+  CHANGES_LOST: { status: 410, graphql: 'CHANGES_LOST' },
   CONFLICT: { status: 409, graphql: 'CONFLICT' },
   DOCUMENT_NOT_TRUSTED: { status: 400, graphql: 'DOCUMENT_NOT_TRUSTED' },
+  FELL_BEHIND: { status: 503, graphql: 'FELL_BEHIND' },
   FORBIDDEN: { status: 403, graphql: 'FORBIDDEN' },
   INACTIVE_LOGIN: { status: 400, graphql: 'INACTIVE_USER', sessionRouter: { status: 401, text: 'Inactive user' } },
   INACTIVE_USER: { status: 400, graphql: 'INACTIVE_USER', aboutCaller: true },

@@ -1,22 +1,18 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { GivingUp } from '../kit/giving-up.ts';
 import { setAside } from './in-flight.ts';
 import { hasBody } from './request.ts';
+import { requestIdOf } from './telemetry/request-id.ts';
+import type { Observer, Seen } from './telemetry/seen.ts';
 
-/** A reader who has stopped reading for so long, in ms, is let go: later than the server's own time-outs (http-server.ts), which say why. */
-const STALLED_MS = 35_000;
-/** What fits into the buffers of the network does not wait for its reader. */
-const MAX_AT_ONCE = 64 * 1024;
-
-/** One request and its answer, whoever routed it. */
-export class Exchange {
+/** One request and its answer, whoever routed it. Where it is given up, what comes of it is not sent any more, once something else has been. */
+export class Exchange extends GivingUp {
   /** Names the request in its answer and in the log. */
-  readonly requestId = randomUUID();
+  readonly requestId: string;
+  /** What the observer is told of it. */
+  readonly seen: Seen;
   /** The headers of the answer, by name. */
   private readonly headers: Record<string, string>;
-  private givenUp = false;
-  private ends: Set<() => void> | undefined;
-  private controller: AbortController | undefined;
 
   constructor(
     readonly req: IncomingMessage,
@@ -27,43 +23,22 @@ export class Exchange {
     common: Readonly<Record<string, string>>,
     /** Whether the connection is to be closed after the answer. Asked when that is sent, for much may come between. */
     private readonly isLast: () => boolean,
+    observe: Observer,
   ) {
+    super();
+    const begun = performance.now();
+    this.requestId = requestIdOf(req.headers);
+    this.seen = { requestId: this.requestId, method: req.method ?? '', door: 'other', bytes: 0, end: 'answered' };
     this.headers = { ...common, 'X-Request-Id': this.requestId };
-  }
-
-  /** Aborted when nobody waits any longer for what is being done. Made when it is asked for: few requests take long enough. */
-  get signal(): AbortSignal {
-    this.controller ??= new AbortController();
-    if (this.givenUp) this.controller.abort();
-    return this.controller.signal;
-  }
-
-  /** Whether the request was answered before what it asked for was done. */
-  get isGivenUp(): boolean {
-    return this.givenUp;
-  }
-
-  /** Stops what is being done for the request. What comes of it is not sent any more, once something else has been. */
-  giveUp(): void {
-    if (this.givenUp) return;
-    this.givenUp = true;
-    this.controller?.abort();
-    for (const end of this.ends ?? []) end();
+    res.once('close', () => {
+      this.conclude();
+      observe(this.seen, performance.now() - begun);
+    });
   }
 
   /** The request is no load on this process from here on, for what it waits for is done elsewhere, and takes long. */
   setAside(): void {
     setAside(this.res);
-  }
-
-  /** Has this called when the request is given up. */
-  onGiveUp(end: () => void): void {
-    (this.ends ??= new Set()).add(end);
-  }
-
-  /** Has it called no more. */
-  offGiveUp(end: () => void): void {
-    this.ends?.delete(end);
   }
 
   /** Sets headers of the answer; links are added to those that it has (RFC 8288, 3). */
@@ -76,32 +51,48 @@ export class Exchange {
   /** Sends the head of the answer; the body is up to who calls. */
   start(status: number): void {
     this.closeAfter();
-    this.watchReader();
     this.res.writeHead(status, this.headers);
   }
 
   /** Gives the answer, with the headers that it has so far, to somebody who sends it. */
   handOver(): ServerResponse {
     this.closeAfter();
-    this.watchReader();
     for (const [name, value] of Object.entries(this.headers)) this.res.setHeader(name, value);
     return this.res;
   }
 
   /** Sends the whole answer, unless the request was given up and is answered already. */
   send(status: number, body: string, type: string): void {
-    if (this.givenUp && this.res.headersSent) return;
+    if (this.isGivenUp && this.res.headersSent) return;
     this.headers['Content-Type'] = type;
     const length = Buffer.byteLength(body);
     this.headers['Content-Length'] = String(length);
-    if (length > MAX_AT_ONCE) this.watchReader();
     this.closeAfter();
     this.res.writeHead(status, this.headers);
+    if (this.req.method !== 'HEAD') this.seen.bytes = length;
     this.res.end(body);
+    // What is left to do is its reader's.
+    this.setAside();
   }
 
-  private watchReader(): void {
-    this.res.setTimeout(STALLED_MS, () => this.res.destroy());
+  /** Sends a piece of a body whose head is out. Returns false where the reader has to be waited for; calls `taken` when the network has it. */
+  write(piece: string, taken?: () => void): boolean {
+    this.seen.bytes += Buffer.byteLength(piece);
+    return this.res.write(piece, taken);
+  }
+
+  /** Breaks the connection off: what was sent is no whole answer. */
+  breakOff(): void {
+    this.seen.end = 'broken';
+    this.res.destroy();
+  }
+
+  private conclude(): void {
+    const { res, seen } = this;
+    if (res.headersSent) seen.status = res.statusCode;
+    // Who listens is never at the end, and leaves when it likes.
+    const isDone = res.writableFinished || (res.headersSent && seen.operation?.type === 'subscription');
+    if (!isDone && seen.end === 'answered') seen.end = 'aborted';
   }
 
   // What is left of a body that nobody has read would be taken for the next request, and may have no end.

@@ -1,18 +1,25 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Config } from '../kit/config.ts';
 import { giveUpFor } from './deadline.ts';
+import { closeQueue } from './in-flight.ts';
+import type { Upgrades } from './graphql/web-socket.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 /** How often the two above are looked at: Node's own half a minute would let slow clients sit that much longer. */
 const CHECK_EVERY_MS = 1_000;
 const KEEP_ALIVE_MS = 5_000;
+/** A connection on which nothing moves for so long is broken off: later than what says why, the two above and the deadline of requests. */
+const STALLED_MS = 35_000;
+const AFTER_DEADLINE_MS = 5_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 
 /** A server that listens nowhere yet, with its limits on slow and on many clients. Bodies and numbers of headers are limited further in. */
-export function createHttpServer(config: Config, listener: RequestListener): Server {
+export function createHttpServer(config: Config, listener: RequestListener, upgrades?: Upgrades): Server {
   const server = createServer(
     {
+      shouldUpgradeCallback: (req) => upgrades?.takes(req) ?? false,
       headersTimeout: HEADERS_TIMEOUT_MS,
       requestTimeout: REQUEST_TIMEOUT_MS,
       connectionsCheckingInterval: CHECK_EVERY_MS,
@@ -21,7 +28,15 @@ export function createHttpServer(config: Config, listener: RequestListener): Ser
     },
     listener,
   );
+  // Of HTTP's own server, the stream is a socket.
+  server.on('upgrade', (req, socket, head) => upgrades?.upgrade(req, socket as Socket, head));
+  server.timeout = Math.max(STALLED_MS, config.requestDeadlineMs + AFTER_DEADLINE_MS);
   server.maxConnections = config.maxConnections;
-  server.on('connection', (socket) => socket.once('close', () => giveUpFor(socket)));
+  server.on('connection', (socket) =>
+    socket.once('close', () => {
+      giveUpFor(socket);
+      closeQueue(socket);
+    }),
+  );
   return server;
 }

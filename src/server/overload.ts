@@ -1,5 +1,6 @@
 import type { RequestListener } from 'node:http';
-import { inFlight, takeOff } from './in-flight.ts';
+import { counter } from '../kit/metrics.ts';
+import { inFlight, isFull, mayQueue, takeOff } from './in-flight.ts';
 import { refuser } from './refusal.ts';
 import type { Services } from './services.ts';
 
@@ -23,17 +24,16 @@ const CUT_WHEN_CROWDED = 0.9;
 /** Refusals are over when there was none for so long. */
 const OVER_MS = 5_000;
 
-let refused = 0;
-
-/** How many requests were refused since the process began, because there were too many. */
-export function refusals(): number {
-  return refused;
-}
+const refusals = counter(
+  'shopfront_overload_refusals_total',
+  'Requests refused with 503 because there were more than could be answered in good time.',
+);
 
 /**
  * Lets as many requests in at once as can be answered in good time, at most MAX_REQUESTS_IN_FLIGHT; any more are refused with 503 before
  * anything else is done for them. How many that is, is found out all the time: more as long as the event loop keeps up, and fewer when it is
- * late, or many wait for the database (additive increase, multiplicative decrease). Preflights and the health endpoints are always let in.
+ * late, or many wait for the database (additive increase, multiplicative decrease). Preflights and the health endpoints are always let in. A connection
+ * on which too many answers wait is broken off.
  */
 export function admission(services: Services, inner: RequestListener): RequestListener {
   const { config, log } = services;
@@ -41,7 +41,7 @@ export function admission(services: Services, inner: RequestListener): RequestLi
   const refuse = refuser(services);
   const most = config.maxRequestsInFlight;
   const alwaysIn = new Set(['/livez', '/readyz'].map((path) => config.basePath + path));
-  let limit = most;
+  inFlight.most = most;
   let watch: NodeJS.Timeout | undefined;
   let [lookedAt, lag] = [0, 0];
   let calmAt = 0;
@@ -53,7 +53,7 @@ export function admission(services: Services, inner: RequestListener): RequestLi
     watch = setInterval(look, LOOK_EVERY_MS).unref();
   };
   const cut = (factor: number, least: number) => {
-    limit = Math.min(limit, Math.max(least, Math.min(limit, inFlight.now) * factor));
+    inFlight.most = Math.min(inFlight.most, Math.max(least, Math.min(inFlight.most, inFlight.now) * factor));
   };
   const look = () => {
     const now = performance.now();
@@ -66,26 +66,32 @@ export function admission(services: Services, inner: RequestListener): RequestLi
     const isCrowded = waiting() > WAITING * config.poolMax;
     if (!isLate && !isCrowded) {
       calmAt = now;
-      if (inFlight.now > limit / 2) limit = Math.min(most, limit + RAISE);
+      if (inFlight.now > inFlight.most / 2) inFlight.most = Math.min(most, inFlight.most + RAISE);
     } else if (episode || now - calmAt > PATIENCE_MS) {
       if (isLate) cut(Math.max(CUT_WHEN_LATE, LAG_MS / worst), LEAST_WHEN_LATE + config.poolMax + waiting());
       else cut(CUT_WHEN_CROWDED, LEAST_WHEN_CROWDED);
     }
     if (episode && now - episode.last > OVER_MS) {
-      log.warn({ event: 'overload.end', refused: refused - episode.before }, 'requests are no longer refused');
+      log.warn({ event: 'overload.end', refused: refusals.value - episode.before }, 'requests are no longer refused');
       episode = undefined;
     }
     if (inFlight.now >= WATCHED_FROM || episode) return;
     clearInterval(watch);
     watch = undefined;
-    limit = most;
+    inFlight.most = most;
   };
 
   return (req, res) => {
-    if (inFlight.now >= limit && req.method !== 'OPTIONS' && !alwaysIn.has(req.url ?? '')) {
-      refused++;
+    // Only who asks again before the answer has one without a socket.
+    if (!res.socket && !mayQueue(res)) {
+      req.socket.destroy();
+      return;
+    }
+    if (isFull() && req.method !== 'OPTIONS' && !alwaysIn.has(req.url ?? '')) {
+      refusals.value++;
+      if (!watch) startWatch();
       if (!episode) {
-        episode = { before: refused - 1, last: 0 };
+        episode = { before: refusals.value - 1, last: 0 };
         log.warn({ event: 'overload.begin', inFlight: inFlight.now }, 'there are more requests than can be answered: some are refused');
       }
       episode.last = lookedAt;

@@ -1,15 +1,15 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { JSON_TYPE } from './answers.ts';
 import { ERRORS, graphqlExtensions } from './error-map.ts';
 import { unavailable } from './http-error.ts';
 import type { Services } from './services.ts';
+import { requestIdOf } from './telemetry/request-id.ts';
 
 /** A body up to this length is read and thrown away, so that the connection stays; to open another costs more. */
 const MAX_UNREAD = 100 * 1024;
 
 /** Makes what refuses a request as cheaply as can be: with 503 in the words of its door, made beforehand, and without looking at anything else. */
-export function refuser({ config, isDraining }: Pick<Services, 'config' | 'isDraining'>): RequestListener {
+export function refuser({ config, isDraining, observe }: Pick<Services, 'config' | 'isDraining' | 'observe'>): RequestListener {
   const error = unavailable();
   const { status } = ERRORS[error.code];
   const graphqlPath = `${config.basePath}/graphql`;
@@ -29,11 +29,15 @@ export function refuser({ config, isDraining }: Pick<Services, 'config' | 'isDra
   const rest = answerOf({ detail: error.message });
   const graphql = answerOf({ errors: [{ message: error.message, extensions: graphqlExtensions(error) }] });
   return (req, res) => {
-    const { text, headers } = req.url?.startsWith(graphqlPath) === true ? graphql : rest;
-    const own = [...headers, 'X-Request-Id', randomUUID()];
+    const door = req.url?.startsWith(graphqlPath) === true ? 'graphql' : 'rest';
+    const { text, headers } = door === 'graphql' ? graphql : rest;
+    const requestId = requestIdOf(req.headers);
+    const own = [...headers, 'X-Request-Id', requestId];
     if (isDraining() || mayBeLong(req)) own.push('Connection', 'close');
     res.writeHead(status, own);
     res.end(text);
+    // Without its row, which would have to be looked for.
+    observe({ requestId, method: req.method ?? '', door, status, errors: [error.code], bytes: text.length, end: 'answered' }, 0);
   };
 }
 

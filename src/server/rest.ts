@@ -46,8 +46,9 @@ async function answerCounted(services: Services, shortcuts: Shortcuts, name: str
     await answerRow(ctx, shortcuts, row, exchange, body);
   } finally {
     // Who signs in is known at the end, who signs out only before it.
-    const subject = (ctx?.caller ?? caller)?.username ?? '';
-    services.calls.count(name, userAgentOf(exchange.req) ?? '-', subject, services.now());
+    const subject = (ctx?.caller ?? caller)?.username;
+    if (subject !== undefined) exchange.seen.user = subject;
+    services.calls.count(name, userAgentOf(exchange.req) ?? '-', subject ?? '', services.now());
   }
 }
 
@@ -70,9 +71,9 @@ async function answerRow(ctx: Context, shortcuts: Shortcuts, row: Route, exchang
   exchange.send(success.status, answer.body, JSON_TYPE);
 }
 
-async function authorize(ctx: Context, access: Access, { req }: Exchange): Promise<void> {
+async function authorize(ctx: Context, access: Access, exchange: Exchange): Promise<void> {
   if (access === 'login') return;
-  if (!isAnonymous(req)) await identify(ctx, req);
+  if (!isAnonymous(exchange.req)) await identify(ctx, exchange);
   if (access === 'signed-in') requireCaller(ctx);
   else if (access !== 'public') requireScope(ctx, access);
 }
@@ -138,7 +139,7 @@ async function answerStream(exchange: Exchange, status: number, pieces: AsyncIte
       exchange.setAside();
     }
     // A reader that is slower than the database sets the pace; one that has gone ends the reading.
-    if (!res.write(piece)) await once(res, 'drain', { signal: gone.signal }).catch(() => undefined);
+    if (!exchange.write(piece)) await once(res, 'drain', { signal: gone.signal }).catch(() => undefined);
     if (res.destroyed) return;
   }
   res.end();

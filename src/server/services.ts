@@ -9,6 +9,8 @@ import type { Statements } from '../kit/sql.ts';
 import type { CallCounter } from '../legacy/call-counter.ts';
 import type { Exchange } from './exchange.ts';
 import { unavailable } from './http-error.ts';
+import type { Observer, Seen } from './telemetry/seen.ts';
+import type { Tracing } from './telemetry/tracing.ts';
 
 /** What is kept of how a client names itself. */
 const MAX_USER_AGENT = 255;
@@ -20,6 +22,8 @@ interface ReachedDatabase {
   statements: Statements;
   /** How many statements wait for a connection. */
   waiting(): number;
+  /** How many connections of the pool there are, and how many of them nobody uses. */
+  connections(): { open: number; idle: number };
   /** Resolves when it answers, and rejects as soon as it is known that it does not. */
   ping(): Promise<void>;
 }
@@ -31,6 +35,10 @@ export interface Services {
   /** Counts the calls of REST rows. */
   calls: CallCounter;
   now: () => Date;
+  /** Is told of each request when it is over. */
+  observe: Observer;
+  /** Where traces are sent. */
+  tracing?: Tracing;
   /** Undefined while there is none to work with, or it does not answer. */
   database: () => ReachedDatabase | undefined;
   /** A replica to read from, where there is one that is good enough just now. */
@@ -39,9 +47,17 @@ export interface Services {
   isDraining: () => boolean;
 }
 
+/** An exchange, or what else a context is made for. */
+type Asking = NonNullable<Context['request']> & Pick<Exchange, 'req' | 'requestId' | 'signal'> & Partial<Pick<Exchange, 'seen'>>;
+
 /** The context of a request, before anyone has looked at its credentials. */
-export function contextOf(services: Services, exchange: Exchange): Context {
+export function contextOf(services: Services, exchange: Asking): Context {
   return new RequestContext(services, exchange);
+}
+
+/** What the observer will be told of the request with this context; undefined where it is of none. */
+export function seenOf(ctx: Context): Seen | undefined {
+  return ctx instanceof RequestContext ? ctx.request.seen : undefined;
 }
 
 /** What the client calls itself, as far as it is kept. */
@@ -58,13 +74,14 @@ class RequestContext implements Context {
   declare replica?: Statements;
   declare caller?: Caller;
   declare userAgent?: string;
+  declare resumeAfter?: string;
   private reached: ReachedDatabase | undefined;
   private unit: EntityManager | undefined;
   private own: Logger | undefined;
 
   constructor(
     private readonly services: Services,
-    readonly request: Exchange,
+    readonly request: Asking,
   ) {
     const replica = services.replica?.();
     if (replica) this.replica = replica;

@@ -1,4 +1,4 @@
-import { Check, Entity, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
+import { Check, Entity, Index, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
 import { Field, ObjectType } from 'type-graphql';
 import { Node } from '../kit/node.ts';
 import { SCOPES, type Scope } from '../kit/scopes.ts';
@@ -15,6 +15,7 @@ import { SCOPES, type Scope } from '../kit/scopes.ts';
   expression: `char_length(full_name) >= 1 and char_length(full_name) <= 255 and full_name !~ '[[:cntrl:]]'`,
 })
 @Check({ name: 'user_scopes_check', expression: `scopes <@ array[${SCOPES.map((scope) => `'${scope}'`).join(', ')}]::text[]` })
+@Index({ name: 'user_email_index', expression: 'create index user_email_index on "user" (lower(email))' })
 @ObjectType({ simpleResolvers: true, implements: Node, description: 'Someone who can sign in.' })
 export class User extends Node {
   @PrimaryKey({ type: 'integer', autoincrement: true })

@@ -11,7 +11,7 @@ const MIN_PASSWORD = 8;
 const MAX_PASSWORD_BYTES = 72;
 
 /** A username as it is stored: 1 to 150 characters, kept exactly, without control characters or space at its ends. */
-const newUsername = lineOf(MAX_USERNAME);
+export const newUsername = lineOf(MAX_USERNAME);
 
 /** A password as it may be set: 8 characters or more, at most 72 bytes of UTF-8, otherwise as it comes. */
 export const newPassword = z.string().superRefine((text, ctx) => {
@@ -21,14 +21,17 @@ export const newPassword = z.string().superRefine((text, ctx) => {
   if (Buffer.byteLength(text) > MAX_PASSWORD_BYTES) refuse(ctx, 'string_too_long', `A password has at most ${MAX_PASSWORD_BYTES} bytes`);
 });
 
+/** An address that a mail can be sent to. */
+export const newEmail = z.email().refine((text) => text.length <= MAX_EMAIL, `An address has at most ${MAX_EMAIL} characters`);
+
+/** The name to show. */
+export const newFullName = lineOf(255);
+
 /** What a new user is made of. */
 export const newUser = z.object({
   username: newUsername,
   password: newPassword,
-  email: z
-    .email()
-    .refine((text) => text.length <= MAX_EMAIL, `An address has at most ${MAX_EMAIL} characters`)
-    .optional(),
-  fullName: lineOf(255).optional(),
+  email: newEmail.optional(),
+  fullName: newFullName.optional(),
   scopes: z.array(z.enum(SCOPES, `A scope is one of ${SCOPES.join(', ')}`)).optional(),
 });

@@ -45,8 +45,18 @@ function byPks(ctx: Context) {
 
 /** The user of this name, compared exactly, or undefined. */
 export async function byUsername(ctx: Context, username: string): Promise<User | undefined> {
-  const [user] = await selectEntities(ctx, User, sql`username = ${username}`);
+  const [user] = await selectEntities(ctx, User, sql`username = ${username}`, true);
   return user;
+}
+
+/** The users with this address, in whatever case it is written: three at most, for several may share one. */
+export function byEmail(ctx: Context, address: string): Promise<User[]> {
+  return selectEntities(ctx, User, sql`lower(email) = lower(${address}) order by pk limit 3`);
+}
+
+/** The user of this name and the users with this address, three at most. */
+export function byNameOrEmail(ctx: Context, text: string): Promise<User[]> {
+  return selectEntities(ctx, User, sql`username = ${text} or lower(email) = lower(${text}) order by username = ${text} desc, pk limit 3`);
 }
 
 /** Finds users for `node(id:)`; none without credentials. */

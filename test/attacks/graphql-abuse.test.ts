@@ -204,13 +204,27 @@ describe('the schema', () => {
       ...[...(fields ?? []), ...(inputFields ?? []), ...(enumValues ?? [])].map((member) => `${name}.${member.name}`),
     ]);
     expect(names.length).toBeGreaterThan(100);
-    expect(names.filter((name) => /hash|passw|secret|salt|digest/i.test(name))).toEqual(['Mutation.changePassword']);
-    // A session's key comes out once, with the login.
-    expect(names.filter((name) => /key|token/i.test(name)).toSorted()).toEqual([
+    expect(names.filter((name) => /hash|passw|secret|salt|digest/i.test(name))).toEqual([
+      'Mutation.requestPasswordReset',
+      'Mutation.resetPassword',
+      'Mutation.changePassword',
+      'ConfirmationInput.password',
+    ]);
+    // A session's key comes out once, with the login; a machine's, when it is made.
+    expect(names.filter((name) => /key|token/i.test(name.split('.')[1] ?? '')).toSorted()).toEqual([
+      'ApiKeyPayload.apiKey',
+      'ApiKeyPayload.key',
+      // Names of kinds.
+      'AuditActorKind.API_KEY',
+      'AuditSubjectKind.API_KEY',
+      'ConfirmationInput.token',
       'LoginPayload.accessToken',
       'LoginPayload.refreshToken',
       'LoginPayload.sessionKey',
       'LoginPayload.tokenType',
+      'Mutation.createApiKey',
+      'Mutation.revokeApiKey',
+      'User.apiKeys',
     ]);
   });
 

@@ -91,6 +91,18 @@ test('D7 a list of ids that was short when it was learned costs what each id cos
   }
 });
 
+test.each([
+  ['a filter', '$filter: ProductFilter', 'filter: $filter', (search: string | null) => ({ filter: { search } })],
+  ['a text', '$search: String', 'filter: { search: $search }', (search: string | null) => ({ search })],
+])('a search costs fifty more, also where it was learned without one: given as %s', async (_how, variable, argument, given) => {
+  const query = `query ($n: Int = 1, ${variable}) { ${PAGES.replaceAll('first: $n', `first: $n, ${argument}`)} }`;
+  for (let time = 0; time < 3; time++) {
+    for (const variables of [{ n: 99 }, { n: 99, ...given(null) }, { n: 49, ...given('lamp') }])
+      expect((await ask({ query, variables })).status).toBe(200);
+    expect(await refusal({ query, variables: { n: 50, ...given('lamp') } }, 'QUERY_TOO_COMPLEX')).toBe(400);
+  }
+});
+
 async function refusal(json: object, code: string): Promise<number> {
   const { answer, statements } = await counted(() => ask(json));
   expect([answer.status, codes(answer).includes(code), 'data' in answer.body, statements]).toEqual([400, true, false, []]);

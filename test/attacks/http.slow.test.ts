@@ -54,6 +54,7 @@ beforeAll(async () => {
     calls: new CallCounter(),
     now: () => new Date(),
     database: () => database,
+    observe: () => undefined,
     isDraining: () => false,
   });
   server = createHttpServer(config, app.listener);

@@ -167,7 +167,7 @@ describe('changePassword', () => {
 });
 
 describe('doors that would make or name users', () => {
-  test('E6 no mutation takes the facts of a user, but for the names and passwords of those who are there', async () => {
+  test('E6 no mutation takes the facts of a user, but a login, and those that answer by mail or ask for a token out of one', async () => {
     const { body } = await shop.graphql(
       '{ schema: __schema { mutationType { fields { name args { name type { ...T } } } } } } fragment T on __Type { name inputFields { name } ofType { name inputFields { name } } }',
     );
@@ -185,10 +185,22 @@ describe('doors that would make or name users', () => {
         .filter((arg) => /user|mail|full|phone|password|disabled/i.test(arg))
         .map((arg) => `${name} ${arg}`),
     );
-    expect(taken.toSorted()).toEqual(['login password', 'login username']);
-    expect(fields.map(({ name }) => name).filter((name) => /user|account|register|sign|invite|reset|forgot|recover/i.test(name))).toEqual(
-      [],
-    );
+    expect(taken.toSorted()).toEqual([
+      'confirmRegistration fullName',
+      'confirmRegistration password',
+      'confirmRegistration username',
+      'login password',
+      'login username',
+      'register email',
+      'requestPasswordReset user',
+    ]);
+    const about = /user|account|regist|sign|invite|reset|forgot|recover/i;
+    expect(fields.map(({ name }) => name).filter((name) => about.test(name))).toEqual([
+      'register',
+      'confirmRegistration',
+      'requestPasswordReset',
+      'resetPassword',
+    ]);
   });
 
   test('E6 no REST row makes a user, or tells a taken name or address from a free one', async () => {

@@ -4,7 +4,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from '@jest/globals';
-import { newSessionKey } from '../../src/auth/session-key.ts';
+import { newKey } from '../../src/kit/random-key.ts';
 import * as sessions from '../../src/auth/session.service.ts';
 import { createAccessToken, createRefreshToken } from '../../src/auth/token.ts';
 import type { User } from '../../src/users/user.entity.ts';
@@ -55,7 +55,7 @@ const PLACES: [string, (key: string) => { request?: RequestOptions; more?: objec
 
 describe('a key', () => {
   test('S1 of 10,000 keys none is like another, nor begins or ends like it, and no bit of the 256 leans to a side', () => {
-    const keys = Array.from({ length: 10_000 }, newSessionKey);
+    const keys = Array.from({ length: 10_000 }, newKey);
     expect(keys.filter((key) => !KEY.test(key))).toEqual([]);
     expect(new Set(keys).size).toBe(10_000);
     // 72 random bits each: two that are the same come once in 10^14 runs.
@@ -130,7 +130,7 @@ describe('a key that the client brings to a login', () => {
       const user = await shop.makeUser();
       const other = await shop.makeUser();
       const { key: live } = await sessions.open(shop.context(), other, null);
-      for (const sent of [newSessionKey(), live]) {
+      for (const sent of [newKey(), live]) {
         const { request, more } = bring(sent);
         const answer = await login(user, request, more);
         const answered = answer.status === 200 ? keyIn(answer) : undefined;
@@ -160,7 +160,7 @@ describe('a key that is not exactly the key', () => {
     ['S8 of SQL that takes its time', () => "'; select pg_sleep(60); --"],
     ['S8 of a pattern', () => '%'],
     ['S8 of a name of the prototype', () => '__proto__'],
-    ['S8 that somebody might have', () => newSessionKey()],
+    ['S8 that somebody might have', () => newKey()],
     ['S8 made of the hash that is stored', (key) => createHash('sha256').update(key).digest('hex')],
     ['S8 made of the hash that is stored, in base64url', (key) => createHash('sha256').update(key).digest('base64url')],
     ['S9 in upper case', (key) => key.toUpperCase()],
@@ -195,7 +195,7 @@ describe('a key that is not exactly the key', () => {
       errors: [{ message: 'Invalid session key', extensions: { code: 'UNAUTHENTICATED' } }],
     });
     // HTTP takes space off the ends of a header, and lets few signs into one.
-    const header = /^[!-~]{1,1000}$/.test(changed) ? changed : newSessionKey();
+    const header = /^[!-~]{1,1000}$/.test(changed) ? changed : newKey();
     expect(await statusWith(header)).toBe(401);
     expect(await statusWith(key)).toBe(200);
     expect(leaksIn(shop, [key, changed])).toEqual([]);

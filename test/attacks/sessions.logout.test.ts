@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { newSessionKey } from '../../src/auth/session-key.ts';
+import { newKey } from '../../src/kit/random-key.ts';
 import * as sessions from '../../src/auth/session.service.ts';
 import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 import { openSession, type Opened } from '../support/logins.ts';
@@ -228,7 +228,7 @@ describe('POST /api/v2/auth/login as logout', () => {
     ['with a dead key in X-SESSION-ID', ({ key }) => ({ sessionKey: key }), 'Not authenticated'],
     ['with a dead key in X-SESSIONID', ({ key }) => ({ headers: { 'X-SESSIONID': key } }), 'Not authenticated'],
     ['with a dead key in the body', ({ key }) => ({ json: { session_key: key } }), 'Not authenticated'],
-    ['with a key that never was', () => ({ sessionKey: newSessionKey() }), 'Not authenticated'],
+    ['with a key that never was', () => ({ sessionKey: newKey() }), 'Not authenticated'],
     [
       'with two keys, one of them live',
       (dead, live) => ({ headers: { 'X-SESSION-ID': dead.key, 'X-SESSIONID': live.key } }),

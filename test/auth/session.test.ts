@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import * as accounts from '../../src/auth/accounts.service.ts';
-import { newSessionKey } from '../../src/auth/session-key.ts';
+import { newKey } from '../../src/kit/random-key.ts';
 import * as sessions from '../../src/auth/session.service.ts';
 import { createAccessToken, createRefreshToken } from '../../src/auth/token.ts';
 import { features } from '../../src/features.ts';
@@ -16,7 +16,8 @@ const LOGIN = `mutation ($username: String!, $password: String!) {
 }`;
 const ME = '{ me { username } }';
 
-const shop = useShop();
+// What is noted of sessions is kept for longer than any test lets pass.
+const shop = useShop({ CHANGES_KEPT_DAYS: '3650' });
 /** A second instance of the app on the same database. */
 const twin = new Shop();
 
@@ -25,7 +26,7 @@ afterAll(() => twin.stop());
 
 describe('the key', () => {
   test('S1 256 random bits in base64url: of 10,000 none is like another, nor begins like it', () => {
-    const keys = Array.from({ length: 10_000 }, newSessionKey);
+    const keys = Array.from({ length: 10_000 }, newKey);
     expect(keys.filter((key) => !/^[A-Za-z0-9_-]{43}$/.test(key))).toEqual([]);
     expect(new Set(keys.map((key) => Buffer.from(key, 'base64url').toString('hex'))).size).toBe(10_000);
     expect(new Set(keys.map((key) => key.slice(0, 12))).size).toBe(10_000);
@@ -54,7 +55,7 @@ describe('the key', () => {
     ['a cookie', (key) => ({ headers: { Cookie: `session_key=${key}; sessionid=${key}` } })],
   ])('S3 a key that the client sends in %s at login is not taken', async (_where, request) => {
     const { username } = await shop.makeUser();
-    const sent = newSessionKey();
+    const sent = newKey();
     const { json, headers } = request(sent);
     const answer = await shop.rest('POST', '/session/login', {
       json: { username, password: PASSWORD, ...(json as object | undefined) },
@@ -167,7 +168,7 @@ describe('logout', () => {
     ['S8 with a NUL', (key) => `${key}\0`],
     ['S8 of emoji', () => '🔑🔑🔑'],
     ['S8 of SQL', () => "' or '1'='1"],
-    ['S8 somebody might have', () => newSessionKey()],
+    ['S8 somebody might have', () => newKey()],
     ['S8 made of the hash that is stored', (key) => createHash('sha256').update(key).digest('hex')],
     ['S9 in upper case', (key) => key.toUpperCase()],
     ['S9 with space around it', (key) => ` ${key} `],
@@ -460,8 +461,8 @@ describe('POST /api/v2/auth/login', () => {
   test.each<[string, () => RequestOptions, string]>([
     ['without a key', () => ({}), 'Not authenticated'],
     ['with an empty object', () => ({ json: {} }), 'Not authenticated'],
-    ['with a key of no session in X-SESSION-ID', () => ({ sessionKey: newSessionKey() }), 'Not authenticated'],
-    ['with a key of no session in the body', () => ({ json: { session_key: newSessionKey() } }), 'Not authenticated'],
+    ['with a key of no session in X-SESSION-ID', () => ({ sessionKey: newKey() }), 'Not authenticated'],
+    ['with a key of no session in the body', () => ({ json: { session_key: newKey() } }), 'Not authenticated'],
     ['with a token that cannot be read', () => ({ token: 'x' }), 'Could not validate credentials'],
   ])('S18 %s: 401', async (_what, request, detail) => {
     const { key } = await open();

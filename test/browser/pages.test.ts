@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import type { BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { useBrowser, violationsOf, type Visit } from '../support/browser.ts';
 import { startServer, stopServer, type RunningServer } from '../support/process.ts';
+import { until } from '../support/until.ts';
 
 const tabs = useBrowser();
 
@@ -126,6 +127,27 @@ describe.each([
       await response(page, answer).waitFor();
       if (tab === 'Me') await picture(page, 'graphiql');
     }
+    expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
+  });
+
+  test('GraphiQL listens to a subscription, asking nobody else', async () => {
+    const query = 'subscription { productChanged { kind pk } }';
+    const { page, errors, foreign } = await visit(`/graphiql?${new URLSearchParams({ query }).toString()}`);
+    await runIn(page);
+    const signedIn = await fetch(`${server.url}/token`, {
+      method: 'POST',
+      body: new URLSearchParams({ username: 'alice', password: 'alice-demo-1' }),
+    });
+    const { access_token: token } = (await signedIn.json()) as { access_token: string };
+    let price = 0;
+    await until(async () => {
+      await fetch(`${server.url}/graphql`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` },
+        body: JSON.stringify({ query: `mutation { updateProduct(pk: 1, input: { price: ${++price} }) { pk } }` }),
+      });
+      return (await response(page, '"kind": "CHANGED"').count()) > 0;
+    }, 'an event');
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
 

@@ -149,6 +149,54 @@ describe('session list and end', () => {
   });
 });
 
+describe('api-keys', () => {
+  test('create prints a key that is good at once, and nothing else; list shows it without the key; revoke ends it', async () => {
+    const { username } = await shop.makeUser({ username: 'carol', scopes: ['products:write'] });
+    const made = await cli(['api-keys', 'create', username, 'till 7', '--scope', 'products:write', '--days', '30'], workerDatabase());
+    expect(made).toEqual({ code: 0, stdout: expect.stringMatching(/^sk_[\w-]{43}\n$/), stderr: '' });
+    const token = made.stdout.trim();
+    expect((await shop.rest('GET', '/users/me/', { token })).body).toMatchObject({ username: 'carol' });
+    const { stdout } = await command('api-keys list carol');
+    const [id = '', created = '', expires = '', used = '', scopes, name] = stdout.trim().split('  ');
+    expect([scopes, name]).toEqual(['products:write', 'till 7']);
+    expect(Math.round((Date.parse(expires) - Date.parse(created)) / 86_400_000)).toBe(30);
+    expect(Date.parse(used)).toBeGreaterThanOrEqual(Date.parse(created));
+    expect(stdout).not.toContain(token);
+    expect(await command(`api-keys revoke carol ${id}`)).toMatchObject({ code: 0, stdout: 'API keys revoked: 1.\n' });
+    expect((await shop.rest('GET', '/users/me/', { token })).status).toBe(401);
+    expect(await command(`api-keys revoke carol ${id}`)).toMatchObject({ code: 1, stderr: `User carol has no good API key ${id}\n` });
+  });
+
+  test('create refuses what the user does not hold, and makes nothing', async () => {
+    await shop.makeUser({ username: 'carol' });
+    expect(await command('api-keys create carol till --scope products:write')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'scopes: carol does not hold products:write\n',
+    });
+    expect(await shop.sql('select * from api_key')).toEqual([]);
+  });
+
+  test('revoke --all ends all of one user', async () => {
+    for (const name of ['carol', 'dan']) await shop.makeUser({ username: name });
+    for (const name of ['carol', 'carol', 'dan']) await command(`api-keys create ${name} till`);
+    expect(await command('api-keys revoke carol --all')).toMatchObject({ code: 0, stdout: 'API keys revoked: 2.\n' });
+    expect(await shop.sql('select username from api_key join "user" on pk = user_pk')).toEqual([{ username: 'dan' }]);
+  });
+
+  test.each([
+    'api-keys create carol',
+    'api-keys create carol till --scope everything',
+    'api-keys create carol till --days 0',
+    'api-keys create carol till --days 367',
+    'api-keys create carol till --days x',
+    'api-keys revoke carol',
+    'api-keys revoke carol some-id --all',
+  ])('%s is wrong usage', async (args) => {
+    expect(await command(args)).toMatchObject({ code: 64, stdout: '' });
+  });
+});
+
 describe('legacy report', () => {
   const V1 = 'GET /api/v1/shop/products';
   const V2 = 'GET /api/v2/shop/products';
@@ -279,6 +327,9 @@ test.each([
   'user grant nobody blog:write',
   'session list nobody',
   'session end nobody --all',
+  'api-keys create nobody till',
+  'api-keys list nobody',
+  'api-keys revoke nobody --all',
 ])('%s ends with 1 and says that there is no such user', async (args) => {
   expect(await command(args, PASSWORD)).toEqual({ code: 1, stdout: '', stderr: 'There is no user nobody\n' });
 });
@@ -295,6 +346,13 @@ test.each([
   'session ',
   'session list ',
   'session end ',
+  'api-keys ',
+  'api-keys create ',
+  'api-keys list ',
+  'api-keys revoke ',
+  'products ',
+  'products import ',
+  'products export ',
   'legacy ',
   'legacy report ',
   'seed ',

@@ -1,4 +1,9 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import { Migration } from '@mikro-orm/migrations';
+import pino from 'pino';
+import options from '../../mikro-orm.config.ts';
+import { openDatabase } from '../../src/database/database.ts';
+import { makeDatabase } from '../support/databases.ts';
 import { useShop } from '../support/shop.ts';
 
 const shop = useShop();
@@ -6,6 +11,28 @@ const shop = useShop();
 test('the migrations make what the entities say', async () => {
   const differences = await shop.database.orm.schema.getUpdateSchemaSQL({ safe: false });
   expect(differences).not.toMatch(/table "(?!migration")/);
+});
+
+test('a migration may take as long as it needs, and is no longer asked for once it is applied', async () => {
+  class Slow extends Migration {
+    override up(): void {
+      this.addSql(`create table limit_of_slow as select current_setting('statement_timeout') as value`);
+    }
+  }
+  const made = await makeDatabase(`shopfront_slow_${process.pid}`);
+  const migrations = { ...options.migrations, migrationsList: [{ name: 'slow', class: Slow }] };
+  const config = { ...shop.config, databaseUrl: made.env['DATABASE_URL'], dataDir: made.env['DATA_DIR'] ?? '' };
+  const database = await openDatabase(config, { ...options, migrations }, pino({ level: 'silent' }), true);
+  try {
+    const limit = await database.fork().execute('show statement_timeout');
+    expect(await database.migrate()).toEqual(['slow']);
+    expect(await database.fork().execute('select value from limit_of_slow')).toEqual([{ value: '0' }]);
+    expect(await database.migrate()).toEqual([]);
+    expect(await database.fork().execute('show statement_timeout')).toEqual(limit);
+  } finally {
+    await database.close();
+    await made.drop();
+  }
 });
 
 describe('a CHECK stands behind each rule of the domain, whoever writes', () => {
@@ -35,6 +62,12 @@ describe('a CHECK stands behind each rule of the domain, whoever writes', () => 
   const calls = (client: string, first = 'now()', count = '1') =>
     `insert into legacy_call values ('GET /blog', ${client}, '', ${first}, now(), ${count})`;
 
+  const audited = (values: Record<string, string>) => {
+    const all = { at: 'now()', actor_kind: `'user'`, actor_name: `'ada'`, action: `'product.created'`, changes: `'[]'`, ...values };
+    return `insert into audit_entry (${Object.keys(all).join(', ')}) values (${Object.values(all).join(', ')})`;
+  };
+  const subject = { subject_kind: `'product'`, subject_key: `'1'`, subject_name: `'Ink'` };
+
   test.each([
     ['a user', user('disabled', 'true')],
     ['a product', product({})],
@@ -43,6 +76,7 @@ describe('a CHECK stands behind each rule of the domain, whoever writes', () => 
     ['an item', item(`'lamp'`)],
     ['calls', calls(`repeat('x', 255)`)],
     ['a blog entry', entry(`'Title'`, `E'two\\nlines'`)],
+    ['an entry of the audit trail', audited(subject)],
   ])('%s that keeps to all rules is stored', async (_name, statement) => {
     await expect(shop.sql(statement)).resolves.toEqual([]);
   });
@@ -82,6 +116,13 @@ describe('a CHECK stands behind each rule of the domain, whoever writes', () => 
     ['legacy_call_client_check', calls(`repeat('x', 256)`)],
     ['legacy_call_calls_check', calls(`'x'`, 'now()', '0')],
     ['legacy_call_calls_check', calls(`'x'`, `now() + interval '1 day'`)],
+    ['audit_entry_action_check', audited({ action: `'Created'` })],
+    ['audit_entry_actor_kind_check', audited({ actor_kind: `'users'` })],
+    ['audit_entry_actor_name_check', audited({ actor_name: 'null' })],
+    ['audit_entry_actor_name_check', audited({ actor_kind: `'anonymous'` })],
+    ['audit_entry_subject_kind_check', audited({ ...subject, subject_kind: `'item'` })],
+    ['audit_entry_subject_key_check', audited({ ...subject, subject_key: 'null' })],
+    ['audit_entry_subject_name_check', audited({ ...subject, subject_name: 'null' })],
     [
       'idempotency_key_key_check',
       `insert into idempotency_key (caller, key, fingerprint, created_at) values ('x', '', decode(repeat('00', 32), 'hex'), now())`,

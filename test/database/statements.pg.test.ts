@@ -83,6 +83,16 @@ test('without prepared statements, a hot read has no name', async () => {
   expect(parsed).toEqual(Array.from({ length: 3 }, () => ({ text: numbered(0).text })));
 });
 
+test('however many different pages are read, what is no page is prepared', async () => {
+  const statements = open({ max: 1, shared: 0 });
+  const parsed = parses();
+  for (let limit = 1; limit <= 600; limit++) await statements.read(raw(`select 1 limit ${limit}`), true);
+  await statements.read(numbered(1), true);
+
+  expect(parsed.filter(({ name }) => name !== undefined)).toHaveLength(251);
+  expect(parsed.at(-1)).toMatchObject({ name: expect.any(String), text: numbered(1).text });
+});
+
 test('many hot reads at once get their own rows, in order, more of them than the shared connections take', async () => {
   const statements = open({ max: 3, shared: 2 });
   const shared = await sharedPid(statements);

@@ -20,7 +20,7 @@ import { postgresRestart } from './postgres-restart.fault.ts';
 import { replicas } from './replicas.fault.ts';
 import { slowStatement } from './slow-statement.fault.ts';
 import { smallHeap } from './small-heap.fault.ts';
-import { soak } from './soak.fault.ts';
+import { day, soak } from './soak.fault.ts';
 import { start } from './start.fault.ts';
 import { twoProcesses } from './two-processes.fault.ts';
 import { uncaught } from './uncaught.fault.ts';
@@ -48,6 +48,7 @@ export const faults: readonly Fault[] = [
   drainStream,
   overload,
   attacksBeside,
+  day,
   soak,
   wholeListMemory,
   payloadMemory,

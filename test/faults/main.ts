@@ -63,7 +63,8 @@ async function tryOne(fault: Fault, kind: DatabaseKind): Promise<boolean> {
   await chmod(root, 0o711);
   const directory = join(root, 'work');
   await mkdir(directory, { mode: 0o711 });
-  const undo: (() => unknown)[] = [() => rm(root, { recursive: true, force: true })];
+  // A database whose server was ended at once takes a moment to end, and writes meanwhile.
+  const undo: (() => unknown)[] = [() => rm(root, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })];
   const begun = performance.now();
   try {
     const figures = await fault.run({ on: kind, short, directory, atEnd: (done) => undo.push(done) });

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from '@jest/globals';
-import { tallyOf, type Seen } from '../../src/kit/tally.ts';
+import { inTransaction } from '../../src/kit/context.ts';
+import { countOf, tallyOf, type Seen } from '../../src/kit/tally.ts';
 import { PRODUCT_TALLY } from '../../src/products/product.listing.ts';
 import { useShop, type Answer } from '../support/shop.ts';
 
@@ -35,6 +36,15 @@ test('the pages by number are those of the rows in a full range of 65,536, and w
   await shop.sql('delete from product where pk between 98000 and 98299');
   expect(await wrongCounts()).toEqual([]);
   expect(await wrongPages()).toEqual([]);
+});
+
+test('inside a transaction, the count is of what that has written', async () => {
+  await shop.makeProducts(3);
+  const counts = await inTransaction(shop.context(), async (tx) => {
+    await tx.em.execute('delete from product where pk = 1');
+    return [await countOf(tx, PRODUCT_TALLY), (await tallyOf(tx, PRODUCT_TALLY)).count];
+  });
+  expect(counts).toEqual([2, 2]);
 });
 
 test('what is deleted in the middle is counted no more', async () => {

@@ -118,7 +118,15 @@ test('without a database, a call is counted and waits', async () => {
   const calls = new CallCounter();
   const { config } = shop;
   const log = openLog({ logLevel: 'silent' });
-  const app: App = await createApp({ config, log, calls, now: () => at, database: () => undefined, isDraining: () => false });
+  const app: App = await createApp({
+    config,
+    log,
+    calls,
+    now: () => at,
+    database: () => undefined,
+    observe: () => undefined,
+    isDraining: () => false,
+  });
   const server = createHttpServer(config, app.listener);
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   const address = server.address();

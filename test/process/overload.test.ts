@@ -4,6 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { WebSocket } from 'ws';
 import { freePort, startServer, stopServer, type RunningServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
 
@@ -11,13 +12,20 @@ let directory: string;
 let server: RunningServer;
 let metrics: string;
 let held: Socket;
+let listener: WebSocket;
+let logged = '';
 
 // One request that is never whole takes the only place that there is.
 beforeAll(async () => {
   const port = await freePort();
   metrics = `http://127.0.0.1:${port}/metrics`;
   directory = await mkdtemp(join(tmpdir(), 'shopfront-overload-'));
-  server = await startServer({ MAX_REQUESTS_IN_FLIGHT: '1', METRICS_PORT: String(port), DATA_DIR: directory });
+  server = await startServer({ MAX_REQUESTS_IN_FLIGHT: '1', METRICS_PORT: String(port), DATA_DIR: directory, LOG_LEVEL: 'warn' });
+  server.child.stderr?.on('data', (piece: Buffer) => (logged += piece.toString()));
+  listener = new WebSocket(`${server.url.replace('http', 'ws')}/graphql`, ['graphql-transport-ws']);
+  await once(listener, 'open');
+  listener.send('{"type":"connection_init"}');
+  await once(listener, 'message');
   held = connect(Number(new URL(server.url).port), '127.0.0.1');
   await once(held, 'connect');
   held.write('POST /graphql HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{');
@@ -26,6 +34,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   held.destroy();
+  listener.terminate();
   await stopServer(server);
   await rm(directory, { recursive: true });
 });
@@ -52,6 +61,16 @@ test('and in those of GraphQL', async () => {
   });
 });
 
+test('nobody new is let in to listen, and who is there begins nothing', async () => {
+  const other = new WebSocket(`${server.url.replace('http', 'ws')}/graphql`, ['graphql-transport-ws']);
+  const [, res] = await once(other, 'unexpected-response');
+  expect((res as { statusCode: number }).statusCode).toBe(503);
+  other.on('error', () => undefined).terminate();
+  listener.send('{"id":"1","type":"subscribe","payload":{"query":"subscription { productChanged { pk } }"}}');
+  const [message] = await once(listener, 'message');
+  expect(JSON.parse(String(message))).toMatchObject({ id: '1', type: 'error', payload: [{ extensions: { code: 'UNAVAILABLE' } }] });
+});
+
 test('preflights and the health endpoints are answered all the same', async () => {
   expect((await fetch(`${server.url}/api/v2/shop/products`, { method: 'OPTIONS' })).status).toBe(200);
   expect((await fetch(`${server.url}/livez`)).status).toBe(200);
@@ -67,4 +86,9 @@ test('and end when there is room again', async () => {
   held.destroy();
   await until(async () => (await fetch(`${server.url}/api/v2/shop/products`)).status !== 503);
   expect((await fetch(`${server.url}/api/v2/shop/products`)).status).toBe(200);
+});
+
+test('the log says when they began, and when they are over', async () => {
+  await until(() => logged.includes('"overload.end"'), 'the end in the log');
+  expect(logged.match(/overload\.\w+/g)).toEqual(['overload.begin', 'overload.end']);
 });

@@ -135,6 +135,9 @@ test.each([
     /V2_SUNSET_ON must not be before V2_DEPRECATED_ON/,
   ],
   ['a port for metrics that is none', { METRICS_PORT: '0' }, /METRICS_PORT must be from 1 to 65535/],
+  ['a network that is everything', { TRUST_PROXY: '0.0.0.0/0' }, /TRUST_PROXY must name addresses and networks such as/],
+  ['a network with two lengths', { TRUST_PROXY: '10.0.0.0/8/9' }, /TRUST_PROXY must name/],
+  ['a network by a name', { TRUST_PROXY: 'loopback' }, /TRUST_PROXY must name/],
   ['a base path that ends in a slash', { BASE_PATH: '/shop/' }, /BASE_PATH must be empty or a path/],
 ])('configuration: %s is refused with exit code 78', async (_name, env, problem) => {
   const { code, stderr, stdout } = await run('main.js', [], env);
@@ -148,6 +151,13 @@ test('configuration: every problem is named at once', async () => {
   const { code, stderr } = await run('main.js', [], { PORT: 'abc', BCRYPT_COST: '4', SIGNING_SECRET: 'x' });
   expect(code).toBe(78);
   expect(stderr.split('\n').filter((line) => line.startsWith('  '))).toHaveLength(3);
+  const together = await run('main.js', [], {
+    DATABASE_URL: 'postgresql://u@127.0.0.1:1/x',
+    REGISTRATION: 'on',
+    PASSWORD_RESET: 'on',
+    TRUSTED_DOCUMENTS_MODE: 'log',
+  });
+  expect(together.stderr.split('\n').filter((line) => line.startsWith('  '))).toHaveLength(3);
 });
 
 test('a port that is taken ends the start with 1 and one plain line', async () => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { User } from '../../src/users/user.entity.ts';
 import { Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
+import { counted } from '../support/statements.ts';
 
 const shop = useShop();
 
@@ -38,6 +39,15 @@ test('Idempotency-Key: the answer is that of the first time, even where the prod
   expect(again.status).toBe(201);
   expect(again.text).toBe(first.text);
   expect(await names()).toEqual([]);
+});
+
+test('Idempotency-Key: it is taken in one statement, and kept in another', async () => {
+  const as = await writer();
+  const { statements } = await counted(() => create(TRAY, 'k', { as }));
+  expect(statements.filter((text) => text.includes('idempotency_key')).map((text) => text.trim().split(' ')[0])).toEqual([
+    'insert',
+    'update',
+  ]);
 });
 
 test.each([

@@ -92,6 +92,21 @@ describe('GraphQL contract, ProductFilter', () => {
     expect([pks(data), data.products.totalCount]).toEqual([expected, expected.length]);
   });
 
+  test.each([
+    ['createdSince', '2026-01-04T00:00:00Z', ['1']],
+    ['createdSince', '2026-01-03T01:00:00.000+01:00', ['1', '3']],
+    ['createdSince', '2026-01-03T00:00:00.001Z', ['1']],
+    ['createdSince', '9999-12-31T23:59:59-23:59', []],
+    ['createdSince', '0001-01-01T00:00:00+23:59', ['1', '2', '3', '4', '5']],
+    ['updatedSince', '2026-01-04T00:00:00Z', ['1', '5']],
+  ])('%s %s', async (condition, value, expected) => {
+    await makeOrdered();
+    const { data } = (await shop.graphql(LIST, { filter: { [condition]: value } })).body;
+    expect([pks(data), data.products.totalCount]).toEqual([expected, expected.length]);
+    const literal = (await shop.graphql(`{ products(filter: { ${condition}: "${value}" }) { nodes { pk } } }`)).body;
+    expect(pks(literal.data)).toEqual(expected);
+  });
+
   test('a product has to meet every condition', async () => {
     await makeClothes();
     const filter = { search: 'shirt', nameContains: 'r', priceMin: 10, priceMax: 30, barcodeIn: ['4006381333931', '4006381333917'] };
@@ -126,6 +141,11 @@ describe('GraphQL contract, ProductFilter', () => {
     ['priceMin', '1.999'],
     ['priceMax', 'NaN'],
     ['priceMax', 1e10],
+    ['createdSince', '2026-01-04'],
+    ['createdSince', '2026-02-30T00:00:00Z'],
+    ['createdSince', '0000-01-01T00:00:00Z'],
+    ['updatedSince', 'now'],
+    ['updatedSince', 0],
   ])('%s %j is BAD_USER_INPUT', async (condition, value) => {
     const answer = await shop.graphql(LIST, { filter: { [condition]: value } });
     expect([answer.status, codes(answer)]).toEqual([400, ['BAD_USER_INPUT']]);

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import * as apiKeys from '../../src/api-keys/api-key.service.ts';
 import * as sessions from '../../src/auth/session.service.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { useShop } from '../support/shop.ts';
@@ -16,6 +17,7 @@ const PEOPLE = `{
       items { totalCount pageInfo { hasNextPage hasPreviousPage } nodes { itemId owner { username } } }
       blog { totalCount nodes { title creator { username email } } }
       sessions { totalCount nodes { current } }
+      apiKeys { totalCount nodes { name } }
     }
   }
 }`;
@@ -53,6 +55,7 @@ test('GraphQL contract, No field costs one query for each row: each row of a bat
   await shop.makeItem(max, 'table');
   await shop.makeEntry(ada, { title: 'Hello' });
   await sessions.open(shop.context(), reader, null);
+  await apiKeys.createFor(shop.context(), reader, { name: 'till', scopes: [] });
 
   const answer = await shop.graphql(PEOPLE, {}, { as: reader });
 
@@ -65,14 +68,22 @@ test('GraphQL contract, No field costs one query for each row: each row of a bat
         items: items('reader'),
         blog: { totalCount: 0, nodes: [] },
         sessions: { totalCount: 1, nodes: [{ current: false }] },
+        apiKeys: { totalCount: 1, nodes: [{ name: 'till' }] },
       },
       {
         username: 'ada',
         items: items('ada', 'chair'),
         blog: { totalCount: 1, nodes: [{ title: 'Hello', creator: { username: 'ada', email: 'ada@shop.example' } }] },
         sessions: { totalCount: 0, nodes: [] },
+        apiKeys: { totalCount: 0, nodes: [] },
       },
-      { username: 'max', items: items('max', 'lamp', 'table'), blog: { totalCount: 0, nodes: [] }, sessions: { totalCount: 0, nodes: [] } },
+      {
+        username: 'max',
+        items: items('max', 'lamp', 'table'),
+        blog: { totalCount: 0, nodes: [] },
+        sessions: { totalCount: 0, nodes: [] },
+        apiKeys: { totalCount: 0, nodes: [] },
+      },
     ],
   });
 });

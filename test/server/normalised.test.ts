@@ -1,6 +1,8 @@
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { isInterfaceType, isObjectType, type GraphQLInterfaceType, type GraphQLObjectType, type GraphQLSchema } from 'graphql';
+import * as apiKeys from '../../src/api-keys/api-key.service.ts';
 import * as sessions from '../../src/auth/session.service.ts';
+import { globalId } from '../../src/kit/node.ts';
 import { makeSchema } from '../../src/server/schema.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { useShop, type RequestOptions } from '../support/shop.ts';
@@ -35,16 +37,26 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
-  ada = await shop.makeUser({ username: 'ada', scopes: ['products:write', 'blog:write', 'users:read'] });
-  bob = await shop.makeUser({ username: 'bob', scopes: ['blog:write'] });
+  ada = await shop.makeUser({ username: 'ada', scopes: ['products:write', 'blog:write', 'users:read', 'audit:read'] });
+  bob = await shop.makeUser({ username: 'bob', scopes: ['blog:write', 'audit:read'] });
   const { session, key } = await sessions.open(shop.context(), ada, null);
   sessionKey = key;
   // Each is the first row of its table: the same key in all of them.
   const [product, item, entry] = [await shop.makeProduct(), await shop.makeItem(ada), await shop.makeEntry(ada)];
-  made = { Product: product.id, User: ada.id, Item: item.id, BlogEntry: entry.id, Session: session.id };
+  const { apiKey } = await apiKeys.createFor(shop.context(), ada, { name: 'till', scopes: [] });
+  made = {
+    ApiKey: apiKey.id,
+    Product: product.id,
+    User: ada.id,
+    Item: item.id,
+    BlogEntry: entry.id,
+    Session: session.id,
+    AuditEntry: globalId('AuditEntry', 1),
+  };
   for (const user of [ada, bob]) {
     for (const published of [true, false]) await shop.makeEntry(user, { published });
     await shop.makeItem(user);
+    await apiKeys.createFor(shop.context(), user, { name: 'stock', scopes: [] });
     await sessions.open(shop.context(), user, null);
   }
   await shop.makeProducts(3);
@@ -64,10 +76,13 @@ describe('a type that is a Node', () => {
     expect(withId.map((type) => String(type.getFields()['id']?.type))).toEqual(withId.map(() => 'ID!'));
   });
 
-  test.each(['Product', 'User', 'Item', 'BlogEntry', 'Session'])('%s: node(id:) finds it again, as the same', async (type) => {
-    const { body } = await shop.graphql(NODE, { id: made[type] }, { sessionKey });
-    expect(body).toEqual({ data: { node: { __typename: type, id: made[type] } } });
-  });
+  test.each(['ApiKey', 'Product', 'User', 'Item', 'BlogEntry', 'Session', 'AuditEntry'])(
+    '%s: node(id:) finds it again, as the same',
+    async (type) => {
+      const { body } = await shop.graphql(NODE, { id: made[type] }, { sessionKey });
+      expect(body).toEqual({ data: { node: { __typename: type, id: made[type] } } });
+    },
+  );
 
   test('no two of them have the same id, though they have the same key in their tables', async () => {
     const { body } = await shop.graphql(whole(), {}, { sessionKey });
@@ -100,13 +115,15 @@ describe('a cache that names objects by __typename and id', () => {
     const { objects, conflicts } = normalised((await shop.graphql(whole(), {}, { sessionKey })).body.data);
     expect([...conflicts]).toEqual([]);
     const count = (type: string) => [...objects.keys()].filter((name) => name.startsWith(`${type}:`)).length;
-    // Bob's draft is his own, and so are his sessions.
+    // Bob's draft is his own, and so are his sessions and keys.
     expect(Object.fromEntries(Object.keys(made).map((type) => [type, count(type)]))).toEqual({
+      ApiKey: 2,
       Product: 4,
       User: 2,
       Item: 3,
       BlogEntry: 4,
       Session: 2,
+      AuditEntry: 3,
     });
   });
 

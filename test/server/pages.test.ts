@@ -178,6 +178,7 @@ test('with a database server, no page names demo users', async () => {
     calls: shop.calls,
     now: () => shop.now(),
     database: () => shop.database,
+    observe: () => undefined,
     isDraining: () => false,
   });
   const server = createHttpServer(config, app.listener).listen(0, '127.0.0.1');

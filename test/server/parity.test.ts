@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import * as sessions from '../../src/auth/session.service.ts';
-import { newSessionKey } from '../../src/auth/session-key.ts';
+import { newKey } from '../../src/kit/random-key.ts';
 import { createAccessToken } from '../../src/auth/token.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { PASSWORD, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
@@ -357,7 +357,7 @@ describe('Decisions, one domain behind two doors: refusals', () => {
     ['a token that cannot be read', () => ({ token: 'x' }), 401, 'Could not validate credentials', 'UNAUTHENTICATED'],
     ['a token that has expired', (user) => ({ token: shop.tokenOf(user, -1) }), 401, 'Could not validate credentials', 'UNAUTHENTICATED'],
     ['a token of a session that has ended', deadToken, 401, 'Could not validate credentials', 'UNAUTHENTICATED'],
-    ['a session key of no session', () => ({ sessionKey: newSessionKey() }), 401, 'Not authenticated', 'UNAUTHENTICATED'],
+    ['a session key of no session', () => ({ sessionKey: newKey() }), 401, 'Not authenticated', 'UNAUTHENTICATED'],
     ['a session key that was logged out', deadKey, 401, 'Not authenticated', 'UNAUTHENTICATED'],
     ['a token of a disabled user', async () => ({ as: await shop.makeUser({ disabled: true }) }), 400, 'Inactive user', 'INACTIVE_USER'],
     [

@@ -25,6 +25,7 @@ const SENTENCES = /^[A-Z`].*\.$/s;
 /** What clients rely on; the connections stand below, for they are all alike. */
 const CONTRACT = `
   scalar DateTime
+  scalar Decimal
   scalar EAN13
   scalar Price
 
@@ -39,6 +40,7 @@ const CONTRACT = `
     me: User
     users(first: Int, after: String, last: Int, before: String): UserConnection!
     blog(first: Int, after: String, last: Int, before: String): BlogEntryConnection!
+    auditEntries(first: Int, after: String, last: Int, before: String, filter: AuditEntryFilter): AuditEntryConnection!
   }
 
   type Mutation {
@@ -48,7 +50,15 @@ const CONTRACT = `
     endSession(id: ID!): LogoutPayload!
     logoutEverywhere: LogoutPayload!
     changePassword(current: String!, new: String!): User!
+    endOtherSessions: LogoutPayload!
+    register(input: RegistrationInput!): Boolean!
+    confirmRegistration(input: ConfirmationInput!): User!
+    requestPasswordReset(user: String!): Boolean!
+    resetPassword(token: String!, new: String!): User!
+    createApiKey(input: ApiKeyInput!): ApiKeyPayload!
+    revokeApiKey(id: ID!): ApiKey!
     createProduct(input: ProductInput!): Product!
+    createProducts(inputs: [ProductDraft!]!): [CreateProductResult!]!
     updateProduct(pk: ID!, input: ProductPatch!): Product!
     deleteProduct(pk: ID!): Product!
     addItem(itemId: String!): Item!
@@ -66,6 +76,7 @@ const CONTRACT = `
     items(first: Int, after: String, last: Int, before: String): ItemConnection!
     blog(first: Int, after: String, last: Int, before: String): BlogEntryConnection!
     sessions(first: Int, after: String, last: Int, before: String): SessionConnection!
+    apiKeys(first: Int, after: String, last: Int, before: String): ApiKeyConnection!
   }
   type Item implements Node { id: ID! itemId: String! owner: User! createdAt: DateTime! }
   type BlogEntry implements Node {
@@ -75,10 +86,28 @@ const CONTRACT = `
     id: ID! createdAt: DateTime! lastSeenAt: DateTime! expiresAt: DateTime! userAgent: String current: Boolean!
   }
 
+  type ApiKey implements Node {
+    id: ID! name: String! scopes: [String!]! createdAt: DateTime! expiresAt: DateTime! lastUsedAt: DateTime
+  }
+
+  type AuditEntry implements Node {
+    id: ID! at: DateTime! actor: AuditActor! action: String! subject: AuditSubject changes: [AuditedChange!]! requestId: String network: String
+  }
+  type AuditActor { kind: AuditActorKind! name: String nodeId: ID }
+  type AuditSubject { kind: AuditSubjectKind! name: String! nodeId: ID! }
+  type AuditedChange { field: String! before: String after: String }
+  enum AuditActorKind { USER API_KEY OPERATOR ANONYMOUS }
+  enum AuditSubjectKind { USER PRODUCT API_KEY }
+  input AuditEntryFilter { actor: String action: String subject: ID since: DateTime until: DateTime }
+
   type LoginPayload {
     accessToken: String! tokenType: String! expiresIn: Int! refreshToken: String! sessionKey: String! user: User!
   }
+  type CreateProductResult { product: Product error: ProductError }
+  type ProductError { code: String! message: String! fields: [ProductFieldError!]! }
+  type ProductFieldError { field: String! message: String! }
   type LogoutPayload { ended: Int! }
+  type ApiKeyPayload { key: String! apiKey: ApiKey! }
 
   type PageInfo { hasNextPage: Boolean! hasPreviousPage: Boolean! startCursor: String endCursor: String }
 
@@ -87,12 +116,16 @@ const CONTRACT = `
   enum ProductOrderField { PK NAME PRICE CREATED_AT UPDATED_AT }
   enum OrderDirection { ASC DESC }
   input ProductInput { name: String! barcode: EAN13! price: Price! }
+  input ProductDraft { name: String! barcode: String! price: Decimal! }
   input ProductPatch { name: String barcode: EAN13 price: Price }
+  input RegistrationInput { email: String! }
+  input ConfirmationInput { token: String! username: String! password: String! fullName: String }
+  input ApiKeyInput { name: String! scopes: [String!]! expiresAt: DateTime }
   input BlogEntryInput { title: String! body: String! published: Boolean! = false }
   input BlogEntryPatch { title: String body: String published: Boolean }
 `;
 
-const CONNECTIONS = ['Product', 'User', 'BlogEntry', 'Item', 'Session'].map(
+const CONNECTIONS = ['Product', 'User', 'BlogEntry', 'Item', 'Session', 'ApiKey', 'AuditEntry'].map(
   (node) => `
   type ${node}Connection { edges: [${node}Edge!]! nodes: [${node}!]! pageInfo: PageInfo! totalCount: Int! }
   type ${node}Edge { cursor: String! node: ${node}! }`,

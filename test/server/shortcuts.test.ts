@@ -1,5 +1,5 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import * as sessions from '../../src/auth/session.service.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { Shop, type Answer, type RequestOptions } from '../support/shop.ts';
@@ -859,5 +859,26 @@ describe('REST is answered the same, byte for byte, by every way there is', () =
         for (const time of TIMES) expect([time, method, target, await raw(shop, method, target, headers)]).toEqual([time, ...expected]);
       }
     }
+  });
+});
+
+describe('while the database is away', () => {
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+
+  test('a query with a plan waits for it once, as without', async () => {
+    const query = '{ products(first: 2) @include(if: true) { nodes { name } } }';
+    const asked: number[] = [];
+    for (const own of [plain, shop]) {
+      for (let time = 0; time < TIMES.length; time++) expect((await own.graphql(query)).status).toBe(200);
+      const read = jest
+        .spyOn(own.database.statements, 'read')
+        .mockRejectedValue(Object.assign(new Error('gone'), { code: 'ECONNREFUSED' }));
+      const { status, body } = await own.graphql(query);
+      expect([status, body.errors]).toEqual([503, [expect.objectContaining({ extensions: { code: 'UNAVAILABLE', retryAfter: 1 } })]]);
+      asked.push(read.mock.calls.length);
+    }
+    expect(asked).toEqual([1, 1]);
   });
 });

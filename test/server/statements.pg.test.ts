@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, jest, test } from '@jest/globals';
 import * as sessions from '../../src/auth/session.service.ts';
 import type { User } from '../../src/users/user.entity.ts';
+import * as users from '../../src/users/user.service.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
 import { counted } from '../support/statements.ts';
 
@@ -44,6 +45,11 @@ const kinds: Record<string, Kind> = {
   'GraphQL, a page of products': (time) => page('nodes { name }', time),
   'GraphQL, a page of products with `totalCount`': (time) => page('totalCount nodes { name }', time),
   'GraphQL, a page of products after a cursor with `hasPreviousPage`': (time) => page('nodes { name } pageInfo { hasPreviousPage }', time),
+  'GraphQL, a page of products with a filter that many meet': (time) => filtered({ nameContains: 'product' }, time),
+  'GraphQL, a page of products with a filter that few meet': (time) => filtered({ nameContains: 'product 2' }, 20 + time),
+  'GraphQL, a search whose page is full of names that begin so': (time) => filtered({ search: 'product' }, time),
+  'GraphQL, a search that finds little': (time) => filtered({ search: 'product 2' }, 20 + time),
+  'GraphQL, a search for a mistyped word': (time) => filtered({ search: 'prodcut' }, time),
   'GraphQL, `me`': () => graphql('{ me { username email } }', {}, token),
   'GraphQL, `me { items blog { creator } }`': (time) =>
     graphql(
@@ -95,6 +101,18 @@ async function table(): Promise<Map<string, number>> {
   return new Map([...rows].map(([, name = '', statements]) => [name, Number(statements)]));
 }
 
+test('who is looked up by a unique column is looked up by a prepared statement', async () => {
+  const read = jest.spyOn(shop.database.statements, 'read');
+  try {
+    await fetch(graphql('{ productByBarcode(barcode: "4006381333931") { pk } }', {}));
+    await users.byUsername(shop.context(), 'ada');
+    const lookups = read.mock.calls.filter(([{ text }]) => /where (barcode|username) = /.test(text));
+    expect(lookups.map(([, hot]) => hot)).toEqual([true, true]);
+  } finally {
+    read.mockRestore();
+  }
+});
+
 /** The answer, and the statements that it cost. */
 async function costOf(request: Request): Promise<{ answer: Response; statements: string[] }> {
   // As after a commit: how far the catalogue has come is not known from a moment ago.
@@ -123,6 +141,11 @@ function graphql(query: string, variables: object, headers: Record<string, strin
 function page(fields: string, time: number): Request {
   const query = `query ($first: Int, $after: String) { products(first: $first, after: $after) { ${fields} } }`;
   return graphql(query, { first: 5 + time, after: cursors[time] });
+}
+
+function filtered(filter: object, time: number): Request {
+  const query = 'query ($first: Int, $filter: ProductFilter) { products(first: $first, filter: $filter) { nodes { name } } }';
+  return graphql(query, { first: 5 + time, filter });
 }
 
 function newProduct(): object {

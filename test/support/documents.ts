@@ -25,10 +25,18 @@ export function stepsOf(document: string): Step[] {
   );
 }
 
-/** What the commands print, run against a server. One shell runs all of them, for later ones use what earlier ones have set. */
-export async function printedBy(steps: readonly Step[], url: string, dataDir: string): Promise<string[]> {
+/**
+ * What the commands print, run against a server, with these settings beside its data directory. One shell runs all of them, for later ones
+ * use what earlier ones have set.
+ */
+export async function printedBy(
+  steps: readonly Step[],
+  url: string,
+  dataDir: string,
+  settings: Record<string, string> = {},
+): Promise<string[]> {
   const script = steps.map(({ command }) => `${command.replaceAll(ADDRESS, url)}\necho; echo '${END}'`).join('\n');
-  const env = { ...process.env, DATA_DIR: dataDir, DATABASE_URL: '' };
+  const env = { ...process.env, DATA_DIR: dataDir, DATABASE_URL: '', ...settings };
   const { stdout } = await promisify(execFile)('bash', ['-c', script], { env });
   return stdout
     .split(END)

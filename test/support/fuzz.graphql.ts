@@ -175,6 +175,14 @@ const SCALARS: Record<string, Arbitrary<Written>> = {
     ),
   ),
   Boolean: same(fc.constantFrom('true', 'false')),
+  DateTime: same(
+    fc
+      .oneof(
+        fc.date({ noInvalidDate: true }).map((date) => date.toISOString()),
+        anyText,
+      )
+      .map((text) => JSON.stringify(text)),
+  ),
   EAN13: same(barcodeText.map((text) => JSON.stringify(text))),
   Price: same(
     fc.oneof(

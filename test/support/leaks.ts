@@ -12,7 +12,7 @@ const IN_ANSWERS: readonly [string, RegExp][] = [
   ['a stack', /\bat (?:\S+ )?\(?(?:file:|node:|\/)\S+:\d+:\d+\)?|node_modules/],
   [
     'our SQL',
-    /\b(?:from|into|update|join) "?(?:session|login_failure|blog_entry|idempotency_key|legacy_call|product_tally)"?\b|"user"\."?pk/i,
+    /\b(?:from|into|update|join) "?(?:session|login_failure|blog_entry|idempotency_key|legacy_call|product_tally|api_key|password_reset|registration|mail_count|webhook|webhook_delivery|audit_entry)"?\b|"user"\."?pk/i,
   ],
   ['words of the database', /\brelation "|duplicate key value|violates \w+[ -]\w+ constraint|syntax error at or near|invalid input syntax/],
   ['words of a library', /mikro-?orm|kysely|pg-pool|PGlite|bcrypt\b/i],
@@ -24,6 +24,8 @@ const IN_LOGS: readonly [string, RegExp][] = [
   ['a password hash', /\$2[abxy]\$\d\d\$/],
   ['the name of the hash', /hashed_?password/i],
   ['a token', /\beyJ[\w-]+\.[\w-]+/],
+  ['an API key', /\bsk_[\w-]{43}/],
+  ['the secret of a webhook', /\bwhsec_[\w+/]{43}/],
   ['a password', literally(PASSWORD)],
   ['the secret', literally(TEST_SECRET)],
 ];

@@ -10,7 +10,6 @@ import { until } from './until.ts';
 
 const execute = promisify(execFile);
 
-/** The user that a server runs as where the tests run as root, which PostgreSQL refuses. */
 const SYSTEM_USER = 'postgres';
 /** The database that tests work in. */
 const DATABASE = 'shopfront';
@@ -134,21 +133,23 @@ async function tool(name: string, args: readonly string[]): Promise<void> {
   await execute(join(await binaries(), name), args, await systemUser());
 }
 
-async function ownedDirectory(path: string): Promise<void> {
+/** Makes the directory, and gives it to whom a server runs as. */
+export async function ownedDirectory(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 });
   const { uid, gid } = await systemUser();
   if (uid !== undefined && gid !== undefined) await chown(path, uid, gid);
 }
 
-// Debian keeps each version's programs in a directory of their own, off the path.
-async function binaries(): Promise<string> {
+/** The directory of PostgreSQL's own programs: Debian keeps each version's in one of its own, off the path. */
+export async function binaries(): Promise<string> {
   const [newest] = globSync('/usr/lib/postgresql/*/bin').toSorted((a, b) => b.localeCompare(a, 'en', { numeric: true }));
   if (newest !== undefined) return newest;
   const { stdout } = await execute('pg_config', ['--bindir']);
   return stdout.trim();
 }
 
-async function systemUser(): Promise<{ uid?: number; gid?: number }> {
+/** Whom a server runs as; whoever runs the tests, unless that is root, which PostgreSQL refuses. */
+export async function systemUser(): Promise<{ uid?: number; gid?: number }> {
   if (process.getuid?.() !== 0) return {};
   const [uid, gid] = await Promise.all(['-u', '-g'].map(async (flag) => Number((await execute('id', [flag, SYSTEM_USER])).stdout)));
   return { uid: uid ?? 0, gid: gid ?? 0 };

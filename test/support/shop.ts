@@ -21,6 +21,9 @@ import { Product } from '../../src/products/product.entity.ts';
 import { Item } from '../../src/profile/item.entity.ts';
 import { createHttpServer } from '../../src/server/http-server.ts';
 import { openLog } from '../../src/server/log.ts';
+import type { Services } from '../../src/server/services.ts';
+import { openObserver } from '../../src/server/telemetry/observer.ts';
+import type { Tracing } from '../../src/server/telemetry/tracing.ts';
 import { User } from '../../src/users/user.entity.ts';
 import { TEST_SECRET } from './databases.ts';
 import { PASSWORD, Recorder } from './leaks.ts';
@@ -33,7 +36,25 @@ export const PUBLIC_URL = 'https://shop.example';
 /** For how long a connection of a test may lie idle, in ms. */
 const IDLE_MS = 120_000;
 
-const TABLES = ['"user"', 'session', 'login_failure', 'product', 'item', 'blog_entry', 'idempotency_key', 'legacy_call'];
+const TABLES = [
+  '"user"',
+  'session',
+  'login_failure',
+  'api_key',
+  'mail',
+  'mail_count',
+  'registration',
+  'password_reset',
+  'product',
+  'product_word',
+  'item',
+  'blog_entry',
+  'idempotency_key',
+  'legacy_call',
+  'product_import_batch',
+  'webhook_delivery',
+  'webhook',
+];
 const SEQUENCES = ['user_pk_seq', 'product_pk_seq', 'item_pk_seq', 'blog_entry_pk_seq'];
 /** Tables that take up more bytes than this are truncated. Otherwise their rows are deleted: it takes a hundredth of the time, as no files are made. */
 const MUCH = 1024 * 1024;
@@ -89,11 +110,14 @@ export class Shop {
   private open: Database | undefined;
   private documented: Documented | undefined;
   config!: Config;
+  private log!: Logger;
 
   constructor(
     private readonly env: Record<string, string> = {},
     /** Reads are asked once, and compared with nothing: for tests that count or that race. */
     private readonly isAlone = false,
+    /** What has traces sent, where they are. */
+    private readonly trace?: (config: Config, log: Logger) => Tracing,
   ) {}
 
   get database(): Database {
@@ -115,31 +139,41 @@ export class Shop {
       },
       () => undefined,
     );
-    const log = openLog(this.config, {
-      write: (line) => {
+    const lines = {
+      write: (line: string) => {
         this.logged.push(line);
         this.recorder.log(line);
       },
-    });
+    };
+    const log = (this.log = openLog(this.config, lines));
     this.open = await openDatabase(this.config, options, log, true);
     openDatabases.add(this.open);
     const opened = this.open;
-    const serve = async (config: Config, itsLog: Logger, calls: CallCounter): Promise<Server> => {
-      const app = await createApp({ config, log: itsLog, calls, now: () => this.now(), database: () => opened, isDraining: () => false });
+    const serve = async (own: Pick<Services, 'config' | 'log' | 'calls' | 'observe' | 'tracing'>): Promise<Server> => {
+      const app = await createApp({ ...own, now: () => this.now(), database: () => opened, isDraining: () => false });
       this.apps.push(app);
-      const server = createHttpServer(config, app.listener);
+      const server = createHttpServer(own.config, app.listener, app.upgrades);
       // A test that keeps this process busy for longer would meet its own idle connections just as they are being closed.
       server.keepAliveTimeout = IDLE_MS;
       await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
       return server;
     };
-    this.server = await serve(this.config, log, this.calls);
-    this.plain = await serve({ ...this.config, shortcuts: [] }, openLog({ logLevel: 'silent' }), new CallCounter());
+    const { config, calls } = this;
+    this.server = await serve({
+      config,
+      log,
+      calls,
+      observe: openObserver(config, log, lines),
+      ...(this.trace && { tracing: this.trace(config, log) }),
+    });
+    const silent = { log: openLog({ logLevel: 'silent' }), calls: new CallCounter(), observe: () => undefined };
+    this.plain = await serve({ config: { ...config, shortcuts: [] }, ...silent });
     this.url = this.urlOf(this.server);
     return this;
   }
 
   async stop(): Promise<void> {
+    for (const app of this.apps) app.sendAway();
     for (const server of [this.server, this.plain]) {
       server?.closeAllConnections();
       await new Promise((done) => server?.close(done));
@@ -169,6 +203,12 @@ export class Shop {
       await this.sql(`with ${others.map((table) => `gone_of_${table} as (delete from ${table})`).join()} delete from ${users}`);
       await this.sql(`select setval(name, 1, false) from unnest(array['${SEQUENCES.join("','")}']) name`);
     }
+    // That, too, is noted. The audit trail lets nobody delete but who says so in the same transaction.
+    await this.sql(`do $$ begin
+      perform set_config('shopfront.audit_prune', 'on', true), setval('audit_entry_pk_seq', 1, false);
+      delete from audit_entry;
+      delete from change;
+    end $$`);
     this.calls.take();
     throttle.forget(this.context());
   }
@@ -194,6 +234,12 @@ export class Shop {
       log: openLog({ logLevel: 'silent' }),
       loaders: new Map(),
     };
+  }
+
+  /** A context as what the server does by itself has it, which logs like the app. */
+  workerContext(): Context {
+    const { database, config, log } = this;
+    return { em: database.fork(), config, now: () => this.now(), requestId: 'mail', log, loaders: new Map() };
   }
 
   async sql(statement: string): Promise<Record<string, unknown>[]> {

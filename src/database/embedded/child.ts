@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { PGlite } from '@electric-sql/pglite';
+import { pg_trgm } from '@electric-sql/pglite/contrib/pg_trgm';
+import { unaccent } from '@electric-sql/pglite/contrib/unaccent';
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
 import { DataDirUnusable, openDatabaseDir } from './directory.ts';
 import type { Word } from './word.ts';
@@ -13,6 +15,8 @@ const [dataDir, socketPath] = process.argv.slice(2);
 if (dataDir === undefined || socketPath === undefined) throw new Error('usage: child DATA_DIR SOCKET_PATH');
 
 const MAX_CONNECTIONS = 1_000;
+/** What migrations may create: PostgreSQL's own extensions come with it, PGlite's are named. */
+const EXTENSIONS = { pg_trgm, unaccent };
 // Frontend messages that leave an extended query open until Sync: Parse, Bind, Describe, Execute, Close, Flush.
 const OPENS_SEQUENCE = new Set([...'PBDECH'].map((letter) => letter.charCodeAt(0)));
 // The first field of an error that ends a backend, after the message's letter and its length (protocol flow: PostgreSQL, 55.8).
@@ -26,7 +30,7 @@ process.on('SIGTERM', () => undefined);
 // The parent takes the lock for this process before any file is opened.
 await once(process, 'message');
 process.once('disconnect', () => process.exit(1));
-const pglite = await openDatabaseDir(dataDir, () => PGlite.create({ dataDir })).catch(refuse);
+const pglite = await openDatabaseDir(dataDir, () => PGlite.create({ dataDir, extensions: EXTENSIONS })).catch(refuse);
 rmSync(socketPath, { force: true });
 const server = new PGLiteSocketServer({ db: exclusiveSequences(pglite), path: socketPath, maxConnections: MAX_CONNECTIONS });
 await server.start();

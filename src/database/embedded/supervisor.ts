@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
+import { counter } from '../../kit/metrics.ts';
 import { pauses } from '../../kit/pauses.ts';
 import { keepCheckpoints } from './checkpoints.ts';
 import { DataDirUnusable, openDataDir } from './directory.ts';
@@ -30,6 +31,11 @@ const STOP_TIMEOUT_MS = 5_000;
 const START_TIMEOUT_MS = 120_000;
 /** What has just been opened may have answered without anyone having asked yet. */
 const HEARD_MS = 5_000;
+
+const restarts = counter(
+  'shopfront_embedded_restarts_total',
+  'How often the process of the embedded database ended unasked, and was started again.',
+);
 
 /**
  * Starts the embedded database of the data directory in a child process, and again whenever that ends unasked, until it is there.
@@ -97,6 +103,7 @@ export async function startEmbedded(dataDir: string, log: Logger, attach = false
   async function startAgain(): Promise<void> {
     isOpen = false;
     if (stopping.signal.aborted) return;
+    restarts.value++;
     log.error({ code: child?.exitCode, signal: child?.signalCode }, 'the embedded database ended and is started again');
     for (const pause of pauses()) {
       try {

@@ -15,12 +15,14 @@ import { badInput, DomainError } from '../../kit/errors.ts';
 import { DEFAULT_PAGE, MAX_PAGE } from '../../kit/keyset.ts';
 import { tooComplex } from './limits.ts';
 
+/** What a search costs besides: a word that may be mistyped is held against thousands. */
+const SEARCH = 50;
 /** What is remembered of one operation, by the variables that decide its cost, at most so many. */
 const MAX_KNOWN = 100;
 /** How many selections are looked at, each as often as its fragment is spread. */
 const MAX_SELECTIONS = 2_000;
 
-/** What an operation costs: one for each object that its answer may hold. Known before anything runs. */
+/** What an operation costs: one for each object that its answer may hold, and more for a search. Known before anything runs. */
 export class Cost {
   /** Made with a plan's first request: what is asked once has no use for a memory. */
   private allowed: LRUCache<string, boolean> | undefined;
@@ -86,10 +88,15 @@ export class Cost {
 // A page is as many objects as are asked for of what its edges or nodes hold; a list by keys, as many as there are keys.
 const objects: ComplexityEstimator = ({ field, args, childComplexity }: ComplexityEstimatorArgs) => {
   if (!isCompositeType(getNamedType(field.type)) || field.name === 'pageInfo') return 0;
-  if (field.args.some(({ name }) => name === 'first')) return 1 + pageSize(args) * childComplexity;
+  if (field.args.some(({ name }) => name === 'first'))
+    return 1 + (searches(args['filter']) ? SEARCH : 0) + pageSize(args) * childComplexity;
   const keys = listLength(args);
   return (isListType(getNullableType(field.type)) ? (keys ?? 1) : 1) * (1 + childComplexity);
 };
+
+function searches(filter: unknown): boolean {
+  return typeof filter === 'object' && filter !== null && 'search' in filter && filter.search != null;
+}
 
 function pageSize({ first, last }: Record<string, unknown>): number {
   const [name, size] = typeof last === 'number' ? (['last', last] as const) : (['first', first ?? DEFAULT_PAGE] as const);
@@ -106,11 +113,11 @@ function checked(name: string, size: number): number {
   return size;
 }
 
-// Whatever else the values are, only how many they ask for, and what they switch off, changes the cost.
+// Whatever else the values are, only how many they ask for, whether they search, and what they switch off, changes the cost.
 function weightOf(value: unknown): string {
   if (Array.isArray(value)) return `[${value.length}]`;
   if (typeof value === 'number' || typeof value === 'boolean' || value == null) return String(value);
-  return '';
+  return searches(value) ? 'search' : '';
 }
 
 function nameOf({ name }: OperationDefinitionNode): { operationName?: string } {

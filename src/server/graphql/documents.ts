@@ -37,8 +37,8 @@ export function sizeOf(document: DocumentNode): number {
   return (document.loc?.source.body.length ?? 0) + nodes * NODE_BYTES;
 }
 
-// The parser links every token of the text, comments too, which are many times the text. Nobody asks for them once it is parsed.
-function withoutTokens(document: DocumentNode): void {
+/** Takes out what the parser links: every token of the text, comments too, which are many times the text. Nobody asks for them once it is parsed. */
+export function withoutTokens(document: DocumentNode): void {
   visit(document, { enter: ({ loc }) => loc && cut(loc) });
 }
 

@@ -1,12 +1,29 @@
 import { randomUUID } from 'node:crypto';
 import { unwrapResolverError } from '@apollo/server/errors';
-import { GraphQLError, type GraphQLFormattedError } from 'graphql';
+import { GraphQLError, type ExecutionResult, type FormattedExecutionResult, type GraphQLFormattedError } from 'graphql';
 import { DomainError } from '../../kit/errors.ts';
 import { maskedError } from '../answers.ts';
 import { graphqlExtensions } from '../error-map.ts';
 import { visibleError } from '../http-error.ts';
 import type { Services } from '../services.ts';
 import { tellUnavailable } from '../unavailable.ts';
+
+/** Errors of a subscription as `formatError` has them. */
+export function formatErrors(services: Services, errors: readonly GraphQLError[]): GraphQLFormattedError[] {
+  return errors.map((error) => {
+    const { extensions, ...rest } = error.toJSON();
+    const formatted = { ...rest, message: withoutHint(rest.message, services.config.explorer) };
+    return formatError(services, { ...formatted, extensions: { code: 'INTERNAL_SERVER_ERROR', ...extensions } }, error);
+  });
+}
+
+/** An answer to a subscription, with its errors as `formatError` has them. */
+export function formatResult(
+  services: Services,
+  { data, errors }: { [Part in 'data' | 'errors']?: ExecutionResult[Part] | undefined },
+): FormattedExecutionResult {
+  return { ...(errors && { errors: formatErrors(services, errors) }), ...(data !== undefined && { data }) };
+}
 
 /** An error of GraphQL as its client sees it (docs/decisions.md, "GraphQL"): a refusal as it is, a fault of ours as an id in the log. */
 export function formatError({ log, config }: Services, formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError {

@@ -32,6 +32,8 @@ export class TrustedDocuments {
   /** The texts that are trusted as they are. */
   private readonly known = new Set<string>();
   private readonly words = new Set<string>();
+  /** The names of their operations. */
+  readonly operationNames = new Set<string>();
   private readonly spellings = new LRUCache<string, true>({ ...SPELLINGS, sizeCalculation: (_, text) => text.length });
   private readonly logged = new LRUCache<string, true>({ max: MAX_LOGGED });
 
@@ -41,6 +43,7 @@ export class TrustedDocuments {
         const hash = sha256(text);
         for (const name of [id, hash, `sha256:${hash}`]) this.add(file, name, text);
         this.known.add(text);
+        for (const name of namesIn(text)) this.operationNames.add(name);
         const words = wordsOf(text);
         if (words !== undefined) this.words.add(words);
       }
@@ -59,10 +62,10 @@ export class TrustedDocuments {
   /** As `readBody`, of the query of a request's target. */
   readSearch(ctx: Context, search: string): string {
     const params = new URLSearchParams(search);
-    const query = once(params, 'query');
-    const documentId = once(params, 'documentId');
-    const extensions = jsonOf(once(params, 'extensions'));
-    const text = this.textFor(ctx, { query, documentId, extensions, operationName: once(params, 'operationName') });
+    const query = single(params, 'query');
+    const documentId = single(params, 'documentId');
+    const extensions = jsonOf(single(params, 'extensions'));
+    const text = this.textFor(ctx, { query, documentId, extensions, operationName: single(params, 'operationName') });
     if (documentId === undefined && hashIn(extensions) === undefined) return search;
     const { extensions: others } = withoutId(extensions);
     for (const name of ['documentId', 'extensions']) params.delete(name);
@@ -155,6 +158,11 @@ export function trustedDocuments(config: Config): TrustedDocuments | undefined {
   }
 }
 
+function namesIn(text: string): string[] {
+  const operations = parse(text, { noLocation: true }).definitions.filter((definition) => definition.kind === Kind.OPERATION_DEFINITION);
+  return operations.flatMap(({ name }) => name?.value ?? []);
+}
+
 function refuseId(message: string): never {
   throw new DomainError('PERSISTED_QUERY_NOT_FOUND', message);
 }
@@ -177,7 +185,7 @@ function asksSchemaOnly({ operation, selectionSet: { selections } }: OperationDe
   return operation === OperationTypeNode.QUERY && selections.every((part) => part.kind === Kind.FIELD && part.name.value.startsWith('__'));
 }
 
-function once(params: URLSearchParams, name: string): string | undefined {
+function single(params: URLSearchParams, name: string): string | undefined {
   const [value, ...others] = params.getAll(name);
   if (others.length > 0) throw new HttpError(400, `The query has ${name} more than once`);
   return value;

@@ -1,10 +1,10 @@
 import send from 'send';
+import { DAY_MS } from '../../kit/times.ts';
 import type { Exchange } from '../exchange.ts';
 import { HttpError } from '../http-error.ts';
 import { unknownPath } from '../rest.ts';
 
-const YEAR_MS = 365 * 24 * 60 * 60 * 1000;
-const DAY_MS = 24 * 60 * 60 * 1000;
+const YEAR_MS = 365 * DAY_MS;
 
 /** Sends a file of the directory; `immutable` where its name says what is in it. */
 export function sendFile({ directory, name }: { directory: string; name: string }, exchange: Exchange, immutable: boolean): Promise<void> {

@@ -1,30 +1,29 @@
 import type { ApolloServerPlugin } from '@apollo/server';
-import type { GraphQLSchema } from 'graphql';
 import type { IncomingMessage } from 'node:http';
-import { features } from '../../features.ts';
 import type { Context } from '../../kit/context.ts';
 import { isAnonymous } from '../credentials.ts';
-import { Plans, type GraphqlRequest } from './plans.ts';
+import type { Operation } from '../telemetry/seen.ts';
+import type { GraphqlRequest, Plans } from './plans.ts';
 import type { SharedAnswers } from './shared.ts';
+
+/** An answer that came by a shortcut, and what it is the answer to. */
+export interface ShortAnswer {
+  body: string;
+  operation?: Operation;
+}
 
 /** The ways past Apollo Server. Each only answers what goes well, and as Apollo Server would; the rest is left to that. */
 export interface GraphqlShortcuts {
   /** Learns from what Apollo Server has parsed, validated and begun to execute. */
   plugin: ApolloServerPlugin<Context>;
   /** The answer that is shared by everyone who sends this body and no credentials. */
-  shared(ctx: Pick<Context, 'statements'>, req: IncomingMessage, text: string): string | undefined;
+  shared(ctx: Pick<Context, 'statements'>, req: IncomingMessage, text: string): ShortAnswer | undefined;
   /** The answer by the plan of the request's document. `text` is the body, and `parsed` its value. */
-  planned(ctx: Context, req: IncomingMessage, text: string, parsed: unknown): Promise<string | undefined> | undefined;
+  planned(ctx: Context, req: IncomingMessage, text: string, parsed: unknown): Promise<ShortAnswer | undefined> | undefined;
 }
 
 /** Opens the shortcuts of the GraphQL door: plans, and answers that are shared, as far as they are given. */
-export function graphqlShortcuts(
-  schema: GraphQLSchema,
-  maxCost: number,
-  isPlanning: boolean,
-  answers: SharedAnswers | undefined,
-): GraphqlShortcuts {
-  const plans = new Plans(schema, new Map(features.flatMap(({ plans: own = {} }) => Object.entries(own))), maxCost);
+export function graphqlShortcuts(plans: Plans, isPlanning: boolean, answers: SharedAnswers | undefined): GraphqlShortcuts {
   return {
     plugin: {
       requestDidStart: async () => ({
@@ -33,20 +32,19 @@ export function graphqlShortcuts(
         },
       }),
     },
-    shared: (ctx, req, text) => (answers && isPlain(req) && isAnonymous(req) ? answers.find(ctx, keyOf(text))?.body : undefined),
+    shared: (ctx, req, text) => (answers && isPlain(req) && isAnonymous(req) ? answers.find(ctx, keyOf(text)) : undefined),
     planned(ctx, req, text, parsed) {
       if (!isPlain(req)) return undefined;
       const request = requestOf(parsed);
       const plan = request && plans.of(request);
       if (!plan || !plan.allows(request.variables)) return undefined;
-      const answer = () => plan.answer(ctx, request.variables);
+      const answer = async () => {
+        const body = await plan.answer(ctx, request.variables);
+        return body === undefined ? undefined : { body, operation: plan.operation };
+      };
       const [tally, ...others] = plan.tallies;
       if (!answers || tally === undefined || others.length > 0 || !isAnonymous(req)) return answer();
-      const make = async () => {
-        const body = await answer();
-        return body === undefined ? undefined : { body };
-      };
-      return answers.answer(ctx, keyOf(text), tally, make).then((made) => made?.body);
+      return answers.answer(ctx, keyOf(text), tally, answer);
     },
   };
 }

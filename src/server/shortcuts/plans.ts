@@ -13,13 +13,24 @@ import { LRUCache } from 'lru-cache';
 import type { Context } from '../../kit/context.ts';
 import type { RootPlan } from '../../kit/plan.ts';
 import { DomainError } from '../../kit/errors.ts';
+import { counters, gauge } from '../../kit/metrics.ts';
+import { resolving } from '../../kit/timings.ts';
 import { Cost } from '../graphql/cost.ts';
 import { visibleError } from '../http-error.ts';
 import { MAX_DOCUMENTS_BYTES, sizeOf } from '../graphql/documents.ts';
+import type { Operations } from '../telemetry/operations.ts';
+import type { Operation } from '../telemetry/seen.ts';
 import { fieldsOf, NotPlanned, planPage, planRow, type Fragments } from './plan.ts';
 
 /** How long the longest document is that has a plan, in characters. */
 const MAX_DOCUMENT = 10_000;
+
+const lookups = counters(
+  'shopfront_plan_lookups_total',
+  'GraphQL requests that a plan could answer, by whether there was one.',
+  'outcome',
+  ['hit', 'miss'],
+);
 
 /** A request as GraphQL over HTTP sends it. */
 export interface GraphqlRequest {
@@ -30,6 +41,8 @@ export interface GraphqlRequest {
 
 /** A document's way from its columns to its answer, made once. */
 export interface Plan {
+  /** As the log and the metrics name it. */
+  operation: Operation;
   /** The tables that its answer is made from, and from nothing else: it is the same for everyone until one changes. */
   tallies: readonly string[];
   /** Whether it costs no more with these variables than is allowed. */
@@ -39,7 +52,7 @@ export interface Plan {
 }
 
 /** A plan that nobody has looked at the cost of. */
-type Unlimited = Omit<Plan, 'allows'>;
+type Unlimited = Omit<Plan, 'allows' | 'operation'>;
 
 interface PlannedField {
   name: string;
@@ -55,11 +68,17 @@ export class Plans {
     private readonly roots: ReadonlyMap<string, RootPlan>,
     /** GRAPHQL_MAX_COST. */
     private readonly maxCost: number,
-  ) {}
+    private readonly operations: Operations,
+  ) {
+    gauge('shopfront_plans', 'Plans that are kept.', () => this.known.size);
+  }
 
   /** The plan of a request's document, where there is one. */
   of({ query, operationName }: GraphqlRequest): Plan | undefined {
-    return this.known.get(keyOf(query, operationName));
+    const plan = this.known.get(keyOf(query, operationName));
+    if (plan) lookups.hit++;
+    else lookups.miss++;
+    return plan;
   }
 
   /** Makes a plan for a document that is known to be valid, if it asks for nothing but what plans can answer. */
@@ -69,7 +88,11 @@ export class Plans {
     const operation = operationNamed(document, operationName);
     if (operation?.operation !== OperationTypeNode.QUERY) return;
     const cost = new Cost(this.schema, document, operation, this.maxCost);
-    const plan = { ...this.make(document, operation), allows: (variables: Record<string, unknown>) => cost.allows(variables) };
+    const plan = {
+      ...this.make(document, operation),
+      operation: this.operations.of(operation),
+      allows: (variables: Record<string, unknown>) => cost.allows(variables),
+    };
     // It holds on to the document, and to its own text of it.
     this.known.set(key, plan, { size: sizeOf(document) + key.length });
   }
@@ -100,6 +123,7 @@ export class Plans {
     const root = first && this.roots.get(first.name.value);
     const definition = first && this.schema.getQueryType()?.getFields()[first.name.value];
     if (!root || !definition) throw new NotPlanned();
+    const field = `Query.${first.name.value}`;
     const properties: string[] = [];
     const argumentsOf = (variables: Record<string, unknown>) => getArgumentValues(definition, first, variables);
     if (root.kind === 'one') {
@@ -108,15 +132,20 @@ export class Plans {
         const row = await root.read(ctx, argumentsOf(variables), properties);
         return row ? write(row) : 'null';
       };
-      return { name, tally: root.tally, answer: one };
+      return { name, tally: root.tally, answer: timed(field, one) };
     }
     const write = planPage(root.row, nodes, fragments, properties);
     const page = async (ctx: Context, variables: Record<string, unknown>) => {
       const read = await root.read(ctx, argumentsOf(variables), properties);
       return read && write(read);
     };
-    return { name, tally: root.tally, answer: page };
+    return { name, tally: root.tally, answer: timed(field, page) };
   }
+}
+
+// As the resolver of the same field is.
+function timed(field: string, read: PlannedField['answer']): PlannedField['answer'] {
+  return (ctx, variables) => resolving.tracePromise(() => read(ctx, variables), { field });
 }
 
 // By the resolvers, without going through again what was found out about the document.
@@ -128,7 +157,12 @@ async function executed(
   variableValues: Record<string, unknown>,
 ): Promise<string | undefined> {
   const { errors, data } = await execute({ schema, document, contextValue, variableValues, operationName: operation.name?.value });
-  return errors ? undefined : `${JSON.stringify({ data })}\n`;
+  if (!errors) return `${JSON.stringify({ data })}\n`;
+  const [cause, ...others] = errors.map(({ originalError }) => originalError);
+  // What could be read in part is answered.
+  const isEmpty = Object.values(data ?? {}).every((value) => value === null);
+  if (cause && isEmpty && [cause, ...others].every((error) => isHopeless(error, contextValue))) throw cause;
+  return undefined;
 }
 
 function operationNamed({ definitions }: DocumentNode, name: string | undefined): OperationDefinitionNode | undefined {
@@ -146,15 +180,22 @@ async function answer(
 ): Promise<string | undefined> {
   const { coerced } = getVariableValues(schema, variableDefinitions, given, { maxErrors: 1 });
   if (!coerced) return undefined;
-  const values = await Promise.all(fields.map((field) => field.answer(ctx, coerced))).catch(leaveToResolvers);
+  const values = await Promise.all(fields.map((field) => field.answer(ctx, coerced))).catch((error: unknown) =>
+    leaveToResolvers(error, ctx),
+  );
   if (!values || values.includes(undefined)) return undefined;
   return `{"data":{${fields.map(({ name }, index) => `${JSON.stringify(name)}:${values[index]}`).join(',')}}}\n`;
 }
 
-// How to refuse is the resolvers' business. Where the database is not there, they would only wait for it once more.
-function leaveToResolvers(error: unknown): undefined {
+// How to refuse is the resolvers' business.
+function leaveToResolvers(error: unknown, ctx: Context): undefined {
+  if (isHopeless(error, ctx)) throw error;
+}
+
+// Where the database is not there, the resolvers would only wait for it once more, and where nobody waits, for nobody.
+function isHopeless(error: unknown, { request }: Context): boolean {
   const seen = visibleError(error);
-  if (seen instanceof DomainError && seen.code === 'UNAVAILABLE') throw error;
+  return seen instanceof DomainError && (seen.code === 'UNAVAILABLE' || request?.isGivenUp === true);
 }
 
 function keyOf(query: string, operationName: string | undefined): string {

@@ -1,6 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import type { Context } from '../../kit/context.ts';
+import { counters, gauge } from '../../kit/metrics.ts';
 import { freshOf, tallyOf } from '../../kit/tally.ts';
+import type { Operation } from '../telemetry/seen.ts';
 
 const MAX_CHARACTERS = 16_000_000;
 const MAX_ANSWER = 200_000;
@@ -9,12 +11,21 @@ const MAX_KEY = 10_000;
 /** How many requests are remembered as having come once. */
 const MAX_SEEN = 1_000;
 
+const lookups = counters(
+  'shopfront_shared_lookups_total',
+  'Public reads that could share an answer, by whether there was one.',
+  'outcome',
+  ['hit', 'miss'],
+);
+
 /** An answer that is the same for everyone. */
 export interface SharedAnswer {
   body: string;
   headers?: Readonly<Record<string, string>>;
   /** Its entity tag, where it may be kept by whoever gets it (caching.ts). */
   tag?: string;
+  /** What it is the answer to, at the GraphQL door. */
+  operation?: Operation;
 }
 
 interface Kept {
@@ -38,10 +49,16 @@ export class SharedAnswers {
   private seenBefore = new Set<string>();
   private readonly making = new Map<string, { version: number; answer: Promise<SharedAnswer | undefined> }>();
 
+  constructor() {
+    gauge('shopfront_shared_answers', 'Shared answers that are kept.', () => this.kept.size);
+  }
+
   /** The answer to this request, where there is one and it is known to hold. */
   find(ctx: Pick<Context, 'statements'>, key: string): SharedAnswer | undefined {
     const kept = this.kept.get(key);
-    return kept && freshOf(ctx, kept.tally)?.version === kept.version ? kept.answer : undefined;
+    if (!kept || freshOf(ctx, kept.tally)?.version !== kept.version) return undefined;
+    lookups.hit++;
+    return kept.answer;
   }
 
   /**
@@ -57,13 +74,16 @@ export class SharedAnswers {
     // What comes once is not worth keeping, and most of what comes in great numbers comes once.
     if (key.length > MAX_KEY) return make();
     if (!this.seen.has(key) && !this.seenBefore.has(key)) {
+      lookups.miss++;
       this.note(key);
       return this.firstOf(key, make);
     }
-    const { version } = freshOf(ctx, tally) ?? (await tallyOf(ctx, tally));
+    const { version } = await tallyOf(ctx, tally);
     const kept = this.kept.get(key);
-    if (kept?.version === version) return kept.answer;
     const running = this.making.get(key);
+    if (kept?.version === version || running?.version === version) lookups.hit++;
+    else lookups.miss++;
+    if (kept?.version === version) return kept.answer;
     if (running?.version === version) return (await running.answer) ?? make();
     // What is kept under the primary's version is read from the primary: a replica behind it would be kept as new.
     delete ctx.replica;

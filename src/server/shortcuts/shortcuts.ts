@@ -1,11 +1,14 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
 import type { GraphQLSchema } from 'graphql';
 import type { Config } from '../../kit/config.ts';
+import { features } from '../../features.ts';
 import type { Context } from '../../kit/context.ts';
 import { isAnonymous } from '../credentials.ts';
 import type { Path } from '../paths.ts';
+import type { Operations } from '../telemetry/operations.ts';
 import { directly, type MakeExchange } from './direct.ts';
 import { graphqlShortcuts, type GraphqlShortcuts } from './graphql.ts';
+import { Plans } from './plans.ts';
 import { SharedAnswers, type SharedAnswer } from './shared.ts';
 
 /**
@@ -18,16 +21,18 @@ export interface Shortcuts {
   /** The answer to a request without credentials, which holds for everyone until the table changes; or else what `make` makes. */
   share(ctx: Context, req: IncomingMessage, tally: string, make: () => Promise<SharedAnswer>): Promise<SharedAnswer>;
   /** Those of the GraphQL door. */
-  graphql(schema: GraphQLSchema): GraphqlShortcuts;
+  graphql(schema: GraphQLSchema, operations: Operations): GraphqlShortcuts;
 }
 
 /** Opens the shortcuts that the configuration leaves on. */
 export function openShortcuts(config: Config): Shortcuts {
   const on = (name: Config['shortcuts'][number]) => config.shortcuts.includes(name);
+  const plans = new Map(features.flatMap(({ plans: own = {} }) => Object.entries(own)));
   const answers = on('shared') ? new SharedAnswers() : undefined;
   return {
     listener: (paths, exchangeOf, router) => (on('direct') ? directly(paths, exchangeOf, router) : router),
     share: (ctx, req, tally, make) => (answers && isAnonymous(req) ? answers.answer(ctx, `GET ${req.url}`, tally, make) : make()),
-    graphql: (schema) => graphqlShortcuts(schema, config.graphqlLimits.cost, on('plans'), answers),
+    graphql: (schema, operations) =>
+      graphqlShortcuts(new Plans(schema, plans, config.graphqlLimits.cost, operations), on('plans'), answers),
   };
 }

@@ -1,0 +1,37 @@
+import type { Abortable } from './sql.ts';
+
+/** What somebody waits for, until it is given up. Who asks too late to be told of that is told at once. */
+export class GivingUp implements Abortable {
+  private givenUp = false;
+  private ends: Set<() => void> | undefined;
+  private controller: AbortController | undefined;
+
+  /** Whether nobody waits for it any longer. */
+  get isGivenUp(): boolean {
+    return this.givenUp;
+  }
+
+  /** Aborted when it is given up. Made when it is asked for: few requests take long enough. */
+  get signal(): AbortSignal {
+    this.controller ??= new AbortController();
+    if (this.givenUp) this.controller.abort();
+    return this.controller.signal;
+  }
+
+  /** Stops what is being done for it. */
+  giveUp(): void {
+    if (this.givenUp) return;
+    this.givenUp = true;
+    this.controller?.abort();
+    for (const end of this.ends ?? []) end();
+  }
+
+  onGiveUp(end: () => void): void {
+    if (this.givenUp) end();
+    else (this.ends ??= new Set()).add(end);
+  }
+
+  offGiveUp(end: () => void): void {
+    this.ends?.delete(end);
+  }
+}

@@ -1,0 +1,158 @@
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { register } from 'prom-client';
+import { createApp, type App } from '../../src/app.ts';
+import { CallCounter } from '../../src/legacy/call-counter.ts';
+import { createHttpServer } from '../../src/server/http-server.ts';
+import { inFlight } from '../../src/server/in-flight.ts';
+import { openLog } from '../../src/server/log.ts';
+import { admission } from '../../src/server/overload.ts';
+import type { Services } from '../../src/server/services.ts';
+import { Shop } from '../support/shop.ts';
+import { until } from '../support/until.ts';
+
+// Requests that are sent without waiting for the answers to those before them (RFC 9112, 9.3.2), to the server as it is behind its admission.
+
+const shop = new Shop({ MAX_REQUESTS_IN_FLIGHT: '100' }, true);
+
+const get = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\nHost: shop\r\n${headers}\r\n`;
+const LIVE = get('/livez');
+const PAGE = get('/api/v2/shop/products');
+const UPGRADE = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: c2hvcGZyb250IHNob3BmcA==\r\n';
+
+let app: App;
+let server: Server;
+const sockets = new Set<Socket>();
+
+beforeAll(async () => {
+  await shop.start();
+  await shop.empty();
+  const { config, database } = shop;
+  const services: Services = {
+    config,
+    log: openLog({ logLevel: 'silent' }),
+    calls: new CallCounter(),
+    now: () => new Date(),
+    database: () => database,
+    observe: () => undefined,
+    isDraining: () => false,
+  };
+  app = await createApp(services);
+  server = createHttpServer(config, admission(services, app.listener), app.upgrades);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+
+// Whatever was sent, nothing of it is counted once its connection is gone, and the next is served.
+afterEach(async () => {
+  for (const socket of sockets) socket.destroy();
+  sockets.clear();
+  await until(() => inFlight.now === 0, 'the end of all requests');
+  const { status } = await fetch(`${urlOf(server)}/api/v2/shop/products`);
+  if (status !== 200) throw new Error(`the shop answers ${status}`);
+});
+
+afterAll(async () => {
+  server.closeAllConnections();
+  server.close();
+  await app.stop();
+  await shop.stop();
+  inFlight.most = Infinity;
+});
+
+test('H12 answers come in the order of their requests', async () => {
+  const answer = await spoken((get('/nowhere') + LIVE + PAGE).repeat(20) + get('/livez', 'Connection: close\r\n'));
+  expect(statuses(answer)).toEqual([...Array.from({ length: 20 }, () => [404, 200, 200]).flat(), 200]);
+});
+
+test('H12 who asks as often as fits into a packet and reads nothing is cut off, and keeps nobody out', async () => {
+  const socket = await opened();
+  const gone = closed(socket);
+  socket.on('error', () => undefined).pause();
+  socket.write(LIVE.repeat(1_900));
+  await until(async () => (await connections()) === 0, 'the end of the connection');
+  expect((await fetch(`${urlOf(server)}/api/v2/shop/products`)).status).toBe(200);
+  socket.resume();
+  await gone;
+});
+
+test('H12 answers that nobody reads hold no place', async () => {
+  const readers = await Promise.all(Array.from({ length: 8 }, opened));
+  for (const reader of readers) reader.pause().write(LIVE.repeat(60));
+  await until(() => inFlight.now === 0, 'the answers');
+  expect(readers.some(({ destroyed }) => destroyed)).toBe(false);
+});
+
+test('H12 what waits in front of a CONNECT is over when the connection is', async () => {
+  const query = encodeURIComponent('subscription { productChanged { pk } }');
+  const stream = get(`/graphql?query=${query}`, 'Accept: text/event-stream\r\n');
+  const socket = await opened();
+  socket.on('error', () => undefined);
+  socket.write(`${get('/api/v1/shop/products') + stream.repeat(60)}CONNECT shop:443 HTTP/1.1\r\nHost: shop\r\n\r\n`);
+  await closed(socket.resume());
+  expect(await listeners()).toBe(0);
+});
+
+test.each([
+  ['one that would be refused', get('/graphql', `Host: other\r\n${UPGRADE}`)],
+  ['a good one', get('/graphql', UPGRADE)],
+])('H12 an upgrade behind a request that is not answered yet is none: %s', async (_what, request) => {
+  // Of one packet, Node reads nothing behind it.
+  const answer = await spoken(PAGE + request);
+  expect(statuses(answer)).toEqual([200, 400]);
+});
+
+test('H9 who is refused a WebSocket and stays is closed all the same', async () => {
+  const socket = connect({ port: portOf(server), host: '127.0.0.1', allowHalfOpen: true });
+  sockets.add(socket);
+  socket.write(get('/graphql', `Host: other\r\n${UPGRADE}`));
+  const [answer] = (await once(socket, 'data')) as [Buffer];
+  expect(statuses(answer.toString())).toEqual([400]);
+  await until(async () => (await connections()) === 0, 'the end of the connection');
+  expect(socket.writable).toBe(true);
+});
+
+/** Sends this, and returns what comes back until the server ends the connection. */
+async function spoken(text: string): Promise<string> {
+  const socket = await opened();
+  let answer = '';
+  socket.on('data', (piece: Buffer) => (answer += piece.toString('latin1')));
+  socket.write(text);
+  await once(socket, 'close');
+  return answer;
+}
+
+async function opened(): Promise<Socket> {
+  const socket = connect(portOf(server), '127.0.0.1');
+  sockets.add(socket);
+  await once(socket, 'connect');
+  return socket;
+}
+
+/** Waits for the end of a socket, whether it ends well or not. */
+function closed(socket: Socket): Promise<void> {
+  return new Promise((done) => void socket.once('close', () => done()));
+}
+
+async function listeners(): Promise<number> {
+  const { values: [{ value } = { value: -1 }] = [] } = (await register.getSingleMetric('shopfront_listeners')?.get()) ?? {};
+  return value;
+}
+
+function urlOf(of: Server): string {
+  return `http://127.0.0.1:${portOf(of)}`;
+}
+
+function portOf(of: Server): number {
+  return (of.address() as AddressInfo).port;
+}
+
+function connections(): Promise<number> {
+  return new Promise((done, fail) => void server.getConnections((error, count) => (error ? fail(error) : done(count))));
+}
+
+function statuses(text: string): number[] {
+  return [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
+}

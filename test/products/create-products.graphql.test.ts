@@ -1,0 +1,164 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { checkDigit } from '../../src/products/ean13.ts';
+import type { User } from '../../src/users/user.entity.ts';
+import { useShop, type Answer } from '../support/shop.ts';
+
+const shop = useShop();
+
+const MANY = `mutation ($inputs: [ProductDraft!]!) {
+  createProducts(inputs: $inputs) { product { id pk name barcode price createdAt updatedAt } error { code message fields { field message } } }
+}`;
+const TAKEN = {
+  product: null,
+  error: {
+    code: 'CONFLICT',
+    message: 'Another product has this barcode',
+    fields: [{ field: 'barcode', message: 'Another product has this barcode' }],
+  },
+};
+
+let writer: User;
+
+beforeEach(async () => {
+  writer = await shop.makeUser({ scopes: ['products:write'] });
+});
+
+const createAll = (inputs: unknown, as: User = writer): Promise<Answer> => shop.graphql(MANY, { inputs }, { as });
+
+describe('createProducts', () => {
+  test('adds products, and answers each as product(pk:) does, in the order of the inputs', async () => {
+    const { body } = await createAll([
+      { name: ' Ink ', barcode: '5901234123457', price: '12.50' },
+      { name: 'Lamp', barcode: '0012345678905', price: 0.1 },
+    ]);
+    const { data } = (
+      await shop.graphql(
+        '{ one: product(pk: 1) { ...F } two: product(pk: 2) { ...F } } fragment F on Product { id pk name barcode price createdAt updatedAt }',
+      )
+    ).body;
+    expect(data).toMatchObject({ one: { name: 'Ink', price: 12.5 }, two: { barcode: '0012345678905', price: 0.1 } });
+    expect(body.data.createProducts).toEqual([
+      { product: data.one, error: null },
+      { product: data.two, error: null },
+    ]);
+  });
+
+  test('an input that is refused does not keep the others from being added', async () => {
+    await shop.makeProduct({ barcode: '4006381333931' });
+    const { body } = await createAll([
+      { name: '', barcode: '5901234123456', price: '0.005' },
+      { name: 'Ink', barcode: '5901234123457', price: 1 },
+      { name: 'Lamp', barcode: '4006381333931', price: 1 },
+    ]);
+    const [bad, good, taken] = body.data.createProducts;
+    expect(bad.product).toBeNull();
+    expect(bad.error.code).toBe('BAD_USER_INPUT');
+    expect(bad.error.fields.map(({ field }: { field: string }) => field)).toEqual(['name', 'barcode', 'price']);
+    expect(good).toMatchObject({ product: { name: 'Ink' }, error: null });
+    expect(taken).toEqual(TAKEN);
+    expect(await names()).toEqual([expect.any(String), 'Ink']);
+  });
+
+  test('says of an input that is refused what createProduct says', async () => {
+    const input = { name: 'x'.repeat(256), barcode: '5901234123457', price: 1 };
+    const one = await shop.graphql('mutation ($input: ProductInput!) { createProduct(input: $input) { pk } }', { input }, { as: writer });
+    const [{ message, extensions }] = one.body.errors;
+    expect((await createAll([input])).body.data.createProducts).toEqual([{ product: null, error: { message, ...extensions } }]);
+  });
+
+  test.each([true, '', 'much', '-0.01', -1, '1e3', '10000000000', { a: 1 }])('the price %j is refused by itself', async (price) => {
+    const { body } = await createAll([
+      { name: 'Ink', barcode: '5901234123457', price },
+      { name: 'Lamp', barcode: '4006381333931', price: 1 },
+    ]);
+    const [bad, good] = body.data.createProducts;
+    expect([bad.error.fields[0].field, good.error]).toEqual(['price', null]);
+  });
+
+  test('a price with more digits than a double holds is refused, not rounded, as a variable and in the text', async () => {
+    const sent = '{"inputs":[{"name":"Ink","barcode":"5901234123457","price":0.10000000000000000001}]}';
+    const headers = { 'Content-Type': 'application/json' };
+    const body = `{"query":${JSON.stringify(MANY)},"variables":${sent}}`;
+    const inText = MANY.replace(/\(\$inputs.*?\)/, '').replace(
+      '$inputs',
+      '[{ name: "Ink", barcode: "5901234123457", price: 0.10000000000000000001 }]',
+    );
+    for (const answer of [
+      await shop.rest('POST', '/graphql', { as: writer, headers, body }),
+      await shop.graphql(inText, {}, { as: writer }),
+    ]) {
+      expect(answer.body.data.createProducts[0].error.fields).toEqual([{ field: 'price', message: expect.any(String) }]);
+    }
+    expect(await names()).toEqual([]);
+  });
+
+  test('of two with one barcode, the first is added, and the second is a conflict', async () => {
+    const barcode = '5901234123457';
+    const { body } = await createAll([
+      { name: '', barcode, price: 1 },
+      { name: 'Ink', barcode, price: 1 },
+      { name: 'Lamp', barcode, price: 1 },
+    ]);
+    const [bad, good, taken] = body.data.createProducts;
+    expect([bad.error.code, good.product.name, taken]).toEqual(['BAD_USER_INPUT', 'Ink', TAKEN]);
+  });
+
+  test('a hundred are added by one statement, with primary keys in their order; a hundred and one are refused', async () => {
+    const inputs = drafts(101);
+    const { body } = await createAll(inputs.slice(0, 100).toReversed());
+    expect(body.data.createProducts.map(({ product }: { product: { pk: string } }) => product.pk)).toEqual(
+      Array.from({ length: 100 }, (_, index) => String(index + 1)),
+    );
+    expect(await shop.sql('select sum(writes)::int as writes, sum(rows)::int as rows from product_tally')).toMatchObject([{ rows: 100 }]);
+    const refused = await createAll(inputs);
+    expect(refused.body.errors[0]).toMatchObject({ extensions: { code: 'BAD_USER_INPUT' } });
+    expect(await names()).toHaveLength(100);
+  });
+
+  test('none at all is answered by none', async () => {
+    expect((await createAll([])).body).toEqual({ data: { createProducts: [] } });
+  });
+
+  test('spends no primary keys on what is refused', async () => {
+    const inputs = drafts(10);
+    await createAll(inputs);
+    await createAll(inputs);
+    expect(await shop.sql('select last_value::int as last from product_pk_seq')).toEqual([{ last: 10 }]);
+  });
+
+  test('needs products:write', async () => {
+    const inputs = drafts(1);
+    expect((await createAll(inputs, await shop.makeUser())).body.errors[0].extensions.code).toBe('FORBIDDEN');
+    expect((await shop.graphql(MANY, { inputs })).body.errors[0].extensions.code).toBe('UNAUTHENTICATED');
+    expect(await names()).toEqual([]);
+  });
+
+  test('costs what each of its results may hold', async () => {
+    const json = { query: MANY, variables: { inputs: drafts(100) }, extensions: { cost: true } };
+    const { body } = await shop.rest('POST', '/graphql', { as: writer, json });
+    expect(body.extensions.cost.requested).toBe(400);
+    const three = `mutation ($i: [ProductDraft!]!) { ${['a', 'b', 'c'].map((name) => `${name}: createProducts(inputs: $i) { product { pk } error { fields { field } } }`).join(' ')} }`;
+    const refused = await shop.graphql(three, { i: drafts(100) }, { as: writer });
+    expect(refused.body.errors[0].extensions.code).toBe('QUERY_TOO_COMPLEX');
+  });
+
+  test('of several batches at once in any order, each product is added once, and nothing fails', async () => {
+    const inputs = drafts(100);
+    const answers = await Promise.all([inputs, inputs.toReversed(), inputs, inputs.toReversed()].map((order) => createAll(order)));
+    const results = answers.flatMap(({ body }) => body.data.createProducts as { product: unknown; error: { code: string } | null }[]);
+    expect(results.filter(({ product }) => product !== null)).toHaveLength(100);
+    expect(results.every(({ error }) => error === null || error.code === 'CONFLICT')).toBe(true);
+    expect(await names()).toHaveLength(100);
+  });
+});
+
+function drafts(count: number): { name: string; barcode: string; price: string }[] {
+  return Array.from({ length: count }, (_, index) => {
+    const digits = `501${String(index).padStart(9, '0')}`;
+    return { name: `Row ${index}`, barcode: digits + checkDigit(digits), price: '1.00' };
+  });
+}
+
+async function names(): Promise<unknown[]> {
+  return (await shop.sql('select name from product order by pk')).map(({ name }) => name);
+}
