@@ -62,8 +62,10 @@ export class Bench {
     return this.keep(await startBare(await this.url(size)));
   }
 
-  /** Takes out of the database of this size what a row has put in. */
+  /** Stops the row's servers, and then takes out of the database of this size what the row has put in. */
   async tidy(size: Size): Promise<void> {
+    // What the load has left on its way is written until then.
+    await this.clear();
     const client = new Client({ connectionString: await this.url(size) });
     await client.connect();
     await tidy(client, size).finally(() => client.end());

@@ -128,7 +128,8 @@ async function fullList(bench: Bench): Promise<Result> {
   await readAll(bare);
   const rounds = [];
   for (let round = 0; round < bench.pace.rounds; round++) rounds.push({ bare: await readAll(bare), ours: await readAll(ours) });
-  if (rounds.some(({ ours: { rows: count } }) => count !== SIZES['1m'])) throw new Error('the list is not whole');
+  const broken = rounds.find(({ ours: { rows: count } }) => count !== SIZES['1m']);
+  if (broken) throw new Error(`the list has ${whole(broken.ours.rows)} products, not ${whole(SIZES['1m'])}`);
   const ratios = rounds.map(({ ours: mine, bare: theirs }) => mine.rate / theirs.rate);
   const rate = median(rounds.map(({ ours: mine }) => mine.rate));
   const first = median(rounds.map(({ ours: mine }) => mine.firstByteMs));
