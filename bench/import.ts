@@ -1,3 +1,4 @@
+import 'reflect-metadata';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream, readFileSync } from 'node:fs';
@@ -7,45 +8,65 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { text } from 'node:stream/consumers';
+import { Command } from 'commander';
 import { Client } from 'pg';
 import { checkDigit } from '../src/products/ean13.ts';
 import { migrate } from './catalogue.ts';
+import { whole } from './measure.ts';
+import { countUpTo, serverOption } from './options.ts';
 import { production } from './processes.ts';
 
-// How quick imports and exports are, and what memory they take: `npm run bench:import`, with how many rows, and a server that databases may be made on.
+interface Options {
+  server: string;
+  rows: number;
+}
 
-const [rows = '1000000', server = process.env['BENCH_DATABASE_URL'] ?? 'postgresql://postgres@127.0.0.1:5432/postgres'] =
-  process.argv.slice(2);
 const NAME = 'shopfront_bench_import';
+/** As many as there are barcodes that begin as ours do. */
+const MOST = 999_999_999;
 const PIECE = 1_000;
 const SAMPLE_MS = 50;
 
-const count = Number(rows);
-const folder = await mkdtemp(join(tmpdir(), 'shopfront-bench-'));
-const client = new Client({ connectionString: server });
-await client.connect();
-try {
-  await client.query(`drop database if exists ${NAME} with (force)`);
-  await client.query(`create database ${NAME}`);
-  const url = Object.assign(new URL(server), { pathname: `/${NAME}` }).href;
-  await migrate(url);
-  const [first, dearer] = [join(folder, 'first.csv'), join(folder, 'dearer.csv')];
-  await write(first, 0);
-  await write(dearer, 1);
-  await measure('import, all of them new', url, ['import', first]);
-  await measure('import, all of them the same', url, ['import', first]);
-  await measure('dry run, all of them changed', url, ['import', dearer, '--dry-run']);
-  await measure('import, all of them changed', url, ['import', dearer]);
-  await measure('export as CSV', url, ['export', join(folder, 'out.csv')]);
-  await measure('export as NDJSON, packed', url, ['export', join(folder, 'out.ndjson.gz')]);
-  await measure('import of that, all of them the same', url, ['import', join(folder, 'out.ndjson.gz')]);
-} finally {
-  await client.query(`drop database if exists ${NAME} with (force)`);
-  await client.end();
-  await rm(folder, { recursive: true });
+await new Command('bench:import')
+  .description('Measures how quick imports and exports are, and what memory they take, in a database of their own.')
+  .addOption(serverOption())
+  .option('--rows <count>', 'how many products there are', countUpTo(MOST), 1_000_000)
+  .action(bench)
+  .parseAsync();
+
+async function bench({ server, rows }: Options): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'shopfront-bench-'));
+  const client = new Client({ connectionString: server });
+  await client.connect();
+  try {
+    await client.query(`drop database if exists ${NAME} with (force)`);
+    await client.query(`create database ${NAME}`);
+    const url = Object.assign(new URL(server), { pathname: `/${NAME}` }).href;
+    await migrate(url);
+    const [first, dearer] = [join(folder, 'first.csv'), join(folder, 'dearer.csv')];
+    await write(first, rows, 0);
+    await write(dearer, rows, 1);
+    const measured = async (what: string, ...args: readonly string[]) => {
+      const { seconds, peak, said } = await measure(url, args);
+      console.log(
+        `${what}: ${whole(rows / seconds)} rows/s, ${seconds.toFixed(1)} s, ${peak.toFixed(0)} MiB. ${said.replaceAll(folder, '')}`,
+      );
+    };
+    await measured('import, all of them new', 'import', first);
+    await measured('import, all of them the same', 'import', first);
+    await measured('dry run, all of them changed', 'import', dearer, '--dry-run');
+    await measured('import, all of them changed', 'import', dearer);
+    await measured('export as CSV', 'export', join(folder, 'out.csv'));
+    await measured('export as NDJSON, packed', 'export', join(folder, 'out.ndjson.gz'));
+    await measured('import of that, all of them the same', 'import', join(folder, 'out.ndjson.gz'));
+  } finally {
+    await client.query(`drop database if exists ${NAME} with (force)`);
+    await client.end();
+    await rm(folder, { recursive: true });
+  }
 }
 
-function write(path: string, dearerBy: number): Promise<void> {
+function write(path: string, count: number, dearerBy: number): Promise<void> {
   const pieces = function* () {
     yield 'name,barcode,price\n';
     for (let start = 0; start < count; start += PIECE) {
@@ -60,7 +81,7 @@ function row(number: number, dearerBy: number): string {
   return `Product ${number} Classic Oak Table,${digits}${checkDigit(digits)},${((number % 10_000) / 100 + dearerBy).toFixed(2)}\n`;
 }
 
-async function measure(what: string, url: string, args: readonly string[]): Promise<void> {
+async function measure(url: string, args: readonly string[]): Promise<{ seconds: number; peak: number; said: string }> {
   const begun = performance.now();
   const child = spawn(process.execPath, ['dist/src/cli/main.js', 'products', ...args], { env: { ...process.env, ...production(url) } });
   let peak = 0;
@@ -68,10 +89,7 @@ async function measure(what: string, url: string, args: readonly string[]): Prom
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
   clearInterval(watch);
   if (child.exitCode !== 0) throw new Error(stderr);
-  const seconds = (performance.now() - begun) / 1000;
-  console.log(
-    `${what}: ${(count / seconds).toFixed(0)} rows/s, ${seconds.toFixed(1)} s, ${peak.toFixed(0)} MiB. ${stdout.trim().replaceAll(folder, '')}`,
-  );
+  return { seconds: (performance.now() - begun) / 1000, peak, said: stdout.trim() };
 }
 
 // What has ended holds nothing any more.

@@ -1,8 +1,9 @@
 import 'reflect-metadata';
 import { execFileSync } from 'node:child_process';
-import { Argument, Command, InvalidArgumentError, Option } from 'commander';
+import { Argument, Command } from 'commander';
 import { measureAttacks } from './attacks.ts';
 import { Bench, type Pace, type Result } from './bench.ts';
+import { countUpTo, serverOption } from './options.ts';
 import { measurePeers } from './peers.ts';
 import { publish, surroundings, tableOf } from './report.ts';
 import { rows } from './rows.ts';
@@ -12,6 +13,9 @@ import { measureShortcuts } from './shortcuts.ts';
 interface Options extends Pace {
   server: string;
 }
+
+/** Rounds, and seconds of each, at most. */
+const MOST = 9_999;
 
 /** What is measured beside the table, by name. */
 const COMPARISONS = { peers: measurePeers, shortcuts: measureShortcuts, attacks: measureAttacks, searches: measureSearches };
@@ -26,13 +30,9 @@ await new Command('bench')
       ...rows.map(({ name }) => name),
     ]),
   )
-  .addOption(
-    new Option('--server <url>', 'a PostgreSQL server that databases may be made on')
-      .env('BENCH_DATABASE_URL')
-      .default('postgresql://postgres@127.0.0.1:5432/postgres'),
-  )
-  .option('--rounds <count>', 'how often each is measured', count, 3)
-  .option('--seconds <count>', 'how long each load lasts', count, 4)
+  .addOption(serverOption())
+  .option('--rounds <count>', 'how often each is measured', countUpTo(MOST), 3)
+  .option('--seconds <count>', 'how long each load lasts', countUpTo(MOST), 4)
   .action(bench)
   .parseAsync();
 
@@ -76,9 +76,4 @@ function requireWrk(): void {
       process.exit(1);
     }
   }
-}
-
-function count(text: string): number {
-  if (!/^[1-9]\d{0,3}$/.test(text)) throw new InvalidArgumentError('must be a whole number from 1 to 9999');
-  return Number(text);
 }

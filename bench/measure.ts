@@ -82,3 +82,8 @@ export function median(values: readonly number[]): number {
 export function ratioText(values: readonly number[]): string {
   return `${median(values).toFixed(2)} (${Math.min(...values).toFixed(2)} to ${Math.max(...values).toFixed(2)})`;
 }
+
+/** A whole number, with its thousands apart. */
+export function whole(value: number): string {
+  return Math.round(value).toLocaleString('en');
+}

@@ -5,6 +5,7 @@ import { Argument, Command } from 'commander';
 import { z } from 'zod';
 import { prepare } from './catalogue.ts';
 import { load } from './load.ts';
+import { serverOption } from './options.ts';
 import { production, start } from './processes.ts';
 import { works } from './works.ts';
 
@@ -25,7 +26,7 @@ type Profile = z.infer<typeof profileFile>;
 await new Command('profile')
   .description('Loads our server with one kind of request, writes a CPU profile to profiles/, and prints where the time went.')
   .addArgument(new Argument('<name>', 'the kind of request').choices(works.map(({ name }) => name)))
-  .option('--server <url>', 'a PostgreSQL server that databases may be made on', 'postgresql://postgres@127.0.0.1:5432/postgres')
+  .addOption(serverOption())
   .action(profile)
   .parseAsync();
 

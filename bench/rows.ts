@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import { SIZES, type Size } from './catalogue.ts';
 import type { Bench, Result } from './bench.ts';
 import { ask, CLIENTS, load } from './load.ts';
-import { measure, median, ratioText } from './measure.ts';
+import { measure, median, ratioText, whole } from './measure.ts';
 import { without } from './processes.ts';
 import { referenceRows } from './references.ts';
 import { storm } from './storm.ts';
@@ -222,8 +222,4 @@ function workOf(name: string): Work {
   const work = works.find((known) => known.name === name);
   if (!work) throw new Error(`there is no work ${name}`);
   return work;
-}
-
-function whole(value: number): string {
-  return Math.round(value).toLocaleString('en');
 }

@@ -7,7 +7,7 @@ import { DAY_MS } from '../kit/times.ts';
 import type { FileRow, RowProblem } from './product.files.ts';
 import { Sieve } from './product.sieve.ts';
 import type { NewProduct } from './product.rules.ts';
-import { foresee, upsert } from './product.upsert.ts';
+import { foresee, reserve, upsert, type Reserved } from './product.upsert.ts';
 
 /** How an import is to go, and who is told of it. */
 export interface ImportOptions {
@@ -42,12 +42,15 @@ interface Part {
   batch: readonly NewProduct[];
   hash: Buffer;
   file: string | undefined;
+  reserved: Reserved | undefined;
 }
 
 // Few enough that nobody waits long for what a batch has locked.
 const BATCH = 5_000;
 /** On the embedded database, everyone waits for a batch. */
 const EMBEDDED_BATCH = 500;
+/** So many batches are stored at once, where there are connections for them and one more: to write a product takes the database longer than to read a row. */
+const AT_ONCE = 2;
 /** How long what an interrupted import has done is remembered, in ms. */
 const REMEMBERED_MS = DAY_MS;
 
@@ -67,25 +70,29 @@ export async function importProducts(
   const report: ImportReport = { read: 0, created: 0, changed: 0, left: 0, skipped: 0, refused: 0 };
   const remembered = fromStart ? ctx.now() : horizon(ctx);
   const done: Buffer[] = [];
-  const store = async (hash: Buffer, batch: readonly NewProduct[]): Promise<void> => {
+  const store = async (hash: Buffer, batch: readonly NewProduct[], reserved?: Reserved): Promise<void> => {
     const outcome = await inBulk((bulk) =>
-      dryRun ? foreseen(bulk, batch, hash, remembered) : stored(ctx, bulk, { batch, hash, file }, remembered),
+      dryRun ? foreseen(bulk, batch, hash, remembered) : stored(ctx, bulk, { batch, hash, file, reserved }, remembered),
     );
     for (const [name, count] of Object.entries(outcome)) report[name as keyof ImportReport] += count;
     onProgress?.(Object.assign(report, sieve.counts));
   };
-  // While one batch is being stored, the next is read.
-  let storing = Promise.resolve();
+  const [size, atOnce] = paceOf(ctx);
+  // While some batches are being stored, the next is read.
+  const storing: Promise<void>[] = [];
   try {
-    for await (const batch of batchesOf(sieve.pass(rows), ctx.config.databaseUrl === undefined ? EMBEDDED_BATCH : BATCH)) {
+    for await (const batch of batchesOf(sieve.pass(rows), size)) {
       const hash = hashOf(done.at(-1), batch);
       done.push(hash);
-      await storing;
-      storing = store(hash, batch);
-      storing.catch(() => undefined);
+      if (storing.length >= atOnce) await storing.shift();
+      // Before those after it: whichever is stored first, primary keys run in the order of the rows.
+      const stored = store(hash, batch, atOnce > 1 && !dryRun ? await inBulk((bulk) => reserve(bulk, batch)) : undefined);
+      stored.catch(() => undefined);
+      storing.push(stored);
     }
   } finally {
-    await storing;
+    await Promise.allSettled(storing);
+    await Promise.all(storing);
   }
   // What has come to its end is no interrupted import: the same rows again are all done again.
   if (!dryRun && !sieve.hasStopped) await execute(ctx.em, sql`delete from product_import_batch where hash = any(${done}::bytea[])`);
@@ -96,6 +103,12 @@ export async function importProducts(
 export async function sweep(ctx: Context): Promise<number> {
   const { affected } = await execute(ctx.em, sql`delete from product_import_batch where imported_at <= ${horizon(ctx)}`);
   return affected;
+}
+
+// How many products a batch has, and how many batches are stored at once.
+function paceOf({ config: { databaseUrl, poolMax } }: Context): [size: number, atOnce: number] {
+  if (databaseUrl === undefined) return [EMBEDDED_BATCH, 1];
+  return [BATCH, poolMax > AT_ONCE ? AT_ONCE : 1];
 }
 
 async function* batchesOf(products: AsyncIterable<readonly NewProduct[]>, size: number): AsyncGenerator<NewProduct[]> {
@@ -116,13 +129,13 @@ function hashOf(before: Buffer | undefined, batch: readonly NewProduct[]): Buffe
 }
 
 // Another import of the same rows waits here until this one has stored the batch, and finds it done.
-async function stored(ctx: Context, bulk: Bulk, { batch, hash, file }: Part, after: Date): Promise<Partial<ImportReport>> {
+async function stored(ctx: Context, bulk: Bulk, { batch, hash, file, reserved }: Part, after: Date): Promise<Partial<ImportReport>> {
   const now = ctx.now();
   const claimed = await bulk.run(sql`
     insert into product_import_batch (hash, imported_at) values (${hash}, ${now})
     on conflict (hash) do update set imported_at = excluded.imported_at where product_import_batch.imported_at <= ${after} returning 1`);
   if (claimed.length === 0) return { skipped: batch.length };
-  const outcome = await upsert(bulk, batch, now);
+  const outcome = await upsert(bulk, batch, now, reserved);
   const counts = { created: String(outcome.created), changed: String(outcome.changed) };
   if (outcome.left < batch.length) await bulk.run(noting(ctx, 'products.imported', undefined, differences({}, { file, ...counts })));
   return outcome;

@@ -53,6 +53,16 @@ describe('an import', () => {
     expect(await shop.sql('select last_value::int as last from product_pk_seq')).toEqual([{ last: 20 }]);
   });
 
+  test('gives them in the order of the file also where several batches are stored at once', async () => {
+    const all = rows(4 * MANY).toReversed();
+    await importRows(all.filter((_row, index) => index % 1_000 === 0));
+    const known = all.length / 1_000;
+    await importRows(all);
+    const added = (await stored()).slice(known);
+    expect(added.map(([pk]) => pk)).toEqual(added.map((_row, index) => known + 1 + index));
+    expect(added.map(([, , barcode]) => barcode)).toEqual(all.filter((_row, index) => index % 1_000 !== 0).map(({ barcode }) => barcode));
+  });
+
   test('refuses what a new product is refused for, by line and column, and imports the rest', async () => {
     const { report, problems } = await importRows([
       { name: 'Ink', barcode: '5901234123457', price: '1' },
