@@ -86,9 +86,9 @@ export async function importProducts(
       done.push(hash);
       if (storing.length >= atOnce) await storing.shift();
       // Before those after it: whichever is stored first, primary keys run in the order of the rows.
-      const stored = store(hash, batch, atOnce > 1 && !dryRun ? await inBulk((bulk) => reserve(bulk, batch)) : undefined);
-      stored.catch(() => undefined);
-      storing.push(stored);
+      const begun = store(hash, batch, atOnce > 1 && !dryRun ? await inBulk((bulk) => reserve(bulk, batch)) : undefined);
+      begun.catch(() => undefined);
+      storing.push(begun);
     }
   } finally {
     await Promise.allSettled(storing);
