@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { withinLimit, type Bench, type Result } from './bench.ts';
 import { load, type Ask } from './load.ts';
-import { median } from './measure.ts';
+import { median, whole } from './measure.ts';
 import type { Measured } from './processes.ts';
 import { allLogins } from './storm.ts';
 import { works } from './works.ts';
@@ -94,7 +94,7 @@ async function slowSockets(bench: Bench, ours: Measured): Promise<Result> {
   } finally {
     for (const socket of sockets) socket.destroy();
   }
-  return withinLimit('H10', `a product beside ${SLOW_SOCKETS.toLocaleString('en')} slow connections`, 100, times);
+  return withinLimit('H10', `a product beside ${whole(SLOW_SOCKETS)} slow connections`, 100, times);
 }
 
 async function slowSocket(port: number): Promise<Socket> {

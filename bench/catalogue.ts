@@ -31,11 +31,8 @@ export function sidOf(user: number): string {
 
 /** Makes the database of this size where it is not there yet, brings it up to date, and returns its URL. */
 export async function prepare(server: string, size: Size): Promise<string> {
-  const url = new URL(server);
-  url.pathname = `/shopfront_bench_${size}`;
-  await create(server, `shopfront_bench_${size}`);
-  await migrate(url.href);
-  const client = new Client({ connectionString: url.href });
+  const url = await makeDatabase(server, `shopfront_bench_${size}`);
+  const client = new Client({ connectionString: url });
   await client.connect();
   try {
     const { rows } = await client.query<{ filled: boolean }>(`select to_regclass('bench_filled') is not null as filled`);
@@ -45,7 +42,15 @@ export async function prepare(server: string, size: Size): Promise<string> {
   } finally {
     await client.end();
   }
-  return url.href;
+  return url;
+}
+
+/** Makes a database of this name where there is none, applies the migrations that it lacks, and returns its URL. */
+export async function makeDatabase(server: string, name: string): Promise<string> {
+  await create(server, name);
+  const url = Object.assign(new URL(server), { pathname: `/${name}` }).href;
+  await migrate(url);
+  return url;
 }
 
 /** Takes out what a measurement has put in. */
@@ -62,8 +67,7 @@ async function create(server: string, name: string): Promise<void> {
   await client.end();
 }
 
-/** Applies the migrations that the database lacks. */
-export async function migrate(url: string): Promise<void> {
+async function migrate(url: string): Promise<void> {
   const config = readConfig({ DATABASE_URL: url, SIGNING_SECRET: SECRET, DATABASE_STATEMENT_TIMEOUT_MS: '600000' }, () => undefined);
   const database = await openDatabase(config, options, openLog({ logLevel: 'silent' }));
   await database.migrate();

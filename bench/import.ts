@@ -11,7 +11,7 @@ import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { Client } from 'pg';
 import { checkDigit } from '../src/products/ean13.ts';
-import { migrate } from './catalogue.ts';
+import { makeDatabase } from './catalogue.ts';
 import { whole } from './measure.ts';
 import { countUpTo, serverOption } from './options.ts';
 import { production } from './processes.ts';
@@ -40,9 +40,7 @@ async function bench({ server, rows }: Options): Promise<void> {
   await client.connect();
   try {
     await client.query(`drop database if exists ${NAME} with (force)`);
-    await client.query(`create database ${NAME}`);
-    const url = Object.assign(new URL(server), { pathname: `/${NAME}` }).href;
-    await migrate(url);
+    const url = await makeDatabase(server, NAME);
     const [first, dearer] = [join(folder, 'first.csv'), join(folder, 'dearer.csv')];
     await write(first, rows, 0);
     await write(dearer, rows, 1);
