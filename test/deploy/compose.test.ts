@@ -6,7 +6,9 @@ import { TEST_SECRET } from '../support/databases.ts';
 
 interface Service {
   profiles: string[];
+  image: string;
   build?: string;
+  pull_policy?: string;
   environment?: Record<string, string>;
   networks?: Record<string, { ipv4_address: string } | undefined> | string[];
   read_only?: boolean;
@@ -20,11 +22,11 @@ interface Service {
 
 interface Compose {
   services: Record<string, Service>;
-  networks: { shop: { ipam: { config: [{ subnet: string; ip_range: string }] } } };
+  networks: { shop: { ipam: { config: [{ subnet: string; ip_range: string; gateway: string }] } } };
 }
 
-const { services } = parse(await readFile('docker-compose.yml', 'utf8'), { merge: true }) as Compose;
-const ours = Object.entries(services).filter(([, { build }]) => build !== undefined);
+const { services, networks } = parse(await readFile('docker-compose.yml', 'utf8'), { merge: true }) as Compose;
+const ours = Object.entries(services).filter(([, { image }]) => image === 'shopfront');
 const instances = ours.filter(([name]) => /^app-\d$/.test(name)).map(([, service]) => service);
 
 test('one instance, or many behind nginx with a replica, each by its profile', () => {
@@ -41,6 +43,13 @@ test.each(ours)('%s has settings that the server takes, and runs without rights 
   expect(service.volumes).toBeUndefined();
 });
 
+test('one service builds the image, and the others wait for it', () => {
+  expect(ours.map(([name, { build, pull_policy }]) => [name, build, pull_policy])).toEqual([
+    ['migrate', '.', undefined],
+    ...['app', 'app-1', 'app-2', 'app-3'].map((name) => [name, undefined, 'never']),
+  ]);
+});
+
 test('nothing is killed that drains: there is more time than SHUTDOWN_SECONDS', () => {
   for (const [name, service] of ours.filter(([each]) => each !== 'migrate')) {
     const { shutdownSeconds } = configOf(service);
@@ -53,12 +62,13 @@ test('nothing is open but one port of this machine', () => {
   expect(open).toEqual(['app 127.0.0.1:4000:4000', 'proxy 127.0.0.1:4000:80']);
 });
 
-test('nginx asks the instances where they are, and they believe no other what it says of a client', async () => {
+test('nginx asks the instances where they are, and they believe nobody else but this machine what it says of a client', async () => {
   const at = instances.map((service) => `${addressOf(service)}:${configOf(service).port}`);
   const upstream = await readFile('deploy/compose/instances.conf', 'utf8');
   expect([...upstream.matchAll(/^ {2}server (\S+)/gm)].map(([, server]) => server)).toEqual(at);
   const { proxy } = services;
-  for (const instance of instances) expect(configOf(instance).trustProxy).toEqual([proxy && addressOf(proxy)]);
+  for (const instance of instances)
+    expect(configOf(instance).trustProxy).toEqual([proxy && addressOf(proxy), networks.shop.ipam.config[0].gateway]);
   const here = await readFile('deploy/nginx/instances.conf', 'utf8');
   expect(withoutServers(upstream)).toBe(withoutServers(here));
 });
@@ -67,9 +77,10 @@ function configOf({ environment = {} }: Service) {
   return readConfig(Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, filled(value)])), () => undefined);
 }
 
-// As compose fills in variables, of which those that have no default are secrets.
+// As compose fills in variables.
 function filled(text: string): string {
-  return text.replace(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_, _name, kind: string, rest: string) => (kind === '-' ? rest : TEST_SECRET));
+  const given = new Map(['SIGNING_SECRET', 'POSTGRES_PASSWORD'].map((name) => [name, TEST_SECRET]));
+  return text.replace(/\$\{(\w+)(?::[-?]([^}]*))?\}/g, (_, name: string, otherwise = '') => given.get(name) ?? String(otherwise));
 }
 
 function addressOf({ networks }: Service): string {

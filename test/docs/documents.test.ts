@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { features } from '../../src/features.ts';
@@ -60,6 +60,15 @@ test('README: the table of paths names every row', () => {
     .flatMap(({ routes }) => routes?.(config) ?? [])
     .filter(({ path, method }) => !new RegExp(`\`${path.replace(/[{}]/g, '\\$&')}\`.*\\| ${method} `).test(table));
   expect(missing.map(({ path }) => path)).toEqual([]);
+});
+
+test('SECURITY.md names every event of the log', async () => {
+  const files = (await readdir('src', { recursive: true })).filter((path) => path.endsWith('.ts'));
+  const sources = await Promise.all(files.map((path) => readFile(join('src', path), 'utf8')));
+  const events = sources.flatMap((source) => [...source.matchAll(/\bevent: '([\w.-]+)'/g)].map(([, event]) => event));
+  const security = await readFile('SECURITY.md', 'utf8');
+  expect(events.length).toBeGreaterThan(30);
+  expect([...new Set(events)].filter((event) => !security.includes(`\`${event}\``))).toEqual([]);
 });
 
 test('docs/dependencies.md gives each dependency of package.json, and of the storefront, its line, and no other', async () => {

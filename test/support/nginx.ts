@@ -20,14 +20,14 @@ export async function startNginx(directory: string, ports: readonly number[]): P
   const own = join(directory, 'shopfront.conf');
   const log = join(directory, 'access.log');
   const texts = await Promise.all(CONFIGURATION.map((path) => readFile(path, 'utf8')));
-  await writeFile(own, addressed(texts.join('\n'), port, ports));
+  await writeFile(own, addressed(texts.join('\n'), port, ports, log));
   const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${join(directory, name)};`);
   const main = join(directory, 'nginx.conf');
   await writeFile(
     main,
     `daemon off; worker_processes 1; pid ${join(directory, 'nginx.pid')}; error_log ${join(directory, 'error.log')};
 events { worker_connections 4096; }
-http { log_format instance '$upstream_addr'; access_log ${log} instance; ${paths.join(' ')} include ${own}; }
+http { log_format instance '$upstream_addr'; ${paths.join(' ')} include ${own}; }
 `,
   );
   const child = spawn('nginx', ['-p', directory, '-c', main, '-e', join(directory, 'error.log')], { stdio: 'ignore' });
@@ -51,12 +51,15 @@ http { log_format instance '$upstream_addr'; access_log ${log} instance; ${paths
   };
 }
 
-// The same file, with other addresses.
-function addressed(text: string, port: number, ports: readonly number[]): string {
+// The same files, with other addresses, and a log of who was asked.
+function addressed(text: string, port: number, ports: readonly number[], log: string): string {
   const [first = ''] = /^ *server 127.*$/m.exec(text) ?? [];
   const servers = ports.map((at) => first.replace(/:\d+/, `:${at}`)).join('\n');
-  const placed = text.replace(/(?:^ *server 127.*\n)+/m, `${servers}\n`).replace('listen 80;', `listen 127.0.0.1:${port};`);
-  if (!ports.every((at) => placed.includes(`:${at} `)) || !placed.includes(`:${port};`))
+  const placed = text
+    .replace(/(?:^ *server 127.*\n)+/m, `${servers}\n`)
+    .replace('listen 80;', `listen 127.0.0.1:${port};`)
+    .replace(/access_log .*;/, `access_log ${log} instance;`);
+  if (![...ports.map((at) => `:${at} `), `:${port};`, log].every((part) => placed.includes(part)))
     throw new Error('deploy/nginx has other lines than these');
   return placed;
 }
