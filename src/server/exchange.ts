@@ -30,7 +30,8 @@ export class Exchange extends GivingUp {
     this.requestId = requestIdOf(req.headers);
     this.seen = { requestId: this.requestId, method: req.method ?? '', door: 'other', bytes: 0, end: 'answered' };
     this.headers = { ...common, 'X-Request-Id': this.requestId };
-    res.once('close', () => {
+    // It closes once: `once` would only cost.
+    res.on('close', () => {
       this.conclude();
       observe(this.seen, performance.now() - begun);
     });

@@ -21,8 +21,7 @@ export class LogLines implements DestinationStream {
   readonly [METADATA] = true;
   /** Set by pino. */
   lastLevel = 0;
-  private lines: string[] = [];
-  private size = 0;
+  private text = '';
   private timer: NodeJS.Timeout | undefined;
   /** The pieces that the destination was given and has not written, and how many bytes it has written of the first. */
   private given: string[] = [];
@@ -40,9 +39,8 @@ export class LogLines implements DestinationStream {
   }
 
   write(line: string): void {
-    this.lines.push(line);
-    this.size += line.length;
-    if (this.lastLevel >= ERROR || this.size >= ENOUGH) this.send();
+    this.text += line;
+    if (this.lastLevel >= ERROR || this.text.length >= ENOUGH) this.send();
     else this.timer ??= setTimeout(() => this.send(), WAIT_MS).unref();
     this.lastLevel = 0;
   }
@@ -93,10 +91,9 @@ export class LogLines implements DestinationStream {
   private send(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
-    if (this.lines.length === 0) return;
-    const text = this.lines.join('');
-    this.lines = [];
-    this.size = 0;
+    if (this.text === '') return;
+    const { text } = this;
+    this.text = '';
     this.given.push(text);
     this.destination.write(text);
   }

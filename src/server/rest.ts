@@ -102,7 +102,7 @@ function queryOf(req: IncomingMessage): Record<string, string | string[]> {
   const text = searchOf(req);
   // One parameter in plain letters, as in `?page=2`, has nothing to decode.
   const [, name, value] = /^\?(\w+)=(\w+)$/.exec(text) ?? [];
-  if (name !== undefined && value !== undefined) return Object.assign(Object.create(null) as Record<string, never>, { [name]: value });
+  if (name !== undefined && value !== undefined) return { [name]: value };
   const search = new URLSearchParams(text);
   const query: Record<string, string | string[]> = Object.create(null) as Record<string, never>;
   for (const key of new Set(search.keys())) {
