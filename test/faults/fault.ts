@@ -9,6 +9,8 @@ export interface World {
   on: DatabaseKind;
   /** In CI: the same fault, fewer times. */
   short: boolean;
+  /** What the server can do, in answers a second, where that was measured before: beside other programs it cannot be. */
+  capacity?: number;
   /** An empty directory of its own, removed afterwards. */
   directory: string;
   /** Has this done at the end, whatever comes of the run; what was asked for last is done first. */

@@ -2,15 +2,19 @@ import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command, Option } from 'commander';
+import { countUpTo } from '../../bench/options.ts';
 import { faults } from './catalogue.ts';
 import type { DatabaseKind, Fault, Figures } from './fault.ts';
 import { isPublished, keep, publish } from './report.ts';
 
 const KINDS: readonly DatabaseKind[] = ['embedded', 'postgresql'];
+/** Answers a second that nobody's machine gives. */
+const MOST_CAPACITY = 1_000_000;
 
 interface Options {
   short: boolean;
   on?: DatabaseKind;
+  capacity?: number;
   list: boolean;
   check: boolean;
 }
@@ -20,11 +24,16 @@ const program = new Command('faults')
   .argument('[NAME...]', 'the faults to try; all of them where none is named')
   .option('--short', 'fewer times and for less long, as in CI; nothing is kept', false)
   .addOption(new Option('--on <KIND>', 'on this database only').choices(KINDS))
+  .addOption(
+    new Option('--capacity <N>', 'take so many answers a second as what the server can do, in place of measuring it').argParser(
+      countUpTo(MOST_CAPACITY),
+    ),
+  )
   .option('--list', 'name the faults and what holds in each, and try none', false)
   .option('--check', 'look whether docs/reliability.md says what the last runs found, and try none', false)
   .showHelpAfterError('(add --help for help)');
 program.parse();
-const { short, on, list, check } = program.opts<Options>();
+const { short, on, capacity, list, check } = program.opts<Options>();
 const unknown = program.args.filter((name) => !faults.some((fault) => fault.name === name));
 if (unknown.length > 0) program.error(`There is no fault named ${unknown.join(', ')}; --list names them.`);
 const chosen = faults.filter(({ name }) => program.args.length === 0 || program.args.includes(name));
@@ -67,7 +76,7 @@ async function tryOne(fault: Fault, kind: DatabaseKind): Promise<boolean> {
   const undo: (() => unknown)[] = [() => rm(root, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })];
   const begun = performance.now();
   try {
-    const figures = await fault.run({ on: kind, short, directory, atEnd: (done) => undo.push(done) });
+    const figures = await fault.run({ on: kind, short, ...(capacity && { capacity }), directory, atEnd: (done) => undo.push(done) });
     const seconds = (performance.now() - begun) / 1000;
     console.log(`ok    ${title}, ${seconds.toFixed(0)} s: ${textOf(figures)}`);
     if (!short) keep(fault, kind, figures);
