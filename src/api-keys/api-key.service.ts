@@ -124,7 +124,7 @@ async function open(ctx: Context, { pk, username }: Pick<User, 'pk' | 'username'
   return { apiKey, key };
 }
 
-// The session that the caller came by is there still; an operator comes by none.
+// The session that the caller came by is there still; an operator comes by none, nor does a token of another issuer.
 async function isSignedIn(ctx: Context): Promise<boolean> {
   const sid = ctx.caller?.sessionId;
   if (sid === undefined) return true;

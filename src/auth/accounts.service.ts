@@ -67,8 +67,14 @@ export async function setPassword(ctx: Context, username: string, next: string):
 
 /** Replaces a user's password, whatever it was, and ends all sessions of the user, in the transaction at hand. Returns the `sid` of each. */
 export async function replacePassword(tx: Context, userPk: number, hash: string): Promise<string[]> {
+  await forgetResets(tx, userPk);
   await execute(tx.em, sql`update "user" set hashed_password = ${hash} where pk = ${userPk}`);
   return sessions.endAll(tx, userPk);
+}
+
+/** Has no token that was mailed before set the user's password any more, in the transaction at hand: whoever reads the mail may be why there is a new one. */
+export async function forgetResets(tx: Context, userPk: number): Promise<void> {
+  await execute(tx.em, sql`delete from password_reset where user_pk = ${userPk}`);
 }
 
 /** Adds scopes to those that a user holds, and takes others away. Returns what the user then holds. Throws NOT_FOUND. */

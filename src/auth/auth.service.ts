@@ -159,6 +159,7 @@ export async function changePassword(ctx: Context, current: string, next: string
     return hashPassword(ctx, password);
   });
   await inTransaction(ctx, async (tx) => {
+    await accounts.forgetResets(tx, user.pk);
     // Only if nobody else changed it meanwhile: of two changes at once, the second has named a wrong password.
     if (!(await replaceHash(tx, user, hash))) throw invalidCredentials(ctx, user);
     await sessions.endAll(tx, user.pk, caller.sessionId);

@@ -13,6 +13,7 @@ const office = usePostOffice(shop);
 
 const REQUEST = 'mutation ($user: String!) { requestPasswordReset(user: $user) }';
 const RESET = 'mutation ($token: String!, $new: String!) { resetPassword(token: $token, new: $new) { username } }';
+const CHANGE = 'mutation ($current: String!, $new: String!) { changePassword(current: $current, new: $new) { username } }';
 const NEW_PASSWORD = 'another good password';
 const HOUR = 3_600_000;
 
@@ -61,10 +62,25 @@ describe('requestPasswordReset', () => {
   test('users who share an address get a token each, for the account that the mail names', async () => {
     for (const username of ['ada', 'bea']) await shop.makeUser({ username, email: 'both@shop.example' });
     await request('both@shop.example');
-    const [toAda, toBea] = await office.deliver();
+    // They are sent at the same time, in whatever order.
+    const [toAda, toBea] = (await office.deliver()).toSorted((a, b) => a.text.localeCompare(b.text));
     expect([toAda?.text, toBea?.text]).toEqual([expect.stringContaining('of ada.'), expect.stringContaining('of bea.')]);
     expect((await reset(tokenIn(toBea as Arrived))).body.data.resetPassword).toEqual({ username: 'bea' });
     expect((await reset(tokenIn(toAda as Arrived))).body.data.resetPassword).toEqual({ username: 'ada' });
+  });
+
+  test('E7 a new password, by whatever way, takes the token that was mailed before', async () => {
+    const ada = await shop.makeUser({ username: 'ada' });
+    for (const change of [
+      () => accounts.setPassword(shop.context(), 'ada', 'set by the operator'),
+      () => shop.graphql(CHANGE, { current: 'set by the operator', new: PASSWORD }, { as: ada }),
+    ]) {
+      await request('ada');
+      const [mail] = await office.deliver();
+      expect(await change()).not.toHaveProperty('body.errors');
+      expect((await reset(tokenIn(mail as Arrived))).body.errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
+    }
+    expect(await shop.sql('select * from password_reset')).toEqual([]);
   });
 
   test.each(['', 'x'.repeat(255), 'a\0b', 'a\ud800'])('%j is nobody, and refused as input', async (user) => {
