@@ -15,7 +15,7 @@ export interface Draft {
   to: string;
   /** It tells of something that was done, and strangers cannot ask for it: no limit holds it back. */
   isNotice?: true;
-  /** Finds its words. Called once it may leave, so that a token is made for a mail that does, replaces none that has arrived, and stands in no queue. */
+  /** Finds its words. Called once it may leave, so that a token is made for a mail that is about to, and stands in no queue. */
   write(): Words | Promise<Words>;
 }
 

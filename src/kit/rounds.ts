@@ -8,9 +8,14 @@ export abstract class Rounds {
   private round: Promise<void> | undefined;
   protected isLeaving = false;
 
-  /** Delivers all that is due; what cannot be delivered stays for later. Called over and over: while one round is under way, there is no second. */
-  deliver(makeContext: MakeContext): Promise<void> {
-    return (this.round ??= this.deliverDue(makeContext).finally(() => (this.round = undefined)));
+  /**
+   * Delivers all that is due; what cannot be delivered stays for later. Called over and over: while one round is under way, there is no second, and nothing to
+   * wait for.
+   */
+  async deliver(makeContext: MakeContext): Promise<void> {
+    if (this.round) return;
+    this.round = this.deliverDue(makeContext).finally(() => (this.round = undefined));
+    await this.round;
   }
 
   /** Begins no more, and waits for what is under way. */

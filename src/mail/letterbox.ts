@@ -8,7 +8,8 @@ import { DAY_MS } from '../kit/times.ts';
 const KEPT_MS = DAY_MS;
 
 /**
- * For trying things out without a mail server: letters become files that their owner alone can read, and go after a day. The log tells where. What
+ * For trying things out without a mail server: letters become files that their owner alone can read, and go with the
+ * first one that is written a day later. The log tells where. What
  * they say, tokens among it, is not logged, for logs are copied to where others read them.
  */
 export class Letterbox {

@@ -10,6 +10,8 @@ import { Unsendable, type Transport } from './transport.ts';
 const AT_ONCE = 4;
 /** How long one may take, in ms, whatever the mail server does. */
 const PATIENCE_MS = 60_000;
+/** How long what is under way may take on the way out, in ms. Then another sends it, when nobody holds it any longer. */
+const LAST_MS = 3_000;
 
 /** Writes and sends what was asked for, in its own time: nobody's request waits for it, and none can tell by its time what becomes of it. */
 export class Postman extends Rounds {
@@ -20,6 +22,10 @@ export class Postman extends Rounds {
     private readonly patience = PATIENCE_MS,
   ) {
     super();
+  }
+
+  override async stop(): Promise<void> {
+    await Promise.race([super.stop(), setTimeout(LAST_MS, undefined, { ref: false })]);
   }
 
   protected async deliverDue(makeContext: MakeContext): Promise<void> {

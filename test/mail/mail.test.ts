@@ -285,6 +285,24 @@ test('on the way out, the mail that is being sent is waited for, and no other is
   }
 });
 
+test('on the way out, a mail server that says nothing is not waited for: another sends the mail', async () => {
+  const silent = createServer((socket) => void socket.on('error', () => undefined)).listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const postman = postmanTo(`smtp://127.0.0.1:${(silent.address() as AddressInfo).port}`, 8_000);
+  await shop.makeUser({ username: 'ada' });
+  await ask('ada');
+  let isOver = false;
+  const round = deliver(postman).finally(() => (isOver = true));
+  try {
+    await until(async () => (await waiting())[0]?.['attempts'] === 1, 'one under way');
+    await postman.stop();
+    expect(isOver).toBe(false);
+  } finally {
+    silent.close();
+    await round;
+  }
+});
+
 function refusing(responseCode: number) {
   return (_address: unknown, _session: unknown, callback: (error: Error) => void) =>
     callback(Object.assign(new Error('ada@shop.example is not wanted'), { responseCode }));
