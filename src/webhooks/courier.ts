@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { Context } from '../kit/context.ts';
 import type { TellEvent } from '../kit/event.ts';
 import { Rounds, type MakeContext } from '../kit/rounds.ts';
-import { claim, end, giveUp, isNeeded, outcomes, postpone, spread, type Claimed } from './delivery.service.ts';
+import { claim, end, giveUp, isNeeded, leave, outcomes, postpone, spread, type Claimed } from './delivery.service.ts';
 import { messageOf } from './message.ts';
 import { TargetRefused, type Reply, type Send } from './sender.ts';
 
@@ -97,6 +97,9 @@ export class Courier extends Rounds {
       const dead = await giveUp(ctx, delivery, reason);
       outcomes.disabled++;
       ctx.log.error({ event: 'webhook.disabled', ...told, dead }, 'a webhook wants no more, and is disabled');
+    } else if (status === undefined && this.wayOut.signal.aborted) {
+      // It is we who broke off, and the receiver is not to blame.
+      await leave(ctx, delivery);
     } else if (await postpone(ctx, delivery, reason, pause)) {
       outcomes.later++;
       ctx.log.warn({ event: 'webhook.later', ...told }, 'a webhook could not be told yet');

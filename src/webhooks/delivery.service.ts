@@ -25,6 +25,11 @@ const JITTER = 0.1;
 const HOUR_MS = 3_600_000;
 const DELIVERED_KEPT_MS = 3 * DAY_MS;
 const DEAD_KEPT_MS = 30 * DAY_MS;
+/** For how long, in ms, a delivery may be due without being tried, as those before it take their time. Then it is dead. */
+const MAX_WAIT_MS = 3 * DAY_MS;
+/** How many rows a statement ends or deletes, at most, and how many such statements there are at a time. */
+const PIECE = 5_000;
+const MAX_PIECES = 50;
 const MAX_REASON = 200;
 
 /** What became of attempts to deliver. */
@@ -148,15 +153,23 @@ export async function postpone(ctx: Context, delivery: Claimed, reason: string, 
   return true;
 }
 
+/** Leaves it as if nobody had taken it: another tries it at once. */
+export async function leave(ctx: Context, { pk, leasedUntil }: Claimed): Promise<void> {
+  await execute(
+    ctx.em,
+    sql`update webhook_delivery set attempts = attempts - 1, due_at = ${ctx.now()} where pk = ${pk} and due_at = ${leasedUntil}`,
+  );
+}
+
 /** Disables the webhook, whose receiver wants no more, and gives up all that waits for it. Returns how much. */
 export async function giveUp(ctx: Context, { webhookPk }: Claimed, reason: string): Promise<number> {
-  const { affected } = await execute(
-    ctx.em,
+  await execute(ctx.em, sql`update webhook set is_enabled = false, failed_at = ${ctx.now()} where pk = ${webhookPk}`);
+  return inPieces(
+    ctx,
     sql`
-    with disabled as (update webhook set is_enabled = false, failed_at = ${ctx.now()} where pk = ${webhookPk} returning pk)
-    update webhook_delivery set ${ended(ctx, 'dead', reason)} from disabled where webhook_pk = disabled.pk and due_at is not null`,
+    update webhook_delivery set ${ended(ctx, 'dead', reason)} where pk in (
+      select pk from webhook_delivery where webhook_pk = ${webhookPk} and due_at is not null limit ${literal(PIECE)})`,
   );
-  return affected;
 }
 
 /** Which deliveries are meant: all where nothing is said. */
@@ -207,16 +220,49 @@ export async function redeliver(ctx: Context, choice: Choice): Promise<number> {
   return affected;
 }
 
-/** Deletes what was delivered 3 days ago, and what was given up 30 days ago. Returns how much. */
+/** Deletes what was delivered 3 days ago, and what was given up 30 days ago, and gives up what should have been tried 3 days ago. Returns how much it deleted. */
 export async function sweep(ctx: Context): Promise<number> {
-  const now = ctx.now().getTime();
-  const { affected } = await execute(
-    ctx.em,
+  await giveUpWaiting(ctx);
+  return (await deleteEnded(ctx, 'delivered', DELIVERED_KEPT_MS)) + (await deleteEnded(ctx, 'dead', DEAD_KEPT_MS));
+}
+
+// Of a receiver that answers too slowly for all that happens, or else what waits for it would never come to an end.
+async function giveUpWaiting(ctx: Context): Promise<void> {
+  const since = new Date(ctx.now().getTime() - MAX_WAIT_MS);
+  const dead = await inPieces(
+    ctx,
     sql`
-    delete from webhook_delivery
-    where ended_at <= ${new Date(now - DELIVERED_KEPT_MS)} and (status = 'delivered' or ended_at <= ${new Date(now - DEAD_KEPT_MS)})`,
+    update webhook_delivery set ${ended(ctx, 'dead', 'WAITED')} where pk in (
+      select late.pk from webhook
+      cross join lateral (
+        select pk from webhook_delivery where webhook_pk = webhook.pk and due_at <= ${since}
+        order by due_at limit ${literal(PIECE)} for update skip locked) as late
+      where is_enabled limit ${literal(PIECE)})`,
   );
-  return affected;
+  if (dead === 0) return;
+  outcomes.dead += dead;
+  ctx.log.error({ event: 'webhook.dead', reason: 'WAITED', dead }, 'webhooks were not told, for their receivers are too slow');
+}
+
+function deleteEnded(ctx: Context, status: WebhookDelivery['status'], keptMs: number): Promise<number> {
+  const until = new Date(ctx.now().getTime() - keptMs);
+  return inPieces(
+    ctx,
+    sql`
+    delete from webhook_delivery where pk in (
+      select pk from webhook_delivery where status = ${status} and ended_at <= ${until} order by ended_at limit ${literal(PIECE)})`,
+  );
+}
+
+// In one statement, much would take longer than a statement may.
+async function inPieces(ctx: Context, statement: Sql): Promise<number> {
+  let all = 0;
+  for (let piece = 0; piece < MAX_PIECES; piece++) {
+    const { affected } = await execute(ctx.em, statement);
+    all += affected;
+    if (affected < PIECE) break;
+  }
+  return all;
 }
 
 // Held until the transaction ends; undefined while another instance holds it, and where nobody is to be told. What was before all webhooks is passed over.

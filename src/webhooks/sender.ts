@@ -1,9 +1,11 @@
 import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
+import { lookup as lookUp } from 'node:dns';
 import type { LookupFunction } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { RequestFilteringHttpAgent, RequestFilteringHttpsAgent } from 'request-filtering-agent';
 import type { Message } from './message.ts';
-import { refusalOf, type TargetRules } from './target.ts';
+import { isPublic, refusalOf, type TargetRules } from './target.ts';
 
 /** How much of an answer is read before it is broken off, in bytes. */
 const MAX_ANSWER = 64 * 1024;
@@ -26,7 +28,7 @@ export class TargetRefused extends Error {
  * By HTTP, one connection for each message. Each address that is about to be connected to is looked at, whatever name led there, and redirections are
  * followed nowhere. Names are looked up as the system does it, unless another way is given.
  */
-export function openSender(rules: TargetRules, lookup?: LookupFunction): Send {
+export function openSender(rules: TargetRules, lookup: LookupFunction = lookUp): Send {
   const allowed = { allowPrivateIPAddress: rules.webhookPrivateTargets, allowMetaIPAddress: rules.webhookPrivateTargets };
   const plain = new RequestFilteringHttpAgent(allowed);
   const secure = new RequestFilteringHttpsAgent(allowed);
@@ -35,12 +37,21 @@ export function openSender(rules: TargetRules, lookup?: LookupFunction): Send {
     const refusal = refusalOf(url, rules);
     if (refusal !== undefined) throw new TargetRefused(refusal);
     const agent = url.startsWith('https:') ? secure : plain;
-    const sent = request(url, { method: 'POST', headers, agent, signal, ...(lookup && { lookup }) });
+    const sent = request(url, {
+      method: 'POST',
+      headers,
+      agent,
+      signal,
+      lookup: rules.webhookPrivateTargets ? lookup : publicOnly(lookup),
+    });
     // What fails when the answer has begun fails nobody.
     sent.on('error', () => undefined).end(body);
+    // Where an answer changes the protocol, which nobody asked for, Node tells of no response, and of no error.
+    const begun = Promise.race(['response', 'upgrade'].map((event) => once(sent, event, { signal })));
     try {
-      const [answer] = (await once(sent, 'response')) as [IncomingMessage];
-      await readToEnd(answer);
+      const [answer, socket] = (await begun) as [IncomingMessage, Duplex?];
+      if (socket) socket.destroy();
+      else await readToEnd(answer);
       return { status: answer.statusCode ?? 0, retryAfter: answer.headers['retry-after'] };
     } catch (error) {
       throw asRefused(error);
@@ -56,6 +67,21 @@ async function readToEnd(answer: IncomingMessage): Promise<void> {
   } catch {
     // The status has come.
   }
+}
+
+// What the agent takes for public, and is not.
+function publicOnly(lookup: LookupFunction): LookupFunction {
+  return (name, options, callback) =>
+    lookup(name, options, (error, found, family) => {
+      const hidden = error
+        ? undefined
+        : [found]
+            .flat()
+            .map((each) => (typeof each === 'string' ? each : each.address))
+            .find((address) => !isPublic(address));
+      if (hidden === undefined) callback(error, found, family);
+      else callback(new TargetRefused(`DNS lookup ${hidden}(host:${name}) is not allowed. It is no public address.`), '');
+    });
 }
 
 // The agent's refusals have no code, and no class of their own.

@@ -25,5 +25,11 @@ export function refusalOf(url: string, { webhookPrivateTargets }: TargetRules): 
 // Whatever way it was written, a URL has an address in the usual one.
 function isPrivate(hostname: string): boolean {
   const address = hostname.replace(/^\[|\]$/g, '');
-  return ipaddr.isValid(address) && ipaddr.parse(address).range() !== 'unicast';
+  return ipaddr.isValid(address) && !isPublic(address);
+}
+
+/** Whether an address is one of the internet's (RFC 4291, 2.4: of IPv6, that is 2000::/3 so far; the rest includes IPv4 written otherwise). */
+export function isPublic(text: string): boolean {
+  const address = ipaddr.parse(text);
+  return address.range() === 'unicast' && (address.kind() === 'ipv4' || address.match(ipaddr.IPv6.parseCIDR('2000::/3')));
 }

@@ -7,7 +7,7 @@ import { Webhook } from './webhook.entity.ts';
 @Check({ name: 'webhook_delivery_times_check', expression: `num_nonnulls(due_at, ended_at) = 1` })
 @Check({ name: 'webhook_delivery_attempts_check', expression: `attempts >= 0` })
 @Index({ name: 'webhook_delivery_webhook_pk_due_at_index', properties: ['webhookPk', 'dueAt'] })
-@Index({ name: 'webhook_delivery_ended_at_index', properties: ['endedAt'] })
+@Index({ name: 'webhook_delivery_status_ended_at_index', properties: ['status', 'endedAt'] })
 export class WebhookDelivery {
   @PrimaryKey({ columnType: 'bigint', type: 'string', autoincrement: true })
   pk!: string;

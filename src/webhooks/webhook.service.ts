@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { Context } from '../kit/context.ts';
+import { inTransaction, type Context } from '../kit/context.ts';
 import { badInput, DomainError } from '../kit/errors.ts';
 import type { TellEvent } from '../kit/event.ts';
 import { selectEntities } from '../kit/rows.ts';
@@ -48,7 +48,16 @@ export function listAll(ctx: Context): Promise<Webhook[]> {
 /** Has it told of what happens from now on, and of what still waited for it. Throws NOT_FOUND. */
 export async function enable(ctx: Context, wid: string): Promise<void> {
   const since = sql`case when is_enabled then since else pg_current_snapshot() end`;
-  await change(ctx, wid, sql`update webhook set is_enabled = true, since = ${since}`);
+  await inTransaction(ctx, async (tx) => {
+    // From now on it waits for the receiver; until now it waited for this.
+    await execute(
+      tx.em,
+      sql`
+      update webhook_delivery set due_at = ${tx.now()} from webhook
+      where webhook_pk = webhook.pk and wid::text = ${wid} and not is_enabled and due_at < ${tx.now()}`,
+    );
+    await change(tx, wid, sql`update webhook set is_enabled = true, since = ${since}`);
+  });
 }
 
 /** Has it told of nothing any more. What waits for it stays. Throws NOT_FOUND. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { LookupAddress } from 'node:dns';
-import { isIP, type LookupFunction } from 'node:net';
+import { once } from 'node:events';
+import { createServer, isIP, type AddressInfo, type LookupFunction } from 'node:net';
 import { events as tellers } from '../../src/features.ts';
 import { Courier } from '../../src/webhooks/courier.ts';
 import * as deliveries from '../../src/webhooks/delivery.service.ts';
@@ -35,6 +36,8 @@ const PRIVATE = [
   '::ffff:10.0.0.1',
   '64:ff9b::7f00:1',
   '2002:7f00:1::',
+  '::127.0.0.1',
+  '::10.0.0.1',
 ];
 
 const shop = useShop({}, true);
@@ -128,7 +131,11 @@ describe('O1 a name that stands for an address that a webhook may not have', () 
     await webhooks.test(shop.context(), wid);
     await new Courier(tellers, openSender(shop.config)).deliver(() => shop.workerContext());
     const [delivery] = await deliveries.listSome(shop.context(), {}, 10);
-    expect(delivery).toMatchObject({ status: 'pending', attempts: 1, reason: expect.stringContaining('It is private IP address') });
+    expect(delivery).toMatchObject({
+      status: 'pending',
+      attempts: 1,
+      reason: expect.stringContaining('is not allowed. It is no public address.'),
+    });
     expect(shop.logged.filter((line) => line.includes('"event":"webhook.later"'))).toHaveLength(1);
     expect(receiver.received).toEqual([]);
   });
@@ -154,5 +161,23 @@ test.each([301, 302, 303, 307, 308])('O2 a redirection by %i is followed nowhere
     expect([receiver.received.length, elsewhere.received.length]).toEqual([1, 0]);
   } finally {
     await elsewhere.close();
+  }
+});
+
+test('a target that answers by changing the protocol has failed, and nobody waits for it', async () => {
+  const server = createServer((socket) => {
+    socket
+      .on('error', () => undefined)
+      .once('data', () => {
+        socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n');
+      });
+  });
+  try {
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    const lax = openSender({ webhookPrivateTargets: true });
+    await expect(lax(`http://127.0.0.1:${port}/`, MESSAGE, AbortSignal.timeout(10_000))).resolves.toMatchObject({ status: 101 });
+  } finally {
+    server.close();
   }
 });

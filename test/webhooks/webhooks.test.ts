@@ -281,6 +281,53 @@ describe('several at work', () => {
   });
 });
 
+test('what is broken off on the way out is no failure of its receiver, and another sends it at once', async () => {
+  const held: ServerResponse[] = [];
+  receiver.answer = (response) => void held.push(response);
+  await add();
+  await create();
+  const own = courier();
+  const round = run(own);
+  await until(() => held.length === 1, 'one under way');
+  await Promise.all([round, own.stop()]);
+  expect(await only()).toMatchObject({ status: 'pending', attempts: 0 });
+  expect(await webhooks.listAll(shop.context())).toMatchObject([{ failedAt: null }]);
+  receiver.answer = answering(204);
+  expect(await deliver()).toHaveLength(2);
+});
+
+test('while a round is under way, whoever asks for another waits for nothing', async () => {
+  const held: ServerResponse[] = [];
+  receiver.answer = (response) => void held.push(response);
+  await add();
+  await create();
+  const own = courier();
+  const round = run(own);
+  await until(() => held.length === 1, 'one under way');
+  await own.deliver(() => shop.workerContext());
+  expect(await only()).toMatchObject({ status: 'pending', attempts: 1 });
+  for (const response of held) response.end();
+  await round;
+});
+
+test('what could not be tried for 3 days is given up, but for what waits until its webhook is enabled again', async () => {
+  const { wid } = await add();
+  await shop.makeProducts(2);
+  await settled(shop);
+  while (await deliveries.spread(shop.workerContext()));
+  await webhooks.disable(shop.context(), wid);
+  shop.pass(4 * DAY);
+  await deliveries.sweep(shop.context());
+  expect((await list()).map(({ status }) => status)).toEqual(['pending', 'pending']);
+  await webhooks.enable(shop.context(), wid);
+  await deliveries.sweep(shop.context());
+  expect((await list()).map(({ status }) => status)).toEqual(['pending', 'pending']);
+  shop.pass(4 * DAY);
+  await deliveries.sweep(shop.workerContext());
+  expect((await list()).map(({ status, reason }) => `${status} ${reason}`)).toEqual(['dead WAITED', 'dead WAITED']);
+  expect(logged('webhook.dead')).toMatchObject([{ level: 50, dead: 2 }]);
+});
+
 describe('a target that fails', () => {
   test('is tried again after 5 s, 30 s, 5 min, 30 min, 2 h, 5 h, 10 h, and a day after the first time, under the same id; then it is dead', async () => {
     await add();

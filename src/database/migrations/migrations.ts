@@ -8,6 +8,7 @@ import { Migration20261126000000_accounts } from './20261126000000_accounts.ts';
 import { Migration20261127000000_change } from './20261127000000_change.ts';
 import { Migration20261128000000_webhook } from './20261128000000_webhook.ts';
 import { Migration20261129000000_audit } from './20261129000000_audit.ts';
+import { Migration20261130000000_webhook_sweep } from './20261130000000_webhook_sweep.ts';
 
 /** The migrations, the oldest first. A new one is added at the end; one that has landed is never changed. */
 export const migrations = [
@@ -21,4 +22,5 @@ export const migrations = [
   { name: '20261127000000_change', class: Migration20261127000000_change },
   { name: '20261128000000_webhook', class: Migration20261128000000_webhook },
   { name: '20261129000000_audit', class: Migration20261129000000_audit },
+  { name: '20261130000000_webhook_sweep', class: Migration20261130000000_webhook_sweep },
 ];
