@@ -50,6 +50,12 @@ const only = async () => {
 const pauseOf = async () => (((await only()).dueAt?.getTime() ?? NaN) - shop.now().getTime()) / 1000;
 const logged = (name: string) =>
   shop.logged.map((line) => JSON.parse(line) as Record<string, unknown>).filter(({ event }) => event === name);
+/** Has the receiver leave everyone waiting. */
+const holdAll = (): ServerResponse[] => {
+  const held: ServerResponse[] = [];
+  receiver.answer = (response) => void held.push(response);
+  return held;
+};
 const INK = { name: 'Ink', barcode: '5901234123457', price: 12.5 };
 const create = () => shop.rest('POST', '/api/v1/shop/product/', { as: seller, json: INK });
 
@@ -260,8 +266,7 @@ describe('several at work', () => {
   });
 
   test('on the way out, what is under way is waited for, and nothing else is begun', async () => {
-    const held: ServerResponse[] = [];
-    receiver.answer = (response) => void held.push(response);
+    const held = holdAll();
     await add();
     await shop.makeProducts(5);
     const own = courier();
@@ -282,8 +287,7 @@ describe('several at work', () => {
 });
 
 test('what is broken off on the way out is no failure of its receiver, and another sends it at once', async () => {
-  const held: ServerResponse[] = [];
-  receiver.answer = (response) => void held.push(response);
+  const held = holdAll();
   await add();
   await create();
   const own = courier();
@@ -297,8 +301,7 @@ test('what is broken off on the way out is no failure of its receiver, and anoth
 });
 
 test('while a round is under way, whoever asks for another waits for nothing', async () => {
-  const held: ServerResponse[] = [];
-  receiver.answer = (response) => void held.push(response);
+  const held = holdAll();
   await add();
   await create();
   const own = courier();
@@ -393,8 +396,7 @@ describe('a target that fails', () => {
   });
 
   test('that says nothing is given up after its time', async () => {
-    const held: ServerResponse[] = [];
-    receiver.answer = (response) => void held.push(response);
+    const held = holdAll();
     await add();
     await create();
     await deliver(100);
