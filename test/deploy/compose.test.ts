@@ -25,7 +25,8 @@ interface Compose {
   networks: { shop: { ipam: { config: [{ subnet: string; ip_range: string; gateway: string }] } } };
 }
 
-const { services, networks } = parse(await readFile('docker-compose.yml', 'utf8'), { merge: true }) as Compose;
+const compose = parse(await readFile('docker-compose.yml', 'utf8'), { merge: true }) as Compose;
+const { services } = compose;
 const ours = Object.entries(services).filter(([, { image }]) => image === 'shopfront');
 const instances = ours.filter(([name]) => /^app-\d$/.test(name)).map(([, service]) => service);
 
@@ -68,7 +69,7 @@ test('nginx asks the instances where they are, and they believe nobody else but 
   expect([...upstream.matchAll(/^ {2}server (\S+)/gm)].map(([, server]) => server)).toEqual(at);
   const { proxy } = services;
   for (const instance of instances)
-    expect(configOf(instance).trustProxy).toEqual([proxy && addressOf(proxy), networks.shop.ipam.config[0].gateway]);
+    expect(configOf(instance).trustProxy).toEqual([proxy && addressOf(proxy), compose.networks.shop.ipam.config[0].gateway]);
   const here = await readFile('deploy/nginx/instances.conf', 'utf8');
   expect(withoutServers(upstream)).toBe(withoutServers(here));
 });
