@@ -17,7 +17,7 @@ export interface ImportOptions {
   dryRun?: boolean;
   /** Ends at the first row that is refused; those before it are stored. */
   stopOnError?: boolean;
-  /** Takes also what an interrupted import of the same rows has done. */
+  /** Takes also what an interrupted import of the same rows has done, and forgets what interrupted imports have done. */
   fromStart?: boolean;
   /** Is told of the rows that are refused, a part of the file at a time. */
   onRefused: (problems: readonly RowProblem[]) => void;
@@ -77,6 +77,9 @@ export async function importProducts(
     for (const [name, count] of Object.entries(outcome)) report[name as keyof ImportReport] += count;
     onProgress?.(Object.assign(report, sieve.counts));
   };
+  // What it does not come to is not done: where it is interrupted, the next one must not skip that. Which rows a note is of can only be told by reading
+  // them, so those of other interrupted imports go, too, whose rows are then done once more.
+  if (fromStart && !dryRun) await execute(ctx.em, sql`delete from product_import_batch`);
   const [size, atOnce] = paceOf(ctx);
   // While some batches are being stored, the next is read.
   const storing: Promise<void>[] = [];

@@ -176,6 +176,25 @@ describe('an import that was interrupted', () => {
     expect((await importRows(all)).report).toEqual({ ...NOTHING, read: MANY, left: MANY });
   });
 
+  test('from the start, and again interrupted, is not taken for done where it was not done again', async () => {
+    const all = rows(3 * MANY);
+    const before = await interrupted(all);
+    await shop.sql(`update product set name = 'Changed since'`);
+    await interrupted(all.slice(0, MANY), { fromStart: true });
+    const again = await countOf(`name <> 'Changed since'`);
+    expect(again).toBeLessThan(before);
+    const { report } = await importRows(all);
+    expect(report).toEqual({ ...NOTHING, read: all.length, created: all.length - before, changed: before - again, skipped: again });
+  });
+
+  test('is known to a dry run, from the start or not', async () => {
+    const all = rows(MANY);
+    const done = await interrupted(all);
+    const dry = await importRows(all, { dryRun: true, fromStart: true });
+    expect(dry.report).toEqual({ ...NOTHING, read: MANY, created: MANY - done, left: done });
+    expect((await importRows(all)).report).toMatchObject({ skipped: done });
+  });
+
   test('is known to a dry run, which leaves that as it is', async () => {
     const all = rows(MANY);
     const done = await interrupted(all);
@@ -244,8 +263,8 @@ async function importRows(
   return { report, problems };
 }
 
-/** Imports rows until the first batch is stored, as if the file ended in an error then. Returns how many were stored. */
-async function interrupted(values: readonly (Values | undefined)[]): Promise<number> {
+/** Imports rows until the first batch is stored, as if the file ended in an error then. Returns how many products there are. */
+async function interrupted(values: readonly (Values | undefined)[], options: Partial<ImportOptions> = {}): Promise<number> {
   let tell = (): void => undefined;
   const isStored = new Promise<void>((done) => void (tell = done));
   const breakingOff = async function* () {
@@ -253,9 +272,17 @@ async function interrupted(values: readonly (Values | undefined)[]): Promise<num
     await isStored;
     throw new Error('interrupted');
   };
-  const importing = importProducts(context(), breakingOff(), { onRefused: () => undefined, onProgress: () => tell() });
+  const importing = importProducts(context(), breakingOff(), {
+    ...options,
+    onRefused: () => undefined,
+    onProgress: () => tell(),
+  });
   await expect(importing).rejects.toThrow('interrupted');
-  const [row] = await shop.sql('select count(*)::int as count from product');
+  return countOf('true');
+}
+
+async function countOf(condition: string): Promise<number> {
+  const [row] = await shop.sql(`select count(*)::int as count from product where ${condition}`);
   return Number(row?.['count']);
 }
 
