@@ -15,6 +15,7 @@ import type { Context } from './kit/context.ts';
 import { pauses } from './kit/pauses.ts';
 import { redactor } from './kit/redact.ts';
 import type { Rounds } from './kit/rounds.ts';
+import { onSignals } from './kit/signals.ts';
 import { CallCounter } from './legacy/call-counter.ts';
 import * as legacy from './legacy/legacy.service.ts';
 import { Postman } from './mail/postman.ts';
@@ -69,8 +70,11 @@ const isReady = makeReady();
 const app = await createApp(services).catch(refuse);
 const server = await listen(createHttpServer(config, admission(services, app.listener), app.upgrades), config.port, config.host);
 const metricsServer = await listenForMetrics();
-process.once('SIGTERM', shutDown);
-process.once('SIGINT', shutDown);
+onSignals(
+  ['SIGTERM', 'SIGINT'],
+  () => (leaving ? process.exit(1) : void shutDown()),
+  () => process.exit(1),
+);
 // Nobody knows what state is left behind: answer what came in, and let the supervisor start anew.
 process.once('uncaughtException', (error) => {
   log.fatal({ err: error }, 'an error was caught by nobody');
@@ -236,11 +240,10 @@ function contextFor(requestId: string): Context | undefined {
   return em && { em, config, now: services.now, requestId, log, loaders: new Map() };
 }
 
-// Answers what has come in, then ends. A second signal, or too long a wait, ends it at once.
+// Answers what has come in, then ends. A later signal, or too long a wait, ends it at once.
 async function shutDown(): Promise<void> {
   if (leaving) return;
   leaving = true;
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(1));
   void setTimeout(config.shutdownSeconds * 1000, undefined, { ref: false }).then(leaveUnanswered);
   for (const timer of timers) clearInterval(timer);
   const drain = await stopListening(server);

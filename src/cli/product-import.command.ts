@@ -1,6 +1,7 @@
 import { basename, resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import type { Context } from '../kit/context.ts';
+import { onSignals } from '../kit/signals.ts';
 import { FORMATS, type FileRow, type Format } from '../products/product.files.ts';
 import { importProducts, type ImportReport } from '../products/product.import.ts';
 import { EXIT, runCommand } from './command.ts';
@@ -59,9 +60,12 @@ async function importFile(ctx: Context, path: string, format: Format, flags: Imp
   const progress = new Progress();
   const tally = (report: ImportReport) => told(report, flags.dryRun === true ? PLANNED : DONE);
   let report: ImportReport | undefined;
-  // What is being stored is finished; a second signal ends the process at once.
-  const interrupt = () => interruption.abort();
-  process.once('SIGINT', interrupt);
+  // What is being stored is finished; a later signal ends the process at once.
+  const stopListening = onSignals(
+    ['SIGINT'],
+    () => interruption.abort(),
+    () => process.exit(EXIT.interrupted),
+  );
   try {
     report = await importProducts(ctx, READERS[format](linesOf(source.bytes)), {
       ...flags,
@@ -82,7 +86,8 @@ async function importFile(ctx: Context, path: string, format: Format, flags: Imp
     if (!interruption.signal.aborted) throw error;
     process.exitCode = EXIT.interrupted;
   } finally {
-    process.off('SIGINT', interrupt);
+    // An echo of the signal may be still to come, and is not to end what follows.
+    if (!interruption.signal.aborted) stopListening();
     progress.clear();
     refused.end();
     if (report) console.log(tally(report));

@@ -1,9 +1,11 @@
+import { createWriteStream } from 'node:fs';
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import { checkDigit } from '../../src/products/ean13.ts';
-import { cli, launch, shell, withDirectory, type Ended } from '../support/process.ts';
+import { cli, launch, onTerminal, shell, withDirectory, type Ended } from '../support/process.ts';
 import { useShop, workerDatabase } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 
@@ -186,6 +188,41 @@ describe('an import that is ended', () => {
       expect(await countOf('product')).toBe(MANY);
     },
   );
+});
+
+describe('an import on which a signal comes', () => {
+  const MORE_THAN_A_BATCH = 6_000;
+  const UNFINISHED = 'This is not all: the same command again goes on from here.';
+
+  test('twice at once, as npm has it, ends with what is being stored, and says what it has done', async () => {
+    const { child, ended } = launch('cli/main.js', ['products', 'import', '-', '--format', 'csv'], workerDatabase());
+    child.stdin?.on('error', () => undefined).write(`${HEADER}\n${manyRows(MORE_THAN_A_BATCH).join('')}`);
+    await until(async () => (await countOf('product_import_batch')) > 0, 'the first batch');
+    child.kill('SIGINT');
+    await setTimeout(5);
+    child.kill('SIGINT');
+    const left = await ended;
+    expect(left).toEqual({ code: 130, stdout: told({ created: await countOf('product') }), stderr: `${UNFINISHED}\n` });
+  });
+
+  test('by one Ctrl-C on a terminal with a bar ends with what is being stored, and says what it has done', async () => {
+    await withFiles({}, async (folder) => {
+      const rows = join(folder, 'rows');
+      await shell(`mkfifo ${rows}`, {});
+      const { child, ended } = onTerminal(`exec node dist/src/cli/main.js products import - --format csv < ${rows}`, workerDatabase());
+      let drawn = '';
+      child.stdout?.on('data', (piece: Buffer) => (drawn += piece.toString()));
+      const writing = createWriteStream(rows).on('error', () => undefined);
+      writing.write(`${HEADER}\n${manyRows(MORE_THAN_A_BATCH).join('')}`);
+      await until(() => drawn.includes('Created: '), 'the bar');
+      child.stdin?.write('\u0003');
+      const { code, stdout } = await ended;
+      writing.destroy();
+      expect(code).toBe(130);
+      expect(stdout).toContain(UNFINISHED);
+      expect(stdout).toContain(told({ created: await countOf('product') }).trim());
+    });
+  });
 });
 
 describe('products export', () => {

@@ -1,6 +1,8 @@
 import { expect, test } from '@jest/globals';
 import { readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { postForm } from '../support/post-form.ts';
 import { answering, freePort, launch, startServer, stopServer, withDirectory, type RunningServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
@@ -21,6 +23,31 @@ test('SIGTERM lets what is in flight finish, takes nothing new, and ends with 0'
     expect(await Promise.all(logins.map(({ status }) => status))).toEqual([200, 200, 200]);
     expect(await ended).toMatchObject({ code: 0 });
     await expect(fetch(`${server.url}/livez`)).rejects.toThrow('fetch failed');
+  });
+});
+
+test('a signal that comes twice at once, as npm has it, is one; a later one ends the process with 1', async () => {
+  await withDirectory(async (DATA_DIR) => {
+    const server = await startServer({ DATA_DIR, BCRYPT_COST: '12' });
+    const login = postForm(`${server.url}/token`, 'username=alice&password=alice-demo-1');
+    await login.sent;
+    await fetch(`${server.url}/livez`);
+    server.child.kill('SIGINT');
+    await setTimeout(5);
+    const ended = stopServer(server, 'SIGINT');
+    expect(await login.status).toBe(200);
+    expect(await ended).toMatchObject({ code: 0 });
+  });
+  await withDirectory(async (DATA_DIR) => {
+    const server = await startServer({ DATA_DIR });
+    const { hostname, port } = new URL(server.url);
+    const never = connect(Number(port), hostname).on('error', () => undefined);
+    never.write('POST /graphql HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{');
+    await fetch(`${server.url}/livez`);
+    server.child.kill('SIGTERM');
+    await setTimeout(1_500);
+    expect(server.child.exitCode).toBeNull();
+    expect(await stopServer(server)).toMatchObject({ code: 1 });
   });
 });
 

@@ -55,6 +55,15 @@ export async function shell(command: string, env: Record<string, string>): Promi
   return { code: child.exitCode, stdout, stderr };
 }
 
+/** Starts this in a shell on a terminal of its own (script of util-linux), which has what is written to the child's input for typed. */
+export function onTerminal(command: string, env: Record<string, string>): { child: ChildProcess; ended: Promise<Ended> } {
+  const PATH = `${dirname(process.execPath)}:${CLEAN_ENV.PATH}`;
+  const child = spawn('script', ['-qec', `stty rows 40 columns 120; ${command}`, '/dev/null'], {
+    env: { ...CLEAN_ENV, PATH, ...env, SHELL: '/bin/sh' },
+  });
+  return { child, ended: leftBy(child) };
+}
+
 /** Runs the contract kit, as `npm run contract` does. */
 export function contract(args: readonly string[], env: Record<string, string> = {}, input?: string): Promise<Ended> {
   return run('../contract/main.js', args, env, input);
