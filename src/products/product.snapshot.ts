@@ -6,16 +6,17 @@ import { batchesOf, JSON_HEAD, readBatch, type Batch } from './product.export.ts
 import { COLUMNS, type Format } from './product.files.ts';
 import { PRODUCT_TALLY } from './product.listing.ts';
 
-// What a spreadsheet takes for a formula where a cell begins with it (OWASP, "CSV Injection"). A name has no tabs and line breaks.
-const FORMULA = '^[=+@-]';
+// What a spreadsheet takes for a formula where a cell begins with it (OWASP, "CSV Injection"). A name has no tabs and line breaks. Where commas are for
+// decimals, a cell ends at a semicolon, and as the name is then no cell, its quotation marks do not keep it together.
+const FORMULA = '(^|;"*)([=+@-])';
 
 /** A part of a file: its text, and how many products are in it. */
 type Piece = Pick<Batch, 'text' | 'count'>;
 
 /**
  * The whole catalogue by pk as the text of a file, a piece at a time, as of one moment. On the embedded database each piece is as of a moment
- * of its own, for there a transaction keeps everyone else waiting. With `forSpreadsheets`, an apostrophe comes before names of a CSV file
- * that a spreadsheet would take for formulas, so that it is no copy any more.
+ * of its own, for there a transaction keeps everyone else waiting. With `forSpreadsheets`, an apostrophe comes before what a spreadsheet
+ * would take for formulas in names of a CSV file, so that it is no copy any more.
  */
 export async function* catalogueAsFile(ctx: Context, format: Format, forSpreadsheets = false): AsyncGenerator<Piece> {
   if (format === 'csv') yield { text: `${COLUMNS.join()}\n`, count: 0 };
@@ -46,7 +47,7 @@ const NDJSON_LINE = sql`
 
 // Only a name can hold what has to be quoted (RFC 4180, 2.6).
 function csvLine(forSpreadsheets: boolean): Sql {
-  const name = forSpreadsheets ? raw(`case when name ~ '${FORMULA}' then '''' || name else name end`) : raw('name');
+  const name = forSpreadsheets ? raw(`regexp_replace(name, '${FORMULA}', '\\1''\\2', 'g')`) : raw('name');
   return sql`
     pk || ',"' || replace(${name}, '"', '""') || '",' || barcode || ',' || price || ','
     || ${time('created_at')} || ',' || ${time('updated_at')} || E'\\n'`;

@@ -279,9 +279,12 @@ describe('products export', () => {
   });
 
   test('--for-spreadsheets puts an apostrophe before what would be a formula', async () => {
-    for (const name of ['=1+1', '+1', '-1', '@SUM(1)', 'a=1']) await shop.makeProduct({ name });
+    for (const name of ['=1+1', '+1', '-1', '@SUM(1)', 'a=1', 'a;=1;b', ';-1;"@1', 'a; b']) await shop.makeProduct({ name });
     const { stdout } = await products('export', '--for-spreadsheets');
-    expect([...stdout.matchAll(/^\d+,"(.*?)",/gm)].map(([, name]) => name)).toEqual(["'=1+1", "'+1", "'-1", "'@SUM(1)", 'a=1']);
+    const found = [...stdout.matchAll(/^\d+,"(.*?)",/gm)].map(([, name]) => name);
+    expect(found.slice(0, 5)).toEqual(["'=1+1", "'+1", "'-1", "'@SUM(1)", 'a=1']);
+    // Where commas are for decimals, a spreadsheet takes a semicolon for the end of a cell, in quotation marks or not.
+    expect(found.slice(5)).toEqual(["a;'=1;b", `;'-1;""'@1`, 'a; b']);
   });
 
   test('of an empty catalogue is the header, which is imported as no rows', async () => {
