@@ -1,10 +1,12 @@
 import { Command, Option } from 'commander';
+import type { Context } from '../kit/context.ts';
 import { FORMATS, type Format } from '../products/product.files.ts';
 import { catalogueAsFile, size } from '../products/product.snapshot.ts';
 import { runCommand } from './command.ts';
 import { formatOf } from './files/format.ts';
 import { writeSink } from './files/sink.ts';
 import { STANDARD } from './files/source.ts';
+import { interruptible } from './interruption.ts';
 import { Progress } from './progress.ts';
 
 interface ExportFlags {
@@ -26,7 +28,7 @@ export function productExportCommand(): Command {
     .option('--for-spreadsheets', 'put an apostrophe before names that a spreadsheet would take for formulas; not for importing')
     .action((path: string, { format: asked, gzip = path.endsWith('.gz'), forSpreadsheets }: ExportFlags, command: Command) => {
       const format = formatOf(command, path, asked ?? (path === STANDARD ? 'csv' : undefined));
-      return runCommand(async ({ ctx }) => {
+      const exporting = async (ctx: Context, signal: AbortSignal) => {
         const progress = new Progress();
         const total = await size(ctx);
         let written = 0;
@@ -37,8 +39,9 @@ export function productExportCommand(): Command {
             progress.show(written, `Products: ${written}.`, written / Math.max(total, 1));
           }
         };
-        await writeSink(path, text(), gzip).finally(() => progress.clear());
+        await writeSink(path, text(), gzip, signal).finally(() => progress.clear());
         if (path !== STANDARD) console.log(`Products in ${path}: ${written}.`);
-      });
+      };
+      return runCommand(({ ctx }) => interruptible((signal) => exporting(ctx, signal)));
     });
 }

@@ -316,6 +316,37 @@ describe('products export', () => {
     });
   });
 
+  test('two at once to one file leave one that is whole, and nothing beside it', async () => {
+    await fed(`${HEADER}\n${manyRows(6_000).join('')}`, '--format', 'csv');
+    await withFiles({}, async (folder) => {
+      const path = join(folder, 'a.csv');
+      const found = await Promise.all(Array.from({ length: 4 }, () => products('export', path)));
+      expect(found).toEqual(found.map(() => ({ code: 0, stdout: `Products in ${path}: 6000.\n`, stderr: '' })));
+      expect(await readFile(path, 'utf8')).toBe((await products('export')).stdout);
+      expect(await readdir(folder)).toEqual(['a.csv']);
+    });
+  });
+
+  test('that is interrupted leaves nothing beside the file', async () => {
+    await withFiles({ 'a.csv': 'before' }, async (folder) => {
+      await shop.makeProduct();
+      // The database is asked for the products, and keeps the export waiting.
+      await shop.sql('alter table product rename to product_away');
+      await shop.sql('create view product as select product_away.* from product_away, pg_sleep(2)');
+      try {
+        const { child, ended } = launch('cli/main.js', ['products', 'export', join(folder, 'a.csv')], workerDatabase());
+        await until(async () => (await readdir(folder)).length > 1, 'the part');
+        child.kill('SIGINT');
+        expect(await ended).toEqual({ code: 130, stdout: '', stderr: '' });
+      } finally {
+        await shop.sql('drop view product');
+        await shop.sql('alter table product_away rename to product');
+      }
+      expect(await readdir(folder)).toEqual(['a.csv']);
+      expect(await readFile(join(folder, 'a.csv'), 'utf8')).toBe('before');
+    });
+  });
+
   test('writes to a device as it is', async () => {
     expect(await products('export', '/dev/null', '--format', 'csv')).toMatchObject({ code: 0 });
     expect((await stat('/dev/null')).isCharacterDevice()).toBe(true);

@@ -1,18 +1,23 @@
+import { randomBytes } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { rename, rm, stat } from 'node:fs/promises';
+import type { PipelineOptions } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { DomainError } from '../../kit/errors.ts';
 import { refusalOfFile } from '../../kit/files.ts';
+import { isAbort } from '../interruption.ts';
 import { STANDARD } from './source.ts';
 
 /**
- * Writes text to a file or standard output, packed by gzip where `packed`. A file is there when it is whole: until then it has `.part` at the end of its
- * name. A reader of standard output that leaves early has what it wanted. What cannot be written is BAD_USER_INPUT.
+ * Writes text to a file or standard output, packed by gzip where `packed`. A file is there when it is whole: until then it has a name of its own, which
+ * ends with `.part`. A reader of standard output that leaves early has what it wanted. What cannot be written is BAD_USER_INPUT. Ends with an
+ * AbortError at the signal.
  */
-export async function writeSink(path: string, text: AsyncIterable<string>, packed: boolean): Promise<void> {
-  if (path === STANDARD) return pour(text, process.stdout, packed, false).catch(ignoreLeaving);
-  const part = (await isThere(path)) ? path : `${path}.part`;
+export async function writeSink(path: string, text: AsyncIterable<string>, packed: boolean, signal?: AbortSignal): Promise<void> {
+  if (path === STANDARD) return pour(text, process.stdout, packed, { end: false, ...(signal && { signal }) }).catch(ignoreLeaving);
+  // Others may be writing to the same file.
+  const part = (await isThere(path)) ? path : `${path}.${process.pid}-${randomBytes(4).toString('hex')}.part`;
   let ofText: unknown;
   const told = async function* () {
     try {
@@ -23,17 +28,17 @@ export async function writeSink(path: string, text: AsyncIterable<string>, packe
     }
   };
   try {
-    await pour(told(), createWriteStream(part), packed, true);
+    await pour(told(), createWriteStream(part, { flags: part === path ? 'w' : 'wx' }), packed, signal && { signal });
     if (part !== path) await rename(part, path);
   } catch (error) {
     if (part !== path) await rm(part, { force: true });
-    if (error === ofText) throw error;
+    if (error === ofText || isAbort(error)) throw error;
     throw new DomainError('BAD_USER_INPUT', `${path} cannot be written (${refusalOfFile(error)})`);
   }
 }
 
-function pour(text: AsyncIterable<string>, to: NodeJS.WritableStream, packed: boolean, end: boolean): Promise<void> {
-  return packed ? pipeline(text, createGzip(), to, { end }) : pipeline(text, to, { end });
+function pour(text: AsyncIterable<string>, to: NodeJS.WritableStream, packed: boolean, options: PipelineOptions = {}): Promise<void> {
+  return packed ? pipeline(text, createGzip(), to, options) : pipeline(text, to, options);
 }
 
 // A device or a pipe stays what it is.
