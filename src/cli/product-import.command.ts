@@ -1,7 +1,6 @@
-import { basename, resolve } from 'node:path';
+import { basename } from 'node:path';
 import { Command, Option } from 'commander';
 import type { Context } from '../kit/context.ts';
-import { onSignals } from '../kit/signals.ts';
 import { FORMATS, type FileRow, type Format } from '../products/product.files.ts';
 import { importProducts, type ImportReport } from '../products/product.import.ts';
 import { EXIT, runCommand } from './command.ts';
@@ -9,7 +8,9 @@ import { csvRows } from './files/csv.ts';
 import { formatOf } from './files/format.ts';
 import { linesOf, type Line } from './files/lines.ts';
 import { ndjsonRows } from './files/ndjson.ts';
-import { openSource, STANDARD } from './files/source.ts';
+import { isSameFile } from './files/same-file.ts';
+import { DamagedFile, openSource, STANDARD } from './files/source.ts';
+import { interruptible } from './interruption.ts';
 import { Progress } from './progress.ts';
 import { openRefusedRows } from './refused-rows.ts';
 
@@ -47,25 +48,18 @@ export function productImportCommand(): Command {
     .option('--from-start', 'take also the rows that an interrupted import has done')
     .action((path: string, flags: ImportFlags, command: Command) => {
       const format = formatOf(command, path, flags.format);
-      if (flags.errors !== undefined && resolve(flags.errors) === resolve(path))
-        command.error('error: --errors names the file that is imported');
-      return runCommand(({ ctx }) => importFile(ctx, path, format, flags));
+      if (flags.errors !== undefined && isSameFile(flags.errors, path)) command.error('error: --errors names the file that is imported');
+      return runCommand(({ ctx }) => interruptible((signal) => importFile(ctx, path, format, flags, signal)));
     });
 }
 
-async function importFile(ctx: Context, path: string, format: Format, flags: ImportFlags): Promise<void> {
-  const interruption = new AbortController();
-  const source = await openSource(path, interruption.signal);
+// At the signal, what is being stored is finished.
+async function importFile(ctx: Context, path: string, format: Format, flags: ImportFlags, signal: AbortSignal): Promise<void> {
+  const source = await openSource(path, signal);
   const refused = openRefusedRows(flags.errors);
   const progress = new Progress();
   const tally = (report: ImportReport) => told(report, flags.dryRun === true ? PLANNED : DONE);
   let report: ImportReport | undefined;
-  // What is being stored is finished; a later signal ends the process at once.
-  const stopListening = onSignals(
-    ['SIGINT'],
-    () => interruption.abort(),
-    () => process.exit(EXIT.interrupted),
-  );
   try {
     report = await importProducts(ctx, READERS[format](linesOf(source.bytes)), {
       ...flags,
@@ -82,12 +76,10 @@ async function importFile(ctx: Context, path: string, format: Format, flags: Imp
     if (report.refused > 0) process.exitCode = EXIT.refused;
   } catch (error) {
     progress.clear();
-    if (report && flags.dryRun !== true) console.error(flags.fromStart === true ? UNFINISHED_FROM_START : UNFINISHED);
-    if (!interruption.signal.aborted) throw error;
-    process.exitCode = EXIT.interrupted;
+    if (report && flags.dryRun !== true && !(error instanceof DamagedFile))
+      console.error(flags.fromStart === true ? UNFINISHED_FROM_START : UNFINISHED);
+    throw error;
   } finally {
-    // An echo of the signal may be still to come, and is not to end what follows.
-    if (!interruption.signal.aborted) stopListening();
     progress.clear();
     refused.end();
     if (report) console.log(tally(report));

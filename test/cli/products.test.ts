@@ -119,6 +119,16 @@ describe('products import', () => {
     expect(await fed(input, '--format', 'csv')).toEqual({ code: 1, stdout: '', stderr: expect.stringContaining(message) });
   });
 
+  test('a file whose gzip is cut short is imported up to there, and is not said to go on when it is imported again as it is', async () => {
+    const whole = gzipSync(`${HEADER}\n${manyRows(12_000).join('')}`);
+    const { code, stdout, stderr } = await fed(whole.subarray(0, -6), '--format', 'csv');
+    const done = await countOf('product');
+    expect(done).toBeGreaterThan(0);
+    expect([code, stdout]).toEqual([1, told({ created: done })]);
+    expect(stderr).toBe('Standard input is cut short: its gzip data has no end\n');
+    expect(await fed(whole, '--format', 'csv')).toMatchObject({ code: 0, stdout: told({ created: 12_000 - done, skipped: done }) });
+  });
+
   test('refuses what cannot be read, and a file of errors that cannot be written, before anything is imported', async () => {
     await withFiles({ 'new.csv': lines(HEADER, INK) }, async (folder) => {
       expect(await products('import', join(folder, 'none.csv'))).toEqual({
@@ -146,6 +156,22 @@ describe('products import', () => {
   ])('wrong usage ends with 64: products %s %s %s %s', async (...args) => {
     expect(await products(...args)).toMatchObject({ code: 64, stdout: '' });
   });
+
+  test.each(['ln', 'ln -s'])(
+    '--errors that is another name of the imported file (%s) is wrong usage, and leaves the file as it is',
+    async (link) => {
+      const text = lines(HEADER, INK);
+      await withFiles({ 'new.csv': text }, async (folder) => {
+        const [file, other] = [join(folder, 'new.csv'), join(folder, 'errors.csv')] as const;
+        await shell(`${link} ${file} ${other}`, {});
+        expect(await products('import', file, '--errors', other)).toMatchObject({ code: 64, stdout: '' });
+        expect(await products('import', other, '--errors', file)).toMatchObject({ code: 64, stdout: '' });
+        const command = `node dist/src/cli/main.js products import - --format csv --errors ${other} < ${file}`;
+        expect(await shell(command, workerDatabase())).toMatchObject({ code: 64, stdout: '' });
+        expect(await readFile(file, 'utf8')).toBe(text);
+      });
+    },
+  );
 });
 
 describe('an import that is ended', () => {
@@ -203,6 +229,32 @@ describe('an import on which a signal comes', () => {
     child.kill('SIGINT');
     const left = await ended;
     expect(left).toEqual({ code: 130, stdout: told({ created: await countOf('product') }), stderr: `${UNFINISHED}\n` });
+  });
+
+  test('tells of what goes wrong in the batch that is being stored then', async () => {
+    const { child, ended } = launch('cli/main.js', ['products', 'import', '-', '--format', 'csv'], workerDatabase());
+    // The signal comes while it takes its time.
+    await shop.sql(`
+      create function late() returns trigger language plpgsql as $$
+      begin
+        if exists (select from product where name = 'Row 5001') then
+          perform pg_sleep(2);
+          raise exception 'the disk is full';
+        end if;
+        return null;
+      end $$`);
+    await shop.sql('create trigger late after insert on product for each statement execute function late()');
+    try {
+      child.stdin?.on('error', () => undefined).write(`${HEADER}\n${manyRows(2 * MORE_THAN_A_BATCH).join('')}`);
+      await until(async () => (await countOf('product')) >= 5_000, 'the batches before it');
+      await setTimeout(1_000);
+      child.kill('SIGINT');
+      const { code, stderr } = await ended;
+      expect([code, stderr]).toEqual([1, expect.stringContaining('the disk is full')]);
+    } finally {
+      await shop.sql('drop trigger late on product');
+      await shop.sql('drop function late()');
+    }
   });
 
   test('by one Ctrl-C on a terminal with a bar ends with what is being stored, and says what it has done', async () => {

@@ -11,6 +11,13 @@ export const STANDARD = '-';
 /** RFC 1952, 2.3.1. */
 const GZIP = Buffer.from([0x1f, 0x8b]);
 
+/** A file that is no good gzip data from some place on, as it will be the next time. */
+export class DamagedFile extends DomainError {
+  constructor(message: string) {
+    super('BAD_USER_INPUT', message);
+  }
+}
+
 /** The bytes of a file, unpacked where they are gzip. */
 export interface Source {
   bytes: AsyncIterable<Buffer>;
@@ -62,7 +69,7 @@ function refuse(path: string, error: unknown): never {
   const code = refusalOfFile(error);
   if (code === 'ABORT_ERR') throw error;
   const name = path === STANDARD ? 'Standard input' : path;
-  if (code === 'Z_BUF_ERROR') throw new DomainError('BAD_USER_INPUT', `${name} is cut short: its gzip data has no end`);
-  if (code.startsWith('Z_')) throw new DomainError('BAD_USER_INPUT', `${name} is damaged: it is no good gzip data`);
+  if (code === 'Z_BUF_ERROR') throw new DamagedFile(`${name} is cut short: its gzip data has no end`);
+  if (code.startsWith('Z_')) throw new DamagedFile(`${name} is damaged: it is no good gzip data`);
   throw new DomainError('BAD_USER_INPUT', `${name} cannot be read (${code})`);
 }
