@@ -94,6 +94,13 @@ test('D7 a list of ids that was short when it was learned costs what each id cos
 test.each([
   ['a filter', '$filter: ProductFilter', 'filter: $filter', (search: string | null) => ({ filter: { search } })],
   ['a text', '$search: String', 'filter: { search: $search }', (search: string | null) => ({ search })],
+  [
+    'a part of a name, in a filter',
+    '$filter: ProductFilter',
+    'filter: $filter',
+    (nameContains: string | null) => ({ filter: { nameContains } }),
+  ],
+  ['a part of a name', '$text: String', 'filter: { nameContains: $text }', (text: string | null) => ({ text })],
 ])('a search costs fifty more, also where it was learned without one: given as %s', async (_how, variable, argument, given) => {
   const query = `query ($n: Int = 1, ${variable}) { ${PAGES.replaceAll('first: $n', `first: $n, ${argument}`)} }`;
   for (let time = 0; time < 3; time++) {

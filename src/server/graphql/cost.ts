@@ -15,7 +15,7 @@ import { badInput, DomainError } from '../../kit/errors.ts';
 import { DEFAULT_PAGE, MAX_PAGE } from '../../kit/keyset.ts';
 import { tooComplex } from './limits.ts';
 
-/** What a search costs besides: a word that may be mistyped is held against thousands. */
+/** What a search costs besides: a word that may be mistyped is held against thousands, and a part of a name that is too short for an index against every name. */
 const SEARCH = 50;
 /** What is remembered of one operation, by the variables that decide its cost, at most so many. */
 const MAX_KNOWN = 100;
@@ -95,7 +95,9 @@ const objects: ComplexityEstimator = ({ field, args, childComplexity }: Complexi
 };
 
 function searches(filter: unknown): boolean {
-  return typeof filter === 'object' && filter !== null && 'search' in filter && filter.search != null;
+  if (typeof filter !== 'object' || filter === null) return false;
+  const { search, nameContains } = filter as Record<string, unknown>;
+  return search != null || nameContains != null;
 }
 
 function pageSize({ first, last }: Record<string, unknown>): number {
