@@ -8,6 +8,11 @@ export function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
 
+/** How many code points a text has. */
+export function lengthOf(text: string): number {
+  return [...text].length;
+}
+
 /** One line of text, trimmed: 1 to `max` code points, no control characters. */
 export function lineOf(max: number): z.ZodType<string> {
   return z
@@ -28,7 +33,7 @@ export function proseOf(max: number): z.ZodType<string> {
 }
 
 function checkLength(ctx: z.core.$RefinementCtx, text: string, max: number): void {
-  const length = [...text].length;
+  const length = lengthOf(text);
   if (length === 0) refuse(ctx, 'string_too_short', 'String should have at least 1 character');
   if (length > max) refuse(ctx, 'string_too_long', `String should have at most ${max} characters`);
 }

@@ -2,7 +2,7 @@ import { badInput } from '../kit/errors.ts';
 import type { OrderColumn } from '../kit/cursor.ts';
 import type { Listing } from '../kit/keyset.ts';
 import { join, sql, type Sql } from '../kit/sql.ts';
-import { isStorable } from '../kit/text.ts';
+import { isStorable, lengthOf } from '../kit/text.ts';
 import { Product } from './product.entity.ts';
 import type { ProductFilter, ProductOrder } from './product.inputs.ts';
 import { OrderDirection, ProductOrderField } from './product.inputs.ts';
@@ -50,7 +50,7 @@ export function listingOf(filter: ProductFilter | undefined, orderBy: ProductOrd
 
 /** Text of a filter that can be looked for. Throws BAD_USER_INPUT. */
 export function searchable(field: string, text: string): string {
-  if (text.length > MAX_TEXT) throw badInput(field, `has more than ${MAX_TEXT} characters`);
+  if (lengthOf(text) > MAX_TEXT) throw badInput(field, `has more than ${MAX_TEXT} characters`);
   if (!isStorable(text)) throw badInput(field, 'has a NUL or is not well-formed Unicode');
   return text;
 }

@@ -123,6 +123,17 @@ describe('GraphQL contract, ProductFilter', () => {
     expect(answers.map(({ body }) => pks(body.data))).toEqual([['1'], ['1'], ['1']]);
   });
 
+  test.each(['search', 'nameContains'])('%s takes a name that is as long as a name can be', async (condition) => {
+    const name = '🧀'.repeat(255);
+    await shop.makeProduct({ name });
+    const { data } = (await shop.graphql(LIST, { filter: { nameContains: name } })).body;
+    expect(pks(data)).toEqual(['1']);
+    const { body } = await shop.graphql(LIST, { filter: { [condition]: name } });
+    expect(body.errors).toBeUndefined();
+    const longer = await shop.graphql(LIST, { filter: { [condition]: `${name}🧀` } });
+    expect(longer.body.errors[0].extensions).toEqual(badInput(`filter.${condition}`));
+  });
+
   test.each([
     ['search', 'with a NUL', 'a\0b'],
     ['search', 'with half a character', 'a\ud800'],
