@@ -1,4 +1,5 @@
 import { request } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { WebSocket } from 'ws';
 import * as accounts from '../../src/auth/accounts.service.ts';
@@ -6,6 +7,7 @@ import type { User } from '../../src/users/user.entity.ts';
 import { writtenUntil } from '../support/events.ts';
 import { PASSWORD, Shop, useShop } from '../support/shop.ts';
 import { clientOf, closeSockets, greet, openSocket, type RawSocket } from '../support/sockets.ts';
+import { counted } from '../support/statements.ts';
 import { until } from '../support/until.ts';
 
 const PRODUCTS = 'subscription ($pks: [ID!], $after: String) { productChanged(pks: $pks, after: $after) { kind pk cursor } }';
@@ -71,6 +73,70 @@ test('several subscriptions share a socket, and each ends by itself', async () =
   seen = [];
   seen.push((await socket.next()).id);
   expect(seen).toEqual(['one']);
+});
+
+describe('an id may be used again as soon as the client has ended what had it', () => {
+  /** What the socket is told of the next product, and of nothing else. */
+  const toldOfOne = async (socket: RawSocket) => {
+    const { pk } = await shop.makeProduct();
+    const told = [];
+    for (let message = await socket.next(); ; message = await socket.next()) {
+      if (message.payload?.data.productChanged.pk === String(pk)) told.push(message.id);
+      if (told.length === 1) socket.send({ type: 'ping' });
+      if (message.type === 'pong') return told;
+      if (message.type !== 'next') throw new Error(JSON.stringify(message));
+    }
+  };
+  /** The statements that look for changes after everyone has left. */
+  const readsLater = async () => {
+    const { statements } = await counted(() => delay(300));
+    return statements.filter((text) => text.includes('from change'));
+  };
+
+  test.each(['before it has begun', 'while it runs'])('%s, and then is told once', async (when) => {
+    const socket = await greet(shop);
+    subscribe(socket, 'a');
+    if (when === 'while it runs') await listening(socket);
+    socket.send({ id: 'a', type: 'complete' });
+    subscribe(socket, 'a');
+    await listening(socket);
+    expect(await toldOfOne(socket)).toEqual(['a']);
+    socket.send({ id: 'a', type: 'complete' });
+    socket.send({ type: 'ping' });
+    while ((await socket.next()).type !== 'pong');
+    expect(await readsLater()).toEqual([]);
+  });
+
+  test('any number of times, and nothing of it outlives the socket', async () => {
+    const socket = await greet(shop);
+    for (let time = 0; time < 20; time++) {
+      subscribe(socket, 'a');
+      socket.send({ id: 'a', type: 'complete' });
+    }
+    subscribe(socket, 'a');
+    await listening(socket);
+    expect(await toldOfOne(socket)).toEqual(['a']);
+    socket.socket.close();
+    await socket.closed;
+    expect(await readsLater()).toEqual([]);
+  });
+
+  test('where it has as many as it may, too', async () => {
+    const small = await new Shop({ MAX_SUBSCRIPTIONS_PER_SOCKET: '1' }, true).start();
+    try {
+      const socket = await greet(small);
+      subscribe(socket, 'a');
+      socket.send({ id: 'a', type: 'complete' });
+      subscribe(socket, 'a');
+      socket.send({ type: 'ping' });
+      expect(await socket.next()).toEqual({ type: 'pong' });
+      subscribe(socket, 'b');
+      expect(await socket.next()).toMatchObject({ id: 'b', type: 'error', payload: [{ extensions: { code: 'RATE_LIMITED' } }] });
+    } finally {
+      closeSockets();
+      await small.stop();
+    }
+  });
 });
 
 describe('what is refused ends its subscription, and no other', () => {

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ApolloServerErrorCode } from '@apollo/server/errors';
 import { GraphQLError } from 'graphql';
-import { CloseCode, type Server } from 'graphql-ws';
+import { CloseCode, MessageType, parseMessage, stringifyMessage, type Message, type Server, type SubscribePayload } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import type { Caller, Context } from '../../kit/context.ts';
 import { DomainError } from '../../kit/errors.ts';
@@ -26,10 +26,34 @@ const MAX_REASON = 120;
 const BURST = 100;
 const PER_SECOND = 10;
 
-/** One WebSocket with its subscriptions. */
+/** How what the protocol's server says of an operation begins: with our key of it. */
+const OF_OPERATION = /^\{"id":"(\d+)","type":"(\w+)"/;
+
+/** Has the protocol's server take a message. */
+type Take = (text: string) => Promise<void>;
+
+/** An operation of the client's, until all that was done for it is over. */
+interface Operation {
+  /** The client's name for it. */
+  readonly id: string;
+  /** Ours. */
+  readonly key: string;
+  /** What it asks for, until that is read. */
+  payload: SubscribePayload | undefined;
+  listening?: Listening;
+}
+
+/**
+ * One WebSocket with its subscriptions. The protocol's server knows each by a key that is never used again, for a client may use an id again as soon as it has ended
+ * what had it, and that takes a while to be over.
+ */
 export class SocketListener implements Listener {
   caller: Caller | undefined;
-  private readonly operations = new Map<string, Listening>();
+  /** All that are not over, by our keys. */
+  private readonly operations = new Map<string, Operation>();
+  /** Those that the client neither has ended nor knows to have ended, by its ids. */
+  private readonly named = new Map<string, Operation>();
+  private lastKey = 0;
   private isAlive = true;
   private isLeaving = false;
   private allowance = BURST;
@@ -56,14 +80,16 @@ export class SocketListener implements Listener {
         close: (code, reason) => socket.close(code, reason),
         onMessage: (take) =>
           socket.on('message', (bytes: Buffer) => {
+            // What comes while it is being closed would begin what nobody is to have.
+            if (this.isLeaving || socket.readyState !== socket.OPEN) return;
             if (!this.mayTake()) socket.close(TOO_MANY_MESSAGES, 'Too many messages');
-            else take(bytes.toString()).catch((error: unknown) => this.fail(error));
+            else this.receive(bytes.toString(), take).catch((error: unknown) => this.fail(error));
           }),
       },
       this,
     );
     socket.once('close', (code, reason) => {
-      for (const operation of this.operations.values()) operation.end();
+      for (const { listening } of this.operations.values()) listening?.end();
       remove();
       void closed(code, reason.toString());
     });
@@ -88,21 +114,24 @@ export class SocketListener implements Listener {
     }
   }
 
-  /** Begins a subscription, as far as what prepares it does not refuse. */
+  /** Begins the subscription of this key, as far as what prepares it does not refuse. */
   begin(
-    id: string,
-    prepare: (ctx: Context, listening: Listening) => Prepared | readonly GraphQLError[],
+    key: string,
+    prepare: (ctx: Context, listening: Listening, payload: SubscribePayload) => Prepared | readonly GraphQLError[],
   ): Prepared | readonly GraphQLError[] {
-    const most = this.services.config.maxSubscriptionsPerSocket;
+    const operation = this.operations.get(key);
+    if (!operation?.payload) throw new TypeError('An operation begins once');
+    const { payload } = operation;
+    operation.payload = undefined;
     try {
       if (isFull()) throw unavailable();
-      if (this.operations.size >= most) throw new DomainError('RATE_LIMITED', `This connection has ${most} subscriptions already`);
+      this.refuseMore();
       const listening = new Listening(this.req);
       const ctx = this.contextFor(listening);
       if (this.caller) ctx.caller = this.caller;
-      const prepared = prepare(ctx, listening);
+      const prepared = prepare(ctx, listening, payload);
       if (!('listening' in prepared)) return prepared;
-      this.operations.set(id, listening);
+      operation.listening = listening;
       listening.onGiveUp(() => {
         if (listening.refusal?.code !== 'FELL_BEHIND' || this.isLeaving) return;
         tellBehind(this.services, this.network);
@@ -115,13 +144,6 @@ export class SocketListener implements Listener {
       if (refusal instanceof DomainError) return [new GraphQLError(refusal.message, { originalError: refusal })];
       return [new GraphQLError(refusal.message, { extensions: { code: ApolloServerErrorCode.BAD_REQUEST } })];
     }
-  }
-
-  /** A subscription has ended, and the client knows. */
-  complete(id: string): void {
-    this.operations.get(id)?.end();
-    this.operations.delete(id);
-    if (this.operations.size === 0) this.onIdle?.();
   }
 
   lapse(refusal: DomainError): void {
@@ -142,8 +164,68 @@ export class SocketListener implements Listener {
     return contextOf(this.services, listening);
   }
 
-  // What is not taken by the network yet is waited for, so that no more than one answer of a subscription ever lies here.
+  private receive(text: string, take: Take): Promise<void> {
+    const message = messageIn(text);
+    if (message?.type === MessageType.Subscribe) return this.operate(message.id, message.payload, take);
+    if (message?.type === MessageType.Complete) return this.complete(message.id, take);
+    return take(text);
+  }
+
+  private operate(id: string, payload: SubscribePayload, take: Take): Promise<void> {
+    if (this.named.has(id)) {
+      this.close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
+      return Promise.resolve();
+    }
+    const operation: Operation = { id, key: String(++this.lastKey), payload };
+    this.operations.set(operation.key, operation);
+    this.named.set(id, operation);
+    return this.run(operation, take);
+  }
+
+  private async run(operation: Operation, take: Take): Promise<void> {
+    try {
+      // The protocol's server would keep what the client asks for until the end.
+      await take(stringifyMessage({ id: operation.key, type: MessageType.Subscribe, payload: { query: '' } }));
+    } finally {
+      operation.listening?.end();
+      this.forget(operation);
+      this.operations.delete(operation.key);
+      if (this.operations.size === 0) this.onIdle?.();
+    }
+  }
+
+  // It ends at once, for what it waits for may take long.
+  private complete(id: string, take: Take): Promise<void> {
+    const operation = this.named.get(id);
+    if (!operation) return Promise.resolve();
+    this.forget(operation);
+    operation.listening?.end();
+    return take(stringifyMessage({ id: operation.key, type: MessageType.Complete }));
+  }
+
+  private forget(operation: Operation): void {
+    if (this.named.get(operation.id) === operation) this.named.delete(operation.id);
+  }
+
+  // Those that are still ending count, too, but leave room for a client that ends all it has and begins as many.
+  private refuseMore(): void {
+    const most = this.services.config.maxSubscriptionsPerSocket;
+    if (this.named.size <= most && this.operations.size <= 2 * most) return;
+    throw new DomainError('RATE_LIMITED', `This connection has ${most} subscriptions already`);
+  }
+
   private send(text: string): Promise<void> {
+    const [start, key = '', type] = OF_OPERATION.exec(text) ?? [];
+    if (start === undefined) return this.write(text);
+    const operation = this.operations.get(key);
+    // Of what the client has ended, it is told nothing more.
+    if (!operation || this.named.get(operation.id) !== operation) return Promise.resolve();
+    if (type !== MessageType.Next) this.forget(operation);
+    return this.write(`{"id":${JSON.stringify(operation.id)},"type":"${type}"${text.slice(start.length)}`);
+  }
+
+  // What is not taken by the network yet is waited for, so that no more than one answer of a subscription ever lies here.
+  private write(text: string): Promise<void> {
     if (this.socket.readyState !== this.socket.OPEN) return Promise.resolve();
     return new Promise((done) => this.socket.send(text, () => done()));
   }
@@ -152,7 +234,7 @@ export class SocketListener implements Listener {
   private async leave(code: number, refusal: DomainError): Promise<void> {
     if (this.isLeaving) return;
     this.isLeaving = true;
-    for (const operation of this.operations.values()) operation.end(refusal);
+    for (const { listening } of this.operations.values()) listening?.end(refusal);
     if (this.operations.size > 0) {
       const told = new Promise<void>((done) => (this.onIdle = done));
       await Promise.race([told, delay(GRACE_MS, undefined, { ref: false })]);
@@ -175,5 +257,13 @@ export class SocketListener implements Listener {
     this.allowance = Math.min(BURST, this.allowance + ((now - this.countedAt) / 1000) * PER_SECOND);
     this.countedAt = now;
     return --this.allowance >= 0;
+  }
+}
+
+function messageIn(text: string): Message | undefined {
+  try {
+    return parseMessage(text);
+  } catch {
+    return undefined;
   }
 }

@@ -45,8 +45,8 @@ export function openWebSockets(live: Live, exchangeOf: (req: IncomingMessage, re
   const options: Options = {
     connectionInitWaitTimeout: INIT_MS,
     onConnect: ({ extra, connectionParams }) => extra.identify(connectionParams ?? {}),
-    onSubscribe: ({ extra }, id, payload) =>
-      extra.begin(id, (ctx, listening) => {
+    onSubscribe: ({ extra }, key) =>
+      extra.begin(key, (ctx, listening, payload) => {
         const { query, ...named } = payload as typeof payload & { documentId?: unknown };
         // The protocol asks for a query; who names a document has none.
         const sent = query === '' ? named : { query, ...named };
@@ -56,7 +56,6 @@ export function openWebSockets(live: Live, exchangeOf: (req: IncomingMessage, re
     subscribe: (args) => begin(args as Prepared),
     onNext: (_ctx, _id, _payload, _args, result) => formatResult(services, result),
     onError: (_ctx, _id, _payload, errors) => formatErrors(services, errors),
-    onComplete: ({ extra }, id) => extra.complete(id),
   };
   const protocol = makeServer<Record<string, unknown>, SocketListener>(options);
   return {
