@@ -260,26 +260,28 @@ describe('who is there is said by connection_init', () => {
 });
 
 describe('who does not keep to the protocol is let go', () => {
+  const subscription = (id: string) => ({ id, type: 'subscribe', payload: { query: PRODUCTS } });
+
   test.each([
     ['no JSON', ['nonsense'], 4400],
     ['a message of no type', ['{}'], 4400],
-    ['a subscription before connection_init', [{ id: '1', type: 'subscribe', payload: { query: PRODUCTS } }], 4401],
+    ['a subscription before connection_init', [subscription('1')], 4401],
     ['connection_init twice', [{ type: 'connection_init' }, { type: 'connection_init' }], 4429],
-    [
-      'one id twice',
-      [{ type: 'connection_init' }, ...[1, 2].map(() => ({ id: '1', type: 'subscribe', payload: { query: PRODUCTS } }))],
-      4409,
-    ],
+    ['one id twice', [{ type: 'connection_init' }, ...[1, 2].map(() => subscription('1'))], 4409],
+    ['one long id twice', [{ type: 'connection_init' }, ...[1, 2].map(() => subscription('€'.repeat(100)))], 4409],
+    ['a message that only servers send', [{ type: 'connection_ack' }], 4400],
+    ['an event', [{ type: 'connection_init' }, { id: '1', type: 'next', payload: {} }], 4400],
     ['more than 100 KB', [`"${'x'.repeat(110_000)}"`], 1009],
     ['more messages than anyone needs', Array.from({ length: 200 }, () => ({ type: 'pong' })), 1008],
-  ])('%s', async (_name, messages, code) => {
+  ])('%s, and nothing of it is a fault of ours', async (_name, messages, code) => {
     const socket = await openSocket(shop);
     for (const message of messages) {
       // After connection_init, what follows waits for its answer.
       socket.send(message);
-      if (code === 4409 && typeof message === 'object' && message.type === 'connection_init') await socket.next();
+      if (typeof message === 'object' && message.type === 'connection_init') await socket.next();
     }
     expect((await socket.closed)[0]).toBe(code);
+    expect(shop.logged.filter((line) => line.includes('"level":50'))).toEqual([]);
   });
 
   test('another protocol', async () => {

@@ -20,8 +20,8 @@ const GOING_AWAY = 1001;
 const TOO_MANY_MESSAGES = 1008;
 const TRY_AGAIN_LATER = 1013;
 const FELL_BEHIND = 4410;
-/** The reason has to fit into a frame of 125 bytes. */
-const MAX_REASON = 120;
+/** How many bytes of a reason fit into a frame with the code. */
+const MAX_REASON = 123;
 /** How many messages a client may send at once, and how many a second from then on. */
 const BURST = 100;
 const PER_SECOND = 10;
@@ -77,12 +77,12 @@ export class SocketListener implements Listener {
       {
         protocol: socket.protocol,
         send: (text) => this.send(text),
-        close: (code, reason) => socket.close(code, reason),
+        close: (code = CloseCode.InternalServerError, reason = '') => this.close(code, reason),
         onMessage: (take) =>
           socket.on('message', (bytes: Buffer) => {
             // What comes while it is being closed would begin what nobody is to have.
             if (this.isLeaving || socket.readyState !== socket.OPEN) return;
-            if (!this.mayTake()) socket.close(TOO_MANY_MESSAGES, 'Too many messages');
+            if (!this.mayTake()) this.close(TOO_MANY_MESSAGES, 'Too many messages');
             else this.receive(bytes.toString(), take).catch((error: unknown) => this.fail(error));
           }),
       },
@@ -166,16 +166,27 @@ export class SocketListener implements Listener {
 
   private receive(text: string, take: Take): Promise<void> {
     const message = messageIn(text);
-    if (message?.type === MessageType.Subscribe) return this.operate(message.id, message.payload, take);
-    if (message?.type === MessageType.Complete) return this.complete(message.id, take);
-    return take(text);
+    switch (message?.type) {
+      case MessageType.Subscribe:
+        return this.operate(message.id, message.payload, take);
+      case MessageType.Complete:
+        return this.complete(message.id, take);
+      case MessageType.ConnectionInit:
+      case MessageType.Ping:
+      case MessageType.Pong:
+        return take(text);
+      default:
+        return this.refuse(CloseCode.BadRequest, 'Invalid message received');
+    }
+  }
+
+  private refuse(code: number, reason: string): Promise<void> {
+    this.close(code, reason);
+    return Promise.resolve();
   }
 
   private operate(id: string, payload: SubscribePayload, take: Take): Promise<void> {
-    if (this.named.has(id)) {
-      this.close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
-      return Promise.resolve();
-    }
+    if (this.named.has(id)) return this.refuse(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
     const operation: Operation = { id, key: String(++this.lastKey), payload };
     this.operations.set(operation.key, operation);
     this.named.set(id, operation);
@@ -243,7 +254,8 @@ export class SocketListener implements Listener {
   }
 
   private close(code: number, reason: string): void {
-    this.socket.close(code, reason.slice(0, MAX_REASON));
+    // What is left of a letter that is cut in two goes with it.
+    this.socket.close(code, new TextDecoder().decode(Buffer.from(reason).subarray(0, MAX_REASON), { stream: true }));
     setTimeout(() => this.socket.terminate(), GRACE_MS).unref();
   }
 
