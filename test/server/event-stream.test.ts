@@ -1,3 +1,4 @@
+import { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { createClient } from 'graphql-sse';
 import * as apiKeys from '../../src/api-keys/api-key.service.ts';
@@ -238,6 +239,20 @@ describe('what is wrong with the request is answered as to any other', () => {
   });
 });
 
+type Fakeable =
+  'Date' | 'hrtime' | 'nextTick' | 'performance' | 'queueMicrotask' | 'setImmediate' | 'clearImmediate' | 'setTimeout' | 'clearTimeout';
+const ALL_BUT_INTERVALS: Fakeable[] = [
+  'Date',
+  'hrtime',
+  'nextTick',
+  'performance',
+  'queueMicrotask',
+  'setImmediate',
+  'clearImmediate',
+  'setTimeout',
+  'clearTimeout',
+];
+
 /** Has the rows of every read of the shop wait until they are let go. */
 const holdReads = (held: Shop) => {
   const { statements } = held.database;
@@ -272,8 +287,7 @@ test('who leaves before it is known who it is takes up no place', async () => {
 
 test('a sign of life that is due before the stream begins is left out', async () => {
   const held = await new Shop({}, true).start();
-  const rest = ['Date', 'hrtime', 'nextTick', 'performance', 'queueMicrotask', 'setImmediate', 'clearImmediate'] as const;
-  jest.useFakeTimers({ doNotFake: [...rest, 'setTimeout', 'clearTimeout'] });
+  jest.useFakeTimers({ doNotFake: ALL_BUT_INTERVALS });
   try {
     const { begun, letGo } = holdReads(held);
     const opening = listen(held, PRODUCTS);
@@ -287,6 +301,43 @@ test('a sign of life that is due before the stream begins is left out', async ()
     closeStreams();
     await held.stop();
   }
+});
+
+describe('a sign of life', () => {
+  /** Has what is sent be taken only when the test says so. */
+  const holdTaken = () => {
+    const taken: (() => void)[] = [];
+    const write: unknown = Reflect.get(ServerResponse.prototype, 'write');
+    const spy = jest.spyOn(ServerResponse.prototype, 'write').mockImplementation(function (this: ServerResponse, piece: unknown, done) {
+      if (typeof done === 'function') taken.push(() => (done as () => void)());
+      return Reflect.apply(write as () => boolean, this, [piece]);
+    });
+    return { taken, letGo: () => spy.mockRestore() };
+  };
+
+  test('is waited for from who reads nothing, and from nobody who reads', async () => {
+    const held = await new Shop({}, true).start();
+    jest.useFakeTimers({ doNotFake: ALL_BUT_INTERVALS });
+    const { taken, letGo } = holdTaken();
+    try {
+      const stream = await listen(held, PRODUCTS);
+      jest.advanceTimersByTime(12_000);
+      for (let beat = 0; beat < 3; beat++) {
+        await until(() => taken.length > 0, 'a write');
+        taken.shift()?.();
+        const { pk } = await held.makeProduct();
+        expect(await changed(stream)).toMatchObject({ pk: String(pk) });
+        jest.advanceTimersByTime(12_000);
+      }
+      jest.advanceTimersByTime(12_000);
+      await expect(stream.next()).rejects.toThrow('terminated');
+    } finally {
+      letGo();
+      jest.useRealTimers();
+      closeStreams();
+      await held.stop();
+    }
+  });
 });
 
 test('what is logged of a stream names it as its answer does', async () => {

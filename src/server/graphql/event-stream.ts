@@ -69,7 +69,9 @@ class EventStream implements Listener {
   private isLeaving = false;
   /** What has been written and not yet been taken by the network. */
   private unsent = 0;
-  private wasStalled = false;
+  /** How many writes the network has taken, and how many it had at the last beat. */
+  private taken = 0;
+  private takenBefore: number | undefined;
 
   constructor(
     private readonly exchange: Exchange,
@@ -107,9 +109,9 @@ class EventStream implements Listener {
     const { res } = this.exchange;
     // Before its head and after its end, nothing may be written.
     if (!res.headersSent || res.writableEnded) return;
-    if (this.unsent > 0 && this.wasStalled) res.destroy();
-    this.wasStalled = this.unsent > 0;
-    if (!this.wasStalled) void this.write(SIGN_OF_LIFE);
+    if (this.unsent === 0) void this.write(SIGN_OF_LIFE);
+    else if (this.taken === this.takenBefore) res.destroy();
+    this.takenBefore = this.taken;
   }
 
   // A stream that ends without a word is one that the client opens again.
@@ -123,6 +125,7 @@ class EventStream implements Listener {
     return new Promise((done) => {
       this.exchange.write(text, () => {
         this.unsent--;
+        this.taken++;
         done();
       });
     });
