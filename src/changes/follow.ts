@@ -4,8 +4,8 @@ import { isBefore, placeOf, reachesBackTo, readAfter, type Change, type Place } 
 import { changesLost, Feed } from './feed.ts';
 import type { Follower } from './follower.ts';
 
-/** How many changes from before are read at a time. */
-const READ_AT_ONCE = 500;
+/** How many changes from before are read at a time: they are kept for one alone, for as long as its client takes. */
+const READ_AT_ONCE = 20;
 
 const feeds = new WeakMap<Statements, Feed>();
 
@@ -26,16 +26,17 @@ export async function follow(ctx: Context, after?: string | null): Promise<Async
 
 // What came before it joined is read for it alone.
 async function* changesOf(ctx: Context, feed: Feed, follower: Follower, from: Place | undefined): AsyncGenerator<Change, void> {
+  const isOver = () => ctx.request?.isGivenUp === true;
   try {
-    for (let place = from; place && isBefore(place, follower.start) && !ctx.request?.isGivenUp;) {
+    for (let place = from; place && isBefore(place, follower.start) && !isOver();) {
       const piece = await readAfter(ctx, place, READ_AT_ONCE);
       for (const change of piece.changes) {
-        if (isBefore(follower.start, change)) break;
+        if (isOver() || isBefore(follower.start, change)) break;
         yield change;
       }
       place = piece.place;
       // Whoever reads slowly may be overtaken by the sweep.
-      if (piece.changes.length === READ_AT_ONCE && !(await reachesBackTo(ctx, place))) throw changesLost();
+      if (piece.changes.length === READ_AT_ONCE && !isOver() && !(await reachesBackTo(ctx, place))) throw changesLost();
     }
     for (let next = await follower.next(); next; next = await follower.next()) yield next;
   } finally {

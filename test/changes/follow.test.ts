@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { follow } from '../../src/changes/follow.ts';
 import { cursorOf, type Change } from '../../src/changes/change.log.ts';
 import type { Context } from '../../src/kit/context.ts';
+import { DomainError } from '../../src/kit/errors.ts';
 import { Listening } from '../../src/server/graphql/listening.ts';
 import { Shop, useShop } from '../support/shop.ts';
 import { counted } from '../support/statements.ts';
@@ -108,6 +109,44 @@ describe('after a cursor', () => {
     const all = subjects(await take(changes, AT_ONCE + 2));
     expect([all[0], all.at(-1)]).toEqual(pks(made.slice(2)));
     expect(all.slice(1, -1)).toEqual(Array(AT_ONCE).fill(0));
+  });
+
+  describe('while it is read', () => {
+    const refusal = new DomainError('NOT_AUTHENTICATED', 'Not authenticated');
+    /** One who has missed a hundred changes and has had the first of them. */
+    const behind = async () => {
+      const { changes, listening } = await follower();
+      await shop.makeProducts(1);
+      const [first] = await take(changes, 1);
+      listening.end();
+      await shop.sql(`insert into change (kind, subject) select 'product.changed', n from generate_series(1, 100) n`);
+      const late = await follower(first && cursorOf(first));
+      const { answer, statements } = await counted(() => take(late.changes, 1));
+      expect(subjects(answer)).toEqual([1]);
+      return { ...late, statements };
+    };
+
+    test('little of it is kept for each who waits for its client', async () => {
+      const { statements } = await behind();
+      expect(statements.filter((text) => text.includes('as horizon'))).toEqual([expect.stringMatching(/limit 20\b/)]);
+    });
+
+    test('who is refused gets no more of it, and nothing more is read', async () => {
+      const { changes, listening } = await behind();
+      listening.end(refusal);
+      const { answer, statements } = await counted(() => take(changes, 1));
+      expect([answer, statements]).toEqual([[], []]);
+    });
+
+    test('who falls behind is told so at once', async () => {
+      const slow = await behind();
+      const quick = await follower();
+      for (let written = 0; written < TOO_MANY; written += AT_ONCE) {
+        await shop.sql(`insert into change (kind, subject) select 'product.changed', n from generate_series(1, ${AT_ONCE}) n`);
+        await take(quick.changes, AT_ONCE);
+      }
+      await expect(slow.changes.next()).rejects.toMatchObject({ code: 'FELL_BEHIND' });
+    });
   });
 
   test('that the log no longer has is CHANGES_LOST', async () => {

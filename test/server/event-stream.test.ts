@@ -377,6 +377,55 @@ describe('credentials are looked at for as long as the stream is open', () => {
     expect(await changed(others)).toMatchObject({ kind: 'CREATED' });
   });
 
+  /** A stream that goes on after a cursor, as far as the reads of this statement, which wait until they are given up. */
+  const resuming = async (statement: string, sessionKey: string) => {
+    const first = await listen(shop, PRODUCTS);
+    await shop.makeProducts(1);
+    const { cursor: after } = await changed(first);
+    await shop.makeProducts(1);
+    const { statements } = shop.database;
+    const read = statements.read.bind(statements);
+    const given = Promise.withResolvers<void>();
+    const spy = jest.spyOn(statements, 'read').mockImplementation(async (...asked) => {
+      const [{ text }, , request] = asked;
+      if (!request || !text.includes(statement)) return read(...asked);
+      given.resolve();
+      return new Promise((_done, fail) => request.onGiveUp(() => fail(Object.assign(new Error('aborted'), { name: 'AbortError' }))));
+    });
+    const opening = listen(shop, PRODUCTS, { after }, { sessionKey });
+    opening.catch(() => undefined);
+    await given.promise;
+    return { opening, letGo: () => spy.mockRestore() };
+  };
+  const READS = [
+    ['looks for its cursor', 'select 1 from change'],
+    ['reads what it has missed', 'as horizon'],
+  ] as const;
+
+  test.each(READS)('a session that is ended while its stream %s is told so, not that it took too long', async (_what, statement) => {
+    const sessionKey = await login();
+    const { opening, letGo } = await resuming(statement, sessionKey);
+    try {
+      await shop.rest('POST', '/session/logout', { json: { session_key: sessionKey } });
+      expect(await codeOf(await opening)).toBe('UNAUTHENTICATED');
+    } finally {
+      letGo();
+    }
+  });
+
+  test.each(READS)('who leaves while the stream %s is no fault of ours', async (_what, statement) => {
+    const { letGo } = await resuming(statement, await login());
+    try {
+      closeStreams();
+      const isEnd = (line: string) => line.includes('"type":"subscription"') && line.includes(`"user":"${seller.username}"`);
+      await until(() => shop.logged.some(isEnd), 'the end of the stream');
+      await shop.rest('GET', '/livez');
+      expect(shop.logged.filter((line) => line.includes('"level":50'))).toEqual([]);
+    } finally {
+      letGo();
+    }
+  });
+
   test('so does one that has expired', async () => {
     const sessionKey = await login();
     const stream = await listen(shop, OWN_END, {}, { sessionKey });

@@ -106,9 +106,12 @@ export class Subscriptions {
  * one answer says why.
  */
 export async function begin(prepared: Prepared): Promise<AsyncGenerator<Delivery, void> | Delivery> {
+  const { listening } = prepared;
   const source = await createSourceEventStream(prepared);
-  if (!(Symbol.asyncIterator in source)) return source;
-  return endedBy(deliveries(prepared, source), () => prepared.listening.end());
+  if (Symbol.asyncIterator in source) return endedBy(deliveries(prepared, source), () => listening.end());
+  // What was asked of the database for it fails then, too.
+  const { refusal: why } = listening;
+  return why ? { errors: [new GraphQLError(why.message, { originalError: why })] } : source;
 }
 
 async function* deliveries(prepared: Prepared, source: AsyncIterable<unknown>): AsyncGenerator<Delivery, void> {
@@ -121,6 +124,10 @@ async function* deliveries(prepared: Prepared, source: AsyncIterable<unknown>): 
       yield { ...result, ...cursorIn(event) };
     }
     if (listening.refusal) throw listening.refusal;
+  } catch (error) {
+    // What was given up fails because of that.
+    if (listening.refusal) throw listening.refusal;
+    if (!listening.isGivenUp) throw error;
   } finally {
     listening.end();
   }
