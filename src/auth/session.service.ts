@@ -15,6 +15,8 @@ import { Session } from './session.entity.ts';
 
 /** A session in use is written down this often, in ms, not at each request. */
 const TOUCH_EVERY_MS = 60_000;
+/** How long an expired session stays, in ms: whoever listens is told by its row that it has expired, and was not ended. */
+const KEPT_MS = 60_000;
 /** How many live sessions a user may have; opening one more drops the oldest. */
 const MAX_SESSIONS = 50;
 
@@ -149,9 +151,9 @@ export async function renewKey(ctx: Context, sid: string): Promise<string> {
   return key;
 }
 
-/** Deletes what has expired. Returns how many. */
+/** Deletes what has been expired for a minute. Returns how many. */
 export async function sweep(ctx: Context): Promise<number> {
-  const { affected } = await execute(ctx.em, sql`delete from session where expires_at <= ${ctx.now()}`);
+  const { affected } = await execute(ctx.em, sql`delete from session where expires_at <= ${new Date(ctx.now().getTime() - KEPT_MS)}`);
   return affected;
 }
 

@@ -82,6 +82,7 @@ describe('time', () => {
     expect(await statusesOf({ sessionKey: opened.key })).toEqual([status, status]);
     const token = createAccessToken(shop.context(), { username: opened.user.username, sid: opened.sid });
     expect(await statusesOf({ token })).toEqual([status, status]);
+    shop.pass(MINUTE);
     expect(await auth.sweep(shop.context())).toBe(status === 401 ? 1 : 0);
     expect(await shop.sql('select sid from session')).toHaveLength(status === 401 ? 0 : 1);
   });
@@ -310,7 +311,7 @@ function watchSweeper(): Promise<unknown> {
       await query(`
         insert into session (sid, user_pk, key_hash, created_at, last_seen_at, expires_at)
         select gen_random_uuid(), pk, sha256(username::bytea), now() - interval '20 days', now() - interval '20 days',
-          now() + case username when 'alice' then interval '-1 second' else interval '1 day' end
+          now() + case username when 'alice' then interval '-1 minute' else interval '1 day' end
         from "user" where username in ('alice', 'bob')`);
       const before = await holders();
       let after = before;

@@ -284,14 +284,15 @@ describe('time', () => {
     }
   });
 
-  test('S13 the sweep deletes what has expired, and only that', async () => {
+  test('S13 the sweep deletes what has been expired for a minute, so that who listens is told why it ended, and only that', async () => {
     const user = await shop.makeUser();
     await open(user);
     shop.pass(14 * DAY - MINUTE);
     const { session } = await open(user);
-    expect(await sweep()).toBe(0);
-    shop.pass(MINUTE);
-    expect(await sweep()).toBe(1);
+    for (const expected of [0, 0, 1]) {
+      expect(await sweep()).toBe(expected);
+      shop.pass(MINUTE);
+    }
     expect(await shop.sql('select sid from session')).toEqual([{ sid: session.sid }]);
   });
 
