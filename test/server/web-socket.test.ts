@@ -269,8 +269,11 @@ describe('who does not keep to the protocol is let go', () => {
     ['connection_init twice', [{ type: 'connection_init' }, { type: 'connection_init' }], 4429],
     ['one id twice', [{ type: 'connection_init' }, ...[1, 2].map(() => subscription('1'))], 4409],
     ['one long id twice', [{ type: 'connection_init' }, ...[1, 2].map(() => subscription('€'.repeat(100)))], 4409],
+    ['an id of more than 100 characters', [{ type: 'connection_init' }, subscription('x'.repeat(101))], 4400],
     ['a message that only servers send', [{ type: 'connection_ack' }], 4400],
     ['an event', [{ type: 'connection_init' }, { id: '1', type: 'next', payload: {} }], 4400],
+    ['more than 8 KB to say who is there', [{ type: 'connection_init', payload: { more: 'x'.repeat(9_000) } }], 1009],
+    ['more than 8 KB to ask for a sign of life', [{ type: 'ping', payload: { more: 'x'.repeat(9_000) } }], 1009],
     ['more than 100 KB', [`"${'x'.repeat(110_000)}"`], 1009],
     ['more messages than anyone needs', Array.from({ length: 200 }, () => ({ type: 'pong' })), 1008],
   ])('%s, and nothing of it is a fault of ours', async (_name, messages, code) => {

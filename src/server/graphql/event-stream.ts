@@ -41,7 +41,8 @@ export async function answerEvents(live: Live, exchange: Exchange): Promise<void
   const ctx = contextOf(services, listening);
   const lastEventId = req.headers['last-event-id'];
   if (typeof lastEventId === 'string' && lastEventId !== '') ctx.resumeAfter = lastEventId;
-  const sent = req.method === 'POST' ? parseJson((await readGraphqlText(exchange)) ?? '') : valuesOf(searchOf(req));
+  const text = req.method === 'POST' ? ((await readGraphqlText(exchange)) ?? '') : searchOf(req);
+  const sent = req.method === 'POST' ? parseJson(text) : valuesOf(text);
   const asked = askedBy(trusted ? trusted.readBody(ctx, sent) : sent);
   if (!isAnonymous(req)) await identify(ctx, exchange);
   // Who has left meanwhile would never be taken off the list.
@@ -54,7 +55,7 @@ export async function answerEvents(live: Live, exchange: Exchange): Promise<void
   });
   const leave = listeners.add(stream);
   res.once('close', leave);
-  const prepared = subscriptions.prepare(ctx, asked, listening);
+  const prepared = subscriptions.prepare(ctx, asked, listening, text.length);
   const begun = 'listening' in prepared ? await begin(prepared) : { errors: prepared };
   if (res.destroyed) return;
   exchange.set({ 'Content-Type': EVENTS, 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' });

@@ -18,10 +18,15 @@ import type { Prepared } from './subscription.ts';
 /** What WebSockets are closed with (RFC 6455, 7.4.1), and of our own the one for clients that fall behind. */
 const GOING_AWAY = 1001;
 const TOO_MANY_MESSAGES = 1008;
+const TOO_LARGE = 1009;
 const TRY_AGAIN_LATER = 1013;
 const FELL_BEHIND = 4410;
 /** How many bytes of a reason fit into a frame with the code. */
 const MAX_REASON = 123;
+/** How long a message may be that asks for nothing, in characters: what says who is there is kept, and a ping is sent back. */
+const MOST_BESIDE = 8_000;
+/** How long a client's name for an operation may be: it is kept, and told with each event. */
+const MAX_ID = 100;
 /** How many messages a client may send at once, and how many a second from then on. */
 const BURST = 100;
 const PER_SECOND = 10;
@@ -32,6 +37,12 @@ const OF_OPERATION = /^\{"id":"(\d+)","type":"(\w+)"/;
 /** Has the protocol's server take a message. */
 type Take = (text: string) => Promise<void>;
 
+/** What a client asks for, and how long its message was. */
+interface Asked {
+  payload: SubscribePayload;
+  length: number;
+}
+
 /** An operation of the client's, until all that was done for it is over. */
 interface Operation {
   /** The client's name for it. */
@@ -39,7 +50,7 @@ interface Operation {
   /** Ours. */
   readonly key: string;
   /** What it asks for, until that is read. */
-  payload: SubscribePayload | undefined;
+  asked: Asked | undefined;
   listening?: Listening;
 }
 
@@ -117,19 +128,19 @@ export class SocketListener implements Listener {
   /** Begins the subscription of this key, as far as what prepares it does not refuse. */
   begin(
     key: string,
-    prepare: (ctx: Context, listening: Listening, payload: SubscribePayload) => Prepared | readonly GraphQLError[],
+    prepare: (ctx: Context, listening: Listening, asked: Asked) => Prepared | readonly GraphQLError[],
   ): Prepared | readonly GraphQLError[] {
     const operation = this.operations.get(key);
-    if (!operation?.payload) throw new TypeError('An operation begins once');
-    const { payload } = operation;
-    operation.payload = undefined;
+    if (!operation?.asked) throw new TypeError('An operation begins once');
+    const { asked } = operation;
+    operation.asked = undefined;
     try {
       if (isFull()) throw unavailable();
       this.refuseMore();
       const listening = new Listening(this.req);
       const ctx = this.contextFor(listening);
       if (this.caller) ctx.caller = this.caller;
-      const prepared = prepare(ctx, listening, payload);
+      const prepared = prepare(ctx, listening, asked);
       if (!('listening' in prepared)) return prepared;
       operation.listening = listening;
       listening.onGiveUp(() => {
@@ -166,9 +177,10 @@ export class SocketListener implements Listener {
 
   private receive(text: string, take: Take): Promise<void> {
     const message = messageIn(text);
+    if (message?.type !== MessageType.Subscribe && text.length > MOST_BESIDE) return this.refuse(TOO_LARGE, 'Message too large');
     switch (message?.type) {
       case MessageType.Subscribe:
-        return this.operate(message.id, message.payload, take);
+        return this.operate(message.id, { payload: message.payload, length: text.length }, take);
       case MessageType.Complete:
         return this.complete(message.id, take);
       case MessageType.ConnectionInit:
@@ -185,9 +197,10 @@ export class SocketListener implements Listener {
     return Promise.resolve();
   }
 
-  private operate(id: string, payload: SubscribePayload, take: Take): Promise<void> {
+  private operate(id: string, asked: Asked, take: Take): Promise<void> {
+    if (id.length > MAX_ID) return this.refuse(CloseCode.BadRequest, `An id has at most ${MAX_ID} characters`);
     if (this.named.has(id)) return this.refuse(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
-    const operation: Operation = { id, key: String(++this.lastKey), payload };
+    const operation: Operation = { id, key: String(++this.lastKey), asked };
     this.operations.set(operation.key, operation);
     this.named.set(id, operation);
     return this.run(operation, take);

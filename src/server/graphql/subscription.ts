@@ -14,6 +14,7 @@ import {
   type ExecutionArgs,
   type ExecutionResult,
   type GraphQLSchema,
+  type OperationDefinitionNode,
 } from 'graphql';
 import type { Config } from '../../kit/config.ts';
 import { changed, type Context } from '../../kit/context.ts';
@@ -58,8 +59,16 @@ export class Subscriptions {
     this.rules = [...specifiedRules, ...limitRules(config.graphqlLimits), ...(config.explorer ? [] : [NoSchemaIntrospectionCustomRule])];
   }
 
-  /** What is to be executed, until the listening ends; or why it cannot be. Throws UNAVAILABLE where all subscriptions together hold too much. */
-  prepare(ctx: Context, { query, operationName, variables }: AskedSubscription, listening: Listening): Prepared | readonly GraphQLError[] {
+  /**
+   * What is to be executed, until the listening ends; or why it cannot be. The length is that of all that the client has sent for it. Throws UNAVAILABLE where all
+   * subscriptions together hold too much.
+   */
+  prepare(
+    ctx: Context,
+    { query, operationName, variables }: AskedSubscription,
+    listening: Listening,
+    length: number,
+  ): Prepared | readonly GraphQLError[] {
     const document = this.read(query);
     if (!('kind' in document)) return document;
     const operation = getOperationAST(document, operationName);
@@ -77,8 +86,15 @@ export class Subscriptions {
       throw error;
     }
     // Of the same text, each has a copy of its own.
-    listening.onGiveUp(this.held.hold(query, document, query.length + JSON.stringify(variables ?? {}).length));
-    return { schema: this.schema, document, operationName, variableValues: variables, contextValue: ctx, listening };
+    listening.onGiveUp(this.held.hold(query, document, length));
+    return {
+      schema: this.schema,
+      document,
+      operationName,
+      variableValues: declaredBy(operation, variables ?? {}),
+      contextValue: ctx,
+      listening,
+    };
   }
 
   private read(text: string): DocumentNode | readonly GraphQLError[] {
@@ -148,6 +164,15 @@ function endedBy<T>(generator: AsyncGenerator<T, void>, end: () => void): AsyncG
     [Symbol.asyncIterator]: () => iterator as AsyncGenerator<T, void>,
   };
   return iterator as AsyncGenerator<T, void>;
+}
+
+// What else there is among variables is of no use, and of no type that would bound it.
+function declaredBy(
+  { variableDefinitions = [] }: OperationDefinitionNode,
+  variables: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
+  const names = new Set(variableDefinitions.map(({ variable }) => variable.name.value));
+  return Object.fromEntries(Object.entries(variables).filter(([name]) => names.has(name)));
 }
 
 function cursorIn(event: unknown): { id?: string } {

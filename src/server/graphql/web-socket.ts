@@ -44,14 +44,19 @@ export function openWebSockets(live: Live, exchangeOf: (req: IncomingMessage, re
   });
   const options: Options = {
     connectionInitWaitTimeout: INIT_MS,
-    onConnect: ({ extra, connectionParams }) => extra.identify(connectionParams ?? {}),
+    onConnect(ctx) {
+      const { extra, connectionParams = {} } = ctx;
+      // They would be kept until the end.
+      Reflect.deleteProperty(ctx, 'connectionParams');
+      return extra.identify(connectionParams);
+    },
     onSubscribe: ({ extra }, key) =>
-      extra.begin(key, (ctx, listening, payload) => {
+      extra.begin(key, (ctx, listening, { payload, length }) => {
         const { query, ...named } = payload as typeof payload & { documentId?: unknown };
         // The protocol asks for a query; who names a document has none.
         const sent = query === '' ? named : { query, ...named };
         const body = (trusted ? trusted.readBody(ctx, sent) : sent) as typeof payload;
-        return subscriptions.prepare(ctx, { ...body, query: body.query ?? '' }, listening);
+        return subscriptions.prepare(ctx, { ...body, query: body.query ?? '' }, listening, length);
       }),
     subscribe: (args) => begin(args as Prepared),
     onNext: (_ctx, _id, _payload, _args, result) => formatResult(services, result),
