@@ -48,7 +48,7 @@ export interface Services {
 }
 
 /** An exchange, or what else a context is made for. */
-type Asking = NonNullable<Context['request']> & Pick<Exchange, 'req' | 'requestId' | 'signal'> & Partial<Pick<Exchange, 'seen'>>;
+type Asking = NonNullable<Context['request']> & Pick<Exchange, 'req' | 'requestId' | 'signal'> & { readonly seen?: Seen | undefined };
 
 /** The context of a request, before anyone has looked at its credentials. */
 export function contextOf(services: Services, exchange: Asking): Context {

@@ -85,7 +85,7 @@ export async function openGraphqlDoor(
     ],
   });
   await apollo.start();
-  const live = openLive(services, schema, trusted);
+  const live = openLive(services, schema, trusted, operations);
   const endpoint = (method: 'GET' | 'POST'): Endpoint => ({
     method,
     path: '/graphql',

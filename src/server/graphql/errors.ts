@@ -6,23 +6,27 @@ import { maskedError } from '../answers.ts';
 import { graphqlExtensions } from '../error-map.ts';
 import { visibleError } from '../http-error.ts';
 import type { Services } from '../services.ts';
+import { noteErrors, type Seen } from '../telemetry/seen.ts';
 import { tellUnavailable } from '../unavailable.ts';
 
-/** Errors of a subscription as `formatError` has them. */
-export function formatErrors(services: Services, errors: readonly GraphQLError[]): GraphQLFormattedError[] {
-  return errors.map((error) => {
+/** Errors of a subscription as `formatError` has them, and notes their codes. */
+export function formatErrors(services: Services, errors: readonly GraphQLError[], seen: Seen): GraphQLFormattedError[] {
+  const told = errors.map((error) => {
     const { extensions, ...rest } = error.toJSON();
     const formatted = { ...rest, message: withoutHint(rest.message, services.config.explorer) };
     return formatError(services, { ...formatted, extensions: { code: 'INTERNAL_SERVER_ERROR', ...extensions } }, error);
   });
+  noteErrors(seen, told);
+  return told;
 }
 
-/** An answer to a subscription, with its errors as `formatError` has them. */
+/** An answer to a subscription, with its errors as `formatErrors` has them. */
 export function formatResult(
   services: Services,
   { data, errors }: { [Part in 'data' | 'errors']?: ExecutionResult[Part] | undefined },
+  seen: Seen,
 ): FormattedExecutionResult {
-  return { ...(errors && { errors: formatErrors(services, errors) }), ...(data !== undefined && { data }) };
+  return { ...(errors && { errors: formatErrors(services, errors, seen) }), ...(data !== undefined && { data }) };
 }
 
 /** An error of GraphQL as its client sees it (docs/decisions.md, "GraphQL"): a refusal as it is, a fault of ours as an id in the log. */

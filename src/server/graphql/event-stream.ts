@@ -13,7 +13,7 @@ import { formatErrors, formatResult } from './errors.ts';
 import { tellBehind, type Listener } from './listeners.ts';
 import { Listening } from './listening.ts';
 import { GRACE_MS, type Live } from './live.ts';
-import { begin, type AskedSubscription, type Delivery } from './subscription.ts';
+import { begin, SUBSCRIPTION, type AskedSubscription, type Delivery } from './subscription.ts';
 
 // GraphQL over server-sent events, in distinct connections mode: each subscription is a request of its own. Beyond the protocol, each event whose place is
 // known has an id, so that a browser goes on by itself where it was (HTML, 9.2.3, `Last-Event-ID`).
@@ -36,7 +36,7 @@ export function asksForEvents(req: IncomingMessage): boolean {
 export async function answerEvents(live: Live, exchange: Exchange): Promise<void> {
   const { services, listeners, subscriptions, trusted } = live;
   const { req, res } = exchange;
-  const listening = new Listening(req, exchange.requestId);
+  const listening = new Listening(req, exchange.requestId, exchange.seen);
   res.once('close', () => listening.end());
   const ctx = contextOf(services, listening);
   const lastEventId = req.headers['last-event-id'];
@@ -48,7 +48,7 @@ export async function answerEvents(live: Live, exchange: Exchange): Promise<void
   // Who has left meanwhile would never be taken off the list.
   if (listening.isGivenUp) return;
 
-  exchange.seen.operation = { type: 'subscription', label: 'subscription' };
+  exchange.seen.operation = SUBSCRIPTION;
   const stream = new EventStream(exchange, listening, ctx.network ?? '', ctx.caller);
   listening.onGiveUp(() => {
     if (listening.refusal?.code === 'FELL_BEHIND') tellBehind(services, stream.network);
@@ -62,8 +62,8 @@ export async function answerEvents(live: Live, exchange: Exchange): Promise<void
   exchange.start(200);
   exchange.setAside();
   void stream
-    .send(begun, (each) => formatResult(services, each))
-    .catch((error: unknown) => stream.sendLast({ errors: formatErrors(services, [errorOf(error)]) }));
+    .send(begun, (each) => formatResult(services, each, exchange.seen))
+    .catch((error: unknown) => stream.sendLast({ errors: formatErrors(services, [errorOf(error)], exchange.seen) }));
 }
 
 class EventStream implements Listener {

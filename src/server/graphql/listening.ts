@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { DomainError } from '../../kit/errors.ts';
 import { GivingUp } from '../../kit/giving-up.ts';
+import type { Seen } from '../telemetry/seen.ts';
 
 /** What goes on for a client until somebody ends it: a subscription. To services, it is the request that they work for. */
 export class Listening extends GivingUp {
@@ -11,6 +12,8 @@ export class Listening extends GivingUp {
     /** The request that the connection began with. */
     readonly req: IncomingMessage,
     readonly requestId: string = randomUUID(),
+    /** What the observer is told of it. */
+    readonly seen?: Seen,
   ) {
     super();
   }

@@ -1,5 +1,6 @@
 import type { GraphQLSchema } from 'graphql';
 import type { Services } from '../services.ts';
+import type { Operations } from '../telemetry/operations.ts';
 import { Listeners } from './listeners.ts';
 import { Subscriptions } from './subscription.ts';
 import type { TrustedDocuments } from './trusted-documents.ts';
@@ -19,6 +20,6 @@ export interface Live {
 }
 
 /** Opens what both ways to listen share. */
-export function openLive(services: Services, schema: GraphQLSchema, trusted: TrustedDocuments | undefined): Live {
-  return { services, listeners: new Listeners(services), subscriptions: new Subscriptions(schema, services.config), trusted };
+export function openLive(services: Services, schema: GraphQLSchema, trusted: TrustedDocuments | undefined, operations: Operations): Live {
+  return { services, listeners: new Listeners(services), subscriptions: new Subscriptions(schema, services.config, operations), trusted };
 }

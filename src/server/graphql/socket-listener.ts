@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ApolloServerErrorCode } from '@apollo/server/errors';
@@ -10,10 +11,11 @@ import { findCaller, isAnonymous } from '../credentials.ts';
 import { unavailable, visibleError } from '../http-error.ts';
 import { isFull } from '../in-flight.ts';
 import { contextOf, type Services } from '../services.ts';
+import type { Seen } from '../telemetry/seen.ts';
 import { tellBehind, type Listener, type Listeners } from './listeners.ts';
 import { Listening } from './listening.ts';
 import { GRACE_MS } from './live.ts';
-import type { Prepared } from './subscription.ts';
+import { SUBSCRIPTION, type Prepared } from './subscription.ts';
 
 /** What WebSockets are closed with (RFC 6455, 7.4.1), and of our own the one for clients that fall behind. */
 const GOING_AWAY = 1001;
@@ -31,7 +33,17 @@ const MAX_ID = 100;
 const BURST = 100;
 const PER_SECOND = 10;
 
-/** How what the protocol's server says of an operation begins: with our key of it. */
+/** What the observer is told of each subscription; its status is that of the handshake. */
+const SEEN = {
+  method: 'GET',
+  door: 'graphql',
+  row: 'GET /graphql',
+  operation: SUBSCRIPTION,
+  status: 101,
+  bytes: 0,
+  end: 'answered',
+} as const;
+/** How what the protocol's server tells of an operation begins: with our key of it, in place of which the client is told its id. */
 const OF_OPERATION = /^\{"id":"(\d+)","type":"(\w+)"/;
 
 /** Has the protocol's server take a message. */
@@ -51,7 +63,9 @@ interface Operation {
   readonly key: string;
   /** What it asks for, until that is read. */
   asked: Asked | undefined;
-  listening?: Listening;
+  readonly listening: Listening;
+  readonly seen: Seen;
+  readonly begunAt: number;
 }
 
 /**
@@ -100,7 +114,7 @@ export class SocketListener implements Listener {
       this,
     );
     socket.once('close', (code, reason) => {
-      for (const { listening } of this.operations.values()) listening?.end();
+      for (const { listening } of this.operations.values()) listening.end();
       remove();
       void closed(code, reason.toString());
     });
@@ -137,12 +151,11 @@ export class SocketListener implements Listener {
     try {
       if (isFull()) throw unavailable();
       this.refuseMore();
-      const listening = new Listening(this.req);
+      const { listening } = operation;
       const ctx = this.contextFor(listening);
       if (this.caller) ctx.caller = this.caller;
       const prepared = prepare(ctx, listening, asked);
       if (!('listening' in prepared)) return prepared;
-      operation.listening = listening;
       listening.onGiveUp(() => {
         if (listening.refusal?.code !== 'FELL_BEHIND' || this.isLeaving) return;
         tellBehind(this.services, this.network);
@@ -155,6 +168,13 @@ export class SocketListener implements Listener {
       if (refusal instanceof DomainError) return [new GraphQLError(refusal.message, { originalError: refusal })];
       return [new GraphQLError(refusal.message, { extensions: { code: ApolloServerErrorCode.BAD_REQUEST } })];
     }
+  }
+
+  /** What the observer will be told of the operation of this key. */
+  seenOf(key: string): Seen {
+    const operation = this.operations.get(key);
+    if (!operation) throw new TypeError('Nothing is told of an operation that is over');
+    return operation.seen;
   }
 
   lapse(refusal: DomainError): void {
@@ -200,10 +220,18 @@ export class SocketListener implements Listener {
   private operate(id: string, asked: Asked, take: Take): Promise<void> {
     if (id.length > MAX_ID) return this.refuse(CloseCode.BadRequest, `An id has at most ${MAX_ID} characters`);
     if (this.named.has(id)) return this.refuse(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
-    const operation: Operation = { id, key: String(++this.lastKey), asked };
+    const operation = this.operationOf(id, asked);
     this.operations.set(operation.key, operation);
     this.named.set(id, operation);
     return this.run(operation, take);
+  }
+
+  private operationOf(id: string, asked: Asked): Operation {
+    const requestId = randomUUID();
+    const seen: Seen = { ...SEEN, requestId };
+    if (this.caller) seen.user = this.caller.username;
+    const listening = new Listening(this.req, requestId, seen);
+    return { id, key: String(++this.lastKey), asked, listening, seen, begunAt: performance.now() };
   }
 
   private async run(operation: Operation, take: Take): Promise<void> {
@@ -211,9 +239,10 @@ export class SocketListener implements Listener {
       // The protocol's server would keep what the client asks for until the end.
       await take(stringifyMessage({ id: operation.key, type: MessageType.Subscribe, payload: { query: '' } }));
     } finally {
-      operation.listening?.end();
+      operation.listening.end();
       this.forget(operation);
       this.operations.delete(operation.key);
+      if (!operation.asked) this.services.observe(operation.seen, performance.now() - operation.begunAt);
       if (this.operations.size === 0) this.onIdle?.();
     }
   }
@@ -223,7 +252,7 @@ export class SocketListener implements Listener {
     const operation = this.named.get(id);
     if (!operation) return Promise.resolve();
     this.forget(operation);
-    operation.listening?.end();
+    operation.listening.end();
     return take(stringifyMessage({ id: operation.key, type: MessageType.Complete }));
   }
 
@@ -245,7 +274,9 @@ export class SocketListener implements Listener {
     // Of what the client has ended, it is told nothing more.
     if (!operation || this.named.get(operation.id) !== operation) return Promise.resolve();
     if (type !== MessageType.Next) this.forget(operation);
-    return this.write(`{"id":${JSON.stringify(operation.id)},"type":"${type}"${text.slice(start.length)}`);
+    const told = `{"id":${JSON.stringify(operation.id)},"type":"${type}"${text.slice(start.length)}`;
+    operation.seen.bytes += Buffer.byteLength(told);
+    return this.write(told);
   }
 
   // What is not taken by the network yet is waited for, so that no more than one answer of a subscription ever lies here.
@@ -258,7 +289,7 @@ export class SocketListener implements Listener {
   private async leave(code: number, refusal: DomainError): Promise<void> {
     if (this.isLeaving) return;
     this.isLeaving = true;
-    for (const { listening } of this.operations.values()) listening?.end(refusal);
+    for (const { listening } of this.operations.values()) listening.end(refusal);
     if (this.operations.size > 0) {
       const told = new Promise<void>((done) => (this.onIdle = done));
       await Promise.race([told, delay(GRACE_MS, undefined, { ref: false })]);

@@ -19,6 +19,9 @@ import {
 import type { Config } from '../../kit/config.ts';
 import { changed, type Context } from '../../kit/context.ts';
 import { DomainError } from '../../kit/errors.ts';
+import { seenOf } from '../services.ts';
+import type { Operations } from '../telemetry/operations.ts';
+import type { Operation } from '../telemetry/seen.ts';
 import { Cost } from './cost.ts';
 import { HeldDocuments } from './held-documents.ts';
 import { limitRules } from './limits.ts';
@@ -47,6 +50,9 @@ export interface Prepared extends ExecutionArgs {
 const { GRAPHQL_PARSE_FAILED, GRAPHQL_VALIDATION_FAILED, BAD_USER_INPUT, OPERATION_RESOLUTION_FAILURE, BAD_REQUEST } =
   ApolloServerErrorCode;
 
+/** How the log and the metrics name what asks to listen, until its operation is known. */
+export const SUBSCRIPTION: Operation = { type: OperationTypeNode.SUBSCRIPTION, label: 'subscription' };
+
 /** Reads subscriptions and holds them to the same rules and limits as Apollo Server holds queries to. */
 export class Subscriptions {
   private readonly rules;
@@ -55,6 +61,7 @@ export class Subscriptions {
   constructor(
     private readonly schema: GraphQLSchema,
     private readonly config: Pick<Config, 'graphqlLimits' | 'explorer'>,
+    private readonly operations: Operations,
   ) {
     this.rules = [...specifiedRules, ...limitRules(config.graphqlLimits), ...(config.explorer ? [] : [NoSchemaIntrospectionCustomRule])];
   }
@@ -87,6 +94,8 @@ export class Subscriptions {
     }
     // Of the same text, each has a copy of its own.
     listening.onGiveUp(this.held.hold(query, document, length));
+    const seen = seenOf(ctx);
+    if (seen) seen.operation = this.operations.of(operation);
     return {
       schema: this.schema,
       document,

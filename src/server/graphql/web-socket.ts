@@ -59,8 +59,8 @@ export function openWebSockets(live: Live, exchangeOf: (req: IncomingMessage, re
         return subscriptions.prepare(ctx, { ...body, query: body.query ?? '' }, listening, length);
       }),
     subscribe: (args) => begin(args as Prepared),
-    onNext: (_ctx, _id, _payload, _args, result) => formatResult(services, result),
-    onError: (_ctx, _id, _payload, errors) => formatErrors(services, errors),
+    onNext: ({ extra }, key, _payload, _args, result) => formatResult(services, result, extra.seenOf(key)),
+    onError: ({ extra }, key, _payload, errors) => formatErrors(services, errors, extra.seenOf(key)),
   };
   const protocol = makeServer<Record<string, unknown>, SocketListener>(options);
   return {

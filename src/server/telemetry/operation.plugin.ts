@@ -1,8 +1,8 @@
 import type { ApolloServerPlugin } from '@apollo/server';
-import type { GraphQLFormattedError } from 'graphql';
 import type { Context } from '../../kit/context.ts';
 import { seenOf } from '../services.ts';
 import type { Operations } from './operations.ts';
+import { noteErrors } from './seen.ts';
 
 /** Notes which operation a request runs, who turns out to make it, and the codes of what goes wrong with it. */
 export function operationPlugin(operations: Operations): ApolloServerPlugin<Context> {
@@ -17,13 +17,9 @@ export function operationPlugin(operations: Operations): ApolloServerPlugin<Cont
         willSendResponse: async ({ response: { body } }) => {
           const user = contextValue.caller?.username;
           if (user !== undefined) seen.user = user;
-          if (body.kind === 'single' && body.singleResult.errors) seen.errors = codesOf(body.singleResult.errors);
+          if (body.kind === 'single' && body.singleResult.errors) noteErrors(seen, body.singleResult.errors);
         },
       };
     },
   };
-}
-
-function codesOf(errors: readonly GraphQLFormattedError[]): string[] {
-  return [...new Set(errors.map(({ extensions }) => String(extensions?.['code'])))];
 }

@@ -32,5 +32,10 @@ export interface Seen {
   end: 'answered' | 'aborted' | 'broken';
 }
 
+/** Notes the codes of what a client of GraphQL is told is wrong, each once. */
+export function noteErrors(seen: Seen, errors: readonly { readonly extensions?: Readonly<Record<string, unknown>> }[]): void {
+  seen.errors = [...new Set([...(seen.errors ?? []), ...errors.map(({ extensions }) => String(extensions?.['code']))])];
+}
+
 /** Is told of a request when it is over, and how long it took in ms. */
 export type Observer = (seen: Seen, ms: number) => void;

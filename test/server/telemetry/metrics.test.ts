@@ -5,7 +5,9 @@ import { afterAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { register } from 'prom-client';
 import { SHORTCUTS } from '../../../src/kit/config.ts';
 import { openMetrics } from '../../../src/server/metrics.ts';
+import { listen } from '../../support/events.ts';
 import { PASSWORD, useShop } from '../../support/shop.ts';
+import { closeSockets, greet } from '../../support/sockets.ts';
 import { until } from '../../support/until.ts';
 
 const TRUSTED = 'query Known { products { nodes { name } } }';
@@ -51,6 +53,22 @@ describe('requests', () => {
     await shop.graphql('query Refused { users { nodes { username } } }');
     await untilCounted({ door: 'graphql', operation: 'Refused', status: '2xx' }, 1);
     expect(await value('shopfront_errors_total', { door: 'graphql', code: 'UNAUTHENTICATED' })).toBe(1);
+  });
+
+  test('what is told inside a subscription is counted by its code when that is over, and how long it took is not', async () => {
+    const refused = () => value('shopfront_errors_total', { door: 'graphql', code: 'BAD_REQUEST' });
+    const before = await refused();
+    const query = 'query Told { __typename }';
+    const stream = await listen(shop, query);
+    while (await stream.next());
+    await until(async () => (await refused()) === before + 1, 'the count of a stream');
+    const socket = await greet(shop);
+    socket.send({ id: 'a', type: 'subscribe', payload: { query } });
+    expect(await socket.next()).toMatchObject({ type: 'error' });
+    await until(async () => (await refused()) === before + 2, 'the count of a WebSocket');
+    closeSockets();
+    expect(await counted({ operation: 'Told' })).toBe(0);
+    expect(await counted({ operation: 'GET /graphql' })).toBe(0);
   });
 
   test('what clients make up are no series: paths that there are none of, and any method', async () => {

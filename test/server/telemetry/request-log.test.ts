@@ -1,8 +1,9 @@
 import { connect } from 'node:net';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { User } from '../../../src/users/user.entity.ts';
-import { closeStreams, listen } from '../../support/events.ts';
+import { closeStreams, listen, writtenUntil } from '../../support/events.ts';
 import { PASSWORD, useShop } from '../../support/shop.ts';
+import { closeSockets, greet } from '../../support/sockets.ts';
 import { until } from '../../support/until.ts';
 
 type Line = Record<string, unknown>;
@@ -168,6 +169,74 @@ test('who listens leaves when it likes: that is no answer that was cut short, an
   expect(line).toMatchObject({ door: 'graphql', status: 200, user: 'ada', msg: 'a request was answered' });
   expect(line).not.toHaveProperty('end');
   expect(line?.['bytes']).toBeGreaterThan(40);
+});
+
+describe('a subscription is a line when it is over, with its name, who listened, and what it was told that was wrong', () => {
+  const WATCH = 'subscription Watch($pks: [ID!]) { productChanged(pks: $pks) { pk } }';
+  const subscription = async () => {
+    await until(() => lines().some(({ type }) => type === 'subscription'));
+    return lines().filter(({ type }) => type === 'subscription');
+  };
+  const seen = { door: 'graphql', operation: 'Watch', type: 'subscription', user: 'ada', msg: 'a request was answered' };
+
+  test('as a stream of events', async () => {
+    await listen(shop, WATCH, {}, { as: ada });
+    closeStreams();
+    expect(await subscription()).toEqual([expect.objectContaining({ ...seen, row: 'POST /graphql', status: 200 })]);
+  });
+
+  test('on a WebSocket', async () => {
+    const socket = await greet(shop, { Authorization: `Bearer ${shop.tokenOf(ada)}` });
+    socket.send({ id: 'a', type: 'subscribe', payload: { query: WATCH } });
+    const { pk } = await writtenUntil(shop, socket.next()).then(({ payload }) => payload.data.productChanged);
+    expect(pk).toEqual(expect.any(String));
+    socket.send({ id: 'a', type: 'complete' });
+    const [line, ...others] = await subscription();
+    expect(others).toEqual([]);
+    expect(line).toMatchObject({ ...seen, method: 'GET', row: 'GET /graphql', status: 101, requestId: expect.stringMatching(UUID) });
+    expect(line).not.toHaveProperty('errors');
+    expect([line?.['bytes'], line?.['ms']].every((number) => Number(number) > 0)).toBe(true);
+    closeSockets();
+  });
+
+  test('of a WebSocket that is closed', async () => {
+    const socket = await greet(shop);
+    socket.send({ id: 'a', type: 'subscribe', payload: { query: WATCH } });
+    socket.send({ type: 'ping' });
+    await socket.next();
+    closeSockets();
+    expect(await subscription()).toEqual([expect.objectContaining({ ...seen, user: null, row: 'GET /graphql' })]);
+  });
+
+  test.each([
+    ['what is none', '{', ['GRAPHQL_PARSE_FAILED']],
+    ['what may not begin', 'subscription { sessionEnded { reason } }', ['UNAUTHENTICATED']],
+  ])('with the codes of what was refused: %s', async (_what, query, errors) => {
+    const stream = await listen(shop, query);
+    while (await stream.next());
+    expect(await subscription()).toEqual([expect.objectContaining({ errors, row: 'POST /graphql' })]);
+    const socket = await greet(shop);
+    socket.send({ id: 'a', type: 'subscribe', payload: { query } });
+    await socket.next();
+    await until(() => lines().filter(({ type }) => type === 'subscription').length === 2);
+    expect(lines().at(-1)).toMatchObject({ errors, row: 'GET /graphql' });
+    closeSockets();
+  });
+
+  test('with the code of what ended it', async () => {
+    const { body } = await shop.rest('POST', '/session/login', { json: { username: 'ada', password: PASSWORD } });
+    const sessionKey = String(body.session_key);
+    const stream = await listen(shop, WATCH, {}, { sessionKey });
+    const socket = await greet(shop, { 'X-SESSION-ID': sessionKey });
+    socket.send({ id: 'a', type: 'subscribe', payload: { query: WATCH } });
+    socket.send({ type: 'ping' });
+    await socket.next();
+    await shop.rest('POST', '/session/logout', { json: { session_key: sessionKey } });
+    while (await stream.next());
+    await socket.closed;
+    await until(() => lines().filter(({ type }) => type === 'subscription').length === 2);
+    for (const line of await subscription()) expect(line).toMatchObject({ ...seen, errors: ['UNAUTHENTICATED'] });
+  });
 });
 
 describe('the id of a request', () => {
