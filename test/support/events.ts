@@ -52,7 +52,8 @@ export async function openStream(url: string, request: RequestInit): Promise<Eve
   const controller = new AbortController();
   open.add(controller);
   const { status, headers, body } = await fetch(url, { ...request, signal: controller.signal });
-  const events = eventsIn(body ?? new ReadableStream());
+  // Locked at once: a body that nobody reads yet is cancelled when its response is collected as garbage.
+  const events = eventsIn((body ?? new ReadableStream()).values());
   return {
     status,
     headers,
@@ -67,7 +68,7 @@ export function closeStreams(): void {
   open.clear();
 }
 
-async function* eventsIn(body: ReadableStream<Uint8Array>): AsyncGenerator<ReceivedEvent, undefined> {
+async function* eventsIn(body: AsyncIterable<Uint8Array>): AsyncGenerator<ReceivedEvent, undefined> {
   let text = '';
   const decoder = new TextDecoder();
   for await (const piece of body) {
