@@ -1,5 +1,6 @@
 import type { Context } from '../kit/context.ts';
 import { fingerprint, readCursor, writeCursor, type OrderColumn } from '../kit/cursor.ts';
+import { inPieces, PIECE } from '../kit/pieces.ts';
 import { readRows, type Reader } from '../kit/rows.ts';
 import { execute, literal, readJson, readTime, sql, type Cell, type Sql } from '../kit/sql.ts';
 import { DAY_MS } from '../kit/times.ts';
@@ -8,11 +9,6 @@ import { DAY_MS } from '../kit/times.ts';
 // committed later, so that rows do not become visible in the order of their numbers. Read is what no transaction can add to any more: rows of transactions before
 // the oldest one that is still under way, in the order of transaction and number. A reader who remembers the place of the last row misses none. The price is that a
 // transaction which writes for a minute, in whatever database of the server, holds back for a minute what others write meanwhile.
-
-/** How many old rows a statement of a sweep looks at, at most. */
-const SWEPT_AT_ONCE = 5_000;
-/** How many such statements a sweep is, at most. */
-const MAX_ROUNDS = 50;
 
 const ORDER: readonly OrderColumn[] = [
   { property: 'tx', kind: 'transaction' },
@@ -109,13 +105,7 @@ export async function reachesBackTo(ctx: Reader, { tx, pk }: Place): Promise<boo
  */
 export async function sweep(ctx: Context): Promise<number> {
   const foreign = await execute(ctx.em, sql`delete from change where ${isForeign(sql`tx`)}`);
-  let swept = foreign.affected;
-  for (let round = 0; round < MAX_ROUNDS; round++) {
-    const gone = await sweepOldest(ctx);
-    swept += gone;
-    if (gone < SWEPT_AT_ONCE) break;
-  }
-  return swept;
+  return foreign.affected + (await inPieces(() => sweepOldest(ctx)));
 }
 
 async function sweepOldest(ctx: Context): Promise<number> {
@@ -125,7 +115,7 @@ async function sweepOldest(ctx: Context): Promise<number> {
     sql`
     delete from change using (
       select tx, pk, bool_and(at < ${horizon}) over (order by tx, pk) as is_old
-      from (select tx, pk, at from change order by tx, pk limit ${literal(SWEPT_AT_ONCE)}) as oldest
+      from (select tx, pk, at from change order by tx, pk limit ${literal(PIECE)}) as oldest
     ) as oldest
     where is_old and change.tx = oldest.tx and change.pk = oldest.pk`,
   );

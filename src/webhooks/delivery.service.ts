@@ -2,6 +2,7 @@ import { entriesAfter, isForeign, type Place } from '../changes/change.log.ts';
 import { inTransaction, type Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import { counters } from '../kit/metrics.ts';
+import { inPieces, PIECE } from '../kit/pieces.ts';
 import { readRows } from '../kit/rows.ts';
 import { execute, identifier, literal, raw, readJson, readTime, sql, type Sql } from '../kit/sql.ts';
 import { DAY_MS } from '../kit/times.ts';
@@ -27,9 +28,6 @@ const DELIVERED_KEPT_MS = 3 * DAY_MS;
 const DEAD_KEPT_MS = 30 * DAY_MS;
 /** For how long, in ms, a delivery may be due without being tried, as those before it take their time. Then it is dead. */
 const MAX_WAIT_MS = 3 * DAY_MS;
-/** How many rows a statement ends or deletes, at most, and how many such statements there are at a time. */
-const PIECE = 5_000;
-const MAX_PIECES = 50;
 const MAX_REASON = 200;
 
 /** What became of attempts to deliver. */
@@ -164,7 +162,7 @@ export async function leave(ctx: Context, { pk, leasedUntil }: Claimed): Promise
 /** Disables the webhook, whose receiver wants no more, and gives up all that waits for it. Returns how much. */
 export async function giveUp(ctx: Context, { webhookPk }: Claimed, reason: string): Promise<number> {
   await execute(ctx.em, sql`update webhook set is_enabled = false, failed_at = ${ctx.now()} where pk = ${webhookPk}`);
-  return inPieces(
+  return repeated(
     ctx,
     sql`
     update webhook_delivery set ${ended(ctx, 'dead', reason)} where pk in (
@@ -229,7 +227,7 @@ export async function sweep(ctx: Context): Promise<number> {
 // Of a receiver that answers too slowly for all that happens, or else what waits for it would never come to an end.
 async function giveUpWaiting(ctx: Context): Promise<void> {
   const since = new Date(ctx.now().getTime() - MAX_WAIT_MS);
-  const dead = await inPieces(
+  const dead = await repeated(
     ctx,
     sql`
     update webhook_delivery set ${ended(ctx, 'dead', 'WAITED')} where pk in (
@@ -246,7 +244,7 @@ async function giveUpWaiting(ctx: Context): Promise<void> {
 
 function deleteEnded(ctx: Context, status: WebhookDelivery['status'], keptMs: number): Promise<number> {
   const until = new Date(ctx.now().getTime() - keptMs);
-  return inPieces(
+  return repeated(
     ctx,
     sql`
     delete from webhook_delivery where pk in (
@@ -254,15 +252,8 @@ function deleteEnded(ctx: Context, status: WebhookDelivery['status'], keptMs: nu
   );
 }
 
-// In one statement, much would take longer than a statement may.
-async function inPieces(ctx: Context, statement: Sql): Promise<number> {
-  let all = 0;
-  for (let piece = 0; piece < MAX_PIECES; piece++) {
-    const { affected } = await execute(ctx.em, statement);
-    all += affected;
-    if (affected < PIECE) break;
-  }
-  return all;
+function repeated(ctx: Context, statement: Sql): Promise<number> {
+  return inPieces(async () => (await execute(ctx.em, statement)).affected);
 }
 
 // Held until the transaction ends; undefined while another instance holds it, and where nobody is to be told. What was before all webhooks is passed over.

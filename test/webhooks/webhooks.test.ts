@@ -56,6 +56,16 @@ const holdAll = (): ServerResponse[] => {
   receiver.answer = (response) => void held.push(response);
   return held;
 };
+/** A courier whose one message is being kept waiting. */
+const oneUnderWay = async () => {
+  const held = holdAll();
+  await add();
+  await create();
+  const own = courier();
+  const round = run(own);
+  await until(() => held.length === 1, 'one under way');
+  return { own, round, held };
+};
 const INK = { name: 'Ink', barcode: '5901234123457', price: 12.5 };
 const create = () => shop.rest('POST', '/api/v1/shop/product/', { as: seller, json: INK });
 
@@ -287,12 +297,7 @@ describe('several at work', () => {
 });
 
 test('what is broken off on the way out is no failure of its receiver, and another sends it at once', async () => {
-  const held = holdAll();
-  await add();
-  await create();
-  const own = courier();
-  const round = run(own);
-  await until(() => held.length === 1, 'one under way');
+  const { own, round } = await oneUnderWay();
   await Promise.all([round, own.stop()]);
   expect(await only()).toMatchObject({ status: 'pending', attempts: 0 });
   expect(await webhooks.listAll(shop.context())).toMatchObject([{ failedAt: null }]);
@@ -301,12 +306,7 @@ test('what is broken off on the way out is no failure of its receiver, and anoth
 });
 
 test('while a round is under way, whoever asks for another waits for nothing', async () => {
-  const held = holdAll();
-  await add();
-  await create();
-  const own = courier();
-  const round = run(own);
-  await until(() => held.length === 1, 'one under way');
+  const { own, round, held } = await oneUnderWay();
   await own.deliver(() => shop.workerContext());
   expect(await only()).toMatchObject({ status: 'pending', attempts: 1 });
   for (const response of held) response.end();
