@@ -43,9 +43,11 @@ export class Courier extends Rounds {
 
   protected async deliverDue(makeContext: MakeContext): Promise<void> {
     for (;;) {
+      const wasIdle = this.underWay.size === 0;
       if (!this.isLeaving) await this.beginDue(makeContext);
-      if (this.underWay.size === 0) return;
-      await this.nextEnd();
+      if (this.underWay.size > 0) await this.nextEnd();
+      // What has ended while it looked makes room for more.
+      else if (wasIdle || this.isLeaving) return;
     }
   }
 
