@@ -162,11 +162,10 @@ export async function leave(ctx: Context, { pk, leasedUntil }: Claimed): Promise
 /** Disables the webhook, whose receiver wants no more, and gives up all that waits for it. Returns how much. */
 export async function giveUp(ctx: Context, { webhookPk }: Claimed, reason: string): Promise<number> {
   await execute(ctx.em, sql`update webhook set is_enabled = false, failed_at = ${ctx.now()} where pk = ${webhookPk}`);
-  return repeated(
+  return changeAll(
     ctx,
-    sql`
-    update webhook_delivery set ${ended(ctx, 'dead', reason)} where pk in (
-      select pk from webhook_delivery where webhook_pk = ${webhookPk} and due_at is not null limit ${literal(PIECE)})`,
+    sql`update webhook_delivery set ${ended(ctx, 'dead', reason)}`,
+    sql`webhook_pk = ${webhookPk} and due_at is not null`,
   );
 }
 
@@ -208,14 +207,13 @@ export async function listSome(ctx: Context, choice: Choice, limit: number): Pro
 
 /** Has what has ended delivered once more, under the same ids, with as many attempts as at first. Returns how many. Throws NOT_FOUND for one that has not. */
 export async function redeliver(ctx: Context, choice: Choice): Promise<number> {
-  const { affected } = await execute(
-    ctx.em,
-    sql`
-    update webhook_delivery set status = 'pending', attempts = 0, due_at = ${ctx.now()}, reason = null, ended_at = null
-    from webhook where webhook.pk = webhook_pk and ended_at is not null and ${chosen(choice)}`,
+  const count = await changeAll(
+    ctx,
+    sql`update webhook_delivery set status = 'pending', attempts = 0, due_at = ${ctx.now()}, reason = null, ended_at = null`,
+    sql`ended_at is not null and ${chosen(choice)}`,
   );
-  if (affected === 0 && choice.mid !== undefined) throw new DomainError('NOT_FOUND', `No delivery ${choice.mid} has ended`);
-  return affected;
+  if (count === 0 && choice.mid !== undefined) throw new DomainError('NOT_FOUND', `No delivery ${choice.mid} has ended`);
+  return count;
 }
 
 /** Deletes what was delivered 3 days ago, and what was given up 30 days ago, and gives up what should have been tried 3 days ago. Returns how much it deleted. */
@@ -252,8 +250,21 @@ function deleteEnded(ctx: Context, status: WebhookDelivery['status'], keptMs: nu
   );
 }
 
-function repeated(ctx: Context, statement: Sql): Promise<number> {
-  return inPieces(async () => (await execute(ctx.em, statement)).affected);
+/** Does to all deliveries that meet a condition, and do so no longer when it is done, what a statement says. Returns to how many. */
+export function changeAll(ctx: Context, statement: Sql, condition: Sql): Promise<number> {
+  // Locked, so that a piece which others are at, too, is a whole one.
+  return repeated(
+    ctx,
+    sql`
+    ${statement} where pk in (
+      select webhook_delivery.pk from webhook_delivery join webhook on webhook.pk = webhook_pk
+      where ${condition} limit ${literal(PIECE)} for update of webhook_delivery)`,
+    Infinity,
+  );
+}
+
+function repeated(ctx: Context, statement: Sql, most?: number): Promise<number> {
+  return inPieces(async () => (await execute(ctx.em, statement)).affected, most);
 }
 
 // Held until the transaction ends; undefined while another instance holds it, and where nobody is to be told. What was before all webhooks is passed over.

@@ -6,7 +6,7 @@ import { selectEntities } from '../kit/rows.ts';
 import { execute, sql, type Sql } from '../kit/sql.ts';
 import { DAY_MS } from '../kit/times.ts';
 import { check } from '../kit/validation.ts';
-import { NEW_MID } from './delivery.service.ts';
+import { changeAll, NEW_MID } from './delivery.service.ts';
 import { refusalOf } from './target.ts';
 import { Webhook } from './webhook.entity.ts';
 import { newWebhook, type NewWebhook } from './webhook.rules.ts';
@@ -50,12 +50,8 @@ export async function enable(ctx: Context, wid: string): Promise<void> {
   const since = sql`case when is_enabled then since else pg_current_snapshot() end`;
   await inTransaction(ctx, async (tx) => {
     // From now on it waits for the receiver; until now it waited for this.
-    await execute(
-      tx.em,
-      sql`
-      update webhook_delivery set due_at = ${tx.now()} from webhook
-      where webhook_pk = webhook.pk and wid::text = ${wid} and not is_enabled and due_at < ${tx.now()}`,
-    );
+    const now = tx.now();
+    await changeAll(tx, sql`update webhook_delivery set due_at = ${now}`, sql`wid::text = ${wid} and not is_enabled and due_at < ${now}`);
     await change(tx, wid, sql`update webhook set is_enabled = true, since = ${since}`);
   });
 }
@@ -67,6 +63,7 @@ export async function disable(ctx: Context, wid: string): Promise<void> {
 
 /** Forgets it, and all that was on its way there. Throws NOT_FOUND. */
 export async function remove(ctx: Context, wid: string): Promise<void> {
+  await changeAll(ctx, sql`delete from webhook_delivery`, sql`wid::text = ${wid}`);
   await change(ctx, wid, sql`delete from webhook`);
 }
 

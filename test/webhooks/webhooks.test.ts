@@ -66,7 +66,18 @@ const oneUnderWay = async () => {
   await until(() => held.length === 1, 'one under way');
   return { own, round, held };
 };
+/** How many there are of each status, by when they are due. */
+const counts = () => shop.sql('select status, due_at::text as due, count(*)::int from webhook_delivery group by 1, 2');
 const INK = { name: 'Ink', barcode: '5901234123457', price: 12.5 };
+/** Has so many deliveries wait. */
+const waiting = async (count: number) => {
+  await create();
+  await settled(shop);
+  await deliveries.spread(shop.context());
+  await shop.sql(`
+    insert into webhook_delivery (mid, webhook_pk, kind, at, subject, due_at)
+    select mid || number, webhook_pk, kind, at, subject, due_at from webhook_delivery, generate_series(2, ${count}) as number`);
+};
 const create = () => shop.rest('POST', '/api/v1/shop/product/', { as: seller, json: INK });
 
 describe('an event arrives', () => {
@@ -308,7 +319,7 @@ test('what is broken off on the way out is no failure of its receiver, and anoth
 test('while a round is under way, whoever asks for another waits for nothing', async () => {
   const { own, round, held } = await oneUnderWay();
   await own.deliver(() => shop.workerContext());
-  expect(await only()).toMatchObject({ status: 'pending', attempts: 1 });
+  expect(await only()).toMatchObject({ status: 'pending', attempts: 1, reason: null });
   for (const response of held) response.end();
   await round;
 });
@@ -462,6 +473,14 @@ describe('a target that fails', () => {
     shop.pass(DAY);
     expect(await deliver()).toEqual([]);
   });
+
+  test('410 gives up more than a sweep comes to at a time', async () => {
+    await add();
+    await waiting(250_002);
+    receiver.answer = answering(410);
+    await deliver();
+    expect(await counts()).toEqual([{ status: 'dead', due: null, count: 250_002 }]);
+  });
 });
 
 describe('sent again', () => {
@@ -512,6 +531,24 @@ describe('sent again', () => {
       await expect(deliveries.redeliver(shop.context(), { mid })).rejects.toMatchObject({ code: 'NOT_FOUND' });
     }
   });
+});
+
+test('more than one statement comes to is given up, sent again, enabled and removed', async () => {
+  const { wid } = await add();
+  await waiting(5_001);
+  receiver.answer = answering(410);
+  await deliver();
+  expect(await counts()).toEqual([{ status: 'dead', due: null, count: 5_001 }]);
+  expect(await deliveries.redeliver(shop.context(), { status: 'dead' })).toBe(5_001);
+  const [before] = await counts();
+  expect(before).toMatchObject({ status: 'pending', count: 5_001 });
+  shop.pass(DAY);
+  await webhooks.enable(shop.context(), wid);
+  const [after, ...others] = await counts();
+  expect([after, others]).toMatchObject([{ status: 'pending', count: 5_001 }, []]);
+  expect(after?.['due']).not.toBe(before?.['due']);
+  await webhooks.remove(shop.context(), wid);
+  expect(await counts()).toEqual([]);
 });
 
 test('O3 for a day after its secret was changed, messages are signed with both, the new one first', async () => {
