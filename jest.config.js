@@ -3,18 +3,20 @@ export default {
   testMatch: ['<rootDir>/dist/test/**/*.test.js'],
   testPathIgnorePatterns: [
     // What only a PostgreSQL server has: on the embedded database there is nothing of it to test.
-    // What starts the app as a process of its own does so on the embedded database, unless it is named so.
+    // What starts the app as a process of its own does so on the embedded database, unless it is named so. What is kept
+    // of documents knows nothing of a database.
     ...(process.env.TEST_DATABASE_URL
-      ? ['dist/test/(docs|examples|process)/(?!mail)[^/]*(?<!\\.pg)\\.test\\.js$', 'cli/documents']
+      ? ['dist/test/(docs|examples|process)/(?!mail)[^/]*(?<!\\.pg)\\.test\\.js$', 'cli/documents', 'abuse\\.memory']
       : ['\\.pg\\.test\\.js$']),
     // What needs a browser: see `npm run test:browser`.
     ...(process.env.TEST_BROWSER ? [] : ['dist/test/browser/']),
     // What takes its time, or knows nothing of shortcuts.
     ...(process.env.TEST_SHORTCUTS
       ? [
-          '\\.(slow|timing|deep|memory)\\.test\\.js$',
-          'attacks/(fuzz|logins|passwords|throttling|http)',
-          'test/(changes|cli|contract|database|deploy|docs|examples|mail|process|webhooks)/',
+          '(\\.(slow|timing|deep|memory|size)|plans\\.pg)\\.test\\.js$',
+          'attacks/(fuzz|logins|passwords|production|supply|throttling|http)',
+          'products/(import|product\\.rules|seen-barcodes)',
+          'test/(accounts|api-keys|audit|changes|cli|contract|database|deploy|docs|examples|kit|mail|process|webhooks)/',
         ]
       : []),
   ],
