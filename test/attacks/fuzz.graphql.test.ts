@@ -70,7 +70,7 @@ test(
   'R24 GraphQL: whatever is made from its schema, or of that by accidents, no 5xx, no hang, and both doors show the same after it',
   async () => {
     const outcomes = new Map<string, number>();
-    await fuzz.storm(asked, async (request) => {
+    await fuzz.storm(asked, RUNS, async (request) => {
       const reply = await fuzz.ask(request);
       const codes = reply.text.match(/(?<="code":")\w+/g) ?? [reply.text.startsWith('{"data"') ? 'served' : 'other'];
       for (const code of new Set(codes)) outcomes.set(code, (outcomes.get(code) ?? 0) + 1);

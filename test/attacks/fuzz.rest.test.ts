@@ -120,10 +120,12 @@ test.each(rows)(
   'R24 %s: whatever it is sent, no 5xx, no hang, and nothing is stored but what a read shows byte for byte',
   async (name, row) => {
     const { fields, good, status = 200 }: Target = TARGETS[name] ?? read;
+    // What reads has less to be sent.
+    const runs = row.method === 'POST' ? RUNS : RUNS / 10;
     const [others, before] = [await storedBesides(), await storedProducts(shop)];
     const made = new Map(before.map((product) => [product.pk, product]));
     const statuses = new Map<number, number>();
-    await fuzz.storm(requestsAt(row, fields, asking), async (asked) => {
+    await fuzz.storm(requestsAt(row, fields, asking), runs, async (asked) => {
       const reply = await fuzz.ask(asked);
       statuses.set(reply.status, (statuses.get(reply.status) ?? 0) + 1);
       if (reply.status === 201) {
@@ -143,7 +145,7 @@ test.each(rows)(
     const after = await shop.rest(method, path.replace('{pk}', '1'), { ...request, headers: { ...ELSEWHERE, ...headers } });
     expect(after.status).toBe(status);
     // Most is nonsense, but much is not: otherwise no more than the front door was tried.
-    expect(statuses.get(status) ?? 0).toBeGreaterThan(RUNS / 1_000);
+    expect(statuses.get(status) ?? 0).toBeGreaterThan(runs / 1_000);
   },
   TIMEOUT,
 );

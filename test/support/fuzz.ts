@@ -3,7 +3,7 @@ import { Agent, request, type IncomingHttpHeaders } from 'node:http';
 import fc from 'fast-check';
 import type { Shop } from './shop.ts';
 
-/** How many documents each row gets: FUZZ_RUNS, or as many as the catalogue says. */
+/** How many documents a row gets that takes one: FUZZ_RUNS, or as many as the catalogue says. */
 export const RUNS = Number(process.env['FUZZ_RUNS'] || 10_000);
 /** What the documents follow from. To send the same again, set FUZZ_SEED to what was printed. */
 const SEED = Number(process.env['FUZZ_SEED'] || randomInt(2 ** 31));
@@ -41,7 +41,7 @@ export class Fuzz {
   private readonly slow: Asked[] = [];
 
   constructor(private readonly shop: Shop) {
-    process.stdout.write(`fuzz seed ${SEED}, ${RUNS} documents for each row\n`);
+    process.stdout.write(`fuzz seed ${SEED}, up to ${RUNS} documents for each row\n`);
   }
 
   stop(): void {
@@ -49,11 +49,11 @@ export class Fuzz {
   }
 
   /**
-   * Tries each of the generated values, in lanes of one after another. Fails with the first that has a fault: tried again alone and
+   * Tries so many generated values, in lanes of one after another. Fails with the first that has a fault: tried again alone and
    * made smaller by fast-check, as long as it fails alone, too.
    */
-  async storm<T>(values: fc.Arbitrary<T>, attempt: (value: T, lane: number) => Promise<string | undefined>): Promise<void> {
-    const queue = fc.sample(values, { seed: SEED, numRuns: RUNS }).entries();
+  async storm<T>(values: fc.Arbitrary<T>, runs: number, attempt: (value: T, lane: number) => Promise<string | undefined>): Promise<void> {
+    const queue = fc.sample(values, { seed: SEED, numRuns: runs }).entries();
     let first: { index: number; value: T; fault: string } | undefined;
     const work = async (lane: number): Promise<void> => {
       for (const [index, value] of queue) {
