@@ -2,6 +2,8 @@ import type { Agent } from 'node:http';
 import { request } from 'node:http';
 import { mannWhitneyP, median } from './medians.ts';
 
+/** How many times each is asked in a round: TIMING_PAIRS, or as often as the catalogue says. */
+const PAIRS = Number(process.env['TIMING_PAIRS'] || 200);
 /** How often the two are measured against each other at most. Whatever else the machine does may tip one round. */
 const ROUNDS = 3;
 
@@ -28,7 +30,6 @@ export interface Difference {
  */
 export async function differences(
   send: (timed: Timed) => Promise<number>,
-  pairs: number,
   one: (attempt: number) => Timed,
   other: (attempt: number) => Timed,
   isHopedFor = ({ alike }: Difference) => alike,
@@ -38,7 +39,7 @@ export async function differences(
   for (const timed of [one, other, other, one]) await send(timed(attempt++));
   for (let round = 0; round < ROUNDS && !found.some(isHopedFor); round++) {
     const times: [number[], number[]] = [[], []];
-    for (let pair = 0; pair < pairs; pair++, attempt++) {
+    for (let pair = 0; pair < PAIRS; pair++, attempt++) {
       // By turns, each is the first of its pair.
       const isFirst = pair % 2 === 0;
       const [first, second] = isFirst ? times : times.toReversed();
