@@ -11,7 +11,7 @@ const LOGIN = `mutation ($username: String!, $password: String!) {
 }`;
 const CHANGE = 'mutation ($current: String!, $new: String!) { changePassword(current: $current, new: $new) { username } }';
 
-const shop = useShop();
+const shop = useShop({ BCRYPT_COST: '10' });
 /** A second instance of the app on the same database. */
 const twin = new Shop();
 
