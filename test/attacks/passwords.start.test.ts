@@ -1,4 +1,5 @@
 import { expect, jest, test } from '@jest/globals';
+import { withDataDir } from '../support/data-dirs.ts';
 import { cli, run, startServer, stopServer, withDirectory } from '../support/process.ts';
 
 // Each starts processes with a database of their own.
@@ -16,9 +17,9 @@ test.each(['9', '4', '0', '-1', '17', '31', '9.5', '1e1', 'ten', '10 ', '0x0a', 
 );
 
 test('W9 a start says in the log what a hash costs, and how long it takes here', async () => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     const costs = new Map<number, number>();
-    for (const cost of [10, 12]) {
+    for (const cost of [10, 14]) {
       const server = await startServer({ DATA_DIR, LOG_LEVEL: 'info', BCRYPT_COST: String(cost) });
       // It is measured while requests are answered already.
       await new Promise<void>((done) => {
@@ -32,13 +33,13 @@ test('W9 a start says in the log what a hash costs, and how long it takes here',
       expect(line).toMatchObject({ cost, ms: expect.any(Number), time: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/) });
       costs.set(cost, line.ms);
     }
-    // Each step doubles the work: measured, and not only said.
-    expect(Number(costs.get(12)) / Number(costs.get(10))).toBeGreaterThan(2);
+    // Each step doubles the work: measured, and not only said. Four of them are far from what a busy machine makes of one.
+    expect(costs.get(14)).toBeGreaterThan(2 * Number(costs.get(10)));
   });
 });
 
 test('W1 an operator cannot set more than 72 bytes, nor fewer than 8 characters', async () => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     for (const password of ['x'.repeat(73), `${'é'.repeat(36)}x`, 'short']) {
       const { code, stderr } = await cli(['user', 'create', 'ann'], { DATA_DIR }, `${password}\n`);
       expect(code).not.toBe(0);

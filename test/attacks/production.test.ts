@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { readConfig } from '../../src/kit/config.ts';
 import { TEST_SECRET } from '../support/databases.ts';
-import { run, startServer, stopServer, withDirectory } from '../support/process.ts';
+import { withDataDir } from '../support/data-dirs.ts';
+import { run, startServer, stopServer } from '../support/process.ts';
 import { useShop } from '../support/shop.ts';
 
 const DATABASE_URL = 'postgresql://user@127.0.0.1:1/shop';
@@ -19,7 +20,7 @@ test('X3 with DATABASE_URL, the explorer and introspection are off', () => {
 });
 
 test('X3 the embedded default listens on loopback only, with the explorer, introspection and demo data', async () => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR });
     expect(new URL(server.url).hostname).toBe('127.0.0.1');
     const ask = (query: string) =>

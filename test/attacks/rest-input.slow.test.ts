@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import { expect, test } from '@jest/globals';
-import { startServer, stopServer, withDirectory } from '../support/process.ts';
+import { withDataDir } from '../support/data-dirs.ts';
+import { startServer, stopServer } from '../support/process.ts';
 
 const FORM = 'application/x-www-form-urlencoded';
 const JSON_TYPE = 'application/json';
@@ -20,7 +21,7 @@ const PATIENCE_MS = 50_000;
 test(
   'R22 a body that stays short of its length is 408 once the time for a request is over, and the connection closed',
   async () => {
-    await withDirectory(async (DATA_DIR) => {
+    await withDataDir(async (DATA_DIR) => {
       const server = await startServer({ DATA_DIR, LOG_LEVEL: 'silent' });
       try {
         const body = new URLSearchParams({ username: 'alice', password: 'alice-demo-1' });

@@ -11,7 +11,8 @@ import { inTransaction } from '../../src/kit/context.ts';
 import { readConfig } from '../../src/kit/config.ts';
 import { execute, raw } from '../../src/kit/sql.ts';
 import type { User } from '../../src/users/user.entity.ts';
-import { startServer, stopServer, withDirectory } from '../support/process.ts';
+import { withDataDir } from '../support/data-dirs.ts';
+import { startServer, stopServer } from '../support/process.ts';
 import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 import { openSession, type Opened } from '../support/logins.ts';
 import { ME } from '../support/forge.ts';
@@ -300,7 +301,7 @@ function expectNotStored({ headers }: Answer): void {
 
 /** Puts an expired session and one that is not into the database of a running server, and waits until the server has swept. */
 function watchSweeper(): Promise<unknown> {
-  return withDirectory(async (DATA_DIR) => {
+  return withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR });
     const config = readConfig({ DATA_DIR }, () => 'x'.repeat(32));
     const database = await openDatabase(config, options, pino({ level: 'silent' }), true);

@@ -3,6 +3,7 @@ import jwt from 'jsonwebtoken';
 import * as sessions from '../../src/auth/session.service.ts';
 import { createAccessToken } from '../../src/auth/token.ts';
 import { ConfigError, readConfig } from '../../src/kit/config.ts';
+import { withDataDir } from '../support/data-dirs.ts';
 import { run, startServer, stopServer, withDirectory } from '../support/process.ts';
 import { PASSWORD, Shop, useShop, type Answer } from '../support/shop.ts';
 import { ask, claimsOf, forge, REFUSED, servedAs, useControl } from '../support/forge.ts';
@@ -226,7 +227,7 @@ describe('rotation', () => {
   });
 
   test('J36 an operator rotates: each step is a restart with other settings', async () => {
-    await withDirectory(async (DATA_DIR) => {
+    await withDataDir(async (DATA_DIR) => {
       const statuses: number[][] = [];
       const tokens: string[] = [];
       for (const SIGNING_SECRETS of [OLD, `${NEW}, ${OLD}`, NEW]) {

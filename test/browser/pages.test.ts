@@ -1,10 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { BrowserContextOptions, Locator, Page } from 'playwright-core';
+import { makeDataDir, removeDataDir } from '../support/data-dirs.ts';
 import { useBrowser, violationsOf, type Visit } from '../support/browser.ts';
 import { startServer, stopServer, type RunningServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
@@ -35,13 +33,13 @@ describe.each([
   let dataDir: string;
 
   beforeAll(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), 'shopfront-pages-'));
+    dataDir = await makeDataDir();
     server = await startServer({ DATA_DIR: dataDir, BASE_PATH, LOGIN_FAILURES_PER_ACCOUNT: '1' });
   });
 
   afterAll(async () => {
     await stopServer(server);
-    await rm(dataDir, { recursive: true, force: true });
+    await removeDataDir(dataDir);
   });
 
   async function visit(path: string, options?: BrowserContextOptions): Promise<Visit> {

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { features } from '../../src/features.ts';
 import { readConfig, settingNames } from '../../src/kit/config.ts';
 import { makeSchema, schemaText } from '../../src/server/schema.ts';
+import { makeDataDir, removeDataDir } from '../support/data-dirs.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { pattern, printedBy, stepsOf } from '../support/documents.ts';
 import { freePort, startServer, stopServer, type RunningServer } from '../support/process.ts';
@@ -30,14 +30,14 @@ describe.each<[string, Record<string, string>]>([
   const steps = stepsOf(readFileSync(path, 'utf8'));
 
   beforeAll(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), 'shopfront-document-'));
+    dataDir = await makeDataDir();
     server = await startServer({ DATA_DIR: dataDir, PORT: String(await freePort()), ...settings });
     answers = await printedBy(steps, server.url, dataDir);
   }, A_WHILE);
 
   afterAll(async () => {
     await stopServer(server);
-    await rm(dataDir, { recursive: true, force: true });
+    await removeDataDir(dataDir);
   });
 
   test.each(steps.map(({ command, printed }, index) => ({ command, printed, index })))('$command', ({ printed, index }) => {

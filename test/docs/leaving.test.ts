@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
+import { makeDataDir, removeDataDir } from '../support/data-dirs.ts';
 import { pattern, printedBy, stepsOf } from '../support/documents.ts';
 import { freePort, startServer, stopServer } from '../support/process.ts';
 
@@ -13,7 +12,7 @@ describe('docs/leaving.md: the commands of its examples print what it says', () 
   const steps = stepsOf(document);
 
   beforeAll(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), 'shopfront-leaving-'));
+    dataDir = await makeDataDir();
     const PORT = String(await freePort());
     // What stands between the blocks of settings is tried with those that came before: text and settings in turn.
     const parts = document.split(/^```env\n(.*?)^```/gms);
@@ -26,7 +25,7 @@ describe('docs/leaving.md: the commands of its examples print what it says', () 
     // A start takes its time.
   }, 180_000);
 
-  afterAll(() => rm(dataDir, { recursive: true, force: true }));
+  afterAll(() => removeDataDir(dataDir));
 
   test.each(steps.map(({ command, printed }, index) => ({ command, printed, index })))('$command', ({ printed, index }) => {
     expect(answers[index]).toMatch(pattern(printed));

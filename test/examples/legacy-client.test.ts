@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { makeDataDir, removeDataDir } from '../support/data-dirs.ts';
 import { credentialsOf } from '../support/contract.ts';
 import { cli, freePort, run, startServer, stopServer, type Ended, type RunningServer } from '../support/process.ts';
 import { spoiled, type Passing } from '../support/spoiler.ts';
@@ -15,13 +15,13 @@ let dataDir: string;
 let server: RunningServer;
 
 beforeAll(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'shopfront-legacy-'));
+  dataDir = await makeDataDir();
   // Its own port, for links in answers name it.
   server = await startServer({ DATA_DIR: dataDir, PORT: String(await freePort()) });
 });
 afterAll(async () => {
   await stopServer(server);
-  await rm(dataDir, { recursive: true, force: true });
+  await removeDataDir(dataDir);
 });
 
 test('by each way to sign in it reads profile, items and blog, adds a product once, and signs out', async () => {

@@ -1,10 +1,11 @@
 import { expect, test } from '@jest/globals';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { answering, cli, freePort, launch, startServer, stopServer, withDirectory } from '../support/process.ts';
+import { withDataDir } from '../support/data-dirs.ts';
+import { answering, cli, freePort, launch, startServer, stopServer } from '../support/process.ts';
 
 test('what was called is in the report after SIGTERM, and is added to by the next process', async () => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     for (let start = 0; start < 2; start++) {
       const server = await startServer({ DATA_DIR });
       await fetch(`${server.url}/api/v1/shop/product/1`, { headers: { 'User-Agent': 'till' } });
@@ -19,7 +20,7 @@ test('what was called is in the report after SIGTERM, and is added to by the nex
 });
 
 test('what was called is in the report within seconds, while the process runs', async () => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR });
     await fetch(`${server.url}/api/v1/shop/product/1`);
     let stdout = '';
@@ -30,7 +31,7 @@ test('what was called is in the report within seconds, while the process runs', 
 });
 
 test('calls while the database is away are counted, and stored when it is back', async () => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR, LOG_LEVEL: 'silent' });
     const { child } = JSON.parse(await readFile(join(DATA_DIR, 'lock'), 'utf8')) as { child: { pid: number } };
     process.kill(child.pid, 'SIGKILL');

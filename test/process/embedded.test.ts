@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { withDataDir } from '../support/data-dirs.ts';
 import { run, startServer, stopServer, withDirectory } from '../support/process.ts';
 import { until } from '../support/until.ts';
 
@@ -44,7 +45,7 @@ test('a signing secret that was cut short is refused, and signs nothing', async 
 });
 
 test('an embedded database that hangs is replaced once it has been silent for longer than a statement may take', async () => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR, LOG_LEVEL: 'silent', DATABASE_STATEMENT_TIMEOUT_MS: '100' });
     const hung = await childOf(DATA_DIR);
     process.kill(hung, 'SIGSTOP');

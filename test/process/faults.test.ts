@@ -4,13 +4,14 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { postForm } from '../support/post-form.ts';
-import { answering, freePort, launch, startServer, stopServer, withDirectory, type RunningServer } from '../support/process.ts';
+import { withDataDir } from '../support/data-dirs.ts';
+import { answering, freePort, launch, startServer, stopServer, type RunningServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
 
 const SECRET = 'only-for-tests-only-for-tests-only';
 
 test('SIGTERM lets what is in flight finish, takes nothing new, and ends with 0', async () => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     // Hashing takes long enough to be in flight when the signal comes.
     const server = await startServer({ DATA_DIR, BCRYPT_COST: '12' });
     const logins = ['alice', 'bob', 'admin'].map((username) =>
@@ -27,7 +28,7 @@ test('SIGTERM lets what is in flight finish, takes nothing new, and ends with 0'
 });
 
 test('a signal that comes twice at once, as npm has it, is one; a later one ends the process with 1', async () => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR, BCRYPT_COST: '12' });
     const login = postForm(`${server.url}/token`, 'username=alice&password=alice-demo-1');
     await login.sent;
@@ -38,7 +39,7 @@ test('a signal that comes twice at once, as npm has it, is one; a later one ends
     expect(await login.status).toBe(200);
     expect(await ended).toMatchObject({ code: 0 });
   });
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR });
     const { hostname, port } = new URL(server.url);
     const never = connect(Number(port), hostname).on('error', () => undefined);
@@ -82,7 +83,7 @@ test('without a database the process stays: alive, not ready, 503 with Retry-Aft
 });
 
 test('the embedded database is started again when its process is killed, with all that was acknowledged', async () => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR, LOG_LEVEL: 'silent' });
     const { child } = JSON.parse(await readFile(join(DATA_DIR, 'lock'), 'utf8')) as { child: { pid: number } };
     process.kill(child.pid, 'SIGKILL');

@@ -2,14 +2,15 @@ import { once } from 'node:events';
 import { expect, test } from '@jest/globals';
 import { WebSocket } from 'ws';
 import { addedBy } from '../support/resident.ts';
-import { startServer, stopServer, withDirectory } from '../support/process.ts';
+import { withDataDir } from '../support/data-dirs.ts';
+import { startServer, stopServer } from '../support/process.ts';
 
 const LISTENERS = 1_000;
 /** All of them together, in MiB. */
 const MOST = 100;
 
 test('a thousand listeners on WebSockets of their own are all told, and take little memory', async () => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR, MAX_LIVE_PER_ADDRESS: String(LISTENERS) });
     const sockets: WebSocket[] = [];
     const added = await addedBy(server, async () => {

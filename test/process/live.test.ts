@@ -2,13 +2,14 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { closeStreams, openStream } from '../support/events.ts';
-import { startServer, stopServer, withDirectory, type RunningServer } from '../support/process.ts';
+import { withDataDir } from '../support/data-dirs.ts';
+import { startServer, stopServer, type RunningServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
 
 const CHANGED = 'subscription { productChanged { pk product { price } } }';
 
 test('on SIGTERM a stream ends without a word, so that its client comes back, and the process is not held up', async () => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR });
     const stream = await opened(server);
     const ended = stopServer(server);
@@ -18,7 +19,7 @@ test('on SIGTERM a stream ends without a word, so that its client comes back, an
 });
 
 test('a stream outlives its database, and is told of what happens after', async () => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR, LOG_LEVEL: 'silent' });
     const stream = await opened(server);
     const { child } = JSON.parse(await readFile(join(DATA_DIR, 'lock'), 'utf8')) as { child: { pid: number } };

@@ -5,7 +5,8 @@ import { SMTPServer } from 'smtp-server';
 import { readConfig } from '../../src/kit/config.ts';
 import { redactor } from '../../src/kit/redact.ts';
 import { TEST_SECRET } from '../support/databases.ts';
-import { freePort, run, startServer, stopServer, withDirectory } from '../support/process.ts';
+import { withDataDir } from '../support/data-dirs.ts';
+import { freePort, run, startServer, stopServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
 
 const DATABASE_URL = 'postgresql://user@127.0.0.1:1/shop';
@@ -14,7 +15,7 @@ const RESET = 'mutation { requestPasswordReset(user: "alice") }';
 
 describe('without SMTP_URL, on the embedded default', () => {
   test('X2 a mail becomes a file that its owner alone can read; the log tells where, and not the token; old ones go', async () => {
-    await withDirectory(async (DATA_DIR) => {
+    await withDataDir(async (DATA_DIR) => {
       const server = await startServer({ DATA_DIR, PASSWORD_RESET: 'on', LOG_LEVEL: 'info' });
       const directory = join(DATA_DIR, 'mail');
       const names = async () => (await readdir(directory).catch((): string[] => [])).filter((name) => name.endsWith('.txt'));
@@ -39,7 +40,7 @@ describe('without SMTP_URL, on the embedded default', () => {
   });
 
   test('nothing is sent, and nobody looks for anything to send, where registration and reset are off', async () => {
-    await withDirectory(async (DATA_DIR) => {
+    await withDataDir(async (DATA_DIR) => {
       const server = await startServer({ DATA_DIR });
       expect(await asked(server.url)).toMatchObject({ errors: [{ extensions: { code: 'FORBIDDEN' } }] });
       await stopServer(server);
@@ -49,7 +50,7 @@ describe('without SMTP_URL, on the embedded default', () => {
 });
 
 test('a mail that is being sent when SIGTERM comes is sent to its end', async () => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     let letGo = () => {};
     let state = 'idle';
     const smtp = new SMTPServer({

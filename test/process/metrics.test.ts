@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { makeDataDir, removeDataDir } from '../support/data-dirs.ts';
 import { freePort, run, startServer, stopServer, type RunningServer } from '../support/process.ts';
 
 const LOGIN = { method: 'POST', body: new URLSearchParams({ username: 'alice', password: 'alice-demo-1' }) };
@@ -12,7 +11,7 @@ describe('with METRICS_PORT', () => {
   let metrics: string;
 
   beforeAll(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), 'shopfront-metrics-'));
+    dataDir = await makeDataDir();
     const METRICS_PORT = String(await freePort());
     metrics = `http://127.0.0.1:${METRICS_PORT}/metrics`;
     server = await startServer({ DATA_DIR: dataDir, METRICS_PORT });
@@ -20,7 +19,7 @@ describe('with METRICS_PORT', () => {
 
   afterAll(async () => {
     await stopServer(server);
-    await rm(dataDir, { recursive: true, force: true });
+    await removeDataDir(dataDir);
   });
 
   test('calls of REST rows are counted at once, by row, client and user, beside what Node says of the process', async () => {

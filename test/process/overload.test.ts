@@ -1,10 +1,8 @@
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { WebSocket } from 'ws';
+import { makeDataDir, removeDataDir } from '../support/data-dirs.ts';
 import { freePort, startServer, stopServer, type RunningServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
 
@@ -19,7 +17,7 @@ let logged = '';
 beforeAll(async () => {
   const port = await freePort();
   metrics = `http://127.0.0.1:${port}/metrics`;
-  directory = await mkdtemp(join(tmpdir(), 'shopfront-overload-'));
+  directory = await makeDataDir();
   server = await startServer({ MAX_REQUESTS_IN_FLIGHT: '1', METRICS_PORT: String(port), DATA_DIR: directory, LOG_LEVEL: 'warn' });
   server.child.stderr?.on('data', (piece: Buffer) => (logged += piece.toString()));
   listener = new WebSocket(`${server.url.replace('http', 'ws')}/graphql`, ['graphql-transport-ws']);
@@ -36,7 +34,7 @@ afterAll(async () => {
   held.destroy();
   listener.terminate();
   await stopServer(server);
-  await rm(directory, { recursive: true });
+  await removeDataDir(directory);
 });
 
 test('what is too much is refused in the words of REST', async () => {

@@ -1,10 +1,11 @@
 import { expect, test } from '@jest/globals';
-import { startServer, stopServer, withDirectory } from '../support/process.ts';
+import { withDataDir } from '../support/data-dirs.ts';
+import { startServer, stopServer } from '../support/process.ts';
 
 const REQUESTS = 300;
 
 test('every request has its line on standard error when the server has ended', async () => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR, LOG_LEVEL: 'info' });
     const ids: (string | null)[] = [];
     for (let number = 0; number < REQUESTS; number++) {

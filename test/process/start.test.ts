@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { withDataDir } from '../support/data-dirs.ts';
 import { npm, run, startServer, stopServer, withDirectory } from '../support/process.ts';
 
 const SECRET = 'only-for-tests-only-for-tests-only';
@@ -25,7 +26,7 @@ test('a start on an empty data directory serves demo data, and prints addresses,
 });
 
 test('npm start serves, and a signal to npm ends the server', async () => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     const statuses: number[] = [];
     const work = async (printed: string): Promise<void> => {
       const url = String(/listens on (http:[^,]+),/.exec(printed)?.[1]);
@@ -38,7 +39,7 @@ test('npm start serves, and a signal to npm ends the server', async () => {
 });
 
 test('a second start finds the data of the first, and its tokens still hold', async () => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     const first = await startServer({ DATA_DIR });
     const login = await fetch(`${first.url}/token`, {
       method: 'POST',
@@ -59,7 +60,7 @@ test('a second start finds the data of the first, and its tokens still hold', as
 });
 
 test('the embedded default keeps its own secret in its data directory, readable by the owner alone', async () => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR });
     await stopServer(server);
     const secret = await readFile(join(DATA_DIR, 'signing-secret'), 'utf8');
@@ -71,7 +72,7 @@ test('the embedded default keeps its own secret in its data directory, readable 
 });
 
 test('a second process on the same data directory ends with 1 and names the first, which goes on', async () => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     const first = await startServer({ DATA_DIR });
     const second = await run('main.js', [], { DATA_DIR, PORT: '0' });
     expect(second.code).toBe(1);
@@ -84,7 +85,7 @@ test('a second process on the same data directory ends with 1 and names the firs
 });
 
 test('a start after the server was killed takes the data directory over, with all that was acknowledged', async () => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     const first = await startServer({ DATA_DIR });
     await stopServer(first, 'SIGKILL');
     const second = await startServer({ DATA_DIR });

@@ -3,7 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, test } from '@jest/globals';
-import { freePort, startServer, stopServer, withDirectory } from '../support/process.ts';
+import { withDataDir } from '../support/data-dirs.ts';
+import { freePort, startServer, stopServer } from '../support/process.ts';
 
 test('traces that have not been sent are sent when the server ends', async () => {
   const received: string[] = [];
@@ -13,7 +14,7 @@ test('traces that have not been sent are sent when the server ends', async () =>
   });
   await once(collector.listen(0, '127.0.0.1'), 'listening');
   const endpoint = `http://127.0.0.1:${(collector.address() as AddressInfo).port}/`;
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     const env = { DATA_DIR, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_SERVICE_NAME: 'a shop', OTEL_BSP_SCHEDULE_DELAY: '600000' };
     const server = await startServer({ ...env });
     const id = (await fetch(`${server.url}/api/v2/shop/products`)).headers.get('x-request-id');
@@ -25,7 +26,7 @@ test('traces that have not been sent are sent when the server ends', async () =>
 });
 
 test('a collector that cannot be reached holds up neither an answer nor the end', async () => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     const OTEL_EXPORTER_OTLP_ENDPOINT = `http://127.0.0.1:${await freePort()}`;
     const server = await startServer({ DATA_DIR, OTEL_EXPORTER_OTLP_ENDPOINT });
     expect((await fetch(`${server.url}/api/v2/shop/products`)).status).toBe(200);

@@ -3,7 +3,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
-import { cli, freePort, startServer, stopServer, withDirectory, type RunningServer } from '../support/process.ts';
+import { withDataDir } from '../support/data-dirs.ts';
+import { cli, freePort, startServer, stopServer, type RunningServer } from '../support/process.ts';
 import { Receiver } from '../support/receiver.ts';
 import { until } from '../support/until.ts';
 
@@ -11,7 +12,7 @@ const SETTINGS = { WEBHOOK_PRIVATE_TARGETS: 'true' };
 const INK = { name: 'Ink', barcode: '5901234123457', price: 12.5 };
 
 test('a message that is being sent when SIGTERM comes is sent to its end', async () => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     const receiver = await new Receiver().open();
     const held: ServerResponse[] = [];
     receiver.answer = (response) => void held.push(response);
@@ -32,7 +33,7 @@ test('the receiver of docs/webhooks.md takes what is signed, once, and refuses a
   // Beside the packages, where it finds the library.
   const file = 'dist/receiver.mjs';
   await writeFile(file, example);
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     const settings = { ...SETTINGS, DATA_DIR };
     const PORT = String(await freePort());
     const server = await startServer(settings);

@@ -1,12 +1,10 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import pg from 'pg';
 import pino from 'pino';
 import options from '../../mikro-orm.config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { startEmbedded } from '../../src/database/embedded/supervisor.ts';
 import { readConfig } from '../../src/kit/config.ts';
+import { copyFrom, makeDataDir, removeDataDir } from './data-dirs.ts';
 
 /** An empty database with all migrations, as environment variables for the app, and its end. */
 export interface TestDatabase {
@@ -23,15 +21,29 @@ const silent = pino({ level: 'silent' });
 export async function makeDatabase(name: string): Promise<TestDatabase> {
   const server = process.env['TEST_DATABASE_URL'];
   const made = server === undefined || server === '' ? await makeEmbedded() : await makeOnServer(server, name);
+  await migrate(made);
+  return made;
+}
+
+/** Makes the data directory that all others are copies of from then on. */
+export async function makeTemplate(): Promise<Pick<TestDatabase, 'drop'>> {
+  const dataDir = await makeDataDir();
+  const embedded = await startEmbedded(dataDir, silent);
+  await migrate({ env: { DATA_DIR: dataDir } });
+  await embedded.stop();
+  copyFrom(dataDir);
+  return { drop: () => removeDataDir(dataDir) };
+}
+
+async function migrate({ env }: Pick<TestDatabase, 'env'>): Promise<void> {
   const database = await openDatabase(
-    readConfig({ ...made.env, SIGNING_SECRET: TEST_SECRET }, () => undefined),
+    readConfig({ ...env, SIGNING_SECRET: TEST_SECRET }, () => undefined),
     options,
     silent,
     true,
   );
   await database.migrate();
   await database.close();
-  return made;
 }
 
 async function makeOnServer(server: string, name: string): Promise<TestDatabase> {
@@ -49,13 +61,13 @@ async function makeOnServer(server: string, name: string): Promise<TestDatabase>
 }
 
 async function makeEmbedded(): Promise<TestDatabase> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'shopfront-test-'));
+  const dataDir = await makeDataDir();
   const embedded = await startEmbedded(dataDir, silent);
   return {
     env: { DATA_DIR: dataDir },
     async drop() {
       await embedded.stop();
-      await rm(dataDir, { recursive: true, force: true });
+      await removeDataDir(dataDir);
     },
   };
 }

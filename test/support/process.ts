@@ -27,7 +27,11 @@ export interface RunningServer {
 /** Who a process runs as; whoever runs the tests, where none is named. */
 type SystemUser = Pick<SpawnOptions, 'uid' | 'gid'>;
 
-const CLEAN_ENV = { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '' };
+const CLEAN_ENV = {
+  PATH: process.env['PATH'] ?? '',
+  HOME: process.env['HOME'] ?? '',
+  NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+};
 
 /** Runs an entry point of the app to its end, with only these settings, and as another user where one is given. */
 export async function run(

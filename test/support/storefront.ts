@@ -1,15 +1,15 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, expect } from '@jest/globals';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import send from 'send';
+import { makeDataDir, removeDataDir } from './data-dirs.ts';
 import { useBrowser, type Visit } from './browser.ts';
 import { startServer, stopServer, type RunningServer } from './process.ts';
 
@@ -45,7 +45,7 @@ export function useStorefront(): Storefront {
 
   beforeAll(async () => {
     await buildStorefront();
-    dataDir = await mkdtemp(join(tmpdir(), 'shopfront-storefront-'));
+    dataDir = await makeDataDir();
     server = await startServer({ DATA_DIR: dataDir, BCRYPT_COST: '10', LOGIN_FAILURES_PER_ACCOUNT: '3' });
     host = await serveStorefront(`${server.url}/graphql`);
   }, INSTALL_AND_BUILD_MS);
@@ -61,7 +61,7 @@ export function useStorefront(): Storefront {
   afterAll(async () => {
     await host.close();
     await stopServer(server);
-    await rm(dataDir, { recursive: true, force: true });
+    await removeDataDir(dataDir);
   });
 
   return {
