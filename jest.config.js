@@ -10,13 +10,14 @@ export default {
       : ['\\.pg\\.test\\.js$']),
     // What needs a browser: see `npm run test:browser`.
     ...(process.env.TEST_BROWSER ? [] : ['dist/test/browser/']),
-    // What takes its time, or knows nothing of shortcuts.
+    // What knows nothing of shortcuts, and attacks: shortcuts answer only what goes well, so that these go the ordinary way as it is.
     ...(process.env.TEST_SHORTCUTS
       ? [
-          '(\\.(slow|timing|deep|memory|size)|plans\\.pg)\\.test\\.js$',
-          'attacks/(fuzz|logins|passwords|production|supply|throttling|http)',
+          'plans\\.pg',
+          'auth/(password|throttle)',
+          'server/(event-stream|log-lines|openapi|schema|subscriptions|telemetry|web-socket)',
           'products/(import|product\\.rules|seen-barcodes)',
-          'test/(accounts|api-keys|audit|changes|cli|contract|database|deploy|docs|examples|kit|mail|process|webhooks)/',
+          'test/(accounts|api-keys|attacks|audit|changes|cli|contract|database|deploy|docs|examples|kit|mail|process|webhooks)/',
         ]
       : []),
   ],
