@@ -2,7 +2,7 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Where the set-up keeps a data directory as a first start leaves it, as far as the database goes. A copy takes a hundredth of the time. */
+/** Where the set-up keeps a data directory as a first start leaves it, as far as the database goes. To copy it takes a fraction of the time. */
 const TEMPLATE = 'TEST_DATA_DIR';
 
 /** Has every data directory that is made from now on be a copy of this one, which nobody has open. */
