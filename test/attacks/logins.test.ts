@@ -8,9 +8,9 @@ import { PASSWORD, useShop, type Answer } from '../support/shop.ts';
 
 // Who tries many names must not learn which of them are somebody's: neither from what is answered nor from what it costs.
 
-const shop = useShop({ BCRYPT_COST: '10' });
-
 const COST = 10;
+const shop = useShop({ BCRYPT_COST: String(COST) });
+
 const HOST = 'shop.example';
 
 /** A request as it is sent. */

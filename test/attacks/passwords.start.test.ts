@@ -1,6 +1,6 @@
 import { expect, jest, test } from '@jest/globals';
-import { withDataDir } from '../support/data-dirs.ts';
-import { cli, run, startServer, stopServer, withDirectory } from '../support/process.ts';
+import { withDataDir, withDirectory } from '../support/directories.ts';
+import { cli, run, startServer, stopServer } from '../support/process.ts';
 
 // Each starts processes with a database of their own.
 jest.setTimeout(120_000);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { readConfig } from '../../src/kit/config.ts';
 import { TEST_SECRET } from '../support/databases.ts';
-import { withDataDir } from '../support/data-dirs.ts';
+import { withDataDir } from '../support/directories.ts';
 import { run, startServer, stopServer } from '../support/process.ts';
 import { useShop } from '../support/shop.ts';
 

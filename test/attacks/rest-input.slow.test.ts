@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { expect, test } from '@jest/globals';
-import { withDataDir } from '../support/data-dirs.ts';
+import { withDataDir } from '../support/directories.ts';
 import { startServer, stopServer } from '../support/process.ts';
 
 const FORM = 'application/x-www-form-urlencoded';

@@ -11,7 +11,7 @@ import { inTransaction } from '../../src/kit/context.ts';
 import { readConfig } from '../../src/kit/config.ts';
 import { execute, raw } from '../../src/kit/sql.ts';
 import type { User } from '../../src/users/user.entity.ts';
-import { withDataDir } from '../support/data-dirs.ts';
+import { withDataDir } from '../support/directories.ts';
 import { startServer, stopServer } from '../support/process.ts';
 import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 import { openSession, type Opened } from '../support/logins.ts';

@@ -4,7 +4,7 @@ import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { demoUsers } from '../../src/database/demo.ts';
-import { withDirectory } from '../support/process.ts';
+import { withDirectory } from '../support/directories.ts';
 
 const SCRIPT = resolve('.ci/supply.js');
 /** The project's own Node comes first. */

@@ -3,8 +3,8 @@ import jwt from 'jsonwebtoken';
 import * as sessions from '../../src/auth/session.service.ts';
 import { createAccessToken } from '../../src/auth/token.ts';
 import { ConfigError, readConfig } from '../../src/kit/config.ts';
-import { withDataDir } from '../support/data-dirs.ts';
-import { run, startServer, stopServer, withDirectory } from '../support/process.ts';
+import { withDataDir, withDirectory } from '../support/directories.ts';
+import { run, startServer, stopServer } from '../support/process.ts';
 import { PASSWORD, Shop, useShop, type Answer } from '../support/shop.ts';
 import { ask, claimsOf, forge, REFUSED, servedAs, useControl } from '../support/forge.ts';
 

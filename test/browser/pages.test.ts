@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { BrowserContextOptions, Locator, Page } from 'playwright-core';
-import { makeDataDir, removeDataDir } from '../support/data-dirs.ts';
+import { makeDataDir, removeDirectory } from '../support/directories.ts';
 import { useBrowser, violationsOf, type Visit } from '../support/browser.ts';
 import { startServer, stopServer, type RunningServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
@@ -39,7 +39,7 @@ describe.each([
 
   afterAll(async () => {
     await stopServer(server);
-    await removeDataDir(dataDir);
+    await removeDirectory(dataDir);
   });
 
   async function visit(path: string, options?: BrowserContextOptions): Promise<Visit> {

@@ -3,7 +3,8 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { accountOf, note } from '../../src/audit/audit.log.ts';
-import { cli, withDirectory, type Ended } from '../support/process.ts';
+import { withDirectory } from '../support/directories.ts';
+import { cli, type Ended } from '../support/process.ts';
 import { PASSWORD, useShop, workerDatabase } from '../support/shop.ts';
 import { addedBy, lastChanges, trailOf } from '../support/trail.ts';
 

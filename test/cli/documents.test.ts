@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { cli, startServer, stopServer, withDirectory, type Ended } from '../support/process.ts';
+import { withDirectory } from '../support/directories.ts';
+import { cli, startServer, stopServer, type Ended } from '../support/process.ts';
 
 /** Nothing listens there: what works needs no database. */
 const NO_DATABASE = { DATABASE_URL: 'postgresql://user@127.0.0.1:1/shop' };

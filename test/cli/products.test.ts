@@ -5,7 +5,8 @@ import { setTimeout } from 'node:timers/promises';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import { checkDigit } from '../../src/products/ean13.ts';
-import { cli, launch, onTerminal, shell, withDirectory, type Ended } from '../support/process.ts';
+import { withDirectory } from '../support/directories.ts';
+import { cli, launch, onTerminal, shell, type Ended } from '../support/process.ts';
 import { useShop, workerDatabase } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 

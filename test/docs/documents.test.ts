@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { features } from '../../src/features.ts';
 import { readConfig, settingNames } from '../../src/kit/config.ts';
 import { makeSchema, schemaText } from '../../src/server/schema.ts';
-import { makeDataDir, removeDataDir } from '../support/data-dirs.ts';
+import { makeDataDir, removeDirectory } from '../support/directories.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { pattern, printedBy, stepsOf } from '../support/documents.ts';
 import { freePort, startServer, stopServer, type RunningServer } from '../support/process.ts';
@@ -37,7 +37,7 @@ describe.each<[string, Record<string, string>]>([
 
   afterAll(async () => {
     await stopServer(server);
-    await removeDataDir(dataDir);
+    await removeDirectory(dataDir);
   });
 
   test.each(steps.map(({ command, printed }, index) => ({ command, printed, index })))('$command', ({ printed, index }) => {

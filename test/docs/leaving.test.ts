@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFile } from 'node:fs/promises';
-import { makeDataDir, removeDataDir } from '../support/data-dirs.ts';
+import { makeDataDir, removeDirectory } from '../support/directories.ts';
 import { pattern, printedBy, stepsOf } from '../support/documents.ts';
 import { freePort, startServer, stopServer } from '../support/process.ts';
 
@@ -25,7 +25,7 @@ describe('docs/leaving.md: the commands of its examples print what it says', () 
     // A start takes its time.
   }, 180_000);
 
-  afterAll(() => removeDataDir(dataDir));
+  afterAll(() => removeDirectory(dataDir));
 
   test.each(steps.map(({ command, printed }, index) => ({ command, printed, index })))('$command', ({ printed, index }) => {
     expect(answers[index]).toMatch(pattern(printed));

@@ -3,7 +3,8 @@ import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { startServer, stopServer, withDirectory } from '../support/process.ts';
+import { withDirectory } from '../support/directories.ts';
+import { startServer, stopServer } from '../support/process.ts';
 
 const document = await readFile('docs/operations.md', 'utf8');
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { makeDataDir, removeDataDir } from '../support/data-dirs.ts';
+import { makeDataDir, removeDirectory } from '../support/directories.ts';
 import { credentialsOf } from '../support/contract.ts';
 import { cli, freePort, run, startServer, stopServer, type Ended, type RunningServer } from '../support/process.ts';
 import { spoiled, type Passing } from '../support/spoiler.ts';
@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await stopServer(server);
-  await removeDataDir(dataDir);
+  await removeDirectory(dataDir);
 });
 
 test('by each way to sign in it reads profile, items and blog, adds a product once, and signs out', async () => {

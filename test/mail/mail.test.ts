@@ -10,7 +10,8 @@ import * as mail from '../../src/mail/mail.service.ts';
 import { Postman } from '../../src/mail/postman.ts';
 import { openTransport } from '../../src/mail/transport.ts';
 import { PostOffice, tokenIn, usePostOffice } from '../support/post-office.ts';
-import { freePort, withDirectory } from '../support/process.ts';
+import { withDirectory } from '../support/directories.ts';
+import { freePort } from '../support/process.ts';
 import { useShop } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 

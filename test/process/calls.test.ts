@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { withDataDir } from '../support/data-dirs.ts';
+import { withDataDir } from '../support/directories.ts';
 import { answering, cli, freePort, launch, startServer, stopServer } from '../support/process.ts';
 
 test('what was called is in the report after SIGTERM, and is added to by the next process', async () => {

@@ -2,8 +2,8 @@ import { expect, test } from '@jest/globals';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { withDataDir } from '../support/data-dirs.ts';
-import { run, startServer, stopServer, withDirectory } from '../support/process.ts';
+import { withDataDir, withDirectory } from '../support/directories.ts';
+import { run, startServer, stopServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
 
 /** No process has this number: it is past the largest that Linux gives. */

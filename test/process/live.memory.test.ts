@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { expect, test } from '@jest/globals';
 import { WebSocket } from 'ws';
 import { addedBy } from '../support/resident.ts';
-import { withDataDir } from '../support/data-dirs.ts';
+import { withDataDir } from '../support/directories.ts';
 import { startServer, stopServer } from '../support/process.ts';
 
 const LISTENERS = 1_000;

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { closeStreams, openStream } from '../support/events.ts';
-import { withDataDir } from '../support/data-dirs.ts';
+import { withDataDir } from '../support/directories.ts';
 import { startServer, stopServer, type RunningServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
 

@@ -5,7 +5,7 @@ import { SMTPServer } from 'smtp-server';
 import { readConfig } from '../../src/kit/config.ts';
 import { redactor } from '../../src/kit/redact.ts';
 import { TEST_SECRET } from '../support/databases.ts';
-import { withDataDir } from '../support/data-dirs.ts';
+import { withDataDir } from '../support/directories.ts';
 import { freePort, run, startServer, stopServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
 

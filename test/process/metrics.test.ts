@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
-import { makeDataDir, removeDataDir } from '../support/data-dirs.ts';
+import { makeDataDir, removeDirectory } from '../support/directories.ts';
 import { freePort, run, startServer, stopServer, type RunningServer } from '../support/process.ts';
 
 const LOGIN = { method: 'POST', body: new URLSearchParams({ username: 'alice', password: 'alice-demo-1' }) };
@@ -19,7 +19,7 @@ describe('with METRICS_PORT', () => {
 
   afterAll(async () => {
     await stopServer(server);
-    await removeDataDir(dataDir);
+    await removeDirectory(dataDir);
   });
 
   test('calls of REST rows are counted at once, by row, client and user, beside what Node says of the process', async () => {

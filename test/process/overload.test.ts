@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { WebSocket } from 'ws';
-import { makeDataDir, removeDataDir } from '../support/data-dirs.ts';
+import { makeDataDir, removeDirectory } from '../support/directories.ts';
 import { freePort, startServer, stopServer, type RunningServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
 
@@ -34,7 +34,7 @@ afterAll(async () => {
   held.destroy();
   listener.terminate();
   await stopServer(server);
-  await removeDataDir(directory);
+  await removeDirectory(directory);
 });
 
 test('what is too much is refused in the words of REST', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { withDataDir } from '../support/data-dirs.ts';
+import { withDataDir } from '../support/directories.ts';
 import { startServer, stopServer } from '../support/process.ts';
 
 const REQUESTS = 300;

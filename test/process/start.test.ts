@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { withDataDir } from '../support/data-dirs.ts';
-import { npm, run, startServer, stopServer, withDirectory } from '../support/process.ts';
+import { withDataDir, withDirectory } from '../support/directories.ts';
+import { npm, run, startServer, stopServer } from '../support/process.ts';
 
 const SECRET = 'only-for-tests-only-for-tests-only';
 

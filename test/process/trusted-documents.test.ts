@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { cli, run, startServer, stopServer, withDirectory } from '../support/process.ts';
+import { withDirectory } from '../support/directories.ts';
+import { cli, run, startServer, stopServer } from '../support/process.ts';
 
 const APOLLO = { format: 'apollo-persisted-query-manifest', version: 1 };
 

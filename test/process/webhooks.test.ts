@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
-import { withDataDir } from '../support/data-dirs.ts';
+import { withDataDir } from '../support/directories.ts';
 import { cli, freePort, startServer, stopServer, type RunningServer } from '../support/process.ts';
 import { Receiver } from '../support/receiver.ts';
 import { until } from '../support/until.ts';

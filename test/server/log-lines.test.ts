@@ -5,7 +5,7 @@ import { expect, test } from '@jest/globals';
 import { register } from 'prom-client';
 import { LogLines } from '../../src/server/log-lines.ts';
 import { openLog } from '../../src/server/log.ts';
-import { withDirectory } from '../support/process.ts';
+import { withDirectory } from '../support/directories.ts';
 import { until } from '../support/until.ts';
 
 const MODULE = JSON.stringify(join(import.meta.dirname, '../../src/server/log-lines.js'));

@@ -7,7 +7,7 @@ import { ConfigError } from '../../src/kit/config.ts';
 import { createHttpServer } from '../../src/server/http-server.ts';
 import { openLog } from '../../src/server/log.ts';
 import { readBundle } from '../../src/server/pages/bundle.ts';
-import { withDirectory } from '../support/process.ts';
+import { withDirectory } from '../support/directories.ts';
 import { useShop, type Shop } from '../support/shop.ts';
 
 // Each page has a nonce of its own, so no two are the same.

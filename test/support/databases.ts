@@ -4,7 +4,7 @@ import options from '../../mikro-orm.config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { startEmbedded } from '../../src/database/embedded/supervisor.ts';
 import { readConfig } from '../../src/kit/config.ts';
-import { copyFrom, makeDataDir, removeDataDir } from './data-dirs.ts';
+import { copyFrom, makeDataDir, removeDirectory } from './directories.ts';
 
 /** An empty database with all migrations, as environment variables for the app, and its end. */
 export interface TestDatabase {
@@ -32,7 +32,7 @@ export async function makeTemplate(): Promise<Pick<TestDatabase, 'drop'>> {
   await migrate({ env: { DATA_DIR: dataDir } });
   await embedded.stop();
   copyFrom(dataDir);
-  return { drop: () => removeDataDir(dataDir) };
+  return { drop: () => removeDirectory(dataDir) };
 }
 
 async function migrate({ env }: Pick<TestDatabase, 'env'>): Promise<void> {
@@ -67,7 +67,7 @@ async function makeEmbedded(): Promise<TestDatabase> {
     env: { DATA_DIR: dataDir },
     async drop() {
       await embedded.stop();
-      await removeDataDir(dataDir);
+      await removeDirectory(dataDir);
     },
   };
 }

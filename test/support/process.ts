@@ -1,8 +1,6 @@
 import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams, type SpawnOptions } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { Recorder } from './leaks.ts';
@@ -91,16 +89,6 @@ export async function startServer(env: Record<string, string>, user: SystemUser 
 export async function stopServer({ child, ended }: RunningServer, signal: NodeJS.Signals = 'SIGTERM'): Promise<Ended> {
   child.kill(signal);
   return ended;
-}
-
-/** Runs the work with an empty directory, and removes it afterwards. */
-export async function withDirectory<T>(work: (path: string) => Promise<T>): Promise<T> {
-  const path = await mkdtemp(join(tmpdir(), 'shopfront-process-'));
-  try {
-    return await work(path);
-  } finally {
-    await rm(path, { recursive: true, force: true });
-  }
 }
 
 /** Runs `npm` with these arguments to its end, or until the work with what it has printed is done. */

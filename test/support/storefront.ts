@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, expect } from '@jest/globals';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import send from 'send';
-import { makeDataDir, removeDataDir } from './data-dirs.ts';
+import { makeDataDir, removeDirectory } from './directories.ts';
 import { useBrowser, type Visit } from './browser.ts';
 import { startServer, stopServer, type RunningServer } from './process.ts';
 
@@ -61,7 +61,7 @@ export function useStorefront(): Storefront {
   afterAll(async () => {
     await host.close();
     await stopServer(server);
-    await removeDataDir(dataDir);
+    await removeDirectory(dataDir);
   });
 
   return {
