@@ -23,12 +23,9 @@ export default {
   ],
   testEnvironment: 'node',
   transform: {},
+  // Runs the files of a worker in one process, as plain Node does: what is imported is loaded once.
+  runner: ['jest-light-runner', { runtime: 'child_process' }],
   maxWorkers: 2,
-  // Modules that jest has loaded for one file stay in memory; a worker that holds too many of them is begun anew.
-  workerIdleMemoryLimit: '1500MB',
-  // A hang is caught; a busy machine is not taken for one.
-  testTimeout: 60_000,
-  setupFilesAfterEnv: ['./dist/test/support/retries.js'],
   globalSetup: './dist/test/support/global-setup.js',
   globalTeardown: './dist/test/support/global-teardown.js',
   reporters: ['default', './test/support/attack-reporter.js', './test/support/closing-line-reporter.js'],

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import * as accounts from '../../src/auth/accounts.service.ts';
 import { features } from '../../src/features.ts';
 import type { User } from '../../src/users/user.entity.ts';

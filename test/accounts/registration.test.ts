@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import { features } from '../../src/features.ts';
 import { tokenIn, usePostOffice, type Arrived } from '../support/post-office.ts';
 import { PASSWORD, Shop, useShop, type Answer } from '../support/shop.ts';

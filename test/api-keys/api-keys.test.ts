@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import * as accounts from '../../src/auth/accounts.service.ts';
 import * as apiKeys from '../../src/api-keys/api-key.service.ts';
 import { lapsesOf } from '../../src/auth/lapse.service.ts';
@@ -11,7 +11,7 @@ import { openSession } from '../support/logins.ts';
 import { counted } from '../support/statements.ts';
 import { PASSWORD, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
-const shop = useShop({}, true);
+const shop = useShop();
 
 const CREATE = `mutation ($input: ApiKeyInput!) {
   createApiKey(input: $input) { key apiKey { id name scopes createdAt expiresAt lastUsedAt } }

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { expectLate, served, type Ask } from '../support/late.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
@@ -15,7 +15,6 @@ const PATIENCE_MS = 8_000;
 // No shared comparison: each request waits for as long as it is let.
 const shop = useShop(
   { REQUEST_DEADLINE_MS: String(DEADLINE_MS), DATABASE_POOL_MAX: String(POOL), DATABASE_STATEMENT_TIMEOUT_MS: '600000' },
-  true,
 );
 
 const other = useSecondSession();

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { expectLate, served, type Ask } from '../support/late.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
@@ -6,7 +6,7 @@ import { PASSWORD, useShop } from '../support/shop.ts';
 // Somebody else has the database to himself, longer than a request may take: on the embedded one, whose single backend is everyone's,
 // by any transaction that is open; on a server, by locks.
 
-const shop = useShop({ REQUEST_DEADLINE_MS: '500' }, true);
+const shop = useShop({ REQUEST_DEADLINE_MS: '500' });
 
 let user: User;
 let release: () => Promise<void> = async () => undefined;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, expect, test } from '../support/jest.ts';
 import fc, { type Arbitrary } from 'fast-check';
 import * as sessions from '../../src/auth/session.service.ts';
 import { makeSchema } from '../../src/server/schema.ts';
@@ -10,7 +10,7 @@ import { headersOf } from '../support/fuzz.requests.ts';
 import { anyJson, anyText, barcodeText, damaged, endless, numberText } from '../support/fuzz.values.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
 
-const shop = useShop({ LOG_LEVEL: 'info', LOGIN_FAILURES_PER_ADDRESS: '20', TRUST_PROXY: '127.0.0.1' }, true);
+const shop = useShop({ LOG_LEVEL: 'info', LOGIN_FAILURES_PER_ADDRESS: '20', TRUST_PROXY: '127.0.0.1' });
 
 const TIMEOUT = 600_000;
 const PATH = '/graphql';

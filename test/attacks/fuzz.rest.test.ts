@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, expect, test } from '../support/jest.ts';
 import fc from 'fast-check';
 import * as sessions from '../../src/auth/session.service.ts';
 import { features } from '../../src/features.ts';
@@ -13,7 +13,7 @@ import { barcodeText, anyText, lineText, priceText, quoted } from '../support/fu
 import { PASSWORD, useShop, type RequestOptions } from '../support/shop.ts';
 
 // A login that fails costs a hash: after so many, the rest costs none. What the shop's clients forward is where they are.
-const shop = useShop({ LOG_LEVEL: 'info', LOGIN_FAILURES_PER_ADDRESS: '20', TRUST_PROXY: '127.0.0.1' }, true);
+const shop = useShop({ LOG_LEVEL: 'info', LOGIN_FAILURES_PER_ADDRESS: '20', TRUST_PROXY: '127.0.0.1' });
 
 const TIMEOUT = 600_000;
 const ELSEWHERE = { 'X-Forwarded-For': '203.0.113.9' };

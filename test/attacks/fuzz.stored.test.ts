@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, expect, test } from '../support/jest.ts';
 import fc, { type Arbitrary } from 'fast-check';
 import type { User } from '../../src/users/user.entity.ts';
 import { decimal, exactly, faultOf, Fuzz, LANES, RUNS, type Asked, type Reply } from '../support/fuzz.ts';
@@ -8,7 +8,7 @@ import { same, united, type Written } from '../support/fuzz.graphql.ts';
 import { anyJson, anyText, barcodeText, lineText, numberText, priceText, quoted } from '../support/fuzz.values.ts';
 import { useShop } from '../support/shop.ts';
 
-const shop = useShop({ LOG_LEVEL: 'info' }, true);
+const shop = useShop({ LOG_LEVEL: 'info' });
 
 const TIMEOUT = 600_000;
 

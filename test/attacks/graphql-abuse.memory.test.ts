@@ -1,16 +1,15 @@
-import { describe, expect, jest, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { useShop } from '../support/shop.ts';
 
 // Documents are remembered, so that they need not be read again. Whoever sends ever new ones must not fill our memory with them.
 
-const shop = useShop({ LOG_LEVEL: 'silent' }, true);
+const shop = useShop({ LOG_LEVEL: 'silent' });
 const MEBIBYTE = 1024 * 1024;
 /** How many are on their way at once. */
 const AT_ONCE = 20;
 
-jest.setTimeout(240_000);
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;

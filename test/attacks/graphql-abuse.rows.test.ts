@@ -1,10 +1,10 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { counted } from '../support/statements.ts';
 import { useShop, type Answer } from '../support/shop.ts';
 
 // Requests that are counted, or that race, are asked once, and compared with nothing.
-const shop = useShop({}, true);
+const shop = useShop();
 
 describe('lists inside lists', () => {
   const BLOG = '{ blog(first: 100) { nodes { title creator { username email } } } }';

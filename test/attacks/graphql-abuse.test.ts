@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { getIntrospectionQuery } from 'graphql';
 import { makeSchema, schemaText } from '../../src/server/schema.ts';
 import { counted } from '../support/statements.ts';

@@ -1,11 +1,11 @@
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import { counted } from '../support/statements.ts';
 import { useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 // What has been asked once is answered by a plan, or shared. A document that was learned while it was cheap is no cheaper for that.
 
 // Each is asked as often as it says here, and no oftener.
-const shop = useShop({}, true);
+const shop = useShop();
 
 const PAGES = Array.from({ length: 10 }, (_, at) => `a${at}: products(first: $n) { nodes { pk } }`).join(' ');
 /** By rows: 10 and ten times the size. */

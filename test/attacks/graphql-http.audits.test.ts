@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import { serverAudits } from 'graphql-http';
 import { useShop } from '../support/shop.ts';
 

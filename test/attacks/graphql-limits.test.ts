@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import { getIntrospectionQuery } from 'graphql';
 import { counted } from '../support/statements.ts';
 import { useShop, type Answer } from '../support/shop.ts';

@@ -1,11 +1,11 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import { median } from '../support/medians.ts';
 import { counted } from '../support/statements.ts';
 import { useShop, type Answer } from '../support/shop.ts';
 
 // Documents that are large, deep or dear to read. Each is refused or answered about as quickly as a small one.
 
-const shop = useShop({ LOG_LEVEL: 'silent' }, true);
+const shop = useShop({ LOG_LEVEL: 'silent' });
 
 const ROUNDS = 9;
 /** How many times as long as a small new query a hostile one may take. */

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '../support/jest.ts';
 import { useShop } from '../support/shop.ts';
 import { counted } from '../support/statements.ts';
 

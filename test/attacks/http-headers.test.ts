@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import { LOGIN_DOORS } from '../support/logins.ts';
 import { PASSWORD, PUBLIC_URL, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 

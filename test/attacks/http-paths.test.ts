@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, expect, test } from '../support/jest.ts';
 import { register } from 'prom-client';
 import { createApp, type App } from '../../src/app.ts';
 import { CallCounter } from '../../src/legacy/call-counter.ts';
@@ -15,7 +15,7 @@ import { until } from '../support/until.ts';
 
 // Requests that are sent without waiting for the answers to those before them (RFC 9112, 9.3.2), to the server as it is behind its admission.
 
-const shop = new Shop({ MAX_REQUESTS_IN_FLIGHT: '100' }, true);
+const shop = new Shop({ MAX_REQUESTS_IN_FLIGHT: '100' });
 
 const get = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\nHost: shop\r\n${headers}\r\n`;
 const LIVE = get('/livez');

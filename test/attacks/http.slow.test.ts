@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { once } from 'node:events';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { createApp, type App } from '../../src/app.ts';
 import { CallCounter } from '../../src/legacy/call-counter.ts';
 import { createHttpServer } from '../../src/server/http-server.ts';
@@ -9,7 +9,7 @@ import { openLog } from '../../src/server/log.ts';
 import { median } from '../support/medians.ts';
 import { Shop } from '../support/shop.ts';
 
-const shop = new Shop({}, true);
+const shop = new Shop();
 
 const LIST = '/api/v1/shop/products';
 /** A list of some 12 MB: more than the sockets of both sides hold back together, so that the server has to wait for its reader. */

@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import { readFile } from 'node:fs/promises';
 import { createRefreshToken } from '../../src/auth/token.ts';
 import { redactor, REDACTED } from '../../src/kit/redact.ts';
@@ -6,7 +6,7 @@ import { Recorder } from '../support/leaks.ts';
 import { PASSWORD, useShop, type RequestOptions } from '../support/shop.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 
-const shop = useShop({ LOGIN_FAILURES_PER_ACCOUNT: '3', TRUST_PROXY: '127.0.0.1' }, true);
+const shop = useShop({ LOGIN_FAILURES_PER_ACCOUNT: '3', TRUST_PROXY: '127.0.0.1' });
 
 const HASH = `$2b$10$${'C'.repeat(53)}`;
 const TOKEN = `eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZGEifQ.${'a'.repeat(43)}`;

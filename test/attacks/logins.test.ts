@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import bcrypt from 'bcrypt';
 import { connect } from 'node:net';
 import * as consumers from 'node:stream/consumers';

@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeEach, expect, test } from '../support/jest.ts';
 import bcrypt from 'bcrypt';
 import { Agent } from 'node:http';
 import { PASSWORD, useShop } from '../support/shop.ts';
@@ -12,11 +12,9 @@ const WRONG = 'wrong password';
 // Failures are what is measured here, so none may be refused for their number.
 const shop = useShop(
   { BCRYPT_COST: '10', LOGIN_FAILURES_PER_ACCOUNT: '1000000', LOGIN_FAILURES_PER_ADDRESS: '1000000', LOG_LEVEL: 'warn' },
-  true,
 );
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
-jest.setTimeout(300_000);
 afterAll(() => agent.destroy());
 
 /** A request as it is sent, for this name and password. */

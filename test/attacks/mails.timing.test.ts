@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeEach, expect, test } from '../support/jest.ts';
 import { Agent } from 'node:http';
 import { useShop } from '../support/shop.ts';
 import { differences, timeOf, type Timed } from '../support/timing.ts';
@@ -17,11 +17,9 @@ const shop = useShop(
     MAIL_REQUESTS_PER_ADDRESS: '1000000',
     LOG_LEVEL: 'warn',
   },
-  true,
 );
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
-jest.setTimeout(300_000);
 afterAll(() => agent.destroy());
 
 const graphql = (query: string, asked: string): Timed => ({

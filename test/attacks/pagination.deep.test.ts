@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import { makeDatabase } from '../support/databases.ts';
 import { median } from '../support/medians.ts';
 import { Shop } from '../support/shop.ts';
@@ -17,7 +17,7 @@ test(
   'Q7 a page behind a million others is read about as quickly as the first',
   async () => {
     const made = await makeDatabase(`shopfront_deep_${process.pid}`);
-    const shop = await new Shop({ ...made.env, DATABASE_STATEMENT_TIMEOUT_MS: '600000' }, true).start();
+    const shop = await new Shop({ ...made.env, DATABASE_STATEMENT_TIMEOUT_MS: '600000' }).start();
     try {
       await fill(shop, DEEP + BEHIND);
       for (const deep of [(round: number) => `limit=10&offset=${DEEP + round}`, (round: number) => `page=${DEEP / 10 + 1 + round}`]) {

@@ -1,8 +1,8 @@
-import { beforeEach, expect, jest, test } from '@jest/globals';
+import { beforeEach, expect, test } from '../support/jest.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { PUBLIC_URL, useShop } from '../support/shop.ts';
 
-const shop = useShop({}, true);
+const shop = useShop();
 
 const CREATE = '/api/v1/shop/product/';
 const PAGES = '/api/v2/shop/products';
@@ -16,9 +16,7 @@ const AT_START = 400;
 const INSERTS = 1_000;
 const WRITERS = 4;
 /** On a machine that is busy besides, walking while a thousand are added takes longer than a test may. */
-const PATIENCE_MS = 180_000;
 
-jest.setTimeout(PATIENCE_MS);
 
 /** A walk through all pages: the primary keys on each. */
 type Walk = () => Promise<number[][]>;

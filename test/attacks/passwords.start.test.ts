@@ -1,9 +1,8 @@
-import { expect, jest, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import { withDataDir, withDirectory } from '../support/directories.ts';
 import { cli, run, startServer, stopServer } from '../support/process.ts';
 
 // Each starts processes with a database of their own.
-jest.setTimeout(120_000);
 
 test.each(['9', '4', '0', '-1', '17', '31', '9.5', '1e1', 'ten', '10 ', '0x0a', '9999999999'])(
   'W9 a start with BCRYPT_COST=%s is refused with 78 and one line that names the setting',

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import { hashed } from '../support/hashes.ts';
 import { LOGIN_DOORS } from '../support/logins.ts';
 import { PASSWORD, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
@@ -6,7 +6,7 @@ import { PASSWORD, useShop, type Answer, type RequestOptions } from '../support/
 // What can be sent in place of a name or a password. Whatever it is, nothing that is not a text gets as far as a statement or
 // a hash, and every text is taken as it is.
 
-const shop = useShop({ BCRYPT_COST: '10' }, true);
+const shop = useShop({ BCRYPT_COST: '10' });
 
 const COST = 10;
 const FORM = 'application/x-www-form-urlencoded';

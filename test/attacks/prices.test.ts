@@ -1,8 +1,8 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { useShop, type Answer } from '../support/shop.ts';
 
-const shop = useShop({}, true);
+const shop = useShop();
 
 const PRODUCT = '/api/v1/shop/product/';
 const LIST = '/api/v1/shop/products';

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import { readConfig } from '../../src/kit/config.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { withDataDir } from '../support/directories.ts';

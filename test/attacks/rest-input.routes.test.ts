@@ -1,10 +1,10 @@
 import { connect } from 'node:net';
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { features } from '../../src/features.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { useShop } from '../support/shop.ts';
 
-const shop = useShop({}, true);
+const shop = useShop();
 
 const CANARY = 'canary-5f1c';
 

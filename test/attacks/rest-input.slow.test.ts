@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import { withDataDir } from '../support/directories.ts';
 import { startServer, stopServer } from '../support/process.ts';
 

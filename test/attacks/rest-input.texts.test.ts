@@ -1,9 +1,9 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { PASSWORD, useShop, type Answer } from '../support/shop.ts';
 import { counted } from '../support/statements.ts';
 
-const shop = useShop({}, true);
+const shop = useShop();
 
 const PRODUCT = '/api/v1/shop/product/';
 const JSON_TYPE = { 'Content-Type': 'application/json' };

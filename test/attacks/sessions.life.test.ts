@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { setTimeout } from 'node:timers/promises';
 import pino from 'pino';
 import options from '../../mikro-orm.config.ts';

@@ -1,10 +1,10 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import { hashed } from '../support/hashes.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
 
 // One request is one guess. A document that holds many is refused before any of it runs.
 
-const shop = useShop({}, true);
+const shop = useShop();
 
 const login = (username: string, password = 'wrong password') => `login(username: "${username}", password: "${password}") { sessionKey }`;
 const change = (current = 'wrong password') => `changePassword(current: "${current}", new: "a new password") { username }`;

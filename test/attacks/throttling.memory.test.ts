@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as throttle from '../../src/auth/throttle.ts';
@@ -14,10 +14,8 @@ const LIMIT = 6;
 
 const shop = useShop(
   { LOGIN_FAILURES_PER_ACCOUNT: '3', LOGIN_FAILURES_PER_ADDRESS: String(LIMIT), TRUST_PROXY: '127.0.0.1', LOG_LEVEL: 'error' },
-  true,
 );
 
-jest.setTimeout(240_000);
 // What is logged is kept by the tests, not by the app.
 beforeEach(() => void (shop.logged.length = 0));
 

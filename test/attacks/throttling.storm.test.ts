@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import bcrypt from 'bcrypt';
 import { Piscina } from 'piscina';
 import { counted } from '../support/statements.ts';
@@ -22,10 +22,8 @@ const shop = useShop(
     LOGIN_FAILURES_PER_ACCOUNT: '100000',
     LOGIN_FAILURES_PER_ADDRESS: '100000',
   },
-  true,
 );
 
-jest.setTimeout(120_000);
 
 /** The hashes that were given to the threads, and by whom. */
 const seen = { started: 0, pools: new Set<Piscina>(), testsOver: 0 };

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { Piscina } from 'piscina';
 import { counted } from '../support/statements.ts';
 import { LOGIN_DOORS } from '../support/logins.ts';
@@ -8,7 +8,7 @@ import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../su
 // the database, so each test comes from an address of its own.
 
 const LIMITS = { LOGIN_FAILURES_PER_ACCOUNT: '3', LOGIN_FAILURES_PER_ADDRESS: '6' };
-const shop = useShop({ ...LIMITS, TRUST_PROXY: '127.0.0.1' }, true);
+const shop = useShop({ ...LIMITS, TRUST_PROXY: '127.0.0.1' });
 
 const WRONG = 'wrong password';
 const TEXT = 'Too many failed logins; try again later';
@@ -242,8 +242,8 @@ const ADDRESS_HEADERS = [
 const headerFor = (name: string) => ({ [name]: name === 'Forwarded' ? `for=${newAddress()}` : newAddress() });
 
 describe('addresses that a client makes up', () => {
-  const direct = new Shop({ ...LIMITS, LOGIN_FAILURES_PER_ADDRESS: '1000' }, true);
-  const behindOther = new Shop({ ...LIMITS, LOGIN_FAILURES_PER_ADDRESS: '1000', TRUST_PROXY: '10.0.0.0/8,2001:db8::/32' }, true);
+  const direct = new Shop({ ...LIMITS, LOGIN_FAILURES_PER_ADDRESS: '1000' });
+  const behindOther = new Shop({ ...LIMITS, LOGIN_FAILURES_PER_ADDRESS: '1000', TRUST_PROXY: '10.0.0.0/8,2001:db8::/32' });
   beforeAll(async () => void (await Promise.all([direct.start(), behindOther.start()])));
   afterAll(async () => void (await Promise.all([direct.stop(), behindOther.stop()])));
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import * as accounts from '../../src/auth/accounts.service.ts';
 import * as sessions from '../../src/auth/session.service.ts';
 import { createAccessToken } from '../../src/auth/token.ts';
@@ -14,7 +14,7 @@ useControl(shop);
 const ofIssuer = new Shop({ JWT_ISSUER: ISSUER });
 const ofAudience = new Shop({ JWT_AUDIENCE: AUDIENCE });
 /** Asked once, to count what that comes to. */
-const plain = new Shop({}, true);
+const plain = new Shop();
 const others = [ofIssuer, ofAudience, plain];
 beforeAll(() => Promise.all(others.map((other) => other.start())));
 afterAll(() => Promise.all(others.map((other) => other.stop())));

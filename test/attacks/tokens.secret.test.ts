@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import jwt from 'jsonwebtoken';
 import * as sessions from '../../src/auth/session.service.ts';
 import { createAccessToken } from '../../src/auth/token.ts';

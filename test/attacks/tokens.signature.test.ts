@@ -1,7 +1,7 @@
 import { constants, createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import { TokenError } from '../../src/auth/signing.ts';
 import { readAccessToken } from '../../src/auth/token.ts';
 import type { User } from '../../src/users/user.entity.ts';
@@ -11,7 +11,7 @@ import { ask, base64url, claimsOf, forge, forgeText, REFUSED, servedAs, signed, 
 
 const shop = useShop();
 /** Asked once, for what is sent by the hundred. */
-const plain = useShop({}, true);
+const plain = useShop();
 const OTHER_SECRET = 'another-secret-for-tests-of-32-bytes';
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 

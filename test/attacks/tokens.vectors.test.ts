@@ -1,5 +1,5 @@
 import { createSecretKey } from 'node:crypto';
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import { readSignedBy, TokenError } from '../../src/auth/signing.ts';
 import { ConfigError, readConfig } from '../../src/kit/config.ts';
 import { useShop } from '../support/shop.ts';

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import * as apiKeys from '../../src/api-keys/api-key.service.ts';
 import { accountOf, note } from '../../src/audit/audit.log.ts';
 import * as audit from '../../src/audit/audit.service.ts';

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { isObjectType } from 'graphql';
 import * as apiKeys from '../../src/api-keys/api-key.service.ts';
 import * as accounts from '../../src/auth/accounts.service.ts';
@@ -13,7 +13,7 @@ import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../su
 import { addedBy, lastChanges, trailOf } from '../support/trail.ts';
 
 const MAIL = { SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'shop@shop.example' };
-const shop = useShop({ REGISTRATION: 'on', PASSWORD_RESET: 'on', ...MAIL }, true);
+const shop = useShop({ REGISTRATION: 'on', PASSWORD_RESET: 'on', ...MAIL });
 
 const CREATE = '/api/v1/shop/product/';
 const NEXT = 'another good password';
@@ -364,7 +364,7 @@ test('U3 no password, hash, key or token is in the trail, in whatever form it is
 });
 
 describe('with ANONYMOUS_SCOPES', () => {
-  const open = new Shop({ ANONYMOUS_SCOPES: 'products:write' }, true);
+  const open = new Shop({ ANONYMOUS_SCOPES: 'products:write' });
 
   test('a caller without credentials is named as such', async () => {
     await open.start();

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { LOOKED_THROUGH } from '../../src/kit/listing.ts';
 import { globalId } from '../../src/kit/node.ts';
 import type { User } from '../../src/users/user.entity.ts';
@@ -6,7 +6,7 @@ import { readingsOf } from '../support/readings.ts';
 import { useSecondSession } from '../support/second-session.ts';
 import { useShop } from '../support/shop.ts';
 
-const shop = useShop({}, true);
+const shop = useShop();
 const client = useSecondSession();
 
 const ENTRIES = 50_000;

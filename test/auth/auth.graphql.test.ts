@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import jwt from 'jsonwebtoken';
 import { globalId, readGlobalId } from '../../src/kit/node.ts';
 import type { User } from '../../src/users/user.entity.ts';

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import bcrypt from 'bcrypt';
 import * as accounts from '../../src/auth/accounts.service.ts';
 import * as sessions from '../../src/auth/session.service.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import * as accounts from '../../src/auth/accounts.service.ts';
 import { newKey } from '../../src/kit/random-key.ts';
 import * as sessions from '../../src/auth/session.service.ts';

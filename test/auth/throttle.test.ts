@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import * as throttle from '../../src/auth/throttle.ts';
 import { PASSWORD, Shop, useShop, type Answer } from '../support/shop.ts';
 

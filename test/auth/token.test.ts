@@ -1,7 +1,7 @@
 import { createHmac, generateKeyPairSync, sign as signAsymmetric } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import jwt from 'jsonwebtoken';
 import { callerByToken } from '../../src/auth/caller.service.ts';
 import * as sessions from '../../src/auth/session.service.ts';

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import * as sessions from '../../src/auth/session.service.ts';
 import { TokenError } from '../../src/auth/signing.ts';
 import { createAccessToken, readAccessToken } from '../../src/auth/token.ts';

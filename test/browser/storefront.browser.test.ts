@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import type { Locator, Page, Route } from 'playwright-core';
 import { useStorefront } from '../support/storefront.ts';
 

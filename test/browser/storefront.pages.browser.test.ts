@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { violationsOf, type Violation } from '../support/browser.ts';
 import { useStorefront } from '../support/storefront.ts';

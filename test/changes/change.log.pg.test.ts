@@ -1,12 +1,12 @@
 import { once } from 'node:events';
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import { from } from 'pg-copy-streams';
 import * as log from '../../src/changes/change.log.ts';
 import { useSecondSession } from '../support/second-session.ts';
 import { settled } from '../support/settled.ts';
 import { useShop } from '../support/shop.ts';
 
-const shop = useShop({}, true);
+const shop = useShop();
 const other = useSecondSession();
 
 test('a change whose transaction is committed after a later one is not missed', async () => {

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import * as accounts from '../../src/auth/accounts.service.ts';
 import * as log from '../../src/changes/change.log.ts';
 import { inTransaction } from '../../src/kit/context.ts';
@@ -14,7 +14,7 @@ const DAY_MS = 86_400_000;
 const MANY = 1_000;
 const BEGINNING = { tx: '0', pk: '0' };
 
-const shop = useShop({}, true);
+const shop = useShop();
 let seller: User;
 
 beforeEach(async () => {

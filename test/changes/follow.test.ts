@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '../support/jest.ts';
 import { follow } from '../../src/changes/follow.ts';
 import { cursorOf, type Change } from '../../src/changes/change.log.ts';
 import type { Context } from '../../src/kit/context.ts';
@@ -11,7 +11,7 @@ import { counted } from '../support/statements.ts';
 const TOO_MANY = 6_000;
 const AT_ONCE = 1_000;
 
-const shop = useShop({}, true);
+const shop = useShop();
 const open: Listening[] = [];
 
 afterEach(() => {
@@ -88,7 +88,7 @@ test.each(['while it joins', 'before it has asked for anything'])('nothing is re
 
 test('what another instance writes comes as well', async () => {
   const { changes } = await follower();
-  const other = await new Shop({}, true).start();
+  const other = await new Shop().start();
   try {
     const made = await other.makeProducts(2);
     expect(subjects(await take(changes, 2))).toEqual(pks(made));

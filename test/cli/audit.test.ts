@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import { accountOf, note } from '../../src/audit/audit.log.ts';
 import { withDirectory } from '../support/directories.ts';
 import { cli, type Ended } from '../support/process.ts';

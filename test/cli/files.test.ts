@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import fc from 'fast-check';
 import { csvRows } from '../../src/cli/files/csv.ts';
 import { linesOf, type Line } from '../../src/cli/files/lines.ts';

@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import { cli, shell } from '../support/process.ts';
 import { useShop, workerDatabase } from '../support/shop.ts';
 

@@ -1,6 +1,6 @@
 import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '../support/jest.ts';
 import { checkDigit } from '../../src/products/ean13.ts';
 import { catalogueAsFile } from '../../src/products/product.snapshot.ts';
 import { startPooler } from '../support/pgbouncer.ts';
@@ -12,7 +12,7 @@ import { until } from '../support/until.ts';
 
 // What an import and an export have of a server alone: connections that are lost, a pooler, transactions that are undone, and one moment of it.
 
-const shop = useShop({}, true);
+const shop = useShop();
 const other = useSecondSession();
 
 const BATCH = 5_000;

@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import { checkDigit } from '../../src/products/ean13.ts';
 import { withDirectory } from '../support/directories.ts';
 import { cli, launch, onTerminal, shell, type Ended } from '../support/process.ts';

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import { cli, type Ended } from '../support/process.ts';
 import { useShop, workerDatabase } from '../support/shop.ts';
 

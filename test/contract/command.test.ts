@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
 import { readFile } from 'node:fs/promises';
 import { sections } from '../../contract/promises/index.ts';
 import { credentialsOf, stock } from '../support/contract.ts';

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { Deployment, type Given } from '../../contract/deployment.ts';
 import { sections } from '../../contract/promises/index.ts';
 import { asJson, asText } from '../../contract/report.ts';

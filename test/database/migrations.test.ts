@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { Migration } from '@mikro-orm/migrations';
 import pino from 'pino';
 import options from '../../mikro-orm.config.ts';

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, expect, test } from '../support/jest.ts';
 import pg from 'pg';
 import { lookAfter, type Renew } from '../../src/database/pool.ts';
 import { workerDatabase } from '../support/shop.ts';

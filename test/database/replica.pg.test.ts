@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import pino from 'pino';
 import { Replica } from '../../src/database/replica.ts';
 import { raw, type Statements } from '../../src/kit/sql.ts';

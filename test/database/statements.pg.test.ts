@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, jest, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, jest, test } from '../support/jest.ts';
 import pg from 'pg';
 import pino from 'pino';
 import { openStatements, type OpenStatements } from '../../src/database/statements.ts';

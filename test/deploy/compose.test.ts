@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import { readFile } from 'node:fs/promises';
 import { parse } from 'yaml';
 import { readConfig, settingNames } from '../../src/kit/config.ts';

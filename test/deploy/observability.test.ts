@@ -1,6 +1,6 @@
 import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import type { Registry } from 'prom-client';
 import { parse } from 'yaml';
 import { SHORTCUTS } from '../../src/kit/config.ts';
@@ -40,7 +40,7 @@ const dashboard = JSON.parse(await readFile('deploy/grafana/shopfront.json', 'ut
 const targets = dashboard.panels.flatMap(({ title, targets: own = [] }) => own.map((target) => ({ title, ...target })));
 const document = await readFile('docs/observability.md', 'utf8');
 
-const shop = new Shop({ METRICS_PORT: '9464', LOGIN_FAILURES_PER_ACCOUNT: '1', SHORTCUTS: SHORTCUTS.join() }, true);
+const shop = new Shop({ METRICS_PORT: '9464', LOGIN_FAILURES_PER_ACCOUNT: '1', SHORTCUTS: SHORTCUTS.join() });
 let metrics: Map<string, Labels>;
 let types: Map<string, string>;
 

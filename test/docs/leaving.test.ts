@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { readFile } from 'node:fs/promises';
 import { makeDataDir, removeDirectory } from '../support/directories.ts';
 import { pattern, printedBy, stepsOf } from '../support/documents.ts';

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeDataDir, removeDirectory } from '../support/directories.ts';

@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import type { Caller, Context } from '../../src/kit/context.ts';
 import { inTransaction } from '../../src/kit/context.ts';
 import { reading } from '../../src/kit/replica.ts';

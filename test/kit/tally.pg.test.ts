@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, expect, test } from '../support/jest.ts';
 import pg from 'pg';
 import pino from 'pino';
 import options from '../../mikro-orm.config.ts';

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import { inTransaction } from '../../src/kit/context.ts';
 import { countOf, tallyOf, type Seen } from '../../src/kit/tally.ts';
 import { PRODUCT_TALLY } from '../../src/products/product.listing.ts';

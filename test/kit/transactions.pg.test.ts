@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { inTransaction } from '../../src/kit/context.ts';
 import { execute, raw } from '../../src/kit/sql.ts';
 import type { User } from '../../src/users/user.entity.ts';
@@ -9,7 +9,7 @@ import { useSecondSession } from '../support/second-session.ts';
 // PostgreSQL undoes a transaction because of others: here a trigger does it in its place, as often as is asked for. A sequence counts the
 // attempts, for nothing undoes what it has counted.
 
-const shop = useShop({}, true);
+const shop = useShop();
 
 const other = useSecondSession();
 let user: User;

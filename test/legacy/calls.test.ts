@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { createApp, type App } from '../../src/app.ts';
 import { CallCounter } from '../../src/legacy/call-counter.ts';
 import * as legacy from '../../src/legacy/legacy.service.ts';
@@ -11,7 +11,7 @@ const PAGES = 'GET /api/v2/shop/products';
 const PRODUCT = 'GET /api/v1/shop/product/{pk}';
 const DAY_MS = 86_400_000;
 
-const shop = useShop({}, true);
+const shop = useShop();
 
 const from = (client: string) => ({ headers: { 'User-Agent': client } });
 const at = new Date('2027-01-31T08:00:00Z');
@@ -29,7 +29,7 @@ describe.each([
   ['with all shortcuts', {}],
   ['without shortcuts', { SHORTCUTS: 'none' }],
 ])('%s', (_name, env) => {
-  const own = new Shop(env, true);
+  const own = new Shop(env);
   beforeAll(() => own.start());
   afterAll(() => own.stop());
 
@@ -107,7 +107,7 @@ test('what is no call of a row is not counted', async () => {
 });
 
 test('a row counts under its own name, wherever it stands', async () => {
-  const based = await new Shop({ BASE_PATH: '/shop' }, true).start();
+  const based = await new Shop({ BASE_PATH: '/shop' }).start();
   await based.rest('GET', '/api/v2/shop/products', from('till'));
   const found = await stored(based);
   await based.stop();

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import { mkdir, readdir, symlink } from 'node:fs/promises';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ import { useShop } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 
 const SETTINGS = { PASSWORD_RESET: 'on', SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'shop@shop.example' };
-const shop = useShop({ ...SETTINGS, MAILS_PER_RECIPIENT: '2', MAIL_REQUESTS_PER_ADDRESS: '20', TRUST_PROXY: '127.0.0.1' }, true);
+const shop = useShop({ ...SETTINGS, MAILS_PER_RECIPIENT: '2', MAIL_REQUESTS_PER_ADDRESS: '20', TRUST_PROXY: '127.0.0.1' });
 const office = usePostOffice(shop);
 
 const REQUEST = 'mutation ($user: String!) { requestPasswordReset(user: $user) }';

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import { WebSocket } from 'ws';
 import { addedBy } from '../support/resident.ts';
 import { withDataDir } from '../support/directories.ts';

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import { closeStreams, openStream } from '../support/events.ts';
 import { withDataDir } from '../support/directories.ts';
 import { startServer, stopServer, type RunningServer } from '../support/process.ts';

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { join } from 'node:path';
 import { makeDataDir, removeDirectory } from '../support/directories.ts';
 import { freePort, run, startServer, stopServer, type RunningServer } from '../support/process.ts';

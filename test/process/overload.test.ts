@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
 import { WebSocket } from 'ws';
 import { makeDataDir, removeDirectory } from '../support/directories.ts';
 import { freePort, startServer, stopServer, type RunningServer } from '../support/process.ts';

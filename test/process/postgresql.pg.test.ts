@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import pg from 'pg';
 import { migrations } from '../../src/database/migrations/migrations.ts';
 import { cli, npm, run, startServer, stopServer } from '../support/process.ts';

@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import { run } from '../support/process.ts';
 
 const SECRET = 'only-for-tests-only-for-tests-only';

@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import { withDataDir } from '../support/directories.ts';
 import { startServer, stopServer } from '../support/process.ts';
 

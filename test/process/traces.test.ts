@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import { withDataDir } from '../support/directories.ts';
 import { freePort, startServer, stopServer } from '../support/process.ts';
 

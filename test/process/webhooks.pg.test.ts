@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import * as webhooks from '../../src/webhooks/webhook.service.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { startServer, stopServer } from '../support/process.ts';
@@ -6,7 +6,7 @@ import { answering, useReceiver } from '../support/receiver.ts';
 import { useShop, workerDatabase } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 
-const shop = useShop({ WEBHOOK_PRIVATE_TARGETS: 'true' }, true);
+const shop = useShop({ WEBHOOK_PRIVATE_TARGETS: 'true' });
 const receiver = useReceiver();
 const start = () => startServer({ ...workerDatabase(), SIGNING_SECRET: TEST_SECRET, WEBHOOK_PRIVATE_TARGETS: 'true', HOST: '127.0.0.1' });
 

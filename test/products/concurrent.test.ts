@@ -1,10 +1,10 @@
-import { beforeEach, expect, test } from '@jest/globals';
+import { beforeEach, expect, test } from '../support/jest.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { served } from '../support/late.ts';
 import { useShop } from '../support/shop.ts';
 
 // No shared comparison: what is asked here races.
-const shop = useShop({}, true);
+const shop = useShop();
 
 const AT_ONCE = 100;
 

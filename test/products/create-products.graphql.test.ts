@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { checkDigit } from '../../src/products/ean13.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { useShop, type Answer } from '../support/shop.ts';

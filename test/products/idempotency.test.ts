@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 import { counted } from '../support/statements.ts';
@@ -96,7 +96,7 @@ test('Idempotency-Key: of 20 with the same key and different bodies at once, one
 });
 
 describe('with a pool that is much smaller than the crowd', () => {
-  const [small, other] = [new Shop({ DATABASE_POOL_MAX: '2' }, true), new Shop({ DATABASE_POOL_MAX: '2' }, true)];
+  const [small, other] = [new Shop({ DATABASE_POOL_MAX: '2' }), new Shop({ DATABASE_POOL_MAX: '2' })];
   beforeAll(async () => void (await Promise.all([small.start(), other.start()])));
   afterAll(async () => void (await Promise.all([small.stop(), other.stop()])));
 

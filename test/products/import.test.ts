@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import type { Context } from '../../src/kit/context.ts';
 import { readTime } from '../../src/kit/sql.ts';
 import { checkDigit } from '../../src/products/ean13.ts';

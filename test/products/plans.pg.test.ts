@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import pg from 'pg';
 import { fill } from '../../bench/catalogue.ts';
 import * as sessions from '../../src/auth/session.service.ts';
@@ -70,7 +70,7 @@ beforeAll(async () => {
     select gen_random_uuid(), pk, sha256(convert_to(username, 'UTF8')), now(), now(), now() + interval '1 day' from "user"`);
   await client.query(`update "user" set scopes = '{users:read}' where pk = 500`);
   await client.query('vacuum analyze');
-  shop = await new Shop(made.env, true).start();
+  shop = await new Shop(made.env).start();
   const ctx = shop.context();
   const reader = await ctx.em.findOneOrFail(User, { pk: 500 });
   const { session, key } = await sessions.open(ctx, reader, null);

@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import { useShop, type Answer } from '../support/shop.ts';
 
 const shop = useShop();

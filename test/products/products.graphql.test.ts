@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import type { Product } from '../../src/products/product.entity.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { useShop, type Answer } from '../support/shop.ts';

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import pg from 'pg';
 import { fill } from '../../bench/catalogue.ts';
 import { LOOKED_THROUGH } from '../../src/kit/listing.ts';
@@ -52,7 +52,7 @@ beforeAll(async () => {
     `insert into product_word (word) select translate(left(md5(n::text), 12), '0123456789', 'ghijklmnop') from generate_series(1, ${WORDS_IN_ALL}) as n`,
   );
   await client.query('vacuum analyze');
-  shop = await new Shop(made.env, true).start();
+  shop = await new Shop(made.env).start();
 }, PREPARATION_MS);
 
 afterAll(async () => {

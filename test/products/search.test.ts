@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import { LOOKED_THROUGH } from '../../src/kit/listing.ts';
 import { useShop, type Answer } from '../support/shop.ts';
 

@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import fc from 'fast-check';
 import { checkDigit } from '../../src/products/ean13.ts';
 import { SeenBarcodes } from '../../src/products/seen-barcodes.ts';

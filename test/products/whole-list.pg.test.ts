@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from '@jest/globals';
+import { afterEach, expect, test } from '../support/jest.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
 import { useSecondSession } from '../support/second-session.ts';
 
@@ -9,7 +9,7 @@ const LISTS = 12;
 // Nothing else ends them, however slow the machine is.
 const PATIENT = { DATABASE_STATEMENT_TIMEOUT_MS: '60000', REQUEST_DEADLINE_MS: '60000' };
 
-const shop = useShop({ DATABASE_POOL_MAX: String(POOL), ...PATIENT }, true);
+const shop = useShop({ DATABASE_POOL_MAX: String(POOL), ...PATIENT });
 
 const other = useSecondSession();
 

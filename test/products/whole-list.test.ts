@@ -1,5 +1,5 @@
 import { get, type IncomingMessage } from 'node:http';
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import { useShop } from '../support/shop.ts';
 
 const shop = useShop();

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import { walkFiveByTwos } from '../support/paging.ts';
 import { useShop, type Answer } from '../support/shop.ts';
 

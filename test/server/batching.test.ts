@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import * as apiKeys from '../../src/api-keys/api-key.service.ts';
 import * as sessions from '../../src/auth/session.service.ts';
 import type { User } from '../../src/users/user.entity.ts';
@@ -6,7 +6,7 @@ import { useShop } from '../support/shop.ts';
 import { counted } from '../support/statements.ts';
 
 // Twenty users with all they have cost more than is allowed by default.
-const shop = useShop({ GRAPHQL_MAX_COST: '10000' }, true);
+const shop = useShop({ GRAPHQL_MAX_COST: '10000' });
 
 const PEOPLE = `{
   users(first: 50) {

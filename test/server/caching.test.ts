@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { counted } from '../support/statements.ts';
 import { Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 

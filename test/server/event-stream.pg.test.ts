@@ -1,10 +1,10 @@
-import { afterEach, expect, test } from '@jest/globals';
+import { afterEach, expect, test } from '../support/jest.ts';
 import { closeStreams, listen } from '../support/events.ts';
 import { useSecondSession } from '../support/second-session.ts';
 import { useShop } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 
-const shop = useShop({}, true);
+const shop = useShop();
 const other = useSecondSession();
 
 afterEach(closeStreams);

@@ -1,5 +1,6 @@
 import { ServerResponse } from 'node:http';
-import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { mock } from 'node:test';
+import { afterEach, beforeEach, describe, expect, jest, test } from '../support/jest.ts';
 import { createClient } from 'graphql-sse';
 import * as apiKeys from '../../src/api-keys/api-key.service.ts';
 import * as accounts from '../../src/auth/accounts.service.ts';
@@ -15,7 +16,7 @@ const NAMED = 'subscription { productChanged { kind pk count at product { id pk 
 const OWN_END = 'subscription { sessionEnded { sessionId reason at } }';
 const CREATE = 'mutation ($input: ProductInput!) { createProduct(input: $input) { id pk name barcode price createdAt updatedAt } }';
 
-const shop = useShop({}, true);
+const shop = useShop();
 let seller: User;
 
 beforeEach(async () => {
@@ -60,7 +61,7 @@ describe('a subscription to products', () => {
   });
 
   test('is told of what REST, and what another instance does', async () => {
-    const other = await new Shop({}, true).start();
+    const other = await new Shop().start();
     try {
       const stream = await listen(other, PRODUCTS);
       const json = { name: 'Ink', barcode: '5901234123457', price: 12.5 };
@@ -173,7 +174,7 @@ describe('what is wrong with the operation is an event, for a browser tells noth
   });
 
   test('one that has more levels, or costs more, than is allowed', async () => {
-    const strict = await new Shop({ GRAPHQL_MAX_DEPTH: '2', GRAPHQL_MAX_COST: '1' }, true).start();
+    const strict = await new Shop({ GRAPHQL_MAX_DEPTH: '2', GRAPHQL_MAX_COST: '1' }).start();
     try {
       for (const query of [
         'subscription { productChanged { product { pk } } }',
@@ -187,7 +188,7 @@ describe('what is wrong with the operation is an event, for a browser tells noth
   });
 
   test('one that asks for the schema where that is hidden, and gets no hints', async () => {
-    const hidden = await new Shop({ GRAPHQL_EXPLORER: 'false' }, true).start();
+    const hidden = await new Shop({ GRAPHQL_EXPLORER: 'false' }).start();
     try {
       const asked = await refusalOf(await listen(hidden, 'subscription { productChanged { pk } __schema { types { name } } }'));
       expect(asked.message).toMatch(/introspection|only one/i);
@@ -216,7 +217,7 @@ describe('what is wrong with the request is answered as to any other', () => {
   });
 
   test('a stream that is more than the address may have: 429, until another ends', async () => {
-    const small = await new Shop({ MAX_LIVE_PER_ADDRESS: '2' }, true).start();
+    const small = await new Shop({ MAX_LIVE_PER_ADDRESS: '2' }).start();
     try {
       const [first] = [await listen(small, PRODUCTS), await listen(small, PRODUCTS)];
       const refused = await listen(small, PRODUCTS);
@@ -230,7 +231,7 @@ describe('what is wrong with the request is answered as to any other', () => {
   });
 
   test('a stream that is more than the process takes: 503', async () => {
-    const none = await new Shop({ MAX_LIVE_CONNECTIONS: '0' }, true).start();
+    const none = await new Shop({ MAX_LIVE_CONNECTIONS: '0' }).start();
     try {
       expect((await listen(none, PRODUCTS)).status).toBe(503);
     } finally {
@@ -238,20 +239,6 @@ describe('what is wrong with the request is answered as to any other', () => {
     }
   });
 });
-
-type Fakeable =
-  'Date' | 'hrtime' | 'nextTick' | 'performance' | 'queueMicrotask' | 'setImmediate' | 'clearImmediate' | 'setTimeout' | 'clearTimeout';
-const ALL_BUT_INTERVALS: Fakeable[] = [
-  'Date',
-  'hrtime',
-  'nextTick',
-  'performance',
-  'queueMicrotask',
-  'setImmediate',
-  'clearImmediate',
-  'setTimeout',
-  'clearTimeout',
-];
 
 /** Has the rows of every read of the shop wait until they are let go. */
 const holdReads = (held: Shop) => {
@@ -268,7 +255,7 @@ const holdReads = (held: Shop) => {
 };
 
 test('who leaves before it is known who it is takes up no place', async () => {
-  const small = await new Shop({ MAX_LIVE_PER_ADDRESS: '1' }, true).start();
+  const small = await new Shop({ MAX_LIVE_PER_ADDRESS: '1' }).start();
   try {
     const { begun, letGo } = holdReads(small);
     const left = listen(small, PRODUCTS, {}, { as: seller }).catch((error: Error) => error.name);
@@ -286,18 +273,18 @@ test('who leaves before it is known who it is takes up no place', async () => {
 });
 
 test('a sign of life that is due before the stream begins is left out', async () => {
-  const held = await new Shop({}, true).start();
-  jest.useFakeTimers({ doNotFake: ALL_BUT_INTERVALS });
+  const held = await new Shop().start();
+  mock.timers.enable({ apis: ['setInterval'] });
   try {
     const { begun, letGo } = holdReads(held);
     const opening = listen(held, PRODUCTS);
     await begun;
-    jest.advanceTimersByTime(12_000);
+    mock.timers.tick(12_000);
     letGo();
     const { status, headers } = await opening;
     expect([status, headers.get('Content-Type')]).toEqual([200, 'text/event-stream']);
   } finally {
-    jest.useRealTimers();
+    mock.timers.reset();
     closeStreams();
     await held.stop();
   }
@@ -316,24 +303,24 @@ describe('a sign of life', () => {
   };
 
   test('is waited for from who reads nothing, and from nobody who reads', async () => {
-    const held = await new Shop({}, true).start();
-    jest.useFakeTimers({ doNotFake: ALL_BUT_INTERVALS });
+    const held = await new Shop().start();
+    mock.timers.enable({ apis: ['setInterval'] });
     const { taken, letGo } = holdTaken();
     try {
       const stream = await listen(held, PRODUCTS);
-      jest.advanceTimersByTime(12_000);
+      mock.timers.tick(12_000);
       for (let beat = 0; beat < 3; beat++) {
         await until(() => taken.length > 0, 'a write');
         taken.shift()?.();
         const { pk } = await held.makeProduct();
         expect(await changed(stream)).toMatchObject({ pk: String(pk) });
-        jest.advanceTimersByTime(12_000);
+        mock.timers.tick(12_000);
       }
-      jest.advanceTimersByTime(12_000);
+      mock.timers.tick(12_000);
       await expect(stream.next()).rejects.toThrow('terminated');
     } finally {
       letGo();
-      jest.useRealTimers();
+      mock.timers.reset();
       closeStreams();
       await held.stop();
     }

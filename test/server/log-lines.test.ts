@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, constants, openSync, readFileSync, readSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import { register } from 'prom-client';
 import { LogLines } from '../../src/server/log-lines.ts';
 import { openLog } from '../../src/server/log.ts';

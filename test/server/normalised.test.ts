@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { isInterfaceType, isObjectType, type GraphQLInterfaceType, type GraphQLObjectType, type GraphQLSchema } from 'graphql';
 import * as apiKeys from '../../src/api-keys/api-key.service.ts';
 import * as sessions from '../../src/auth/session.service.ts';

@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import {
   isInterfaceType,
   isNonNullType,

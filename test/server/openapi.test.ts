@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { features } from '../../src/features.ts';
 import { readConfig } from '../../src/kit/config.ts';

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
@@ -11,7 +11,7 @@ import { withDirectory } from '../support/directories.ts';
 import { useShop, type Shop } from '../support/shop.ts';
 
 // Each page has a nonce of its own, so no two are the same.
-const shop = useShop({}, true);
+const shop = useShop();
 
 const PAGES = ['/', '/graphiql', '/docs', '/graphql'];
 const assets = (await readdir('dist/web/assets')).toSorted();
@@ -195,7 +195,7 @@ test('with a database server, no page names demo users', async () => {
 });
 
 describe('under a BASE_PATH, with a PUBLIC_URL that tries to be more than an address', () => {
-  const based = useShop({ BASE_PATH: '/shop', PUBLIC_URL: `https://shop.example/'"><script>evil()</script>` }, true);
+  const based = useShop({ BASE_PATH: '/shop', PUBLIC_URL: `https://shop.example/'"><script>evil()</script>` });
 
   test('every address in a page stands under it', async () => {
     for (const path of PAGES) {

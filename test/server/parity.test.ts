@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import * as sessions from '../../src/auth/session.service.ts';
 import { newKey } from '../../src/kit/random-key.ts';
 import { createAccessToken } from '../../src/auth/token.ts';

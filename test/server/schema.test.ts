@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '../support/jest.ts';
 import {
   astFromValue,
   buildSchema,

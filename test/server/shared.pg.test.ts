@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
 import pg from 'pg';
 import { makeDatabase, type TestDatabase } from '../support/databases.ts';
 import { Shop, type Answer } from '../support/shop.ts';
@@ -25,7 +25,7 @@ let writer: pg.Client;
 
 beforeAll(async () => {
   made = await makeDatabase(name);
-  shop = await new Shop({ ...made.env, SHORTCUTS: 'direct,plans,shared,tokens' }, true).start();
+  shop = await new Shop({ ...made.env, SHORTCUTS: 'direct,plans,shared,tokens' }).start();
   operator = new pg.Client({ connectionString: server });
   writer = new pg.Client({ connectionString: made.env['DATABASE_URL'] });
   await Promise.all([operator.connect(), writer.connect()]);

@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 import { counted } from '../support/statements.ts';
 
 const ALL = { SHORTCUTS: 'direct,plans,shared,tokens' };
-const shop = useShop(ALL, true);
+const shop = useShop(ALL);
 // Another instance on the same database: it has a pool of its own, and tells the first one nothing.
-const other = new Shop(ALL, true);
+const other = new Shop(ALL);
 
 beforeAll(() => other.start());
 afterAll(() => other.stop());

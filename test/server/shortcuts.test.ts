@@ -1,12 +1,12 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '../support/jest.ts';
 import * as sessions from '../../src/auth/session.service.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { Shop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 // Both are on the same rows. What is made here is made before the first request, so that neither knows an older count.
-const shop = new Shop({ SHORTCUTS: 'direct,plans,shared,tokens' }, true);
-const plain = new Shop({ SHORTCUTS: 'none' }, true);
+const shop = new Shop({ SHORTCUTS: 'direct,plans,shared,tokens' });
+const plain = new Shop({ SHORTCUTS: 'none' });
 
 /** The ordinary way, a plan, a plan whose answer is kept, and what is kept: the fourth answer comes by the last way there is. */
 const TIMES = [1, 2, 3, 4];

@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
-import { beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { beforeEach, describe, expect, jest, test } from '../support/jest.ts';
 import * as sessions from '../../src/auth/session.service.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import * as users from '../../src/users/user.service.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
 import { counted } from '../support/statements.ts';
 
-const shop = useShop({}, true);
+const shop = useShop();
 
 const DOCUMENT = 'docs/performance.md';
 const PRODUCT = '/api/v1/shop/product/';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { closeStreams, listen, openStream } from '../support/events.ts';
 import { insertingMany } from '../support/many-products.ts';
 import { Shop, useShop } from '../support/shop.ts';
@@ -20,7 +20,7 @@ describe('trusted documents', () => {
   const folder = mkdtempSync(join(tmpdir(), 'shopfront-subscriptions-'));
   const manifest = join(folder, 'manifest.json');
   writeFileSync(manifest, JSON.stringify({ [id]: TRUSTED }));
-  const shop = new Shop({ TRUSTED_DOCUMENTS: manifest, TRUSTED_DOCUMENTS_MODE: 'enforce', GRAPHQL_EXPLORER: 'false' }, true);
+  const shop = new Shop({ TRUSTED_DOCUMENTS: manifest, TRUSTED_DOCUMENTS_MODE: 'enforce', GRAPHQL_EXPLORER: 'false' });
   const persistedQuery = { version: 1, sha256Hash: id };
 
   beforeAll(() => shop.start());
@@ -73,7 +73,7 @@ describe('a client that reads too slowly', () => {
   const QUICK = 'subscription { productChanged { pk } }';
   const AT_ONCE = 1_000;
 
-  const shop = useShop({}, true);
+  const shop = useShop();
 
   beforeEach(async () => {
     await shop.sql(insertingMany(AT_ONCE, 1, 'x'.repeat(240)));
@@ -114,7 +114,7 @@ describe('a client that reads too slowly', () => {
 });
 
 describe('what listeners hold', () => {
-  const shop = useShop({}, true);
+  const shop = useShop();
   /** Nearly as much as one may have, in members that mean nothing. */
   const heavy = (index: number, member: string) => ({
     query: `subscription S${index} { productChanged { pk } }`,

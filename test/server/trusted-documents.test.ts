@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { getIntrospectionQuery } from 'graphql';
 import type { User } from '../../src/users/user.entity.ts';
 import { counted } from '../support/statements.ts';
@@ -411,8 +411,8 @@ describe('mode off', () => {
 
 function pair(env: Record<string, string>): { quick: Shop; plain: Shop } {
   return {
-    quick: new Shop({ SHORTCUTS: 'direct,plans,shared,tokens', ...env }, true),
-    plain: new Shop({ SHORTCUTS: 'none', ...env }, true),
+    quick: new Shop({ SHORTCUTS: 'direct,plans,shared,tokens', ...env }),
+    plain: new Shop({ SHORTCUTS: 'none', ...env }),
   };
 }
 

@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '../support/jest.ts';
 import { parse, validate, type GraphQLSchema } from 'graphql';
 import { features } from '../../src/features.ts';
 import { readConfig } from '../../src/kit/config.ts';

@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { WebSocket } from 'ws';
 import * as accounts from '../../src/auth/accounts.service.ts';
 import type { User } from '../../src/users/user.entity.ts';
@@ -13,7 +13,7 @@ import { until } from '../support/until.ts';
 const PRODUCTS = 'subscription ($pks: [ID!], $after: String) { productChanged(pks: $pks, after: $after) { kind pk cursor } }';
 const OWN_END = 'subscription { sessionEnded { reason } }';
 
-const shop = useShop({}, true);
+const shop = useShop();
 let seller: User;
 
 beforeEach(async () => {
@@ -122,7 +122,7 @@ describe('an id may be used again as soon as the client has ended what had it', 
   });
 
   test('where it has as many as it may, too', async () => {
-    const small = await new Shop({ MAX_SUBSCRIPTIONS_PER_SOCKET: '1' }, true).start();
+    const small = await new Shop({ MAX_SUBSCRIPTIONS_PER_SOCKET: '1' }).start();
     try {
       const socket = await greet(small);
       subscribe(socket, 'a');
@@ -173,7 +173,7 @@ describe('what is refused ends its subscription, and no other', () => {
   });
 
   test('more than a connection may have', async () => {
-    const small = await new Shop({ MAX_SUBSCRIPTIONS_PER_SOCKET: '2' }, true).start();
+    const small = await new Shop({ MAX_SUBSCRIPTIONS_PER_SOCKET: '2' }).start();
     try {
       const socket = await greet(small);
       for (const id of ['1', '2', '3']) subscribe(socket, id);
@@ -327,7 +327,7 @@ describe('what is no WebSocket to the door', () => {
       ['MAX_LIVE_PER_ADDRESS', 429],
       ['MAX_LIVE_CONNECTIONS', 503],
     ] as const) {
-      const small = await new Shop({ [setting]: '1' }, true).start();
+      const small = await new Shop({ [setting]: '1' }).start();
       try {
         const { socket } = await openSocket(small);
         expect(await refused('/graphql', small)).toBe(status);
@@ -343,7 +343,7 @@ describe('what is no WebSocket to the door', () => {
 
 test('of the same long text, each subscription counts, and what all hold together is limited', async () => {
   const [sockets, each] = [8, 90];
-  const wide = await new Shop({ MAX_SUBSCRIPTIONS_PER_SOCKET: String(each) }, true).start();
+  const wide = await new Shop({ MAX_SUBSCRIPTIONS_PER_SOCKET: String(each) }).start();
   try {
     const query = `${PRODUCTS} #${'x'.repeat(99_000)}`;
     const refused: unknown[] = [];
@@ -362,7 +362,7 @@ test('of the same long text, each subscription counts, and what all hold togethe
 });
 
 test('on the way out, clients are told to come back', async () => {
-  const leaving = await new Shop({}, true).start();
+  const leaving = await new Shop().start();
   const socket = await greet(leaving);
   subscribe(socket, 'products');
   await leaving.stop();

@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import type { Scope } from '../../src/kit/scopes.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { PASSWORD, PUBLIC_URL, useShop } from '../support/shop.ts';

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import jwt from 'jsonwebtoken';
 import { readConfig } from '../../src/kit/config.ts';
 import { TEST_SECRET } from '../support/databases.ts';

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import jwt from 'jsonwebtoken';
 import { readConfig } from '../../src/kit/config.ts';
 import { TEST_SECRET } from '../support/databases.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import * as accounts from '../../src/auth/accounts.service.ts';
 import { PASSWORD, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { PASSWORD, PUBLIC_URL, Shop, useShop } from '../support/shop.ts';
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { features } from '../../src/features.ts';
 import { readConfig, type ConfigError } from '../../src/kit/config.ts';
 import { TEST_SECRET } from '../support/databases.ts';

@@ -4,6 +4,8 @@ import options from '../../mikro-orm.config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { startEmbedded } from '../../src/database/embedded/supervisor.ts';
 import { readConfig } from '../../src/kit/config.ts';
+import { execute, raw } from '../../src/kit/sql.ts';
+import { MAKE_CLEAN } from './clean.ts';
 import { copyFrom, makeDataDir, removeDirectory } from './directories.ts';
 
 /** An empty database with all migrations, as environment variables for the app, and its end. */
@@ -43,6 +45,7 @@ async function migrate({ env }: Pick<TestDatabase, 'env'>): Promise<void> {
     true,
   );
   await database.migrate();
+  await execute(database.fork(), raw(MAKE_CLEAN));
   await database.close();
 }
 

@@ -1,4 +1,4 @@
-import { expect } from '@jest/globals';
+import { expect } from './jest.ts';
 import type { Answer, Shop } from './shop.ts';
 
 /** A request, and its answer. */

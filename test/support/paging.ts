@@ -1,4 +1,4 @@
-import { expect } from '@jest/globals';
+import { expect } from './jest.ts';
 
 /** What every connection says of a page. */
 interface PageAnswer {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll } from '@jest/globals';
+import { afterAll, beforeAll } from './jest.ts';
 import pg from 'pg';
 import { workerDatabase } from './shop.ts';
 

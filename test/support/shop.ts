@@ -1,8 +1,7 @@
 import 'reflect-metadata';
-import assert from 'node:assert/strict';
 import type { Server } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
-import { afterAll, beforeAll, beforeEach } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach } from './jest.ts';
 import bcrypt from 'bcrypt';
 import { execute, raw } from '../../src/kit/sql.ts';
 import options from '../../mikro-orm.config.ts';
@@ -21,10 +20,10 @@ import { Product } from '../../src/products/product.entity.ts';
 import { Item } from '../../src/profile/item.entity.ts';
 import { createHttpServer } from '../../src/server/http-server.ts';
 import { openLog } from '../../src/server/log.ts';
-import type { Services } from '../../src/server/services.ts';
 import { openObserver } from '../../src/server/telemetry/observer.ts';
 import type { Tracing } from '../../src/server/telemetry/tracing.ts';
 import { User } from '../../src/users/user.entity.ts';
+import { CLEAN } from './clean.ts';
 import { TEST_SECRET } from './databases.ts';
 import { PASSWORD, Recorder } from './leaks.ts';
 import { Documented } from './openapi.ts';
@@ -38,29 +37,6 @@ const CHEAPEST = 4;
 
 /** For how long a connection of a test may lie idle, in ms. */
 const IDLE_MS = 120_000;
-
-const TABLES = [
-  '"user"',
-  'session',
-  'login_failure',
-  'api_key',
-  'mail',
-  'mail_count',
-  'registration',
-  'password_reset',
-  'product',
-  'product_word',
-  'item',
-  'blog_entry',
-  'idempotency_key',
-  'legacy_call',
-  'product_import_batch',
-  'webhook_delivery',
-  'webhook',
-];
-const SEQUENCES = ['user_pk_seq', 'product_pk_seq', 'item_pk_seq', 'blog_entry_pk_seq'];
-/** Tables that take up more bytes than this are truncated. Otherwise their rows are deleted: it takes a hundredth of the time, as no files are made. */
-const MUCH = 1024 * 1024;
 
 export interface Answer {
   status: number;
@@ -106,10 +82,8 @@ export class Shop {
   readonly calls = new CallCounter();
   private clockShift = 0;
   private made = 0;
-  private readonly apps: App[] = [];
+  private app: App | undefined;
   private server: Server | undefined;
-  /** The same app on the same database without any shortcut: what it answers to a read has to be the same, byte for byte. */
-  private plain: Server | undefined;
   private open: Database | undefined;
   private documented: Documented | undefined;
   config!: Config;
@@ -117,9 +91,7 @@ export class Shop {
 
   constructor(
     private readonly env: Record<string, string> = {},
-    /** Reads are asked once, and compared with nothing: for tests that count or that race. */
-    private readonly isAlone = false,
-    /** What has traces sent, where they are. */
+    /** Opens what sends traces, where they are sent. */
     private readonly trace?: (config: Config, log: Logger) => Tracing,
   ) {}
 
@@ -129,6 +101,7 @@ export class Shop {
   }
 
   async start(): Promise<this> {
+    if (this.open) return this;
     const real = readConfig(
       {
         ...workerDatabase(),
@@ -136,7 +109,6 @@ export class Shop {
         PUBLIC_URL,
         GRAPHQL_EXPLORER: 'true',
         LOG_LEVEL: 'debug',
-        // The whole contract once more the ordinary way.
         SHORTCUTS: process.env['TEST_SHORTCUTS'] ?? '',
         ...this.env,
       },
@@ -154,36 +126,30 @@ export class Shop {
     this.open = await openDatabase(this.config, options, log, true);
     openDatabases.add(this.open);
     const opened = this.open;
-    const serve = async (own: Pick<Services, 'config' | 'log' | 'calls' | 'observe' | 'tracing'>): Promise<Server> => {
-      const app = await createApp({ ...own, now: () => this.now(), database: () => opened, isDraining: () => false });
-      this.apps.push(app);
-      const server = createHttpServer(own.config, app.listener, app.upgrades);
-      // A test that keeps this process busy for longer would meet its own idle connections just as they are being closed.
-      server.keepAliveTimeout = IDLE_MS;
-      await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-      return server;
-    };
     const { config, calls } = this;
-    this.server = await serve({
+    this.app = await createApp({
       config,
       log,
       calls,
       observe: openObserver(config, log, lines),
       ...(this.trace && { tracing: this.trace(config, log) }),
+      now: () => this.now(),
+      database: () => opened,
+      isDraining: () => false,
     });
-    const silent = { log: openLog({ logLevel: 'silent' }), calls: new CallCounter(), observe: () => undefined };
-    this.plain = await serve({ config: { ...config, shortcuts: [] }, ...silent });
-    this.url = this.urlOf(this.server);
+    const server = (this.server = createHttpServer(config, this.app.listener, this.app.upgrades));
+    // A test that keeps this process busy for longer would meet its own idle connections just as they are being closed.
+    server.keepAliveTimeout = IDLE_MS;
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+    this.url = `http://127.0.0.1:${this.port}${config.basePath}`;
     return this;
   }
 
   async stop(): Promise<void> {
-    for (const app of this.apps) app.sendAway();
-    for (const server of [this.server, this.plain]) {
-      server?.closeAllConnections();
-      await new Promise((done) => server?.close(done));
-    }
-    for (const app of this.apps) await app.stop();
+    this.app?.sendAway();
+    this.server?.closeAllConnections();
+    await new Promise((done) => (this.server ? this.server.close(done) : done(undefined)));
+    await this.app?.stop();
     if (this.open) openDatabases.delete(this.open);
     await this.open?.close();
     this.recorder.assertClean();
@@ -198,22 +164,7 @@ export class Shop {
   async empty(): Promise<void> {
     this.clockShift = 0;
     this.logged.length = 0;
-    const [{ size } = {}] = await this.sql(
-      `select sum(pg_relation_size(name::regclass))::int as size from unnest(array['${TABLES.join("','")}']) name`,
-    );
-    if (Number(size) > MUCH) {
-      await this.sql(`truncate ${TABLES.join()} restart identity cascade`);
-    } else {
-      const [users, ...others] = TABLES;
-      await this.sql(`with ${others.map((table) => `gone_of_${table} as (delete from ${table})`).join()} delete from ${users}`);
-      await this.sql(`select setval(name, 1, false) from unnest(array['${SEQUENCES.join("','")}']) name`);
-    }
-    // That, too, is noted. The audit trail lets nobody delete but who says so in the same transaction.
-    await this.sql(`do $$ begin
-      perform set_config('shopfront.audit_prune', 'on', true), setval('audit_entry_pk_seq', 1, false);
-      delete from audit_entry;
-      delete from change;
-    end $$`);
+    await this.sql(CLEAN);
     this.calls.take();
     throttle.forget(this.context());
   }
@@ -278,30 +229,7 @@ export class Shop {
     const answer = await fetched(this.url + path, request);
     this.recorder.answer(JSON.stringify([...answer.headers]) + answer.text);
     (this.documented ??= new Documented(this.config)).check(method, path, answer);
-    if (!this.isAlone && isRead(method, path, json)) await this.compare(path, request, answer);
     return answer;
-  }
-
-  // Asked a second time, the app may know a shorter way. What anyone else does meanwhile may change the answer, so a difference
-  // counts only if it stays.
-  private async compare(path: string, request: RequestInit, first: Answer): Promise<void> {
-    const twice = async () => {
-      const own = await fetched(this.url + path, request);
-      // Tests look at what their own requests have logged.
-      const id = String(own.headers.get('x-request-id'));
-      this.logged = this.logged.filter((line) => !line.includes(id));
-      return [own, await fetched(this.urlOf(this.plain) + path, request)];
-    };
-    let found = [first, ...(await twice())].map(comparable);
-    for (let attempt = 0; attempt < 3 && new Set(found).size > 1; attempt++) found = (await twice()).map(comparable);
-    const [fast, ...others] = found;
-    for (const other of others) assert.equal(other, fast);
-  }
-
-  private urlOf(server: Server | undefined): string {
-    const address = server?.address() as AddressInfo | null | undefined;
-    if (!address) throw new Error('the shop is not open');
-    return `http://127.0.0.1:${address.port}${this.config.basePath}`;
   }
 
   /** Asks GraphQL; `data` and `errors` stand in `body`. */
@@ -397,14 +325,21 @@ export function workerDatabase(): Record<string, string> {
   return databases[Number(process.env['JEST_WORKER_ID'] ?? 1) - 1] ?? {};
 }
 
-/** Opens the shop for the tests of a file: each finds it empty. */
-export function useShop(env: Record<string, string> = {}, isAlone = false): Shop {
-  const shop = new Shop(env, isAlone);
+const shared = new Map<string, Shop>();
+
+/** The shop with these settings, for the tests of a file: it is started once in a worker, and each test finds it empty. */
+export function useShop(env: Record<string, string> = {}): Shop {
+  const key = JSON.stringify(env);
+  const shop = shared.get(key) ?? new Shop(env);
+  shared.set(key, shop);
   beforeAll(() => shop.start());
   beforeEach(() => shop.empty());
-  afterAll(() => shop.stop());
+  afterAll(() => shop.recorder.assertClean());
   return shop;
 }
+
+// The runner ends a worker by leaving it. What is still open would keep it alive.
+process.once('disconnect', () => process.exit());
 
 // What a test writes, it writes behind the services' back: all shops of this process are to see it at once.
 function tellAll(): void {
@@ -415,20 +350,6 @@ async function fetched(url: string, request: RequestInit): Promise<Answer> {
   const answer = await fetch(url, request);
   const text = await answer.text();
   return { status: answer.status, headers: answer.headers, text, body: text === '' ? undefined : parse(text) };
-}
-
-/** Whether the request changes nothing, so that it may be sent again. */
-function isRead(method: string, path: string, json: unknown): boolean {
-  if (method === 'GET') return !path.includes('/login');
-  const query = typeof json === 'object' && json !== null && 'query' in json ? json.query : undefined;
-  return method === 'POST' && path === '/graphql' && typeof query === 'string' && !/\bmutation\b/.test(query);
-}
-
-// All of an answer but what is new each time: the time, the name of the request, and the nonce of a page.
-function comparable({ status, headers, text }: Answer): string {
-  const kept = [...headers].filter(([name]) => name !== 'date' && name !== 'x-request-id');
-  const all = JSON.stringify([status, kept.toSorted(([a], [b]) => a.localeCompare(b)), text.replace(/("requestId":")[^"]+/g, '$1')]);
-  return all.replace(/(nonce-|nonce=\\")[^'"\\]+/g, '$1');
 }
 
 const hashes = new Map<string, Promise<string>>();

@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, afterEach, beforeAll, expect } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, expect } from './jest.ts';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import send from 'send';
 import { makeDataDir, removeDirectory } from './directories.ts';

@@ -1,8 +1,8 @@
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { useShop } from '../support/shop.ts';
 
-const shop = useShop({}, true);
+const shop = useShop();
 
 const USERS = 500;
 const ROUNDS = 20;

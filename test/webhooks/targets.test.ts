@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import type { LookupAddress } from 'node:dns';
 import { once } from 'node:events';
 import { createServer, isIP, type AddressInfo, type LookupFunction } from 'node:net';
@@ -40,7 +40,7 @@ const PRIVATE = [
   '::10.0.0.1',
 ];
 
-const shop = useShop({}, true);
+const shop = useShop();
 const receiver = useReceiver();
 
 const STRICT = { webhookPrivateTargets: false };

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import type { ServerResponse } from 'node:http';
 import type { ChangeKind } from '../../src/changes/change.log.ts';
 import { events as tellers } from '../../src/features.ts';
@@ -22,7 +22,7 @@ const DAY = 86_400_000;
 /** For how long nobody else tries what somebody tries. */
 const LEASE = 60_000;
 
-const shop = useShop({ WEBHOOK_PRIVATE_TARGETS: 'true' }, true);
+const shop = useShop({ WEBHOOK_PRIVATE_TARGETS: 'true' });
 const receiver = useReceiver();
 let seller: User;
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, expect, test } from '@jest/globals';
+import { afterAll, expect, test } from '../../support/jest.ts';
 import { z } from 'zod';
 import { route } from '../../../src/kit/route.ts';
 import { CallCounter } from '../../../src/legacy/call-counter.ts';

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { register } from 'prom-client';
 import { SHORTCUTS } from '../../../src/kit/config.ts';
 import { openMetrics } from '../../../src/server/metrics.ts';
@@ -20,7 +20,7 @@ type Labels = Record<string, string>;
 
 describe('requests', () => {
   // A shop counts all that it is asked, so it is asked once.
-  const shop = useShop({ METRICS_PORT: '9464', LOGIN_FAILURES_PER_ACCOUNT: '1', SHORTCUTS: SHORTCUTS.join() }, true);
+  const shop = useShop({ METRICS_PORT: '9464', LOGIN_FAILURES_PER_ACCOUNT: '1', SHORTCUTS: SHORTCUTS.join() });
 
   beforeEach(() => {
     openMetrics({ calls: shop.calls, database: () => shop.database });
@@ -119,7 +119,7 @@ describe('requests', () => {
 });
 
 describe('with trusted documents', () => {
-  const shop = useShop({ METRICS_PORT: '9464', TRUSTED_DOCUMENTS: manifest, TRUSTED_DOCUMENTS_MODE: 'log' }, true);
+  const shop = useShop({ METRICS_PORT: '9464', TRUSTED_DOCUMENTS: manifest, TRUSTED_DOCUMENTS_MODE: 'log' });
 
   test('operations are told apart by the names in the manifest, and all others are one', async () => {
     await shop.graphql(TRUSTED);

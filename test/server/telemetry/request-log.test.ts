@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '../../support/jest.ts';
 import type { User } from '../../../src/users/user.entity.ts';
 import { closeStreams, listen, writtenUntil } from '../../support/events.ts';
 import { PASSWORD, useShop } from '../../support/shop.ts';
@@ -9,7 +9,7 @@ import { until } from '../../support/until.ts';
 type Line = Record<string, unknown>;
 
 // What is compared with the app without shortcuts is asked again, and would be logged again.
-const shop = useShop({ LOGIN_FAILURES_PER_ACCOUNT: '1', GRAPHQL_MAX_COST: '50' }, true);
+const shop = useShop({ LOGIN_FAILURES_PER_ACCOUNT: '1', GRAPHQL_MAX_COST: '50' });
 
 const UUID = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[\da-f]{4}-[\da-f]{12}$/;
 const PAGE = 'query Page($first: Int) { products(first: $first) { nodes { name } } }';
@@ -272,8 +272,8 @@ describe('the id of a request', () => {
 });
 
 describe('without it', () => {
-  const quiet = useShop({ LOG_REQUESTS: 'false' }, true);
-  const loud = useShop({ LOG_LEVEL: 'warn' }, true);
+  const quiet = useShop({ LOG_REQUESTS: 'false' });
+  const loud = useShop({ LOG_LEVEL: 'warn' });
 
   test('LOG_REQUESTS=false leaves the other lines', async () => {
     await quiet.rest('GET', '/users/me/', { token: 'none' });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
-import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '../../support/jest.ts';
 import { openTracing, type Tracing } from '../../../src/server/telemetry/tracing.ts';
 import { closeStreams, listen, writtenUntil } from '../../support/events.ts';
 import { PASSWORD, Shop } from '../../support/shop.ts';
@@ -42,7 +42,7 @@ beforeAll(async () => {
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(collector.address() as AddressInfo).port}`,
     OTEL_TRACES_SAMPLER_ARG: '0',
   };
-  shop = new Shop(env, true, (config, log) => (tracing = openTracing(config, log)));
+  shop = new Shop(env, (config, log) => (tracing = openTracing(config, log)));
   await shop.start();
 });
 

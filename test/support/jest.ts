@@ -1,0 +1,45 @@
+import type * as jestGlobals from '@jest/globals';
+
+/** Longest time that a test or hook may take, in ms, unless it names its own: a hang is caught, a busy machine is not taken for one. */
+const TIMEOUT_MS = 300_000;
+
+type Globals = Pick<typeof jestGlobals, 'afterAll' | 'afterEach' | 'beforeAll' | 'beforeEach' | 'describe' | 'expect' | 'jest' | 'test'>;
+type Work = (...args: unknown[]) => unknown;
+
+// The runner (jest-light-runner) sets jest's globals and has no time-outs. Importing @jest/globals works under jest's own runner only.
+const globals = globalThis as unknown as Globals;
+export const { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest } = globals;
+
+/** jest's `test`, with a time-out. */
+export const test = Object.assign(limiting(globals.test as unknown as Register), {
+  each: (...table: unknown[]) => limiting((globals.test.each as unknown as (...table: unknown[]) => Register)(...table)),
+}) as unknown as Globals['test'];
+
+type Register = (name: string, work: Work) => void;
+
+function limiting(register: Register): (name: string, work: Work, timeout?: number) => void {
+  return (name, work, timeout = TIMEOUT_MS) => register(name, (...args) => within(timeout, Promise.resolve(work(...args))));
+}
+
+async function within(timeout: number, work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const failure = new Promise<never>((_done, fail) => {
+    failTest = fail;
+    timer = setTimeout(() => fail(new Error(`The test did not end within ${timeout / 1000} s`)), timeout);
+  });
+  try {
+    await Promise.race([work, failure]);
+  } finally {
+    clearTimeout(timer);
+    failTest = undefined;
+  }
+}
+
+// An error that nothing catches fails the test that is running. Without a handler it would end the worker with all its files.
+let failTest: ((error: unknown) => void) | undefined;
+for (const event of ['uncaughtException', 'unhandledRejection']) {
+  process.on(event, (error) => {
+    if (!failTest) throw error;
+    failTest(error);
+  });
+}
