@@ -32,8 +32,8 @@ export { PASSWORD };
 /** What the app is told that its address is; links in answers start with it. */
 export const PUBLIC_URL = 'https://shop.example';
 
-/** The least that bcrypt can do. The app takes no less than 10 from its environment. */
-const CHEAPEST = 4;
+/** bcrypt's lowest cost. The app accepts 10 and more from its environment, and most of the tests' time would be hashing. */
+export const LOWEST_COST = 4;
 
 /** For how long a connection of a test may lie idle, in ms. */
 const IDLE_MS = 120_000;
@@ -91,6 +91,7 @@ export class Shop {
 
   constructor(
     private readonly env: Record<string, string> = {},
+    private readonly bcryptCost = LOWEST_COST,
     /** Opens what sends traces, where they are sent. */
     private readonly trace?: (config: Config, log: Logger) => Tracing,
   ) {}
@@ -102,7 +103,7 @@ export class Shop {
 
   async start(): Promise<this> {
     if (this.open) return this;
-    const real = readConfig(
+    const config = readConfig(
       {
         ...workerDatabase(),
         SIGNING_SECRET: TEST_SECRET,
@@ -114,8 +115,7 @@ export class Shop {
       },
       () => undefined,
     );
-    // What a hash costs is for the tests that name BCRYPT_COST; all others sign in, too, and most of their time would go there.
-    this.config = this.env['BCRYPT_COST'] === undefined ? { ...real, bcryptCost: CHEAPEST } : real;
+    this.config = { ...config, bcryptCost: this.bcryptCost };
     const lines = {
       write: (line: string) => {
         this.logged.push(line);
@@ -126,22 +126,22 @@ export class Shop {
     this.open = await openDatabase(this.config, options, log, true);
     openDatabases.add(this.open);
     const opened = this.open;
-    const { config, calls } = this;
+    const { calls } = this;
     this.app = await createApp({
-      config,
+      config: this.config,
       log,
       calls,
-      observe: openObserver(config, log, lines),
-      ...(this.trace && { tracing: this.trace(config, log) }),
+      observe: openObserver(this.config, log, lines),
+      ...(this.trace && { tracing: this.trace(this.config, log) }),
       now: () => this.now(),
       database: () => opened,
       isDraining: () => false,
     });
-    const server = (this.server = createHttpServer(config, this.app.listener, this.app.upgrades));
+    const server = (this.server = createHttpServer(this.config, this.app.listener, this.app.upgrades));
     // A test that keeps this process busy for longer would meet its own idle connections just as they are being closed.
     server.keepAliveTimeout = IDLE_MS;
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-    this.url = `http://127.0.0.1:${this.port}${config.basePath}`;
+    this.url = `http://127.0.0.1:${this.port}${this.config.basePath}`;
     return this;
   }
 
@@ -328,9 +328,9 @@ export function workerDatabase(): Record<string, string> {
 const shared = new Map<string, Shop>();
 
 /** The shop with these settings, for the tests of a file: it is started once in a worker, and each test finds it empty. */
-export function useShop(env: Record<string, string> = {}): Shop {
-  const key = JSON.stringify(env);
-  const shop = shared.get(key) ?? new Shop(env);
+export function useShop(env: Record<string, string> = {}, bcryptCost?: number): Shop {
+  const key = JSON.stringify([env, bcryptCost]);
+  const shop = shared.get(key) ?? new Shop(env, bcryptCost);
   shared.set(key, shop);
   beforeAll(() => shop.start());
   beforeEach(() => shop.empty());
