@@ -9,7 +9,7 @@ const ID = /^([A-Z]\d+) /;
  */
 export default class AttackReporter {
   onRunComplete(_contexts, { testResults }) {
-    // A run without the shortcuts leaves them out (jest.config.js).
+    // A run without the shortcuts counts for no database.
     if (process.env.TEST_SHORTCUTS) return;
     const path = `dist/attacks/${process.env.TEST_DATABASE_URL ? 'postgresql' : 'embedded'}.json`;
     const files = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : {};
