@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import { Command, Option } from 'commander';
 
 /**
@@ -9,6 +11,9 @@ import { Command, Option } from 'commander';
  */
 const TAGS = ['slow', 'timing', 'process', 'pg', 'browser'] as const;
 type Tag = (typeof TAGS)[number];
+
+/** Where the last whole run is recorded. */
+const RECORD = 'docs/generated/tests.md';
 
 interface Run {
   title: string;
@@ -31,7 +36,10 @@ interface Options {
 }
 
 const program = new Command('test:all')
-  .description('Runs every test but those in a browser, in full, on the embedded database and on the server of TEST_DATABASE_URL.')
+  .description(
+    'Runs every test but those in a browser, in full, on the embedded database and on the server of TEST_DATABASE_URL. Without options, ' +
+      `writes what was run to ${RECORD}.`,
+  )
   .addOption(new Option('--on <RUN...>', 'these runs only').choices(Object.keys(RUNS)).default(Object.keys(RUNS)))
   .addOption(new Option('--only <TAG...>', 'only files with one of these tags').choices(TAGS))
   .addOption(new Option('--without <TAG...>', 'no files with one of these tags').choices(TAGS).default([]))
@@ -39,22 +47,63 @@ const program = new Command('test:all')
   .parse();
 const { on, only, without } = program.opts<Options>();
 
-let failed = 0;
-for (const [name, run] of Object.entries(RUNS)) if (on.includes(name) && (await jest(run)) !== 0) failed++;
-process.exitCode = failed === 0 ? 0 : 1;
+const chosen = Object.entries(RUNS).filter(([name]) => on.includes(name));
+const results: Results[] = [];
+for (const [name, run] of chosen) results.push(await jest(name, run));
+if (chosen.length === Object.keys(RUNS).length && !only && without.length === 0) await record(results);
+process.exitCode = results.every(({ success }) => success) ? 0 : 1;
 
-async function jest({ title, without: own, env }: Run): Promise<number | null> {
+/** What jest writes of a run, as far as it is read here. */
+interface Results {
+  success: boolean;
+  testResults: { name: string; startTime: number; endTime: number; assertionResults: { status: string }[] }[];
+}
+
+async function jest(name: string, { title, without: own, env }: Run): Promise<Results> {
   if (env['TEST_DATABASE_URL'] === undefined && server === '') program.error('TEST_DATABASE_URL names no PostgreSQL server');
   console.log(`== the tests ${title}`);
-  const args = [`--testPathIgnorePatterns=${filesTagged([...own, ...without])}`, ...(only ? [filesTagged(only)] : [])];
-  const child = spawn(process.execPath, ['node_modules/jest/bin/jest.js', ...args], {
+  const file = `dist/test-results/${name}.json`;
+  await mkdir('dist/test-results', { recursive: true });
+  const args = ['--json', `--outputFile=${file}`, `--testPathIgnorePatterns=${filesTagged([...own, ...without])}`];
+  const child = spawn(process.execPath, ['node_modules/jest/bin/jest.js', ...args, ...(only ? [filesTagged(only)] : [])], {
     stdio: 'inherit',
     env: { TEST_FULL: 'true', ...process.env, ...env },
   });
   await once(child, 'close');
-  return child.exitCode;
+  return JSON.parse(await readFile(file, 'utf8')) as Results;
 }
 
 function filesTagged(tags: readonly Tag[]): string {
   return `\\.(${tags.join('|')})\\.(\\w+\\.)*test\\.js$`;
+}
+
+async function record(found: readonly Results[]): Promise<void> {
+  const rows = chosen.flatMap(([, { title }], index) =>
+    ['', ...TAGS].flatMap((tag) => {
+      const files = (found[index]?.testResults ?? []).filter(
+        ({ name }) => (TAGS.find((known) => name.includes(`.${known}.`)) ?? '') === tag,
+      );
+      const tests = files.flatMap(({ assertionResults }) => assertionResults.map(({ status }) => status));
+      const count = (wanted: string) => tests.filter((status) => status === wanted).length;
+      const seconds = files.reduce((sum, { startTime, endTime }) => sum + (endTime - startTime) / 1000, 0);
+      return files.length === 0
+        ? []
+        : [`| ${title} | ${tag || 'none'} | ${files.length} | ${count('passed')} | ${count('failed')} | ${seconds.toFixed(0)} |`];
+    }),
+  );
+  const machine = `${availableParallelism()} cores, Node ${process.version}`;
+  await mkdir('docs/generated', { recursive: true });
+  await writeFile(
+    RECORD,
+    [
+      '# The last whole run of the tests',
+      '',
+      `\`npm run test:all\` wrote this page on ${new Date().toISOString().slice(0, 10)} (${machine}). Two files run at a time; their seconds are added up.`,
+      '',
+      '| run | tag | files | passed | failed | seconds |',
+      '| --- | --- | --- | --- | --- | --- |',
+      ...rows,
+      '',
+    ].join('\n'),
+  );
 }
