@@ -4,7 +4,7 @@ import { ConfigError, readConfig, type Config } from '../kit/config.ts';
 import type { Context } from '../kit/context.ts';
 import { redactor, type Redact } from '../kit/redact.ts';
 import { DomainError } from '../kit/errors.ts';
-import { operatorName } from '../kit/operator.ts';
+import { osUserName } from '../kit/os-user.ts';
 import { openLog } from '../server/log.ts';
 
 /** Exit codes of the commands: done, refused, used wrongly, configured wrongly (EX_USAGE and EX_CONFIG of sysexits(3)), ended by an interrupt of the terminal. */
@@ -28,7 +28,7 @@ export async function runCommand(work: (place: Workplace) => Promise<void>, { an
       if (config.databaseUrl === undefined) await database.migrate();
       else if (!anyVersion) await database.refusePending();
       const { statements, inBulk } = database;
-      const facts = { config, now: () => new Date(), requestId: 'cli', operator: operatorName(), log, loaders: new Map() };
+      const facts = { config, now: () => new Date(), requestId: 'cli', operator: osUserName(), log, loaders: new Map() };
       await work({ database, ctx: { ...facts, em: database.fork(), statements, inBulk } });
     } finally {
       await database.close();

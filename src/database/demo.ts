@@ -1,7 +1,7 @@
 import bcrypt from 'bcrypt';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { differences, note } from '../audit/audit.log.ts';
-import { operatorName } from '../kit/operator.ts';
+import { osUserName } from '../kit/os-user.ts';
 import type { Scope } from '../kit/scopes.ts';
 import { execute, sql } from '../kit/sql.ts';
 import { checkDigit } from '../products/ean13.ts';
@@ -68,7 +68,7 @@ export async function seedDemo(em: EntityManager, bcryptCost: number, now: Date)
     );
     users += others.affected;
     const changes = differences({}, { users: String(users), products: String(added.affected) });
-    const operator = operatorName();
+    const operator = osUserName();
     if (users + added.affected > 0) await note({ em: tx, now: () => now, requestId: 'seed', operator }, 'demo.seeded', undefined, changes);
     for (const username of ['alice', 'bob']) {
       await execute(
