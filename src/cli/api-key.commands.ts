@@ -4,11 +4,13 @@ import * as accounts from '../auth/accounts.service.ts';
 import { DomainError } from '../kit/errors.ts';
 import { SCOPES, type Scope } from '../kit/scopes.ts';
 import { DAY_MS } from '../kit/times.ts';
+import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
 import { printable } from './printable.ts';
 
 /** `api-keys …`: what an operator does to the keys of machines. */
-export function apiKeyCommands(): Command {
+export function apiKeyCommands(context: CommandContext): Command {
+  const { print } = context;
   const commands = new Command('api-keys').description('Make, see and end the API keys that machines call with.');
 
   commands
@@ -19,10 +21,10 @@ export function apiKeyCommands(): Command {
     .addOption(new Option('--scope <scope...>', 'what it may do, out of what the user may').choices(SCOPES).default([]))
     .option('--days <number>', 'how long it is good, up to 366', wholeDays, 90)
     .action((username: string, name: string, { scope, days }: { scope: Scope[]; days: number }) =>
-      runCommand(async ({ ctx }) => {
+      runCommand(context, async ({ ctx }) => {
         const expiresAt = new Date(ctx.now().getTime() + days * DAY_MS);
         const { key } = await apiKeys.createFor(ctx, await accounts.byName(ctx, username), { name, scopes: scope, expiresAt });
-        console.log(key);
+        print(key);
       }),
     );
 
@@ -31,11 +33,11 @@ export function apiKeyCommands(): Command {
     .description('List the good API keys of a user, the latest first: id, made, expires, last used, scopes, name.')
     .argument('<username>')
     .action((username: string) =>
-      runCommand(async ({ ctx }) => {
+      runCommand(context, async ({ ctx }) => {
         const { pk } = await accounts.byName(ctx, username);
         for (const { kid, createdAt, expiresAt, lastUsedAt, scopes, name } of await apiKeys.listOf(ctx, pk)) {
           const times = [createdAt, expiresAt, lastUsedAt].map((time) => time?.toISOString() ?? '-');
-          console.log([kid, ...times, scopes.join(',') || '-', printable(name)].join('  '));
+          print([kid, ...times, scopes.join(',') || '-', printable(name)].join('  '));
         }
       }),
     );
@@ -48,11 +50,11 @@ export function apiKeyCommands(): Command {
     .option('--all', 'all API keys of the user')
     .action((username: string, id: string | undefined, { all = false }: { all?: boolean }, command: Command) => {
       if ((id === undefined) !== all) command.error('error: give either the id of an API key or --all');
-      return runCommand(async ({ ctx }) => {
+      return runCommand(context, async ({ ctx }) => {
         const { pk } = await accounts.byName(ctx, username);
         const revoked = await apiKeys.revokeOf(ctx, pk, id);
         if (revoked === 0 && id !== undefined) throw new DomainError('NOT_FOUND', `User ${username} has no good API key ${id}`);
-        console.log(`API keys revoked: ${revoked}.`);
+        print(`API keys revoked: ${revoked}.`);
       });
     });
 

@@ -4,6 +4,7 @@ import { ACTIONS } from '../audit/audit.log.ts';
 import * as audit from '../audit/audit.service.ts';
 import * as accounts from '../auth/accounts.service.ts';
 import type { Context } from '../kit/context.ts';
+import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
 import { readDate, readLimit } from './arguments.ts';
 import { printable, printableJson } from './printable.ts';
@@ -21,7 +22,8 @@ interface ListFlags extends Omit<audit.AuditFilter, 'subject'> {
 }
 
 /** `audit …`: who did what to accounts and products. */
-export function auditCommands(): Command {
+export function auditCommands(context: CommandContext): Command {
+  const { print } = context;
   const commands = new Command('audit').description('See who did what to accounts and products, and delete what is old.');
 
   commands
@@ -35,9 +37,9 @@ export function auditCommands(): Command {
     .option('--limit <number>', 'print so many entries at most', readLimit, 100)
     .option('--json', 'print each as a line of JSON')
     .action(({ subject, limit, json = false, ...filter }: ListFlags) =>
-      runCommand(async ({ ctx }) => {
+      runCommand(context, async ({ ctx }) => {
         const entries = await audit.list(ctx, { ...filter, subject: subject && (await keyed(ctx, subject)) }, limit);
-        for (const entry of entries) console.log(json ? printableJson(factsOf(entry)) : printable(lineOf(entry)));
+        for (const entry of entries) print(json ? printableJson(factsOf(entry)) : printable(lineOf(entry)));
       }),
     );
 
@@ -46,7 +48,7 @@ export function auditCommands(): Command {
     .description('Delete the entries from before a day. That is noted, too.')
     .requiredOption('--before <date>', 'the first day (UTC) to keep', readDate)
     .action(({ before }: { before: Date }) =>
-      runCommand(async ({ ctx }) => console.log(`Entries deleted: ${await audit.prune(ctx, before)}.`)),
+      runCommand(context, async ({ ctx }) => print(`Entries deleted: ${await audit.prune(ctx, before)}.`)),
     );
 
   return commands;

@@ -7,11 +7,12 @@ import { refusalOfFile } from '../kit/files.ts';
 import { faultsOf } from '../server/graphql/faults.ts';
 import { FORMAT, readManifest, type Manifest } from '../server/graphql/manifest.ts';
 import { makeSchema } from '../server/schema.ts';
+import type { CommandContext } from './command-context.ts';
 import { runWithoutDatabase } from './command.ts';
 import { readOperations, type Operation } from './operations.ts';
 
 /** `documents …`: what an operator does to the lists of GraphQL documents that are trusted. */
-export function documentCommands(): Command {
+export function documentCommands(context: CommandContext): Command {
   const documents = new Command('documents').description('Make and check manifests of trusted GraphQL documents.');
 
   documents
@@ -23,7 +24,7 @@ export function documentCommands(): Command {
     .option('--out <file>', 'where to write it')
     .option('--typename', 'add __typename to each selection, as Apollo Client does')
     .action((paths: string[], { out, typename = false }: { out?: string; typename?: boolean }) =>
-      runWithoutDatabase(async ({ graphqlLimits }) => {
+      runWithoutDatabase(context, async ({ graphqlLimits }) => {
         const schema = await makeSchema();
         const operations = readOperations(paths, typename);
         // What is wrong is told of the files as they are; what is too much, of the text that will be sent.
@@ -33,8 +34,11 @@ export function documentCommands(): Command {
           ),
         );
         const text = `${JSON.stringify(manifestOf(operations), undefined, 2)}\n`;
-        if (out === undefined) process.stdout.write(text);
-        else write(out, text, operations.length);
+        if (out === undefined) context.stdout.write(text);
+        else {
+          write(out, text);
+          context.print(`Documents in ${out}: ${operations.length}.`);
+        }
       }),
     );
 
@@ -43,7 +47,7 @@ export function documentCommands(): Command {
     .description('Say whether the documents of manifests can still be run.')
     .argument('<manifest...>', 'files')
     .action((files: string[]) =>
-      runWithoutDatabase(async ({ graphqlLimits }) => {
+      runWithoutDatabase(context, async ({ graphqlLimits }) => {
         const schema = await makeSchema();
         const found = files.flatMap((file) => readManifest(file).map((document) => ({ file, ...document })));
         refuseFaults(
@@ -51,7 +55,7 @@ export function documentCommands(): Command {
             faultsOf(schema, graphqlLimits, text, parse(text)).map(({ message }) => `${file}: ${name}: ${message}`),
           ),
         );
-        console.log(`All documents can be run: ${found.length}.`);
+        context.print(`All documents can be run: ${found.length}.`);
       }),
     );
 
@@ -80,11 +84,10 @@ function refuseFaults(faults: readonly string[]): void {
   if (faults.length > 0) throw new DomainError('BAD_USER_INPUT', [...new Set(faults)].join('\n'));
 }
 
-function write(file: string, text: string, count: number): void {
+function write(file: string, text: string): void {
   try {
     writeFileSync(file, text);
   } catch (error) {
     throw new DomainError('BAD_USER_INPUT', `${file} cannot be written (${refusalOfFile(error)})`);
   }
-  console.log(`Documents in ${file}: ${count}.`);
 }

@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander';
 import { GROUPINGS, report, type Report, type ReportInput, type ReportLine } from '../legacy/legacy.service.ts';
 import { readDate, readLimit } from './arguments.ts';
+import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
 import { printable, printableJson } from './printable.ts';
 
@@ -8,7 +9,8 @@ const MAX_WIDTH = 60;
 const NUMBER_COLUMN = 'calls';
 
 /** `legacy …`: who still calls what an operator wants to switch off. */
-export function legacyCommands(): Command {
+export function legacyCommands(context: CommandContext): Command {
+  const { print } = context;
   const legacy = new Command('legacy').description('See who calls the REST paths.');
 
   legacy
@@ -22,9 +24,9 @@ export function legacyCommands(): Command {
     .option('--json', 'print JSON')
     .option('--limit <number>', 'print so many lines at most', readLimit, 100)
     .action(({ json = false, ...asked }: ReportInput & { json?: boolean }) =>
-      runCommand(async ({ ctx }) => {
+      runCommand(context, async ({ ctx }) => {
         const found = await report(ctx, asked);
-        console.log(json ? printableJson(found, 2) : asTable(found, asked));
+        print(json ? printableJson(found, 2) : asTable(found, asked));
       }),
     );
 

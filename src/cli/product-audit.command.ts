@@ -1,19 +1,20 @@
 import { Command } from 'commander';
 import { audit } from '../products/product.audit.ts';
+import type { CommandContext } from './command-context.ts';
 import { EXIT, runCommand } from './command.ts';
-import { writeSink } from './files/sink.ts';
-import { STANDARD } from './files/source.ts';
+import { writeText } from './files/writer.ts';
+import { STANDARD } from './files/reader.ts';
 
 const COUNTED = ['error', 'warning'] as const;
 
 /** `products audit`: what about the stored products somebody should look at. */
-export function productAuditCommand(): Command {
+export function productAuditCommand(context: CommandContext): Command {
   return new Command('audit')
     .description(
       'Go over all products: which break the rules that new ones are held to (errors), which barcodes are for use within a company or region, and which names are alike (warnings). Ends with 1 where there are errors.',
     )
     .action(() =>
-      runCommand(async ({ ctx }) => {
+      runCommand(context, async ({ ctx }) => {
         const found = { error: 0, warning: 0 };
         const text = async function* () {
           const findings = audit(ctx);
@@ -26,8 +27,8 @@ export function productAuditCommand(): Command {
           const counts = COUNTED.map((severity) => `${severity}s: ${found[severity]}`).join(', ');
           yield `Products: ${next.value}, ${counts}.\n`;
         };
-        await writeSink(STANDARD, text(), false);
-        if (found.error > 0) process.exitCode = EXIT.refused;
+        await writeText(context, STANDARD, text());
+        if (found.error > 0) context.setExitCode(EXIT.refused);
       }),
     );
 }

@@ -2,10 +2,11 @@ import { Command, Option } from 'commander';
 import type { Context } from '../kit/context.ts';
 import { FORMATS, type Format } from '../products/product.files.ts';
 import { catalogueAsFile, size } from '../products/product.snapshot.ts';
+import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
 import { formatOf } from './files/format.ts';
-import { writeSink } from './files/sink.ts';
-import { STANDARD } from './files/source.ts';
+import { writeText } from './files/writer.ts';
+import { STANDARD } from './files/reader.ts';
 import { interruptible } from './interruption.ts';
 import { Progress } from './progress.ts';
 
@@ -16,7 +17,7 @@ interface ExportFlags {
 }
 
 /** `products export`: writes the catalogue to a file. */
-export function productExportCommand(): Command {
+export function productExportCommand(context: CommandContext): Command {
   return new Command('export')
     .summary('write the catalogue to a file')
     .description(
@@ -29,7 +30,7 @@ export function productExportCommand(): Command {
     .action((path: string, { format: asked, gzip = path.endsWith('.gz'), forSpreadsheets }: ExportFlags, command: Command) => {
       const format = formatOf(command, path, asked ?? (path === STANDARD ? 'csv' : undefined));
       const exporting = async (ctx: Context, signal: AbortSignal) => {
-        const progress = new Progress();
+        const progress = new Progress(context);
         const total = await size(ctx);
         let written = 0;
         const text = async function* () {
@@ -39,9 +40,9 @@ export function productExportCommand(): Command {
             progress.show(written, `Products: ${written}.`, written / Math.max(total, 1));
           }
         };
-        await writeSink(path, text(), gzip, signal).finally(() => progress.clear());
-        if (path !== STANDARD) console.log(`Products in ${path}: ${written}.`);
+        await writeText(context, path, text(), { gzip, signal }).finally(() => progress.clear());
+        if (path !== STANDARD) context.print(`Products in ${path}: ${written}.`);
       };
-      return runCommand(({ ctx }) => interruptible((signal) => exporting(ctx, signal)));
+      return runCommand(context, ({ ctx }) => interruptible(context, (signal) => exporting(ctx, signal)));
     });
 }

@@ -3,13 +3,14 @@ import { Command, Option } from 'commander';
 import type { Context } from '../kit/context.ts';
 import { FORMATS, type FileRow, type Format } from '../products/product.files.ts';
 import { importProducts, type ImportReport } from '../products/product.import.ts';
+import type { CommandContext } from './command-context.ts';
 import { EXIT, runCommand } from './command.ts';
 import { csvRows } from './files/csv.ts';
 import { formatOf } from './files/format.ts';
-import { linesOf, type Line } from './files/lines.ts';
+import { readLines, type Line } from './files/line-reader.ts';
 import { ndjsonRows } from './files/ndjson.ts';
 import { isSameFile } from './files/same-file.ts';
-import { DamagedFile, openSource, STANDARD } from './files/source.ts';
+import { DamagedFile, openReader, STANDARD } from './files/reader.ts';
 import { interruptible } from './interruption.ts';
 import { Progress } from './progress.ts';
 import { openRefusedRows } from './refused-rows.ts';
@@ -34,7 +35,7 @@ const UNFINISHED = 'This is not all: the same command again goes on from here.';
 const UNFINISHED_FROM_START = 'This is not all: the same command without --from-start goes on from here.';
 
 /** `products import`: creates and changes products as a file says. */
-export function productImportCommand(): Command {
+export function productImportCommand(context: CommandContext): Command {
   return new Command('import')
     .summary('create and change products as a file says')
     .description(
@@ -48,20 +49,28 @@ export function productImportCommand(): Command {
     .option('--from-start', 'take also the rows that an interrupted import has done')
     .action((path: string, flags: ImportFlags, command: Command) => {
       const format = formatOf(command, path, flags.format);
-      if (flags.errors !== undefined && isSameFile(flags.errors, path)) command.error('error: --errors names the file that is imported');
-      return runCommand(({ ctx }) => interruptible((signal) => importFile(ctx, path, format, flags, signal)));
+      if (flags.errors !== undefined && isSameFile(context, flags.errors, path))
+        command.error('error: --errors names the file that is imported');
+      return runCommand(context, ({ ctx }) => interruptible(context, (signal) => importFile(context, ctx, path, format, flags, signal)));
     });
 }
 
 // At the signal, what is being stored is finished.
-async function importFile(ctx: Context, path: string, format: Format, flags: ImportFlags, signal: AbortSignal): Promise<void> {
-  const source = await openSource(path, signal);
-  const refused = openRefusedRows(flags.errors);
-  const progress = new Progress();
+async function importFile(
+  context: CommandContext,
+  ctx: Context,
+  path: string,
+  format: Format,
+  flags: ImportFlags,
+  signal: AbortSignal,
+): Promise<void> {
+  const reader = await openReader(context, path, signal);
+  const refused = openRefusedRows(context, flags.errors);
+  const progress = new Progress(context);
   const tally = (report: ImportReport) => told(report, flags.dryRun === true ? PLANNED : DONE);
   let report: ImportReport | undefined;
   try {
-    report = await importProducts(ctx, READERS[format](linesOf(source.bytes)), {
+    report = await importProducts(ctx, READERS[format](readLines(reader.bytes)), {
       ...flags,
       file: path === STANDARD ? undefined : basename(path),
       onRefused(problems) {
@@ -70,19 +79,19 @@ async function importFile(ctx: Context, path: string, format: Format, flags: Imp
       },
       onProgress(so) {
         report = so;
-        progress.show(so.read, tally(so), source.fraction());
+        progress.show(so.read, tally(so), reader.fraction());
       },
     });
-    if (report.refused > 0) process.exitCode = EXIT.refused;
+    if (report.refused > 0) context.setExitCode(EXIT.refused);
   } catch (error) {
     progress.clear();
     if (report && flags.dryRun !== true && !(error instanceof DamagedFile))
-      console.error(flags.fromStart === true ? UNFINISHED_FROM_START : UNFINISHED);
+      context.printError(flags.fromStart === true ? UNFINISHED_FROM_START : UNFINISHED);
     throw error;
   } finally {
     progress.clear();
     refused.end();
-    if (report) console.log(tally(report));
+    if (report) context.print(tally(report));
   }
 }
 

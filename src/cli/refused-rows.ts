@@ -2,6 +2,7 @@ import { appendFileSync, closeSync, openSync } from 'node:fs';
 import { DomainError } from '../kit/errors.ts';
 import { refusalOfFile } from '../kit/files.ts';
 import type { RowProblem } from '../products/product.files.ts';
+import type { CommandContext } from './command-context.ts';
 
 /** How many are printed where no file takes them. */
 const MAX_PRINTED = 20;
@@ -13,20 +14,22 @@ export interface RefusedRows {
 }
 
 /** Tells them in a file, a JSON object on each line; without one, the first of them on standard error. Throws BAD_USER_INPUT where that cannot be written. */
-export function openRefusedRows(path: string | undefined): RefusedRows {
-  return path === undefined ? printed() : written(path);
+export function openRefusedRows(context: CommandContext, path: string | undefined): RefusedRows {
+  return path === undefined ? printed(context) : written(path);
 }
 
-function printed(): RefusedRows {
+function printed({ printError }: CommandContext): RefusedRows {
   let count = 0;
   return {
     tell(problems) {
       for (const { line, column, message } of problems.slice(0, Math.max(0, MAX_PRINTED - count))) {
-        console.error(`Line ${line}: ${column === null ? '' : `${column}: `}${message}`);
+        printError(`Line ${line}: ${column === null ? '' : `${column}: `}${message}`);
       }
       count += problems.length;
     },
-    end: () => count > MAX_PRINTED && console.error(`And ${count - MAX_PRINTED} more; --errors FILE keeps them all.`),
+    end() {
+      if (count > MAX_PRINTED) printError(`And ${count - MAX_PRINTED} more; --errors FILE keeps them all.`);
+    },
   };
 }
 

@@ -2,11 +2,13 @@ import { Command } from 'commander';
 import * as accounts from '../auth/accounts.service.ts';
 import * as sessions from '../auth/session.service.ts';
 import { DomainError } from '../kit/errors.ts';
+import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
 import { printable } from './printable.ts';
 
 /** `session …`: what an operator does to logins. */
-export function sessionCommands(): Command {
+export function sessionCommands(context: CommandContext): Command {
+  const { print } = context;
   const session = new Command('session').description('See and end the sessions of a user.');
 
   session
@@ -14,12 +16,10 @@ export function sessionCommands(): Command {
     .description('List the open sessions of a user, the latest first: id, opened, last used, expires, client.')
     .argument('<username>')
     .action((username: string) =>
-      runCommand(async ({ ctx }) => {
+      runCommand(context, async ({ ctx }) => {
         const { pk } = await accounts.byName(ctx, username);
         for (const { sid, createdAt, lastSeenAt, expiresAt, userAgent } of await sessions.listOf(ctx, pk)) {
-          console.log(
-            [sid, ...[createdAt, lastSeenAt, expiresAt].map((time) => time.toISOString()), printable(userAgent ?? '-')].join('  '),
-          );
+          print([sid, ...[createdAt, lastSeenAt, expiresAt].map((time) => time.toISOString()), printable(userAgent ?? '-')].join('  '));
         }
       }),
     );
@@ -32,10 +32,10 @@ export function sessionCommands(): Command {
     .option('--all', 'all sessions of the user')
     .action((username: string, id: string | undefined, { all = false }: { all?: boolean }, command: Command) => {
       if ((id === undefined) !== all) command.error('error: give either the id of a session or --all');
-      return runCommand(async ({ ctx }) => {
+      return runCommand(context, async ({ ctx }) => {
         const ended = await accounts.endSessions(ctx, await accounts.byName(ctx, username), id === undefined ? {} : { only: id });
         if (ended.length === 0 && id !== undefined) throw new DomainError('NOT_FOUND', `User ${username} has no open session ${id}`);
-        console.log(`Sessions ended: ${ended.length}.`);
+        print(`Sessions ended: ${ended.length}.`);
       });
     });
 

@@ -1,11 +1,13 @@
 import { Argument, Command, Option } from 'commander';
 import * as accounts from '../auth/accounts.service.ts';
 import { SCOPES, type Scope } from '../kit/scopes.ts';
+import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
 import { readPassword } from './read-password.ts';
 
 /** `user …`: what an operator does to accounts. */
-export function userCommands(): Command {
+export function userCommands(context: CommandContext): Command {
+  const { print } = context;
   const user = new Command('user').description('Manage the people who can sign in.');
   const scopes = () => new Argument('<scope...>', 'the permissions').choices(SCOPES);
 
@@ -17,10 +19,10 @@ export function userCommands(): Command {
     .option('--full-name <name>', 'the name to show')
     .addOption(new Option('--scope <scope...>', 'what the user may do').choices(SCOPES))
     .action((username: string, { email, fullName, scope }: { email?: string; fullName?: string; scope?: Scope[] }) =>
-      runCommand(async ({ ctx }) => {
-        const password = await readPassword();
+      runCommand(context, async ({ ctx }) => {
+        const password = await readPassword(context);
         await accounts.create(ctx, { username, password, email, fullName, scopes: scope });
-        console.log(`User ${username} is there.`);
+        print(`User ${username} is there.`);
       }),
     );
 
@@ -29,9 +31,9 @@ export function userCommands(): Command {
     .description('Keep a user from signing in, and end all sessions of the user.')
     .argument('<username>')
     .action((username: string) =>
-      runCommand(async ({ ctx }) => {
+      runCommand(context, async ({ ctx }) => {
         await accounts.disable(ctx, username);
-        console.log(`User ${username} is disabled.`);
+        print(`User ${username} is disabled.`);
       }),
     );
 
@@ -40,9 +42,9 @@ export function userCommands(): Command {
     .description('Let a disabled user sign in again.')
     .argument('<username>')
     .action((username: string) =>
-      runCommand(async ({ ctx }) => {
+      runCommand(context, async ({ ctx }) => {
         await accounts.enable(ctx, username);
-        console.log(`User ${username} is enabled.`);
+        print(`User ${username} is enabled.`);
       }),
     );
 
@@ -51,10 +53,10 @@ export function userCommands(): Command {
     .description('Set a password and end all sessions of the user. It is asked for, or read from standard input.')
     .argument('<username>')
     .action((username: string) =>
-      runCommand(async ({ ctx }) => {
+      runCommand(context, async ({ ctx }) => {
         await accounts.byName(ctx, username);
-        const ended = await accounts.setPassword(ctx, username, await readPassword());
-        console.log(`User ${username} has a new password; sessions ended: ${ended}.`);
+        const ended = await accounts.setPassword(ctx, username, await readPassword(context));
+        print(`User ${username} has a new password; sessions ended: ${ended}.`);
       }),
     );
 
@@ -64,7 +66,7 @@ export function userCommands(): Command {
     .argument('<username>')
     .addArgument(scopes())
     .action((username: string, add: Scope[]) =>
-      runCommand(async ({ ctx }) => tellScopes(username, await accounts.changeScopes(ctx, username, { add }))),
+      runCommand(context, async ({ ctx }) => print(scopesOf(username, await accounts.changeScopes(ctx, username, { add })))),
     );
 
   user
@@ -73,12 +75,12 @@ export function userCommands(): Command {
     .argument('<username>')
     .addArgument(scopes())
     .action((username: string, remove: Scope[]) =>
-      runCommand(async ({ ctx }) => tellScopes(username, await accounts.changeScopes(ctx, username, { remove }))),
+      runCommand(context, async ({ ctx }) => print(scopesOf(username, await accounts.changeScopes(ctx, username, { remove })))),
     );
 
   return user;
 }
 
-function tellScopes(username: string, scopes: readonly Scope[]): void {
-  console.log(`User ${username} holds ${scopes.length > 0 ? scopes.join(', ') : 'no scopes'}.`);
+function scopesOf(username: string, scopes: readonly Scope[]): string {
+  return `User ${username} holds ${scopes.length > 0 ? scopes.join(', ') : 'no scopes'}.`;
 }

@@ -3,11 +3,13 @@ import { CHANGE_KINDS, type ChangeKind } from '../changes/change.log.ts';
 import * as deliveries from '../webhooks/delivery.service.ts';
 import * as webhooks from '../webhooks/webhook.service.ts';
 import { readDate, readLimit } from './arguments.ts';
+import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
 import { printable } from './printable.ts';
 
 /** `webhooks …`: what an operator does to those who are told of what happens. */
-export function webhookCommands(): Command {
+export function webhookCommands(context: CommandContext): Command {
+  const { print } = context;
   const commands = new Command('webhooks').description('Tell other systems of what happens, and see what has become of it.');
   const id = 'as `webhooks list` shows it';
 
@@ -18,9 +20,9 @@ export function webhookCommands(): Command {
     .addOption(new Option('--event <kind...>', 'what it is told of').choices(CHANGE_KINDS).default([...CHANGE_KINDS], 'all'))
     .option('--description <text>', 'whose it is, and what for')
     .action((url: string, { event, description }: { event: ChangeKind[]; description?: string }) =>
-      runCommand(async ({ ctx }) => {
+      runCommand(context, async ({ ctx }) => {
         const { wid, secret } = await webhooks.add(ctx, { url, events: event, description });
-        console.log(`${wid}  ${secret}`);
+        print(`${wid}  ${secret}`);
       }),
     );
 
@@ -28,10 +30,10 @@ export function webhookCommands(): Command {
     .command('list')
     .description('List all webhooks: id, whether it is enabled, made, last success, last failure, events, address, description.')
     .action(() =>
-      runCommand(async ({ ctx }) => {
+      runCommand(context, async ({ ctx }) => {
         for (const { wid, isEnabled, createdAt, succeededAt, failedAt, events, url, description } of await webhooks.listAll(ctx)) {
           const state = isEnabled ? 'enabled' : 'disabled';
-          console.log([wid, state, ...[createdAt, succeededAt, failedAt].map(told), events.join(','), url, told(description)].join('  '));
+          print([wid, state, ...[createdAt, succeededAt, failedAt].map(told), events.join(','), url, told(description)].join('  '));
         }
       }),
     );
@@ -46,9 +48,9 @@ export function webhookCommands(): Command {
       .description(description)
       .argument('<id>', id)
       .action((wid: string) =>
-        runCommand(async ({ ctx }) => {
+        runCommand(context, async ({ ctx }) => {
           await act(ctx, wid);
-          console.log(`Webhook ${wid} is ${name}d.`);
+          print(`Webhook ${wid} is ${name}d.`);
         }),
       );
   }
@@ -57,13 +59,13 @@ export function webhookCommands(): Command {
     .command('rotate-secret')
     .description('Print another secret for a webhook. For a day, messages are signed with the one before, too.')
     .argument('<id>', id)
-    .action((wid: string) => runCommand(async ({ ctx }) => console.log((await webhooks.rotateSecret(ctx, wid)).secret)));
+    .action((wid: string) => runCommand(context, async ({ ctx }) => print((await webhooks.rotateSecret(ctx, wid)).secret)));
 
   commands
     .command('test')
     .description('Send a webhook the event webhook.test, and print the id of the message.')
     .argument('<id>', id)
-    .action((wid: string) => runCommand(async ({ ctx }) => console.log(await webhooks.test(ctx, wid))));
+    .action((wid: string) => runCommand(context, async ({ ctx }) => print(await webhooks.test(ctx, wid))));
 
   commands
     .command('deliveries')
@@ -74,9 +76,9 @@ export function webhookCommands(): Command {
     .addOption(new Option('--status <status>', 'only these').choices(['pending', 'delivered', 'dead']))
     .option('--limit <number>', 'print so many lines at most', readLimit, 100)
     .action(({ limit, ...choice }: deliveries.Choice & { limit: number }) =>
-      runCommand(async ({ ctx }) => {
+      runCommand(context, async ({ ctx }) => {
         for (const { mid, status, kind, at, attempts, reason, dueAt, wid } of await deliveries.listSome(ctx, choice, limit)) {
-          console.log([mid, status, kind, told(at), attempts, told(reason), told(dueAt), wid].join('  '));
+          print([mid, status, kind, told(at), attempts, told(reason), told(dueAt), wid].join('  '));
         }
       }),
     );
@@ -90,9 +92,9 @@ export function webhookCommands(): Command {
     .option('--since <date>', 'of these, only of events on this day or later (UTC)', readDate)
     .action((mid: string | undefined, { dead = false, ...choice }: deliveries.Choice & { dead?: boolean }, command: Command) => {
       if ((mid === undefined) !== dead) command.error('error: give either the id of a message or --dead');
-      return runCommand(async ({ ctx }) => {
+      return runCommand(context, async ({ ctx }) => {
         const count = await deliveries.redeliver(ctx, { mid, ...choice, ...(dead && { status: 'dead' }) });
-        console.log(`Messages to be sent again: ${count}.`);
+        print(`Messages to be sent again: ${count}.`);
       });
     });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '../support/jest.ts';
 import fc from 'fast-check';
 import { csvRows } from '../../src/cli/files/csv.ts';
-import { linesOf, type Line } from '../../src/cli/files/lines.ts';
+import { readLines, type Line } from '../../src/cli/files/line-reader.ts';
 import { ndjsonRows } from '../../src/cli/files/ndjson.ts';
 import { InexactNumber } from '../../src/kit/inexact-number.ts';
 import type { FileRow } from '../../src/products/product.files.ts';
@@ -107,7 +107,7 @@ describe('the rows of a CSV file', () => {
 
   test('a file in UTF-16 is refused by its first line', async () => {
     const bytes = Buffer.from(`\ufeff${HEADER}`, 'utf16le');
-    await expect(all(csvRows(linesOf(piecesOf(bytes, [100]))))).rejects.toMatchObject({ message: 'Line 1: The line is not UTF-8' });
+    await expect(all(csvRows(readLines(piecesOf(bytes, [100]))))).rejects.toMatchObject({ message: 'Line 1: The line is not UTF-8' });
   });
 });
 
@@ -138,15 +138,15 @@ describe('the rows of an NDJSON file', () => {
 });
 
 function csv(text: string): Promise<FileRow[]> {
-  return all(csvRows(linesOf(piecesOf(Buffer.from(text), [7]))));
+  return all(csvRows(readLines(piecesOf(Buffer.from(text), [7]))));
 }
 
 function ndjson(text: string): Promise<FileRow[]> {
-  return all(ndjsonRows(linesOf(piecesOf(Buffer.from(text), [7]))));
+  return all(ndjsonRows(readLines(piecesOf(Buffer.from(text), [7]))));
 }
 
 function linesIn(bytes: AsyncIterable<Buffer>): Promise<Line[]> {
-  return all(linesOf(bytes));
+  return all(readLines(bytes));
 }
 
 async function all<T>(parts: AsyncIterable<readonly T[]>): Promise<T[]> {

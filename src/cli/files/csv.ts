@@ -2,7 +2,7 @@ import { parse } from 'csv-parse/sync';
 import { DomainError, type FieldError } from '../../kit/errors.ts';
 import { COLUMNS, REQUIRED_COLUMNS, type FileRow } from '../../products/product.files.ts';
 import { printable } from '../printable.ts';
-import { withoutMark, type Line } from './lines.ts';
+import { withoutMark, type Line } from './line-reader.ts';
 
 /** A name of a column in a refusal is cut after so many letters. */
 const MAX_NAME = 40;

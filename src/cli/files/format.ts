@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { FORMATS, type Format } from '../../products/product.files.ts';
-import { STANDARD } from './source.ts';
+import { STANDARD } from './reader.ts';
 
 const ENDINGS: Readonly<Record<string, Format>> = { csv: 'csv', ndjson: 'ndjson', jsonl: 'ndjson' };
 

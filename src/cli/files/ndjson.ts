@@ -1,7 +1,7 @@
 import { DomainError, type FieldError } from '../../kit/errors.ts';
 import { parseExact } from '../../kit/exact-json.ts';
 import { COLUMNS, type FileRow } from '../../products/product.files.ts';
-import { withoutMark, type Line } from './lines.ts';
+import { withoutMark, type Line } from './line-reader.ts';
 
 const NO_OBJECT: FieldError = { field: '', type: 'json_invalid', message: 'The line is no JSON object' };
 const UNKNOWN: FieldError = { field: '', type: 'unknown_column', message: `The row has an unknown column; columns are ${COLUMNS.join()}` };

@@ -4,6 +4,7 @@ import { addAbortSignal, pipeline, Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { DomainError } from '../../kit/errors.ts';
 import { refusalOfFile } from '../../kit/files.ts';
+import type { CommandContext } from '../command-context.ts';
 
 /** Stands for standard input, and for standard output. */
 export const STANDARD = '-';
@@ -19,20 +20,20 @@ export class DamagedFile extends DomainError {
 }
 
 /** The bytes of a file, unpacked where they are gzip. */
-export interface Source {
+export interface FileReader {
   bytes: AsyncIterable<Buffer>;
   /** How much of it has been read, from 0 to 1; undefined where its size is not known. */
   fraction(): number | undefined;
 }
 
 /** Opens a file, or standard input. What cannot be read is BAD_USER_INPUT, also while it is read. Ends with an AbortError at the signal. */
-export async function openSource(path: string, signal: AbortSignal): Promise<Source> {
+export async function openReader(context: CommandContext, path: string, signal: AbortSignal): Promise<FileReader> {
   const found = path === STANDARD ? undefined : await stat(path).catch((error: unknown) => refuse(path, error));
   // Of a pipe or a device, the size says nothing.
   const size = found?.isFile() ? found.size : undefined;
   let read = 0;
   const counted = async function* () {
-    const file = path === STANDARD ? process.stdin : createReadStream(path);
+    const file = path === STANDARD ? context.stdin : createReadStream(path);
     for await (const piece of addAbortSignal(signal, file) as AsyncIterable<Buffer>) {
       read += piece.length;
       yield piece;

@@ -13,7 +13,7 @@ const TOO_LONG: FieldError = { field: '', type: 'line_too_long', message: `The l
 const NOT_UTF8: FieldError = { field: '', type: 'not_utf8', message: 'The line is not UTF-8' };
 
 /** The lines of a text in UTF-8, as many at a time as a piece ends. Of a line that is too long, no more than that is ever held. */
-export async function* linesOf(bytes: AsyncIterable<Buffer>): AsyncGenerator<Line[]> {
+export async function* readLines(bytes: AsyncIterable<Buffer>): AsyncGenerator<Line[]> {
   let count = 0;
   let rest: Buffer = Buffer.alloc(0);
   const linesIn = (whole: Buffer): Line[] => {

@@ -1,23 +1,30 @@
 import { randomBytes } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
+import { pid } from 'node:process';
 import { rename, rm, stat } from 'node:fs/promises';
 import type { PipelineOptions } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import { DomainError } from '../../kit/errors.ts';
+import { DomainError, isError } from '../../kit/errors.ts';
 import { refusalOfFile } from '../../kit/files.ts';
+import type { CommandContext } from '../command-context.ts';
 import { isAbort } from '../interruption.ts';
-import { STANDARD } from './source.ts';
+import { STANDARD } from './reader.ts';
 
 /**
- * Writes text to a file or standard output, packed by gzip where `packed`. A file is there when it is whole: until then it has a name of its own, which
+ * Writes text to a file or standard output, packed by gzip where `gzip`. A file is there when it is whole: until then it has a name of its own, which
  * ends with `.part`. A reader of standard output that leaves early has what it wanted. What cannot be written is BAD_USER_INPUT. Ends with an
  * AbortError at the signal.
  */
-export async function writeSink(path: string, text: AsyncIterable<string>, packed: boolean, signal?: AbortSignal): Promise<void> {
-  if (path === STANDARD) return pour(text, process.stdout, packed, { end: false, ...(signal && { signal }) }).catch(ignoreLeaving);
+export async function writeText(
+  { stdout }: Pick<CommandContext, 'stdout'>,
+  path: string,
+  text: AsyncIterable<string>,
+  { gzip = false, signal }: { gzip?: boolean; signal?: AbortSignal } = {},
+): Promise<void> {
+  if (path === STANDARD) return pour(text, stdout, gzip, { end: false, ...(signal && { signal }) }).catch(ignoreLeaving);
   // Others may be writing to the same file.
-  const part = (await isThere(path)) ? path : `${path}.${process.pid}-${randomBytes(4).toString('hex')}.part`;
+  const part = (await isThere(path)) ? path : `${path}.${pid}-${randomBytes(4).toString('hex')}.part`;
   let ofText: unknown;
   const told = async function* () {
     try {
@@ -28,7 +35,7 @@ export async function writeSink(path: string, text: AsyncIterable<string>, packe
     }
   };
   try {
-    await pour(told(), createWriteStream(part, { flags: part === path ? 'w' : 'wx' }), packed, signal && { signal });
+    await pour(told(), createWriteStream(part, { flags: part === path ? 'w' : 'wx' }), gzip, signal && { signal });
     if (part !== path) await rename(part, path);
   } catch (error) {
     if (part !== path) await rm(part, { force: true });
@@ -48,5 +55,5 @@ async function isThere(path: string): Promise<boolean> {
 }
 
 function ignoreLeaving(error: unknown): void {
-  if (!(error instanceof Error && 'code' in error && error.code === 'EPIPE')) throw error;
+  if (!(isError(error) && 'code' in error && error.code === 'EPIPE')) throw error;
 }
