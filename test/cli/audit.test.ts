@@ -3,8 +3,9 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from '../support/jest.ts';
 import { accountOf, note } from '../../src/audit/audit.log.ts';
+import { command as run } from '../support/command.ts';
 import { withDirectory } from '../support/directories.ts';
-import { cli, type Ended } from '../support/process.ts';
+import type { Ended } from '../support/process.ts';
 import { PASSWORD, useShop, workerDatabase } from '../support/shop.ts';
 import { addedBy, lastChanges, trailOf } from '../support/trail.ts';
 
@@ -13,7 +14,7 @@ const shop = useShop();
 const OPERATOR = `operator:${userInfo().username}`;
 const DAY = 86_400_000;
 
-const command = (args: string, input?: string): Promise<Ended> => cli(args.split(' '), workerDatabase(), input);
+const command = (args: string, input?: string): Promise<Ended> => run(args.split(' '), workerDatabase(), input);
 
 describe("the operator's commands", () => {
   test('on accounts leave an entry each, by the name of the operator', async () => {
@@ -57,8 +58,8 @@ describe("the operator's commands", () => {
     await withDirectory(async (folder) => {
       const file = join(folder, 'spring.csv');
       await writeFile(file, 'name,barcode,price\nInk,5901234123457,12.50\nLamp,4006381333931,1\n,1,1\n');
-      const add = () => cli(['products', 'import', file], workerDatabase());
-      expect(await addedBy(shop, () => cli(['products', 'import', file, '--dry-run'], workerDatabase()))).toEqual([]);
+      const add = () => run(['products', 'import', file], workerDatabase());
+      expect(await addedBy(shop, () => run(['products', 'import', file, '--dry-run'], workerDatabase()))).toEqual([]);
       expect(await addedBy(shop, add)).toEqual([`${OPERATOR} products.imported`]);
       expect(await lastChanges(shop)).toEqual(
         Object.entries({ file: 'spring.csv', created: '2', changed: '0' }).map(([field, after]) => ({ field, before: null, after })),

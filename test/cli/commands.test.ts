@@ -1,11 +1,12 @@
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import * as legacy from '../../src/legacy/legacy.service.ts';
-import { cli, type Ended } from '../support/process.ts';
+import { command as run } from '../support/command.ts';
+import type { Ended } from '../support/process.ts';
 import { PASSWORD, useShop, workerDatabase } from '../support/shop.ts';
 
 const shop = useShop();
 
-const command = (args: string, input?: string): Promise<Ended> => cli(args.split(' '), workerDatabase(), input);
+const command = (args: string, input?: string): Promise<Ended> => run(args.split(' '), workerDatabase(), input);
 const signIn = (username: string, password: string) => shop.rest('POST', '/token', { form: { username, password } });
 
 describe('user create', () => {
@@ -152,7 +153,7 @@ describe('session list and end', () => {
 describe('api-keys', () => {
   test('create prints a key that is good at once, and nothing else; list shows it without the key; revoke ends it', async () => {
     const { username } = await shop.makeUser({ username: 'carol', scopes: ['products:write'] });
-    const made = await cli(['api-keys', 'create', username, 'till 7', '--scope', 'products:write', '--days', '30'], workerDatabase());
+    const made = await run(['api-keys', 'create', username, 'till 7', '--scope', 'products:write', '--days', '30'], workerDatabase());
     expect(made).toEqual({ code: 0, stdout: expect.stringMatching(/^sk_[\w-]{43}\n$/), stderr: '' });
     const token = made.stdout.trim();
     expect((await shop.rest('GET', '/users/me/', { token })).body).toMatchObject({ username: 'carol' });

@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from '../support/jest.ts';
+import { command } from '../support/command.ts';
 import { withDirectory } from '../support/directories.ts';
-import { cli, startServer, stopServer, type Ended } from '../support/process.ts';
+import { startServer, stopServer, type Ended } from '../support/process.ts';
 
 /** Nothing listens there: what works needs no database. */
 const NO_DATABASE = { DATABASE_URL: 'postgresql://user@127.0.0.1:1/shop' };
@@ -40,7 +41,7 @@ const MANIFEST = {
 };
 
 const documents = (args: readonly string[], env: Record<string, string> = {}): Promise<Ended> =>
-  cli(['documents', ...args], { ...NO_DATABASE, ...env });
+  command(['documents', ...args], { ...NO_DATABASE, ...env });
 
 describe('documents extract', () => {
   test('prints a manifest of all operations, each with the fragments that it spreads, found in whichever file', async () => {

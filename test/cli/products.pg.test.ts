@@ -1,11 +1,12 @@
 import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from '../support/jest.ts';
-import { checkDigit } from '../../src/products/ean13.ts';
 import { catalogueAsFile } from '../../src/products/product.snapshot.ts';
+import { command, startCommand } from '../support/command.ts';
 import { startPooler } from '../support/pgbouncer.ts';
 import { withDirectory } from '../support/directories.ts';
-import { cli, launch, type Ended } from '../support/process.ts';
+import { HEADER, manyRows, told } from '../support/import-files.ts';
+import type { Ended } from '../support/process.ts';
 import { useSecondSession } from '../support/second-session.ts';
 import { useShop, workerDatabase } from '../support/shop.ts';
 import { until } from '../support/until.ts';
@@ -22,18 +23,18 @@ afterEach(async () => {
 });
 
 const fed = (rows: readonly string[], env = workerDatabase()): Promise<Ended> =>
-  cli(['products', 'import', '-', '--format', 'csv'], env, `name,barcode,price\n${rows.join('')}`);
+  command(['products', 'import', '-', '--format', 'csv'], env, `${HEADER}\n${rows.join('')}`);
 
 test('an import whose connections are lost says so, and goes on where it stopped when it is run again', async () => {
   const rows = manyRows(3 * BATCH);
-  const { child, ended } = launch('cli/main.js', ['products', 'import', '-', '--format', 'csv'], workerDatabase());
-  child.stdin?.on('error', () => undefined).write(`name,barcode,price\n${rows.slice(0, BATCH + 1_000).join('')}`);
+  const { stdin, ended } = startCommand(['products', 'import', '-', '--format', 'csv'], workerDatabase());
+  stdin.write(`${HEADER}\n${rows.slice(0, BATCH + 1_000).join('')}`);
   await until(async () => (await countOf('product')) === BATCH, 'the first batch');
   await other.query(
     `select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database()`,
   );
   await other.query('alter table product rename to product_away');
-  child.stdin?.end(rows.slice(BATCH + 1_000).join(''));
+  stdin.end(rows.slice(BATCH + 1_000).join(''));
   const { code, stdout, stderr } = await ended.finally(() => other.query('alter table product_away rename to product'));
   expect([code, stdout]).toEqual([1, told({ created: BATCH })]);
   expect(stderr).toContain('This is not all: the same command again goes on from here.\n');
@@ -79,7 +80,7 @@ test('an import goes through a pooler that lends connections by the transaction,
     try {
       const env = { DATABASE_URL: pooler.url, DATABASE_POOLER: 'transaction' };
       const rows = manyRows(2 * BATCH);
-      const found = await Promise.all([fed(rows, env), fed(rows.toReversed(), env), cli(['products', 'export'], env)]);
+      const found = await Promise.all([fed(rows, env), fed(rows.toReversed(), env), command(['products', 'export'], env)]);
       expect(found.map(({ code, stderr }) => `${code} ${stderr}`)).toEqual(['0 ', '0 ', '0 ']);
       expect(await countOf('product')).toBe(2 * BATCH);
     } finally {
@@ -113,18 +114,6 @@ describe('an export', () => {
     expect(rows).toEqual([]);
   });
 });
-
-function told({ created = 0, skipped = 0 }): string {
-  const before = skipped > 0 ? ` Skipped, as done before: ${skipped}.` : '';
-  return `Created: ${created}. Changed: 0. Left as they are: 0.${before} Refused: 0.\n`;
-}
-
-function manyRows(count: number): string[] {
-  return Array.from({ length: count }, (_, index) => {
-    const digits = `501${String(index).padStart(9, '0')}`;
-    return `Row ${index},${digits}${checkDigit(digits)},1.00\n`;
-  });
-}
 
 async function countOf(table: string): Promise<number> {
   return Number((await shop.sql(`select count(*)::int as count from ${table}`))[0]?.['count']);

@@ -1,27 +1,29 @@
-import { createWriteStream } from 'node:fs';
-import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { createReadStream, openSync, type ReadStream } from 'node:fs';
+import { link, readdir, readFile, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from '../support/jest.ts';
-import { checkDigit } from '../../src/products/ean13.ts';
-import { withDirectory } from '../support/directories.ts';
-import { cli, launch, onTerminal, shell, type Ended } from '../support/process.ts';
+import { command, startCommand, type RunningCommand } from '../support/command.ts';
+import { HEADER, INK, lines, manyRows, told, withFiles } from '../support/import-files.ts';
+import type { Ended } from '../support/process.ts';
 import { useShop, workerDatabase } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 
 const shop = useShop();
 
-const HEADER = 'name,barcode,price';
-const INK = 'Ink,5901234123457,12.50';
 const LAMP = '"Lamp, ""tall""",4006381333931,0.10';
 const EXPORTED = 'pk,name,barcode,price,createdAt,updatedAt';
 
-const products = (...args: string[]): Promise<Ended> => cli(['products', ...args], workerDatabase());
-const fed = (input: string | Buffer, ...args: string[]): Promise<Ended> => {
-  const { child, ended } = launch('cli/main.js', ['products', 'import', '-', ...args], workerDatabase());
-  child.stdin?.end(input);
-  return ended;
+const products = (...args: string[]): Promise<Ended> => command(['products', ...args], workerDatabase());
+const fed = (input: string | Buffer, ...args: string[]): Promise<Ended> =>
+  command(['products', 'import', '-', ...args], workerDatabase(), input);
+/** Starts an import of which more is to come, and waits until a batch of it is stored. */
+const startImport = async (rows: readonly string[], ...args: string[]): Promise<RunningCommand> => {
+  const running = startCommand(['products', 'import', '-', '--format', 'csv', ...args], workerDatabase());
+  running.stdin.write(`${HEADER}\n${rows.join('')}`);
+  await until(async () => (await countOf('product_import_batch')) > 0, 'the first batch');
+  return running;
 };
 
 describe('products import', () => {
@@ -82,16 +84,6 @@ describe('products import', () => {
       const found = (await readFile(errors, 'utf8')).trim().split('\n');
       expect(found).toHaveLength(30);
       expect(JSON.parse(found[29] ?? '')).toEqual({ line: 31, column: 'price', type: 'decimal_parsing', message: expect.any(String) });
-    });
-  });
-
-  test('ends where the file of errors takes no more, though it took a part of them', async () => {
-    await withFiles({ 'new.csv': lines(HEADER, ...Array<string>(300).fill('A,5901234123457,x')) }, async (folder) => {
-      const errors = join(folder, 'errors.ndjson');
-      // Files of 8 KiB are the largest there can be.
-      const limited = `trap '' XFSZ; ulimit -f 8; exec node dist/src/cli/main.js products import ${folder}/new.csv --errors ${errors}`;
-      expect(await shell(limited, workerDatabase())).toMatchObject({ code: 1, stderr: `${errors} cannot be written (EFBIG)\n` });
-      expect((await stat(errors)).size).toBe(8 * 1024);
     });
   });
 
@@ -158,21 +150,23 @@ describe('products import', () => {
     expect(await products(...args)).toMatchObject({ code: 64, stdout: '' });
   });
 
-  test.each(['ln', 'ln -s'])(
-    '--errors that is another name of the imported file (%s) is wrong usage, and leaves the file as it is',
-    async (link) => {
-      const text = lines(HEADER, INK);
-      await withFiles({ 'new.csv': text }, async (folder) => {
-        const [file, other] = [join(folder, 'new.csv'), join(folder, 'errors.csv')] as const;
-        await shell(`${link} ${file} ${other}`, {});
-        expect(await products('import', file, '--errors', other)).toMatchObject({ code: 64, stdout: '' });
-        expect(await products('import', other, '--errors', file)).toMatchObject({ code: 64, stdout: '' });
-        const command = `node dist/src/cli/main.js products import - --format csv --errors ${other} < ${file}`;
-        expect(await shell(command, workerDatabase())).toMatchObject({ code: 64, stdout: '' });
-        expect(await readFile(file, 'utf8')).toBe(text);
-      });
-    },
-  );
+  test.each([
+    ['a link', link],
+    ['a symbolic link', symlink],
+  ])('--errors that is another name of the imported file (%s) is wrong usage, and leaves the file as it is', async (_what, makeLink) => {
+    const text = lines(HEADER, INK);
+    await withFiles({ 'new.csv': text }, async (folder) => {
+      const [file, other] = [join(folder, 'new.csv'), join(folder, 'errors.csv')] as const;
+      await makeLink(file, other);
+      expect(await products('import', file, '--errors', other)).toMatchObject({ code: 64, stdout: '' });
+      expect(await products('import', other, '--errors', file)).toMatchObject({ code: 64, stdout: '' });
+      const stdin = createReadStream('', { fd: openSync(file, 'r') }) as ReadStream & { fd: number };
+      const args = ['products', 'import', '-', '--format', 'csv', '--errors', other];
+      expect(await command(args, workerDatabase(), '', { stdin })).toMatchObject({ code: 64, stdout: '' });
+      stdin.destroy();
+      expect(await readFile(file, 'utf8')).toBe(text);
+    });
+  });
 });
 
 describe('an import that is ended', () => {
@@ -181,10 +175,8 @@ describe('an import that is ended', () => {
 
   test('with --from-start does not start over once that is left out, and says so', async () => {
     const rows = manyRows(MANY);
-    const { child, ended } = launch('cli/main.js', ['products', 'import', '-', '--format', 'csv', '--from-start'], workerDatabase());
-    child.stdin?.on('error', () => undefined).write(`${HEADER}\n${rows.slice(0, BATCH_AND_MORE).join('')}`);
-    await until(async () => (await countOf('product_import_batch')) > 0, 'the first batch');
-    child.kill('SIGINT');
+    const { ended, interrupt } = await startImport(rows.slice(0, BATCH_AND_MORE), '--from-start');
+    interrupt();
     expect(await ended).toMatchObject({
       code: 130,
       stderr: 'This is not all: the same command without --from-start goes on from here.\n',
@@ -194,27 +186,22 @@ describe('an import that is ended', () => {
     expect(stdout).toBe(told({ created: MANY - done, skipped: done }));
   });
 
-  test.each(['SIGKILL', 'SIGINT'] as const)(
-    'by %s goes on where it stopped when it is run again, and each product is there once',
-    async (signal) => {
-      const rows = manyRows(MANY);
-      const { child, ended } = launch('cli/main.js', ['products', 'import', '-', '--format', 'csv'], workerDatabase());
-      child.stdin?.on('error', () => undefined).write(`${HEADER}\n${rows.slice(0, BATCH_AND_MORE).join('')}`);
-      await until(async () => (await countOf('product_import_batch')) > 0, 'the first batch');
-      child.kill(signal);
-      const left = await ended;
-      const done = await countOf('product');
-      expect(left).toEqual(
-        signal === 'SIGKILL'
-          ? { code: null, stdout: '', stderr: '' }
-          : { code: 130, stdout: told({ created: done }), stderr: 'This is not all: the same command again goes on from here.\n' },
-      );
-      expect(done).toBeLessThan(MANY);
-      const { stdout: second } = await fed(`${HEADER}\n${rows.join('')}`, '--format', 'csv');
-      expect(second).toBe(told({ created: MANY - done, skipped: done }));
-      expect(await countOf('product')).toBe(MANY);
-    },
-  );
+  test('by SIGINT goes on where it stopped when it is run again, and each product is there once', async () => {
+    const rows = manyRows(MANY);
+    const { ended, interrupt } = await startImport(rows.slice(0, BATCH_AND_MORE));
+    interrupt();
+    const left = await ended;
+    const done = await countOf('product');
+    expect(left).toEqual({
+      code: 130,
+      stdout: told({ created: done }),
+      stderr: 'This is not all: the same command again goes on from here.\n',
+    });
+    expect(done).toBeLessThan(MANY);
+    const { stdout: second } = await fed(`${HEADER}\n${rows.join('')}`, '--format', 'csv');
+    expect(second).toBe(told({ created: MANY - done, skipped: done }));
+    expect(await countOf('product')).toBe(MANY);
+  });
 });
 
 describe('an import on which a signal comes', () => {
@@ -222,18 +209,15 @@ describe('an import on which a signal comes', () => {
   const UNFINISHED = 'This is not all: the same command again goes on from here.';
 
   test('twice at once, as npm has it, ends with what is being stored, and says what it has done', async () => {
-    const { child, ended } = launch('cli/main.js', ['products', 'import', '-', '--format', 'csv'], workerDatabase());
-    child.stdin?.on('error', () => undefined).write(`${HEADER}\n${manyRows(MORE_THAN_A_BATCH).join('')}`);
-    await until(async () => (await countOf('product_import_batch')) > 0, 'the first batch');
-    child.kill('SIGINT');
+    const { ended, interrupt } = await startImport(manyRows(MORE_THAN_A_BATCH));
+    interrupt();
     await setTimeout(5);
-    child.kill('SIGINT');
+    interrupt();
     const left = await ended;
     expect(left).toEqual({ code: 130, stdout: told({ created: await countOf('product') }), stderr: `${UNFINISHED}\n` });
   });
 
   test('tells of what goes wrong in the batch that is being stored then', async () => {
-    const { child, ended } = launch('cli/main.js', ['products', 'import', '-', '--format', 'csv'], workerDatabase());
     // The signal comes while it takes its time.
     await shop.sql(`
       create function late() returns trigger language plpgsql as $$
@@ -246,35 +230,17 @@ describe('an import on which a signal comes', () => {
       end $$`);
     await shop.sql('create trigger late after insert on product for each statement execute function late()');
     try {
-      child.stdin?.on('error', () => undefined).write(`${HEADER}\n${manyRows(2 * MORE_THAN_A_BATCH).join('')}`);
+      const { stdin, ended, interrupt } = startCommand(['products', 'import', '-', '--format', 'csv'], workerDatabase());
+      stdin.write(`${HEADER}\n${manyRows(2 * MORE_THAN_A_BATCH).join('')}`);
       await until(async () => (await countOf('product')) >= 5_000, 'the batches before it');
       await setTimeout(1_000);
-      child.kill('SIGINT');
+      interrupt();
       const { code, stderr } = await ended;
       expect([code, stderr]).toEqual([1, expect.stringContaining('the disk is full')]);
     } finally {
       await shop.sql('drop trigger late on product');
       await shop.sql('drop function late()');
     }
-  });
-
-  test('by one Ctrl-C on a terminal with a bar ends with what is being stored, and says what it has done', async () => {
-    await withFiles({}, async (folder) => {
-      const rows = join(folder, 'rows');
-      await shell(`mkfifo ${rows}`, {});
-      const { child, ended } = onTerminal(`exec node dist/src/cli/main.js products import - --format csv < ${rows}`, workerDatabase());
-      let drawn = '';
-      child.stdout?.on('data', (piece: Buffer) => (drawn += piece.toString()));
-      const writing = createWriteStream(rows).on('error', () => undefined);
-      writing.write(`${HEADER}\n${manyRows(MORE_THAN_A_BATCH).join('')}`);
-      await until(() => drawn.includes('Created: '), 'the bar');
-      child.stdin?.write('\u0003');
-      const { code, stdout } = await ended;
-      writing.destroy();
-      expect(code).toBe(130);
-      expect(stdout).toContain(UNFINISHED);
-      expect(stdout).toContain(told({ created: await countOf('product') }).trim());
-    });
   });
 });
 
@@ -387,9 +353,9 @@ describe('products export', () => {
       await shop.sql('alter table product rename to product_away');
       await shop.sql('create view product as select product_away.* from product_away, pg_sleep(2)');
       try {
-        const { child, ended } = launch('cli/main.js', ['products', 'export', join(folder, 'a.csv')], workerDatabase());
+        const { ended, interrupt } = startCommand(['products', 'export', join(folder, 'a.csv')], workerDatabase());
         await until(async () => (await readdir(folder)).length > 1, 'the part');
-        child.kill('SIGINT');
+        interrupt();
         expect(await ended).toEqual({ code: 130, stdout: '', stderr: '' });
       } finally {
         await shop.sql('drop view product');
@@ -421,13 +387,6 @@ describe('products export', () => {
     });
   });
 
-  test('ends quietly when its reader leaves', async () => {
-    await fed(`${HEADER}\n${manyRows(6_000).join('')}`, '--format', 'csv');
-    const command = 'node dist/src/cli/main.js products export | head -n 1; echo "${PIPESTATUS[0]}"';
-    const { stdout, stderr } = await shell(command, workerDatabase());
-    expect([stdout, stderr]).toEqual([lines(EXPORTED, '0'), '']);
-  });
-
   test.each([
     ['export', 'products.txt'],
     ['export', 'a.csv', 'b.csv'],
@@ -436,22 +395,6 @@ describe('products export', () => {
     expect(await products(...args)).toMatchObject({ code: 64, stdout: '' });
   });
 });
-
-function told({ created = 0, changed = 0, left = 0, skipped = 0, refused = 0 }): string {
-  const before = skipped > 0 ? ` Skipped, as done before: ${skipped}.` : '';
-  return `Created: ${created}. Changed: ${changed}. Left as they are: ${left}.${before} Refused: ${refused}.\n`;
-}
-
-function lines(...rows: string[]): string {
-  return rows.map((row) => `${row}\n`).join('');
-}
-
-function manyRows(count: number): string[] {
-  return Array.from({ length: count }, (_, index) => {
-    const digits = `501${String(index).padStart(9, '0')}`;
-    return `Row ${index},${digits}${checkDigit(digits)},1.00\n`;
-  });
-}
 
 function damaged(): Buffer {
   const packed = gzipSync(lines(HEADER, INK));
@@ -465,13 +408,4 @@ async function countOf(table: string): Promise<number> {
 
 async function stored(): Promise<unknown[][]> {
   return (await shop.sql('select name, barcode, price::text from product order by pk')).map((row) => Object.values(row));
-}
-
-/** Runs the work with a directory that has these files. */
-async function withFiles(files: Record<string, string | Buffer>, work: (folder: string) => Promise<void>): Promise<void> {
-  await withDirectory(async (folder) => {
-    await mkdir(folder, { recursive: true });
-    for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
-    await work(folder);
-  });
 }

@@ -1,10 +1,11 @@
 import { describe, expect, test } from '../support/jest.ts';
-import { cli, type Ended } from '../support/process.ts';
+import { command as run } from '../support/command.ts';
+import type { Ended } from '../support/process.ts';
 import { useShop, workerDatabase } from '../support/shop.ts';
 
 const shop = useShop();
 
-const command = (args: string, env: Record<string, string> = {}): Promise<Ended> => cli(args.split(' '), { ...workerDatabase(), ...env });
+const command = (args: string, env: Record<string, string> = {}): Promise<Ended> => run(args.split(' '), { ...workerDatabase(), ...env });
 const add = async (options = ''): Promise<string> => {
   const { stdout } = await command(`webhooks add https://hooks.example/${options}`);
   return stdout.split('  ')[0] ?? '';
@@ -23,7 +24,7 @@ describe('webhooks add and list', () => {
       '--description',
       'The stock',
     ];
-    const { code, stdout, stderr } = await cli(args, workerDatabase());
+    const { code, stdout, stderr } = await run(args, workerDatabase());
     const [wid = '', secret = ''] = stdout.trimEnd().split('  ');
     expect([code, stderr, wid, secret]).toEqual([0, '', expect.stringMatching(UUID), expect.stringMatching(/^whsec_[\w+/]{43}=$/)]);
     const listed = await command('webhooks list');

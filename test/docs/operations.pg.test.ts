@@ -3,9 +3,10 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
+import { command as runCommand } from '../support/command.ts';
 import { makeDatabase, TEST_SECRET, type TestDatabase } from '../support/databases.ts';
 import { pattern, printedBy, stepsOf } from '../support/documents.ts';
-import { cli, startServer, stopServer } from '../support/process.ts';
+import { startServer, stopServer } from '../support/process.ts';
 
 const NAME = `shopfront_operations_${process.pid}`;
 const RESTORED = `${NAME}_restored`;
@@ -28,7 +29,7 @@ describe('docs/operations.md: the commands print what it says', () => {
     database = await makeDatabase(NAME);
     env = { ...database.env, SIGNING_SECRET: TEST_SECRET, HOST: '127.0.0.1' };
     restored = { ...env, DATABASE_URL: env['DATABASE_URL']?.replace(NAME, RESTORED) ?? '' };
-    await cli(['seed'], env);
+    await runCommand(['seed'], env);
     const server = await startServer(env);
     token = ((await (await fetch(`${server.url}/token`, SIGN_IN)).json()) as { access_token: string }).access_token;
     before = await (await fetch(`${server.url}/api/v2/shop/products?limit=1000`)).json();

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { command } from '../support/command.ts';
 import { makeDataDir, removeDirectory } from '../support/directories.ts';
 import { credentialsOf } from '../support/contract.ts';
-import { cli, freePort, run, startServer, stopServer, type Ended, type RunningServer } from '../support/process.ts';
+import { freePort, run, startServer, stopServer, type Ended, type RunningServer } from '../support/process.ts';
 import { spoiled, type Passing } from '../support/spoiler.ts';
 
 const FOLDER = 'examples/legacy-client';
@@ -48,7 +49,7 @@ test('a user without the scope is told why nothing was added', async () => {
 
 test.each(['alice', 'bob'])('it leaves no session of %s open', async (username) => {
   await journey(username);
-  expect(await cli(['session', 'list', username], { DATA_DIR: dataDir })).toMatchObject({ code: 0, stdout: '' });
+  expect(await command(['session', 'list', username], { DATA_DIR: dataDir })).toMatchObject({ code: 0, stdout: '' });
 });
 
 test('where a credential has run out it signs in again, once', async () => {

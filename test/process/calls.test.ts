@@ -1,8 +1,9 @@
 import { expect, test } from '../support/jest.ts';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { command } from '../support/command.ts';
 import { withDataDir } from '../support/directories.ts';
-import { answering, cli, freePort, launch, startServer, stopServer } from '../support/process.ts';
+import { answering, freePort, launch, startServer, stopServer } from '../support/process.ts';
 
 test('what was called is in the report after SIGTERM, and is added to by the next process', async () => {
   await withDataDir(async (DATA_DIR) => {
@@ -11,7 +12,7 @@ test('what was called is in the report after SIGTERM, and is added to by the nex
       await fetch(`${server.url}/api/v1/shop/product/1`, { headers: { 'User-Agent': 'till' } });
       expect(await stopServer(server)).toMatchObject({ code: 0, stderr: '' });
     }
-    const { stdout } = await cli(['legacy', 'report', '--json'], { DATA_DIR });
+    const { stdout } = await command(['legacy', 'report', '--json'], { DATA_DIR });
     expect(JSON.parse(stdout)).toMatchObject({
       lines: [{ row: 'GET /api/v1/shop/product/{pk}', client: 'till', subject: null, calls: 2 }],
       total: { lines: 1, calls: 2 },
@@ -24,7 +25,7 @@ test('what was called is in the report within seconds, while the process runs', 
     const server = await startServer({ DATA_DIR });
     await fetch(`${server.url}/api/v1/shop/product/1`);
     let stdout = '';
-    while (!stdout.includes('Calls in all: 1.')) ({ stdout } = await cli(['legacy', 'report'], { DATA_DIR }));
+    while (!stdout.includes('Calls in all: 1.')) ({ stdout } = await command(['legacy', 'report'], { DATA_DIR }));
     await stopServer(server);
     expect(stdout).toContain('GET /api/v1/shop/product/{pk}');
   });
@@ -38,7 +39,7 @@ test('calls while the database is away are counted, and stored when it is back',
     for (let call = 0; call < 5; call++) await fetch(`${server.url}/api/v1/shop/product/1`);
     while ((await fetch(`${server.url}/readyz`)).status !== 200) await new Promise((done) => void setTimeout(done, 20));
     await stopServer(server);
-    const { stdout } = await cli(['legacy', 'report', '--json'], { DATA_DIR });
+    const { stdout } = await command(['legacy', 'report', '--json'], { DATA_DIR });
     expect(JSON.parse(stdout)).toMatchObject({ total: { lines: 1, calls: 5 } });
   });
 });

@@ -1,7 +1,8 @@
 import { expect, test } from '../support/jest.ts';
 import pg from 'pg';
 import { migrations } from '../../src/database/migrations/migrations.ts';
-import { cli, npm, run, startServer, stopServer } from '../support/process.ts';
+import { command } from '../support/command.ts';
+import { npm, run, startServer, stopServer } from '../support/process.ts';
 
 const NAMES = migrations.map(({ name }) => name);
 const SECRET = 'only-for-tests-only-for-tests-only';
@@ -15,14 +16,14 @@ test('a database that lacks migrations is refused at the start, and served after
     expect(refused.code).toBe(1);
     expect(refused.stderr).toBe(`The database lacks ${NAMES.join(', ')}. Apply with: npm run migrate\n`);
 
-    const refusedCommand = await cli(['session', 'list', 'alice'], env);
+    const refusedCommand = await command(['session', 'list', 'alice'], env);
     expect(refusedCommand).toMatchObject({ code: 1, stderr: refused.stderr });
 
     expect(await npm(['run', '-s', 'migrate'], env)).toMatchObject({
       code: 0,
       stdout: NAMES.map((name) => `Applied ${name}.\n`).join(''),
     });
-    expect(await cli(['migrate'], env)).toMatchObject({ code: 0, stdout: 'The database is up to date.\n' });
+    expect(await command(['migrate'], env)).toMatchObject({ code: 0, stdout: 'The database is up to date.\n' });
 
     const running = await startServer(env);
     expect(await (await fetch(`${running.url}/api/v2/shop/products`)).json()).toMatchObject({ count: 0 });
@@ -34,7 +35,7 @@ test('a database that lacks migrations is refused at the start, and served after
     expect(introspection.status).toBe(400);
     expect(running.welcome).toBe(`Shopfront listens on ${running.url}\n`);
 
-    expect(await cli(['seed'], env)).toMatchObject({ code: 0 });
+    expect(await command(['seed'], env)).toMatchObject({ code: 0 });
     expect(await (await fetch(`${running.url}/api/v2/shop/products`)).json()).toMatchObject({ count: 1200 });
     expect(await stopServer(running)).toMatchObject({ code: 0 });
   });
@@ -50,7 +51,7 @@ test('a statement ends after DATABASE_STATEMENT_TIMEOUT_MS with 503, and the poo
       DATABASE_POOL_MAX: '3',
       DATABASE_SHARED_CONNECTIONS: '0',
     };
-    await cli(['migrate'], env);
+    await command(['migrate'], env);
     const running = await startServer({ ...env, LOG_LEVEL: 'silent' });
     const other = new pg.Client({ connectionString: DATABASE_URL });
     await other.connect();

@@ -3,8 +3,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
+import { command } from '../support/command.ts';
 import { withDataDir } from '../support/directories.ts';
-import { cli, freePort, startServer, stopServer, type RunningServer } from '../support/process.ts';
+import { freePort, startServer, stopServer, type RunningServer } from '../support/process.ts';
 import { Receiver } from '../support/receiver.ts';
 import { until } from '../support/until.ts';
 
@@ -46,8 +47,8 @@ test('the receiver of docs/webhooks.md takes what is signed, once, and refuses a
     expect(printed).toMatch(/^product\.created \{"pk":\d+,"name":"Ink","barcode":"5901234123457","price":12\.5\}\n$/);
     await until(async () => (await listed(settings)).includes('  delivered  product.created  '), 'what has been delivered');
     const [mid = ''] = (await listed(settings)).split('  ');
-    await cli(['webhooks', 'redeliver', mid], settings);
-    await cli(['webhooks', 'test', wid], settings);
+    await command(['webhooks', 'redeliver', mid], settings);
+    await command(['webhooks', 'test', wid], settings);
     await until(() => printed.includes('webhook.test'), 'the next message');
     expect(printed.split('\n')).toHaveLength(3);
     expect((await fetch(`http://127.0.0.1:${PORT}/`, { method: 'POST', body: '{}' })).status).toBe(401);
@@ -58,13 +59,13 @@ test('the receiver of docs/webhooks.md takes what is signed, once, and refuses a
 });
 
 async function add(url: string, settings: Record<string, string>): Promise<{ wid: string; secret: string }> {
-  const { stdout } = await cli(['webhooks', 'add', url], settings);
+  const { stdout } = await command(['webhooks', 'add', url], settings);
   const [wid = '', secret = ''] = stdout.trim().split('  ');
   return { wid, secret };
 }
 
 async function listed(settings: Record<string, string>): Promise<string> {
-  return (await cli(['webhooks', 'deliveries'], settings)).stdout;
+  return (await command(['webhooks', 'deliveries'], settings)).stdout;
 }
 
 async function create({ url }: RunningServer): Promise<void> {

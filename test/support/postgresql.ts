@@ -5,7 +5,8 @@ import { appendFile, chown, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { cli, freePort } from './process.ts';
+import { command } from './command.ts';
+import { freePort } from './process.ts';
 import { until } from './until.ts';
 
 const execute = promisify(execFile);
@@ -73,9 +74,9 @@ export async function makeStandby(of: Cluster, directory: string, settings: Read
 
 /** Applies the migrations and, where it is asked for, the demo data, as an operator does. */
 export async function prepare({ url }: Cluster, secret: string, seed = true): Promise<void> {
-  for (const command of seed ? ['migrate', 'seed'] : ['migrate']) {
-    const { code, stderr } = await cli([command], { DATABASE_URL: url, SIGNING_SECRET: secret });
-    if (code !== 0) throw new Error(`${command}: ${stderr}`);
+  for (const name of seed ? ['migrate', 'seed'] : ['migrate']) {
+    const { code, stderr } = await command([name], { DATABASE_URL: url, SIGNING_SECRET: secret });
+    if (code !== 0) throw new Error(`${name}: ${stderr}`);
   }
 }
 

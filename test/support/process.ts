@@ -145,9 +145,15 @@ export async function answering(url: string): Promise<void> {
 
 async function leftBy(child: ChildProcessWithoutNullStreams): Promise<Ended> {
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  return checkLeaks({ code: child.exitCode, stdout, stderr });
+}
+
+/** Returns what was printed. Throws where it has what nothing may print (leaks.ts). */
+export function checkLeaks(ended: Ended): Ended {
   const recorder = new Recorder();
   // A key or secret that is all of what a command prints, but for an id, is what it was asked for.
-  for (const printed of [stdout.replace(/^([\da-f-]{36} {2})?(sk_[\w-]{43}|whsec_[\w+/]{43}=)\n$/, ''), stderr]) recorder.log(printed);
+  for (const printed of [ended.stdout.replace(/^([\da-f-]{36} {2})?(sk_[\w-]{43}|whsec_[\w+/]{43}=)\n$/, ''), ended.stderr])
+    recorder.log(printed);
   recorder.assertClean();
-  return { code: child.exitCode, stdout, stderr };
+  return ended;
 }

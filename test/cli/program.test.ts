@@ -1,0 +1,78 @@
+import { PassThrough } from 'node:stream';
+import { describe, expect, test } from '../support/jest.ts';
+import { command, startCommand } from '../support/command.ts';
+import { withDataDir } from '../support/directories.ts';
+import { freePort } from '../support/process.ts';
+import { useShop, workerDatabase } from '../support/shop.ts';
+import { until } from '../support/until.ts';
+
+describe('programs in one process', () => {
+  test('at once, each have their own settings, streams and exit code', async () => {
+    const found = await Promise.all([
+      command(['documents', 'extract', 'schema.graphql'], { GRAPHQL_MAX_COST: 'much' }),
+      command(['documents', 'extract', 'nowhere'], {}),
+      command(['documents'], {}),
+      command(['documents', '--help'], {}),
+    ]);
+    expect(found).toEqual([
+      { code: 78, stdout: '', stderr: expect.stringContaining('GRAPHQL_MAX_COST must be a whole number') },
+      { code: 1, stdout: '', stderr: 'nowhere cannot be read (ENOENT)\n' },
+      { code: 64, stdout: '', stderr: expect.stringMatching(/^Usage: shopfront documents /) },
+      { code: 0, stdout: expect.stringMatching(/^Usage: shopfront documents /), stderr: '' },
+    ]);
+  });
+
+  test('leave nothing open when they have ended, with a database of their own or none that answers', async () => {
+    const before = process.getActiveResourcesInfo();
+    await withDataDir(async (DATA_DIR) => {
+      expect(await command(['session', 'list', 'nobody'], { DATA_DIR })).toMatchObject({ code: 1 });
+      // The data directory is free again.
+      expect(await command(['migrate'], { DATA_DIR })).toMatchObject({ code: 0 });
+    });
+    expect(await command(['migrate'], { DATABASE_URL: `postgresql://user@127.0.0.1:${await freePort()}/shop` })).toMatchObject({ code: 1 });
+    await until(() => openedSince(before).length === 0, 'the end of what was opened');
+  });
+});
+
+describe('a password on a terminal', () => {
+  const shop = useShop();
+
+  const typed = async (first: string, second: string) => {
+    // As standard output, it is not ended by what is piped to it.
+    const facts = { isTTY: true, _isStdio: true, columns: 80, rows: 24 };
+    const [stdin, stdout] = [Object.assign(new PassThrough(), facts), Object.assign(new PassThrough(), facts)];
+    let shown = '';
+    stdout.on('data', (piece: Buffer) => (shown += piece.toString()));
+    const { ended } = startCommand(['user', 'create', 'carol'], workerDatabase(), { stdin, stdout });
+    await until(() => shown.includes('Password'), 'the question');
+    stdin.write(`${first}\r`);
+    await until(() => shown.includes('Once more'), 'the second question');
+    stdin.write(`${second}\r`);
+    return { ...(await ended), shown };
+  };
+
+  test('is typed twice and never shown', async () => {
+    const { code, stderr, shown } = await typed('carol has a secret', 'carol has a secret');
+    expect([code, stderr, shown.includes('User carol is there.\n'), shown.includes('secret')]).toEqual([0, '', true, false]);
+    const login = await shop.rest('POST', '/token', { form: { username: 'carol', password: 'carol has a secret' } });
+    expect(login.status).toBe(200);
+  });
+
+  test('is refused where the two differ', async () => {
+    expect(await typed('carol has a secret', 'carol has another')).toMatchObject({
+      code: 1,
+      stderr: 'These are two different passwords\n',
+    });
+    expect(await shop.sql('select username from "user"')).toEqual([]);
+  });
+});
+
+/** What is open that was not before: sockets, processes, timers. */
+function openedSince(before: readonly string[]): string[] {
+  const known = [...before];
+  return process.getActiveResourcesInfo().filter((kind) => {
+    const index = known.indexOf(kind);
+    if (index >= 0) known.splice(index, 1);
+    return index < 0 && kind !== 'Immediate';
+  });
+}
