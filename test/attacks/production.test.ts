@@ -1,17 +1,17 @@
 import { describe, expect, test } from '../support/jest.ts';
-import { readConfig } from '../../src/kit/config.ts';
+import { ConfigError, readConfig } from '../../src/kit/config.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { withDataDir } from '../support/directories.ts';
-import { run, startServer, stopServer } from '../support/process.ts';
+import { startServer, stopServer } from '../support/process.ts';
 import { useShop } from '../support/shop.ts';
 
 const DATABASE_URL = 'postgresql://user@127.0.0.1:1/shop';
 
-test('X3 with DATABASE_URL and nothing else, a secret is demanded, in one line that ends with 78', async () => {
-  const ended = await run('main.js', [], { DATABASE_URL });
-  expect(ended).toMatchObject({ code: 78, stdout: '' });
-  expect(ended.stderr).toBe(
-    'The configuration cannot be used:\n  SIGNING_SECRET is needed with DATABASE_URL, and must have 32 bytes or more\n',
+test('X3 with DATABASE_URL and nothing else, a secret is demanded, in one line', () => {
+  const read = () => readConfig({ DATABASE_URL }, () => undefined);
+  expect(read).toThrow(ConfigError);
+  expect(read).toThrow(
+    /^The configuration cannot be used:\n {2}SIGNING_SECRET is needed with DATABASE_URL, and must have 32 bytes or more$/,
   );
 });
 

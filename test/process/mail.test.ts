@@ -2,14 +2,10 @@ import { describe, expect, test } from '../support/jest.ts';
 import { readdir, readFile, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SMTPServer } from 'smtp-server';
-import { readConfig } from '../../src/kit/config.ts';
-import { redactor } from '../../src/kit/redact.ts';
-import { TEST_SECRET } from '../support/databases.ts';
 import { withDataDir } from '../support/directories.ts';
-import { freePort, run, startServer, stopServer } from '../support/process.ts';
+import { freePort, startServer, stopServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
 
-const DATABASE_URL = 'postgresql://user@127.0.0.1:1/shop';
 const MAIL_FROM = 'Shop <shop@shop.example>';
 const RESET = 'mutation { requestPasswordReset(user: "alice") }';
 
@@ -75,40 +71,6 @@ test('a mail that is being sent when SIGTERM comes is sent to its end', async ()
     letGo();
     expect([await ended, state]).toEqual([expect.objectContaining({ code: 0, stderr: '' }), 'arrived']);
     await new Promise<void>((done) => smtp.close(done));
-  });
-});
-
-describe('the settings', () => {
-  test.each([
-    [{ DATABASE_URL, REGISTRATION: 'on' }, ['SMTP_URL is needed with DATABASE_URL and REGISTRATION=on']],
-    [
-      { DATABASE_URL, REGISTRATION: 'on', PASSWORD_RESET: 'on' },
-      ['SMTP_URL is needed with DATABASE_URL and REGISTRATION=on', 'SMTP_URL is needed with DATABASE_URL and PASSWORD_RESET=on'],
-    ],
-    [{ SMTP_URL: 'smtp://mail.example' }, ['MAIL_FROM is needed with SMTP_URL']],
-    [{ SMTP_URL: 'http://mail.example', MAIL_FROM }, ['SMTP_URL must be a URL such as smtps://user:password@mail.example']],
-    [
-      { SMTP_URL: 'smtp://mail.example', MAIL_FROM: 'a\nBcc: b@shop.example' },
-      ['MAIL_FROM must be an address such as Shop <shop@shop.example>'],
-    ],
-    [{ REGISTRATION: 'true' }, ['REGISTRATION must be on or off']],
-    [{ ACCOUNT_URL: 'https://shop.example/#/account' }, ['ACCOUNT_URL must have no fragment: the token stands there']],
-  ])('%j is refused, and said why', (env, problems) => {
-    expect(() => readConfig({ SIGNING_SECRET: TEST_SECRET, ...env }, () => undefined)).toThrow(expect.objectContaining({ problems }));
-  });
-
-  test('the start is refused with 78, and shows no password of the mail server', async () => {
-    const SMTP_URL = 'smtps://shop:pass-of-mail@mail.example';
-    const ended = await run('main.js', [], { DATABASE_URL, SIGNING_SECRET: TEST_SECRET, SMTP_URL, REGISTRATION: 'on' });
-    expect(ended).toEqual({ code: 78, stdout: '', stderr: 'The configuration cannot be used:\n  MAIL_FROM is needed with SMTP_URL\n' });
-    expect(redactor({ smtpUrl: SMTP_URL })(`535 pass-of-mail ${SMTP_URL}`)).not.toContain('pass-of-mail');
-  });
-
-  test('registration and reset are off by default, and need nothing', () => {
-    expect(readConfig({ DATABASE_URL, SIGNING_SECRET: TEST_SECRET }, () => undefined)).toMatchObject({
-      registration: false,
-      passwordReset: false,
-    });
   });
 });
 
