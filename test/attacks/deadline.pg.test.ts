@@ -13,9 +13,11 @@ const POOL = 3;
 const PATIENCE_MS = 8_000;
 
 // No shared comparison: each request waits for as long as it is let.
-const shop = useShop(
-  { REQUEST_DEADLINE_MS: String(DEADLINE_MS), DATABASE_POOL_MAX: String(POOL), DATABASE_STATEMENT_TIMEOUT_MS: '600000' },
-);
+const shop = useShop({
+  REQUEST_DEADLINE_MS: String(DEADLINE_MS),
+  DATABASE_POOL_MAX: String(POOL),
+  DATABASE_STATEMENT_TIMEOUT_MS: '600000',
+});
 
 const other = useSecondSession();
 let user: User;

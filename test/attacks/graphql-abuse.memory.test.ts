@@ -10,7 +10,6 @@ const MEBIBYTE = 1024 * 1024;
 /** How many are on their way at once. */
 const AT_ONCE = 20;
 
-
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 

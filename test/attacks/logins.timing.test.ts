@@ -10,10 +10,7 @@ import { differences, timeOf, type Difference, type Timed } from '../support/tim
 const WRONG = 'wrong password';
 
 // Failures are what is measured here, so none may be refused for their number.
-const shop = useShop(
-  { LOGIN_FAILURES_PER_ACCOUNT: '1000000', LOGIN_FAILURES_PER_ADDRESS: '1000000', LOG_LEVEL: 'warn' },
-  10,
-);
+const shop = useShop({ LOGIN_FAILURES_PER_ACCOUNT: '1000000', LOGIN_FAILURES_PER_ADDRESS: '1000000', LOG_LEVEL: 'warn' }, 10);
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
 afterAll(() => agent.destroy());

@@ -8,16 +8,14 @@ import { differences, timeOf, type Timed } from '../support/timing.ts';
 
 const USERS = 700;
 
-const shop = useShop(
-  {
-    REGISTRATION: 'on',
-    PASSWORD_RESET: 'on',
-    SMTP_URL: 'smtp://127.0.0.1:1',
-    MAIL_FROM: 'shop@shop.example',
-    MAIL_REQUESTS_PER_ADDRESS: '1000000',
-    LOG_LEVEL: 'warn',
-  },
-);
+const shop = useShop({
+  REGISTRATION: 'on',
+  PASSWORD_RESET: 'on',
+  SMTP_URL: 'smtp://127.0.0.1:1',
+  MAIL_FROM: 'shop@shop.example',
+  MAIL_REQUESTS_PER_ADDRESS: '1000000',
+  LOG_LEVEL: 'warn',
+});
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
 afterAll(() => agent.destroy());

@@ -17,7 +17,6 @@ const INSERTS = 1_000;
 const WRITERS = 4;
 /** On a machine that is busy besides, walking while a thousand are added takes longer than a test may. */
 
-
 /** A walk through all pages: the primary keys on each. */
 type Walk = () => Promise<number[][]>;
 

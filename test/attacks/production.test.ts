@@ -1,8 +1,6 @@
 import { describe, expect, test } from '../support/jest.ts';
 import { ConfigError, readConfig } from '../../src/kit/config.ts';
 import { TEST_SECRET } from '../support/databases.ts';
-import { withDataDir } from '../support/directories.ts';
-import { startServer, stopServer } from '../support/process.ts';
 import { useShop } from '../support/shop.ts';
 
 const DATABASE_URL = 'postgresql://user@127.0.0.1:1/shop';
@@ -17,22 +15,6 @@ test('X3 with DATABASE_URL and nothing else, a secret is demanded, in one line',
 
 test('X3 with DATABASE_URL, the explorer and introspection are off', () => {
   expect(readConfig({ DATABASE_URL, SIGNING_SECRET: TEST_SECRET }, () => undefined)).toMatchObject({ explorer: false });
-});
-
-test('X3 the embedded default listens on loopback only, with the explorer, introspection and demo data', async () => {
-  await withDataDir(async (DATA_DIR) => {
-    const server = await startServer({ DATA_DIR });
-    expect(new URL(server.url).hostname).toBe('127.0.0.1');
-    const ask = (query: string) =>
-      fetch(`${server.url}/graphql`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ query }) });
-    expect(await (await ask('{ __schema { queryType { name } } }')).json()).toEqual({
-      data: { __schema: { queryType: { name: 'Query' } } },
-    });
-    expect(await (await ask('{ products { totalCount } }')).json()).toEqual({ data: { products: { totalCount: 1200 } } });
-    const page = await fetch(`${server.url}/graphql`, { headers: { Accept: 'text/html' } });
-    expect(page.headers.get('Content-Type')).toMatch(/^text\/html/);
-    await stopServer(server);
-  });
 });
 
 describe('as in production', () => {

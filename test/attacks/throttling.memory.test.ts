@@ -12,9 +12,12 @@ const NAMES = 1_000_000;
 const MEBIBYTE = 1024 * 1024;
 const LIMIT = 6;
 
-const shop = useShop(
-  { LOGIN_FAILURES_PER_ACCOUNT: '3', LOGIN_FAILURES_PER_ADDRESS: String(LIMIT), TRUST_PROXY: '127.0.0.1', LOG_LEVEL: 'error' },
-);
+const shop = useShop({
+  LOGIN_FAILURES_PER_ACCOUNT: '3',
+  LOGIN_FAILURES_PER_ADDRESS: String(LIMIT),
+  TRUST_PROXY: '127.0.0.1',
+  LOG_LEVEL: 'error',
+});
 
 // What is logged is kept by the tests, not by the app.
 beforeEach(() => void (shop.logged.length = 0));

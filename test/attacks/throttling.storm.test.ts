@@ -15,15 +15,12 @@ const LOGIN = 'mutation ($username: String!, $password: String!) { login(usernam
 const CHANGE = 'mutation ($current: String!, $new: String!) { changePassword(current: $current, new: $new) { username } }';
 
 // How long the last in the line waits is the machine's affair.
-const shop = useShop(
-  {
-    HASH_THREADS: String(THREADS),
-    REQUEST_DEADLINE_MS: '100000',
-    LOGIN_FAILURES_PER_ACCOUNT: '100000',
-    LOGIN_FAILURES_PER_ADDRESS: '100000',
-  },
-);
-
+const shop = useShop({
+  HASH_THREADS: String(THREADS),
+  REQUEST_DEADLINE_MS: '100000',
+  LOGIN_FAILURES_PER_ACCOUNT: '100000',
+  LOGIN_FAILURES_PER_ADDRESS: '100000',
+});
 
 /** The hashes that were given to the threads, and by whom. */
 const seen = { started: 0, pools: new Set<Piscina>(), testsOver: 0 };
