@@ -64,8 +64,10 @@ async function jest(name: string, { title, without: own, env }: Run): Promise<Re
   console.log(`== the tests ${title}`);
   const file = `dist/test-results/${name}.json`;
   await mkdir('dist/test-results', { recursive: true });
-  const args = ['--json', `--outputFile=${file}`, `--testPathIgnorePatterns=${filesTagged([...own, ...without])}`];
-  const child = spawn(process.execPath, ['node_modules/jest/bin/jest.js', ...args, ...(only ? [filesTagged(only)] : [])], {
+  const left = [...own, ...without];
+  // What follows an option that takes several values is one of them.
+  const args = [...(only ? [filesTagged(only)] : []), '--json', `--outputFile=${file}`, `--testPathIgnorePatterns=${filesTagged(left)}`];
+  const child = spawn(process.execPath, ['node_modules/jest/bin/jest.js', ...args], {
     stdio: 'inherit',
     env: { TEST_FULL: 'true', ...process.env, ...env },
   });
