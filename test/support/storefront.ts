@@ -1,11 +1,7 @@
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, expect } from './jest.ts';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import send from 'send';
@@ -13,9 +9,7 @@ import { makeDataDir, removeDirectory } from './directories.ts';
 import { useBrowser, type Visit } from './browser.ts';
 import { startServer, stopServer, type RunningServer } from './process.ts';
 
-const FOLDER = 'examples/storefront';
-const DIST = join(FOLDER, 'dist');
-const INSTALL_AND_BUILD_MS = 600_000;
+const DIST = 'examples/storefront/dist';
 
 /** The storefront in a browser, and the shop behind it with demo data, each at an origin of its own. */
 export interface Storefront {
@@ -44,11 +38,10 @@ export function useStorefront(): Storefront {
   let host: Host;
 
   beforeAll(async () => {
-    await buildStorefront();
     dataDir = await makeDataDir();
     server = await startServer({ DATA_DIR: dataDir, BCRYPT_COST: '10', LOGIN_FAILURES_PER_ACCOUNT: '3' });
     host = await serveStorefront(`${server.url}/graphql`);
-  }, INSTALL_AND_BUILD_MS);
+  });
 
   afterEach(async () => {
     for (const { visit, expected } of visits.splice(0)) {
@@ -97,29 +90,9 @@ interface Host {
   close(): Promise<void>;
 }
 
-// With its own dependencies, where the sources have changed since the last time.
-async function buildStorefront(): Promise<void> {
-  if (await isBuilt()) return;
-  const npm = (...args: string[]) => promisify(execFile)('npm', args, { cwd: FOLDER });
-  if (!existsSync(join(FOLDER, 'node_modules'))) await npm('install', '--no-audit', '--no-fund');
-  await npm('run', 'build');
-}
-
-async function isBuilt(): Promise<boolean> {
-  const page = join(DIST, 'index.html');
-  if (!existsSync(page)) return false;
-  const sources = (await readdir(join(FOLDER, 'src'), { recursive: true })).filter((path) => !path.startsWith('gql'));
-  const files = [
-    'schema.graphql',
-    ...['index.html', 'package.json', ...sources.map((path) => join('src', path))].map((path) => join(FOLDER, path)),
-  ];
-  const changed = await Promise.all(files.map(async (path) => (await stat(path)).mtimeMs));
-  return Math.max(...changed) < (await stat(page)).mtimeMs;
-}
-
 // As a static host would: every path that is no file is the app's, and the page names this API.
 async function serveStorefront(api: string): Promise<Host> {
-  const page = (await readFile(join(DIST, 'index.html'), 'utf8')).replace(/(<meta name="shop-api" content=)"[^"]*"/, `$1"${api}"`);
+  const page = (await readFile(`${DIST}/index.html`, 'utf8')).replace(/(<meta name="shop-api" content=)"[^"]*"/, `$1"${api}"`);
   // Our own code and styles and nothing else, and the one API.
   const policy = `default-src 'self'; connect-src ${new URL(api).origin}; base-uri 'none'; frame-ancestors 'none'; form-action 'self'`;
   const server = createServer((req, res) => {
