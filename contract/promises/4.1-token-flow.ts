@@ -112,11 +112,13 @@ export const tokenFlow = section('4.1', 'Token flow', [
     row: 'POST /login',
     level: 'decision',
     needs: [],
-    says: 'Wrong credentials are answered as at POST /token.',
+    says: 'Wrong credentials are answered as at POST /token: 401 "Incorrect username or password" with WWW-Authenticate: Bearer.',
     check: async (at) => {
-      const answer = await wrongForm(at, '/login');
-      isError(answer, 401, { detail: 'Incorrect username or password' });
-      challenges(answer);
+      for (const { path } of DOORS) {
+        const answer = await wrongForm(at, path);
+        isError(answer, 401, { detail: 'Incorrect username or password' });
+        hasHeader(answer, 'WWW-Authenticate', 'Bearer');
+      }
     },
   },
   {

@@ -1,6 +1,6 @@
 import type { Answer } from '../answer.ts';
 import type { Credentials, Deployment } from '../deployment.ts';
-import { challenges, expectOf, hasHeader, hasStatus, isError, isExactly, isRefused, says, succeeds } from '../expectations.ts';
+import { expectOf, hasHeader, hasOnly, hasStatus, isError, isExactly, isRefused, says, succeeds } from '../expectations.ts';
 import { section } from '../promised.ts';
 import { basic, ME, rightSessionLogin, SPEAKS, V2_LOGIN, wrongLogout, wrongSessionLogin } from './common.ts';
 
@@ -196,6 +196,7 @@ export const sessionFlow = section('4.2', 'Session flow', [
       const answer = await at.ask('GET', wrongQuery(at), { headers: basic(at.user.username, at.user.password) });
       hasStatus(answer, 200);
       expectOf(answer, 'a session_key', typeof answer.member('session_key') === 'string');
+      hasOnly(answer, answer.body, 'session_key');
       hasHeader(answer, 'Cache-Control', /no-store/);
     },
   },
@@ -204,8 +205,12 @@ export const sessionFlow = section('4.2', 'Session flow', [
     row: `GET ${V2_LOGIN}`,
     level: 'decision',
     needs: [],
-    says: 'The query carries username and password, too; wrong ones are answered 401 with data.',
-    check: async (at) => isError(await at.ask('GET', wrongQuery(at)), 401, { data: 'Incorrect login and/or password' }),
+    says: 'The query carries username and password, too; wrong ones, there or by HTTP Basic, are answered 401 with data.',
+    check: async (at) => {
+      const data = 'Incorrect login and/or password';
+      isError(await at.ask('GET', wrongQuery(at)), 401, { data });
+      isError(await at.ask('GET', V2_LOGIN, { headers: basic(at.nobody, 'wrong') }), 401, { data });
+    },
   },
   {
     id: 'v2-post-logout',
@@ -242,7 +247,7 @@ export const sessionFlow = section('4.2', 'Session flow', [
     check: async (at) => {
       const answer = await at.ask('POST', V2_LOGIN);
       isError(answer, 401, NOT_SIGNED_IN);
-      challenges(answer);
+      hasHeader(answer, 'WWW-Authenticate', 'Bearer');
     },
   },
   ...WAYS.map(({ name, words, leave }) => ({
@@ -278,10 +283,11 @@ export const sessionFlow = section('4.2', 'Session flow', [
     row: `POST ${V2_LOGIN}`,
     level: 'decision',
     needs: ['user'],
-    says: 'A body with username and password is a login, answered 200 with session_key.',
+    says: 'A body with username and password is a login, answered 200 with session_key and nothing else.',
     check: async (at) => {
       const answer = await at.ask('POST', V2_LOGIN, { json: at.user });
       hasStatus(answer, 200);
+      hasOnly(answer, answer.body, 'session_key');
       expectOf(answer, 'a session_key', typeof answer.member('session_key') === 'string');
     },
   },

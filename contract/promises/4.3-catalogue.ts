@@ -4,9 +4,9 @@ import { misread } from '../barcode.ts';
 import type { Deployment } from '../deployment.ts';
 import {
   beginningOf,
-  challenges,
   expectOf,
   hasHeader,
+  hasOnly,
   hasStatus,
   isError,
   isExactly,
@@ -102,11 +102,12 @@ export const catalogue = section('4.3', 'Catalogue', [
     row: `GET ${V1_PRODUCT}{pk}`,
     level: 'decision' as const,
     needs: [],
-    says: `The pk ${pk}, which no product has, is answered 404 with detail.`,
+    says: `The pk ${pk}, which no product has, is answered 404 with detail and nothing else.`,
     check: async (at: Deployment) => {
       const answer = await at.ask('GET', V1_PRODUCT + pk);
       hasStatus(answer, 404);
       says(answer, 'detail', /./, 'something');
+      hasOnly(answer, answer.body, 'detail');
     },
   })),
   {
@@ -157,12 +158,14 @@ export const catalogue = section('4.3', 'Catalogue', [
     row: `POST ${V1_PRODUCT}`,
     level: 'decision',
     needs: ['user', 'write'],
-    says: 'Space around a name is not kept; fields that a product has not are ignored.',
+    says: 'Space around a name is not kept; a pk, and fields that a product has not, are ignored.',
     check: async (at) => {
       const product = newProduct();
-      const answer = await create(at, { ...product, name: `  ${product.name} `, pk: 1, colour: 'red' });
+      const answer = await create(at, { ...product, name: `  ${product.name} `, pk: Number(NO_PK), colour: 'red' });
       hasStatus(answer, 201);
-      isExactly(answer, { pk: answer.member('pk'), ...product });
+      const pk = answer.member('pk');
+      isExactly(answer, { pk, ...product });
+      expectOf(answer, 'a pk that the service assigned', pk !== Number(NO_PK));
     },
   },
   ...(
@@ -224,7 +227,7 @@ export const catalogue = section('4.3', 'Catalogue', [
     check: async (at) => {
       const answer = await at.ask('POST', V1_PRODUCT, { json: newProduct() });
       isError(answer, 401, { detail: 'Not authenticated' });
-      challenges(answer);
+      hasHeader(answer, 'WWW-Authenticate', 'Bearer');
     },
   },
   {
@@ -237,6 +240,7 @@ export const catalogue = section('4.3', 'Catalogue', [
       const answer = await at.ask('POST', V1_PRODUCT, { token: await at.newToken('contract:none'), json: newProduct() });
       hasStatus(answer, 403);
       says(answer, 'detail', /products:write/, 'products:write');
+      hasOnly(answer, answer.body, 'detail');
     },
   },
   {
@@ -270,11 +274,12 @@ export const catalogue = section('4.3', 'Catalogue', [
     row: `GET ${V2_PRODUCTS}`,
     level: 'decision',
     needs: [],
-    says: 'Without parameters the first page comes.',
+    says: 'Without parameters the first page comes, with its links.',
     check: async (at) => {
-      const { items } = pageOf(await firstPage(at));
+      const { items, next, previous } = pageOf(await firstPage(at));
       const answer = await at.ask('GET', V2_PRODUCTS);
-      expectOf(answer, 'the first page', isDeepStrictEqual(pageOf(answer).items, items));
+      const { count: _count, ...page } = pageOf(answer);
+      expectOf(answer, 'the first page', isDeepStrictEqual(page, { items, next, previous }));
     },
   },
   {

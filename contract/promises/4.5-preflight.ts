@@ -77,13 +77,13 @@ export const preflight = section('4.5', 'Cross-origin preflight', [
       row: `OPTIONS ${row}`,
       level: 'decision' as const,
       needs: [],
-      says: 'The allowed methods are those of the path and OPTIONS, in that order, also in Allow; there is no body.',
+      says: 'The allowed methods are those of the path and OPTIONS, in that order, also in Allow; there is no body, nor a type of one.',
       check: async (at: Deployment) => {
         const answer = await at.ask('OPTIONS', path(at));
         const allowed = [...methods, 'OPTIONS'].join(', ');
         hasHeader(answer, 'Access-Control-Allow-Methods', allowed);
         hasHeader(answer, 'Allow', allowed);
-        expectOf(answer, 'no body', answer.text === '');
+        expectOf(answer, 'no body', answer.text === '' && !answer.headers.has('Content-Type'));
       },
     },
     {

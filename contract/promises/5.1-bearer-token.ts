@@ -2,7 +2,7 @@ import type { Answer } from '../answer.ts';
 import { isSignedWith, partsOf, type Deployment } from '../deployment.ts';
 import { challenges, expectOf, hasHeader, hasStatus, isError, says } from '../expectations.ts';
 import { NotTried, section } from '../promised.ts';
-import { askAsUser, BLOG, ITEMS, ME, rightForm, SPEAKS } from './common.ts';
+import { askAsUser, BLOG, ITEMS, ME, PROTECTED, rightForm, SPEAKS } from './common.ts';
 
 const MINUTE = 60;
 /** How far a clock may be off where the interface leaves the issue time to be guessed. */
@@ -156,11 +156,13 @@ export const bearerToken = section('5.1', 'Bearer token', [
     row: `GET ${ME}`,
     level: 'decision',
     needs: [],
-    says: 'The text is "Could not validate credentials", and the header names invalid_token.',
+    says: 'At every protected row the text is "Could not validate credentials", and the header names invalid_token.',
     check: async (at) => {
-      const answer = await at.ask('GET', ME, { token: 'no.token.atall' });
-      isError(answer, 401, { detail: 'Could not validate credentials' });
-      hasHeader(answer, 'WWW-Authenticate', 'Bearer error="invalid_token"');
+      for (const path of PROTECTED) {
+        const answer = await at.ask('GET', path, { token: 'no.token.atall' });
+        isError(answer, 401, { detail: 'Could not validate credentials' });
+        hasHeader(answer, 'WWW-Authenticate', 'Bearer error="invalid_token"');
+      }
     },
   },
   {
