@@ -37,6 +37,8 @@ export const LOWEST_COST = 4;
 
 /** For how long a connection of a test may lie idle, in ms. */
 const IDLE_MS = 120_000;
+/** Maximum time of a request, of a statement, and of the wait for a connection of the pool, in ms: only a hang takes so long. */
+const HANG_MS = 120_000;
 
 export interface Answer {
   status: number;
@@ -111,6 +113,8 @@ export class Shop {
         GRAPHQL_EXPLORER: 'true',
         LOG_LEVEL: 'debug',
         SHORTCUTS: process.env['TEST_SHORTCUTS'] ?? '',
+        REQUEST_DEADLINE_MS: String(HANG_MS),
+        DATABASE_STATEMENT_TIMEOUT_MS: String(HANG_MS),
         ...this.env,
       },
       () => undefined,
@@ -125,6 +129,8 @@ export class Shop {
     const log = (this.log = openLog(this.config, lines));
     this.open = await openDatabase(this.config, options, log, true);
     openDatabases.add(this.open);
+    const pool = await this.open.orm.driver.getConnection().getNativeClient();
+    pool.options.connectionTimeoutMillis = HANG_MS;
     const opened = this.open;
     const { calls } = this;
     this.app = await createApp({
@@ -237,12 +243,12 @@ export class Shop {
     return this.rest('POST', '/graphql', { ...request, json: { query, variables } });
   }
 
-  /** Sends these bytes and returns what comes back until the server closes, or until nothing comes for half a second. */
+  /** Sends these bytes and returns what comes back until the server closes the connection. Throws where it stays open. */
   raw(request: string): Promise<string> {
     return new Promise((done, fail) => {
       const socket = connect(this.port, '127.0.0.1', () => socket.write(request, 'latin1'));
       let answer = '';
-      socket.setTimeout(500, () => socket.destroy());
+      socket.setTimeout(HANG_MS, () => socket.destroy(new Error(`The server left the connection open after ${JSON.stringify(answer)}`)));
       socket.on('data', (piece: Buffer) => (answer += piece.toString('latin1')));
       socket.on('close', () => {
         this.recorder.answer(answer);
