@@ -6,7 +6,7 @@ import { features } from '../../src/features.ts';
 import { readConfig } from '../../src/kit/config.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { TEST_SECRET } from '../support/databases.ts';
-import { decimal, exactly, faultOf, Fuzz, RUNS, type Asked } from '../support/fuzz.ts';
+import { decimal, exactly, faultOf, Fuzz, MANY, RUNS, type Asked } from '../support/fuzz.ts';
 import { listedProducts, productsInGraphql, storedProducts } from '../support/fuzz.doors.ts';
 import { requestsAt, type Fields, type Keys } from '../support/fuzz.requests.ts';
 import { barcodeText, anyText, lineText, priceText, quoted } from '../support/fuzz.values.ts';
@@ -145,7 +145,7 @@ test.each(rows)(
     const after = await shop.rest(method, path.replace('{pk}', '1'), { ...request, headers: { ...ELSEWHERE, ...headers } });
     expect(after.status).toBe(status);
     // Most is nonsense, but much is not: otherwise no more than the front door was tried.
-    expect(statuses.get(status) ?? 0).toBeGreaterThan(runs / 1_000);
+    if (runs >= MANY) expect(statuses.get(status) ?? 0).toBeGreaterThan(runs / 1_000);
   },
   TIMEOUT,
 );

@@ -241,14 +241,14 @@ describe('other protocols', () => {
   });
 
   test.each([
-    ['h2c', 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n'],
+    ['h2c', 'Connection: close, Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n'],
     ['h2c, without saying so twice', 'Upgrade: h2c\r\n'],
     [
       'websocket',
-      'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n',
+      'Connection: close, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n',
     ],
-    ['TLS', 'Connection: Upgrade\r\nUpgrade: TLS/1.0\r\n'],
-    ['anything', 'Connection: Upgrade\r\nUpgrade: *\r\n'],
+    ['TLS', 'Connection: close, Upgrade\r\nUpgrade: TLS/1.0\r\n'],
+    ['anything', 'Connection: close, Upgrade\r\nUpgrade: *\r\n'],
   ])('H7 an Upgrade to %s is not taken, and leads past no check', async (_what, headers) => {
     await shop.makeUser({ email: 'canary@shop.example' });
     const answer = await shop.raw(`GET /users/me/ HTTP/1.1\r\nHost: shop\r\n${headers}\r\n${LAST}`);

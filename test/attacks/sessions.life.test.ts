@@ -16,6 +16,7 @@ import { startServer, stopServer } from '../support/process.ts';
 import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 import { openSession, type Opened } from '../support/logins.ts';
 import { ME } from '../support/forge.ts';
+import { sized } from '../support/sized.ts';
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
@@ -184,11 +185,12 @@ describe('the end of a user', () => {
 });
 
 describe('how many', () => {
-  test('S15 of 10,000 logins of one user the 50 latest stay, and no more rows are there at any time', async () => {
+  test('S15 of many logins of one user the 50 latest stay, and no more rows are there at any time', async () => {
+    const batches = sized(100, 3);
     const user = await shop.makeUser();
     const bystander = await openSession(shop);
     const keys: string[] = [];
-    for (let batch = 0; batch < 100; batch++) {
+    for (let batch = 0; batch < batches; batch++) {
       // A hundred in one transaction: it is the rows that matter here, not that each is committed by itself.
       await inTransaction(shop.context(), async (tx) => {
         for (let opened = 0; opened < 100; opened++) {
@@ -198,8 +200,8 @@ describe('how many', () => {
       });
       expect(await countOf(user)).toBe(MAX_SESSIONS);
     }
-    expect(new Set(keys).size).toBe(10_000);
-    expect(new Set(keys.map((key) => key.slice(0, 12))).size).toBe(10_000);
+    expect(new Set(keys).size).toBe(batches * 100);
+    expect(new Set(keys.map((key) => key.slice(0, 12))).size).toBe(batches * 100);
     const kept = keys.slice(-MAX_SESSIONS);
     const dropped = [...keys.slice(0, 5), ...keys.slice(-MAX_SESSIONS - 5, -MAX_SESSIONS)];
     expect(new Set(await Promise.all(kept.map((sessionKey) => statusOf(sessionKey))))).toEqual(new Set([200]));

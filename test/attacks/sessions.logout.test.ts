@@ -4,6 +4,7 @@ import * as sessions from '../../src/auth/session.service.ts';
 import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 import { openSession, type Opened } from '../support/logins.ts';
 import { leaksIn, ME } from '../support/forge.ts';
+import { sized } from '../support/sized.ts';
 
 const LOGOUT_BY_KEY = 'mutation ($key: String) { logout(sessionKey: $key) { ended } }';
 const BOTH = '{"detail":"Logout successful","data":"Logout successful"}';
@@ -89,16 +90,16 @@ describe('logout', () => {
     expect(await shop.sql('select sid from session')).toEqual([]);
   });
 
-  test('S5 of twenty at once exactly one ends it, two hundred times', async () => {
+  test('S5 of twenty at once exactly one ends it, again and again', async () => {
     const user = await shop.makeUser();
-    for (let round = 0; round < 200; round++) {
+    for (let round = 0; round < sized(200, 10); round++) {
       const { key } = await sessions.open(shop.context(), user, null);
       const answers = await Promise.all(Array.from({ length: 20 }, () => logout(key)));
       const texts = answers.map(({ status, text }) => `${status} ${text}`).toSorted();
       expect(texts).toEqual(['200 {"data":"Logout successful"}', ...Array<string>(19).fill('401 {"data":"Invalid session key"}')]);
     }
     expect(await shop.sql('select sid from session')).toEqual([]);
-  }, 180_000);
+  });
 
   test('S5 of twenty ways out at once, by two instances and all doors, exactly one ends it', async () => {
     for (let round = 0; round < 20; round++) {

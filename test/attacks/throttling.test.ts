@@ -3,6 +3,7 @@ import { Piscina } from 'piscina';
 import { counted } from '../support/statements.ts';
 import { LOGIN_DOORS } from '../support/logins.ts';
 import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
+import { sized } from '../support/sized.ts';
 
 // Who guesses passwords is slowed down, and nobody else. What an instance remembers of an address outlives the emptying of
 // the database, so each test comes from an address of its own.
@@ -192,11 +193,12 @@ describe('what is counted', () => {
     expect(await fail(1, 'nobody', `::ffff:${address}`)).toEqual([429]);
   });
 
-  test('B3 a thousand logins with the right password are never refused, one by one or many at once', async () => {
+  test('B3 many logins with the right password are never refused, one by one or many at once', async () => {
     const from = newAddress();
     const users = [await shop.makeUser(), await shop.makeUser(), await shop.makeUser()];
     await fail(2, String(users[0]?.username), from);
-    let left = 1_000;
+    const logins = sized(1_000, 63);
+    let left = logins;
     const found = new Map<number, number>();
     const client = async (): Promise<void> => {
       while (left > 0) {
@@ -207,8 +209,8 @@ describe('what is counted', () => {
       }
     };
     await Promise.all(times(24, client));
-    expect([...found]).toEqual([[200, 1_000]]);
-  }, 240_000);
+    expect([...found]).toEqual([[200, logins]]);
+  });
 
   test('B3 what is malformed or stands at another door is no failure of a login', async () => {
     const from = newAddress();

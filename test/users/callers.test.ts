@@ -1,16 +1,15 @@
 import { expect, test } from '../support/jest.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { useShop } from '../support/shop.ts';
+import { sized } from '../support/sized.ts';
 
 const shop = useShop();
 
-const USERS = 500;
-const ROUNDS = 20;
-/** What ten thousand answers take on a busy machine, in ms. */
-const PATIENCE_MS = 180_000;
+const USERS = sized(500, 170);
+const ROUNDS = sized(20, 3);
 
 test(
-  'C8 of five hundred users who ask at once, each is answered as who they are, ten thousand times',
+  'C8 of many users who ask at once, each is answered as who they are, again and again',
   async () => {
     const names = Array.from({ length: USERS }, (_, at) => `caller${at}`);
     await shop.sql(`insert into "user" (username, scopes) select 'caller' || n, '{}' from generate_series(0, ${USERS - 1}) as n`);
@@ -24,7 +23,6 @@ test(
     }
     expect(checked).toBe(USERS * ROUNDS);
   },
-  PATIENCE_MS,
 );
 
 /** Who the answer is about, by one of the ways to ask for oneself. */
@@ -40,10 +38,6 @@ async function nameIn(round: number, token: string): Promise<string> {
 // Past what the shop looks at in each answer, which would take most of the time here.
 async function asked<Body>(path: string, token: string, body?: string): Promise<Body> {
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
-  for (;;) {
-    const answer = await fetch(shop.url + path, body === undefined ? { headers } : { method: 'POST', headers, body });
-    const found = (await answer.json()) as Body;
-    // A busy machine may be late for reasons of its own.
-    if (answer.status !== 503) return found;
-  }
+  const answer = await fetch(shop.url + path, body === undefined ? { headers } : { method: 'POST', headers, body });
+  return (await answer.json()) as Body;
 }
