@@ -3,14 +3,14 @@ import type { User } from '../../src/users/user.entity.ts';
 import { expectLate, served, type Ask } from '../support/late.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
 import { useSecondSession } from '../support/second-session.ts';
+import { useStoppedClock } from '../support/clock.ts';
+import { until } from '../support/until.ts';
 
 // A statement that waits for a lock, longer than a request may take. Nothing but the request's own end can stop it here: the
 // database's own limit on statements is minutes away.
 
 const DEADLINE_MS = 500;
 const POOL = 3;
-/** How long it may take until what was cancelled has ended: a bound for what would never end. */
-const PATIENCE_MS = 8_000;
 
 // No shared comparison: each request waits for as long as it is let.
 const shop = useShop({
@@ -20,6 +20,9 @@ const shop = useShop({
 });
 
 const other = useSecondSession();
+const clock = useStoppedClock();
+/** What is answered while the time passes. */
+const late = <T>(answers: Promise<T>): Promise<T> => clock.passUntil(answers, DEADLINE_MS);
 let user: User;
 
 beforeEach(async () => {
@@ -89,9 +92,9 @@ describe('a table that somebody else has locked', () => {
   test.each(GRAPHQL)(
     'D23 GraphQL, %s: 503 TIMEOUT at the deadline, the statement is cancelled, and the next is answered',
     async (_what, table, ask) => {
-      const late = await whileLocked(table, ask);
-      expect(late.status).toBe(503);
-      expectLate(shop, late, 'graphql');
+      const answer = await whileLocked(table, ask);
+      expect(answer.status).toBe(503);
+      expectLate(shop, answer, 'graphql');
       await expectServed(ask);
     },
   );
@@ -99,9 +102,9 @@ describe('a table that somebody else has locked', () => {
   test.each(REST)(
     'D23 REST, %s: 503 with Retry-After at the deadline, the statement is cancelled, and the next is answered',
     async (_what, table, ask) => {
-      const late = await whileLocked(table, ask);
-      expect(late.status).toBe(503);
-      expectLate(shop, late, 'rest');
+      const answer = await whileLocked(table, ask);
+      expect(answer.status).toBe(503);
+      expectLate(shop, answer, 'rest');
       await expectServed(ask);
     },
   );
@@ -131,8 +134,8 @@ describe('a table that somebody else has locked', () => {
     const asks = [...GRAPHQL, ...REST].filter(([, table]) => table === 'product').map(([, , ask]) => ask);
     await lock('product');
     for (let time = 0; time < 4 * POOL; time++) {
-      const answer = await (asks[time % asks.length] ?? asks[0])?.();
-      expect(answer?.status).toBe(503);
+      const answer = await late(asks[time % asks.length]?.() ?? Promise.reject(new Error('none')));
+      expect(answer.status).toBe(503);
     }
     await nothingWaits();
     await other.query('rollback');
@@ -140,12 +143,12 @@ describe('a table that somebody else has locked', () => {
   });
 
   test('D23 a request that needs nothing of the table is answered meanwhile', async () => {
-    const late = whileLocked('product', () =>
-      Promise.all(Array.from({ length: POOL - 1 }, graphql('{ products(filter: { search: "x" }) { nodes { name } } }'))),
-    );
+    await lock('product');
+    const held = Promise.all(Array.from({ length: POOL - 1 }, graphql('{ products(filter: { search: "x" }) { nodes { name } } }')));
     expect((await shop.graphql('{ __typename }')).status).toBe(200);
     expect((await shop.rest('OPTIONS', '/api/v2/shop/products')).status).toBe(200);
-    for (const answer of await late) expectLate(shop, answer, 'graphql');
+    for (const answer of await late(held)) expectLate(shop, answer, 'graphql');
+    await nothingWaits();
   });
 });
 
@@ -162,7 +165,7 @@ async function expectServed(ask: Ask): Promise<void> {
 async function whileLocked<T>(table: string, ask: () => Promise<T>): Promise<T> {
   await lock(table);
   try {
-    const answer = await ask();
+    const answer = await late(ask());
     await nothingWaits();
     return answer;
   } finally {
@@ -175,14 +178,11 @@ async function lock(table: string): Promise<void> {
 }
 
 async function nothingWaits(): Promise<void> {
-  const end = Date.now() + PATIENCE_MS;
-  let waiting: unknown[];
-  do {
-    const { rows } = await other.query<{ query: string }>(
-      `select query from pg_stat_activity
+  await until(async () => {
+    const { rows } = await other.query(
+      `select from pg_stat_activity
        where datname = current_database() and application_name = 'shopfront' and wait_event_type = 'Lock'`,
     );
-    waiting = rows.map(({ query }) => query);
-  } while (waiting.length > 0 && Date.now() < end);
-  expect(waiting).toEqual([]);
+    return rows.length === 0;
+  }, 'the end of the statements that wait for a lock');
 }

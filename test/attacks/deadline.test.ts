@@ -2,11 +2,16 @@ import { afterEach, beforeEach, describe, expect, test } from '../support/jest.t
 import type { User } from '../../src/users/user.entity.ts';
 import { expectLate, served, type Ask } from '../support/late.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
+import { useStoppedClock } from '../support/clock.ts';
 
 // Somebody else has the database to himself, longer than a request may take: on the embedded one, whose single backend is everyone's,
 // by any transaction that is open; on a server, by locks.
 
-const shop = useShop({ REQUEST_DEADLINE_MS: '500' });
+const DEADLINE_MS = 500;
+const shop = useShop({ REQUEST_DEADLINE_MS: String(DEADLINE_MS) });
+const clock = useStoppedClock();
+/** What is answered while the time passes. */
+const late = <T>(answers: Promise<T>): Promise<T> => clock.passUntil(answers, DEADLINE_MS);
 
 let user: User;
 let release: () => Promise<void> = async () => undefined;
@@ -43,16 +48,16 @@ const asks: [string, 'graphql' | 'rest', Ask][] = [
 describe('a database that is busy with somebody else', () => {
   test.each(asks)('D23 %s by %s is 503 at the deadline, and is answered once the database is free', async (_what, door, ask) => {
     await hold();
-    const late = await ask();
-    expect(late.status).toBe(503);
-    expectLate(shop, late, door);
+    const answer = await late(ask());
+    expect(answer.status).toBe(503);
+    expectLate(shop, answer, door);
     await release();
     await expectServed(ask);
   });
 
   test('D23 a session router whose login is late says so, too', async () => {
     await hold();
-    const answer = await shop.rest('POST', '/session/login', { json: { username: 'ada', password: PASSWORD } });
+    const answer = await late(shop.rest('POST', '/session/login', { json: { username: 'ada', password: PASSWORD } }));
     expect([answer.status, answer.headers.get('Retry-After'), Object.values(answer.body as object)]).toEqual([
       503,
       '1',
@@ -62,7 +67,7 @@ describe('a database that is busy with somebody else', () => {
 
   test('D23 a client that takes problem details is told so in them', async () => {
     await hold();
-    const answer = await shop.rest('GET', '/api/v1/shop/product/1', { headers: { Accept: 'application/problem+json' } });
+    const answer = await late(shop.rest('GET', '/api/v1/shop/product/1', { headers: { Accept: 'application/problem+json' } }));
     expect([answer.status, answer.body.status, answer.body.code]).toEqual([503, 503, 'TIMEOUT']);
   });
 
@@ -82,7 +87,7 @@ describe('a database that is busy with somebody else', () => {
   test('D23 many that are late at once leave nothing behind: as many again are answered', async () => {
     await hold();
     const many = () => Promise.all(Array.from({ length: 40 }, (_, at) => asks[at % 3]?.[2]() ?? Promise.reject(new Error('none'))));
-    for (const answer of await many()) expect(answer.status).toBe(503);
+    for (const answer of await late(many())) expect(answer.status).toBe(503);
     await release();
     await expectServed(() => shop.rest('GET', '/api/v1/shop/product/1'));
     for (const answer of await many()) expect(answer.status).toBe(200);
@@ -90,8 +95,8 @@ describe('a database that is busy with somebody else', () => {
 
   test('D23 what was refused is not done later', async () => {
     await hold();
-    const late = await Promise.all([create(), shop.graphql(ADD, { id: 'lamp' }, { as: user }), login()]);
-    expect(late.map(({ status }) => status)).toEqual([503, 503, 503]);
+    const answers = await late(Promise.all([create(), shop.graphql(ADD, { id: 'lamp' }, { as: user }), login()]));
+    expect(answers.map(({ status }) => status)).toEqual([503, 503, 503]);
     await release();
     // Behind whatever of theirs may still be on its way.
     await expectServed(() => shop.rest('GET', '/users/me/', { as: user }));

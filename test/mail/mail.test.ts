@@ -287,9 +287,10 @@ test('on the way out, the mail that is being sent is waited for, and no other is
 });
 
 test('on the way out, a mail server that says nothing is not waited for: another sends the mail', async () => {
-  const silent = createServer((socket) => void socket.on('error', () => undefined)).listen(0, '127.0.0.1');
+  const sockets: Socket[] = [];
+  const silent = createServer((socket) => void sockets.push(socket.on('error', () => undefined))).listen(0, '127.0.0.1');
   await once(silent, 'listening');
-  const postman = postmanTo(`smtp://127.0.0.1:${(silent.address() as AddressInfo).port}`, 8_000);
+  const postman = postmanTo(`smtp://127.0.0.1:${(silent.address() as AddressInfo).port}`, 60_000);
   await shop.makeUser({ username: 'ada' });
   await ask('ada');
   let isOver = false;
@@ -299,6 +300,7 @@ test('on the way out, a mail server that says nothing is not waited for: another
     await postman.stop();
     expect(isOver).toBe(false);
   } finally {
+    for (const socket of sockets) socket.destroy();
     silent.close();
     await round;
   }

@@ -1,6 +1,5 @@
 import { beforeEach, expect, test } from '../support/jest.ts';
 import type { User } from '../../src/users/user.entity.ts';
-import { served } from '../support/late.ts';
 import { useShop } from '../support/shop.ts';
 
 // No shared comparison: what is asked here races.
@@ -16,7 +15,7 @@ beforeEach(async () => {
 
 test('C1 the same barcode a hundred times at once is one product, and 409 for all others', async () => {
   const json = { name: 'Tray', barcode: shop.newBarcode(), price: 1 };
-  const answers = await Promise.all(Array.from({ length: AT_ONCE }, () => served(() => shop.rest('POST', PATH, { as: user, json }))));
+  const answers = await Promise.all(Array.from({ length: AT_ONCE }, () => shop.rest('POST', PATH, { as: user, json })));
   expect(Map.groupBy(answers, ({ status }) => status).get(201)).toHaveLength(1);
   expect(answers.filter(({ status }) => status === 409)).toHaveLength(AT_ONCE - 1);
   expect(await shop.sql('select barcode from product')).toEqual([{ barcode: json.barcode }]);
@@ -26,7 +25,7 @@ test('C2 a hundred barcodes at once are a hundred products, each with a pk of it
   const answers = await Promise.all(
     Array.from({ length: AT_ONCE }, () => {
       const json = { name: 'Tray', barcode: shop.newBarcode(), price: 1 };
-      return served(() => shop.rest('POST', PATH, { as: user, json }));
+      return shop.rest('POST', PATH, { as: user, json });
     }),
   );
   expect(answers.every(({ status }) => status === 201)).toBe(true);

@@ -1,5 +1,6 @@
 import { expect } from './jest.ts';
 import type { Answer, Shop } from './shop.ts';
+import { until } from './until.ts';
 
 /** A request, and its answer. */
 export type Ask = () => Promise<Answer>;
@@ -15,9 +16,9 @@ export function expectLate(shop: Shop, answer: Answer, door: 'graphql' | 'rest')
   expect(answer.text).not.toMatch(/select|abort|lock|\.[jt]s\b/i);
 }
 
-/** The answer once there is one: a busy machine may be late (503, Retry-After) for reasons of its own. */
-export async function served(ask: Ask): ReturnType<Ask> {
+/** The first answer that is not 503: what was cancelled may still hold what this one needs. */
+export async function served(ask: Ask): Promise<Answer> {
   let answer = await ask();
-  while (answer.status === 503) answer = await ask();
+  await until(async () => answer.status !== 503 || (answer = await ask()).status !== 503, 'an answer other than 503');
   return answer;
 }
