@@ -1,18 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
-import { setTimeout } from 'node:timers/promises';
-import pino from 'pino';
-import options from '../../mikro-orm.config.ts';
 import * as accounts from '../../src/auth/accounts.service.ts';
 import * as auth from '../../src/auth/auth.service.ts';
 import * as sessions from '../../src/auth/session.service.ts';
 import { createAccessToken } from '../../src/auth/token.ts';
-import { openDatabase } from '../../src/database/database.ts';
 import { inTransaction } from '../../src/kit/context.ts';
-import { readConfig } from '../../src/kit/config.ts';
-import { execute, raw } from '../../src/kit/sql.ts';
 import type { User } from '../../src/users/user.entity.ts';
-import { withDataDir } from '../support/directories.ts';
-import { startServer, stopServer } from '../support/process.ts';
 import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 import { openSession, type Opened } from '../support/logins.ts';
 import { ME } from '../support/forge.ts';
@@ -29,18 +21,8 @@ const shop = useShop();
 /** A second instance on the same database. */
 const twin = new Shop();
 
-const file = { isOver: false };
-/** Whose sessions a server in a process of its own holds, before it has swept and after. */
-let swept: Promise<unknown>;
-
-beforeAll(() => {
-  swept = watchSweeper().catch((error: unknown) => error);
-  return twin.start();
-});
-afterAll(async () => {
-  file.isOver = true;
-  await Promise.all([twin.stop(), swept]);
-});
+beforeAll(() => twin.start());
+afterAll(() => twin.stop());
 
 /** Every door that answers a key or a token. */
 const LOGINS: [string, (user: User) => Promise<Answer>][] = [
@@ -271,11 +253,6 @@ describe('answers with a key or a token', () => {
   });
 });
 
-// The last of the file: the server has had the time of all others for it.
-test('S13 the running server sweeps what has expired within 60 seconds, and only that', async () => {
-  expect(await swept).toEqual({ before: ['alice', 'bob'], after: ['bob'] });
-}, 60_000);
-
 /** What both doors answer to these credentials. */
 async function statusesOf(credentials: RequestOptions): Promise<number[]> {
   const answers = [await shop.rest('GET', '/users/me/', credentials), await shop.graphql(ME, {}, credentials)];
@@ -299,33 +276,4 @@ function credentialsIn({ body }: Answer): RequestOptions {
 function expectNotStored({ headers }: Answer): void {
   expect(headers.get('Cache-Control')).toMatch(/(^|[ ,])no-store($|,)/);
   expect(headers.getSetCookie()).toEqual([]);
-}
-
-/** Puts an expired session and one that is not into the database of a running server, and waits until the server has swept. */
-function watchSweeper(): Promise<unknown> {
-  return withDataDir(async (DATA_DIR) => {
-    const server = await startServer({ DATA_DIR });
-    const config = readConfig({ DATA_DIR }, () => 'x'.repeat(32));
-    const database = await openDatabase(config, options, pino({ level: 'silent' }), true);
-    const query = async (statement: string) => (await execute(database.fork(), raw(statement))).rows;
-    const holders = async () =>
-      (await query('select username from session join "user" on pk = user_pk order by 1')).map(({ username }) => username);
-    try {
-      await query(`
-        insert into session (sid, user_pk, key_hash, created_at, last_seen_at, expires_at)
-        select gen_random_uuid(), pk, sha256(username::bytea), now() - interval '20 days', now() - interval '20 days',
-          now() + case username when 'alice' then interval '-1 minute' else interval '1 day' end
-        from "user" where username in ('alice', 'bob')`);
-      const before = await holders();
-      let after = before;
-      while (after.includes('alice') && !file.isOver) {
-        await setTimeout(500);
-        after = await holders();
-      }
-      return { before, after };
-    } finally {
-      await database.close();
-      await stopServer(server);
-    }
-  });
 }

@@ -1,11 +1,106 @@
 import type { Agent } from 'node:http';
 import { request } from 'node:http';
+import { expect } from './jest.ts';
 import { mannWhitneyP, median } from './medians.ts';
 
-/** How many times each is asked in a round: TIMING_PAIRS, or as often as the catalogue says. */
+/** How many rounds are measured: TIMING_PAIRS, or as many as the catalogue says. */
 const PAIRS = Number(process.env['TIMING_PAIRS'] || 200);
-/** How often the two are measured against each other at most. Whatever else the machine does may tip one round. */
-const ROUNDS = 3;
+/** Two medians whose ratio is within this are alike, where no other limit is named. */
+const ALIKE = 1.05;
+/** Two samples of the same thing differ as much as this by chance once in ten thousand times. */
+const SIGNIFICANT = 1e-4;
+/** A control group that differs this much counts as noisy. */
+const SUSPICIOUS = 0.01;
+/** In which order the three of a round are measured, so that none of them is more often behind a certain other one. */
+const ORDERS = [
+  ['one', 'other', 'control'],
+  ['other', 'one', 'control'],
+  ['control', 'one', 'other'],
+  ['control', 'other', 'one'],
+  ['one', 'control', 'other'],
+  ['other', 'control', 'one'],
+] as const;
+
+/** How two samples differ: `ratio` of the first one's median to that of the second, and how likely that is by chance. */
+export interface Difference {
+  ratio: number;
+  p: number;
+}
+
+/** What was measured: the one against the other, and the one against itself. */
+export interface Comparison {
+  difference: Difference;
+  control: Difference;
+}
+
+export type Verdict = 'alike' | 'different' | 'inconclusive';
+
+/** Measures the one thing, in ms; `attempt` is another number each time. */
+export type Measure = (attempt: number) => Promise<number>;
+
+/**
+ * Measures the one, the other and the one again, the control, by turns. An attempt has the same number for the one and the control in no
+ * round.
+ */
+export async function compare(one: Measure, other: Measure, rounds = PAIRS): Promise<Comparison> {
+  const measures = { one, other, control: one };
+  const times = { one: [] as number[], other: [] as number[], control: [] as number[] };
+  let attempt = 0;
+  for (const measure of [one, other, other, one]) await measure(attempt++);
+  for (let round = 0; round < rounds; round++) {
+    for (const which of ORDERS[round % ORDERS.length] ?? ORDERS[0]) times[which].push(await measures[which](attempt++));
+  }
+  return { difference: differenceOf(times.other, times.one), control: differenceOf(times.control, times.one) };
+}
+
+/**
+ * Whether the one and the other are alike: within this ratio of each other. Inconclusive where the control group is not alike
+ * itself, within the square root of the ratio, or where a difference may be chance.
+ */
+export function verdictOf({ difference, control }: Comparison, most = ALIKE): Verdict {
+  if (!isWithin(control.ratio, Math.sqrt(most)) || control.p < SUSPICIOUS) return 'inconclusive';
+  if (isWithin(difference.ratio, most)) return 'alike';
+  return difference.p < SIGNIFICANT ? 'different' : 'inconclusive';
+}
+
+/** Whether the other takes at most so many times as long as the one; it may take less. */
+export function limitVerdictOf(comparison: Comparison, most: number): Verdict {
+  return verdictOf({ ...comparison, difference: { ...comparison.difference, ratio: Math.max(1, comparison.difference.ratio) } }, most);
+}
+
+/** Expects the verdict. One that is inconclusive is written to stdout, and fails nothing. */
+export function expectVerdict(comparison: Comparison, verdict: Verdict, expected: Exclude<Verdict, 'inconclusive'>): void {
+  const { currentTestName } = expect.getState();
+  if (verdict === 'inconclusive') {
+    process.stdout.write(
+      `inconclusive: ${currentTestName}: the other ${textOf(comparison.difference)}, the control ${textOf(comparison.control)}\n`,
+    );
+    return;
+  }
+  expect({ verdict, ...comparison }).toEqual({ verdict: expected, ...comparison });
+}
+
+/** Expects the one and the other to take the same time. */
+export function expectAlike(comparison: Comparison): void {
+  expectVerdict(comparison, verdictOf(comparison), 'alike');
+}
+
+/** Expects the other to take at most so many times as long as the one. */
+export function expectAtMost(comparison: Comparison, most: number): void {
+  expectVerdict(comparison, limitVerdictOf(comparison, most), 'alike');
+}
+
+function differenceOf(first: readonly number[], second: readonly number[]): Difference {
+  return { ratio: median(first) / median(second), p: mannWhitneyP(first, second) };
+}
+
+function isWithin(ratio: number, most: number): boolean {
+  return ratio <= most && ratio >= 1 / most;
+}
+
+function textOf({ ratio, p }: Difference): string {
+  return `${ratio.toFixed(3)} times as long (p = ${p.toPrecision(2)})`;
+}
 
 /** A request to be timed. */
 export interface Timed {
@@ -14,43 +109,6 @@ export interface Timed {
   type?: string;
   authorization?: string;
   body?: string;
-}
-
-/** What one round found. */
-export interface Difference {
-  /** How much longer the one takes than the other, by their medians. */
-  ratio: number;
-  p: number;
-  alike: boolean;
-}
-
-/**
- * Measures the two against each other by turns, each time with the number of the attempt, round after round until one is as is hoped for. Returns what
- * each round found.
- */
-export async function differences(
-  send: (timed: Timed) => Promise<number>,
-  one: (attempt: number) => Timed,
-  other: (attempt: number) => Timed,
-  isHopedFor = ({ alike }: Difference) => alike,
-): Promise<Difference[]> {
-  const found: Difference[] = [];
-  let attempt = 0;
-  for (const timed of [one, other, other, one]) await send(timed(attempt++));
-  for (let round = 0; round < ROUNDS && !found.some(isHopedFor); round++) {
-    const times: [number[], number[]] = [[], []];
-    for (let pair = 0; pair < PAIRS; pair++, attempt++) {
-      // By turns, each is the first of its pair.
-      const isFirst = pair % 2 === 0;
-      const [first, second] = isFirst ? times : times.toReversed();
-      first?.push(await send((isFirst ? one : other)(attempt)));
-      second?.push(await send((isFirst ? other : one)(attempt)));
-    }
-    const ratio = median(times[0]) / median(times[1]);
-    const p = mannWhitneyP(...times);
-    found.push({ ratio, p, alike: Math.abs(ratio - 1) <= 0.05 && p > 0.01 });
-  }
-  return found;
 }
 
 /** Milliseconds from the request to the end of its answer, over the agent's connection. */
