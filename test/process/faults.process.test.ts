@@ -34,7 +34,6 @@ test('a signal that comes twice at once, as npm has it, is one; a later one ends
     await login.sent;
     await fetch(`${server.url}/livez`);
     server.child.kill('SIGINT');
-    await setTimeout(5);
     const ended = stopServer(server, 'SIGINT');
     expect(await login.status).toBe(200);
     expect(await ended).toMatchObject({ code: 0 });
