@@ -2,7 +2,7 @@ import options from '../../mikro-orm.config.ts';
 import { openDatabase, type Database } from '../database/database.ts';
 import { ConfigError, readConfig, type Config } from '../kit/config.ts';
 import type { Context } from '../kit/context.ts';
-import { DomainError, isError } from '../kit/errors.ts';
+import { DomainError } from '../kit/errors.ts';
 import { osUserName } from '../kit/os-user.ts';
 import { redactor, type Redact } from '../kit/redact.ts';
 import { openLog } from '../server/log.ts';
@@ -59,6 +59,6 @@ export async function runWithoutDatabase(context: CommandContext, work: (config:
 // The texts of our own errors are meant for people; what the driver says may hold a statement with its values.
 function textOf(error: unknown): string {
   if (error instanceof DomainError || error instanceof ConfigError) return error.message;
-  const cause = isError(error) && 'previous' in error && isError(error.previous) ? error.previous : error;
-  return isError(cause) ? cause.message || cause.name : 'The command failed';
+  const cause = error instanceof Error && 'previous' in error && error.previous instanceof Error ? error.previous : error;
+  return cause instanceof Error ? cause.message || cause.name : 'The command failed';
 }

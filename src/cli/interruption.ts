@@ -1,4 +1,3 @@
-import { isError } from '../kit/errors.ts';
 import { onSignals } from '../kit/signals.ts';
 import type { CommandContext } from './command-context.ts';
 import { EXIT } from './command.ts';
@@ -28,5 +27,5 @@ export async function interruptible(
 
 /** Whether it says no more than that somebody wanted an end. */
 export function isAbort(error: unknown): boolean {
-  return isError(error) && error.name === 'AbortError';
+  return error instanceof Error && error.name === 'AbortError';
 }

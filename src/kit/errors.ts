@@ -1,5 +1,3 @@
-import { isNativeError } from 'node:util/types';
-
 /** Why the domain refuses: a closed set, which each door names in its own words (server/error-map.ts). */
 export type ErrorCode =
   | 'BAD_USER_INPUT'
@@ -33,11 +31,6 @@ export interface FieldError {
 }
 
 export type RequestPart = 'path' | 'query' | 'header' | 'body';
-
-/** Whether the value is an error, also one of another realm of this process (node:vm), whose `Error` is not ours. */
-export function isError(value: unknown): value is Error {
-  return value instanceof Error || isNativeError(value);
-}
 
 /** A refusal that the caller may see: the only error whose text leaves the process. */
 export class DomainError extends Error {

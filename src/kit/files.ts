@@ -1,7 +1,6 @@
-import { isError } from './errors.ts';
 
 /** Why the system refuses a file, in its own word, such as `ENOENT`. Throws what is no refusal of the system. */
 export function refusalOfFile(error: unknown): string {
-  if (isError(error) && 'code' in error && typeof error.code === 'string') return error.code;
+  if (error instanceof Error && 'code' in error && typeof error.code === 'string') return error.code;
   throw error;
 }

@@ -2,7 +2,7 @@ import { expect, test } from '../support/jest.ts';
 import { ConfigError, readConfig } from '../../src/kit/config.ts';
 import { command } from '../support/command.ts';
 import { TEST_SECRET } from '../support/databases.ts';
-import { withDataDir } from '../support/directories.ts';
+import { workerDatabase } from '../support/shop.ts';
 
 test.each(['9', '4', '0', '-1', '17', '31', '9.5', '1e1', 'ten', '10 ', '0x0a', '9999999999'])(
   'W9 a configuration with BCRYPT_COST=%s is refused, in one line that names the setting',
@@ -14,12 +14,10 @@ test.each(['9', '4', '0', '-1', '17', '31', '9.5', '1e1', 'ten', '10 ', '0x0a', 
 );
 
 test('W1 an operator cannot set more than 72 bytes, nor fewer than 8 characters', async () => {
-  await withDataDir(async (DATA_DIR) => {
-    for (const password of ['x'.repeat(73), `${'é'.repeat(36)}x`, 'short']) {
-      const { code, stderr } = await command(['user', 'create', 'ann'], { DATA_DIR }, `${password}\n`);
-      expect(code).not.toBe(0);
-      expect(stderr).toMatch(/A password has at (most 72 bytes|least 8 characters)/);
-      expect(stderr).not.toContain(password);
-    }
-  });
+  for (const password of ['x'.repeat(73), `${'é'.repeat(36)}x`, 'short']) {
+    const { code, stderr } = await command(['user', 'create', 'ann'], workerDatabase(), `${password}\n`);
+    expect(code).not.toBe(0);
+    expect(stderr).toMatch(/A password has at (most 72 bytes|least 8 characters)/);
+    expect(stderr).not.toContain(password);
+  }
 });

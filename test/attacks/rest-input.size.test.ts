@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
 import * as sessions from '../../src/auth/session.service.ts';
 import type { User } from '../../src/users/user.entity.ts';
@@ -141,7 +141,7 @@ describe('R5: a body that is packed', () => {
   const PACKERS: [string, (text: string) => Buffer][] = [
     ['gzip', gzipSync],
     ['deflate', deflateSync],
-    ['br', brotliCompressSync],
+    ['br', (text) => brotliCompressSync(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } })],
     ['zstd', zstdCompressSync],
   ];
   const bombs = ROUTES.flatMap((route) => PACKERS.map(([encoding, pack]) => ({ ...route, route, encoding, pack })));

@@ -5,7 +5,7 @@ import { rename, rm, stat } from 'node:fs/promises';
 import type { PipelineOptions } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import { DomainError, isError } from '../../kit/errors.ts';
+import { DomainError } from '../../kit/errors.ts';
 import { refusalOfFile } from '../../kit/files.ts';
 import type { CommandContext } from '../command-context.ts';
 import { isAbort } from '../interruption.ts';
@@ -55,5 +55,5 @@ async function isThere(path: string): Promise<boolean> {
 }
 
 function ignoreLeaving(error: unknown): void {
-  if (!(isError(error) && 'code' in error && error.code === 'EPIPE')) throw error;
+  if (!(error instanceof Error && 'code' in error && error.code === 'EPIPE')) throw error;
 }
