@@ -4,6 +4,7 @@ import { inTransaction } from '../../src/kit/context.ts';
 import { countOf, tallyOf, type Seen } from '../../src/kit/tally.ts';
 import { PRODUCT_TALLY } from '../../src/products/product.listing.ts';
 import { useShop, type Answer } from '../support/shop.ts';
+import { sized } from '../support/sized.ts';
 
 const shop = useShop();
 
@@ -26,9 +27,10 @@ test('the count and the pages by number are those of the rows, with gaps, full r
   expect(await wrongPages()).toEqual([]);
 });
 
-test('the pages by number are those of the rows in a full range of 65,536, and with a gap in the middle of it', async () => {
+test('the pages by number are those of the rows in a range of 65,536, and with a gap in the middle of it', async () => {
   await add('generate_series(4, 300) as n');
-  await add('generate_series(65537, 131072) as n');
+  // All of them, or of each 16 the first.
+  await add(`generate_series(65537, 131072) as n where n % 16 < ${sized(16, 1)}`);
   await add('generate_series(131080, 131090) as n');
   expect(await wrongCounts()).toEqual([]);
   expect(await wrongPages()).toEqual([]);

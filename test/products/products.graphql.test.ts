@@ -2,6 +2,7 @@ import { describe, expect, test } from '../support/jest.ts';
 import type { Product } from '../../src/products/product.entity.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import { useShop, type Answer } from '../support/shop.ts';
+import { sized } from '../support/sized.ts';
 
 const shop = useShop();
 
@@ -391,7 +392,7 @@ describe('GraphQL contract, Pages: a cursor that is not ours for this order and 
       expect(await refusalsOf(bad, { orderBy })).toEqual(REFUSED);
   });
 
-  test('one with any one bit changed is refused, or names another place: it is never an internal error', async () => {
+  test('one with one bit changed, whichever it is, is refused, or names another place: it is never an internal error', async () => {
     await shop.makeProduct({ createdAt: new Date('2026-02-28T20:59:59.999Z') });
     const orderBy = { field: 'CREATED_AT' };
     const [cursor = ''] = await cursorsOf({ orderBy });
@@ -696,9 +697,11 @@ function badTimes(): unknown[] {
 /** The text in base64url with each of its bits changed, one at a time. */
 function bitsFlipped(text: string): string[] {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
-  return [...text].flatMap((sign, at) =>
+  const all = [...text].flatMap((sign, at) =>
     [1, 2, 4, 8, 16, 32].map((bit) => text.slice(0, at) + alphabet[alphabet.indexOf(sign) ^ bit] + text.slice(at + 1)),
   );
+  // A number that is prime to 6, so that the sample has each of the six bits.
+  return all.filter((_, index) => index % sized(1, 11) === 0);
 }
 
 /** What is said to the cursor as the start of a page, and as its end. */

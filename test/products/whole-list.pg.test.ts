@@ -17,6 +17,7 @@ afterEach(() => other.query('rollback'));
 test('whole lists that wait for the database leave connections to others, and wait longer than those would', async () => {
   await shop.makeUser({ username: 'ada' });
   await shop.makeProducts(3);
+  await shop.waitForConnections(2_000);
   await other.query('begin; lock table product in access exclusive mode');
   const lists = Promise.all(Array.from({ length: LISTS }, () => shop.rest('GET', '/api/v1/shop/products')));
   // Each of these needs a connection of the pool, and gives up after two seconds without.

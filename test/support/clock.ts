@@ -31,10 +31,10 @@ export function useStoppedClock(): StoppedClock {
   return {
     pass,
     async passUntil(end, step) {
-      let isOver = false;
-      const over = () => void (isOver = true);
+      const state = { isOver: false };
+      const over = () => void (state.isOver = true);
       end.then(over, over);
-      for (; !isOver; await setTimeout(5)) pass(step);
+      for (; !state.isOver; await setTimeout(5)) pass(step);
       return end;
     },
   };

@@ -129,8 +129,7 @@ export class Shop {
     const log = (this.log = openLog(this.config, lines));
     this.open = await openDatabase(this.config, options, log, true);
     openDatabases.add(this.open);
-    const pool = await this.open.orm.driver.getConnection().getNativeClient();
-    pool.options.connectionTimeoutMillis = HANG_MS;
+    await this.waitForConnections(HANG_MS);
     const opened = this.open;
     const { calls } = this;
     this.app = await createApp({
@@ -177,6 +176,12 @@ export class Shop {
 
   now(): Date {
     return new Date(Date.now() + this.clockShift);
+  }
+
+  /** Sets for how long, in ms, a statement waits for a connection of the pool. */
+  async waitForConnections(ms: number): Promise<void> {
+    const pool = await this.database.orm.driver.getConnection().getNativeClient();
+    pool.options.connectionTimeoutMillis = ms;
   }
 
   /** Moves the app's clock forward. */

@@ -22,7 +22,7 @@ const ORDERS = [
 ] as const;
 
 /** How two samples differ: `ratio` of the first one's median to that of the second, and how likely that is by chance. */
-export interface Difference {
+interface Difference {
   ratio: number;
   p: number;
 }

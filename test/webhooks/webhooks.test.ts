@@ -475,7 +475,7 @@ describe('a target that fails', () => {
     expect(await deliver()).toEqual([]);
   });
 
-  test('410 gives up more than a sweep comes to at a time', async () => {
+  test('410 gives up all that waits, however many sweeps that takes', async () => {
     await add();
     const count = sized(250_002, 10_002);
     await waiting(count);
