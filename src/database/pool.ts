@@ -30,6 +30,7 @@ export function lookAfter(pool: Pool): Renew {
     idle.add(client);
   });
   pool.on('remove', (client) => void (idle.delete(client) || busy.delete(client)));
+  retryTimeouts(pool);
   return async () => {
     const before = [...busy];
     idle.forEach(lose);
@@ -44,6 +45,32 @@ export function lookAfter(pool: Pool): Renew {
     client.release(new Error('The connection was lost'));
     client.release = () => undefined;
   }
+}
+
+/**
+ * Keeps callers waiting for a connection while others get one: the pool is busy then, not stuck. The pool's own time limit applies only
+ * when no connection was acquired for that long.
+ */
+function retryTimeouts(pool: Pool): void {
+  const connect = pool.connect.bind(pool) as () => Promise<PoolClient>;
+  let acquiredAt = 0;
+  pool.on('acquire', () => (acquiredAt = performance.now()));
+  const retrying = async (): Promise<PoolClient> => {
+    const startedAt = performance.now();
+    try {
+      return await connect();
+    } catch (error) {
+      if (!isAcquireTimeout(error) || acquiredAt < startedAt) throw error;
+      return retrying();
+    }
+  };
+  // The pool's own `query` passes a callback.
+  pool.connect = ((...args: []) => (args.length > 0 ? connect(...args) : retrying())) as Pool['connect'];
+}
+
+/** Returns whether all connections of a pool were in use for as long as its time limit. */
+export function isAcquireTimeout(error: unknown): boolean {
+  return error instanceof Error && error.message === 'timeout exceeded when trying to connect';
 }
 
 /** Breaks a connection, as if the peer had closed it: its pool lets go of it, and what waits for its answer fails. */

@@ -1,7 +1,7 @@
 import pg, { type ClientBase, type ClientConfig } from 'pg';
 import type { Logger } from 'pino';
 import type { Abortable, Cell, Statement, Statements } from '../kit/sql.ts';
-import { lose } from './pool.ts';
+import { isAcquireTimeout, lose } from './pool.ts';
 import { openStatements, type Abilities, type OpenStatements } from './statements.ts';
 
 /** How long the replica has to be good again before it is read from again, in ms. */
@@ -156,15 +156,10 @@ export class Replica implements Statements {
 
 // What the server itself has to say about a statement comes as an error of the database.
 function isGone(error: unknown): boolean {
-  if (!(error instanceof Error) || error.name === 'AbortError' || isCrowded(error)) return false;
+  if (!(error instanceof Error) || error.name === 'AbortError' || isAcquireTimeout(error)) return false;
   return error instanceof pg.DatabaseError ? /^(08|57P0)/.test(error.code ?? '') : true;
 }
 
 function isOwnTrouble(error: unknown): boolean {
-  return isCrowded(error) || (error instanceof pg.DatabaseError && OWN_TROUBLE.test(error.code ?? ''));
-}
-
-// The pool's own: nobody has given a connection back in time. Whether the replica is there, who looks after it finds out.
-function isCrowded(error: unknown): boolean {
-  return error instanceof Error && error.message === 'timeout exceeded when trying to connect';
+  return isAcquireTimeout(error) || (error instanceof pg.DatabaseError && OWN_TROUBLE.test(error.code ?? ''));
 }

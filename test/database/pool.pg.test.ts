@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from '../support/jest.ts';
 import pg from 'pg';
 import { lookAfter, type Renew } from '../../src/database/pool.ts';
@@ -24,6 +25,8 @@ afterEach(async () => {
   await Promise.all([pool.end(), other.end()]);
 });
 
+/** The time limit of a pool in ms. */
+const WAIT_MS = 200;
 const PID = 'select pg_backend_pid() as pid';
 
 test('a connection that is lost in a transaction leaves its place in the pool, though nobody gives it back', async () => {
@@ -75,6 +78,20 @@ test('renewed, the pool keeps a connection that has ended what it was at, and is
   await renewed;
   expect(await pidOf(again)).toBe(pid);
   again.release();
+});
+
+test('whoever waits for a connection goes on waiting while others get one, and is refused when nobody does', async () => {
+  pool.options.max = 1;
+  pool.options.connectionTimeoutMillis = WAIT_MS;
+  const held = await pool.connect();
+  const [first, second] = [pool.connect(), pool.connect()];
+  held.release();
+  const got = await first;
+  await setTimeout(1.5 * WAIT_MS);
+  got.release();
+  const last = await second;
+  await expect(pool.connect()).rejects.toThrow('timeout exceeded when trying to connect');
+  last.release();
 });
 
 async function pidOf(client: pg.ClientBase): Promise<number | undefined> {
