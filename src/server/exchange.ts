@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GivingUp } from '../kit/giving-up.ts';
-import { setAside } from './in-flight.ts';
+import { arrivalOf, setAside } from './in-flight.ts';
 import { hasBody } from './request.ts';
 import { requestIdOf } from './telemetry/request-id.ts';
 import type { Observer, Seen } from './telemetry/seen.ts';
@@ -26,7 +26,7 @@ export class Exchange extends GivingUp {
     observe: Observer,
   ) {
     super();
-    const begun = performance.now();
+    const begun = arrivalOf(res);
     this.requestId = requestIdOf(req.headers);
     this.seen = { requestId: this.requestId, method: req.method ?? '', door: 'other', bytes: 0, end: 'answered' };
     this.headers = { ...common, 'X-Request-Id': this.requestId };

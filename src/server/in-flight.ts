@@ -1,32 +1,44 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { RequestQueue, type Ticket } from './request-queue.ts';
 
-/** Requests that were begun and are not answered, and how many there may be (overload.ts). One process has one event loop, and so one count. */
-export const inFlight = { now: 0, most: Infinity };
+/** The requests without a response. One process has one event loop, and so one queue. */
+export const inFlight = new RequestQueue();
 
-/** So many answers may wait for the one before them on the same connection. */
+const tickets = new WeakMap<ServerResponse, Ticket>();
+
+/** Maximum number of responses that wait for the one before them on the same connection. */
 const MAX_QUEUED = 64;
 
-/** Answers that wait for others on their connection to go first, for a client may ask again before it is answered (RFC 9112, 9.3.2). */
+/** Responses that wait for others on their connection to go first, for a client may send more before it is answered (RFC 9112, 9.3.2). */
 const queues = new WeakMap<Socket, Set<ServerResponse>>();
 
-/** Whether there are as many requests as can be answered in good time. */
-export function isFull(): boolean {
-  return inFlight.now >= inFlight.most;
+/** Starts the request when its turn comes, unless its client has left, and counts it until it is answered. */
+export function takeOff(req: IncomingMessage, res: ServerResponse, start: () => void): void {
+  count(
+    res,
+    inFlight.add(start, () => req.complete),
+  );
 }
 
-/** Counts the request until it is answered. */
-export function takeOff(res: ServerResponse): void {
-  inFlight.now++;
-  res.on('close', land);
+/** Starts the request at once, and counts it until it is answered. */
+export function takeOffAtOnce(res: ServerResponse, start: () => void): void {
+  count(res, inFlight.addStarted());
+  start();
 }
 
 /**
- * Counts the request no longer, though it is not answered: what it waits for from here on is nothing that the event loop does, such as a slow reader
- * or a password's hash.
+ * Counts the request no longer, though it may have no response yet: it waits for something that neither the event loop nor the database
+ * does, such as a slow reader or a password hash.
  */
 export function setAside(res: ServerResponse): void {
-  if (res.listenerCount('close', land) > 0) land.call(res);
+  const ticket = tickets.get(res);
+  if (ticket) inFlight.remove(ticket, res.headersSent && res.statusCode < 500);
+}
+
+/** Returns when the request arrived, on the clock of `performance.now()`. */
+export function arrivalOf(res: ServerResponse): number {
+  return tickets.get(res)?.arrivedAt ?? performance.now();
 }
 
 /** Whether the answer may wait for those before it on its connection. Where they are too many, nobody reads them. */
@@ -43,8 +55,11 @@ export function closeQueue(socket: Socket): void {
   for (const res of queues.get(socket) ?? []) res.destroy();
 }
 
-function land(this: ServerResponse): void {
-  // Once: it may be set aside after it is closed.
-  this.off('close', land);
-  inFlight.now--;
+function count(res: ServerResponse, ticket: Ticket): void {
+  tickets.set(res, ticket);
+  res.on('close', onClose);
+}
+
+function onClose(this: ServerResponse): void {
+  setAside(this);
 }

@@ -24,8 +24,8 @@ export function openMetrics({ calls, database }: Pick<Services, 'calls' | 'datab
   });
   gauge(
     'shopfront_requests_in_flight',
-    'Requests that were begun and are not answered, but for those that wait for a hash or a slow reader.',
-    () => inFlight.now,
+    'Requests that are queued or in progress, except those that wait for a hash or a slow reader.',
+    () => inFlight.size,
   );
   gauge('shopfront_database_up', 'Whether the database answers: 1 or 0.', () => (database() ? 1 : 0));
   gauges('shopfront_pool_connections', 'Connections of the pool to the database, by whether somebody uses them.', 'state', () => {

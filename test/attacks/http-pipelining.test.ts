@@ -52,7 +52,7 @@ beforeAll(async () => {
 afterEach(async () => {
   for (const socket of sockets) socket.destroy();
   sockets.clear();
-  await until(() => inFlight.now === 0, 'the end of all requests');
+  await until(() => inFlight.size === 0, 'the end of all requests');
   const { status } = await fetch(`${urlOf(server)}/api/v2/shop/products`);
   if (status !== 200) throw new Error(`the shop answers ${status}`);
 });
@@ -88,7 +88,7 @@ test('H12 answers that nobody reads hold no place', async () => {
   try {
     const readers = await Promise.all(Array.from({ length: 8 }, opened));
     for (const reader of readers) reader.pause().write(LIVE.repeat(60));
-    await until(() => inFlight.now === 0, 'the answers');
+    await until(() => inFlight.size === 0, 'the answers');
     expect(readers.some(({ destroyed }) => destroyed)).toBe(false);
   } finally {
     server.keepAliveTimeout = keepAliveTimeout;

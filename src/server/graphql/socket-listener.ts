@@ -9,7 +9,7 @@ import type { Caller, Context } from '../../kit/context.ts';
 import { DomainError } from '../../kit/errors.ts';
 import { findCaller, isAnonymous } from '../credentials.ts';
 import { unavailable, visibleError } from '../http-error.ts';
-import { isFull } from '../in-flight.ts';
+import { inFlight } from '../in-flight.ts';
 import { contextOf, type Services } from '../services.ts';
 import type { Seen } from '../telemetry/seen.ts';
 import { tellBehind, type Listener, type Listeners } from './listeners.ts';
@@ -126,7 +126,7 @@ export class SocketListener implements Listener {
     const headers = Object.fromEntries(named.map(([name, value]) => [name.toLowerCase(), value]));
     const ctx = this.contextFor(new Listening(this.req));
     try {
-      if (isFull()) throw unavailable();
+      if (inFlight.isFull()) throw unavailable();
       const bearer = isAnonymous({ headers }) ? this.req : { headers };
       if (!isAnonymous(bearer)) await findCaller(ctx, bearer);
       this.caller = ctx.caller;
@@ -149,7 +149,7 @@ export class SocketListener implements Listener {
     const { asked } = operation;
     operation.asked = undefined;
     try {
-      if (isFull()) throw unavailable();
+      if (inFlight.isFull()) throw unavailable();
       this.refuseMore();
       const { listening } = operation;
       const ctx = this.contextFor(listening);

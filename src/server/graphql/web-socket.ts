@@ -6,7 +6,7 @@ import { answerError } from '../answers.ts';
 import { GRAPHQL_LIMIT } from '../body.ts';
 import type { Exchange } from '../exchange.ts';
 import { unavailable } from '../http-error.ts';
-import { isFull } from '../in-flight.ts';
+import { inFlight } from '../in-flight.ts';
 import { refuseHeaders } from '../request.ts';
 import { contextOf } from '../services.ts';
 import { formatErrors, formatResult } from './errors.ts';
@@ -71,7 +71,7 @@ export function openWebSockets(live: Live, exchangeOf: (req: IncomingMessage, re
       const ctx = contextOf(services, new Listening(req));
       try {
         refuseHeaders(req);
-        if (isFull()) throw unavailable();
+        if (inFlight.isFull()) throw unavailable();
         listeners.refuseMore(ctx.network ?? '');
       } catch (error) {
         return refuse(req, socket, error);

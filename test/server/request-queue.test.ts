@@ -1,0 +1,175 @@
+import { expect, test } from '../support/jest.ts';
+import { RequestQueue, type Ticket } from '../../src/server/request-queue.ts';
+
+/** A queue on a clock and an event loop that the test drives. */
+class Simulation {
+  private time = 0;
+  private callbacks: (() => void)[] = [];
+  readonly queue = new RequestQueue(
+    () => this.time,
+    (work) => this.callbacks.push(work),
+  );
+  readonly started: number[] = [];
+  readonly running: Ticket[] = [];
+  rejected = 0;
+  private arrivals = 0;
+
+  constructor(
+    max: number,
+    /** Time in ms that the event loop works on each request when it is started. */
+    private readonly work = 0,
+  ) {
+    this.queue.max = max;
+  }
+
+  arrive(count: number, isReceived = true): void {
+    for (let index = 0; index < count; index++) {
+      if (this.queue.isFull()) {
+        this.rejected++;
+        continue;
+      }
+      const number = (this.arrivals += 1);
+      const ticket: Ticket = this.queue.add(
+        () => {
+          this.time += this.work;
+          this.started.push(number);
+          this.running.push(ticket);
+        },
+        () => isReceived,
+      );
+    }
+  }
+
+  /** Runs one turn of the event loop. */
+  turn(): void {
+    for (const callback of this.callbacks.splice(0)) callback();
+  }
+
+  /** Completes the oldest requests in progress, each after this time in ms. */
+  complete(count: number, ms: number): void {
+    for (const ticket of this.running.splice(0, count)) {
+      this.time += ms;
+      this.queue.remove(ticket, true);
+    }
+  }
+
+  /** Runs until every request has been completed, each after this time in ms. Returns how long that took. */
+  drain(ms: number): number {
+    const began = this.time;
+    while (this.queue.size > 0) {
+      this.turn();
+      this.complete(1, ms);
+    }
+    return this.time - began;
+  }
+}
+
+test('a burst of as many requests as allowed is answered in full, in its order, however slow the machine is', () => {
+  const simulation = new Simulation(1_000);
+  simulation.arrive(500);
+  for (let second = 0; second < 10; second++) {
+    simulation.turn();
+    simulation.complete(10, 100);
+    simulation.arrive(50);
+  }
+  expect(simulation.drain(100)).toBeGreaterThan(60_000);
+  expect(simulation.rejected).toBe(0);
+  expect(simulation.started).toEqual(Array.from({ length: 1_000 }, (_, index) => index + 1));
+});
+
+test('the maximum is a bound in any case', () => {
+  const simulation = new Simulation(100);
+  simulation.arrive(150);
+  expect([simulation.queue.size, simulation.rejected]).toEqual([100, 50]);
+});
+
+test('in a standing queue, requests wait for no longer than the target, and as many are answered as before', () => {
+  const simulation = new Simulation(1_000);
+  // 20 arrive in the time of 10.
+  for (let step = 0; step < 300; step++) {
+    simulation.arrive(20);
+    simulation.turn();
+    for (let each = 0; each < 10; each++) {
+      simulation.complete(1, 10);
+      simulation.turn();
+    }
+  }
+  expect(simulation.rejected).toBeGreaterThan(1_000);
+  expect(simulation.started.length).toBeGreaterThan(29 * 100);
+  // 500 ms at 10 ms each, and those in progress.
+  expect(simulation.queue.size).toBeLessThanOrEqual(50 + 128);
+  simulation.drain(10);
+  const { rejected } = simulation;
+  simulation.arrive(1_000);
+  expect(simulation.rejected).toBe(rejected);
+});
+
+test('a standing queue of quick requests has half of the maximum', () => {
+  const simulation = new Simulation(1_000);
+  for (let step = 0; step < 30; step++) {
+    simulation.arrive(200);
+    simulation.turn();
+    for (let each = 0; each < 100; each++) {
+      simulation.complete(1, 0.1);
+      simulation.turn();
+    }
+  }
+  simulation.arrive(200);
+  expect(simulation.queue.size).toBe(500);
+});
+
+test('work on the event loop is spread over its turns, and is waiting like any other', () => {
+  const simulation = new Simulation(1_000, 7);
+  simulation.arrive(300);
+  simulation.turn();
+  expect(simulation.started.length).toBeGreaterThan(1);
+  expect(simulation.started.length * 7).toBeLessThan(100);
+  // Those 300 clients send the next request when they have a response.
+  for (let turn = 0; turn < 300; turn++) {
+    const done = simulation.running.length;
+    simulation.complete(done, 0);
+    simulation.arrive(done);
+    simulation.turn();
+  }
+  expect(simulation.rejected).toBeGreaterThan(0);
+});
+
+test('fewer requests are in progress at a time while they are slow, and more when they are quick again', () => {
+  const simulation = new Simulation(1_000);
+  const inProgress = () => {
+    simulation.arrive(200);
+    simulation.turn();
+    simulation.turn();
+    return simulation.running.length;
+  };
+  expect(inProgress()).toBe(128);
+  simulation.drain(600);
+  expect(inProgress()).toBe(32);
+  simulation.drain(0.1);
+  simulation.arrive(200);
+  simulation.drain(0.1);
+  expect(inProgress()).toBe(128);
+});
+
+test('a request that waits for its body takes the place of no other', () => {
+  const simulation = new Simulation(1_000);
+  simulation.arrive(300, false);
+  simulation.turn();
+  simulation.turn();
+  simulation.turn();
+  simulation.arrive(1);
+  simulation.turn();
+  expect(simulation.started.length).toBe(301);
+});
+
+test('a request whose client leaves before its turn is not started', () => {
+  const { queue } = new Simulation(10);
+  let starts = 0;
+  const ticket = queue.add(
+    () => starts++,
+    () => true,
+  );
+  queue.remove(ticket, false);
+  queue.remove(ticket, false);
+  expect([queue.size, starts]).toEqual([0, 0]);
+});
