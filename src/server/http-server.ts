@@ -2,7 +2,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Config } from '../kit/config.ts';
 import { giveUpFor } from './deadline.ts';
-import { closeQueue } from './in-flight.ts';
+import { closeQueue, isPending } from './in-flight.ts';
 import type { Upgrades } from './graphql/web-socket.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -31,6 +31,8 @@ export function createHttpServer(config: Config, listener: RequestListener, upgr
   // Of HTTP's own server, the stream is a socket.
   server.on('upgrade', (req, socket, head) => upgrades?.upgrade(req, socket as Socket, head));
   server.timeout = Math.max(STALLED_MS, config.requestDeadlineMs + AFTER_DEADLINE_MS);
+  // Without this listener, Node destroys the socket.
+  server.on('timeout', (socket) => isPending(socket) || socket.destroy());
   server.maxConnections = config.maxConnections;
   server.on('connection', (socket) =>
     socket.once('close', () => {

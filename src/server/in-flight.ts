@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { RequestQueue, type Ticket } from './request-queue.ts';
 
@@ -39,6 +39,14 @@ export function setAside(res: ServerResponse): void {
 /** Returns when the request arrived, on the clock of `performance.now()`. */
 export function arrivalOf(res: ServerResponse): number {
   return tickets.get(res)?.arrivedAt ?? performance.now();
+}
+
+/** Returns whether the request that the socket waits for is queued or in progress. */
+export function isPending(socket: Socket): boolean {
+  // Node has no other name for the response that a socket is for.
+  const res: unknown = Reflect.get(socket, '_httpMessage');
+  const state = res instanceof ServerResponse ? tickets.get(res)?.state : undefined;
+  return state === 'queued' || state === 'running';
 }
 
 /** Whether the answer may wait for those before it on its connection. Where they are too many, nobody reads them. */
