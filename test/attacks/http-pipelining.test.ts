@@ -62,7 +62,7 @@ afterAll(async () => {
   server.close();
   await app.stop();
   await shop.stop();
-  inFlight.most = Infinity;
+  inFlight.max = Infinity;
 });
 
 test('H12 answers come in the order of their requests', async () => {
