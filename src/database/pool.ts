@@ -48,19 +48,19 @@ export function lookAfter(pool: Pool): Renew {
 }
 
 /**
- * Keeps callers waiting for a connection while others get one: the pool is busy then, not stuck. The pool's own time limit applies only
- * when no connection was acquired for that long.
+ * Keeps callers waiting for a connection while others get one: the pool is busy then, not stuck. The pool's own time limit ends a wait
+ * only if no connection was acquired in its second half.
  */
 function retryTimeouts(pool: Pool): void {
   const connect = pool.connect.bind(pool) as () => Promise<PoolClient>;
   let acquiredAt = 0;
   pool.on('acquire', () => (acquiredAt = performance.now()));
   const retrying = async (): Promise<PoolClient> => {
-    const startedAt = performance.now();
     try {
       return await connect();
     } catch (error) {
-      if (!isAcquireTimeout(error) || acquiredAt < startedAt) throw error;
+      const limit = pool.options.connectionTimeoutMillis ?? 0;
+      if (!isAcquireTimeout(error) || performance.now() - acquiredAt > limit / 2) throw error;
       return retrying();
     }
   };

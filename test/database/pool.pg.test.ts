@@ -26,7 +26,7 @@ afterEach(async () => {
 });
 
 /** The time limit of a pool in ms. */
-const WAIT_MS = 200;
+const WAIT_MS = 1_000;
 const PID = 'select pg_backend_pid() as pid';
 
 test('a connection that is lost in a transaction leaves its place in the pool, though nobody gives it back', async () => {
@@ -85,9 +85,10 @@ test('whoever waits for a connection goes on waiting while others get one, and i
   pool.options.connectionTimeoutMillis = WAIT_MS;
   const held = await pool.connect();
   const [first, second] = [pool.connect(), pool.connect()];
+  await setTimeout(0.75 * WAIT_MS);
   held.release();
   const got = await first;
-  await setTimeout(1.5 * WAIT_MS);
+  await setTimeout(0.75 * WAIT_MS);
   got.release();
   const last = await second;
   await expect(pool.connect()).rejects.toThrow('timeout exceeded when trying to connect');
