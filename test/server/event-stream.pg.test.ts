@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from '../support/jest.ts';
 import { closeStreams, listen } from '../support/events.ts';
 import { useSecondSession } from '../support/second-session.ts';
+import { settled } from '../support/settled.ts';
 import { useShop } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 
@@ -11,6 +12,7 @@ afterEach(closeStreams);
 
 test('a stream outlives the connections to its database, and is told of what happens meanwhile and after', async () => {
   const { pk } = await shop.makeProduct();
+  await settled(shop);
   const stream = await listen(shop, 'subscription { productChanged { pk product { price } } }');
   const change = (price: number) => other.query(`update product set price = ${price} where pk = ${pk}`);
   await other.query(
