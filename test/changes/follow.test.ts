@@ -131,7 +131,9 @@ describe('after a cursor', () => {
     test('little of it is kept for each who waits for its client', async () => {
       const { statements } = await behind();
       // The feed that all share reads 500 at a time, whenever it is due.
-      expect(statements.filter((text) => text.includes('as horizon') && !/limit 500\b/.test(text))).toEqual([expect.stringMatching(/limit 20\b/)]);
+      expect(statements.filter((text) => text.includes('as horizon') && !/limit 500\b/.test(text))).toEqual([
+        expect.stringMatching(/limit 20\b/),
+      ]);
     });
 
     test('who is refused gets no more of it, and nothing more is read', async () => {
