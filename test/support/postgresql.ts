@@ -38,7 +38,7 @@ export interface Cluster {
 export async function makeCluster(directory: string, settings: Readonly<Record<string, string>> = {}): Promise<Cluster> {
   const dataDir = join(directory, 'postgresql');
   await ownedDirectory(directory);
-  await tool('initdb', ['-D', dataDir, '-U', 'postgres', '--auth', 'trust', '--encoding', 'UTF8', '--no-sync']);
+  await tool('initdb', ['-D', dataDir, '-U', 'postgres', '--auth', 'trust', '--encoding', 'UTF8', '--locale', 'C.UTF-8', '--no-sync']);
   const cluster = await clusterAt(dataDir, directory, settings);
   await cluster.start();
   const client = new pg.Client({ host: '127.0.0.1', port: cluster.port, user: 'postgres', database: 'postgres' });
