@@ -1,5 +1,5 @@
 /**
- * The tests run as compiled, like the app itself: the decorators' metadata comes from tsc. The tags in the names of files (test/tiers.ts)
+ * The tests run as compiled, like the app itself: the decorators' metadata comes from tsc. The tags in the names of files (test/all.ts)
  * say what runs where; the command chooses among them.
  */
 export default {
