@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import fresh from 'fresh';
 import type { Config } from '../kit/config.ts';
 import { CREDENTIAL_HEADERS } from './credentials.ts';
+import type { Coding } from './compression.ts';
 import type { Exchange } from './exchange.ts';
 
 // Who sends credentials, even wrong ones, is not to get what was kept for someone without.
@@ -14,6 +15,11 @@ const TAG_LENGTH = 27;
 /** The entity tag of a body, byte for byte (RFC 9110, 8.8.3). */
 export function tagOf(body: string): string {
   return `"${hash('sha256', body, 'base64url').slice(0, TAG_LENGTH)}"`;
+}
+
+/** The tag of the same answer in a coding: weak, because its bytes are others (RFC 9110, 8.8.1). It still matches the strong one in `If-None-Match`. */
+export function codedTagOf(tag: string, coding: Coding | undefined): string {
+  return coding === undefined || tag.startsWith('W/') ? tag : `W/${tag}`;
 }
 
 /** The weak tag of what is made of a table, by a text that changes with each write to it. */

@@ -8,6 +8,8 @@ export interface Bundle {
   directory: string;
   /** What stands under `assets/`; each name holds a hash of what is in it. */
   assets: ReadonlySet<string>;
+  /** Those of them that are also there compressed, under the same name under `br/` and `gzip/`. */
+  compressed: ReadonlySet<string>;
   /** What a page is made of, relative to the directory. */
   partsOf(entry: string): { script: string; styles: string[] };
 }
@@ -21,8 +23,8 @@ const manifest = z.record(z.string(), chunk);
 export function readBundle(directory: string = OURS): Bundle {
   try {
     const chunks = manifest.parse(JSON.parse(readFileSync(`${directory}/manifest.json`, 'utf8')));
-    const assets = new Set(readdirSync(`${directory}/assets`));
-    return { directory, assets, partsOf: (entry) => partsOf(chunks, entry) };
+    const assetsIn = (below: string) => new Set(readdirSync(`${below}/assets`));
+    return { directory, assets: assetsIn(directory), compressed: assetsIn(`${directory}/br`), partsOf: (entry) => partsOf(chunks, entry) };
   } catch (error) {
     throw new ConfigError(['GRAPHQL_EXPLORER is on, but its pages are not there: make them with `npm run web`, or set it to false'], {
       cause: error,

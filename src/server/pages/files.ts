@@ -1,14 +1,24 @@
 import send from 'send';
 import { DAY_MS } from '../../kit/times.ts';
+import type { Coding } from '../compression.ts';
 import type { Exchange } from '../exchange.ts';
 import { HttpError } from '../http-error.ts';
 import { unknownPath } from '../rest.ts';
 
 const YEAR_MS = 365 * DAY_MS;
 
+interface File {
+  directory: string;
+  name: string;
+  /** In what coding it is there. */
+  coding?: Coding | undefined;
+}
+
 /** Sends a file of the directory; `immutable` where its name says what is in it. */
-export function sendFile({ directory, name }: { directory: string; name: string }, exchange: Exchange, immutable: boolean): Promise<void> {
+export function sendFile({ directory, name, coding }: File, exchange: Exchange, immutable: boolean): Promise<void> {
   const { req, res } = exchange;
+  const out = exchange.handOver();
+  if (coding !== undefined) out.setHeader('Content-Encoding', coding);
   return new Promise((done, fail) => {
     const options = { root: directory, maxAge: immutable ? YEAR_MS : DAY_MS, immutable, index: false, acceptRanges: false };
     const file = send(req, `/${name}`, options);
@@ -19,7 +29,7 @@ export function sendFile({ directory, name }: { directory: string; name: string 
     });
     // Also without a body, and when the reader has gone.
     res.once('close', done);
-    file.pipe(exchange.handOver());
+    file.pipe(out);
   });
 }
 

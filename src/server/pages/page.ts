@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { demoUsers } from '../../database/demo.ts';
 import type { Config } from '../../kit/config.ts';
+import { codingFor, sendCompressed } from '../compression.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Bundle } from './bundle.ts';
 import { markup, scriptJson, type Html } from './markup.ts';
@@ -56,7 +57,7 @@ ${page.body}
 </html>
 `;
     exchange.set({ 'Cache-Control': 'no-store', 'Content-Security-Policy': policyOf(nonce, page.policy) });
-    exchange.send(200, text, HTML_TYPE);
+    await sendCompressed(exchange, codingFor(exchange, config, text), 200, { body: text }, HTML_TYPE);
   };
 }
 

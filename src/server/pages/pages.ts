@@ -1,4 +1,5 @@
 import type { Config } from '../../kit/config.ts';
+import { codingFor } from '../compression.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Endpoint } from '../paths.ts';
 import { unknownPath } from '../rest.ts';
@@ -28,9 +29,9 @@ const EDITOR = { 'style-src': "'self' 'unsafe-inline'", 'font-src': "'self' data
 export function openPages(config: Config): Pages | undefined {
   if (!config.explorer) return undefined;
   const bundle = readBundle();
-  const { directory, assets } = bundle;
+  const { directory, assets, compressed } = bundle;
   const answererOf = (page: Page): Endpoint['answer'] => pageAnswerer(config, bundle, page);
-  const endpoint = (path: string, answer: Endpoint['answer']): Endpoint => ({ method: 'GET', path, reads: [], errorKey: 'detail', answer });
+  const endpoint = (path: string, answer: Endpoint['answer']): Endpoint => ({ method: 'GET', path, errorKey: 'detail', answer });
   const pages: Page[] = [
     { path: '/', title: 'Shopfront', entry: 'home.ts', body: homeBody(config) },
     { path: '/graphiql', title: 'GraphiQL – Shopfront', entry: 'graphiql.ts', body: EXPLORER, policy: EDITOR },
@@ -44,7 +45,12 @@ export function openPages(config: Config): Pages | undefined {
         const { file = '' } = exchange.params;
         // Only what was there at the start: no way of writing a path leads to anything else.
         if (!assets.has(file)) throw unknownPath();
-        await sendFile({ directory, name: `assets/${file}` }, exchange, true);
+        const coding = compressed.has(file) ? codingFor(exchange, config) : undefined;
+        await sendFile(
+          { directory: coding === undefined ? directory : `${directory}/${coding}`, name: `assets/${file}`, coding },
+          exchange,
+          true,
+        );
       }),
     ],
     answerGraphql: answererOf({

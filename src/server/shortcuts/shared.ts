@@ -2,10 +2,13 @@ import { LRUCache } from 'lru-cache';
 import type { Context } from '../../kit/context.ts';
 import { counters, gauge } from '../../kit/metrics.ts';
 import { freshOf, tallyOf } from '../../kit/tally.ts';
+import { Forms, type Body } from '../compression.ts';
 import type { Operation } from '../telemetry/seen.ts';
 
 const MAX_CHARACTERS = 16_000_000;
 const MAX_ANSWER = 200_000;
+/** An answer with its request and its compressed forms. */
+const MAX_ENTRY = 3 * MAX_ANSWER;
 /** Longer requests are not remembered: of those that have come once, the whole text is. */
 const MAX_KEY = 10_000;
 /** How many requests are remembered as having come once. */
@@ -19,8 +22,7 @@ const lookups = counters(
 );
 
 /** An answer that is the same for everyone. */
-export interface SharedAnswer {
-  body: string;
+export interface SharedAnswer extends Body {
   headers?: Readonly<Record<string, string>>;
   /** Its entity tag, where it may be kept by whoever gets it (caching.ts). */
   tag?: string;
@@ -31,8 +33,8 @@ export interface SharedAnswer {
 interface Kept {
   answer: SharedAnswer;
   tally: string;
-  /** How far the table had come before the answer was made. */
-  version: number;
+  /** How far the table had come before the answer was made, and on which server. */
+  revision: string;
 }
 
 /**
@@ -42,12 +44,12 @@ interface Kept {
 export class SharedAnswers {
   private readonly kept = new LRUCache<string, Kept>({
     maxSize: MAX_CHARACTERS,
-    maxEntrySize: MAX_ANSWER,
-    sizeCalculation: ({ answer }, key) => answer.body.length + key.length,
+    maxEntrySize: MAX_ENTRY,
+    sizeCalculation: ({ answer }, key) => answer.body.length + key.length + (answer.forms?.bytes ?? 0),
   });
   private seen = new Set<string>();
   private seenBefore = new Set<string>();
-  private readonly making = new Map<string, { version: number; answer: Promise<SharedAnswer | undefined> }>();
+  private readonly making = new Map<string, { revision: string; answer: Promise<SharedAnswer | undefined> }>();
 
   constructor() {
     gauge('shopfront_shared_answers', 'Shared answers that are kept.', () => this.kept.size);
@@ -56,7 +58,7 @@ export class SharedAnswers {
   /** The answer to this request, where there is one and it is known to hold. */
   find(ctx: Pick<Context, 'statements'>, key: string): SharedAnswer | undefined {
     const kept = this.kept.get(key);
-    if (!kept || freshOf(ctx, kept.tally)?.version !== kept.version) return undefined;
+    if (!kept || freshOf(ctx, kept.tally)?.revision !== kept.revision) return undefined;
     lookups.hit++;
     return kept.answer;
   }
@@ -78,25 +80,32 @@ export class SharedAnswers {
       this.note(key);
       return this.firstOf(key, make);
     }
-    const { version } = await tallyOf(ctx, tally);
+    const { revision } = await tallyOf(ctx, tally);
     const kept = this.kept.get(key);
     const running = this.making.get(key);
-    if (kept?.version === version || running?.version === version) lookups.hit++;
+    if (kept?.revision === revision || running?.revision === revision) lookups.hit++;
     else lookups.miss++;
-    if (kept?.version === version) return kept.answer;
-    if (running?.version === version) return (await running.answer) ?? make();
+    if (kept?.revision === revision) return kept.answer;
+    if (running?.revision === revision) return (await running.answer) ?? make();
     // What is kept under the primary's version is read from the primary: a replica behind it would be kept as new.
     delete ctx.replica;
-    const made = make();
-    const flight = { version, answer: made.catch(() => undefined) };
+    const made = make().then((answer) => this.keep(key, answer, tally, revision));
+    const flight = { revision, answer: made.catch(() => undefined) };
     this.making.set(key, flight);
     try {
-      const answer = await made;
-      if (answer) this.kept.set(key, { answer, tally, version });
-      return answer;
+      return await made;
     } finally {
       if (this.making.get(key) === flight) this.making.delete(key);
     }
+  }
+
+  private keep<Made extends SharedAnswer | undefined>(key: string, answer: Made, tally: string, revision: string): Made {
+    if (!answer || answer.body.length > MAX_ANSWER) return answer;
+    const store = () => this.kept.set(key, { answer, tally, revision });
+    // As long as it is stored, it is measured again with what has been added. The cache measures another object only.
+    answer.forms = new Forms(answer.body, () => this.kept.peek(key)?.answer === answer && store());
+    store();
+    return answer;
   }
 
   // What is refused is not remembered: another time, too, it is refused without asking the database for its version.

@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startNginx, type Nginx } from '../support/nginx.ts';
+import { PASSWORD, useShop, type Shop } from '../support/shop.ts';
+
+// Long enough for tokens that nginx would compress.
+const JWT_ISSUER = `https://issuer.example/${'x'.repeat(1_024)}`;
+
+const PAGE = '/api/v2/shop/products?limit=100';
+const GZIP = { 'Accept-Encoding': 'gzip' };
+
+describe('in front of instances that compress, nginx', () => {
+  const shop = useShop({ JWT_ISSUER });
+  const nginx = behindNginx(shop);
+
+  test('passes on what they have compressed', async () => {
+    await shop.makeProducts(20);
+    const body = JSON.stringify({ query: '{ products(first: 100) { nodes { pk name barcode price } } }' });
+    const asked: [string, RequestInit][] = [
+      [PAGE, {}],
+      ['/api/v1/shop/products', {}],
+      ['/graphql', { method: 'POST', body, headers: { 'Content-Type': 'application/json' } }],
+    ];
+    for (const [path, init] of asked) {
+      const ask = (url: string, coding: string) => fetch(url + path, { ...init, headers: { ...init.headers, 'Accept-Encoding': coding } });
+      const plain = await (await ask(shop.url, 'identity')).text();
+      for (const coding of ['br', 'gzip']) {
+        const answer = await ask(nginx().url, coding);
+        expect([path, answer.headers.get('content-encoding'), await answer.text()]).toEqual([path, coding, plain]);
+        expect(answer.headers.get('vary')).toContain('Accept-Encoding');
+      }
+    }
+  });
+
+  test('compresses no credentials', () => expectCredentialsPlain(shop, nginx()));
+});
+
+describe('in front of instances with COMPRESSION=off, nginx', () => {
+  const shop = useShop({ JWT_ISSUER, COMPRESSION: 'off' });
+  const nginx = behindNginx(shop);
+
+  test('compresses what is longer than 1 KB, and says so to caches', async () => {
+    await shop.makeProducts(20);
+    for (const path of [PAGE, '/api/v1/shop/products', '/openapi.json', '/docs']) {
+      const answer = await fetch(nginx().url + path, { headers: GZIP });
+      expect([path, answer.headers.get('content-encoding')]).toEqual([path, 'gzip']);
+      expect(answer.headers.get('vary')).toContain('Accept-Encoding');
+    }
+    const short = await fetch(`${nginx().url}/livez`, { headers: GZIP });
+    expect(short.headers.get('content-encoding')).toBeNull();
+  });
+
+  test('answers 304 to whoever has what it has compressed', async () => {
+    await shop.makeProducts(20);
+    const tag = String((await fetch(nginx().url + PAGE, { headers: GZIP })).headers.get('etag'));
+    expect((await fetch(nginx().url + PAGE, { headers: { ...GZIP, 'If-None-Match': tag } })).status).toBe(304);
+  });
+
+  test('compresses no credentials', () => expectCredentialsPlain(shop, nginx()));
+});
+
+async function expectCredentialsPlain(shop: Shop, { url }: Nginx): Promise<void> {
+  await shop.makeUser({ username: 'ada' });
+  const form = new URLSearchParams({ username: 'ada', password: PASSWORD });
+  const query = `mutation { login(username: "ada", password: "${PASSWORD}") { accessToken } }`;
+  const asked: [string, RequestInit][] = [
+    ['/token', { body: form }],
+    ['/login/', { body: form }],
+    ['/graphql', { body: JSON.stringify({ query }), headers: { 'Content-Type': 'application/json' } }],
+  ];
+  for (const [path, init] of asked) {
+    const answer = await fetch(url + path, { ...init, method: 'POST', headers: { ...init.headers, ...GZIP } });
+    const text = await answer.text();
+    expect([path, answer.status, answer.headers.get('content-encoding')]).toEqual([path, 200, null]);
+    expect(text.length).toBeGreaterThan(1_024);
+  }
+}
+
+function behindNginx(shop: Shop): () => Nginx {
+  let directory = '';
+  let nginx: Nginx | undefined;
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'shopfront-nginx-'));
+    nginx = await startNginx(directory, [shop.port]);
+  });
+  afterAll(async () => {
+    await nginx?.stop();
+    await rm(directory, { recursive: true, force: true });
+  });
+  return () => {
+    if (!nginx) throw new Error('nginx is not started');
+    return nginx;
+  };
+}
