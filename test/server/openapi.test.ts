@@ -2,10 +2,11 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { features } from '../../src/features.ts';
+import type { User } from '../../src/users/user.entity.ts';
 import { readConfig } from '../../src/kit/config.ts';
-import { openapiText } from '../../src/server/openapi/openapi.ts';
+import { openapiOf, openapiText } from '../../src/server/openapi/openapi.ts';
 import { Documented, Schemas } from '../support/openapi.ts';
-import { Shop, useShop } from '../support/shop.ts';
+import { PASSWORD, PUBLIC_URL, Shop, useShop, type RequestOptions } from '../support/shop.ts';
 
 const shop = useShop();
 const based = new Shop({ BASE_PATH: '/shop', SESSION_PREFIX: '/accounts/session', V1_DEPRECATED_ON: '2027-01-31' });
@@ -47,10 +48,39 @@ test('it describes every row and nothing else, each under an id of its own', asy
 
 test('it follows the configuration: where the app stands, the session router, and what is deprecated', async () => {
   const { body } = await based.rest('GET', '/openapi.json');
-  expect(body.servers[0].url).toBe('/shop');
+  expect(body.servers).toEqual([{ url: `${PUBLIC_URL}/shop`, description: expect.any(String) }]);
+  expect(body.components.securitySchemes.passwordAuth.flows.password.tokenUrl).toBe(`${PUBLIC_URL}/shop/token`);
   expect(body.paths).toHaveProperty('/accounts/session/login');
   expect(body.paths['/api/v1/shop/products'].get.deprecated).toBe(true);
   expect(body.paths['/users/me/'].get.deprecated).toBeUndefined();
+});
+
+test('where PUBLIC_URL is not known, the server is relative', () => {
+  const { servers, components } = openapiOf(
+    readConfig({ BASE_PATH: '/shop' }, () => ''),
+    features,
+  ) as any;
+  expect([servers[0].url, components.securitySchemes.passwordAuth.flows.password.tokenUrl]).toEqual(['/shop', '/shop/token']);
+});
+
+test('it has the version of the package, and the catalogue first', async () => {
+  const { body } = await shop.rest('GET', '/openapi.json');
+  expect(body.info.version).toBe(JSON.parse(await readFile('package.json', 'utf8')).version);
+  expect([body.tags[0].name, Object.keys(body.paths)[0]]).toEqual(['Catalogue', '/api/v1/shop/products']);
+});
+
+test('a primary key is an integer, and no body that is sent has alternatives', async () => {
+  const { body } = await shop.rest('GET', '/openapi.json');
+  const [pk] = body.paths['/api/v1/shop/product/{pk}'].get.parameters;
+  expect(pk.schema).toMatchObject({ type: 'integer', minimum: 1 });
+  expect(operationsOf(body).filter(({ requestBody }) => /"(any|one|all)Of"/.test(JSON.stringify(requestBody ?? null)))).toEqual([]);
+});
+
+test('every operation has two or three sentences of description', async () => {
+  const { body } = await shop.rest('GET', '/openapi.json');
+  const sentences = (text: string) => text.split(/(?<=\.)\s/).length;
+  const wrong = operationsOf(body).filter(({ description }) => sentences(description) < 2 || sentences(description) > 4);
+  expect(wrong.map(({ operationId }) => operationId)).toEqual([]);
 });
 
 test('every part has a description, and what is sent and answered has examples', async () => {
@@ -76,7 +106,99 @@ test('its examples are valid themselves', async () => {
       if (fault !== undefined) wrong.push(`${at}: ${fault}`);
     }
   });
+  walk(body, '', (at, { schema, ...media }) => {
+    for (const example of examplesOf(media)) {
+      const fault = schemas.faultOf(schema as object, example.value);
+      if (fault !== undefined) wrong.push(`${at} ${example.name}: ${fault}`);
+    }
+  });
   expect(wrong).toEqual([]);
+});
+
+test('everything that is sent or answered has an example', async () => {
+  const { body } = await shop.rest('GET', '/openapi.json');
+  const bare: string[] = [];
+  walk(body, '', (at, { content }) => {
+    for (const [type, media] of Object.entries(content ?? {})) if (examplesOf(media).length === 0) bare.push(`${at} ${type}`);
+  });
+  expect(bare).toEqual([]);
+});
+
+describe('what the examples of errors show is what is answered:', () => {
+  /** What gets an error from an operation, by the error's code. */
+  const REQUESTS: Record<string, (at: Provoked) => RequestOptions & { path?: string }> = {
+    INACTIVE_USER: ({ zoe }) => ({ as: zoe }),
+    NOT_AUTHENTICATED: () => ({ sessionKey: 'of-no-session' }),
+    INVALID_TOKEN: () => ({ token: 'no.token.at.all' }),
+    FORBIDDEN: ({ bob, sent }) => ({ as: bob, json: sent }),
+    NOT_FOUND: ({ path }) => ({ path: path.replace('{pk}', '2147483647') }),
+    CONFLICT: ({ alice, sent }) => ({ as: alice, json: sent }),
+    INVALID_CREDENTIALS: ({ path, send }) =>
+      send({ username: 'alice', password: 'wrong' }) ?? { path: `${path}?username=alice&password=wrong` },
+    INACTIVE_LOGIN: ({ send }) => send({ username: 'zoe', password: PASSWORD }) ?? {},
+    INVALID_SESSION_KEY: ({ send, sent }) => send(sent) ?? {},
+    BAD_REQUEST: () => ({ body: '{', headers: { 'Content-Type': 'application/json' } }),
+    PAYLOAD_TOO_LARGE: ({ alice, type }) => ({ as: alice, body: ' '.repeat(20_000), headers: { 'Content-Type': type } }),
+    UNSUPPORTED_MEDIA_TYPE: ({ alice, type }) => ({
+      as: alice,
+      body: '{}',
+      headers: { 'Content-Type': type, 'Content-Encoding': 'compress' },
+    }),
+    BAD_USER_INPUT: ({ alice, path, send, sent, example }) => {
+      const { [example.detail[0].loc[1]]: _missing, ...rest } = { username: 'alice', ...sent };
+      return { as: alice, ...(send(rest) ?? { path: `${path}?page=x` }) };
+    },
+  };
+  /** Where that is another request. */
+  const OTHERS: Record<string, RequestOptions & { path?: string }> = {
+    'GET /api/v2/auth/login BAD_USER_INPUT': { path: '/api/v2/auth/login?password=x' },
+  };
+
+  interface Provoked {
+    path: string;
+    type: string;
+    /** The example of the body. */
+    sent: any;
+    /** The example of the error. */
+    example: any;
+    /** A request with such a body; undefined where the operation has none. */
+    send: (body: any) => RequestOptions | undefined;
+    alice: User;
+    bob: User;
+    zoe: User;
+  }
+
+  const document = openapiOf(
+    readConfig({}, () => ''),
+    features,
+  ) as any;
+  // What all requests may meet is met by other tests: too many failures, and a service or database in trouble.
+  const cases = operationsOf(document).flatMap(({ method, path, requestBody, responses }) =>
+    Object.entries<any>(responses)
+      .filter(([status]) => /^4(?!29)/.test(status))
+      .flatMap(([status, { $ref, content = document.components.responses[$ref?.split('/').at(-1)].content }]) =>
+        Object.entries<any>(content).flatMap(([accepted, media]) =>
+          examplesOf(media).map(({ name, value }) => ({ method, path, requestBody, status: Number(status), accepted, code: name, value })),
+        ),
+      ),
+  );
+
+  test.each(cases)('$method $path $code, $accepted', async ({ method, path, requestBody, status, accepted, code, value }) => {
+    const alice = await shop.makeUser({ username: 'alice', scopes: ['products:write'] });
+    const bob = await shop.makeUser({ username: 'bob' });
+    const zoe = await shop.makeUser({ username: 'zoe', disabled: true });
+    const [[type, media] = ['', {}]] = Object.entries<any>(requestBody?.content ?? {});
+    const sent = examplesOf(media)[0]?.value;
+    // The examples are those of a client that sends grant_type, as the first example of the body does.
+    const form = (body: any) => ({ form: { grant_type: sent.grant_type, ...body } });
+    const send = (body: any) => (type === '' ? undefined : type.includes('form') ? form(body) : { json: body });
+    if (code === 'CONFLICT') await shop.makeProduct({ barcode: sent.barcode });
+    const example = code === 'BAD_USER_INPUT' && accepted.includes('problem') ? { detail: [{ loc: ['', value.errors[0].field] }] } : value;
+    const asked = OTHERS[`${method} ${path} ${code}`] ?? REQUESTS[code]?.({ path, type, sent, example, send, alice, bob, zoe }) ?? {};
+    const headers = { ...asked.headers, Accept: accepted };
+    const answer = await shop.rest(method, (asked.path ?? path).replace('{pk}', '1'), { ...asked, headers });
+    expect([answer.status, answer.body]).toEqual([status, value]);
+  });
 });
 
 test('who has it gets 304', async () => {
@@ -116,6 +238,19 @@ describe('what holds the answers of all tests against it finds', () => {
     expect(() => new Documented(shop.config).check('GET', '/api/v2/shop/products/', answer)).not.toThrow();
   });
 });
+
+function operationsOf(document: any): any[] {
+  return Object.entries<any>(document.paths).flatMap(([path, methods]) =>
+    Object.entries<any>(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, ...operation })),
+  );
+}
+
+// Of a media type, whichever way they are written.
+function examplesOf({ example, examples }: any): { name: string; value: any }[] {
+  if (Array.isArray(examples)) return [];
+  const several = Object.entries<any>(examples ?? {}).map(([name, { value }]) => ({ name, value }));
+  return example === undefined ? several : [{ name: 'example', value: example }];
+}
 
 function walk(value: unknown, at: string, visit: (at: string, schema: Record<string, unknown>) => void): void {
   if (typeof value !== 'object' || value === null) return;

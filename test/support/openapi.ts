@@ -7,6 +7,7 @@ import { openapiOf } from '../../src/server/openapi/openapi.ts';
 
 interface Response {
   $ref?: string;
+  headers?: Record<string, { required?: boolean; schema: object }>;
   content?: Record<string, { schema: object }>;
 }
 
@@ -67,7 +68,9 @@ export class Documented {
     const what = `${method} ${asked} answers ${status}`;
     const named = operation.responses[status] ?? (status >= 400 ? operation.responses['default'] : undefined);
     assert.ok(named, `${what}, which openapi.json does not know`);
-    const { content } = named.$ref === undefined ? named : this.referred(named.$ref);
+    const { content, headers: documented = {} } = named.$ref === undefined ? named : this.referred(named.$ref);
+    const missing = Object.keys(documented).filter((name) => documented[name]?.required === true && !headers.has(name));
+    assert.deepEqual(missing, [], `${what} without ${missing.join()}`);
     if (!content || method === 'HEAD') return assert.equal(text, '', `${what} with a body`);
     const [type = ''] = (headers.get('content-type') ?? '').split(';');
     const schema = content[type]?.schema;

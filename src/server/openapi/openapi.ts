@@ -1,7 +1,10 @@
 import type { Config } from '../../kit/config.ts';
 import type { Feature } from '../../kit/feature.ts';
+import { allowedBy, SCOPES } from '../../kit/scopes.ts';
+import { VERSION } from '../../kit/version.ts';
 import { JSON_TYPE } from '../answers.ts';
-import { answeredAsKept, tagOf } from '../caching.ts';
+import { answeredAsKept, codedTagOf, tagOf } from '../caching.ts';
+import { codingFor, Forms, sendCompressed } from '../compression.ts';
 import type { Endpoint } from '../paths.ts';
 import type { Services } from '../services.ts';
 import type { Components, Json } from './json-schema.ts';
@@ -9,16 +12,31 @@ import { operationOf } from './operation.ts';
 
 const INFO = {
   title: 'Shopfront',
-  version: '1.0.0',
-  summary: 'The REST door of the shop: the paths that legacy clients have always called.',
+  version: VERSION,
+  summary: 'The REST API of the shop: the paths that clients of the original services call.',
   description:
-    'Every operation names its twin at the GraphQL door (`x-graphql`), which a client that moves takes in its place. Credentials are the same at both: ' +
+    'Every operation has a GraphQL equivalent (`x-graphql`), for clients that move to the GraphQL API. Credentials are the same in both APIs: ' +
     'an access token as `Authorization: Bearer`, or a session key as `X-SESSION-ID`. Paths are served with and without a slash at their end.',
+  contact: { name: 'The maintainers of Shopfront' },
   license: { name: 'MIT', identifier: 'MIT' },
 };
 
-const SECURITY_SCHEMES = {
-  bearerAuth: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'An access token, from `POST /token`.' },
+const securitySchemes = (base: string) => ({
+  passwordAuth: {
+    type: 'oauth2',
+    description: 'An access token, from `POST /token` by username and password. `offline_access` adds a refresh token.',
+    flows: {
+      password: {
+        tokenUrl: `${base}/token`,
+        refreshUrl: `${base}/token`,
+        scopes: {
+          ...Object.fromEntries(SCOPES.map((scope) => [scope, allowedBy(scope)])),
+          offline_access: 'Get a refresh token, too.',
+        },
+      },
+    },
+  },
+  bearerAuth: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'An access token or an API key.' },
   sessionKey: {
     type: 'apiKey',
     in: 'header',
@@ -26,21 +44,23 @@ const SECURITY_SCHEMES = {
     description: 'A session key, from the session login. X-SESSIONID is read, too.',
   },
   basicAuth: { type: 'http', scheme: 'basic', description: 'Username and password, at `GET /api/v2/auth/login` alone.' },
-};
+});
 
 /** `/openapi.json`, where the explorers are on. */
 export function openapiEndpoints({ config }: Services, features: readonly Feature[]): Endpoint[] {
   if (!config.explorer) return [];
   const body = openapiText(config, features);
   const tag = tagOf(body);
+  const forms = new Forms(body);
   return [
     {
       method: 'GET',
       path: '/openapi.json',
-      reads: ['If-None-Match'],
       errorKey: 'detail',
       answer: async (exchange) => {
-        if (!answeredAsKept(exchange, config, tag)) exchange.send(200, body, JSON_TYPE);
+        const coding = codingFor(exchange, config, body);
+        if (answeredAsKept(exchange, config, codedTagOf(tag, coding))) return;
+        await sendCompressed(exchange, coding, 200, { body, forms }, JSON_TYPE);
       },
     },
   ];
@@ -53,6 +73,7 @@ export function openapiText(config: Config, features: readonly Feature[]): strin
 
 /** The rows of these features as an OpenAPI 3.1 document: what it says of a row is said in the row, and nowhere else. */
 export function openapiOf(config: Config, features: readonly Feature[]): Json {
+  const base = (config.isPublicUrlSet ? config.publicUrl : '') + config.basePath;
   const components: Components = { schemas: {}, responses: {} };
   const paths: Record<string, Json> = {};
   for (const { title = '', routes } of features) {
@@ -63,10 +84,10 @@ export function openapiOf(config: Config, features: readonly Feature[]): Json {
   return {
     openapi: '3.1.0',
     info: INFO,
-    servers: [{ url: config.basePath === '' ? '/' : config.basePath, description: 'This shop.' }],
-    tags: features.flatMap(({ title, routes }) => (routes && title !== undefined ? [{ name: title }] : [])),
+    servers: [{ url: base === '' ? '/' : base, description: 'This shop.' }],
+    tags: features.flatMap(({ title, description, routes }) => (routes && title !== undefined ? [{ name: title, description }] : [])),
     paths,
-    components: { securitySchemes: SECURITY_SCHEMES, responses: sorted(components.responses), schemas: sorted(components.schemas) },
+    components: { securitySchemes: securitySchemes(base), responses: sorted(components.responses), schemas: sorted(components.schemas) },
   };
 }
 

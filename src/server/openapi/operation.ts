@@ -3,7 +3,7 @@ import type { Config } from '../../kit/config.ts';
 import type { Access, Route } from '../../kit/route.ts';
 import { deprecationHeaders } from '../deprecation.ts';
 import { titled } from '../request.ts';
-import { schemaOf, type Components, type Json } from './json-schema.ts';
+import { exampleOf, schemaOf, type Components, type Json } from './json-schema.ts';
 import { responsesOf } from './responses.ts';
 
 const IF_NONE_MATCH = { name: 'If-None-Match', in: 'header', schema: { type: 'string' }, description: 'The tag of what the client has.' };
@@ -16,7 +16,7 @@ export function operationOf(config: Config, tag: string, row: Route, components:
   return {
     operationId: operationIdOf(row),
     summary,
-    ...(description !== undefined && { description }),
+    description,
     tags: [tag],
     ...('Deprecation' in deprecationHeaders(config, row) && { deprecated: true }),
     security: securityOf(row),
@@ -57,15 +57,19 @@ function parametersIn(place: 'path' | 'query' | 'header', schema: z.ZodType | un
   }));
 }
 
-function requestBodyOf({ input, documented, bodyOptional }: Route, components: Components): Json | undefined {
+function requestBodyOf({ input, documented, bodyOptional, examples }: Route, components: Components): Json | undefined {
   const { form, json } = { ...input, ...documented };
   const body = form ?? json;
   const type = form ? 'application/x-www-form-urlencoded' : 'application/json';
-  return body && { required: bodyOptional !== true, content: { [type]: { schema: schemaOf(body, 'input', components) } } };
+  if (!body) return undefined;
+  const schema = schemaOf(body, 'input', components);
+  const named = examples && Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
+  const shown = named ? { examples: named } : { example: exampleOf(schema, components) };
+  return { required: bodyOptional !== true, content: { [type]: { schema, ...shown } } };
 }
 
 function securityOf({ reads, access }: Route): Json[] {
-  const either = (scopes: readonly Access[]): Json[] => [{ bearerAuth: scopes }, { sessionKey: scopes }];
+  const either = (scopes: readonly Access[]): Json[] => [{ passwordAuth: scopes }, { bearerAuth: [] }, { sessionKey: [] }];
   if (access === 'login') return reads?.includes('Authorization') ? [{}, { basicAuth: [] }] : [{}];
   if (access === 'public' || typeof access === 'function') return [{}, ...either([])];
   return either(access === 'signed-in' ? [] : [access]);
