@@ -122,6 +122,24 @@ export const tokenFlow = section('4.1', 'Token flow', [
     },
   },
   {
+    id: 'token-oauth-error',
+    row: 'POST /token',
+    level: 'decision',
+    needs: [],
+    says: 'Where grant_type was sent, error and error_description stand beside detail (RFC 6749, 5.2), and nowhere else.',
+    check: async (at) => {
+      for (const { path } of DOORS) {
+        const form = { username: at.nobody, password: 'wrong' };
+        const answer = await at.ask('POST', path, { form: { ...form, grant_type: 'password' } });
+        hasStatus(answer, 401);
+        expectOf(answer, 'the error invalid_grant', answer.member('error') === 'invalid_grant');
+        hasOnly(answer, answer.body, 'detail', 'error', 'error_description');
+        const plain = await at.ask('POST', path, { form });
+        hasOnly(plain, plain.body, 'detail');
+      }
+    },
+  },
+  {
     id: 'token-json',
     row: 'POST /token',
     level: 'decision',
@@ -158,17 +176,20 @@ export const tokenFlow = section('4.1', 'Token flow', [
     row: 'POST /token',
     level: 'decision',
     needs: ['user'],
-    says: 'A refresh_token gets new tokens, which open the protected rows; used a second time, it ends its session.',
+    says: 'A refresh_token gets new tokens, which open the protected rows; one that is older than the last used ends its session.',
     check: async (at) => {
       const login = await at.ask('POST', '/token', { form: { ...at.user, scope: 'offline_access' } });
       const refresh_token = login.member('refresh_token');
       expectOf(login, 'a refresh_token', typeof refresh_token === 'string');
-      const form = { grant_type: 'refresh_token', refresh_token: String(refresh_token) };
-      const refreshed = await at.ask('POST', '/token', { form });
+      const refresh = (given: unknown) => at.ask('POST', '/token', { form: { grant_type: 'refresh_token', refresh_token: String(given) } });
+      const second = await refresh(refresh_token);
+      hasStatus(second, 200);
+      // The last one that was used may be used again for some seconds.
+      const refreshed = await refresh(second.member('refresh_token'));
       hasStatus(refreshed, 200);
       const token = String(refreshed.member('access_token'));
       hasStatus(await at.ask('GET', ME, { token }), 200);
-      isRefused(await at.ask('POST', '/token', { form }));
+      isRefused(await refresh(refresh_token));
       hasStatus(await at.ask('GET', ME, { token }), 401);
     },
   },

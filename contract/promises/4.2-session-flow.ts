@@ -201,6 +201,18 @@ export const sessionFlow = section('4.2', 'Session flow', [
     },
   },
   {
+    id: 'v2-get-challenge',
+    row: `GET ${V2_LOGIN}`,
+    level: 'decision',
+    needs: [],
+    says: 'Without credentials, the answer is 401 with data and asks for HTTP Basic.',
+    check: async (at) => {
+      const answer = await at.ask('GET', V2_LOGIN);
+      isError(answer, 401, { data: 'Incorrect login and/or password' });
+      hasHeader(answer, 'WWW-Authenticate', /^basic realm="[^"]*", charset="UTF-8"$/i);
+    },
+  },
+  {
     id: 'v2-get-query',
     row: `GET ${V2_LOGIN}`,
     level: 'decision',

@@ -39,12 +39,10 @@ const ANSWERS = [
 ] as const;
 
 const ASKED_HEADERS = [
-  { path: ME, asks: 'authorization', gets: 'Content-Type, Authorization' },
-  { path: ME, asks: 'x-session-id', gets: 'Content-Type, X-SESSION-ID' },
-  { path: ME, asks: 'x-sessionid', gets: 'Content-Type, X-SESSIONID' },
-  { path: V1_PRODUCT, asks: 'authorization,content-type,idempotency-key', gets: 'Content-Type, Authorization, Idempotency-Key' },
-  { path: '/token', asks: 'x-session-id', gets: 'Content-Type' },
-  { path: V1_PRODUCT, asks: 'x-forwarded-for', gets: 'Content-Type' },
+  { path: ME, asks: 'authorization', gets: 'Content-Type, authorization' },
+  { path: ME, asks: 'x-session-id', gets: 'Content-Type, x-session-id' },
+  { path: V1_PRODUCT, asks: 'authorization,content-type,idempotency-key', gets: 'Content-Type, authorization, idempotency-key' },
+  { path: '/token', asks: 'traceparent,x-request-id', gets: 'Content-Type, traceparent, x-request-id' },
 ] as const;
 
 /** OPTIONS, cross-origin headers, and methods. */

@@ -1,6 +1,7 @@
 import { Arg, Args, Ctx, Field, FieldResolver, ID, Int, Mutation, ObjectType, Resolver, Root } from 'type-graphql';
 import { ConnectionArgs, connectionType, type Connection } from '../kit/connection.ts';
 import type { Context } from '../kit/context.ts';
+import { IgnoresIdempotencyKey } from '../kit/idempotency.ts';
 import { Once } from '../kit/once.ts';
 import { User } from '../users/user.entity.ts';
 import * as auth from './auth.service.ts';
@@ -23,7 +24,7 @@ export class LoginPayload {
   @Field(() => Int, { description: 'Seconds that the access token lives.' })
   expiresIn!: number;
 
-  @Field(() => String, { description: 'Good once, for `refresh`. Used a second time, it ends the session.' })
+  @Field(() => String, { description: 'For `refresh`, once. An older one ends the session.' })
   refreshToken!: string;
 
   @Field(() => String, { description: 'For the header `X-SESSION-ID`, and for `logout`.' })
@@ -42,6 +43,7 @@ export class LogoutPayload {
 @Resolver()
 export class AuthResolver {
   @Once()
+  @IgnoresIdempotencyKey()
   @Mutation(() => LoginPayload, { description: 'Signs in and opens a session.' })
   async login(
     @Ctx() ctx: Context,
@@ -56,8 +58,11 @@ export class AuthResolver {
     return payload(ctx, await auth.login(ctx, { username, password }, scopes ?? undefined));
   }
 
+  @IgnoresIdempotencyKey()
   @Mutation(() => LoginPayload, {
-    description: 'Takes a refresh token for new credentials of the same session. That includes a new session key in place of the old one.',
+    description:
+      'Exchanges a refresh token for new credentials of the same session. That includes a new session key in place of the old one. ' +
+      'For some seconds, the same refresh token gets the same session key and refresh token again.',
   })
   async refresh(
     @Ctx() ctx: Context,
@@ -66,6 +71,7 @@ export class AuthResolver {
     return payload(ctx, await auth.refreshAll(ctx, refreshToken));
   }
 
+  @IgnoresIdempotencyKey()
   @Mutation(() => LogoutPayload, { description: "Ends the session of the key, or the caller's own where none is given." })
   async logout(
     @Ctx() ctx: Context,
@@ -93,6 +99,7 @@ export class AuthResolver {
   }
 
   @Once()
+  @IgnoresIdempotencyKey()
   @Mutation(() => User, { description: "Changes the caller's password and ends the caller's other sessions." })
   changePassword(
     @Ctx() ctx: Context,

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import { changed, type Context } from '../kit/context.ts';
+import { badInput, DomainError } from '../kit/errors.ts';
 import { route, type Routes } from '../kit/route.ts';
 import { check } from '../kit/validation.ts';
 import { credentials } from './auth.rules.ts';
@@ -12,44 +13,63 @@ const OFFLINE_ACCESS = 'offline_access';
 const V2_LOGIN = '/api/v2/auth/login';
 const LOGOUT_SUCCESSFUL = 'Logout successful';
 
-const grantType = z.enum(['', 'password', 'refresh_token']).optional();
+/** A session key that no session has. */
+const EXAMPLE_KEY = 'an-example-of-a-key-with-43-characters-0000';
+
+const grantType = z
+  .string()
+  .pipe(z.enum(['', 'password', 'refresh_token']))
+  .optional();
 const tokenForm = z.looseObject({ grant_type: grantType, scope: z.string().optional() });
+const loginHeaders = z.object({ authorization: z.string().optional(), 'sec-fetch-site': z.string().optional() });
 const refreshForm = z.object({ refresh_token: z.string() });
 const tokenBody = z
   .object({
-    access_token: z.string().meta({ description: 'For the header Authorization: Bearer.' }),
+    access_token: z.string().meta({ description: 'A JWT, for the header Authorization: Bearer.', examples: ['header.claims.signature'] }),
     token_type: z.string().meta({ description: 'Always bearer.', examples: ['bearer'] }),
     expires_in: z
       .int()
       .optional()
-      .meta({ description: 'Seconds that the access token lives; with offline_access.', examples: [1800] }),
-    refresh_token: z.string().optional().meta({ description: 'Good once, for grant_type=refresh_token; with offline_access.' }),
+      .meta({ description: 'Seconds that the access token lives; with offline_access.', minimum: 1, examples: [1800] }),
+    refresh_token: z.string().optional().meta({ description: 'For grant_type=refresh_token, once; with offline_access.' }),
     scope: z
       .string()
       .optional()
-      .meta({ description: 'What the token may do; with offline_access.', examples: ['products:write'] }),
+      .meta({
+        description: 'What the token may do, and offline_access itself; with offline_access.',
+        examples: ['products:write offline_access'],
+      }),
   })
   .meta({ id: 'Token', description: 'An access token (RFC 6749, 5.1).' });
 const sessionBody = z
-  .object({ session_key: z.string().meta({ description: 'For the header X-SESSION-ID, and for logout.' }) })
+  .object({
+    session_key: z.string().meta({ description: 'For the header X-SESSION-ID, and for logout.', maxLength: 255, examples: [EXAMPLE_KEY] }),
+  })
   .meta({ id: 'SessionKey', description: 'The key of a session.' });
 const loggedOut = z.string().meta({ description: 'That it has ended.', examples: [LOGOUT_SUCCESSFUL] });
 
-// What a form may hold; which of the two it is, `grant_type` tells.
-const passwordGrant = credentials.extend({
+// The fields of both grants side by side: generators of clients make nothing good of alternatives in a form.
+const documentedForm = z.object({
   grant_type: z
-    .literal('password')
+    .enum(['password', 'refresh_token'])
     .optional()
-    .meta({ description: 'May be left out.', examples: ['password'] }),
-  scope: z
+    .meta({ description: 'What is exchanged for tokens; a username and password, where it is left out.', default: 'password' }),
+  ...credentials.partial().shape,
+  scope: z.string().optional().meta({ description: 'The only scopes that the token may use, and offline_access, space-separated.' }),
+  refresh_token: z
     .string()
     .optional()
-    .meta({ description: 'The only scopes that the token may use, and offline_access, space-separated.', examples: [''] }),
+    .meta({ description: 'With grant_type=refresh_token: the last one given out. An older one ends its session.' }),
 });
-const refreshGrant = z.object({
-  grant_type: z.literal('refresh_token'),
-  refresh_token: z.string().meta({ description: 'The last one given out. Used twice, it ends its session.' }),
-});
+const demoCredentials = { username: 'alice', password: 'alice-demo-1' };
+const formExamples = {
+  password: { grant_type: 'password', ...demoCredentials },
+  offline_access: { grant_type: 'password', ...demoCredentials, scope: 'products:write offline_access' },
+  refresh_token: { grant_type: 'refresh_token', refresh_token: 'header.claims.signature' },
+};
+
+const invalidCredentials = new DomainError('INVALID_CREDENTIALS', 'Incorrect username or password');
+const missing = (field: string) => badInput(field, 'Field required', 'missing');
 
 const LOGIN = `mutation ($username: String!, $password: String!) {
   login(username: $username, password: $password) {
@@ -58,23 +78,30 @@ const LOGIN = `mutation ($username: String!, $password: String!) {
     session_key: sessionKey
   }
 }`;
-const loginTwin = { operation: LOGIN, variables: { username: 'alice', password: 'alice-demo-1' } };
+const loginTwin = { operation: LOGIN, variables: demoCredentials };
 const LOGOUT = `mutation ($sessionKey: String) {
   logout(sessionKey: $sessionKey) { ended }
 }`;
 const sessionRow = { access: 'login', errorKey: 'data', secret: true } as const;
 
 /** Interface, sections 4.1 and 4.2. */
-export const authRoutes: Routes = ({ sessionPrefix, legacyQueryLogin }) => [
+export const authRoutes: Routes = ({ sessionPrefix, sessionIdleDays, sessionLifetimeDays, legacyQueryLogin }) => [
   ...['/token', '/login'].map((path) =>
     route({
       method: 'POST',
       path,
-      summary: 'Signs in, or refreshes, and answers an access token.',
+      summary: path === '/token' ? 'Get an access token' : 'Get an access token by the other path',
+      description:
+        `${path === '/token' ? '' : 'Does the same as `POST /token`. '}Checks the username and password of the form, and returns an access token that ` +
+        'expires after 30 minutes. With `offline_access` in `scope` it returns a refresh token, too, which `grant_type=refresh_token` exchanges for ' +
+        'new tokens. Too many failed logins return 429 for a while.',
       access: 'login',
+      refusals: [invalidCredentials, new DomainError('INACTIVE_LOGIN', 'Inactive user'), missing('username')],
+      examples: formExamples,
       secret: true,
+      oauth: true,
       input: { form: tokenForm },
-      documented: { form: z.union([passwordGrant, refreshGrant]) },
+      documented: { form: documentedForm },
       success: { status: 200, body: tokenBody },
       twin: loginTwin,
       handle: (ctx, { form }) => (form.grant_type === 'refresh_token' ? refreshed(ctx, form) : signedIn(ctx, form, form.scope)),
@@ -84,7 +111,11 @@ export const authRoutes: Routes = ({ sessionPrefix, legacyQueryLogin }) => [
     ...sessionRow,
     method: 'POST',
     path: `${sessionPrefix}/login`,
-    summary: 'Signs in and answers a session key.',
+    summary: 'Get a session key',
+    description:
+      'Checks the username and password, and returns the key of a new session, which later requests send as `X-SESSION-ID`. The session ends at ' +
+      `logout, after ${sessionIdleDays} days without a request, and ${sessionLifetimeDays} days after its beginning. Too many failed logins return 429 for a while.`,
+    refusals: [invalidCredentials, missing('username')],
     input: { json: credentials },
     success: { status: 200, body: sessionBody },
     twin: loginTwin,
@@ -94,7 +125,11 @@ export const authRoutes: Routes = ({ sessionPrefix, legacyQueryLogin }) => [
     ...sessionRow,
     method: 'POST',
     path: `${sessionPrefix}/logout`,
-    summary: 'Ends the session of the key.',
+    summary: 'End a session',
+    description:
+      'Ends the session of the key in the body. Access tokens and refresh tokens of the session are invalid from then on. The request needs no ' +
+      'other credentials.',
+    refusals: [new DomainError('INVALID_SESSION_KEY', 'Invalid session key'), missing('session_key')],
     input: { json: sessionBody },
     success: { status: 200, body: z.object({ data: loggedOut }) },
     twin: { operation: LOGOUT, variables: { sessionKey: null } },
@@ -107,23 +142,37 @@ export const authRoutes: Routes = ({ sessionPrefix, legacyQueryLogin }) => [
     ...sessionRow,
     method: 'GET',
     path: V2_LOGIN,
-    summary: 'Signs in by HTTP Basic, or by query, and answers a session key.',
+    summary: 'Get a session key by HTTP Basic',
+    description:
+      'Checks the username and password of `Authorization: Basic`, and returns the key of a new session. ' +
+      (legacyQueryLogin ? 'Without that header, it takes them from the query, which proxies may log: prefer the header. ' : '') +
+      'Too many failed logins return 429 for a while.',
+    refusals: [new DomainError('CREDENTIALS_REQUIRED', 'Incorrect login and/or password'), invalidCredentials, missing('username')],
     reads: ['Authorization'],
-    input: { headers: z.object({ authorization: z.string().optional() }), query: z.record(z.string(), z.unknown()) },
-    documented: { query: credentials.partial() },
+    input: { headers: loginHeaders, query: z.record(z.string(), z.unknown()) },
+    documented: { headers: loginHeaders.pick({ authorization: true }), ...(legacyQueryLogin && { query: credentials.partial() }) },
     success: { status: 200, body: sessionBody },
     twin: loginTwin,
-    handle: (ctx, { headers, query }) => newSession(ctx, basicCredentials(headers.authorization) ?? (legacyQueryLogin ? query : {})),
+    handle: (ctx, { headers, query }) => {
+      const given = basicCredentials(headers.authorization) ?? (legacyQueryLogin ? query : {});
+      if (!('username' in given || 'password' in given)) throw challenge(headers);
+      return newSession(ctx, given);
+    },
   }),
   route({
     ...sessionRow,
     method: 'POST',
     path: V2_LOGIN,
-    summary: "Ends the caller's session; with a username in the body, signs in.",
+    summary: 'End the session, or get a new key',
+    description:
+      "Ends the session of the key in the body, or else the session of the request's credentials. A body with a `username` is a login " +
+      `instead, as at \`POST ${sessionPrefix}/login\`, and returns a session key. The interface states both for this path.`,
+    refusals: [new DomainError('NOT_AUTHENTICATED', 'Not authenticated'), invalidCredentials, missing('password')],
+    examples: { logout: { session_key: EXAMPLE_KEY }, login: demoCredentials },
     access: (json) => (json !== undefined && ('username' in json || 'session_key' in json) ? 'login' : 'signed-in'),
     bodyOptional: true,
     input: { json: z.looseObject({ session_key: z.string().optional() }) },
-    documented: { json: z.union([sessionBody.partial(), credentials]) },
+    documented: { json: z.object({ ...sessionBody.partial().shape, ...credentials.partial().shape }) },
     success: { status: 200, body: z.union([sessionBody, z.object({ detail: loggedOut, data: loggedOut })]) },
     twin: { operation: LOGOUT, variables: { sessionKey: null } },
     handle: async (ctx, { json }) => {
@@ -150,12 +199,20 @@ async function refreshed(ctx: Context, form: unknown) {
 // RFC 6749, 5.1; two members and no more for the clients of the interface, who know no others.
 function tokens({ accessToken, expiresIn, refreshToken, scopes }: auth.Tokens, offline: boolean): z.input<typeof tokenBody> {
   const token = { access_token: accessToken, token_type: 'bearer' };
-  return offline ? { ...token, expires_in: expiresIn, refresh_token: refreshToken, scope: scopes.join(' ') } : token;
+  const scope = [...scopes, OFFLINE_ACCESS].join(' ');
+  return offline ? { ...token, expires_in: expiresIn, refresh_token: refreshToken, scope } : token;
 }
 
 async function newSession(ctx: Context, input: unknown): Promise<z.input<typeof sessionBody>> {
   const { sessionKey } = await auth.login(ctx, check(credentials, input));
   return { session_key: sessionKey };
+}
+
+// Clients such as wget and curl --anyauth send a password only after a challenge. A browser would show its own dialog over the page
+// that has made the request, keep the password, and send it with each request below this path, also for pages of other sites.
+function challenge({ 'sec-fetch-site': browser }: z.output<typeof loginHeaders>): DomainError {
+  const code = browser === undefined ? 'CREDENTIALS_REQUIRED' : 'INVALID_CREDENTIALS';
+  return new DomainError(code, 'Incorrect login and/or password');
 }
 
 // RFC 7617, 2.

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { accountOf, note } from '../audit/audit.log.ts';
-import { requireCaller, requirePerson } from '../kit/access.ts';
+import { requireCaller, requirePerson, requireWriter } from '../kit/access.ts';
 import { inTransaction, type Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import { nodeKeyOf } from '../kit/node.ts';
@@ -61,16 +61,19 @@ export async function login(ctx: Context, input: Credentials, scopes?: readonly 
 /** New tokens for a session, good for what the user may do in it at this moment. */
 export function issueTokens(ctx: Context, user: User, session: Session): Tokens {
   const scopes = scopesIn(user, session);
+  const { sid, refreshGeneration: generation, createdAt, refreshedAt } = session;
+  const issuedAt = refreshedAt ?? createdAt;
   return {
-    accessToken: createAccessToken(ctx, { username: user.username, sid: session.sid, scopes }, TOKEN_ENDPOINT_LIFETIME),
+    accessToken: createAccessToken(ctx, { username: user.username, sid, scopes }, TOKEN_ENDPOINT_LIFETIME),
     expiresIn: TOKEN_ENDPOINT_LIFETIME,
-    refreshToken: createRefreshToken(ctx, { sid: session.sid, generation: session.refreshGeneration }, session.expiresAt),
+    refreshToken: createRefreshToken(ctx, { sid, generation }, sessions.expiry(ctx, createdAt, issuedAt), issuedAt),
     scopes,
   };
 }
 
 /**
- * Takes a refresh token for new tokens of the same session. Each is good once; used again, it ends its session. Throws
+ * Exchanges a refresh token for new tokens of the same session. The last one that was exchanged may be sent again for
+ * REFRESH_REUSE_SECONDS and gets the same generation; every other that was exchanged before ends its session. Throws
  * INVALID_TOKEN and INACTIVE_USER.
  */
 export async function refresh(ctx: Context, refreshToken: string): Promise<{ user: User; session: Session }> {
@@ -87,10 +90,10 @@ export async function refresh(ctx: Context, refreshToken: string): Promise<{ use
   return { user, session };
 }
 
-/** As `refresh`, and with a new session key in place of the old: what is stored of that does not tell it. */
+/** As `refresh`, and with a new session key in place of the old one, of which only the hash is known. */
 export async function refreshAll(ctx: Context, refreshToken: string): Promise<Login> {
   const { user, session } = await refresh(ctx, refreshToken);
-  return { user, session, sessionKey: await sessions.renewKey(ctx, session.sid) };
+  return { user, session, sessionKey: await sessions.renewKey(ctx, session, refreshToken) };
 }
 
 /** Ends the session of this key. Throws INVALID_SESSION_KEY where there is none. */
@@ -121,6 +124,7 @@ export async function logout(ctx: Context): Promise<number> {
 /** Ends one of the caller's own sessions by its global id. Throws NOT_AUTHENTICATED, FORBIDDEN, and NOT_FOUND for any other id. */
 export async function endSession(ctx: Context, id: string): Promise<number> {
   const { pk, username } = requirePerson(ctx);
+  requireWriter(ctx);
   const ended = await accounts.endSessions(ctx, { pk, username }, { only: nodeKeyOf(Session.name, id) ?? '' });
   // Another user's session is not told from one that never was.
   if (ended.length === 0) throw new DomainError('NOT_FOUND', 'No such session');
@@ -132,6 +136,7 @@ export async function endSession(ctx: Context, id: string): Promise<number> {
 /** Ends all sessions of the caller but this one. Returns how many. Throws NOT_AUTHENTICATED and FORBIDDEN. */
 export async function endOtherSessions(ctx: Context): Promise<number> {
   const { pk, username, sessionId } = requirePerson(ctx);
+  requireWriter(ctx);
   const ended = await accounts.endSessions(ctx, { pk, username }, { keep: sessionId });
   ctx.log.info({ event: 'auth.logout', outcome: 'success', user: username, sessions: ended.length }, 'ended all other sessions');
   return ended.length;
@@ -140,6 +145,7 @@ export async function endOtherSessions(ctx: Context): Promise<number> {
 /** Ends all sessions of the caller, this one too. Returns how many. Throws NOT_AUTHENTICATED and FORBIDDEN. */
 export async function logoutEverywhere(ctx: Context): Promise<number> {
   const { pk, username } = requirePerson(ctx);
+  requireWriter(ctx);
   const ended = await accounts.endSessions(ctx, { pk, username });
   signOut(ctx, ended);
   ctx.log.info({ event: 'auth.logout', outcome: 'success', user: username, sessions: ended.length }, 'signed out everywhere');
@@ -152,6 +158,7 @@ export async function logoutEverywhere(ctx: Context): Promise<number> {
  */
 export async function changePassword(ctx: Context, current: string, next: string): Promise<User> {
   const caller = requirePerson(ctx);
+  requireWriter(ctx);
   const { new: password } = check(passwordChange, { new: next });
   const user = await users.byPk(ctx, caller.pk);
   const hash = await inTurn(ctx, async () => {

@@ -1,6 +1,6 @@
 import type { Caller, Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
-import type { Scope } from '../kit/scopes.ts';
+import { includesWriting, type Scope } from '../kit/scopes.ts';
 import type { User } from '../users/user.entity.ts';
 import * as sessions from './session.service.ts';
 import type { Session } from './session.entity.ts';
@@ -61,7 +61,15 @@ export function scopesIn(user: User, session: Session): Scope[] {
 function callerOf(user: User, session?: Session, narrowed?: Scope[]): Caller {
   const held = session ? scopesIn(user, session) : user.scopes;
   const scopes = new Set(narrowed ? held.filter((scope) => narrowed.includes(scope)) : held);
-  return { pk: user.pk, username: user.username, scopes, ...(session && { sessionId: session.sid }) };
+  // Our own tokens, and no others, are of a session: they name what it left when they were issued, which may have been all.
+  const isNarrowed = session ? session.scopes !== null : narrowed !== undefined;
+  return {
+    pk: user.pk,
+    username: user.username,
+    scopes,
+    ...(session && { sessionId: session.sid }),
+    ...(isNarrowed && !includesWriting(scopes) && { isReadOnly: true }),
+  };
 }
 
 function readClaims(ctx: Context, token: string): ReadClaims {

@@ -10,6 +10,7 @@ import { User } from '../users/user.entity.ts';
 @Check({ name: 'session_key_hash_check', expression: `octet_length(key_hash) = 32` })
 @Check({ name: 'session_times_check', expression: `created_at <= last_seen_at and created_at < expires_at` })
 @Check({ name: 'session_refresh_generation_check', expression: `refresh_generation >= 0` })
+@Check({ name: 'session_refresh_salt_check', expression: `octet_length(refresh_salt) = 32` })
 @Check({ name: 'session_user_agent_check', expression: `char_length(user_agent) <= 255` })
 @Index({ name: 'session_user_pk_created_at_index', properties: ['userPk', 'createdAt', 'sid'] })
 @Index({ name: 'session_expires_at_index', properties: ['expiresAt'] })
@@ -33,6 +34,14 @@ export class Session extends Node {
   /** How often the refresh token was rotated: a refresh token of an earlier generation was used before. */
   @Property({ type: 'integer', default: 0 })
   refreshGeneration: number = 0;
+
+  /** When it was last rotated. */
+  @Property({ columnType: 'timestamptz(3)', nullable: true })
+  refreshedAt: Date | null = null;
+
+  /** 256 random bits, new at each rotation: the session key that a refresh gives is made of them and of the refresh token. */
+  @Property({ columnType: 'bytea', type: 'Buffer', nullable: true, hidden: true, lazy: true })
+  refreshSalt: Buffer | null = null;
 
   @Property({ columnType: 'timestamptz(3)' })
   @Field(() => DateTimeScalar, { description: 'When the user signed in.' })

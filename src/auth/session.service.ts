@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import type { Context } from '../kit/context.ts';
 import { loader } from '../kit/loaders.ts';
 import { readPagesOf, type Listing, type Page, type PageArgs } from '../kit/keyset.ts';
@@ -91,13 +91,14 @@ export function isLive(ctx: Context, session: Session): boolean {
 /** Notes that the session is in use and moves its idle end, there and in the database, at most once a minute. */
 export async function touch(ctx: Context, session: Session): Promise<void> {
   const now = ctx.now();
-  if (now.getTime() - session.lastSeenAt.getTime() < TOUCH_EVERY_MS) return;
+  const before = new Date(now.getTime() - TOUCH_EVERY_MS);
+  if (session.lastSeenAt > before) return;
   Object.assign(session, { lastSeenAt: now, expiresAt: expiry(ctx, session.createdAt, now) });
   await execute(
     ctx.em,
     sql`
     update session set last_seen_at = ${session.lastSeenAt}, expires_at = ${session.expiresAt}
-    where sid = ${session.sid}::uuid`,
+    where sid = ${session.sid}::uuid and last_seen_at <= ${before}`,
   );
 }
 
@@ -126,28 +127,45 @@ export async function endForDisabled(ctx: Context, userPk: number): Promise<void
   await execute(ctx.em, sql`update session set ended_at = ${ctx.now()} where user_pk = ${userPk} and ended_at is null`);
 }
 
+/** Returns when a session of this age ends if it is not used after `seenAt`: at the end of its idle or of its absolute lifetime. */
+export function expiry(ctx: Context, createdAt: Date, seenAt: Date): Date {
+  const { sessionIdleDays, sessionLifetimeDays } = ctx.config;
+  return new Date(Math.min(seenAt.getTime() + sessionIdleDays * DAY_MS, createdAt.getTime() + sessionLifetimeDays * DAY_MS));
+}
+
 /**
- * Takes the next generation of refresh tokens, if this one is the current. Returns the session, or undefined where the
- * token was used before; then the session ends, for one of the two who used it has stolen it (RFC 9700, 4.14.2).
+ * Rotates the refresh token, if its generation is the current one, and ends the session key: `renewKey` gives the new one. Within REFRESH_REUSE_SECONDS, the generation before gets
+ * the current one once more: its client may not have received the response. Returns the session. Returns undefined where the
+ * token was used before, and ends the session, because one of its two users has stolen it (RFC 9700, 4.14.2).
  */
 export async function rotate(ctx: Context, sid: string, generation: number): Promise<Session | undefined> {
   if (!isUuid(sid)) return undefined;
   const { rows } = await execute(
     ctx.em,
     sql`
-    update session set refresh_generation = refresh_generation + 1
+    update session set refresh_generation = refresh_generation + 1, refreshed_at = ${ctx.now()}, refresh_salt = ${randomBytes(32)},
+      key_hash = ${hashKey(newKey())}
     where sid = ${sid}::uuid and refresh_generation = ${generation} and ended_at is null and expires_at > ${ctx.now()}
     returning sid`,
   );
-  if (rows.length > 0) return bySid(ctx, sid);
+  const session = await bySid(ctx, sid);
+  if (rows.length > 0 || (session && mayRepeat(ctx, session, generation))) return session;
   await end(ctx, sql`sid = ${sid}::uuid and refresh_generation > ${generation}`);
   return undefined;
 }
 
-/** Gives the session a new key and returns it; the old one is good for nothing any more. */
-export async function renewKey(ctx: Context, sid: string): Promise<string> {
-  const key = newKey();
-  await execute(ctx.em, sql`update session set key_hash = ${hashKey(key)} where sid = ${sid}::uuid`);
+/**
+ * Replaces the session's key and returns the new one. It is made of the refresh token, which is not stored, and of random bits
+ * of its rotation, so that a repeated refresh gives the same key.
+ */
+export async function renewKey(ctx: Context, { sid, refreshGeneration }: Session, refreshToken: string): Promise<string> {
+  const where = sql`sid = ${sid}::uuid and refresh_generation = ${refreshGeneration}`;
+  const { rows } = await execute(ctx.em, sql`select refresh_salt from session where ${where}`);
+  const salt = rows[0]?.['refresh_salt'];
+  // The session has ended, or was refreshed once more: then the key of that is not replaced.
+  if (!(salt instanceof Uint8Array)) return newKey();
+  const key = createHmac('sha256', salt).update(refreshToken).digest('base64url');
+  await execute(ctx.em, sql`update session set key_hash = ${hashKey(key)} where ${where}`);
   return key;
 }
 
@@ -198,9 +216,11 @@ function live(ctx: Context): Sql {
   return sql`session.ended_at is null and session.expires_at > ${ctx.now()}`;
 }
 
-function expiry(ctx: Context, createdAt: Date, seenAt: Date): Date {
-  const { sessionIdleDays, sessionLifetimeDays } = ctx.config;
-  return new Date(Math.min(seenAt.getTime() + sessionIdleDays * DAY_MS, createdAt.getTime() + sessionLifetimeDays * DAY_MS));
+function mayRepeat(ctx: Context, session: Session, generation: number): boolean {
+  const { refreshGeneration, refreshedAt } = session;
+  const reuseMs = ctx.config.refreshReuseSeconds * 1000;
+  if (reuseMs === 0 || refreshedAt === null || refreshGeneration !== generation + 1) return false;
+  return isLive(ctx, session) && ctx.now().getTime() < refreshedAt.getTime() + reuseMs;
 }
 
 function uuidOf(sid: string | undefined): string | null {

@@ -58,6 +58,8 @@ export function readSignedBy(key: KeyObject, token: string): Signed {
     const parts = token.split('.');
     if (parts.some((part) => Buffer.from(part, 'base64url').toString('base64url') !== part))
       throw new TokenError('not canonical base64url');
+    const names = memberNames(Buffer.from(parts[0] ?? '', 'base64url').toString());
+    if (new Set(names).size < names.length) throw new TokenError('a header parameter is named twice');
     return { header, payload };
   } catch (error) {
     if (error instanceof TokenError) throw error;
@@ -79,6 +81,18 @@ function readSignedByAny(keys: readonly Key[], token: string): Signed & { by: Ke
     }
   }
   throw refusal;
+}
+
+// The names of the members of a JSON object, as often as they occur (RFC 7515, 4): JSON.parse keeps the last of each.
+function memberNames(json: string): string[] {
+  const names: string[] = [];
+  let depth = 0;
+  for (const [token, text, colon] of json.matchAll(/("(?:[^"\\]|\\.)*")(\s*:)?|[{}[\]]/g)) {
+    if (token === '{' || token === '[') depth++;
+    else if (token === '}' || token === ']') depth--;
+    else if (depth === 1 && text && colon) names.push(JSON.parse(text) as string);
+  }
+  return names;
 }
 
 function kidOf(token: string): unknown {

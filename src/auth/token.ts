@@ -9,6 +9,9 @@ export const TOKEN_ENDPOINT_LIFETIME = 30 * 60;
 /** Lifetime where the issuer names none, in seconds (interface, 5.1.5). */
 const DEFAULT_LIFETIME = 15 * 60;
 
+/** The last second that a Date can hold (ECMAScript, 21.4.1.1). */
+const MAX_SECONDS = 8.64e12;
+
 const ACCESS_TYPE = 'JWT';
 const REFRESH_TYPE = 'refresh+jwt';
 const MAX_TOKEN_LENGTH = 8_192;
@@ -38,23 +41,25 @@ export interface RefreshClaims {
 /** A signed access token (RFC 7519) that lives `lifetime` seconds. */
 export function createAccessToken(ctx: Context, claims: AccessClaims, lifetime: number = DEFAULT_LIFETIME): string {
   const { username, sid, scopes } = claims;
-  return issue(ctx, ACCESS_TYPE, { sub: username, ...(sid && { sid }), ...(scopes && { scopes }) }, seconds(ctx) + lifetime);
+  const iat = seconds(ctx.now());
+  const times = { iat, exp: iat + lifetime, jti: randomUUID() };
+  return issue(ctx, ACCESS_TYPE, { sub: username, ...(sid && { sid }), ...(scopes && { scopes }), ...times });
 }
 
-/** A signed refresh token that lives as long as its session. */
-export function createRefreshToken(ctx: Context, { sid, generation }: RefreshClaims, expiresAt: Date): string {
-  return issue(ctx, REFRESH_TYPE, { sid, generation }, Math.floor(expiresAt.getTime() / 1000));
+/** A signed refresh token: for the same claims and times, the same text. */
+export function createRefreshToken(ctx: Context, { sid, generation }: RefreshClaims, expiresAt: Date, issuedAt: Date = ctx.now()): string {
+  return issue(ctx, REFRESH_TYPE, { sid, generation, iat: seconds(issuedAt), exp: seconds(expiresAt) });
 }
 
 /** Reads an access token, or throws TokenError. */
 export function readAccessToken(ctx: Context, token: string): ReadClaims {
   const { header, payload, until } = verify(ctx, token);
   if (header.typ === REFRESH_TYPE) throw new TokenError('a refresh token is no access token');
-  const { sub, sid, scopes } = payload;
+  const { sub, sid } = payload;
   if (typeof sub !== 'string' || sub === '' || !isStorable(sub)) throw new TokenError('sub is missing or no username');
   if (sid !== undefined && typeof sid !== 'string') throw new TokenError('sid is no text');
-  if (scopes !== undefined && !isListOfText(scopes)) throw new TokenError('scopes is no list of text');
-  return { username: sub, until, ...(sid !== undefined && { sid }), ...(scopes && { scopes: scopes.filter(isScope) }) };
+  const scopes = readScopes(payload);
+  return { username: sub, until, ...(sid !== undefined && { sid }), ...(scopes && { scopes }) };
 }
 
 /** Reads a refresh token, or throws TokenError. */
@@ -66,9 +71,9 @@ export function readRefreshToken(ctx: Context, token: string): RefreshClaims {
   return { sid, generation };
 }
 
-function issue(ctx: Context, typ: string, claims: Record<string, unknown>, exp: number): string {
+function issue(ctx: Context, typ: string, claims: Record<string, unknown>): string {
   const { jwtIssuer: iss, jwtAudience: aud } = ctx.config;
-  return sign(ctx, typ, { ...claims, iat: seconds(ctx), exp, jti: randomUUID(), ...(iss && { iss }), ...(aud && { aud }) });
+  return sign(ctx, typ, { ...claims, ...(iss && { iss }), ...(aud && { aud }) });
 }
 
 // The library checks the signature and its form; every claim is checked here, for it lets through tokens without `exp`,
@@ -87,18 +92,29 @@ function verify(ctx: Context, token: string): { header: Signed['header']; payloa
 }
 
 // Returns when it expires.
-function checkTimes(ctx: Context, { exp, nbf, iat }: Record<string, unknown>): Date {
+function checkTimes(ctx: Context, { exp, nbf, iat, sid }: Record<string, unknown>): Date {
   const now = ctx.now().getTime() / 1000;
   const leeway = ctx.config.jwtLeewaySeconds;
   for (const time of [exp, nbf, iat]) {
-    if (time !== undefined && (typeof time !== 'number' || !Number.isFinite(time))) throw new TokenError('a time is no number');
+    if (time === undefined) continue;
+    if (typeof time !== 'number' || !Number.isFinite(time)) throw new TokenError('a time is no number');
+    if (Math.abs(time + leeway) > MAX_SECONDS) throw new TokenError('a time is no date');
   }
   if (typeof iat === 'number' && iat > now + Math.max(leeway, CLOCK_SKEW)) throw new TokenError('issued in the future');
   if (typeof nbf === 'number' && nbf > now + leeway) throw new TokenError('not valid yet');
-  const end = typeof exp === 'number' ? exp : typeof iat === 'number' ? iat + DEFAULT_LIFETIME : undefined;
-  if (end === undefined) throw new TokenError('neither exp nor iat');
+  const end = endOf({ exp, iat, sid });
   if (now >= end + leeway) throw new TokenError('expired');
   return new Date((end + leeway) * 1000);
+}
+
+// A token of another issuer belongs to no session that could end it: it lives no longer than one of ours.
+function endOf({ exp, iat, sid }: Record<'exp' | 'iat' | 'sid', unknown>): number {
+  if (typeof iat !== 'number') {
+    if (typeof exp === 'number') return exp;
+    throw new TokenError('neither exp nor iat');
+  }
+  if (typeof exp !== 'number') return iat + DEFAULT_LIFETIME;
+  return sid === undefined ? Math.min(exp, iat + TOKEN_ENDPOINT_LIFETIME) : exp;
 }
 
 function checkParties(ctx: Context, { iss, aud }: Record<string, unknown>): void {
@@ -109,10 +125,18 @@ function checkParties(ctx: Context, { iss, aud }: Record<string, unknown>): void
   if (jwtAudience === undefined || !audience.includes(jwtAudience)) throw new TokenError('for another audience');
 }
 
+// Our tokens have a list in `scopes`, those of other issuers may have one text in `scope` (RFC 8693, 4.2; RFC 9068, 2.2.3). Each narrows.
+function readScopes({ scopes, scope }: Readonly<Record<string, unknown>>): Scope[] | undefined {
+  if (scopes !== undefined && !isListOfText(scopes)) throw new TokenError('scopes is no list of text');
+  if (scope !== undefined && typeof scope !== 'string') throw new TokenError('scope is no text');
+  const words = scope?.split(' ');
+  return (scopes ?? words)?.filter(isScope).filter((name) => words?.includes(name) ?? true);
+}
+
 function isListOfText(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((part) => typeof part === 'string');
 }
 
-function seconds(ctx: Context): number {
-  return Math.floor(ctx.now().getTime() / 1000);
+function seconds(time: Date): number {
+  return Math.floor(time.getTime() / 1000);
 }

@@ -62,6 +62,8 @@ describe('times', () => {
     ['true', () => ({ exp: true })],
     ['a list', () => ({ exp: [9_999_999_999] })],
     ['an object', () => ({ exp: { $gt: 0 } })],
+    ['a second after the last date', () => ({ exp: 8.64e12 + 1 })],
+    ['after the last date, without iat', () => ({ exp: 9e15, iat: undefined })],
   ])('J13 exp %s: refused', async (_what, claims) => {
     expect(await ask(shop, forge(claimsOf(shop, await shop.makeUser(), claims(seconds(shop)))))).toEqual(REFUSED);
   });
@@ -90,6 +92,17 @@ describe('times', () => {
     expect(await ask(shop, token)).toEqual(servedAs(user));
     shop.pass(120_500);
     expect(await ask(shop, token)).toEqual(REFUSED);
+  });
+
+  test('J13 a token of another issuer lives 30 minutes from its iat, whatever its exp is; one of ours until its exp', async () => {
+    const user = await shop.makeUser();
+    const foreign = forge(claimsOf(shop, user, { iat: shop.now().getTime() / 1000, exp: seconds(shop) + 86_400 }));
+    const timeless = forge(claimsOf(shop, user, { iat: undefined, exp: seconds(shop) + 86_400 }));
+    shop.pass(1_799_000);
+    expect(await ask(shop, foreign)).toEqual(servedAs(user));
+    shop.pass(1_000);
+    expect(await ask(shop, foreign)).toEqual(REFUSED);
+    expect(await ask(shop, timeless)).toEqual(servedAs(user));
   });
 
   test.each<[string, Claims]>([

@@ -142,6 +142,22 @@ describe('what the segments hold', () => {
     expect(await ask(shop, forge(claimsOf(shop, user, header)))).toEqual(servedAs(user));
   });
 
+  test.each([
+    '{"alg":"HS256","typ":"JWT","typ":"JWT"}',
+    '{"alg":"none","alg":"HS256"}',
+    '{"alg":"HS256","typ":"refresh+jwt","\\u0074yp":"JWT"}',
+    '{"alg":"HS256", "kid" : "a", "x":{"y":[1]}, "kid" : "b"}',
+  ])('J21 a header that names a parameter twice is refused: %s (RFC 7515, 4)', async (header) => {
+    const claims = JSON.stringify(claimsOf(shop, await shop.makeUser()));
+    expect(await ask(shop, forgeText(header, claims))).toEqual(REFUSED);
+  });
+
+  test('J21 a name within a parameter, or within a text, is no parameter', async () => {
+    const user = await shop.makeUser();
+    const header = '{"alg":"HS256","typ":"JWT","x":{"typ":1,"alg":"{\\"typ\\":1"},"kid":"\\"alg\\":","y":["alg","alg"]}';
+    expect(await ask(shop, forgeText(header, JSON.stringify(claimsOf(shop, user))))).toEqual(servedAs(user));
+  });
+
   test('J21 a payload that is not in base64url, as b64 false would have it, is refused', async () => {
     const payload = JSON.stringify(claimsOf(shop, await shop.makeUser())).replaceAll(' ', '');
     expect(await ask(shop, signed(base64url('{"alg":"HS256","b64":false,"crit":["b64"]}'), payload))).toEqual(REFUSED);
@@ -173,7 +189,10 @@ describe('what the segments hold', () => {
     for (const token of [body.refresh_token, again.body.refresh_token]) expect(await ask(shop, token)).toEqual(REFUSED);
     // Nor is an access token a refresh token.
     const swapped = await shop.rest('POST', '/token', { form: { grant_type: 'refresh_token', refresh_token: again.body.access_token } });
-    expect([swapped.status, swapped.body]).toEqual([401, { detail: 'Could not validate credentials' }]);
+    expect([swapped.status, swapped.body]).toEqual([
+      401,
+      { detail: 'Could not validate credentials', error: 'invalid_grant', error_description: 'Could not validate credentials' },
+    ]);
   });
 
   test('J29 a token is read up to 8,192 bytes, and one of 8,193 is refused', async () => {
@@ -286,7 +305,7 @@ describe('where the token stands', () => {
     ]) {
       const answer = await send(...two);
       expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n(.*\r\n)*Content-Type: application\/json/);
-      expect(answer).toMatch(/\r\n\r\n\{"detail":"[^"]+"\}$/);
+      expect(answer).toMatch(/\r\n\r\n\{("detail":"[^"]+"|"errors":\[\{"message":"[^"]+","extensions":\{"code":"BAD_REQUEST"\}\}\])\}$/);
     }
   });
 });

@@ -105,6 +105,22 @@ describe('time', () => {
     expect(expires - seen).toBe(14 * DAY);
   });
 
+  test('P14 however many requests come at once, a use is written down once', async () => {
+    const { key } = await open();
+    await shop.sql('create sequence uses');
+    await shop.sql(`create function count_use() returns trigger language plpgsql as $$ begin perform nextval('uses'); return new; end $$`);
+    await shop.sql('create trigger use before update on session for each row execute function count_use()');
+    try {
+      shop.pass(60_000);
+      const answers = await Promise.all(Array.from({ length: 20 }, () => statusWith(key)));
+      expect(new Set(answers)).toEqual(new Set([200]));
+      expect(await shop.sql('select last_value::int as uses, is_called from uses')).toEqual([{ uses: 1, is_called: true }]);
+    } finally {
+      await shop.sql('drop function count_use cascade');
+      await shop.sql('drop sequence uses');
+    }
+  });
+
   test('Decisions, session key: a bearer token of the session counts as its use', async () => {
     const { user, session } = await open();
     shop.pass(13 * DAY);

@@ -77,6 +77,14 @@ describe('a token that is refused', () => {
     ],
     ['Decisions, tokens: a sid that no session can have', withClaims(() => ({ sid: "' or 1=1 --" })), 'the session has ended'],
     ['Decisions, tokens: scopes that are no list', withClaims(() => ({ scopes: { 0: 'products:write' } })), 'scopes is no list of text'],
+    ['Decisions, tokens: scopes that are one text', withClaims(() => ({ scopes: 'products:write' })), 'scopes is no list of text'],
+    ['Decisions, tokens: a scope that is a list', withClaims(() => ({ scope: ['products:write'] })), 'scope is no text'],
+    ['Decisions, tokens: a scope that is null', withClaims(() => ({ scope: null })), 'scope is no text'],
+    [
+      'Decisions, tokens: a scope that is no text, beside scopes that are right',
+      withClaims(() => ({ scopes: ['products:write'], scope: 1 })),
+      'scope is no text',
+    ],
   ])('%s: the log says why, and nobody else', async (_what, make, reason) => {
     expect(await ask(shop, make(await shop.makeUser()))).toEqual(REFUSED);
     expect(reasons(shop)).toEqual([reason, reason]);
@@ -147,7 +155,7 @@ describe('to the millisecond', () => {
 });
 
 describe('scopes', () => {
-  test.each<[string, Scope[], unknown, number]>([
+  test.each<[string, Scope[], unknown, number, unknown?]>([
     ['no scopes claim means all that the user holds', ['products:write'], undefined, 201],
     ['the claim names what the user holds', ['products:write', 'users:read'], ['products:write'], 201],
     ['a name that is no scope of ours adds nothing and takes nothing', ['products:write'], ['products:write', 'openid'], 201],
@@ -155,8 +163,17 @@ describe('scopes', () => {
     ['the claim names a pattern, which is no scope of ours', ['products:write'], ['products:*'], 403],
     ['the claim names something else', ['products:write', 'users:read'], ['users:read'], 403],
     ['the claim names what the user does not hold', ['users:read'], ['products:write'], 403],
-  ])('Decisions, who may write: what counts is what both user and token hold: %s', async (_what, held, scopes, status) => {
-    const token = forge(claimsOf(shop, await shop.makeUser({ scopes: held }), { scopes }));
+    ['`scope` in place of `scopes` names it', ['products:write'], undefined, 201, 'openid products:write'],
+    ['`scope` is empty', ['products:write'], undefined, 403, ''],
+    ['`scope` names something else', ['products:write', 'users:read'], undefined, 403, 'users:read'],
+    ['`scope` holds the name in a longer word', ['products:write'], undefined, 403, 'xproducts:write'],
+    ['`scope` separates by something else than a space', ['products:write'], undefined, 403, 'users:read,products:write'],
+    ['`scope` names what the user does not hold', ['users:read'], undefined, 403, 'products:write'],
+    ['`scopes` and `scope` both name it', ['products:write'], ['users:read', 'products:write'], 201, 'products:write blog:write'],
+    ['of `scopes` and `scope`, only `scopes` names it', ['products:write'], ['products:write'], 403, 'users:read'],
+    ['of `scopes` and `scope`, only `scope` names it', ['products:write'], [], 403, 'products:write'],
+  ])('Decisions, who may write: what counts is what both user and token hold: %s', async (_what, held, scopes, status, scope) => {
+    const token = forge(claimsOf(shop, await shop.makeUser({ scopes: held }), { scopes, scope }));
     const json = { name: 'Pen', barcode: shop.newBarcode(), price: 1 };
     const answer = await shop.rest('POST', '/api/v1/shop/product/', { token, json });
     expect(answer.status).toBe(status);

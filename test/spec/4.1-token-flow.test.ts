@@ -5,9 +5,15 @@ import { PASSWORD, useShop, type Answer } from '../support/shop.ts';
 const shop = useShop();
 
 const DAY = 86_400_000;
+/** The time in which the last refresh token may be used again. */
+const REUSE_MS = 10_000;
 const DOORS = ['/token', '/login'];
 const WRONG = { status: 401, body: { detail: 'Incorrect username or password' }, challenge: 'Bearer' };
-const REFUSED = { status: 401, body: { detail: 'Could not validate credentials' }, challenge: 'Bearer error="invalid_token"' };
+const REFUSED = { status: 401, body: { detail: 'Could not validate credentials' }, challenge: 'Bearer' };
+const REFRESH_REFUSED = {
+  ...REFUSED,
+  body: { ...REFUSED.body, error: 'invalid_grant', error_description: 'Could not validate credentials' },
+};
 
 test.each(DOORS)('4.1 POST %s opens one session', async (path) => {
   const { pk, username } = await shop.makeUser();
@@ -20,13 +26,11 @@ test('4.1 POST /token compares the username exactly', async () => {
   expect(said(await shop.rest('POST', '/token', { form: { username: 'Alice', password: PASSWORD } }))).toEqual(WRONG);
 });
 
-test.each([
-  ['an empty username', 'username=&password=x', 'username'],
-  ['a grant_type that there is none of', 'username=a&password=x&grant_type=x', 'grant_type'],
-])('4.1 POST /token refuses %s with 422', async (_what, body, field) => {
+test('4.1 POST /token refuses an empty username with 422', async () => {
+  const body = 'username=&password=x';
   const answer = await shop.rest('POST', '/token', { body, headers: { 'Content-Type': 'application/x-www-form-urlencoded' } });
   expect(answer.status).toBe(422);
-  expect(answer.body).toEqual({ detail: [{ type: expect.any(String), loc: ['body', field], msg: expect.any(String) }] });
+  expect(answer.body).toEqual({ detail: [{ type: expect.any(String), loc: ['body', 'username'], msg: expect.any(String) }] });
 });
 
 test.each([
@@ -46,7 +50,7 @@ test.each(DOORS)('4.1 POST %s with offline_access adds expires_in, refresh_token
     token_type: 'bearer',
     expires_in: 1800,
     refresh_token: expect.any(String),
-    scope: 'products:write blog:write',
+    scope: 'products:write blog:write offline_access',
   });
 });
 
@@ -63,34 +67,27 @@ test.each(DOORS)('4.1 POST %s with grant_type=refresh_token answers new tokens o
 test('4.1 a refresh keeps the scopes to which the login was narrowed', async () => {
   const { refresh_token } = await signIn('offline_access blog:write');
   const { body } = await refresh(refresh_token);
-  expect(body.scope).toBe('blog:write');
+  expect(body.scope).toBe('blog:write offline_access');
   expect(claimsOf(body.access_token)['scopes']).toEqual(['blog:write']);
 });
 
-test('4.1 a refresh token used twice is refused and ends its session', async () => {
+test('4.1 a refresh token used again after REFRESH_REUSE_SECONDS is refused and ends its session', async () => {
   const { refresh_token } = await signIn();
   const { body: second } = await refresh(refresh_token);
-  expect(said(await refresh(refresh_token))).toEqual(REFUSED);
+  shop.pass(REUSE_MS);
+  expect(said(await refresh(refresh_token))).toEqual(REFRESH_REFUSED);
   expect(said(await shop.rest('GET', '/users/me/', { token: second.access_token }))).toEqual(REFUSED);
-  expect(said(await refresh(second.refresh_token))).toEqual(REFUSED);
+  expect(said(await refresh(second.refresh_token))).toEqual(REFRESH_REFUSED);
 });
 
-test('4.1 a refresh token used twice ends no other session', async () => {
+test('4.1 a refresh token used again after REFRESH_REUSE_SECONDS ends no other session', async () => {
   const { access_token, refresh_token } = await signIn();
   const username = String(claimsOf(access_token).sub);
   const { body: other } = await shop.rest('POST', '/token', { form: { username, password: PASSWORD } });
   await refresh(refresh_token);
-  await refresh(refresh_token);
+  shop.pass(REUSE_MS);
+  expect(said(await refresh(refresh_token))).toEqual(REFRESH_REFUSED);
   expect(await shop.rest('GET', '/users/me/', { token: other.access_token })).toMatchObject({ status: 200 });
-});
-
-test('4.1 a refresh token used ten times at once is good once at most, and its session ends', async () => {
-  const { access_token, refresh_token } = await signIn();
-  const answers = await Promise.all(Array.from({ length: 10 }, () => refresh(refresh_token)));
-  const refused = answers.filter(({ status }) => status === 401);
-  expect(refused.length).toBeGreaterThanOrEqual(9);
-  expect(answers.filter(({ status }) => status === 200)).toHaveLength(10 - refused.length);
-  expect(said(await shop.rest('GET', '/users/me/', { token: access_token }))).toEqual(REFUSED);
 });
 
 test('4.1 a refresh is a use of the session, so that the next may come 13 days later', async () => {
@@ -110,11 +107,11 @@ test('4.1 a refresh token of a disabled user is refused with 400', async () => {
 test('4.1 grant_type=refresh_token names the refresh_token that is missing', async () => {
   const { status, body } = await shop.rest('POST', '/token', { form: { grant_type: 'refresh_token' } });
   expect(status).toBe(422);
-  expect(body).toEqual({ detail: [{ type: 'missing', loc: ['body', 'refresh_token'], msg: 'Field required' }] });
+  expect(body).toMatchObject({ detail: [{ type: 'missing', loc: ['body', 'refresh_token'], msg: 'Field required' }] });
 });
 
 test('4.1 grant_type=refresh_token refuses what is no token', async () => {
-  expect(said(await refresh('no token'))).toEqual(REFUSED);
+  expect(said(await refresh('no token'))).toEqual(REFRESH_REFUSED);
 });
 
 test('4.1 GET /users/me/ answers null for an email and a full_name that the user has not', async () => {

@@ -52,6 +52,40 @@ test(`4.2 GET ${V2} takes a password with a colon by HTTP Basic`, async () => {
   expect(answer).toMatchObject({ status: 200 });
 });
 
+describe(`4.2 GET ${V2} without credentials`, () => {
+  const CHALLENGE = 'Basic realm="shopfront", charset="UTF-8"';
+  const REFUSED = { data: 'Incorrect login and/or password' };
+  const seen = ({ status, headers, body }: Answer) => [status, headers.get('WWW-Authenticate'), body];
+
+  test.each<[string, string, Record<string, string>]>([
+    ['with nothing', '', {}],
+    ['with another query', '?page=1', {}],
+    ['with a bearer token, which is not looked at', '', { Authorization: 'Bearer x' }],
+    ['with HTTP Basic that cannot be read', '', { Authorization: 'Basic !' }],
+    ['with HTTP Basic that is no UTF-8', '', { Authorization: 'Basic 4DrgCg==' }],
+  ])('%s it is 401 and asks for HTTP Basic', async (_what, search, headers) => {
+    expect(seen(await shop.rest('GET', V2 + search, { headers }))).toEqual([401, CHALLENGE, REFUSED]);
+    const head = await shop.rest('HEAD', V2 + search, { headers });
+    expect([head.status, head.headers.get('WWW-Authenticate')]).toEqual([401, CHALLENGE]);
+  });
+
+  test('it asks no browser, which would show a dialog and keep the password', async () => {
+    expect(seen(await shop.rest('GET', V2, { headers: { 'Sec-Fetch-Site': 'same-origin' } }))).toEqual([401, null, REFUSED]);
+  });
+
+  test('it counts as no failure of anybody, and half of the credentials is 422', async () => {
+    await shop.rest('GET', V2);
+    expect(await shop.sql('select * from login_failure')).toEqual([]);
+    const half = await shop.rest('GET', `${V2}?username=alice`);
+    expect([half.status, half.body.detail]).toEqual([422, [expect.objectContaining({ loc: ['query', 'password'] })]]);
+  });
+
+  test('a wrong password is refused without asking again', async () => {
+    const headers = { Authorization: basic({ username: 'nobody', password: 'x' }) };
+    expect(seen(await shop.rest('GET', V2, { headers }))).toEqual([401, null, REFUSED]);
+  });
+});
+
 test(`4.2 GET ${V2} logs that the user signed in, and never the query`, async () => {
   const { username } = await shop.makeUser({ password: 'not-for-the-log' });
   await shop.rest('GET', `${V2}?${query({ username, password: 'not-for-the-log' })}`);
@@ -112,7 +146,7 @@ describe('without LEGACY_QUERY_LOGIN', () => {
   test(`4.2 GET ${V2} takes HTTP Basic only`, async () => {
     const { username } = await strict.makeUser();
     const credentials = { username, password: PASSWORD };
-    expect(await strict.rest('GET', `${V2}?${query(credentials)}`)).toMatchObject({ status: 422 });
+    expect(await strict.rest('GET', `${V2}?${query(credentials)}`)).toMatchObject({ status: 401 });
     expect(await strict.rest('GET', V2, { headers: { Authorization: basic(credentials) } })).toMatchObject({ status: 200 });
   });
 });

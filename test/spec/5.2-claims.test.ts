@@ -4,7 +4,7 @@ import { useShop, type Answer } from '../support/shop.ts';
 
 const shop = useShop();
 
-const REFUSED = { status: 401, body: { detail: 'Could not validate credentials' }, challenge: 'Bearer error="invalid_token"' };
+const REFUSED = { status: 401, body: { detail: 'Could not validate credentials' }, challenge: 'Bearer' };
 
 test('5.2 scopes: a scope taken from the user is gone from the tokens that name it', async () => {
   const token = forge(claimsOf(shop, await shop.makeUser({ scopes: ['products:write'] }), { scopes: ['products:write'] }));

@@ -9,6 +9,7 @@ import { Migration20261127000000_change } from './20261127000000_change.ts';
 import { Migration20261128000000_webhook } from './20261128000000_webhook.ts';
 import { Migration20261129000000_audit } from './20261129000000_audit.ts';
 import { Migration20261130000000_webhook_sweep } from './20261130000000_webhook_sweep.ts';
+import { Migration20261201000000_refresh } from './20261201000000_refresh.ts';
 
 /** The migrations, the oldest first. A new one is added at the end; one that has landed is never changed. */
 export const migrations = [
@@ -23,4 +24,5 @@ export const migrations = [
   { name: '20261128000000_webhook', class: Migration20261128000000_webhook },
   { name: '20261129000000_audit', class: Migration20261129000000_audit },
   { name: '20261130000000_webhook_sweep', class: Migration20261130000000_webhook_sweep },
+  { name: '20261201000000_refresh', class: Migration20261201000000_refresh },
 ];
