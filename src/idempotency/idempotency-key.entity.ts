@@ -6,7 +6,7 @@ import { Check, Entity, Index, PrimaryKey, Property } from '@mikro-orm/decorator
 @Check({ name: 'idempotency_key_fingerprint_check', expression: `octet_length(fingerprint) = 32` })
 @Index({ name: 'idempotency_key_created_at_index', properties: ['createdAt'] })
 export class IdempotencyKey {
-  /** Whose key it is: `user:` and the primary key, or `anonymous`. Keys of different callers never meet. */
+  /** Whose key it is: `user:` and the primary key, or `anonymous:` and the network. Keys of different callers never meet. */
   @PrimaryKey({ type: 'text' })
   caller!: string;
 

@@ -4,6 +4,7 @@ import { inTransaction, type Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import { execute, sql } from '../kit/sql.ts';
 import { DAY_MS } from '../kit/times.ts';
+import { countStored } from './stored-bytes.ts';
 import { inTurn } from './turns.ts';
 
 /** How long a key is remembered, in ms. */
@@ -28,10 +29,20 @@ interface Stored extends Record<string, unknown> {
  */
 export async function once<T>(ctx: Context, key: string | undefined, input: unknown, work: (ctx: Context) => Promise<T>): Promise<T> {
   if (key === undefined) return work(ctx);
-  const caller = ctx.caller ? `user:${ctx.caller.pk}` : 'anonymous';
-  const fingerprint = createHash('sha256').update(JSON.stringify(input)).digest();
+  const caller = ctx.caller ? `user:${ctx.caller.pk}` : `anonymous:${ctx.network ?? ''}`;
+  const fingerprint = fingerprintOf(input);
   // Waiting for another in the database takes a connection. Equal ones of this process wait here.
   return inTurn(ctx, `${caller} ${key}`, fingerprint.toString('base64'), () => kept(ctx, caller, key, fingerprint, work));
+}
+
+function fingerprintOf(input: unknown): Buffer {
+  try {
+    return createHash('sha256').update(JSON.stringify(input, inOrder)).digest();
+  } catch (error) {
+    // Values can nest deeper than the stack allows to write them.
+    if (error instanceof RangeError) throw keyError('nested_too_deeply', 'The input is nested too deeply');
+    throw error;
+  }
 }
 
 function kept<T>(ctx: Context, caller: string, key: string, fingerprint: Buffer, work: (ctx: Context) => Promise<T>): Promise<T> {
@@ -46,15 +57,14 @@ function kept<T>(ctx: Context, caller: string, key: string, fingerprint: Buffer,
     if (taken.rows.length === 0) {
       const { rows } = await execute(tx.em, sql`select fingerprint, answer from idempotency_key where caller = ${caller} and key = ${key}`);
       const stored = rows[0] as Stored | undefined;
-      if (!stored?.fingerprint.equals(fingerprint)) throw reused();
+      if (!stored?.fingerprint.equals(fingerprint)) throw keyError('idempotency_key_reused', 'The key was used for another request');
       // The same input was answered by the same work.
       return stored.answer as T;
     }
     const answer = await work(tx);
-    await execute(
-      tx.em,
-      sql`update idempotency_key set answer = ${JSON.stringify(answer)}::jsonb where caller = ${caller} and key = ${key}`,
-    );
+    const text = JSON.stringify(answer);
+    await countStored(caller, Buffer.byteLength(text));
+    await execute(tx.em, sql`update idempotency_key set answer = ${text}::jsonb where caller = ${caller} and key = ${key}`);
     return answer;
   });
 }
@@ -65,11 +75,14 @@ export async function sweep(ctx: Context): Promise<number> {
   return affected;
 }
 
-function reused(): DomainError {
-  const message = 'The key was used for another request';
-  return new DomainError('BAD_USER_INPUT', message, [
-    { field: 'idempotency-key', type: 'idempotency_key_reused', message, part: 'header' },
-  ]);
+// The order of the members of an object means nothing.
+function inOrder(_name: string, value: unknown): unknown {
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isObject ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1))) : value;
+}
+
+function keyError(type: string, message: string): DomainError {
+  return new DomainError('BAD_USER_INPUT', message, [{ field: 'idempotency-key', type, message, part: 'header' }]);
 }
 
 function horizon(ctx: Context): Date {

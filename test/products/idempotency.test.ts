@@ -147,7 +147,7 @@ test('Idempotency-Key: keys of different callers do not meet', async () => {
 });
 
 describe('with ANONYMOUS_SCOPES', () => {
-  const open = new Shop({ ANONYMOUS_SCOPES: 'products:write' });
+  const open = new Shop({ ANONYMOUS_SCOPES: 'products:write', TRUST_PROXY: '127.0.0.1' });
   beforeAll(() => open.start());
   afterAll(() => open.stop());
 
@@ -157,6 +157,12 @@ describe('with ANONYMOUS_SCOPES', () => {
     const again = await open.rest('POST', PRODUCT, { json: BOWL, headers: { 'Idempotency-Key': 'k' } });
     expect([signedIn.status, anonymous.status, again.status]).toEqual([201, 201, 201]);
     expect(again.text).toBe(anonymous.text);
+  });
+
+  test('Idempotency-Key: keys of callers without credentials from different networks do not meet', async () => {
+    const from = (network: string) =>
+      open.rest('POST', PRODUCT, { json: TRAY, headers: { 'Idempotency-Key': 'k', 'X-Forwarded-For': network } });
+    expect([(await from('192.0.2.1')).status, (await from('192.0.2.1')).status, (await from('192.0.2.2')).status]).toEqual([201, 201, 409]);
   });
 });
 
