@@ -1,14 +1,32 @@
 import { z } from 'zod';
 import { DomainError, type FieldError, type RequestPart } from './errors.ts';
 
-/** Returns the input as the schema reads it, or throws BAD_USER_INPUT with one entry for each field refused. */
+/** Maximum number of mistakes that a refusal names. The last one says that there are others. */
+export const MAX_MISTAKES = 50;
+
+/** Returns the input as the schema reads it, or throws BAD_USER_INPUT with an entry for each mistake. */
 export function check<Schema extends z.ZodType>(schema: Schema, input: unknown, part?: RequestPart): z.output<Schema> {
   const result = schema.safeParse(input);
   if (result.success) return result.data;
-  const fields = result.error.issues.map((issue) => ({ ...fieldError(issue, input), ...(part && { part }) }));
-  const summary = fields.map(({ field, message }) => (field ? `${field}: ${message}` : message)).join('; ');
-  throw new DomainError('BAD_USER_INPUT', summary, fields);
+  const { issues } = result.error;
+  const named = issues.length > MAX_MISTAKES ? [...issues.slice(0, MAX_MISTAKES - 1), OTHERS] : issues;
+  const fields = named.map((issue) => ({ ...fieldError(issue, input), ...(part && { part }) }));
+  throw badInputs(fields);
 }
+
+/** The refusal of an input for these mistakes. */
+export function badInputs(fields: readonly FieldError[]): DomainError {
+  const summary = fields.map(({ field, message }) => (field ? `${field}: ${message}` : message)).join('; ');
+  return new DomainError('BAD_USER_INPUT', summary, fields);
+}
+
+const OTHERS: z.core.$ZodIssue = {
+  code: 'custom',
+  path: [],
+  message: 'There are more mistakes',
+  params: { type: 'too_many_errors' },
+  input: undefined,
+};
 
 /** The values that are there, without the members that are undefined. */
 export function defined(values: object): Record<string, unknown> {

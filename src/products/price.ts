@@ -3,6 +3,8 @@ import { InexactNumber } from '../kit/inexact-number.ts';
 import { refuse } from '../kit/validation.ts';
 
 const MAX_WHOLE_DIGITS = 10;
+/** Maximum price. */
+export const MAX_PRICE = 9_999_999_999.99;
 
 /**
  * A price: an exact decimal from 0 to 9,999,999,999.99 with at most two fraction digits, given as a number or as

@@ -46,19 +46,19 @@ export class ProductFilter {
   nameContains?: string | null;
 
   @Field(() => [EAN13Scalar], { nullable: true, description: 'One of these barcodes, at most 100.' })
-  barcodeIn?: string[] | null;
+  barcodeIn?: unknown[] | null;
 
   @Field(() => PriceScalar, { nullable: true, description: 'This price or more.' })
-  priceMin?: string | null;
+  priceMin?: unknown;
 
   @Field(() => PriceScalar, { nullable: true, description: 'This price or less.' })
-  priceMax?: string | null;
+  priceMax?: unknown;
 
   @Field(() => DateTimeScalar, { nullable: true, description: 'Added then or later.' })
-  createdSince?: Date | null;
+  createdSince?: unknown;
 
   @Field(() => DateTimeScalar, { nullable: true, description: 'Changed then or later; what has never been changed, added.' })
-  updatedSince?: Date | null;
+  updatedSince?: unknown;
 }
 
 @InputType({ description: 'How to order products.' })
@@ -76,10 +76,10 @@ export class ProductInput {
   name!: string;
 
   @Field(() => EAN13Scalar, { description: 'The barcode. No other product may have it.' })
-  barcode!: string;
+  barcode!: unknown;
 
   @Field(() => PriceScalar, { description: 'The price.' })
-  price!: string;
+  price!: unknown;
 }
 
 @InputType({ description: 'A product of a batch that is to be added. As for `ProductInput`, but each is checked by itself.' })
@@ -100,8 +100,8 @@ export class ProductPatch {
   name?: string;
 
   @Field(() => EAN13Scalar, { nullable: true, description: 'The new barcode.' })
-  barcode?: string;
+  barcode?: unknown;
 
   @Field(() => PriceScalar, { nullable: true, description: 'The new price.' })
-  price?: string;
+  price?: unknown;
 }
