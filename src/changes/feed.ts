@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { setImmediate } from 'node:timers/promises';
 import type { Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import { pauses } from '../kit/pauses.ts';
@@ -16,6 +17,9 @@ const READ_AT_ONCE = 500;
 /** How far behind the quickest anyone may be, in changes. */
 const MOST_KEPT = 5_000;
 
+/** How many followers are told in one turn of the event loop. */
+const TOLD_AT_ONCE = 10;
+
 /** Runs something as part of no request: what is read on for everyone belongs to the trace of none. */
 const forNobody = AsyncLocalStorage.snapshot();
 
@@ -26,11 +30,14 @@ export class Feed {
   private kept: Change[] = [];
   private before = 0;
   private readonly followers = new Set<Follower>();
+  /** Those who are to look again. */
+  private readonly toWake = new Set<Follower>();
   private joining = 0;
   private reading: Promise<void> | undefined;
   private timer: NodeJS.Timeout | undefined;
   private nextAt = 0;
   private isBehind = false;
+  private waking: Promise<void> | undefined;
   private pauses = pauses();
 
   constructor(private readonly statements: Statements) {}
@@ -40,8 +47,11 @@ export class Feed {
     try {
       // Once more, if it was begun before: then what is committed by now has been read, and is not new to who joins.
       await this.reading?.catch(() => undefined);
-      do await this.read();
-      while (this.isBehind);
+      do {
+        // Whoever has yet to be told of what was read would fall behind.
+        await this.waking;
+        await this.read();
+      } while (this.isBehind);
       const place = this.place;
       if (!place) throw new TypeError('A feed that has read has a place');
       const follower = new Follower(this, place, this.before + this.kept.length, request);
@@ -76,7 +86,7 @@ export class Feed {
 
   /** Has it read on: somebody has had all there is. */
   want(): void {
-    if (this.timer || this.reading) return;
+    if (this.timer || this.reading || this.waking) return;
     const readOn = () => {
       this.timer = undefined;
       // Followers stay while the database is away, for the log has what they miss meanwhile. Requests tell of its trouble.
@@ -88,7 +98,7 @@ export class Feed {
   private read(): Promise<void> {
     return (this.reading ??= this.tryToRead().finally(() => {
       this.reading = undefined;
-      if ([...this.followers].some(({ isWaiting }) => isWaiting)) this.want();
+      this.wantMore();
     }));
   }
 
@@ -127,8 +137,26 @@ export class Feed {
     this.before += dropped;
     for (const follower of this.followers) {
       if (follower.number < this.before) follower.end(fellBehind());
-      else follower.wake();
+      else if (follower.isWaiting) this.toWake.add(follower);
     }
+    this.waking ??= this.wakeAll().finally(() => {
+      this.waking = undefined;
+      this.wantMore();
+    });
+  }
+
+  // What they do with a change takes time, and others want their turn.
+  private async wakeAll(): Promise<void> {
+    let woken = 0;
+    for (const follower of this.toWake) {
+      this.toWake.delete(follower);
+      follower.wake();
+      if (++woken % TOLD_AT_ONCE === 0) await setImmediate();
+    }
+  }
+
+  private wantMore(): void {
+    if ([...this.followers].some(({ isWaiting }) => isWaiting)) this.want();
   }
 }
 

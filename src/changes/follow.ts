@@ -1,5 +1,6 @@
 import type { Context } from '../kit/context.ts';
 import type { Statements } from '../kit/sql.ts';
+import { Turns } from '../kit/turns.ts';
 import { isBefore, placeOf, reachesBackTo, readAfter, type Change, type Place } from './change.log.ts';
 import { changesLost, Feed } from './feed.ts';
 import type { Follower } from './follower.ts';
@@ -7,6 +8,7 @@ import type { Follower } from './follower.ts';
 /** How many changes from before are read at a time: they are kept for one alone, for as long as its client takes. */
 const READ_AT_ONCE = 20;
 
+const turns = new Turns();
 const feeds = new WeakMap<Statements, Feed>();
 
 /**
@@ -24,22 +26,31 @@ export async function follow(ctx: Context, after?: string | null): Promise<Async
   return changesOf(ctx, feed, follower, from);
 }
 
-// What came before it joined is read for it alone.
 async function* changesOf(ctx: Context, feed: Feed, follower: Follower, from: Place | undefined): AsyncGenerator<Change, void> {
-  const isOver = () => ctx.request?.isGivenUp === true;
   try {
-    for (let place = from; place && isBefore(place, follower.start) && !isOver();) {
-      const piece = await readAfter(ctx, place, READ_AT_ONCE);
+    if (from) yield* changesBetween(ctx, from, follower.start);
+    for (let next = await follower.next(); next; next = await follower.next()) yield next;
+  } finally {
+    feed.leave(follower);
+  }
+}
+
+// What came before it joined is read for it alone: for one subscription of a connection at a time, and one of a network at a time.
+async function* changesBetween(ctx: Context, from: Place, end: Place): AsyncGenerator<Change, void> {
+  const isOver = () => ctx.request?.isGivenUp === true;
+  const done = await turns.take(ctx.request?.connection ?? ctx);
+  try {
+    for (let place = from; isBefore(place, end) && !isOver();) {
+      const piece = await turns.run(ctx.network, () => readAfter(ctx, place, READ_AT_ONCE));
       for (const change of piece.changes) {
-        if (isOver() || isBefore(follower.start, change)) break;
+        if (isOver() || isBefore(end, change)) break;
         yield change;
       }
       place = piece.place;
       // Whoever reads slowly may be overtaken by the sweep.
       if (piece.changes.length === READ_AT_ONCE && !isOver() && !(await reachesBackTo(ctx, place))) throw changesLost();
     }
-    for (let next = await follower.next(); next; next = await follower.next()) yield next;
   } finally {
-    feed.leave(follower);
+    done();
   }
 }

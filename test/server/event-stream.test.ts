@@ -190,8 +190,8 @@ describe('what is wrong with the operation is an event, for a browser tells noth
   test('one that asks for the schema where that is hidden, and gets no hints', async () => {
     const hidden = await new Shop({ GRAPHQL_EXPLORER: 'false' }).start();
     try {
-      const asked = await refusalOf(await listen(hidden, 'subscription { productChanged { pk } __schema { types { name } } }'));
-      expect(asked.message).toMatch(/introspection|only one/i);
+      const asked = await refusalOf(await listen(hidden, '{ __schema { types { name } } }'));
+      expect(asked.message).toBe('Introspection is disabled on this server (GRAPHQL_EXPLORER)');
       expect((await refusalOf(await listen(hidden, 'subscription { productChange { pk } }'))).message).not.toMatch(/mean/);
     } finally {
       await hidden.stop();
@@ -202,7 +202,7 @@ describe('what is wrong with the operation is an event, for a browser tells noth
 describe('what is wrong with the request is answered as to any other', () => {
   test('credentials that are none: 401', async () => {
     const stream = await listen(shop, PRODUCTS, {}, { token: 'nonsense' });
-    expect([stream.status, stream.headers.get('WWW-Authenticate')]).toEqual([401, 'Bearer error="invalid_token"']);
+    expect([stream.status, stream.headers.get('WWW-Authenticate')]).toEqual([401, 'Bearer']);
     expect(await stream.next()).toMatchObject({ data: { errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] } });
   });
 

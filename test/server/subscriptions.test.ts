@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { closeStreams, listen, openStream } from '../support/events.ts';
 import { insertingMany } from '../support/many-products.ts';
 import { Shop, useShop } from '../support/shop.ts';
-import { closeSockets, greet, type RawSocket } from '../support/sockets.ts';
+import { closeSockets, greet } from '../support/sockets.ts';
 
 afterEach(() => {
   closeStreams();
@@ -111,34 +111,4 @@ describe('a client that reads too slowly', () => {
     expect(last).toMatchObject({ id: '1', type: 'error', payload: [{ extensions: { code: 'FELL_BEHIND' } }] });
     expect((await slow.closed)[0]).toBe(4410);
   });
-});
-
-describe('what listeners hold', () => {
-  const shop = useShop();
-  /** Nearly as much as one may have, in members that mean nothing. */
-  const heavy = (index: number, member: string) => ({
-    query: `subscription S${index} { productChanged { pk } }`,
-    [member]: { nothing: 'x'.repeat(95_000) },
-  });
-  const MOST = 64_000_000 / 95_000;
-
-  test.each(['variables', 'extensions', 'nothing'])(
-    'is bounded for all of them together, and what is let go makes room: %s',
-    async (member) => {
-      const sockets: RawSocket[] = [];
-      let refusal;
-      for (let index = 0; !refusal && index < 2 * MOST; index++) {
-        if (index % 20 === 0) sockets.push(await greet(shop));
-        const socket = sockets.at(-1);
-        socket?.send({ id: String(index), type: 'subscribe', payload: heavy(index, member) });
-        socket?.send({ type: 'ping' });
-        const answer = await socket?.next();
-        if (answer.type === 'error') refusal = answer.payload[0];
-      }
-      expect(refusal).toMatchObject({ extensions: { code: 'UNAVAILABLE' } });
-      sockets[0]?.send({ id: '0', type: 'complete' });
-      const stream = await listen(shop, 'subscription { productChanged { pk } }');
-      expect(stream.status).toBe(200);
-    },
-  );
 });

@@ -1,7 +1,7 @@
 import type { ApolloServerPlugin, GraphQLRequestContext } from '@apollo/server';
-import { GraphQLError } from 'graphql';
 import type { Context } from '../../kit/context.ts';
 import { Cost } from './cost.ts';
+import { requestError } from './errors.ts';
 
 /**
  * Refuses what costs more than GRAPHQL_MAX_COST before anything of it runs. A request with `"extensions": {"cost": true}` is told
@@ -15,7 +15,7 @@ export function costPlugin(limit: number): ApolloServerPlugin<Context> {
         try {
           new Cost(schema, document, operation, limit).refuseDear(variables);
         } catch (error) {
-          throw refused(error);
+          throw requestError(error);
         }
       },
       willSendResponse: async ({ schema, document, operation, request, response: { body } }) => {
@@ -25,13 +25,6 @@ export function costPlugin(limit: number): ApolloServerPlugin<Context> {
       },
     }),
   };
-}
-
-// A refusal before the run is a request error (GraphQL, 7.1.2), whose status is 400.
-function refused(error: unknown): unknown {
-  if (!(error instanceof Error)) return error;
-  const originalError = error instanceof GraphQLError ? (error.originalError ?? error) : error;
-  return new GraphQLError(error.message, { originalError, extensions: { http: { status: 400 } } });
 }
 
 function costOf(cost: Cost, variables: GraphQLRequestContext<Context>['request']['variables']): number | null {

@@ -13,16 +13,17 @@ import { getComplexity, type ComplexityEstimator, type ComplexityEstimatorArgs }
 import { LRUCache } from 'lru-cache';
 import { badInput, DomainError } from '../../kit/errors.ts';
 import { DEFAULT_PAGE, MAX_PAGE } from '../../kit/keyset.ts';
+import { WEIGHT } from '../../kit/weight.ts';
 import { tooComplex } from './limits.ts';
 
-/** What a search costs besides: a word that may be mistyped is held against thousands, and a part of a name that is too short for an index against every name. */
+/** What a filter costs besides: a word that may be mistyped is compared with thousands, a part of a name that is too short for an index with every name, and what meets it may have to be counted. */
 const SEARCH = 50;
 /** What is remembered of one operation, by the variables that decide its cost, at most so many. */
 const MAX_KNOWN = 100;
 /** How many selections are looked at, each as often as its fragment is spread. */
 const MAX_SELECTIONS = 2_000;
 
-/** What an operation costs: one for each object that its answer may hold, and more for a search. Known before anything runs. */
+/** What an operation costs: one for each object that its answer may hold, and more for a search and for long texts. Known before anything runs. */
 export class Cost {
   /** Made with a plan's first request: what is asked once has no use for a memory. */
   private allowed: LRUCache<string, boolean> | undefined;
@@ -87,7 +88,8 @@ export class Cost {
 
 // A page is as many objects as are asked for of what its edges or nodes hold; a list by keys, as many as there are keys.
 const objects: ComplexityEstimator = ({ field, args, childComplexity }: ComplexityEstimatorArgs) => {
-  if (!isCompositeType(getNamedType(field.type)) || field.name === 'pageInfo') return 0;
+  if (!isCompositeType(getNamedType(field.type))) return Number(field.extensions[WEIGHT] ?? 0);
+  if (field.name === 'pageInfo') return 0;
   if (field.args.some(({ name }) => name === 'first'))
     return 1 + (searches(args['filter']) ? SEARCH : 0) + pageSize(args) * childComplexity;
   const keys = listLength(args);
@@ -96,8 +98,8 @@ const objects: ComplexityEstimator = ({ field, args, childComplexity }: Complexi
 
 function searches(filter: unknown): boolean {
   if (typeof filter !== 'object' || filter === null) return false;
-  const { search, nameContains } = filter as Record<string, unknown>;
-  return search != null || nameContains != null;
+  const { search, nameContains, priceMin, priceMax } = filter as Record<string, unknown>;
+  return [search, nameContains, priceMin, priceMax].some((part) => part != null);
 }
 
 function pageSize({ first, last }: Record<string, unknown>): number {

@@ -4,10 +4,12 @@ import { ApolloServerPluginCacheControlDisabled, ApolloServerPluginLandingPageDi
 import accepts from 'accepts';
 import type { GraphQLSchema } from 'graphql';
 import type { Context } from '../../kit/context.ts';
+import { DomainError } from '../../kit/errors.ts';
 import { JSON_TYPE } from '../answers.ts';
 import { parseJson, readGraphqlText } from '../body.ts';
-import { CREDENTIAL_HEADERS, identify, isAnonymous } from '../credentials.ts';
-import { answeredAsKept, tagOf, VARY_BY_TYPE } from '../caching.ts';
+import { identify, isAnonymous } from '../credentials.ts';
+import { answeredAsKept, codedTagOf, tagOf, VARY_BY_TYPE } from '../caching.ts';
+import { codingFor, sendCompressed, type Coding } from '../compression.ts';
 import { answerInTime } from '../deadline.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Endpoint } from '../paths.ts';
@@ -24,9 +26,12 @@ import { costPlugin } from './cost.plugin.ts';
 import { Documents } from './documents.ts';
 import { formatError } from './errors.ts';
 import { answerEvents, asksForEvents } from './event-stream.ts';
+import { idempotencyPlugin } from './idempotency.plugin.ts';
 import { legacyStatusPlugin } from './legacy-status.plugin.ts';
-import { limitRules } from './limits.ts';
+import { MAX_VALIDATION_ERRORS, MAX_VARIABLE_ERRORS, validationRules } from './limits.ts';
+import { RefusedDocuments } from './refused-documents.ts';
 import { openLive, WORDING, type Live } from './live.ts';
+import { scalarFaultsPlugin } from './scalar-faults.plugin.ts';
 import { subscriptionsPlugin } from './subscriptions.plugin.ts';
 import { unavailablePlugin } from './unavailable.plugin.ts';
 import { trustedDocuments, type TrustedDocuments } from './trusted-documents.ts';
@@ -46,6 +51,7 @@ interface Door {
   trusted: TrustedDocuments | undefined;
   live: Live;
   schema: GraphQLSchema;
+  refused: RefusedDocuments;
   answerPage: Endpoint['answer'] | undefined;
 }
 
@@ -60,24 +66,33 @@ export async function openGraphqlDoor(
   const schema = await makeSchema();
   const operations = new Operations(trusted?.operationNames);
   const shortcuts = all.graphql(schema, operations);
+  const refused = new RefusedDocuments();
   const apollo = new ApolloServer<Context>({
     schema,
-    introspection: explorer,
+    // Apollo Server's refusal speaks of its own options: ours is among the rules.
+    introspection: true,
     hideSchemaDetailsFromClientErrors: !explorer,
     includeStacktraceInErrorResponses: false,
+    // There are no cookies: what another site's page sends carries nobody's credentials.
+    csrfPrevention: false,
     // Registering documents by hash would let anyone fill our memory.
     persistedQueries: false,
     documentStore: new Documents(),
     stopOnTerminationSignals: false,
     parseOptions: { maxTokens: graphqlLimits.tokens },
-    validationRules: limitRules(graphqlLimits),
+    validationRules: validationRules(services.config),
+    validationOptions: { maxErrors: MAX_VALIDATION_ERRORS },
+    executionOptions: { maxCoercionErrors: MAX_VARIABLE_ERRORS },
     formatError: (formatted, error) => formatError(services, formatted, error),
     plugins: [
       subscriptionsPlugin,
       costPlugin(graphqlLimits.cost),
+      idempotencyPlugin(services),
       legacyStatusPlugin,
       unavailablePlugin,
+      scalarFaultsPlugin,
       shortcuts.plugin,
+      refused.plugin,
       operationPlugin(operations),
       // It looks at every field to find out how long an answer may be kept; ours may not be kept at all.
       ApolloServerPluginCacheControlDisabled(),
@@ -90,16 +105,15 @@ export async function openGraphqlDoor(
     method,
     path: '/graphql',
     door: 'graphql',
-    reads: [...CREDENTIAL_HEADERS, 'If-None-Match', 'Last-Event-ID', 'apollo-require-preflight', 'x-apollo-operation-name'],
-    errorKey: 'detail',
-    answer: (exchange) => answer(services, { apollo, shortcuts, trusted, live, schema, answerPage }, exchange),
+    errorKey: WORDING.errorKey,
+    answer: (exchange) => answer(services, { apollo, shortcuts, trusted, live, schema, refused, answerPage }, exchange),
   });
   return { endpoints: [endpoint('GET'), endpoint('POST')], live, stop: () => apollo.stop() };
 }
 
 async function answer(
   services: Services,
-  { apollo, shortcuts, trusted, live, schema, answerPage }: Door,
+  { apollo, shortcuts, trusted, live, schema, refused, answerPage }: Door,
   exchange: Exchange,
 ): Promise<void> {
   const { req } = exchange;
@@ -109,15 +123,22 @@ async function answer(
     const text = req.method === 'POST' ? await readGraphqlText(exchange) : undefined;
     const ctx = contextOf(services, exchange);
     const shared = text === undefined ? undefined : shortcuts.shared(ctx, req, text);
-    if (shared) return sendPlain(exchange, shared);
+    if (shared) return sendPlain(services, exchange, shared);
     const sent = text === undefined ? {} : parseJson(text);
     // What is shared has come this way before, with the same text.
     const body = trusted ? trusted.readBody(ctx, sent) : sent;
     const search = trusted && req.method !== 'POST' ? trusted.readSearch(ctx, searchOf(req)) : searchOf(req);
     if (!isAnonymous(req)) await identify(ctx, exchange);
     const planned = text === undefined ? undefined : await shortcuts.planned(ctx, req, text, body);
-    if (planned) return sendPlain(exchange, planned);
-    refuseConditional(services, schema, text === undefined ? new URLSearchParams(search).get('query') : documentIn(body));
+    if (planned) return sendPlain(services, exchange, planned);
+    const document = text === undefined ? undefined : documentIn(body);
+    const before = refused.find(req, document);
+    if (before) {
+      exchange.seen.errors = before.codes;
+      exchange.set({ 'Cache-Control': 'no-store' });
+      return send(services, exchange, before.answer);
+    }
+    refuseConditional(services, schema, text === undefined ? new URLSearchParams(search).get('query') : document);
     const answered = await apollo.executeHTTPGraphQLRequest({
       // What is asked by HEAD is answered as to GET; Node leaves the body out.
       httpGraphQLRequest: {
@@ -128,11 +149,14 @@ async function answer(
       },
       context: async () => ctx,
     });
+    refused.keep(exchange, document, answered);
     // Where nothing says for how long an answer may be kept, someone would guess.
     exchange.set({ 'Cache-Control': 'no-store' });
     const forEveryone = bodyForEveryone(req, answered);
-    if (forEveryone !== undefined && answeredAsKept(exchange, services.config, tagOf(forEveryone), VARY_BY_TYPE)) return;
-    await send(exchange, answered);
+    const coding = codingOf(services, exchange, answered);
+    if (forEveryone !== undefined && answeredAsKept(exchange, services.config, codedTagOf(tagOf(forEveryone), coding), VARY_BY_TYPE))
+      return;
+    await send(services, exchange, answered, coding);
   });
 }
 
@@ -152,21 +176,39 @@ function bodyForEveryone(req: IncomingMessage, { status = 200, body }: HTTPGraph
   return body.string.startsWith('{"errors"') ? undefined : body.string;
 }
 
-// As Apollo Server answers what goes well.
-function sendPlain(exchange: Exchange, { body, operation }: ShortAnswer): void {
-  if (operation) exchange.seen.operation = operation;
-  exchange.set({ 'Cache-Control': 'no-store' });
-  exchange.send(200, body, JSON_TYPE);
+// Credentials are the answers of mutations, and of nothing else. Who compresses one beside what somebody else wrote gives it away by its length.
+function codingOf({ config }: Services, exchange: Exchange, { body }: HTTPGraphQLResponse): Coding | undefined {
+  if (exchange.seen.operation?.type !== 'query' || body.kind !== 'complete') return undefined;
+  return codingFor(exchange, config, body.string);
 }
 
-async function send(exchange: Exchange, { status = 200, headers, body }: HTTPGraphQLResponse): Promise<void> {
+// As Apollo Server answers what goes well.
+function sendPlain({ config }: Services, exchange: Exchange, found: ShortAnswer): Promise<void> {
+  const { body, operation } = found;
+  if (operation) exchange.seen.operation = operation;
+  refuseLong(body, config.graphqlLimits.responseBytes);
+  exchange.set({ 'Cache-Control': 'no-store' });
+  return sendCompressed(exchange, codingFor(exchange, config, body), 200, found, JSON_TYPE);
+}
+
+// Its cost bounds how many objects an answer holds, and not how long their texts are.
+function refuseLong(body: string, max: number): void {
+  // In UTF-8, a unit of UTF-16 takes three bytes at most.
+  if (body.length * 3 <= max || Buffer.byteLength(body) <= max) return;
+  throw new DomainError('QUERY_TOO_COMPLEX', `The response has more than ${max} bytes`);
+}
+
+async function send(
+  { config }: Services,
+  exchange: Exchange,
+  { status = 200, headers, body }: HTTPGraphQLResponse,
+  coding?: Coding,
+): Promise<void> {
+  if (body.kind === 'complete') refuseLong(body.string, config.graphqlLimits.responseBytes);
   const { 'content-type': type = JSON_TYPE, ...rest } = Object.fromEntries(headers);
   // Apollo Server writes names in lower case; a header is to be replaced whatever its case.
   exchange.set(Object.fromEntries(Object.entries(rest).map(([name, value]) => [titled(name), value])));
-  if (body.kind === 'complete') {
-    exchange.send(status, body.string, type);
-    return;
-  }
+  if (body.kind === 'complete') return sendCompressed(exchange, coding, status, { body: body.string }, type);
   if (exchange.isGivenUp) return;
   exchange.set({ 'Content-Type': type });
   exchange.start(status);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { unwrapResolverError } from '@apollo/server/errors';
-import { GraphQLError, type ExecutionResult, type FormattedExecutionResult, type GraphQLFormattedError } from 'graphql';
+import { ApolloServerErrorCode, unwrapResolverError } from '@apollo/server/errors';
+import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import { DomainError } from '../../kit/errors.ts';
 import { maskedError } from '../answers.ts';
 import { graphqlExtensions } from '../error-map.ts';
@@ -9,24 +9,30 @@ import type { Services } from '../services.ts';
 import { noteErrors, type Seen } from '../telemetry/seen.ts';
 import { tellUnavailable } from '../unavailable.ts';
 
-/** Errors of a subscription as `formatError` has them, and notes their codes. */
-export function formatErrors(services: Services, errors: readonly GraphQLError[], seen: Seen): GraphQLFormattedError[] {
-  const told = errors.map((error) => {
+/** What graphql-js says after the last of the errors in variables that it lists, without any code. */
+const TOO_MANY_VARIABLE_ERRORS = 'Too many errors processing variables, error limit reached. Execution aborted.';
+
+/** Returns a refusal of an operation before its execution: a request error (GraphQL, 7.1.2), whose status is 400. */
+export function requestError(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const originalError = error instanceof GraphQLError ? (error.originalError ?? error) : error;
+  return new GraphQLError(error.message, { originalError, extensions: { http: { status: 400 } } });
+}
+
+/** Errors that Apollo Server does not format as `formatError` has them. */
+export function formatErrors(services: Services, errors: readonly GraphQLError[]): GraphQLFormattedError[] {
+  return errors.map((error) => {
     const { extensions, ...rest } = error.toJSON();
     const formatted = { ...rest, message: withoutHint(rest.message, services.config.explorer) };
     return formatError(services, { ...formatted, extensions: { code: 'INTERNAL_SERVER_ERROR', ...extensions } }, error);
   });
-  noteErrors(seen, told);
-  return told;
 }
 
-/** An answer to a subscription, with its errors as `formatErrors` has them. */
-export function formatResult(
-  services: Services,
-  { data, errors }: { [Part in 'data' | 'errors']?: ExecutionResult[Part] | undefined },
-  seen: Seen,
-): FormattedExecutionResult {
-  return { ...(errors && { errors: formatErrors(services, errors, seen) }), ...(data !== undefined && { data }) };
+/** The same, with their codes noted for the observer. */
+export function refusalsOf(services: Services, errors: readonly GraphQLError[], seen: Seen): GraphQLFormattedError[] {
+  const told = formatErrors(services, errors);
+  noteErrors(seen, told);
+  return told;
 }
 
 /** An error of GraphQL as its client sees it (docs/decisions.md, "GraphQL"): a refusal as it is, a fault of ours as an id in the log. */
@@ -36,6 +42,9 @@ export function formatError({ log, config }: Services, formatted: GraphQLFormatt
   // What was given up is nobody's trouble any more.
   if (seen !== original && seen instanceof DomainError && seen.code === 'UNAVAILABLE') tellUnavailable(log, original);
   if (seen instanceof DomainError) return { ...formatted, message: seen.message, extensions: graphqlExtensions(seen) };
+  if (error instanceof GraphQLError && error.message === TOO_MANY_VARIABLE_ERRORS) {
+    return { ...formatted, extensions: { code: ApolloServerErrorCode.BAD_USER_INPUT } };
+  }
   if (formatted.extensions?.['code'] === 'INTERNAL_SERVER_ERROR') {
     const requestId = randomUUID();
     log.error({ err: original, requestId, path: formatted.path }, 'a resolver failed');
@@ -57,7 +66,9 @@ function namedVariable(formatted: GraphQLFormattedError, error: unknown, isExplo
   if (cause === undefined || variable === undefined || !formatted.message.endsWith(`; ${cause}`)) return formatted;
   // In the value, which comes before, every quotation mark is escaped.
   const [, path] = / at "\w+((?:\.\w+|\[\d+\])+)"$/.exec(formatted.message.slice(0, -cause.length - 2)) ?? [];
-  const field = path === undefined ? variable : path.slice(1).replace(/\[(\d+)\]/g, '.$1');
+  // The variable names a field where it is no object of fields.
+  const within = path?.startsWith('.') ? path.slice(1) : `${variable}${path ?? ''}`;
+  const field = within.replace(/\[(\d+)\]/g, '.$1');
   const message = withoutHint(cause, isExplorer)
     .replace(/^Expected type "\w+!?"\. /, '')
     .replace(/ cannot represent (a )?(\S+ )*value: .*$/s, ' cannot represent this value');

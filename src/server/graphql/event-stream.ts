@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import accepts from 'accepts';
-import { GraphQLError } from 'graphql';
+import { GraphQLError, type ExecutionResult } from 'graphql';
 import type { Caller } from '../../kit/context.ts';
 import type { DomainError } from '../../kit/errors.ts';
 import { parseJson, readGraphqlText } from '../body.ts';
@@ -9,11 +9,12 @@ import type { Exchange } from '../exchange.ts';
 import { HttpError } from '../http-error.ts';
 import { searchOf } from '../request.ts';
 import { contextOf } from '../services.ts';
-import { formatErrors, formatResult } from './errors.ts';
+import { refusalsOf } from './errors.ts';
 import { tellBehind, type Listener } from './listeners.ts';
 import { Listening } from './listening.ts';
 import { GRACE_MS, type Live } from './live.ts';
-import { begin, SUBSCRIPTION, type AskedSubscription, type Delivery } from './subscription.ts';
+import type { Delivery } from './deliveries.ts';
+import { begin, SUBSCRIPTION, type AskedSubscription } from './subscription.ts';
 
 // GraphQL over server-sent events, in distinct connections mode: each subscription is a request of its own. Beyond the protocol, each event whose place is
 // known has an id, so that a browser goes on by itself where it was (HTML, 9.2.3, `Last-Event-ID`).
@@ -55,15 +56,14 @@ export async function answerEvents(live: Live, exchange: Exchange): Promise<void
   });
   const leave = listeners.add(stream);
   res.once('close', leave);
-  const prepared = subscriptions.prepare(ctx, asked, listening, text.length);
+  const prepared = subscriptions.prepare(ctx, asked, listening);
   const begun = 'listening' in prepared ? await begin(prepared) : { errors: prepared };
   if (res.destroyed) return;
+  const refused = (errors: readonly GraphQLError[]) => ({ errors: refusalsOf(services, errors, exchange.seen) });
   exchange.set({ 'Content-Type': EVENTS, 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' });
   exchange.start(200);
   exchange.setAside();
-  void stream
-    .send(begun, (each) => formatResult(services, each, exchange.seen))
-    .catch((error: unknown) => stream.sendLast({ errors: formatErrors(services, [errorOf(error)], exchange.seen) }));
+  void stream.send(begun, refused).catch((error: unknown) => stream.sendLast(refused([errorOf(error)])));
 }
 
 class EventStream implements Listener {
@@ -84,16 +84,19 @@ class EventStream implements Listener {
   }
 
   /** Sends the answers as they come, one after the other was taken. */
-  async send(begun: AsyncIterable<Delivery> | Delivery, format: (delivery: Delivery) => object): Promise<void> {
+  async send(
+    begun: AsyncIterable<Delivery> | Pick<ExecutionResult, 'errors'>,
+    refused: (errors: readonly GraphQLError[]) => object,
+  ): Promise<void> {
     await this.write(SIGN_OF_LIFE);
-    if (!(Symbol.asyncIterator in begun)) return this.sendLast(format(begun));
-    for await (const delivery of begun) await this.write(eventOf(format(delivery), delivery.id));
+    if (!(Symbol.asyncIterator in begun)) return this.sendLast(refused(begun.errors ?? []));
+    for await (const { text, id } of begun) await this.write(eventOf(text, id));
     this.end();
   }
 
   /** Sends an answer after which there is no other. */
   async sendLast(answer: object): Promise<void> {
-    await this.write(eventOf(answer));
+    await this.write(eventOf(JSON.stringify(answer)));
     this.end();
   }
 
@@ -133,8 +136,8 @@ class EventStream implements Listener {
   }
 }
 
-function eventOf(answer: object, id?: string): string {
-  return `${id === undefined ? '' : `id: ${id}\n`}event: next\ndata: ${JSON.stringify(answer)}\n\n`;
+function eventOf(json: string, id?: string): string {
+  return `${id === undefined ? '' : `id: ${id}\n`}event: next\ndata: ${json}\n\n`;
 }
 
 // GraphQL over HTTP, 5.1.

@@ -1,11 +1,8 @@
-import type { IncomingMessage } from 'node:http';
 import type { ApolloServerPlugin } from '@apollo/server';
-import accepts from 'accepts';
 import type { Context } from '../../kit/context.ts';
 import { DomainError } from '../../kit/errors.ts';
-import { JSON_TYPE } from '../answers.ts';
+import { graphqlTypeFor, JSON_TYPE } from '../answers.ts';
 
-const TYPES = ['application/graphql-response+json; charset=utf-8', JSON_TYPE];
 const QUERY_ERRORS = new Set<unknown>([
   'GRAPHQL_PARSE_FAILED',
   'GRAPHQL_VALIDATION_FAILED',
@@ -30,6 +27,6 @@ export const legacyStatusPlugin: ApolloServerPlugin<Context> = {
   }),
 };
 
-function isLegacy(accept = '*/*'): boolean {
-  return !accept.includes('/*') && accepts({ headers: { accept } } as IncomingMessage).type(TYPES) === JSON_TYPE;
+function isLegacy(accept: string | undefined): boolean {
+  return !!accept && !accept.includes('/*') && graphqlTypeFor({ headers: { accept } }) === JSON_TYPE;
 }

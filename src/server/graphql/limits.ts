@@ -19,6 +19,11 @@ type Limits = Config['graphqlLimits'];
 /** How often each root field of an operation is asked for. */
 type RootFields = Map<string, number>;
 
+/** Maximum number of errors that validation finds before it stops: each may be compared with every name of the schema. One says that it stopped. */
+export const MAX_VALIDATION_ERRORS = 4;
+/** Maximum number of errors in variables. One more says that there are others. */
+export const MAX_VARIABLE_ERRORS = 49;
+
 const NO_FIELDS: RootFields = new Map();
 
 /** What a document may be at most, whatever its variables are: each limit a rule of validation, refused as QUERY_TOO_COMPLEX. */
@@ -74,6 +79,19 @@ function directivesIn(context: ValidationContext, { selections }: SelectionSetNo
   }
   return count;
 }
+
+/** Returns the rules that documents meet beside those of the specification: the limits, and no introspection without the explorer. */
+export function validationRules({ graphqlLimits, explorer }: Pick<Config, 'graphqlLimits' | 'explorer'>): ValidationRule[] {
+  return [...limitRules(graphqlLimits), ...(explorer ? [] : [noIntrospectionRule])];
+}
+
+const noIntrospectionRule: ValidationRule = (context) => ({
+  Field(node) {
+    if (node.name.value !== '__schema' && node.name.value !== '__type') return;
+    const message = 'Introspection is disabled on this server (GRAPHQL_EXPLORER)';
+    context.reportError(new GraphQLError(message, { nodes: node, extensions: { validationErrorCode: 'INTROSPECTION_DISABLED' } }));
+  },
+});
 
 // graphql-js finds out only when it executes that there are no operations of this kind.
 const knownOperationRule: ValidationRule = (context) => ({

@@ -18,6 +18,10 @@ export class Listening extends GivingUp {
     super();
   }
 
+  get connection(): object {
+    return this.req.socket;
+  }
+
   /** What the client is told of the end, where it is not the client's own doing. */
   get refusal(): DomainError | undefined {
     return this.why;

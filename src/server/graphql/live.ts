@@ -21,5 +21,5 @@ export interface Live {
 
 /** Opens what both ways to listen share. */
 export function openLive(services: Services, schema: GraphQLSchema, trusted: TrustedDocuments | undefined, operations: Operations): Live {
-  return { services, listeners: new Listeners(services), subscriptions: new Subscriptions(schema, services.config, operations), trusted };
+  return { services, listeners: new Listeners(services), subscriptions: new Subscriptions(schema, services, operations), trusted };
 }

@@ -1,17 +1,20 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ApolloServerErrorCode } from '@apollo/server/errors';
-import { GraphQLError } from 'graphql';
+import { GraphQLError, type FormattedExecutionResult } from 'graphql';
 import { CloseCode, MessageType, parseMessage, stringifyMessage, type Message, type Server, type SubscribePayload } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import type { Caller, Context } from '../../kit/context.ts';
 import { DomainError } from '../../kit/errors.ts';
+import { Turns } from '../../kit/turns.ts';
 import { findCaller, isAnonymous } from '../credentials.ts';
 import { unavailable, visibleError } from '../http-error.ts';
 import { inFlight } from '../in-flight.ts';
 import { contextOf, type Services } from '../services.ts';
 import type { Seen } from '../telemetry/seen.ts';
+import type { Delivery } from './deliveries.ts';
+import { refusalsOf } from './errors.ts';
 import { tellBehind, type Listener, type Listeners } from './listeners.ts';
 import { Listening } from './listening.ts';
 import { GRACE_MS } from './live.ts';
@@ -29,9 +32,12 @@ const MAX_REASON = 123;
 const MOST_BESIDE = 8_000;
 /** How long a client's name for an operation may be: it is kept, and told with each event. */
 const MAX_ID = 100;
-/** How many messages a client may send at once, and how many a second from then on. */
+/** Maximum number of messages, pings and unexpected pongs of a client at once, and of those a second from then on. */
 const BURST = 100;
 const PER_SECOND = 10;
+/** Maximum number of bytes that a client leaves unread before it is disconnected, beside the message that exceeds it. */
+const MAX_UNSENT_BYTES = 1_000_000;
+const PING_BYTES = 8;
 
 /** What the observer is told of each subscription; its status is that of the handshake. */
 const SEEN = {
@@ -43,17 +49,22 @@ const SEEN = {
   bytes: 0,
   end: 'answered',
 } as const;
+/** How many subscriptions of a network begin at a time. */
+const BEGINNING_AT_ONCE = 4;
+/** What the protocol's server is told of an answer, whose text it need not know. */
+const ANSWER = {};
 /** How what the protocol's server tells of an operation begins: with our key of it, in place of which the client is told its id. */
 const OF_OPERATION = /^\{"id":"(\d+)","type":"(\w+)"/;
 
+const beginning = new Turns(BEGINNING_AT_ONCE);
+
+/** A subscription that cannot begin. */
+interface Failed {
+  readonly errors?: readonly GraphQLError[] | undefined;
+}
+
 /** Has the protocol's server take a message. */
 type Take = (text: string) => Promise<void>;
-
-/** What a client asks for, and how long its message was. */
-interface Asked {
-  payload: SubscribePayload;
-  length: number;
-}
 
 /** An operation of the client's, until all that was done for it is over. */
 interface Operation {
@@ -62,10 +73,18 @@ interface Operation {
   /** Ours. */
   readonly key: string;
   /** What it asks for, until that is read. */
-  asked: Asked | undefined;
+  asked: SubscribePayload | undefined;
   readonly listening: Listening;
   readonly seen: Seen;
   readonly begunAt: number;
+  /** Whether the socket had as many as it may when the client asked for it. */
+  readonly isTooMany: boolean;
+  /** The next answer, until it is sent. */
+  answer: string | undefined;
+  /** Called when it is decided whether it begins: from then on it costs nothing but its events, and the next of its network has its turn. */
+  endTurn: () => void;
+  /** Called when it has begun, or the client has been told why not: from then on, the socket's next message is read. */
+  onBegun: () => void;
 }
 
 /**
@@ -79,7 +98,12 @@ export class SocketListener implements Listener {
   /** Those that the client neither has ended nor knows to have ended, by its ids. */
   private readonly named = new Map<string, Operation>();
   private lastKey = 0;
-  private isAlive = true;
+  private readonly most: number;
+  /** The data of the last ping, until the client has answered it. */
+  private unanswered: Buffer | undefined;
+  private isPongWaiting = false;
+  /** Resolves when all messages so far have been handled, each after the one before. */
+  private turns = Promise.resolve();
   private isLeaving = false;
   private allowance = BURST;
   private countedAt = performance.now();
@@ -90,14 +114,22 @@ export class SocketListener implements Listener {
     private readonly req: IncomingMessage,
     private readonly services: Services,
     readonly network: string,
-  ) {}
+  ) {
+    this.most = services.config.maxSubscriptionsPerSocket;
+  }
 
   /** Speaks the protocol, until the socket closes. */
   open(protocol: Server<SocketListener>, listeners: Listeners): void {
     const { socket } = this;
     const remove = listeners.add(this);
     socket.on('error', () => socket.terminate());
-    socket.on('pong', () => (this.isAlive = true));
+    socket.on('ping', (data: Buffer) => {
+      if (this.mayContinue()) void this.pong(() => new Promise((done) => socket.pong(data, false, () => done())));
+    });
+    socket.on('pong', (data: Buffer) => {
+      if (this.unanswered?.equals(data)) this.unanswered = undefined;
+      else this.mayContinue();
+    });
     const closed = protocol.opened(
       {
         protocol: socket.protocol,
@@ -105,10 +137,9 @@ export class SocketListener implements Listener {
         close: (code = CloseCode.InternalServerError, reason = '') => this.close(code, reason),
         onMessage: (take) =>
           socket.on('message', (bytes: Buffer) => {
-            // What comes while it is being closed would begin what nobody is to have.
-            if (this.isLeaving || socket.readyState !== socket.OPEN) return;
-            if (!this.mayTake()) this.close(TOO_MANY_MESSAGES, 'Too many messages');
-            else this.receive(bytes.toString(), take).catch((error: unknown) => this.fail(error));
+            if (!this.mayContinue()) return;
+            const text = bytes.toString();
+            this.turns = this.turns.then(() => this.receive(text, take)).catch((error: unknown) => this.fail(error));
           }),
       },
       this,
@@ -142,7 +173,7 @@ export class SocketListener implements Listener {
   /** Begins the subscription of this key, as far as what prepares it does not refuse. */
   begin(
     key: string,
-    prepare: (ctx: Context, listening: Listening, asked: Asked) => Prepared | readonly GraphQLError[],
+    prepare: (ctx: Context, listening: Listening, asked: SubscribePayload) => Prepared | readonly GraphQLError[],
   ): Prepared | readonly GraphQLError[] {
     const operation = this.operations.get(key);
     if (!operation?.asked) throw new TypeError('An operation begins once');
@@ -150,12 +181,16 @@ export class SocketListener implements Listener {
     operation.asked = undefined;
     try {
       if (inFlight.isFull()) throw unavailable();
-      this.refuseMore();
+      if (operation.isTooMany) throw new DomainError('RATE_LIMITED', `This connection has ${this.most} subscriptions already`);
       const { listening } = operation;
       const ctx = this.contextFor(listening);
       if (this.caller) ctx.caller = this.caller;
       const prepared = prepare(ctx, listening, asked);
-      if (!('listening' in prepared)) return prepared;
+      if (!('listening' in prepared)) {
+        operation.endTurn();
+        return prepared;
+      }
+      prepared.onBegun = operation.onBegun;
       listening.onGiveUp(() => {
         if (listening.refusal?.code !== 'FELL_BEHIND' || this.isLeaving) return;
         tellBehind(this.services, this.network);
@@ -163,6 +198,8 @@ export class SocketListener implements Listener {
       });
       return prepared;
     } catch (error) {
+      // The client may take as long as it likes to read why.
+      operation.endTurn();
       const refusal = visibleError(error);
       if (!refusal) throw error;
       if (refusal instanceof DomainError) return [new GraphQLError(refusal.message, { originalError: refusal })];
@@ -177,6 +214,14 @@ export class SocketListener implements Listener {
     return operation.seen;
   }
 
+  /** Notes the text of an answer, which is sent in place of what this returns; the errors of a subscription that cannot begin are returned. */
+  deliver(key: string, result: Delivery | Failed): FormattedExecutionResult {
+    if (!('text' in result)) return { errors: refusalsOf(this.services, result.errors ?? [], this.seenOf(key)) };
+    const operation = this.operations.get(key);
+    if (operation) operation.answer = result.text;
+    return ANSWER;
+  }
+
   lapse(refusal: DomainError): void {
     void this.leave(CloseCode.Forbidden, refusal);
   }
@@ -186,85 +231,114 @@ export class SocketListener implements Listener {
   }
 
   beat(): void {
-    if (!this.isAlive) return this.socket.terminate();
-    this.isAlive = false;
-    this.socket.ping();
+    if (this.unanswered) return this.socket.terminate();
+    this.unanswered = randomBytes(PING_BYTES);
+    this.socket.ping(this.unanswered);
   }
 
   private contextFor(listening: Listening): Context {
     return contextOf(this.services, listening);
   }
 
-  private receive(text: string, take: Take): Promise<void> {
+  // A subscription is begun before the next message is handled. What else takes long is not waited for.
+  private async receive(text: string, take: Take): Promise<void> {
+    if (!this.isOpen()) return;
     const message = messageIn(text);
-    if (message?.type !== MessageType.Subscribe && text.length > MOST_BESIDE) return this.refuse(TOO_LARGE, 'Message too large');
+    if (message?.type !== MessageType.Subscribe && text.length > MOST_BESIDE) return this.close(TOO_LARGE, 'Message too large');
     switch (message?.type) {
       case MessageType.Subscribe:
-        return this.operate(message.id, { payload: message.payload, length: text.length }, take);
+        return this.operate(message.id, message.payload, take);
       case MessageType.Complete:
         return this.complete(message.id, take);
-      case MessageType.ConnectionInit:
       case MessageType.Ping:
+        return this.inBackground(this.pong(() => take(text)));
+      case MessageType.ConnectionInit:
       case MessageType.Pong:
-        return take(text);
+        return this.inBackground(take(text));
       default:
-        return this.refuse(CloseCode.BadRequest, 'Invalid message received');
+        return this.close(CloseCode.BadRequest, 'Invalid message received');
     }
   }
 
-  private refuse(code: number, reason: string): Promise<void> {
-    this.close(code, reason);
-    return Promise.resolve();
-  }
-
-  private operate(id: string, asked: Asked, take: Take): Promise<void> {
-    if (id.length > MAX_ID) return this.refuse(CloseCode.BadRequest, `An id has at most ${MAX_ID} characters`);
-    if (this.named.has(id)) return this.refuse(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
+  private async operate(id: string, asked: SubscribePayload, take: Take): Promise<void> {
+    if (id.length > MAX_ID) return this.close(CloseCode.BadRequest, `An id has at most ${MAX_ID} characters`);
+    if (this.named.has(id)) return this.close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
     const operation = this.operationOf(id, asked);
     this.operations.set(operation.key, operation);
     this.named.set(id, operation);
-    return this.run(operation, take);
+    // Nothing more is read meanwhile.
+    this.socket.pause();
+    await this.begun(operation, take);
+    this.socket.resume();
   }
 
-  private operationOf(id: string, asked: Asked): Operation {
+  // Until it has begun or was refused, it is queued and counted as a request is.
+  private async begun(operation: Operation, take: Take): Promise<void> {
+    const endTurn = await beginning.take(this.network);
+    return new Promise((done) => {
+      const start = () => this.inBackground(this.run(operation, take));
+      const ticket = inFlight.issue(start, () => true);
+      operation.endTurn = () => {
+        inFlight.remove(ticket, true);
+        endTurn();
+      };
+      operation.onBegun = () => {
+        operation.endTurn();
+        done();
+      };
+      if (inFlight.isFull()) start();
+      else inFlight.add(ticket);
+    });
+  }
+
+  private operationOf(id: string, asked: SubscribePayload): Operation {
     const requestId = randomUUID();
     const seen: Seen = { ...SEEN, requestId };
     if (this.caller) seen.user = this.caller.username;
     const listening = new Listening(this.req, requestId, seen);
-    return { id, key: String(++this.lastKey), asked, listening, seen, begunAt: performance.now() };
+    // Those that are still ending count, too, but leave room for a client that ends all it has and begins as many.
+    const isTooMany = this.named.size >= this.most || this.operations.size >= 2 * this.most;
+    const key = String(++this.lastKey);
+    return {
+      id,
+      key,
+      asked,
+      listening,
+      seen,
+      begunAt: performance.now(),
+      isTooMany,
+      answer: undefined,
+      endTurn: () => undefined,
+      onBegun: () => undefined,
+    };
   }
 
   private async run(operation: Operation, take: Take): Promise<void> {
     try {
       // The protocol's server would keep what the client asks for until the end.
-      await take(stringifyMessage({ id: operation.key, type: MessageType.Subscribe, payload: { query: '' } }));
+      if (!operation.listening.isGivenUp)
+        await take(stringifyMessage({ id: operation.key, type: MessageType.Subscribe, payload: { query: '' } }));
     } finally {
       operation.listening.end();
       this.forget(operation);
       this.operations.delete(operation.key);
+      operation.onBegun();
       if (!operation.asked) this.services.observe(operation.seen, performance.now() - operation.begunAt);
       if (this.operations.size === 0) this.onIdle?.();
     }
   }
 
   // It ends at once, for what it waits for may take long.
-  private complete(id: string, take: Take): Promise<void> {
+  private complete(id: string, take: Take): void {
     const operation = this.named.get(id);
-    if (!operation) return Promise.resolve();
+    if (!operation) return;
     this.forget(operation);
     operation.listening.end();
-    return take(stringifyMessage({ id: operation.key, type: MessageType.Complete }));
+    this.inBackground(take(stringifyMessage({ id: operation.key, type: MessageType.Complete })));
   }
 
   private forget(operation: Operation): void {
     if (this.named.get(operation.id) === operation) this.named.delete(operation.id);
-  }
-
-  // Those that are still ending count, too, but leave room for a client that ends all it has and begins as many.
-  private refuseMore(): void {
-    const most = this.services.config.maxSubscriptionsPerSocket;
-    if (this.named.size <= most && this.operations.size <= 2 * most) return;
-    throw new DomainError('RATE_LIMITED', `This connection has ${most} subscriptions already`);
   }
 
   private send(text: string): Promise<void> {
@@ -274,15 +348,31 @@ export class SocketListener implements Listener {
     // Of what the client has ended, it is told nothing more.
     if (!operation || this.named.get(operation.id) !== operation) return Promise.resolve();
     if (type !== MessageType.Next) this.forget(operation);
-    const told = `{"id":${JSON.stringify(operation.id)},"type":"${type}"${text.slice(start.length)}`;
+    const { id, answer } = operation;
+    const rest = answer === undefined ? text.slice(start.length) : `,"payload":${answer}}`;
+    operation.answer = undefined;
+    const told = `{"id":${JSON.stringify(id)},"type":"${type}"${rest}`;
     operation.seen.bytes += Buffer.byteLength(told);
     return this.write(told);
   }
 
   // What is not taken by the network yet is waited for, so that no more than one answer of a subscription ever lies here.
   private write(text: string): Promise<void> {
-    if (this.socket.readyState !== this.socket.OPEN) return Promise.resolve();
-    return new Promise((done) => this.socket.send(text, () => done()));
+    const { socket } = this;
+    if (socket.readyState !== socket.OPEN) return Promise.resolve();
+    if (socket.bufferedAmount > MAX_UNSENT_BYTES) {
+      tellBehind(this.services, this.network);
+      socket.terminate();
+      return Promise.resolve();
+    }
+    return new Promise((done) => socket.send(text, () => done()));
+  }
+
+  // Only the last ping needs an answer (RFC 6455, 5.5.3): while a client does not read, one waits for it.
+  private async pong(send: () => Promise<void>): Promise<void> {
+    if (this.isPongWaiting) return;
+    this.isPongWaiting = true;
+    await send().finally(() => (this.isPongWaiting = false));
   }
 
   // First what each subscription is told, as far as the client reads it, and then the end.
@@ -303,16 +393,28 @@ export class SocketListener implements Listener {
     setTimeout(() => this.socket.terminate(), GRACE_MS).unref();
   }
 
+  private inBackground(work: Promise<void>): void {
+    work.catch((error: unknown) => this.fail(error));
+  }
+
   private fail(error: unknown): void {
     this.services.log.error({ err: error }, 'a message of a WebSocket failed');
     this.close(CloseCode.InternalServerError, 'Internal server error');
   }
 
-  private mayTake(): boolean {
+  // What comes while it is being closed would begin what nobody is to have.
+  private isOpen(): boolean {
+    return !this.isLeaving && this.socket.readyState === this.socket.OPEN;
+  }
+
+  private mayContinue(): boolean {
+    if (!this.isOpen()) return false;
     const now = performance.now();
     this.allowance = Math.min(BURST, this.allowance + ((now - this.countedAt) / 1000) * PER_SECOND);
     this.countedAt = now;
-    return --this.allowance >= 0;
+    if (--this.allowance >= 0) return true;
+    this.close(TOO_MANY_MESSAGES, 'Too many messages');
+    return false;
   }
 }
 

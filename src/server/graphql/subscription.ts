@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { ApolloServerErrorCode } from '@apollo/server/errors';
 import {
   createSourceEventStream,
@@ -5,7 +6,6 @@ import {
   getOperationAST,
   getVariableValues,
   GraphQLError,
-  NoSchemaIntrospectionCustomRule,
   OperationTypeNode,
   parse,
   specifiedRules,
@@ -16,15 +16,17 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
-import type { Config } from '../../kit/config.ts';
-import { changed, type Context } from '../../kit/context.ts';
+import { LRUCache } from 'lru-cache';
+import type { Context } from '../../kit/context.ts';
 import { DomainError } from '../../kit/errors.ts';
-import { seenOf } from '../services.ts';
+import { seenOf, type Services } from '../services.ts';
 import type { Operations } from '../telemetry/operations.ts';
-import type { Operation } from '../telemetry/seen.ts';
+import { noteErrors, type Operation } from '../telemetry/seen.ts';
 import { Cost } from './cost.ts';
+import { Deliveries, type Delivery } from './deliveries.ts';
+import { formatErrors } from './errors.ts';
 import { HeldDocuments } from './held-documents.ts';
-import { limitRules } from './limits.ts';
+import { MAX_VALIDATION_ERRORS, MAX_VARIABLE_ERRORS, validationRules } from './limits.ts';
 import type { Listening } from './listening.ts';
 import { conditionalFaults } from './conditions.ts';
 
@@ -35,20 +37,22 @@ export interface AskedSubscription {
   variables?: Readonly<Record<string, unknown>> | null | undefined;
 }
 
-/** One answer to a subscription. */
-export interface Delivery extends ExecutionResult {
-  /** Where a client that was interrupted can go on, if it can. */
-  id?: string;
-}
-
 /** A subscription that may begin. */
 export interface Prepared extends ExecutionArgs {
   contextValue: Context;
   listening: Listening;
+  /** Executes it for an event, once for all who asked for the same. */
+  tell: (event: object) => Delivery | Promise<Delivery>;
+  /** Called when it has begun, or has failed to. */
+  onBegun?: () => void;
 }
 
 const { GRAPHQL_PARSE_FAILED, GRAPHQL_VALIDATION_FAILED, BAD_USER_INPUT, OPERATION_RESOLUTION_FAILURE, BAD_REQUEST } =
   ApolloServerErrorCode;
+
+/** Maximum number of characters of invalid documents that are remembered with their errors, and of one of them. */
+const MAX_REFUSED = 2_000_000;
+const MAX_REFUSED_ENTRY = 100_000;
 
 /** How the log and the metrics name what asks to listen, until its operation is known. */
 export const SUBSCRIPTION: Operation = { type: OperationTypeNode.SUBSCRIPTION, label: 'subscription' };
@@ -56,26 +60,29 @@ export const SUBSCRIPTION: Operation = { type: OperationTypeNode.SUBSCRIPTION, l
 /** Reads subscriptions and holds them to the same rules and limits as Apollo Server holds queries to. */
 export class Subscriptions {
   private readonly rules;
-  private readonly held = new HeldDocuments();
+  private readonly held: HeldDocuments;
+  private readonly deliveries = new Deliveries();
+  private readonly refused = new LRUCache<string, readonly GraphQLError[]>({
+    maxSize: MAX_REFUSED,
+    maxEntrySize: MAX_REFUSED_ENTRY,
+    sizeCalculation: (errors, text) => errors.reduce((sum, { message }) => sum + message.length, text.length),
+  });
 
   constructor(
     private readonly schema: GraphQLSchema,
-    private readonly config: Pick<Config, 'graphqlLimits' | 'explorer'>,
+    private readonly services: Services,
     private readonly operations: Operations,
   ) {
-    this.rules = [...specifiedRules, ...limitRules(config.graphqlLimits), ...(config.explorer ? [] : [NoSchemaIntrospectionCustomRule])];
+    const { config } = services;
+    this.held = new HeldDocuments(config.maxSubscriptionsPerAddress);
+    this.rules = [...specifiedRules, ...validationRules(config)];
   }
 
   /**
-   * What is to be executed, until the listening ends; or why it cannot be. The length is that of all that the client has sent for it. Throws UNAVAILABLE where all
-   * subscriptions together hold too much.
+   * What is to be executed, until the listening ends; or why it cannot be. Throws UNAVAILABLE where all subscriptions together hold too
+   * much, and RATE_LIMITED where those from the same network do.
    */
-  prepare(
-    ctx: Context,
-    { query, operationName, variables }: AskedSubscription,
-    listening: Listening,
-    length: number,
-  ): Prepared | readonly GraphQLError[] {
+  prepare(ctx: Context, { query, operationName, variables }: AskedSubscription, listening: Listening): Prepared | readonly GraphQLError[] {
     const document = this.read(query);
     if (!('kind' in document)) return document;
     const operation = getOperationAST(document, operationName);
@@ -83,42 +90,59 @@ export class Subscriptions {
     if (operation.operation !== OperationTypeNode.SUBSCRIPTION) {
       return [refusal('Only subscriptions are served here: send queries and mutations as HTTP requests for JSON', BAD_REQUEST)];
     }
-    const { errors } = getVariableValues(this.schema, operation.variableDefinitions ?? [], variables ?? {});
+    const { errors } = getVariableValues(this.schema, operation.variableDefinitions ?? [], variables ?? {}, {
+      maxErrors: MAX_VARIABLE_ERRORS,
+    });
     if (errors) return errors.map((error) => coded(error, BAD_USER_INPUT));
     try {
-      new Cost(this.schema, document, operation, this.config.graphqlLimits.cost).refuseDear(variables ?? {});
+      new Cost(this.schema, document, operation, this.services.config.graphqlLimits.cost).refuseDear(variables ?? {});
     } catch (error) {
       if (error instanceof GraphQLError) return [error];
       if (error instanceof DomainError) return [new GraphQLError(error.message, { originalError: error })];
       throw error;
     }
-    // Of the same text, each has a copy of its own.
-    listening.onGiveUp(this.held.hold(query, document, length));
+    const declared = declaredBy(operation, variables ?? {});
+    const asked = JSON.stringify([operationName, declared]);
+    listening.onGiveUp(this.held.hold(ctx.network ?? '', query, document, asked.length));
     const seen = seenOf(ctx);
     if (seen) seen.operation = this.operations.of(operation);
+    const args: ExecutionArgs = { schema: this.schema, document, operationName, variableValues: declared };
+    const key = createHash('sha256').update(asked).update(query).digest('base64');
     return {
-      schema: this.schema,
-      document,
-      operationName,
-      variableValues: declaredBy(operation, variables ?? {}),
+      ...args,
       contextValue: ctx,
       listening,
+      tell: (event) => this.deliveries.of(key, event, () => this.execute(args, event)),
     };
   }
 
+  // For nobody: what one subscriber may see, the others are told too.
+  private async execute(args: ExecutionArgs, event: object): Promise<Delivery> {
+    const { data, errors } = await execute({ ...args, rootValue: event });
+    const told = errors && formatErrors(this.services, errors);
+    return { text: JSON.stringify({ errors: told, data }), errors: told, ...cursorIn(event) };
+  }
+
   private read(text: string): DocumentNode | readonly GraphQLError[] {
-    const known = this.held.get(text);
+    const known = this.held.get(text) ?? this.refused.get(text);
     if (known) return known;
     const document = this.parsed(text);
-    if (document instanceof GraphQLError) return [document];
+    const faults = document instanceof GraphQLError ? [document] : this.faultsOf(document);
+    if (!(document instanceof GraphQLError) && faults.length === 0) return document;
+    const refusals = faults.map(withoutNodes);
+    this.refused.set(text, refusals);
+    return refusals;
+  }
+
+  private faultsOf(document: DocumentNode): readonly GraphQLError[] {
     const conditional = conditionalFaults(this.schema, document);
-    const faults = conditional.length > 0 ? conditional : validate(this.schema, document, this.rules);
-    return faults.length === 0 ? document : faults.map((fault) => coded(fault, GRAPHQL_VALIDATION_FAILED));
+    const faults = conditional.length > 0 ? conditional : validate(this.schema, document, this.rules, { maxErrors: MAX_VALIDATION_ERRORS });
+    return faults.map((fault) => coded(fault, GRAPHQL_VALIDATION_FAILED));
   }
 
   private parsed(text: string): DocumentNode | GraphQLError {
     try {
-      return parse(text, { maxTokens: this.config.graphqlLimits.tokens });
+      return parse(text, { maxTokens: this.services.config.graphqlLimits.tokens });
     } catch (error) {
       if (error instanceof GraphQLError) return coded(error, GRAPHQL_PARSE_FAILED);
       throw error;
@@ -130,9 +154,9 @@ export class Subscriptions {
  * Begins what was prepared: its answers, one for each event, until it is ended. Where it is ended with a refusal, that is thrown at the end. Where it cannot begin, the
  * one answer says why.
  */
-export async function begin(prepared: Prepared): Promise<AsyncGenerator<Delivery, void> | Delivery> {
+export async function begin(prepared: Prepared): Promise<AsyncGenerator<Delivery, void> | ExecutionResult> {
   const { listening } = prepared;
-  const source = await createSourceEventStream(prepared);
+  const source = await createSourceEventStream(prepared).finally(prepared.onBegun);
   if (Symbol.asyncIterator in source) return endedBy(deliveries(prepared, source), () => listening.end());
   // What was asked of the database for it fails then, too.
   const { refusal: why } = listening;
@@ -140,13 +164,12 @@ export async function begin(prepared: Prepared): Promise<AsyncGenerator<Delivery
 }
 
 async function* deliveries(prepared: Prepared, source: AsyncIterable<unknown>): AsyncGenerator<Delivery, void> {
-  const { listening } = prepared;
+  const { listening, tell } = prepared;
   try {
     for await (const event of source) {
-      // What loaders hold is of one moment.
-      const contextValue = changed(prepared.contextValue, { loaders: new Map() });
-      const result = await execute({ ...prepared, rootValue: event, contextValue });
-      yield { ...result, ...cursorIn(event) };
+      const delivery = await tell(event as object);
+      if (delivery.errors && listening.seen) noteErrors(listening.seen, delivery.errors);
+      yield delivery;
     }
     if (listening.refusal) throw listening.refusal;
   } catch (error) {
@@ -184,13 +207,18 @@ function declaredBy(
   return Object.fromEntries(Object.entries(variables).filter(([name]) => names.has(name)));
 }
 
-function cursorIn(event: unknown): { id?: string } {
-  const cursor = typeof event === 'object' && event !== null && 'cursor' in event ? event.cursor : undefined;
+function cursorIn(event: object): { id?: string } {
+  const cursor = 'cursor' in event ? event.cursor : undefined;
   return typeof cursor === 'string' ? { id: cursor } : {};
 }
 
 function refusal(message: string, code: ApolloServerErrorCode): GraphQLError {
   return new GraphQLError(message, { extensions: { code } });
+}
+
+// The document is not kept with the error.
+function withoutNodes({ message, source, positions, originalError, extensions }: GraphQLError): GraphQLError {
+  return new GraphQLError(message, { source, positions, originalError, extensions });
 }
 
 function coded(error: GraphQLError, code: ApolloServerErrorCode): GraphQLError {

@@ -1,15 +1,16 @@
 import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import type { ExecutionResult } from 'graphql';
 import { handleProtocols, makeServer, type ServerOptions } from 'graphql-ws';
 import { WebSocketServer } from 'ws';
 import { answerError } from '../answers.ts';
 import { GRAPHQL_LIMIT } from '../body.ts';
 import type { Exchange } from '../exchange.ts';
 import { unavailable } from '../http-error.ts';
-import { inFlight } from '../in-flight.ts';
+import { inFlight, responseOn } from '../in-flight.ts';
 import { refuseHeaders } from '../request.ts';
 import { contextOf } from '../services.ts';
-import { formatErrors, formatResult } from './errors.ts';
+import { refusalsOf } from './errors.ts';
 import { Listening } from './listening.ts';
 import { GRACE_MS, WORDING, type Live } from './live.ts';
 import { SocketListener } from './socket-listener.ts';
@@ -39,6 +40,7 @@ export function openWebSockets(live: Live, exchangeOf: (req: IncomingMessage, re
     noServer: true,
     clientTracking: false,
     perMessageDeflate: false,
+    autoPong: false,
     maxPayload: GRAPHQL_LIMIT,
     handleProtocols,
   });
@@ -51,21 +53,23 @@ export function openWebSockets(live: Live, exchangeOf: (req: IncomingMessage, re
       return extra.identify(connectionParams);
     },
     onSubscribe: ({ extra }, key) =>
-      extra.begin(key, (ctx, listening, { payload, length }) => {
+      extra.begin(key, (ctx, listening, payload) => {
         const { query, ...named } = payload as typeof payload & { documentId?: unknown };
         // The protocol asks for a query; who names a document has none.
         const sent = query === '' ? named : { query, ...named };
         const body = (trusted ? trusted.readBody(ctx, sent) : sent) as typeof payload;
-        return subscriptions.prepare(ctx, { ...body, query: body.query ?? '' }, listening, length);
+        return subscriptions.prepare(ctx, { ...body, query: body.query ?? '' }, listening);
       }),
-    subscribe: (args) => begin(args as Prepared),
-    onNext: ({ extra }, key, _payload, _args, result) => formatResult(services, result, extra.seenOf(key)),
-    onError: ({ extra }, key, _payload, errors) => formatErrors(services, errors, extra.seenOf(key)),
+    // Its answers are handed on to `onNext`, whatever they are.
+    subscribe: (args) => begin(args as Prepared) as Promise<ExecutionResult>,
+    onNext: ({ extra }, key, _payload, _args, result) => extra.deliver(key, result),
+    onError: ({ extra }, key, _payload, errors) => refusalsOf(services, errors, extra.seenOf(key)),
   };
   const protocol = makeServer<Record<string, unknown>, SocketListener>(options);
   return {
+    // Answers go out in the order of their requests, and this is none that could wait for others.
     takes: ({ method, url = '', headers, socket }) =>
-      method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket' && isAt(path, url) && !isAnswering(socket),
+      method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket' && isAt(path, url) && !responseOn(socket),
     upgrade(req, socket, head) {
       socket.on('error', () => socket.destroy());
       const ctx = contextOf(services, new Listening(req));
@@ -93,11 +97,6 @@ export function openWebSockets(live: Live, exchangeOf: (req: IncomingMessage, re
     socket.setTimeout(GRACE_MS, () => socket.destroy());
     answerError(exchange, error, log, WORDING);
   }
-}
-
-// Answers go out in the order of their requests, and this is none that could wait for others. Node has no other name for it.
-function isAnswering(socket: Socket): boolean {
-  return Reflect.get(socket, '_httpMessage') != null;
 }
 
 function isAt(path: string, url: string): boolean {

@@ -1,0 +1,54 @@
+import type { IncomingMessage } from 'node:http';
+import type { ApolloServerPlugin, HTTPGraphQLResponse } from '@apollo/server';
+import { LRUCache } from 'lru-cache';
+import type { Context } from '../../kit/context.ts';
+import type { Exchange } from '../exchange.ts';
+import { seenOf } from '../services.ts';
+import type { Seen } from '../telemetry/seen.ts';
+
+/** Maximum number of characters of all documents and answers that are kept, and of one document with its answer. */
+const MAX_KEPT = 2_000_000;
+const MAX_ENTRY = 100_000;
+
+/** The answer to a document that is invalid, whoever sends it, and the codes of its errors. */
+interface RefusedAnswer {
+  answer: HTTPGraphQLResponse;
+  codes: readonly string[];
+}
+
+/** Remembers documents that cannot be parsed or are invalid, so that a client that repeats one does not have it validated again. */
+export class RefusedDocuments {
+  private readonly known = new LRUCache<string, RefusedAnswer>({
+    maxSize: MAX_KEPT,
+    maxEntrySize: MAX_ENTRY,
+    sizeCalculation: ({ answer: { body } }, key) => key.length + (body.kind === 'complete' ? body.string.length : MAX_ENTRY),
+  });
+  private readonly refused = new WeakSet<Seen>();
+
+  /** Learns which documents Apollo Server refuses before anything else of the request is looked at. */
+  readonly plugin: ApolloServerPlugin<Context> = {
+    requestDidStart: async ({ contextValue }) => {
+      const seen = seenOf(contextValue);
+      const note = async (errors?: unknown) => {
+        if (seen && errors !== undefined) this.refused.add(seen);
+      };
+      return { parsingDidStart: async () => note, validationDidStart: async () => note };
+    },
+  };
+
+  /** Returns what was answered to this document before. */
+  find(req: IncomingMessage, document: unknown): RefusedAnswer | undefined {
+    return typeof document === 'string' ? this.known.get(keyOf(req, document)) : undefined;
+  }
+
+  /** Keeps the answer, if it refuses the document. */
+  keep({ req, seen }: Exchange, document: unknown, answer: HTTPGraphQLResponse): void {
+    if (typeof document !== 'string' || !this.refused.has(seen)) return;
+    this.known.set(keyOf(req, document), { answer, codes: seen.errors ?? [] });
+  }
+}
+
+// The media type and the status depend on what the client accepts.
+function keyOf({ headers: { accept = '' } }: IncomingMessage, document: string): string {
+  return `${accept}\n${document}`;
+}
