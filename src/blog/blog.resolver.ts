@@ -66,7 +66,7 @@ export class BlogEntryResolver {
     return blog.create(ctx, input);
   }
 
-  @Mutation(() => BlogEntry, { description: 'Changes a blog entry, and publishes it. Its creator alone may.' })
+  @Mutation(() => BlogEntry, { description: 'Changes a blog entry, and publishes it. Its creator alone may, with the scope `blog:write`.' })
   updateBlogEntry(
     @Ctx() ctx: Context,
     @Arg('id', () => ID, ENTRY_ID) id: string,
@@ -75,7 +75,9 @@ export class BlogEntryResolver {
     return blog.update(ctx, id, input);
   }
 
-  @Mutation(() => BlogEntry, { description: 'Deletes a blog entry and answers what it was. Its creator alone may.' })
+  @Mutation(() => BlogEntry, {
+    description: 'Deletes a blog entry and answers what it was. Its creator alone may, with the scope `blog:write`.',
+  })
   deleteBlogEntry(@Ctx() ctx: Context, @Arg('id', () => ID, ENTRY_ID) id: string): Promise<BlogEntry> {
     return blog.remove(ctx, id);
   }

@@ -3,23 +3,27 @@ import { z } from 'zod';
 import { forbidden, requireCaller, requireScope } from '../kit/access.ts';
 import { inTransaction, type Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
-import { readPage, readPagesOf, type Listing, type Page, type PageArgs } from '../kit/keyset.ts';
+import { eachPage, readPage, readPagesOf, type Listing, type Page, type PageArgs } from '../kit/keyset.ts';
 import { loader } from '../kit/loaders.ts';
 import { nodeKeyOf } from '../kit/node.ts';
 import { readPk } from '../kit/pk.ts';
-import { selectByPks, selectEntities } from '../kit/rows.ts';
+import { selectByPks } from '../kit/rows.ts';
 import { lineOf, proseOf } from '../kit/text.ts';
 import { check, defined } from '../kit/validation.ts';
 import { sql, type Sql } from '../kit/sql.ts';
+import * as users from '../users/user.service.ts';
 import { BlogEntry } from './blog-entry.entity.ts';
 
 const newEntry = z.object({ title: lineOf(255), body: proseOf(50_000), published: z.boolean().default(false) });
 const entryPatch = z.object({ title: lineOf(255), body: proseOf(50_000), published: z.boolean() }).partial();
 
-/** All entries that the caller may see, the latest first. Signed in. */
-export function all(ctx: Context): Promise<BlogEntry[]> {
+/** Entries may be long: so many are in memory while all are read. */
+const BATCH = 20;
+
+/** All entries that the caller may see, the latest first, in batches. Signed in. */
+export function all(ctx: Context): AsyncGenerator<BlogEntry[]> {
   requireCaller(ctx);
-  return selectEntities(ctx, BlogEntry, sql`${mayRead(ctx)} order by created_at desc, pk desc`);
+  return eachPage((args) => page(ctx, args), BATCH);
 }
 
 /** The entries that the caller may see, the latest first, in pages by cursor. Signed in. */
@@ -40,22 +44,23 @@ export async function findNodes(ctx: Context, keys: readonly string[]): Promise<
   return ctx.caller ? selectByPks(ctx, BlogEntry, keys, mayRead(ctx)) : keys.map(() => null);
 }
 
-/** Writes an entry. Needs `blog:write`. Throws BAD_USER_INPUT. */
+/** Writes an entry. Needs `blog:write`. Throws BAD_USER_INPUT, and CONFLICT for more than MAX_BLOG_ENTRIES_PER_USER. */
 export async function create(ctx: Context, input: z.input<typeof newEntry>): Promise<BlogEntry> {
   requireScope(ctx, 'blog:write');
   const { pk: creatorPk } = requireCaller(ctx);
   const now = ctx.now();
   const values = { ...check(newEntry, input), creatorPk, createdAt: now, updatedAt: now };
   return inTransaction(ctx, async (tx) => {
+    await users.refuseMore(tx, creatorPk, sql`blog_entry where creator_pk`, ctx.config.maxBlogEntriesPerUser, 'blog entries');
     const entry = Object.assign(new BlogEntry(), values);
     await tx.em.persist(entry).flush();
     return entry;
   });
 }
 
-/** Changes an entry; its creator alone may. Throws BAD_USER_INPUT, NOT_FOUND and FORBIDDEN. */
+/** Changes an entry; its creator alone may. Needs `blog:write`. Throws BAD_USER_INPUT, NOT_FOUND and FORBIDDEN. */
 export async function update(ctx: Context, id: string, patch: z.input<typeof entryPatch>): Promise<BlogEntry> {
-  requireCaller(ctx);
+  requireScope(ctx, 'blog:write');
   const values = check(entryPatch, patch);
   return inTransaction(ctx, async (tx) => {
     const entry = await ownEntry(tx, id);
@@ -65,9 +70,9 @@ export async function update(ctx: Context, id: string, patch: z.input<typeof ent
   });
 }
 
-/** Deletes an entry and returns what it was; its creator alone may. Throws NOT_FOUND and FORBIDDEN. */
+/** Deletes an entry and returns what it was; its creator alone may. Needs `blog:write`. Throws NOT_FOUND and FORBIDDEN. */
 export async function remove(ctx: Context, id: string): Promise<BlogEntry> {
-  requireCaller(ctx);
+  requireScope(ctx, 'blog:write');
   return inTransaction(ctx, async (tx) => {
     const entry = await ownEntry(tx, id);
     await tx.em.nativeDelete(BlogEntry, { pk: entry.pk });

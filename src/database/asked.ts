@@ -1,5 +1,6 @@
 import pg, { type Submittable } from 'pg';
 import type { Cell } from '../kit/sql.ts';
+import type { PreparedNames } from './prepared-names.ts';
 
 // How the driver writes values for PostgreSQL; its types leave it out.
 const { prepareValue } = (pg as unknown as { utils: { prepareValue: (value: unknown) => unknown } }).utils;
@@ -10,6 +11,7 @@ interface Wire {
   parsedStatements: Record<string, string | undefined>;
   submittedNamedStatements: Record<string, string | undefined>;
   parse(message: { name?: string; text: string }): void;
+  close(message: { type: 'S'; name: string }): void;
   bind(message: { statement?: string; values: readonly unknown[]; valueMapper: (value: unknown) => unknown }): void;
   execute(message: object): void;
   sync(): void;
@@ -29,6 +31,7 @@ export class Asked implements Submittable {
     private readonly values: readonly unknown[],
     /** Under which it stays prepared on a connection. */
     readonly name?: string,
+    private readonly names?: Pick<PreparedNames, 'isGivenUp'>,
   ) {}
 
   submit(connection: unknown): void {
@@ -39,6 +42,7 @@ export class Asked implements Submittable {
       if (name === undefined) {
         wire.parse({ text });
       } else if (wire.parsedStatements[name] === undefined && wire.submittedNamedStatements[name] === undefined) {
+        this.closeGivenUp(wire);
         wire.parse({ name, text });
         wire.submittedNamedStatements[name] = text;
       }
@@ -47,6 +51,15 @@ export class Asked implements Submittable {
       wire.sync();
     } finally {
       wire.stream.uncork();
+    }
+  }
+
+  // What is prepared stays on the connection until it is closed there. Closing what is not there is no error.
+  private closeGivenUp(wire: Wire): void {
+    for (const name of Object.keys(wire.parsedStatements)) {
+      if (this.names?.isGivenUp(name) !== true) continue;
+      wire.close({ type: 'S', name });
+      delete wire.parsedStatements[name];
     }
   }
 

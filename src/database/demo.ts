@@ -1,6 +1,7 @@
 import bcrypt from 'bcrypt';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { differences, note } from '../audit/audit.log.ts';
+import { DomainError } from '../kit/errors.ts';
 import { osUserName } from '../kit/os-user.ts';
 import type { Scope } from '../kit/scopes.ts';
 import { execute, sql } from '../kit/sql.ts';
@@ -27,6 +28,8 @@ const MATERIALS = ['Oak', 'Steel', 'Linen', 'Copper', 'Bamboo', 'Glass', 'Wool',
 const THINGS = ['Table', 'Chair', 'Lamp', 'Kettle', 'Blanket', 'Bowl', 'Shelf', 'Clock', 'Vase', 'Basket', 'Mirror', 'Tray'];
 const KINDS = ['Classic', 'Compact', 'Tall', 'Low', 'Light', 'Heavy', 'Round', 'Folding', 'Narrow', 'Wide'];
 
+/** Who of them has items and blog entries. */
+const AUTHORS = new Set(['alice', 'bob']);
 const ITEMS = ['notebook', 'umbrella', 'bicycle', 'lantern', 'rucksack'];
 const ENTRIES = [
   { title: 'Opening day', body: 'The doors are open, both of them.', published: true },
@@ -34,11 +37,27 @@ const ENTRIES = [
   { title: 'Notes for the spring catalogue', body: 'Not ready to be read.', published: false },
 ];
 
-/** Fills the database with the demo data. What is there already stays as it is, so that running it twice changes nothing. */
-export async function seedDemo(em: EntityManager, bcryptCost: number, now: Date): Promise<void> {
+/** How many rows of the demo data were added, and which of the users who can sign in. */
+export interface SeededRows {
+  users: number;
+  /** Those of `demoUsers` that were added: their passwords are public. */
+  usernames: string[];
+  products: number;
+  items: number;
+  entries: number;
+}
+
+/**
+ * Adds the demo data to an empty database; with `addToExisting`, to any. Rows that exist stay as they are, and users who existed
+ * get no items or blog entries. Returns what was added. Throws CONFLICT where the database has users or products.
+ */
+export async function seedDemo(em: EntityManager, bcryptCost: number, now: Date, addToExisting = false): Promise<SeededRows> {
   const hashes = await Promise.all(demoUsers.map(({ password }) => bcrypt.hash(password, bcryptCost)));
-  await em.transactional(async (tx) => {
-    let users = 0;
+  return em.transactional(async (tx) => {
+    // Two that run at once take turns, so that the second finds what the first has added.
+    await execute(tx, sql`select pg_advisory_xact_lock(hashtext('shopfront demo data'))`);
+    if (!addToExisting) await rejectIfFilled(tx);
+    const usernames: string[] = [];
     for (const [index, { username, fullName, scopes, disabled }] of demoUsers.entries()) {
       const { affected } = await execute(
         tx,
@@ -47,7 +66,7 @@ export async function seedDemo(em: EntityManager, bcryptCost: number, now: Date)
         values (${username}, ${`${username}@shop.example`}, ${fullName}, ${disabled}, ${hashes[index]}, ${scopes}::text[])
         on conflict do nothing`,
       );
-      users += affected;
+      if (affected > 0) usernames.push(username);
     }
     const others = await execute(
       tx,
@@ -57,7 +76,7 @@ export async function seedDemo(em: EntityManager, bcryptCost: number, now: Date)
       from generate_series(1, ${OTHER_USERS}::int) as n on conflict do nothing`,
     );
     const products = [...Array(PRODUCTS).keys()].map(demoProduct);
-    const added = await execute(
+    const { affected: added } = await execute(
       tx,
       sql`
       insert into product (name, barcode, price, created_at, updated_at)
@@ -66,29 +85,41 @@ export async function seedDemo(em: EntityManager, bcryptCost: number, now: Date)
         as made (name, barcode, price)
       on conflict do nothing`,
     );
-    users += others.affected;
-    const changes = differences({}, { users: String(users), products: String(added.affected) });
+    const users = usernames.length + others.affected;
+    const changes = differences({}, { users: String(users), products: String(added) });
     const operator = osUserName();
-    if (users + added.affected > 0) await note({ em: tx, now: () => now, requestId: 'seed', operator }, 'demo.seeded', undefined, changes);
-    for (const username of ['alice', 'bob']) {
-      await execute(
+    if (users + added > 0) await note({ em: tx, now: () => now, requestId: 'seed', operator }, 'demo.seeded', undefined, changes);
+    let [items, entries] = [0, 0];
+    for (const username of usernames.filter((name) => AUTHORS.has(name))) {
+      const { affected } = await execute(
         tx,
         sql`
         insert into item (owner_pk, item_id, created_at)
-        select pk, item, ${now} from "user", unnest(${ITEMS}::text[]) as item where username = ${username} on conflict do nothing`,
+        select pk, item, ${now} from "user", unnest(${ITEMS}::text[]) as item where username = ${username}`,
       );
+      items += affected;
       for (const [index, { title, body, published }] of ENTRIES.entries()) {
         const at = new Date(now.getTime() + index);
-        await execute(
+        const written = await execute(
           tx,
           sql`
           insert into blog_entry (title, body, published, creator_pk, created_at, updated_at)
-          select ${title}, ${body}, ${published}, pk, ${at}, ${at} from "user"
-          where username = ${username} and not exists (select from blog_entry where creator_pk = "user".pk and title = ${title})`,
+          select ${title}, ${body}, ${published}, pk, ${at}, ${at} from "user" where username = ${username}`,
         );
+        entries += written.affected;
       }
     }
+    return { users, usernames, products: added, items, entries };
   });
+}
+
+async function rejectIfFilled(em: EntityManager): Promise<void> {
+  const { rows } = await execute(em, sql`select exists (select from "user") or exists (select from product) as filled`);
+  if (rows[0]?.['filled'] !== true) return;
+  throw new DomainError(
+    'CONFLICT',
+    'The database already has users or products. --add-to-existing adds the demo data, with users whose passwords are public',
+  );
 }
 
 function demoProduct(index: number): { name: string; barcode: string; price: string } {

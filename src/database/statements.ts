@@ -1,4 +1,5 @@
 import type { ClientBase, ClientConfig, Pool } from 'pg';
+import pLimit, { type LimitFunction } from 'p-limit';
 import type { Logger } from 'pino';
 import type { Abortable, Cell, Statement, Statements } from '../kit/sql.ts';
 import { retried } from '../kit/retry.ts';
@@ -6,12 +7,10 @@ import { asking } from '../kit/timings.ts';
 import { Asked } from './asked.ts';
 import { Control } from './control.ts';
 import { isLost, isOutdated, Lane } from './lane.ts';
+import { PreparedNames } from './prepared-names.ts';
 
-/** How many different statements are prepared at most: each costs memory on every connection. */
-const MAX_PREPARED = 500;
-/** So many of them are no pages. Pages have their limit in their text, and columns in the order that was asked for: anyone can ask for very many. */
-const MIN_OTHERS = 250;
-const PAGE = /\blimit \d+$/;
+/** Connections of the pool that one request uses at a time: the rest is for others. */
+const MAX_OF_REQUEST = 2;
 
 /** What a database can do for its statements. */
 export interface Abilities {
@@ -38,23 +37,23 @@ export function openStatements(
   log: Logger,
   isAnswering: () => boolean = () => true,
 ): OpenStatements {
-  const names = new Map<string, string>();
+  const names = new PreparedNames();
+  const turns = new WeakMap<Abortable, LimitFunction>();
   const control = new Control(isAnswering);
   const lanes = Array.from({ length: shared }, () => new Lane(config, log, (client) => control.cancel(client)));
   let turn = 0;
-  let named = 0;
 
   const asked = ({ text, values }: Statement, prepared: boolean): Asked =>
-    new Asked(text, values, prepared && prepares ? nameOf(text) : undefined);
-  const nameOf = (text: string): string | undefined => {
-    const known = names.get(text);
-    if (known !== undefined || names.size >= MAX_PREPARED - (PAGE.test(text) ? MIN_OTHERS : 0)) return known;
-    const name = `s${(named += 1)}`;
-    names.set(text, name);
-    return name;
-  };
+    new Asked(text, values, prepared && prepares ? names.of(text) : undefined, names);
   const cancel: Cancel = (client, isRunning) => void (cancels && control.cancelUntilDone(client, isRunning));
-  const onPool = async (statement: Statement, prepared: boolean, isRead: boolean, request?: Abortable): Promise<Cell[][]> => {
+  const onPool = (statement: Statement, prepared: boolean, isRead: boolean, request?: Abortable): Promise<Cell[][]> => {
+    if (!request) return onFreePool(statement, prepared, isRead);
+    const { whole = request } = request;
+    const inTurn = turns.get(whole) ?? pLimit(MAX_OF_REQUEST);
+    turns.set(whole, inTurn);
+    return inTurn(() => onFreePool(statement, prepared, isRead, request));
+  };
+  const onFreePool = async (statement: Statement, prepared: boolean, isRead: boolean, request?: Abortable): Promise<Cell[][]> => {
     const first = asked(statement, prepared);
     try {
       return await run(pool, first, request, cancel);
@@ -63,7 +62,7 @@ export function openStatements(
       if (isRead && isLost(error)) return run(pool, asked(statement, prepared), request, cancel);
       if (!isOutdated(error)) throw error;
       // Under a new name, it is prepared anew wherever it is asked.
-      if (names.get(statement.text) === first.name) names.delete(statement.text);
+      if (first.name !== undefined) names.giveUp(first.name);
       return run(pool, asked(statement, prepared), request, cancel);
     }
   };
@@ -89,11 +88,13 @@ export function openStatements(
 
 // The pool's own `query` would close the connection after any error, and with it all that is prepared there: here only one that is lost.
 async function run(pool: Pool, statement: Asked, request: Abortable | undefined, cancel: Cancel): Promise<Cell[][]> {
+  if (request?.isGivenUp) throw new AbortError();
   const client = await pool.connect();
   if (request?.isGivenUp) {
     client.release();
     throw new AbortError();
   }
+  request?.begin?.();
   let isRunning = true;
   return new Promise((done, fail) => {
     const abort = () => {
@@ -109,7 +110,15 @@ async function run(pool: Pool, statement: Asked, request: Abortable | undefined,
       else done(rows);
     };
     request?.onGiveUp(abort);
-    client.query(statement);
+    try {
+      client.query(statement);
+    } catch (error) {
+      // The connection's end would call it.
+      statement.callback = () => undefined;
+      request?.offGiveUp(abort);
+      client.release(true);
+      fail(error);
+    }
   });
 }
 

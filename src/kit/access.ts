@@ -1,6 +1,6 @@
 import type { Caller, Context } from './context.ts';
 import { DomainError } from './errors.ts';
-import type { Scope } from './scopes.ts';
+import { SCOPES, type Scope } from './scopes.ts';
 
 /** The signed-in caller, or NOT_AUTHENTICATED. */
 export function requireCaller(ctx: Context): Caller {
@@ -15,9 +15,21 @@ export function requirePerson(ctx: Context): Caller {
   return caller;
 }
 
+/** The signed-in caller, for a change of what is the caller's own. Throws NOT_AUTHENTICATED, and FORBIDDEN for credentials that were narrowed to reading. */
+export function requireWriter(ctx: Context): Caller {
+  const caller = requireCaller(ctx);
+  if (caller.isReadOnly) throw forbidden(ctx, 'These credentials have no scope to change anything');
+  return caller;
+}
+
 /** Whether the caller holds the scope; without credentials, whether ANONYMOUS_SCOPES names it. */
 export function holds(ctx: Context, scope: Scope): boolean {
   return ctx.caller ? ctx.caller.scopes.has(scope) : ctx.config.anonymousScopes.includes(scope);
+}
+
+/** The scopes that this request may use. */
+export function usableScopes(ctx: Context): Scope[] {
+  return SCOPES.filter((scope) => holds(ctx, scope));
 }
 
 /** The refusal of what the caller may not do. */

@@ -100,6 +100,7 @@ const environment = z.object({
   SESSION_PREFIX: path.refine(isFreePrefix, 'must be a path under which nothing else signs in, such as /session').default('/session'),
   SESSION_IDLE_DAYS: whole(1, 3650).default(14),
   SESSION_LIFETIME_DAYS: whole(1, 3650).default(90),
+  REFRESH_REUSE_SECONDS: whole(0, 300).default(10),
   BCRYPT_COST: whole(10, MAX_BCRYPT_COST).default(10),
   HASH_THREADS: whole(1, MAX_HASH_THREADS).optional(),
   HASH_QUEUE: whole(1, 10_000).default(64),
@@ -119,6 +120,7 @@ const environment = z.object({
   JWT_AUDIENCE: z.string().optional(),
   JWT_LEEWAY_SECONDS: whole(0, 300).default(0),
   LEGACY_QUERY_LOGIN: flag.default(true),
+  COMPRESSION: onOff.default(true),
   DEFAULT_PAGE_SIZE: whole(1, 1000).default(100),
   PUBLIC_MAX_AGE_SECONDS: whole(0, 31_536_000).default(0),
   V1_DEPRECATED_ON: date.optional(),
@@ -134,12 +136,16 @@ const environment = z.object({
   GRAPHQL_MAX_ROOT_FIELDS: whole(1, 10_000).default(10),
   GRAPHQL_MAX_DIRECTIVES: whole(0, 10_000).default(50),
   GRAPHQL_MAX_COST: whole(1, 100_000_000).default(1_000),
+  GRAPHQL_MAX_RESPONSE_BYTES: whole(1_000, 100_000_000).default(10_000_000),
   TRUSTED_DOCUMENTS: files.default([]),
   TRUSTED_DOCUMENTS_MODE: z.enum(TRUST_MODES, `must be one of ${TRUST_MODES.join(', ')}`).default('off'),
+  MAX_ITEMS_PER_USER: whole(1, 1_000_000).default(10_000),
+  MAX_BLOG_ENTRIES_PER_USER: whole(1, 1_000_000).default(10_000),
   MAX_CONNECTIONS: whole(1, 1_000_000).default(5_000),
   MAX_REQUESTS_IN_FLIGHT: whole(1, 1_000_000).default(1_000),
   MAX_LIVE_CONNECTIONS: whole(0, 1_000_000).default(2_000),
   MAX_LIVE_PER_ADDRESS: whole(1, 1_000_000).default(200),
+  MAX_SUBSCRIPTIONS_PER_ADDRESS: whole(1, 1_000_000).default(1_000),
   MAX_SUBSCRIPTIONS_PER_SOCKET: whole(1, 1_000).default(20),
   REQUEST_DEADLINE_MS: whole(100, 600_000).default(10_000),
   SHORTCUTS: list()
@@ -166,14 +172,16 @@ export const settingNames: readonly string[] = Object.keys(environment.shape);
 const schema = environment.check(refuseEarlySunset('V1'), refuseEarlySunset('V2')).transform((env) => {
   const embedded = env.DATABASE_URL === undefined;
   const host = env.HOST ?? (embedded ? '127.0.0.1' : '0.0.0.0');
+  const isAnyAddress = /^(0\.0\.0\.0|::)$/.test(host);
   return {
     host,
     port: env.PORT,
     basePath: env.BASE_PATH,
-    publicUrl: (env.PUBLIC_URL ?? `http://${/^(0\.0\.0\.0|::)$/.test(host) ? 'localhost' : bracketed(host)}:${env.PORT}`).replace(
-      /\/$/,
-      '',
-    ),
+    publicUrl: (env.PUBLIC_URL ?? `http://${isAnyAddress ? 'localhost' : bracketed(host)}:${env.PORT}`).replace(/\/$/, ''),
+    /** Whether the operator has set PUBLIC_URL. */
+    isPublicUrlSet: env.PUBLIC_URL !== undefined,
+    /** Whether links lead to this machine only by default, while clients may be elsewhere. */
+    linksToLocalhost: env.PUBLIC_URL === undefined && (isAnyAddress || (!embedded && /^(127\.[\d.]+|::1|localhost)$/.test(host))),
     /** Absent on the embedded default. */
     databaseUrl: env.DATABASE_URL,
     replicaUrls: env.DATABASE_REPLICA_URLS,
@@ -188,6 +196,7 @@ const schema = environment.check(refuseEarlySunset('V1'), refuseEarlySunset('V2'
     sessionPrefix: env.SESSION_PREFIX,
     sessionIdleDays: env.SESSION_IDLE_DAYS,
     sessionLifetimeDays: env.SESSION_LIFETIME_DAYS,
+    refreshReuseSeconds: env.REFRESH_REUSE_SECONDS,
     bcryptCost: env.BCRYPT_COST,
     hashThreads: env.HASH_THREADS ?? Math.min(availableParallelism(), MAX_HASH_THREADS),
     hashQueue: env.HASH_QUEUE,
@@ -207,6 +216,7 @@ const schema = environment.check(refuseEarlySunset('V1'), refuseEarlySunset('V2'
     jwtAudience: env.JWT_AUDIENCE,
     jwtLeewaySeconds: env.JWT_LEEWAY_SECONDS,
     legacyQueryLogin: env.LEGACY_QUERY_LOGIN,
+    compression: env.COMPRESSION,
     defaultPageSize: env.DEFAULT_PAGE_SIZE,
     publicMaxAgeSeconds: env.PUBLIC_MAX_AGE_SECONDS,
     /** By the version in a path, from when on it is deprecated, and until when it is served. */
@@ -224,12 +234,16 @@ const schema = environment.check(refuseEarlySunset('V1'), refuseEarlySunset('V2'
       rootFields: env.GRAPHQL_MAX_ROOT_FIELDS,
       directives: env.GRAPHQL_MAX_DIRECTIVES,
       cost: env.GRAPHQL_MAX_COST,
+      responseBytes: env.GRAPHQL_MAX_RESPONSE_BYTES,
     },
     trustedDocuments: { files: env.TRUSTED_DOCUMENTS, mode: env.TRUSTED_DOCUMENTS_MODE },
+    maxItemsPerUser: env.MAX_ITEMS_PER_USER,
+    maxBlogEntriesPerUser: env.MAX_BLOG_ENTRIES_PER_USER,
     maxConnections: env.MAX_CONNECTIONS,
     maxRequestsInFlight: env.MAX_REQUESTS_IN_FLIGHT,
     maxLiveConnections: env.MAX_LIVE_CONNECTIONS,
     maxLivePerAddress: env.MAX_LIVE_PER_ADDRESS,
+    maxSubscriptionsPerAddress: env.MAX_SUBSCRIPTIONS_PER_ADDRESS,
     maxSubscriptionsPerSocket: env.MAX_SUBSCRIPTIONS_PER_SOCKET,
     requestDeadlineMs: env.REQUEST_DEADLINE_MS,
     shortcuts: env.SHORTCUTS,

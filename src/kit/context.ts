@@ -19,6 +19,8 @@ export interface Caller {
   apiKeyId?: string;
   /** What the caller may do: what the user holds, narrowed by the session and the token, or by the API key. */
   scopes: ReadonlySet<Scope>;
+  /** The credentials were narrowed to scopes that allow no change: not of what is the user's own either. */
+  isReadOnly?: true;
   /** When the credentials end by themselves: a token's expiry. That of a session is moved as it is used. */
   until?: Date;
 }
@@ -29,6 +31,8 @@ interface Waiting extends Abortable {
   setAside(): void;
   /** Gives up what has no end of its own, such as a subscription, and has the client told why. */
   end?(refusal: DomainError): void;
+  /** The connection that it came on. */
+  readonly connection?: object;
   /** What the client is told then. */
   readonly refusal?: DomainError | undefined;
 }

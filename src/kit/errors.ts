@@ -3,6 +3,7 @@ export type ErrorCode =
   | 'BAD_USER_INPUT'
   | 'CHANGES_LOST'
   | 'CONFLICT'
+  | 'CREDENTIALS_REQUIRED'
   | 'DOCUMENT_NOT_TRUSTED'
   | 'FELL_BEHIND'
   | 'FORBIDDEN'

@@ -13,6 +13,8 @@ export interface Feature {
   routes?: Routes;
   /** What its rows stand under in the REST reference. */
   title?: string;
+  /** What those endpoints are about, in the REST reference. */
+  description?: string;
   /** How `node(id:)` finds nodes, by the name of their type. */
   nodes?: Readonly<Record<string, NodeFinder>>;
   /** Root fields of the schema that can be answered straight from rows. */

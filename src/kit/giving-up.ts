@@ -6,6 +6,8 @@ export class GivingUp implements Abortable {
   private ends: Set<() => void> | undefined;
   private controller: AbortController | undefined;
 
+  constructor(readonly whole?: Abortable) {}
+
   /** Whether nobody waits for it any longer. */
   get isGivenUp(): boolean {
     return this.givenUp;
@@ -33,5 +35,30 @@ export class GivingUp implements Abortable {
 
   offGiveUp(end: () => void): void {
     this.ends?.delete(end);
+  }
+}
+
+/** Does work that is given up with the request, or so many ms after the database has begun with it: then returns undefined. */
+export async function withinTime<T>(
+  request: Abortable | undefined,
+  ms: number,
+  work: (own: Abortable) => Promise<T>,
+): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const own: GivingUp & Abortable = new GivingUp(request);
+  const end = () => own.giveUp();
+  own.begin = () => {
+    clearTimeout(timer);
+    timer = setTimeout(end, ms);
+  };
+  request?.onGiveUp(end);
+  try {
+    return await work(own);
+  } catch (error) {
+    if (own.isGivenUp && request?.isGivenUp !== true) return undefined;
+    throw error;
+  } finally {
+    clearTimeout(timer);
+    request?.offGiveUp(end);
   }
 }

@@ -40,6 +40,16 @@ export async function readPage<T extends object>(ctx: Context, listing: Listing<
   return pageOf(shape, await readRowPage(ctx, listing, args, shape.properties));
 }
 
+/** All pages of a list, each of this size and read when the one before was used: no more than one is in memory. */
+export async function* eachPage<T>(read: (args: PageArgs) => Promise<Page<T>>, size: number): AsyncGenerator<T[]> {
+  let after: string | undefined;
+  do {
+    const page = await read({ first: size, ...(after !== undefined && { after }) });
+    yield page.edges.map(({ node }) => node);
+    after = (await page.hasNextPage()) ? page.edges.at(-1)?.cursor : undefined;
+  } while (after !== undefined);
+}
+
 /** One page for each owner, in the order of the owners: the batched form, for lists inside lists. */
 export async function readPagesOf<T extends object>(ctx: Context, listing: Listing<T>, args: PageArgs, owners: Owners): Promise<Page<T>[]> {
   const shape = shapeOf(ctx, listing.entity);

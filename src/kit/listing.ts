@@ -1,8 +1,11 @@
 import type { Context } from './context.ts';
 import { sqlTypeOf, type Bound, type OrderColumn } from './cursor.ts';
+import { DomainError } from './errors.ts';
+import { withinTime } from './giving-up.ts';
 import { readRows, shapeOf, type EntityClass, type Shape } from './rows.ts';
-import { empty, join, kept, literal, identifier, raw, sql, type Cell, type Sql, type Statement } from './sql.ts';
+import { empty, join, kept, literal, identifier, raw, sql, type Cell, type Sql, type Statement, type Statements } from './sql.ts';
 import { countOf } from './tally.ts';
+import { Turns } from './turns.ts';
 
 /** A list that can be read in pages by keyset: the same order and condition each time, from any place on. */
 export interface Listing<T extends object> {
@@ -32,6 +35,15 @@ export interface Owners {
 
 /** Stands for the one owner of a list that has none. */
 export const NOBODY = 0;
+
+/** Longest time in ms for counting what meets a filter. */
+const MAX_COUNT_MS = 1_000;
+/** Of one request, one filtered list is counted at a time; of one network, one request's, and so many may wait for that. */
+const countingOfRequest = new Turns();
+const countingOfNetwork = new Turns();
+const MAX_WAITING_COUNTS = 20;
+/** When a rejected client should retry, in seconds. */
+const RETRY_S = 1;
 
 /** How many rows are looked through for those that meet a filter, before all that meet it are looked up. */
 export const LOOKED_THROUGH = 2_000;
@@ -72,11 +84,26 @@ export class ListQuery<T extends object> {
     return this.byOwner(kept(key, [...(after ?? []), ...(before ?? [])], make));
   }
 
-  /** How many rows there are. */
+  /** How many rows there are. Throws QUERY_TOO_COMPLEX where so many meet a filter that it takes too long to count them, and RATE_LIMITED. */
   async counts(): Promise<ReadonlyMap<number, number>> {
-    const { tally, where, range } = this.listing;
+    const { tally, where, range, filter } = this.listing;
+    const { statements } = this.ctx;
+    if (where && filter != null && statements) return countingOfRequest.run(this.ctx, () => this.countInTurn(statements));
     if (tally !== undefined && !where && !range && !this.owners) return new Map([[NOBODY, await countOf(this.ctx, tally)]]);
     return counted(await this.byOwner(sql`select count(*) ${this.from()}`));
+  }
+
+  private async countInTurn(statements: Statements): Promise<ReadonlyMap<number, number>> {
+    const { network, request } = this.ctx;
+    if (countingOfNetwork.hasWaiting(network, MAX_WAITING_COUNTS)) {
+      throw new DomainError('RATE_LIMITED', 'Too many filtered lists are being counted for this address', [], RETRY_S);
+    }
+    const select = sql`select count(*) ${this.from()}`;
+    const rows = await countingOfNetwork.run(network, () =>
+      withinTime(request, MAX_COUNT_MS, (own) => statements.read(select, false, own)),
+    );
+    if (rows) return new Map([[NOBODY, Number(rows[0]?.[0])]]);
+    throw new DomainError('QUERY_TOO_COMPLEX', 'Too many meet the filter to be counted: leave out totalCount, or narrow the filter');
   }
 
   /** Whether there is a row at this place or before it, or at it or behind it: 1 where there is. */

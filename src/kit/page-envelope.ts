@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Context } from './context.ts';
+import { MAX_PK } from './pk.ts';
 import type { PageQuery, Slice } from './slice.ts';
 
 /** A page as REST clients get it (docs/decisions.md, "Pages"). */
@@ -14,7 +15,9 @@ export interface Envelope<T> {
 export function envelopeOf<Item extends z.ZodType>(item: Item) {
   return z.object({
     items: z.array(item),
-    count: z.int().meta({ description: 'How many there are in the whole list.', minimum: 0, examples: [1] }),
+    count: z
+      .int()
+      .meta({ description: 'How many there are in the whole list.', minimum: 0, maximum: MAX_PK, format: 'int32', examples: [1] }),
     next: addressOf('next'),
     previous: addressOf('previous'),
   });

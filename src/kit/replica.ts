@@ -1,8 +1,5 @@
-import { holds } from './access.ts';
 import { changed, type Context } from './context.ts';
-import { SCOPES } from './scopes.ts';
-
-const WRITING = SCOPES.filter((scope) => scope.endsWith(':write'));
+import { includesWriting } from './scopes.ts';
 
 /**
  * The context to read public tables with: by the request's replica where it has one, unless the caller may write. Who may write reads
@@ -10,6 +7,6 @@ const WRITING = SCOPES.filter((scope) => scope.endsWith(':write'));
  */
 export function reading(ctx: Context): Context {
   const { replica, statements } = ctx;
-  if (!replica || !statements || WRITING.some((scope) => holds(ctx, scope))) return ctx;
+  if (!replica || !statements || includesWriting(ctx.caller?.scopes ?? ctx.config.anonymousScopes)) return ctx;
   return changed(ctx, { statements: replica });
 }

@@ -18,6 +18,6 @@ export function retried<T>(transaction: () => Promise<T>): Promise<T> {
 }
 
 /** Whether a transaction was undone for the sake of others: a failed serialization, or a deadlock (PostgreSQL's appendix A, 40001 and 40P01). */
-function isConflict(error: Error): boolean {
+export function isConflict(error: Error): boolean {
   return 'code' in error && (error.code === '40001' || error.code === '40P01');
 }

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { Config } from './config.ts';
 import type { Context } from './context.ts';
+import type { DomainError } from './errors.ts';
 import type { Scope } from './scopes.ts';
 
 /** The methods there are, in the interface's order (section 4.5). */
@@ -8,16 +9,8 @@ export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTION
 
 export type Method = (typeof METHODS)[number];
 
-/** Headers that a row may read and that a browser asks leave for before it sends them. */
-export type ReadHeader =
-  | 'Authorization'
-  | 'X-SESSION-ID'
-  | 'X-SESSIONID'
-  | 'Idempotency-Key'
-  | 'If-None-Match'
-  | 'Last-Event-ID'
-  | 'apollo-require-preflight'
-  | 'x-apollo-operation-name';
+/** Headers that a row may read besides credentials. */
+type ReadHeader = 'Authorization' | 'Idempotency-Key';
 
 /**
  * Who may call a row. `public`: everyone; `signed-in`: a caller with credentials; a scope: who holds it; `login`: everyone,
@@ -52,15 +45,19 @@ export interface Route<Schemas extends InputSchemas = InputSchemas, Body = unkno
   method: Method;
   /** Path under BASE_PATH, parameters in braces, written as the interface writes it. */
   path: string;
-  /** One sentence for the documents. */
+  /** A few words for the documents. */
   summary: string;
-  /** What else a client has to know of it, for the documents. */
-  description?: string;
+  /** What it does, needs and returns, for the documents: two or three sentences of Markdown. */
+  description: string;
   /** Where it depends on what is asked, from the JSON body as it came. */
   access: Access | ((json: object | undefined) => Access);
   input?: Schemas;
   /** What the documents show of a part of the input that the row reads more loosely. */
   documented?: InputSchemas;
+  /** Bodies of requests for the documents, by name. Without them, the documents have one, made of the examples of the schema. */
+  examples?: Readonly<Record<string, unknown>>;
+  /** Errors of this endpoint, as examples for the documents. They replace those of the same status that every endpoint has. */
+  refusals?: readonly DomainError[];
   /** A request without a body is not refused. */
   bodyOptional?: true;
   success: {
@@ -75,7 +72,9 @@ export interface Route<Schemas extends InputSchemas = InputSchemas, Body = unkno
   };
   /** The member that holds the text of an error: `data` in the session router, `detail` elsewhere. */
   errorKey?: 'detail' | 'data';
-  /** Headers that the row reads besides credentials, for the browser's preflight. */
+  /** Where its form has a `grant_type`, errors also have `error` and `error_description` (RFC 6749, 5.2). */
+  oauth?: true;
+  /** Headers that the row reads besides credentials. */
   reads?: readonly ReadHeader[];
   /** The answer holds a key or a token: nobody may keep it. */
   secret?: true;
@@ -95,4 +94,15 @@ export type Routes = (config: Config) => Route[];
 export function route<const Schemas extends InputSchemas, Body>(row: Route<Schemas, Body>): Route {
   // Inside, all rows are alike: the adapter reads the input by the row's own schemas before it calls the handler.
   return row as unknown as Route;
+}
+
+/** The text of a JSON array, a piece for each batch of its elements. */
+export async function* jsonArray(batches: AsyncIterable<readonly unknown[]>): AsyncGenerator<string> {
+  let before = '[';
+  for await (const batch of batches) {
+    if (batch.length === 0) continue;
+    yield before + batch.map((element) => JSON.stringify(element)).join();
+    before = ',';
+  }
+  yield before === '[' ? '[]' : ']';
 }

@@ -4,6 +4,7 @@ import type { Listing } from './keyset.ts';
 import { readRows, shapeOf, type Shape } from './rows.ts';
 import { empty, identifier, join, kept, literal, sql, type Sql } from './sql.ts';
 import { countOf, forget, placeAt, placeOf, readStamp, stampOf, type Place } from './tally.ts';
+import { badInput } from './errors.ts';
 import { refuse } from './validation.ts';
 
 /** A part of a list by position: `limit` entries from number `offset` on, counted from 0. */
@@ -29,16 +30,21 @@ const MAX_LIMIT = 1_000;
 /** Up to so many entries, reading them is quick. */
 const MAX_HOT = 100;
 
+const NO_INTEGER = 'Input should be a valid integer';
+
 const integer = (min: bigint, description: string) =>
   z
     .string()
     .transform((text, ctx) => {
-      if (!/^-?\d+$/.test(text)) return refuse(ctx, 'int_parsing', 'Input should be a valid integer');
+      if (!/^-?\d+$/.test(text)) return refuse(ctx, 'int_parsing', NO_INTEGER);
       const value = BigInt(text);
       return value < min ? refuse(ctx, 'greater_than_equal', `Input should be greater than or equal to ${min}`) : value;
     })
     .optional()
     .meta({ description, type: 'integer', minimum: Number(min) });
+
+/** An error of a query that the schema of `pageQueryOf` rejects, for the documents. */
+export const INVALID_PAGE = badInput('page', NO_INTEGER, 'int_parsing');
 
 /**
  * A schema for the query of a paged endpoint: `page` of `pageSize`, or `limit` and `offset`. A `limit` above 1,000 counts

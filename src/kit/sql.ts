@@ -15,6 +15,10 @@ export type Statement = Pick<Sql, 'text' | 'values'>;
 /** What may be given up before it is done. Lighter than an AbortSignal, for nearly none ever is. */
 export interface Abortable {
   readonly isGivenUp: boolean;
+  /** Called when the database begins with it. */
+  begin?(): void;
+  /** What it is a part of. */
+  readonly whole?: Abortable | undefined;
   /** Has this called when it is given up; at once, if it has been. */
   onGiveUp(end: () => void): void;
   /** Has it called no more. */

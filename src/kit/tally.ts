@@ -22,13 +22,19 @@ export interface Seen {
   count: number;
 }
 
+/** The same, as the server itself says. */
+export interface Looked extends Seen {
+  /** Another after each such commit, and on each server: one that took over may lack commits, and count others in their place. */
+  revision: string;
+}
+
 /** Where the row of a certain rank stands: this many rows after the first one whose primary key is `pk` or more. */
 export interface Place {
   pk: number;
   skip: number;
 }
 
-interface Dated extends Seen {
+interface Dated extends Looked {
   at: number;
   commits: number;
 }
@@ -48,6 +54,7 @@ interface Range {
 
 /** What one process knows of one table. */
 interface Memory {
+  server?: string;
   seen?: Dated;
   asking?: { commits: number; answer: Promise<Dated> };
   ranks?: Ranks;
@@ -56,17 +63,20 @@ interface Memory {
   isReading?: boolean;
 }
 
+/** Which server it is, and since when it runs: another one, or the same from a backup, has another. */
+const SERVER = sql`concat_ws(' ', (pg_control_system()).system_identifier, (pg_control_checkpoint()).timeline_id, pg_postmaster_start_time())`;
+
 const memories = new WeakMap<Statements, Map<string, Memory>>();
 
 /** How far the table of this tally has come. */
-export async function tallyOf(ctx: Context, table: string): Promise<Seen> {
+export async function tallyOf(ctx: Context, table: string): Promise<Looked> {
   const { statements } = ctx;
   if (!statements) return look(ctx, table);
   return freshOf(ctx, table) ?? (await ask(statements, table, memoryOf(statements, table)));
 }
 
 /** As `tallyOf`, where that is known without asking the database; else undefined. */
-export function freshOf(ctx: Pick<Context, 'statements'>, table: string): Seen | undefined {
+export function freshOf(ctx: Pick<Context, 'statements'>, table: string): Looked | undefined {
   const { statements } = ctx;
   if (!statements) return undefined;
   const memory = memoryOf(statements, table);
@@ -84,7 +94,7 @@ export async function revisionOf(ctx: Context, table: string): Promise<string> {
   const [row] = await readRows(
     ctx,
     sql`
-      select coalesce(${stampOf(table)}, '') || ' ' || ${table}::regclass::oid || ' ' || extract(epoch from pg_postmaster_start_time())`,
+      select coalesce(${stampOf(table)}, '') || ' ' || ${table}::regclass::oid || ' ' || ${SERVER}`,
   );
   return String(row?.[0]);
 }
@@ -243,18 +253,25 @@ async function seeAnew(statements: Statements, table: string, memory: Memory): P
   const { commits } = statements;
   // What is seen may be as old as the question.
   const at = performance.now();
-  const seen = { ...(await look({ statements }, table)), at, commits };
+  const { server, ...looked } = await look({ statements }, table);
+  const seen = { ...looked, at, commits };
+  if (memory.server !== server) {
+    memory.server = server;
+    delete memory.ranks;
+    delete memory.asked;
+  }
   if ((memory.seen?.at ?? 0) <= at) memory.seen = seen;
   return seen;
 }
 
-async function look(ctx: Reader, table: string): Promise<Seen> {
+async function look(ctx: Reader, table: string): Promise<Looked & { server: string }> {
   const [row] = await readRows(
     ctx,
-    sql`select coalesce(sum(writes), 0) as version, coalesce(sum(rows), 0) as count from ${identifier(table)}`,
+    sql`select coalesce(sum(writes), 0) as version, coalesce(sum(rows), 0) as count, ${SERVER} as server from ${identifier(table)}`,
     true,
   );
-  return { version: Number(row?.[0]), count: Number(row?.[1]) };
+  const [version, count, server] = [Number(row?.[0]), Number(row?.[1]), String(row?.[2])];
+  return { version, count, server, revision: `${version} ${server}` };
 }
 
 function memoryOf(statements: Statements, table: string): Memory {

@@ -21,7 +21,7 @@ export class ProductResolver {
   @Query(() => Product, { nullable: true, description: 'The product with this barcode; null where there is none.' })
   productByBarcode(
     @Ctx() ctx: Context,
-    @Arg('barcode', () => EAN13Scalar, { description: 'The barcode.' }) barcode: string,
+    @Arg('barcode', () => EAN13Scalar, { description: 'The barcode.' }) barcode: unknown,
   ): Promise<Product | null> {
     return products.findByBarcode(ctx, barcode);
   }

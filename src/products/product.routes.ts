@@ -1,13 +1,15 @@
 import { z } from 'zod';
 import { idempotencyKey } from '../idempotency/idempotency.service.ts';
+import { badInput } from '../kit/errors.ts';
 import { envelope, envelopeOf, LINK_HEADER, linkHeader } from '../kit/page-envelope.ts';
+import { MAX_PK } from '../kit/pk.ts';
 import { route, type Routes } from '../kit/route.ts';
-import { pageQueryOf } from '../kit/slice.ts';
-import { priceNumber } from './price.ts';
+import { INVALID_PAGE, pageQueryOf } from '../kit/slice.ts';
+import { MAX_PRICE, priceNumber } from './price.ts';
 import type { Product } from './product.entity.ts';
 import { catalogueAsJson } from './product.export.ts';
 import { PRODUCT_TALLY } from './product.listing.ts';
-import { newProduct } from './product.rules.ts';
+import { barcodeTaken, newProduct, unknownProduct } from './product.rules.ts';
 import * as products from './product.service.ts';
 
 const LIST = '/api/v1/shop/products';
@@ -18,14 +20,26 @@ const PAGE_SIZE = 10;
 /** What REST clients see of a product (interface, section 2). */
 const SHOWN = ['pk', 'name', 'barcode', 'price'] as const;
 
+/** The primary key as the documents describe it. */
+const PK = { type: 'integer', format: 'int32', minimum: 1, maximum: MAX_PK, examples: [1] } as const;
+
 const productBody = z
   .object({
-    pk: z.int().meta({ description: 'The primary key, as in the path of the product.', examples: [1] }),
-    name: z.string().meta({ description: 'The name.', examples: ['Classic Oak Table'] }),
-    barcode: z
-      .string()
-      .meta({ description: 'The barcode (EAN-13), with its leading zeros.', pattern: '^[0-9]{13}$', examples: ['4006380000001'] }),
-    price: z.number().meta({ description: 'The price, exact, with at most two fraction digits.', minimum: 0, examples: [1.99] }),
+    pk: z.int().meta({ ...PK, description: 'The primary key, as in the path of the product.' }),
+    name: z.string().meta({ description: 'The name.', minLength: 1, maxLength: 255, examples: ['Classic Oak Table'] }),
+    barcode: z.string().meta({
+      description: 'The barcode (EAN-13), with its leading zeros.',
+      pattern: '^[0-9]{13}$',
+      minLength: 13,
+      maxLength: 13,
+      examples: ['4006380000001'],
+    }),
+    price: z.number().meta({
+      description: 'The price, exact, with at most two fraction digits.',
+      minimum: 0,
+      maximum: MAX_PRICE,
+      examples: [1.99],
+    }),
   })
   .meta({ id: 'Product', description: 'A product of the catalogue.' });
 
@@ -44,9 +58,11 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
   route({
     method: 'GET',
     path: LIST,
-    summary: 'All products.',
+    summary: 'List all products',
+    description:
+      'Returns the whole catalogue as one JSON array, ordered by primary key. The array is sent while it is read from the database, so that ' +
+      `a product that changes meanwhile may be in it as it was before or after. \`GET ${PAGED_LIST}\` returns the same in pages.`,
     access: 'public',
-    description: 'The whole catalogue as one array, by primary key, sent while it is read: memory does not grow with it.',
     success: { status: 200, body: z.array(productBody), stream: true },
     tally: PRODUCT_TALLY,
     successor: PAGED_LIST,
@@ -56,9 +72,13 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
   route({
     method: 'GET',
     path: '/api/v1/shop/product/{pk}',
-    summary: 'The product with this primary key.',
+    summary: 'Get a product',
+    description:
+      'Returns the product with this primary key. A primary key that no product has returns 404, and so does text that is no integer. A request ' +
+      'without credentials can be repeated with `If-None-Match`, and then returns 304 until the product changes.',
     access: 'public',
-    input: { path: z.object({ pk: z.string().meta({ description: 'The primary key. What no product has is 404.', examples: ['1'] }) }) },
+    input: { path: z.object({ pk: z.string().meta({ ...PK, description: 'The primary key.' }) }) },
+    refusals: [unknownProduct()],
     success: { status: 200, body: productBody },
     tally: PRODUCT_TALLY,
     twin: { operation: `query ($pk: ID!) { product(pk: $pk) { ${FIELDS} } }`, variables: { pk: '1' } },
@@ -67,8 +87,12 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
   route({
     method: 'POST',
     path: '/api/v1/shop/product/',
-    summary: 'Adds a product.',
+    summary: 'Create a product',
+    description:
+      'Adds a product to the catalogue and returns it; `Location` has its path. The credentials need the scope `products:write`. With an ' +
+      '`Idempotency-Key`, the same request within 24 hours returns the first response again and creates nothing, and another body returns 422.',
     access: 'products:write',
+    refusals: [barcodeTaken(), badInput('name', 'Field required', 'missing')],
     input: { json: newProduct, headers: z.object({ 'idempotency-key': idempotencyKey }) },
     reads: ['Idempotency-Key'],
     success: {
@@ -86,8 +110,12 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
   route({
     method: 'GET',
     path: PAGED_LIST,
-    summary: 'Products in pages: by number, or by limit and offset.',
+    summary: 'List products in pages',
+    description:
+      `Returns products ordered by primary key: by \`page\`, ${PAGE_SIZE} at a time, or by \`limit\` and \`offset\`, but not by both. Without ` +
+      'parameters, returns page 1. A page past the end has no items and the true `count`.',
     access: 'public',
+    refusals: [INVALID_PAGE],
     input: { query: pageQueryOf({ pageSize: PAGE_SIZE, defaultLimit: defaultPageSize, byPage: true }) },
     success: { status: 200, body: envelopeOf(productBody), headers: (_ctx, page) => linkHeader(page), documentedHeaders: LINK_HEADER },
     tally: PRODUCT_TALLY,

@@ -6,8 +6,9 @@ import { readRows } from '../kit/rows.ts';
 import { join, sql, type Sql } from '../kit/sql.ts';
 import type { Tier, TieredListing } from '../kit/tiers.ts';
 import type { Product } from './product.entity.ts';
-import { OrderDirection, ProductOrderField, type ProductFilter, type ProductOrder } from './product.inputs.ts';
-import { listingOf, searchable } from './product.listing.ts';
+import { OrderDirection, ProductOrderField, type ProductOrder } from './product.inputs.ts';
+import { listingOf } from './product.listing.ts';
+import type { CheckedFilter } from './product.rules.ts';
 import { isCorrectable, meantBy } from './typos.ts';
 import { haveAll, weighty } from './words.ts';
 
@@ -38,9 +39,9 @@ export interface Search {
   rank: number;
 }
 
-/** Reads a search; undefined where there is not a word in it. Throws BAD_USER_INPUT. */
+/** Reads a search; undefined where there is not a word in it. */
 export async function readSearch(ctx: Context, asked: string, { after, before }: PageArgs): Promise<Search | undefined> {
-  const text = searchable('filter.search', asked).trim().replace(/\s+/g, ' ');
+  const text = asked.trim().replace(/\s+/g, ' ');
   const known = text === '' ? new Map<string, boolean>() : await wordsOf(ctx, text);
   const words = weighty([...known.keys()]);
   if (words.length === 0) return undefined;
@@ -61,7 +62,7 @@ export async function readSearch(ctx: Context, asked: string, { after, before }:
 /** The products that a search finds and the filter lets through: the best first, or in the order that is asked for. */
 export function foundBy(
   { code, beginning, words, rank }: Search,
-  filter: ProductFilter,
+  filter: CheckedFilter,
   orderBy?: ProductOrder | null,
 ): TieredListing<Product> {
   const whole = listingOf(filter, orderBy, code ? sql`((${code}) or ${words})` : words);

@@ -1,10 +1,10 @@
 import { LockMode } from '@mikro-orm/postgresql';
+import { z } from 'zod';
 import { AuditSubjectKind } from '../audit/audit.entity.ts';
 import { differences, note, type Subject } from '../audit/audit.log.ts';
 import { once } from '../idempotency/idempotency.service.ts';
 import { requireScope } from '../kit/access.ts';
 import { inTransaction, type Context } from '../kit/context.ts';
-import { DomainError } from '../kit/errors.ts';
 import { readPage, readRowPage, type Page, type PageArgs, type RowPage } from '../kit/keyset.ts';
 import { loader } from '../kit/loaders.ts';
 import { readPk } from '../kit/pk.ts';
@@ -14,16 +14,24 @@ import { readSlice, type Slice, type SliceArgs } from '../kit/slice.ts';
 import { isTaken, join, identifier, sql, type Cell } from '../kit/sql.ts';
 import { readTieredPage } from '../kit/tiers.ts';
 import { check, defined } from '../kit/validation.ts';
+import { ean13 } from './ean13.ts';
 import { priceNumber } from './price.ts';
 import { Product, productFromJson } from './product.entity.ts';
-import type { ProductFilter, ProductOrder, ProductPatch } from './product.inputs.ts';
+import type { ProductFilter, ProductInput, ProductOrder, ProductPatch } from './product.inputs.ts';
 import { insertNoted } from './product.insertion.ts';
 import { catalogue, listingOf } from './product.listing.ts';
-import { barcodeTaken, newProduct, productPatch, type NewProduct } from './product.rules.ts';
+import { barcodeTaken, newProduct, productFilter, productPatch, unknownProduct, type NewProduct } from './product.rules.ts';
 import { foundBy, readSearch } from './product.search.ts';
 
-/** A page of the products that meet the filter, by cursor: in order, or where it is searched and no order given, the best first. */
-export async function page(ctx: Context, args: PageArgs, filter?: ProductFilter, orderBy?: ProductOrder): Promise<Page<Product>> {
+const asked = z.object({ filter: productFilter.nullish() });
+const named = z.object({ barcode: ean13 });
+
+/**
+ * A page of the products that meet the filter, by cursor: in order, or where it is searched and no order given, the best first. Throws
+ * BAD_USER_INPUT.
+ */
+export async function page(ctx: Context, args: PageArgs, given?: ProductFilter | null, orderBy?: ProductOrder): Promise<Page<Product>> {
+  const filter = check(asked, { filter: given }).filter ?? undefined;
   const at = reading(ctx);
   const search = filter?.search == null ? undefined : await readSearch(at, filter.search, args);
   return filter && search ? readTieredPage(at, foundBy(search, filter, orderBy), args) : readPage(at, listingOf(filter, orderBy), args);
@@ -62,8 +70,9 @@ export async function byPk(ctx: Context, pk: string): Promise<Product> {
   return (await find(ctx, pk)) ?? refuseUnknown();
 }
 
-/** The product with this barcode, or null. */
-export async function findByBarcode(ctx: Context, barcode: string): Promise<Product | null> {
+/** The product with this barcode, or null. Throws BAD_USER_INPUT. */
+export async function findByBarcode(ctx: Context, given: unknown): Promise<Product | null> {
+  const { barcode } = check(named, { barcode: given });
   const [product] = await selectEntities(reading(ctx), Product, sql`barcode = ${barcode}`, true);
   return product ?? null;
 }
@@ -77,7 +86,7 @@ export function findNodes(ctx: Context, keys: readonly string[]): Promise<(Produ
  * Adds a product; with an idempotency key, at most once for it. Needs `products:write`. Throws BAD_USER_INPUT, and
  * CONFLICT where another product has the barcode.
  */
-export async function create(ctx: Context, input: NewProduct, idempotencyKey?: string): Promise<Product> {
+export async function create(ctx: Context, input: ProductInput, idempotencyKey?: string): Promise<Product> {
   requireScope(ctx, 'products:write');
   const values = check(newProduct, input);
   const made = await refusingTaken(() => once(ctx, idempotencyKey, ['products.create', values], (tx) => insert(tx, values)));
@@ -114,18 +123,16 @@ export async function remove(ctx: Context, pk: string): Promise<Product> {
   });
 }
 
-// One statement, which needs no transaction around it.
+// One statement, which needs no transaction around it. A barcode that is known to be taken uses up no primary key.
 async function insert(ctx: Context, { name, barcode, price }: NewProduct): Promise<Product> {
   const now = ctx.now();
   const shape = shapeOf(ctx, Product);
-  const [row = []] = await writeRows(
-    ctx,
-    insertNoted(
-      ctx,
-      sql`insert into product (name, barcode, price, created_at, updated_at) values (${name}, ${barcode}, ${price}, ${now}, ${now})`,
-      shape.columns,
-    ),
-  );
+  const insertion = sql`
+    insert into product (name, barcode, price, created_at, updated_at)
+    select ${name}, ${barcode}, ${price}::numeric, ${now}::timestamptz, ${now}::timestamptz
+    where not exists (select from product where barcode = ${barcode})`;
+  const [row] = await writeRows(ctx, insertNoted(ctx, insertion, shape.columns));
+  if (!row) throw barcodeTaken();
   return shape.entity(row);
 }
 
@@ -149,7 +156,7 @@ function factsOf({ name, barcode, price }: Product) {
 }
 
 function refuseUnknown(): never {
-  throw new DomainError('NOT_FOUND', 'No such product');
+  throw unknownProduct();
 }
 
 // Asking first would not help: between the question and the write, another may take the barcode. The index decides.

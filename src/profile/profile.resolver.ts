@@ -23,12 +23,14 @@ export class ItemResolver {
     return users.byPk(ctx, item.ownerPk);
   }
 
-  @Mutation(() => Item, { description: 'Adds an item to your own.' })
+  @Mutation(() => Item, { description: 'Adds an item to your own. Not for credentials that were narrowed to scopes that only read.' })
   addItem(@Ctx() ctx: Context, @Arg('itemId', () => String, { description: 'Your name for it.' }) itemId: string): Promise<Item> {
     return profile.addItem(ctx, itemId);
   }
 
-  @Mutation(() => Item, { description: 'Removes an item from your own and answers what it was.' })
+  @Mutation(() => Item, {
+    description: 'Removes an item from your own and answers what it was. Not for credentials that were narrowed to scopes that only read.',
+  })
   removeItem(@Ctx() ctx: Context, @Arg('itemId', () => String, { description: 'Your name for it.' }) itemId: string): Promise<Item> {
     return profile.removeItem(ctx, itemId);
   }

@@ -1,13 +1,15 @@
 import { z } from 'zod';
 import { requireCaller } from '../kit/access.ts';
-import { route, type Routes } from '../kit/route.ts';
+import type { Context } from '../kit/context.ts';
+import { jsonArray, route, type Routes } from '../kit/route.ts';
 import { USER_FIELDS, userBody, userFor } from '../users/user.routes.ts';
+import { MAX_USERNAME } from '../users/user.rules.ts';
 import * as profile from './profile.service.ts';
 
 const itemBody = z
   .object({
-    item_id: z.string().meta({ description: "The user's own name for it.", examples: ['notebook'] }),
-    owner: z.string().meta({ description: 'The name of the user whose it is.', examples: ['alice'] }),
+    item_id: z.string().meta({ description: "The user's own name for it.", minLength: 1, maxLength: 255, examples: ['notebook'] }),
+    owner: z.string().meta({ description: 'The username of its owner.', minLength: 1, maxLength: MAX_USERNAME, examples: ['alice'] }),
   })
   .meta({ id: 'Item', description: 'Something that a user has.' });
 
@@ -16,7 +18,8 @@ export const profileRoutes: Routes = () => [
   route({
     method: 'GET',
     path: '/users/me/',
-    summary: 'The signed-in user.',
+    summary: 'Get the signed-in user',
+    description: 'Returns the user whose credentials the request has. The password is never returned, not even as a hash.',
     access: 'signed-in',
     success: { status: 200, body: userBody },
     twin: { operation: `{ me { ${USER_FIELDS} } }` },
@@ -25,9 +28,12 @@ export const profileRoutes: Routes = () => [
   route({
     method: 'GET',
     path: '/users/me/items/',
-    summary: "The signed-in user's items.",
+    summary: 'List the items of the signed-in user',
+    description:
+      'Returns all items of the caller as one JSON array, the oldest first. The array is sent while it is read from the database. Items of other ' +
+      'users are never returned.',
     access: 'signed-in',
-    success: { status: 200, body: z.array(itemBody) },
+    success: { status: 200, body: z.array(itemBody), stream: true },
     twin: {
       operation: `query ($first: Int, $after: String) {
   me {
@@ -39,9 +45,11 @@ export const profileRoutes: Routes = () => [
 }`,
       variables: { first: 100 },
     },
-    handle: async (ctx) => {
-      const { username } = requireCaller(ctx);
-      return (await profile.myItems(ctx)).map(({ itemId }) => ({ item_id: itemId, owner: username }));
-    },
+    handle: (ctx) => jsonArray(items(ctx)),
   }),
 ];
+
+async function* items(ctx: Context): AsyncGenerator<z.infer<typeof itemBody>[]> {
+  const { username } = requireCaller(ctx);
+  for await (const batch of profile.myItems(ctx)) yield batch.map(({ itemId }) => ({ item_id: itemId, owner: username }));
+}

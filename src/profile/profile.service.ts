@@ -1,9 +1,9 @@
 import { UniqueConstraintViolationException } from '@mikro-orm/postgresql';
 import { z } from 'zod';
-import { holds, requireCaller } from '../kit/access.ts';
+import { holds, requireCaller, requireWriter } from '../kit/access.ts';
 import { inTransaction, type Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
-import { readPagesOf, type Listing, type Page, type PageArgs } from '../kit/keyset.ts';
+import { eachPage, MAX_PAGE, readPagesOf, type Listing, type Page, type PageArgs } from '../kit/keyset.ts';
 import { loader } from '../kit/loaders.ts';
 import { selectByPks, selectEntities } from '../kit/rows.ts';
 import { lineOf } from '../kit/text.ts';
@@ -20,9 +20,10 @@ export function me(ctx: Context): Promise<User> {
   return users.byPk(ctx, requireCaller(ctx).pk);
 }
 
-/** All items of the signed-in user, the oldest first. */
-export function myItems(ctx: Context): Promise<Item[]> {
-  return selectEntities(ctx, Item, sql`owner_pk = ${requireCaller(ctx).pk} order by pk`);
+/** All items of the signed-in user, the oldest first, in batches. */
+export function myItems(ctx: Context): AsyncGenerator<Item[]> {
+  const { pk } = requireCaller(ctx);
+  return eachPage((args) => pageOf(ctx, pk, args), MAX_PAGE);
 }
 
 /** The items of a user as the caller may see them, in pages by cursor: one's own, or with `users:read`; else none. */
@@ -37,12 +38,13 @@ export function findNodes(ctx: Context, keys: readonly string[]): Promise<(Item 
   return selectByPks(ctx, Item, keys, mayRead(ctx));
 }
 
-/** Adds an item to those of the signed-in user. Throws BAD_USER_INPUT, and CONFLICT where it is there already. */
+/** Adds an item to those of the signed-in user. Throws BAD_USER_INPUT, and CONFLICT if it is there already or for more than MAX_ITEMS_PER_USER. */
 export async function addItem(ctx: Context, itemId: string): Promise<Item> {
-  const { pk: ownerPk } = requireCaller(ctx);
+  const { pk: ownerPk } = requireWriter(ctx);
   const values = { ...check(newItem, { itemId }), ownerPk, createdAt: ctx.now() };
   try {
     return await inTransaction(ctx, async (tx) => {
+      await users.refuseMore(tx, ownerPk, sql`item where owner_pk`, ctx.config.maxItemsPerUser, 'items');
       const item = Object.assign(new Item(), values);
       await tx.em.persist(item).flush();
       return item;
@@ -57,7 +59,7 @@ export async function addItem(ctx: Context, itemId: string): Promise<Item> {
 
 /** Removes an item from those of the signed-in user and returns it. Throws NOT_FOUND. */
 export async function removeItem(ctx: Context, itemId: string): Promise<Item> {
-  const { pk: ownerPk } = requireCaller(ctx);
+  const { pk: ownerPk } = requireWriter(ctx);
   const name = check(newItem, { itemId }).itemId;
   return inTransaction(ctx, async (tx) => {
     const [item] = await selectEntities(tx, Item, sql`owner_pk = ${ownerPk} and item_id = ${name} for update`);

@@ -1,4 +1,4 @@
-import { STATUS_CODES } from 'node:http';
+import { STATUS_CODES, type IncomingMessage } from 'node:http';
 import accepts from 'accepts';
 import type { Logger } from 'pino';
 import { DomainError, type FieldError, type RequestPart } from '../kit/errors.ts';
@@ -9,8 +9,11 @@ import { tellUnavailable } from './unavailable.ts';
 
 /** The content type of JSON. */
 export const JSON_TYPE = 'application/json; charset=utf-8';
+const INVALID_REQUEST = 'invalid_request';
 const INTERNAL = 'INTERNAL_SERVER_ERROR';
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
+/** The media types of responses of the GraphQL API, the default first. */
+const GRAPHQL_TYPES = [JSON_TYPE, 'application/graphql-response+json; charset=utf-8'];
 
 /** How the row at hand words its errors. */
 export interface Wording {
@@ -20,6 +23,8 @@ export interface Wording {
   errorKey: 'detail' | 'data' | 'errors';
   /** Where input comes from that the services, not the row's schemas, refuse. */
   inputPart: RequestPart;
+  /** Whether errors also have `error` and `error_description` (RFC 6749, 5.2). */
+  isOauth?: boolean;
 }
 
 interface Refusal {
@@ -29,6 +34,8 @@ interface Refusal {
   key: Wording['errorKey'];
   fields?: readonly FieldError[];
   headers: Readonly<Record<string, string>>;
+  /** `error` for a client of OAuth 2.0. */
+  oauth: string;
   /** The same for a client of GraphQL. */
   extensions: Record<string, unknown>;
 }
@@ -53,17 +60,33 @@ export function answerError(exchange: Exchange, error: unknown, parent: Logger, 
   }
   const refusal = refusalOf(exchange, error, wording, log);
   exchange.seen.errors = [wording.errorKey === 'errors' ? String(refusal.extensions['code']) : refusal.code];
-  exchange.set(refusal.headers);
+  exchange.set({ 'Cache-Control': 'no-store', ...refusal.headers });
   if (refusal.status === 413) exchange.set({ Connection: 'close' });
+  const oauth = wording.isOauth === true && oauthError(refusal);
   if (wording.errorKey === 'errors') {
-    answerJson(exchange, refusal.status, { errors: [{ message: refusal.text, extensions: refusal.extensions }] });
+    answerJson(exchange, refusal.status, { errors: [{ message: refusal.text, extensions: refusal.extensions }] }, graphqlTypeFor(req));
   } else if ([accepts(req).types()].flat().includes('application/problem+json')) {
-    answerJson(exchange, refusal.status, problem(refusal), PROBLEM_TYPE);
+    answerJson(exchange, refusal.status, { ...problem(refusal), ...oauth }, PROBLEM_TYPE);
   } else {
-    answerJson(exchange, refusal.status, {
-      [refusal.key]: refusal.fields ? refusal.fields.map((field) => entry(field, wording)) : refusal.text,
-    });
+    answerJson(exchange, refusal.status, { ...restError(refusal, wording), ...oauth });
   }
+}
+
+/** The error as an endpoint of REST returns it: its status, code and headers, and its body as JSON and as RFC 9457 has it. */
+export function errorExample(error: DomainError | HttpError, wording: Wording) {
+  const refusal = error instanceof HttpError ? refusalOfHttp(error, wording) : refusalOfDomain(error, wording);
+  const { status, code, headers } = refusal;
+  const oauth = wording.isOauth === true && oauthError(refusal);
+  return { status, code, headers, json: { ...restError(refusal, wording), ...oauth }, problem: { ...problem(refusal), ...oauth } };
+}
+
+/**
+ * Returns the media type of a response of the GraphQL API to this request, which is the one that Apollo Server chooses: what the
+ * client prefers, and JSON for a client that accepts neither (GraphQL over HTTP, 6.1).
+ */
+export function graphqlTypeFor(req: Pick<IncomingMessage, 'headers'>): string {
+  const [chosen] = [accepts(req as IncomingMessage).type(GRAPHQL_TYPES)].flat();
+  return chosen || JSON_TYPE;
 }
 
 /** What is told of a fault of ours: its id in the log, and nothing else. */
@@ -73,22 +96,24 @@ export function maskedError(requestId: string): { message: string; extensions: R
 
 function refusalOf(exchange: Exchange, error: unknown, wording: Wording, log: Logger): Refusal {
   const seen = visibleError(error);
-  if (seen instanceof HttpError) {
-    const code = codeOf(seen.status);
-    return { status: seen.status, code, text: seen.message, key: wording.errorKey, headers: seen.headers, extensions: { code } };
-  }
+  if (seen instanceof HttpError) return refusalOfHttp(seen, wording);
   if (seen) {
     if (seen !== error && !exchange.isGivenUp) tellUnavailable(log, error);
     return refusalOfDomain(seen, wording);
   }
   log.error({ err: error }, 'a request failed');
   const { message, extensions } = maskedError(exchange.requestId);
-  return { status: 500, code: INTERNAL, text: message, key: wording.errorKey, headers: {}, extensions };
+  return { status: 500, code: INTERNAL, text: message, key: wording.errorKey, headers: {}, oauth: 'server_error', extensions };
+}
+
+function refusalOfHttp({ status, message, headers }: HttpError, { errorKey }: Wording): Refusal {
+  const code = codeOf(status);
+  return { status, code, text: message, key: errorKey, headers, oauth: INVALID_REQUEST, extensions: { code } };
 }
 
 function refusalOfDomain(error: DomainError, { errorKey }: Wording): Refusal {
   const { code, message, fields, retryAfter } = error;
-  const { status, challenge, sessionRouter, aboutCaller } = ERRORS[code];
+  const { status, challenge, sessionRouter, aboutCaller, oauth = INVALID_REQUEST } = ERRORS[code];
   const headers = {
     ...(challenge && { 'WWW-Authenticate': challenge }),
     ...(retryAfter !== undefined && { 'Retry-After': String(retryAfter) }),
@@ -100,10 +125,15 @@ function refusalOfDomain(error: DomainError, { errorKey }: Wording): Refusal {
     text: message,
     key: aboutCaller ? 'detail' : errorKey,
     headers,
+    oauth: fields.some(({ field, type }) => field === 'grant_type' && type === 'value_error') ? 'unsupported_grant_type' : oauth,
     extensions: graphqlExtensions(error),
   };
   if (code === 'BAD_USER_INPUT') return { ...refusal, key: 'detail', fields };
   return errorKey === 'data' && sessionRouter ? { ...refusal, ...sessionRouter, headers: {} } : refusal;
+}
+
+function restError({ key, text, fields }: Refusal, wording: Wording) {
+  return { [key]: fields ? fields.map((field) => entry(field, wording)) : text };
 }
 
 function entry({ field, type, message, part }: FieldError, { inputPart }: Wording) {
@@ -112,6 +142,11 @@ function entry({ field, type, message, part }: FieldError, { inputPart }: Wordin
     loc: [part ?? inputPart, ...(field === '' ? [] : field.split('.').map((name) => (/^\d+$/.test(name) ? Number(name) : name)))],
     msg: message,
   };
+}
+
+// RFC 6749, 5.2, which allows neither quotation marks nor backslashes in a description.
+function oauthError({ oauth, text }: Refusal) {
+  return { error: oauth, error_description: text.replace(/[^ !#-[\]-~]/g, "'") };
 }
 
 // RFC 9457.

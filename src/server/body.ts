@@ -12,6 +12,9 @@ const REST_LIMIT = 16 * 1024;
 /** How large a GraphQL request may be, in bytes. */
 export const GRAPHQL_LIMIT = 100 * 1024;
 const FORM_LIMIT = 4 * 1024;
+/** Maximum length in bytes of a rest of a body that is discarded, and maximum time in ms. */
+const DISCARD_LIMIT = 100 * 1024;
+const DISCARD_MS = 2_000;
 const parsers = {
   text: express.text({ limit: GRAPHQL_LIMIT, type: any, verify }),
   form: express.urlencoded({ limit: FORM_LIMIT, parameterLimit: 10, extended: false, type: any, verify }),
@@ -33,6 +36,27 @@ export async function readForm(exchange: Exchange): Promise<unknown> {
   if (!hasBody(exchange.req)) return undefined;
   requireType(exchange.req, 'application/x-www-form-urlencoded');
   return unpacked(exchange, FORM_LIMIT, parsers.form);
+}
+
+/**
+ * Reads what is left of a request's body and discards it, then calls `done`: at its end, or when it has more than 100 KB or takes more
+ * than 2 seconds. A connection that is closed while its client sends is reset, and the client may not read the response.
+ */
+export function discardBody(req: IncomingMessage, done: () => void): void {
+  if (req.destroyed || Number(req.headers['content-length'] ?? 0) > DISCARD_LIMIT) return done();
+  const end = () => {
+    clearTimeout(timer);
+    req.pause();
+    done();
+  };
+  const timer = setTimeout(end, DISCARD_MS);
+  let received = 0;
+  req.on('data', (piece: Buffer) => {
+    received += piece.length;
+    if (received > DISCARD_LIMIT) end();
+  });
+  req.once('end', end);
+  req.once('close', end);
 }
 
 /** The value of a JSON text, an object or a list. A number that a double would change is an InexactNumber. */
@@ -68,6 +92,8 @@ function readPlain(req: IncomingMessage, limit: number): Promise<string> {
     req.once('end', () => {
       const [first] = pieces;
       const bytes = pieces.length === 1 && first ? first : Buffer.concat(pieces);
+      // A request whose answer is a stream is kept until its end.
+      pieces.length = 0;
       // A mark of the byte order says nothing in UTF-8, and is no part of the text.
       if (isUtf8(bytes)) done(new TextDecoder().decode(bytes));
       else fail(usualError(400));
@@ -81,6 +107,10 @@ async function unpacked({ req, res }: Exchange, limit: number, parser: RequestHa
   await new Promise<void>((done, fail) => {
     // The parsers look at nothing that Node's own request does not have.
     void parser(req as Request, res as Response, (error?: unknown) => (error ? fail(error) : done()));
+    // The parsers do not notice that a client leaves in the middle of a compressed body.
+    req.once('close', () => {
+      if (!req.readableEnded) fail(usualError(400));
+    });
     // The parser would first read to the end what it refuses, and there may be none.
     let received = 0;
     req.on('data', (piece: Buffer) => {
@@ -89,6 +119,7 @@ async function unpacked({ req, res }: Exchange, limit: number, parser: RequestHa
     });
   });
   const { body } = req as Request;
+  Reflect.deleteProperty(req, 'body');
   if (typeof body === 'string' && Buffer.byteLength(body) > limit) throw usualError(413);
   return body as unknown;
 }

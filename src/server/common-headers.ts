@@ -2,6 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import helmet from 'helmet';
 import type { Config } from '../kit/config.ts';
 
+/** What a page of another origin may read of an answer besides what it always may; what OPTIONS answers has the interface's headers alone (4.5). */
+export const EXPOSED = 'Link, Location, ETag, X-Request-Id, WWW-Authenticate, Retry-After, Deprecation, Sunset';
+
 /** The headers that every answer has. What helmet sets does not depend on the request, so it is asked once. */
 export function commonHeaders(config: Config): Record<string, string> {
   const headers: Record<string, string> = { 'Access-Control-Allow-Origin': '*' };

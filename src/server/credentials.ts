@@ -3,11 +3,10 @@ import { callerByApiKey, isApiKey } from '../api-keys/machine.service.ts';
 import { callerBySessionKey, callerByToken } from '../auth/caller.service.ts';
 import type { Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
-import type { ReadHeader } from '../kit/route.ts';
 import type { Exchange } from './exchange.ts';
 
 /** The headers that carry credentials (interface, 5.1.2 and 5.3.1). */
-export const CREDENTIAL_HEADERS: readonly ReadHeader[] = ['Authorization', 'X-SESSION-ID', 'X-SESSIONID'];
+export const CREDENTIAL_HEADERS = ['Authorization', 'X-SESSION-ID', 'X-SESSIONID'];
 
 /** A request, or what else carries what its headers would. */
 type Bearer = Pick<IncomingMessage, 'headers'>;

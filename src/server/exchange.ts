@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GivingUp } from '../kit/giving-up.ts';
+import { discardBody } from './body.ts';
 import { arrivalOf, setAside } from './in-flight.ts';
 import { hasBody } from './request.ts';
 import { requestIdOf } from './telemetry/request-id.ts';
@@ -13,6 +14,8 @@ export class Exchange extends GivingUp {
   readonly seen: Seen;
   /** The headers of the answer, by name. */
   private readonly headers: Record<string, string>;
+  /** When the network has taken a response whose request is still being received. */
+  private sentAt: number | undefined;
 
   constructor(
     readonly req: IncomingMessage,
@@ -33,7 +36,7 @@ export class Exchange extends GivingUp {
     // It closes once: `once` would only cost.
     res.on('close', () => {
       this.conclude();
-      observe(this.seen, performance.now() - begun);
+      observe(this.seen, (this.sentAt ?? performance.now()) - begun);
     });
   }
 
@@ -42,11 +45,12 @@ export class Exchange extends GivingUp {
     setAside(this.res);
   }
 
-  /** Sets headers of the answer; links are added to those that it has (RFC 8288, 3). */
+  /** Sets headers of the answer; what is a list is added to (`Link`, RFC 8288, 3; `Vary`, RFC 9110, 12.5.5). */
   set(headers: Readonly<Record<string, string>>): void {
-    const { Link } = this.headers;
+    const { Link, Vary } = this.headers;
     Object.assign(this.headers, headers);
     if (Link !== undefined && headers['Link'] !== undefined) this.headers['Link'] = `${Link}, ${headers['Link']}`;
+    if (Vary !== undefined && headers['Vary'] !== undefined) this.headers['Vary'] = `${Vary}, ${headers['Vary']}`;
   }
 
   /** Sends the head of the answer; the body is up to who calls. */
@@ -62,22 +66,24 @@ export class Exchange extends GivingUp {
     return this.res;
   }
 
-  /** Sends the whole answer, unless the request was given up and is answered already. */
-  send(status: number, body: string, type: string): void {
+  /** Sends the whole answer, in the coding that the body has if any, unless the request was given up and is answered already. */
+  send(status: number, body: string | Buffer, type: string, coding?: string): void {
     if (this.isGivenUp && this.res.headersSent) return;
     this.headers['Content-Type'] = type;
+    if (coding !== undefined) this.headers['Content-Encoding'] = coding;
     const length = Buffer.byteLength(body);
     this.headers['Content-Length'] = String(length);
     this.closeAfter();
     this.res.writeHead(status, this.headers);
     if (this.req.method !== 'HEAD') this.seen.bytes = length;
-    this.res.end(body);
+    if (this.isUnread()) this.endAfterBody(body);
+    else this.res.end(body);
     // What is left to do is its reader's.
     this.setAside();
   }
 
   /** Sends a piece of a body whose head is out. Returns false where the reader has to be waited for; calls `taken` when the network has it. */
-  write(piece: string, taken?: () => void): boolean {
+  write(piece: string | Buffer, taken?: () => void): boolean {
     this.seen.bytes += Buffer.byteLength(piece);
     return this.res.write(piece, taken);
   }
@@ -92,12 +98,26 @@ export class Exchange extends GivingUp {
     const { res, seen } = this;
     if (res.headersSent) seen.status = res.statusCode;
     // Who listens is never at the end, and leaves when it likes.
-    const isDone = res.writableFinished || (res.headersSent && seen.operation?.type === 'subscription');
+    const isDone = res.writableFinished || this.sentAt !== undefined || (res.headersSent && seen.operation?.type === 'subscription');
     if (!isDone && seen.end === 'answered') seen.end = 'aborted';
+  }
+
+  // The client has the whole answer at once. Node closes the connection when the answer has ended.
+  private endAfterBody(body: string | Buffer): void {
+    const { req, res } = this;
+    res.flushHeaders();
+    res.write(body, (error) => {
+      if (!error) this.sentAt = performance.now();
+    });
+    discardBody(req, () => res.end());
   }
 
   // What is left of a body that nobody has read would be taken for the next request, and may have no end.
   private closeAfter(): void {
-    if (this.isLast() || (!this.req.readableEnded && hasBody(this.req))) this.headers['Connection'] = 'close';
+    if (this.isLast() || this.isUnread()) this.headers['Connection'] = 'close';
+  }
+
+  private isUnread(): boolean {
+    return !this.req.readableEnded && hasBody(this.req);
   }
 }

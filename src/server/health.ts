@@ -8,7 +8,6 @@ export function healthEndpoints(services: Services): Endpoint[] {
   const probe = (path: string, answer: (exchange: Exchange) => Promise<void>): Endpoint => ({
     method: 'GET',
     path,
-    reads: [],
     errorKey: 'detail',
     answer: (exchange) => {
       exchange.set({ 'Cache-Control': 'no-store' });

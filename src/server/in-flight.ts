@@ -5,7 +5,9 @@ import { RequestQueue, type Ticket } from './request-queue.ts';
 /** The requests without a response. One process has one event loop, and so one queue. */
 export const inFlight = new RequestQueue();
 
-const tickets = new WeakMap<ServerResponse, Ticket>();
+/** Where a response has its ticket: a WeakMap costs the garbage collector more than a property. */
+const TICKET = Symbol('ticket');
+type Counted = ServerResponse & { [TICKET]?: Ticket };
 
 /** Maximum number of responses that wait for the one before them on the same connection. */
 const MAX_QUEUED = 64;
@@ -15,15 +17,12 @@ const queues = new WeakMap<Socket, Set<ServerResponse>>();
 
 /** Starts the request when its turn comes, unless its client has left, and counts it until it is answered. */
 export function takeOff(req: IncomingMessage, res: ServerResponse, start: () => void): void {
-  count(
-    res,
-    inFlight.add(start, () => req.complete),
-  );
+  inFlight.add(ticketOf(req, res, start));
 }
 
 /** Starts the request at once, and counts it until it is answered. */
-export function takeOffAtOnce(res: ServerResponse, start: () => void): void {
-  count(res, inFlight.addStarted());
+export function takeOffAtOnce(req: IncomingMessage, res: ServerResponse, start: () => void): void {
+  inFlight.addStarted(ticketOf(req, res, start));
   start();
 }
 
@@ -32,20 +31,25 @@ export function takeOffAtOnce(res: ServerResponse, start: () => void): void {
  * does, such as a slow reader or a password hash.
  */
 export function setAside(res: ServerResponse): void {
-  const ticket = tickets.get(res);
+  const ticket = (res as Counted)[TICKET];
   if (ticket) inFlight.remove(ticket, res.headersSent && res.statusCode < 500);
 }
 
 /** Returns when the request arrived, on the clock of `performance.now()`. */
 export function arrivalOf(res: ServerResponse): number {
-  return tickets.get(res)?.arrivedAt ?? performance.now();
+  return (res as Counted)[TICKET]?.arrivedAt ?? performance.now();
+}
+
+/** Returns the response that the socket is for at the moment. */
+export function responseOn(socket: Socket): Counted | undefined {
+  // Node has no other name for it.
+  const res: unknown = Reflect.get(socket, '_httpMessage');
+  return res instanceof ServerResponse ? res : undefined;
 }
 
 /** Returns whether the request that the socket waits for is queued or in progress. */
 export function isPending(socket: Socket): boolean {
-  // Node has no other name for the response that a socket is for.
-  const res: unknown = Reflect.get(socket, '_httpMessage');
-  const state = res instanceof ServerResponse ? tickets.get(res)?.state : undefined;
+  const state = responseOn(socket)?.[TICKET]?.state;
   return state === 'queued' || state === 'running';
 }
 
@@ -63,9 +67,11 @@ export function closeQueue(socket: Socket): void {
   for (const res of queues.get(socket) ?? []) res.destroy();
 }
 
-function count(res: ServerResponse, ticket: Ticket): void {
-  tickets.set(res, ticket);
+function ticketOf(req: IncomingMessage, res: ServerResponse, start: () => void): Ticket {
+  const ticket = inFlight.issue(start, () => req.complete);
+  (res as Counted)[TICKET] = ticket;
   res.on('close', onClose);
+  return ticket;
 }
 
 function onClose(this: ServerResponse): void {

@@ -1,3 +1,4 @@
+import { format } from 'node:util';
 import pino, { type DestinationStream, type Logger } from 'pino';
 import type { Config } from '../kit/config.ts';
 import { redactor, type Secrets } from '../kit/redact.ts';
@@ -20,6 +21,14 @@ export function openLog(
     },
     destination,
   );
+}
+
+/** Makes log events of what libraries write with `console.warn` and `console.error`, and of Node's warnings, from now on. */
+export function logConsole(log: Logger): void {
+  console.warn = (...args) => log.warn({ event: 'console' }, format(...args));
+  console.error = console.warn;
+  process.removeAllListeners('warning');
+  process.on('warning', (warning) => log.warn({ event: 'console', err: warning }, 'Node.js warning'));
 }
 
 // An error's own members may hold values that were on their way into the database, and the ORM puts the statement with

@@ -47,7 +47,7 @@ export function admission(services: Services, inner: RequestListener): RequestLi
     }
     const start = () => inner(req, res);
     if (req.method === 'OPTIONS' || alwaysIn.has(req.url ?? '')) {
-      takeOffAtOnce(res, start);
+      takeOffAtOnce(req, res, start);
     } else if (inFlight.isFull()) {
       note();
       refuse(req, res);

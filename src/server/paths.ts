@@ -1,10 +1,15 @@
-import { METHODS, type Method, type ReadHeader } from '../kit/route.ts';
+import { METHODS, type Method } from '../kit/route.ts';
 import { answerError, type Wording } from './answers.ts';
 import type { Exchange } from './exchange.ts';
 import { HttpError } from './http-error.ts';
 import { refuseHeaders } from './request.ts';
 import type { Services } from './services.ts';
 import type { Door } from './telemetry/seen.ts';
+
+/** How long a browser may keep what it was granted, in seconds: the longest that Chromium keeps it. */
+const MAX_AGE_S = 7_200;
+/** The name of a header (RFC 9110, 5.1). */
+const NAME = /^[\w!#$%&'*+.^`|~-]+$/;
 
 /** What is served at one path by one method. */
 export interface Endpoint {
@@ -13,8 +18,6 @@ export interface Endpoint {
   path: string;
   /** Which door it belongs to; none where it is absent. */
   door?: Door;
-  /** Headers that it reads, for the browser's preflight. */
-  reads: readonly ReadHeader[];
   errorKey: Wording['errorKey'];
   answer: (exchange: Exchange) => Promise<void>;
 }
@@ -50,7 +53,7 @@ function answererOf({ log }: Services, own: readonly Endpoint[]): Path['answer']
       seen.row = path;
       refuseHeaders(req);
       if (req.method === 'OPTIONS') {
-        exchange.set({ ...preflight(exchange, own, allow), 'Content-Length': '0' });
+        exchange.set({ ...crossOrigin(exchange, allow), 'Content-Length': '0' });
         exchange.start(200);
         res.end();
         return;
@@ -65,14 +68,16 @@ function answererOf({ log }: Services, own: readonly Endpoint[]): Path['answer']
   };
 }
 
-// The interface's three headers (4.5), and `Allow`. Headers beyond Content-Type are named to a browser that asks for them.
-function preflight({ req }: Exchange, own: readonly Endpoint[], allow: string): Record<string, string> {
-  const asked = new Set((req.headers['access-control-request-headers'] ?? '').split(',').map((name) => name.trim().toLowerCase()));
-  const read = new Set(own.flatMap(({ reads }) => reads).filter((name) => asked.has(name.toLowerCase())));
+// The interface's three headers (4.5), and `Allow`. A browser's preflight is granted the further headers that it asks for: of credentials, a browser sends none by itself.
+function crossOrigin({ req: { headers } }: Exchange, allow: string): Record<string, string> {
+  const isPreflight = headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
+  const asked = isPreflight ? (headers['access-control-request-headers'] ?? '').split(',').map((name) => name.trim()) : [];
+  const others = asked.filter((name) => NAME.test(name) && name.toLowerCase() !== 'content-type');
   return {
     Allow: allow,
     'Access-Control-Allow-Origin': '*',
     'Access-Control-Allow-Methods': allow,
-    'Access-Control-Allow-Headers': ['Content-Type', ...read].join(', '),
+    'Access-Control-Allow-Headers': ['Content-Type', ...others].join(', '),
+    ...(isPreflight && { 'Access-Control-Max-Age': String(MAX_AGE_S) }),
   };
 }

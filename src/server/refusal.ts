@@ -1,5 +1,5 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
-import { JSON_TYPE } from './answers.ts';
+import { graphqlTypeFor, JSON_TYPE } from './answers.ts';
 import { ERRORS, graphqlExtensions } from './error-map.ts';
 import { unavailable } from './http-error.ts';
 import type { Services } from './services.ts';
@@ -19,7 +19,6 @@ export function refuser({ config, isDraining, observe }: Pick<Services, 'config'
     const headers = {
       'Access-Control-Allow-Origin': '*',
       'X-Content-Type-Options': 'nosniff',
-      'Content-Type': JSON_TYPE,
       'Content-Length': String(Buffer.byteLength(text)),
       'Cache-Control': 'no-store',
       'Retry-After': String(error.retryAfter),
@@ -31,8 +30,9 @@ export function refuser({ config, isDraining, observe }: Pick<Services, 'config'
   return (req, res) => {
     const door = req.url?.startsWith(graphqlPath) === true ? 'graphql' : 'rest';
     const { text, headers } = door === 'graphql' ? graphql : rest;
+    const type = door === 'graphql' ? graphqlTypeFor(req) : JSON_TYPE;
     const requestId = requestIdOf(req.headers);
-    const own = [...headers, 'X-Request-Id', requestId];
+    const own = [...headers, 'Content-Type', type, 'X-Request-Id', requestId];
     if (isDraining() || mayBeLong(req)) own.push('Connection', 'close');
     res.writeHead(status, own);
     res.end(text);

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** Time in ms in each turn of the event loop in which requests are started. Between, connections are read and health checks answered. */
-const SLICE_MS = 50;
+/** Time in ms in which requests are started before the next turn of the event loop. In each, sockets are read, and one connection is accepted. */
+const SLICE_MS = 5;
 /** Bounds of the number of requests in progress. Within them, it follows how long they take. */
 const MIN_RUNNING = 32;
 const MAX_RUNNING = 128;
@@ -18,8 +18,8 @@ export interface Ticket {
   /** Returns whether the request has been received in full. Otherwise it waits for its client and takes no place. */
   readonly isReceived: () => boolean;
   /** Number of requests that were queued before it. */
-  readonly ahead: number;
-  state: 'queued' | 'running' | 'uncounted' | 'ended';
+  ahead: number;
+  state: 'new' | 'queued' | 'running' | 'uncounted' | 'ended';
   startedAt: number;
 }
 
@@ -40,11 +40,12 @@ export class RequestQueue {
   private running = 0;
   private maxRunning = MAX_RUNNING;
   private scheduled = 0;
-  private sliceStart: number | undefined;
+  private sliceEnd = 0;
 
   constructor(
     private readonly now: () => number = () => performance.now(),
     private readonly onNextTurn: (work: () => void) => void = (work) => outsideRequests(setImmediate, work),
+    private readonly onNextTick: (work: () => void) => void = (work) => process.nextTick(work),
   ) {}
 
   /** Returns whether a new request must be rejected. */
@@ -55,27 +56,40 @@ export class RequestQueue {
     return isStanding && (this.size >= this.max / 2 || this.queue.length * this.msPerRequest > TARGET_MS);
   }
 
-  /** Adds a request and starts it when its turn comes. */
-  add(start: () => void, isReceived: () => boolean): Ticket {
-    const arrivedAt = this.now();
-    const ticket: Ticket = { arrivedAt, start, isReceived, ahead: this.queue.length, state: 'queued', startedAt: 0 };
-    if (this.queue.length === 0) this.startsSinceEmpty = 0;
-    this.queue.push(ticket);
+  /** Returns the ticket of a request that arrives now, to be added. */
+  issue(start: () => void, isReceived: () => boolean): Ticket {
+    return { arrivedAt: this.now(), start, isReceived, ahead: 0, state: 'new', startedAt: 0 };
+  }
+
+  /**
+   * Adds a request and starts it when its turn comes: with nothing ahead of it, at once, for what is read of its body while it is
+   * parsed need not be stored.
+   */
+  add(ticket: Ticket): void {
+    ticket.ahead = this.queue.length;
     this.size++;
-    if (this.running < this.maxRunning) this.schedule(1);
-    return ticket;
+    if (ticket.ahead === 0) {
+      this.startsSinceEmpty = 0;
+      if (this.running < this.maxRunning && ticket.arrivedAt < this.sliceEnd) {
+        this.onNextTick(() => this.uncountUnreceived(ticket));
+        return this.start(ticket, ticket.arrivedAt);
+      }
+    }
+    ticket.state = 'queued';
+    this.queue.push(ticket);
+    if (this.running < this.maxRunning && (ticket.ahead > 0 || this.scheduled === 0)) this.schedule(1);
   }
 
   /** Adds a request that is started by its caller, at once. */
-  addStarted(): Ticket {
+  addStarted(ticket: Ticket): void {
     this.size++;
-    return { arrivedAt: this.now(), start: () => undefined, isReceived: () => true, ahead: 0, state: 'uncounted', startedAt: 0 };
+    ticket.state = 'uncounted';
   }
 
   /** Removes a request, once. With `isServed`, the time that it was in progress counts. */
   remove(ticket: Ticket, isServed: boolean): void {
     const { state } = ticket;
-    if (state === 'ended') return;
+    if (state === 'new' || state === 'ended') return;
     ticket.state = 'ended';
     this.size--;
     if (state === 'queued') this.queue.splice(this.queue.indexOf(ticket), 1);
@@ -90,27 +104,43 @@ export class RequestQueue {
 
   // Node finishes what one callback has begun before it calls the next one: the clock sees the work of those started before.
   private schedule(starts: number): void {
-    for (let count = 0; count < starts; count++) this.onNextTurn(() => this.startNext());
-    this.scheduled += starts;
+    for (let count = 0; count < starts; count++) {
+      const isFirst = this.scheduled === 0;
+      this.scheduled++;
+      this.onNextTurn(() => this.takeTurn(isFirst));
+    }
+  }
+
+  private takeTurn(isFirst: boolean): void {
+    if (isFirst) this.sliceEnd = this.now() + SLICE_MS;
+    try {
+      this.startNext();
+    } finally {
+      if (--this.scheduled === 0) this.schedule(Math.min(this.queue.length, this.maxRunning - this.running));
+    }
   }
 
   private startNext(): void {
     const now = this.now();
-    const isLast = --this.scheduled === 0;
-    this.sliceStart ??= now;
-    const ticket = now - this.sliceStart < SLICE_MS && this.running < this.maxRunning && this.queue.shift();
-    if (ticket) this.start(ticket);
-    if (!isLast) return;
-    this.sliceStart = undefined;
-    this.schedule(Math.min(this.queue.length, this.maxRunning - this.running));
+    if (this.running >= this.maxRunning || now >= this.sliceEnd) return;
+    const ticket = this.queue.shift();
+    if (!ticket) return;
+    this.start(ticket, now);
+    this.uncountUnreceived(ticket);
   }
 
-  private start(ticket: Ticket): void {
-    ticket.startedAt = this.now();
+  private start(ticket: Ticket, now: number): void {
+    ticket.startedAt = now;
     this.startsSinceEmpty++;
-    this.msPerRequest = (ticket.startedAt - ticket.arrivedAt) / (ticket.ahead + 1);
-    ticket.state = ticket.isReceived() ? 'running' : 'uncounted';
-    if (ticket.state === 'running') this.running++;
+    this.msPerRequest = (now - ticket.arrivedAt) / (ticket.ahead + 1);
+    ticket.state = 'running';
+    this.running++;
     ticket.start();
+  }
+
+  private uncountUnreceived(ticket: Ticket): void {
+    if (ticket.state !== 'running' || ticket.isReceived()) return;
+    ticket.state = 'uncounted';
+    this.running--;
   }
 }

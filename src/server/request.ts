@@ -24,10 +24,12 @@ export function searchOf({ url = '' }: IncomingMessage): string {
 const HOST = /^(?:[\w.~%-]*|\[[\da-f:.]+\])(?::\d*)?$/i;
 
 /**
- * Throws 431 for too many headers (RFC 6585, 5), 400 for a `Host` that is none, and for a second `Host` or `Authorization` (RFC 9112, 3.2; RFC 6750, 3.1): Node keeps one of the two, and a proxy in
+ * Throws 400 for another protocol, 431 for too many headers (RFC 6585, 5), and 400 for a `Host` that is none and for a second `Host` or `Authorization` (RFC 9112, 3.2; RFC 6750, 3.1): Node keeps one of the two, and a proxy in
  * front may have looked at the other.
  */
-export function refuseHeaders({ rawHeaders }: IncomingMessage): void {
+export function refuseHeaders({ rawHeaders, httpVersionMajor }: IncomingMessage): void {
+  // Node also reads HTTP/0.9, which has no headers, and lines that name HTTP/2.
+  if (httpVersionMajor !== 1) throw new HttpError(400, 'The protocol has to be HTTP/1.0 or HTTP/1.1', { Connection: 'close' });
   if (rawHeaders.length > MAX_HEADERS * 2) throw new HttpError(431, 'There are too many headers', { Connection: 'close' });
   const found = new Set<string>();
   // Names and values in turn. What Node makes of them is put together for all names, whichever are asked for.

@@ -9,37 +9,48 @@ import { revisionOf } from '../kit/tally.ts';
 import { check } from '../kit/validation.ts';
 import { JSON_TYPE, type Wording } from './answers.ts';
 import { readForm, readJson } from './body.ts';
-import { answeredAsKept, tagOf, weakTagOf } from './caching.ts';
+import { answeredAsKept, codedTagOf, tagOf, weakTagOf } from './caching.ts';
+import { codingFor, compressedPieces, sendCompressed, type Coding } from './compression.ts';
 import { identify, isAnonymous } from './credentials.ts';
 import { answerInTime } from './deadline.ts';
 import type { Exchange } from './exchange.ts';
 import { inSmallHeap } from './heap.ts';
 import { searchOf } from './request.ts';
-import { contextOf, userAgentOf, type Services } from './services.ts';
+import { clientNameOf, contextOf, type Services } from './services.ts';
 import type { SharedAnswer } from './shortcuts/shared.ts';
 import type { Shortcuts } from './shortcuts/shortcuts.ts';
 
 /** What answers requests by this row, and counts them: credentials, input, the handler, and what the row says leaves. */
 export function rowAnswerer(services: Services, shortcuts: Shortcuts, row: Route): (exchange: Exchange) => Promise<void> {
   const name = `${row.method} ${row.path}`;
-  const wording: Wording = {
-    row: name,
-    errorKey: row.errorKey ?? 'detail',
-    inputPart: row.method === 'GET' ? 'query' : 'body',
-  };
+  const wording = { row: name, ...wordingOf(row) };
   return (exchange) => {
     if (row.secret) exchange.set({ 'Cache-Control': 'no-store' });
-    return answerInTime(services, exchange, wording, () => answerCounted(services, shortcuts, name, row, exchange));
+    // Its form says whether the client speaks OAuth 2.0.
+    const own = row.oauth ? { ...wording } : wording;
+    return answerInTime(services, exchange, own, () => answerCounted(services, shortcuts, name, row, exchange, own));
   };
 }
 
+/** How the row words its errors. */
+export function wordingOf({ errorKey = 'detail', method }: Route): Wording {
+  return { errorKey, inputPart: method === 'GET' ? 'query' : 'body' };
+}
+
 // So that an operator can see who has not moved on yet (docs/leaving.md).
-async function answerCounted(services: Services, shortcuts: Shortcuts, name: string, row: Route, exchange: Exchange): Promise<void> {
+async function answerCounted(
+  services: Services,
+  shortcuts: Shortcuts,
+  name: string,
+  row: Route,
+  exchange: Exchange,
+  wording: Wording,
+): Promise<void> {
   let ctx: Context | undefined;
   let caller: Caller | undefined;
   try {
     ctx = contextOf(services, exchange);
-    const body = bodyReader(row, exchange);
+    const body = bodyReader(row, exchange, wording);
     const access = typeof row.access === 'function' ? row.access(asObject(await body())) : row.access;
     await authorize(ctx, access, exchange);
     caller = ctx.caller;
@@ -48,7 +59,7 @@ async function answerCounted(services: Services, shortcuts: Shortcuts, name: str
     // Who signs in is known at the end, who signs out only before it.
     const subject = (ctx?.caller ?? caller)?.username;
     if (subject !== undefined) exchange.seen.user = subject;
-    services.calls.count(name, userAgentOf(exchange.req) ?? '-', subject ?? '', services.now());
+    services.calls.count(name, clientNameOf(exchange.req) ?? '-', subject ?? '', services.now());
   }
 }
 
@@ -59,16 +70,20 @@ async function answerRow(ctx: Context, shortcuts: Shortcuts, row: Route, exchang
   const handle = async (): Promise<unknown> => row.handle(ctx, await readInput(row, exchange, body));
   if (success.stream) {
     // Before the first row is read and from the same server, so that what is read may be newer than its tag, and never older.
-    if (isForEveryone(tally, ctx) && answeredAsKept(exchange, ctx.config, weakTagOf(await revisionOf(reading(ctx), tally)))) return;
+    const tag = isForEveryone(tally, ctx) ? weakTagOf(await revisionOf(reading(ctx), tally)) : undefined;
+    const coding = row.secret ? undefined : codingFor(exchange, ctx.config);
+    if (tag !== undefined && answeredAsKept(exchange, ctx.config, tag)) return;
     const list = streamOf(await handle());
-    await inSmallHeap(() => answerStream(exchange, success.status, list));
+    await inSmallHeap(() => answerStream(exchange, coding, success.status, list));
     return;
   }
   const make = async () => answerOf(row, ctx, await handle());
   const answer = await (tally === undefined ? make() : shortcuts.share(ctx, exchange.req, tally, make));
   if (answer.headers) exchange.set(answer.headers);
-  if (answer.tag !== undefined && answeredAsKept(exchange, ctx.config, answer.tag)) return;
-  exchange.send(success.status, answer.body, JSON_TYPE);
+  // Who compresses a credential beside what somebody else wrote gives it away by its length.
+  const coding = row.secret ? undefined : codingFor(exchange, ctx.config, answer.body);
+  if (answer.tag !== undefined && answeredAsKept(exchange, ctx.config, codedTagOf(answer.tag, coding))) return;
+  await sendCompressed(exchange, coding, success.status, answer, JSON_TYPE);
 }
 
 async function authorize(ctx: Context, access: Access, exchange: Exchange): Promise<void> {
@@ -80,10 +95,22 @@ async function authorize(ctx: Context, access: Access, exchange: Exchange): Prom
 
 type ReadBody = () => Promise<unknown>;
 
-function bodyReader(row: Route, exchange: Exchange): ReadBody {
+function bodyReader(row: Route, exchange: Exchange, wording: Wording): ReadBody {
   const read = row.input?.form ? readForm : readJson;
   let body: Promise<unknown> | undefined;
-  return () => (body ??= read(exchange));
+  const noting = row.oauth
+    ? async () => {
+        const form = await readForm(exchange);
+        wording.isOauth = namesGrant(asObject(form));
+        return form;
+      }
+    : () => read(exchange);
+  return () => (body ??= noting());
+}
+
+// A parameter without a value counts as left out (RFC 6749, 3.2).
+function namesGrant(form: object = {}): boolean {
+  return 'grant_type' in form && form.grant_type !== '';
 }
 
 async function readInput(row: Route, { req, params }: Exchange, body: ReadBody): Promise<Input<object>> {
@@ -121,20 +148,23 @@ function isForEveryone(tally: string | undefined, { caller }: Context): tally is
   return tally !== undefined && !caller;
 }
 
-async function answerStream(exchange: Exchange, status: number, pieces: AsyncIterable<string>): Promise<void> {
+async function answerStream(exchange: Exchange, coding: Coding | undefined, status: number, pieces: AsyncIterable<string>): Promise<void> {
   const { req, res } = exchange;
-  exchange.set({ 'Content-Type': JSON_TYPE });
+  const compressed = coding && compressedPieces(pieces, coding);
+  const headers = { 'Content-Type': JSON_TYPE, ...(compressed && { 'Content-Encoding': coding }) };
   if (req.method === 'HEAD') {
+    exchange.set(headers);
     exchange.start(status);
     res.end();
     return;
   }
   const gone = new AbortController();
   res.once('close', () => gone.abort());
-  for await (const piece of pieces) {
+  for await (const piece of compressed ?? pieces) {
     if (res.destroyed || exchange.isGivenUp) return;
     // Not before there is something to send: until then, an error can still be told as one.
     if (!res.headersSent) {
+      exchange.set(headers);
       exchange.start(status);
       exchange.setAside();
     }

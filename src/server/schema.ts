@@ -1,6 +1,7 @@
 import { printSchema, lexicographicSortSchema, type GraphQLFieldResolver, type GraphQLObjectType, type GraphQLSchema } from 'graphql';
 import { buildSchema, type NonEmptyArray, type PubSub } from 'type-graphql';
 import { features } from '../features.ts';
+import { IGNORES_IDEMPOTENCY_KEY } from '../kit/idempotency.ts';
 import { resolving } from '../kit/timings.ts';
 import { NodeResolver } from './node.resolver.ts';
 
@@ -16,10 +17,20 @@ export async function makeSchema(): Promise<GraphQLSchema> {
   // Input is checked by the services, which both doors go through.
   const schema = await buildSchema({ resolvers, validate: false, pubSub: NO_TOPICS });
   describe(schema.getQueryType(), 'What can be read.');
-  describe(schema.getMutationType(), 'What can be done. The fields of one request run one after another.');
+  describe(
+    schema.getMutationType(),
+    `What can be done. The fields of one request run one after another. A POST with one mutation and the header \`Idempotency-Key\` is executed once: for a day, the same request is answered as the first time. ${namesOfIgnoring(schema)} ignore the header.`,
+  );
   describe(schema.getSubscriptionType(), 'What can be listened to, by WebSocket or server-sent events: one of these in an operation.');
   for (const type of [schema.getQueryType(), schema.getMutationType()]) if (type) timeFields(type);
   return schema;
+}
+
+function namesOfIgnoring(schema: GraphQLSchema): string {
+  const ignoring = Object.values(schema.getMutationType()?.getFields() ?? {}).filter(
+    ({ extensions }) => extensions[IGNORES_IDEMPOTENCY_KEY],
+  );
+  return new Intl.ListFormat('en').format(ignoring.map(({ name }) => `\`${name}\``).toSorted());
 }
 
 /** The schema as text, in an order that does not depend on the code's. */

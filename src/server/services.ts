@@ -61,8 +61,17 @@ export function seenOf(ctx: Context): Seen | undefined {
 }
 
 /** What the client calls itself, as far as it is kept. */
-export function userAgentOf({ headers }: IncomingMessage): string | undefined {
+function userAgentOf({ headers }: IncomingMessage): string | undefined {
   return headers['user-agent']?.slice(0, MAX_USER_AGENT);
+}
+
+/**
+ * The name of the client, as far as it is kept: `apollographql-client-name`, which pages in a browser can set, else `User-Agent`.
+ * Undefined where it sends neither.
+ */
+export function clientNameOf({ headers }: IncomingMessage): string | undefined {
+  const name = headers['apollographql-client-name'] || headers['user-agent'];
+  return typeof name === 'string' ? name.slice(0, MAX_USER_AGENT) : undefined;
 }
 
 /** What few requests need is made when it is asked for. Asking for the database throws UNAVAILABLE where there is none. */

@@ -83,14 +83,27 @@ test('without prepared statements, a hot read has no name', async () => {
   expect(parsed).toEqual(Array.from({ length: 3 }, () => ({ text: numbered(0).text })));
 });
 
-test('however many different pages are read, what is no page is prepared', async () => {
+test('P14 however many different statements are read, a connection keeps 250 pages and 250 others, those that were used last', async () => {
   const statements = open({ max: 1, shared: 0 });
-  const parsed = parses();
-  for (let limit = 1; limit <= 600; limit++) await statements.read(raw(`select 1 limit ${limit}`), true);
+  const kept = async () => {
+    const rows = await statements.read(raw('select statement from pg_prepared_statements'));
+    return rows.map(([text]) => String(text));
+  };
   await statements.read(numbered(1), true);
+  const parsed = parses();
+  for (let limit = 1; limit <= 600; limit++) {
+    await statements.read(raw(`select 1 limit ${limit}`), true);
+    if (limit % 100 === 0) await statements.read(raw('select 1 limit 1'), true);
+  }
+  expect(await kept()).toHaveLength(251);
+  expect(await kept()).toEqual(expect.arrayContaining([numbered(1).text, 'select 1 limit 1', 'select 1 limit 352', 'select 1 limit 600']));
+  for (let number = 1; number <= 300; number++) await statements.read(raw(`select ${number}`), true);
+  expect(await kept()).toHaveLength(500);
+  expect(await kept()).not.toContain(numbered(1).text);
 
-  expect(parsed.filter(({ name }) => name !== undefined)).toHaveLength(251);
-  expect(parsed.at(-1)).toMatchObject({ name: expect.any(String), text: numbered(1).text });
+  expect(await statements.read(numbered(1), true)).toEqual([['1', 'free 1']]);
+  expect(await kept()).toContain(numbered(1).text);
+  expect(parsed.filter(({ text }) => text === 'select 1 limit 1')).toHaveLength(1);
 });
 
 test('many hot reads at once get their own rows, in order, more of them than the shared connections take', async () => {

@@ -21,6 +21,7 @@ const NUMBERS: Readonly<Record<string, readonly [number, number]>> = {
   DATABASE_STATEMENT_TIMEOUT_MS: [100, 600_000],
   SESSION_IDLE_DAYS: [1, 3650],
   SESSION_LIFETIME_DAYS: [1, 3650],
+  REFRESH_REUSE_SECONDS: [0, 300],
   BCRYPT_COST: [10, 16],
   HASH_THREADS: [1, 8],
   HASH_QUEUE: [1, 10_000],
@@ -39,10 +40,14 @@ const NUMBERS: Readonly<Record<string, readonly [number, number]>> = {
   GRAPHQL_MAX_ROOT_FIELDS: [1, 10_000],
   GRAPHQL_MAX_DIRECTIVES: [0, 10_000],
   GRAPHQL_MAX_COST: [1, 100_000_000],
+  GRAPHQL_MAX_RESPONSE_BYTES: [1_000, 100_000_000],
+  MAX_ITEMS_PER_USER: [1, 1_000_000],
+  MAX_BLOG_ENTRIES_PER_USER: [1, 1_000_000],
   MAX_CONNECTIONS: [1, 1_000_000],
   MAX_REQUESTS_IN_FLIGHT: [1, 1_000_000],
   MAX_LIVE_CONNECTIONS: [0, 1_000_000],
   MAX_LIVE_PER_ADDRESS: [1, 1_000_000],
+  MAX_SUBSCRIPTIONS_PER_ADDRESS: [1, 1_000_000],
   MAX_SUBSCRIPTIONS_PER_SOCKET: [1, 1_000],
   REQUEST_DEADLINE_MS: [100, 600_000],
   METRICS_PORT: [1, 65_535],
@@ -66,6 +71,7 @@ const REFUSED: Readonly<Record<string, readonly (readonly [string, string])[]>> 
     ['session', 'must be empty or a path such as /shop, with no slash at its end'],
     ['/api/v2/auth', 'must be a path under which nothing else signs in, such as /session'],
   ],
+  COMPRESSION: [['true', 'must be on or off']],
   REGISTRATION: [['true', 'must be on or off']],
   PASSWORD_RESET: [['yes', 'must be on or off']],
   ACCOUNT_URL: [
@@ -209,6 +215,21 @@ describe('a refusal', () => {
 
 test('registration and reset are off by default, and need nothing', () => {
   expect(readConfig({ DATABASE_URL, ...SECRET }, () => undefined)).toMatchObject({ registration: false, passwordReset: false });
+});
+
+test.each<[Record<string, string>, boolean]>([
+  [{ DATABASE_URL }, true],
+  [{ DATABASE_URL, HOST: '127.0.0.1' }, true],
+  [{ DATABASE_URL, HOST: '::1' }, true],
+  [{ DATABASE_URL, HOST: '10.0.0.5' }, false],
+  [{ DATABASE_URL, PUBLIC_URL: 'https://shop.example' }, false],
+  [{ HOST: '0.0.0.0' }, true],
+  [{ HOST: '::' }, true],
+  [{ HOST: '0.0.0.0', PUBLIC_URL: 'http://localhost:4000' }, false],
+  [{ HOST: 'localhost' }, false],
+  [{}, false],
+])('of %j, links lead to localhost although clients may be elsewhere: %s', (env, linksToLocalhost) => {
+  expect(readConfig({ ...SECRET, ...env }, () => undefined)).toMatchObject({ linksToLocalhost });
 });
 
 /** What is refused of these settings. */

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { expect, test } from '../support/jest.ts';
+import { expect, jest, test } from '../support/jest.ts';
 import { inTransaction } from '../../src/kit/context.ts';
 import { countOf, tallyOf, type Seen } from '../../src/kit/tally.ts';
 import { PRODUCT_TALLY } from '../../src/products/product.listing.ts';
@@ -97,6 +97,27 @@ test('a row that is changed otherwise leaves the count, and moves the version, s
   expect(after.version).toBeGreaterThan(before.version);
   expect((await names())[1]).toBe('Changed');
   expect(await wrongCounts()).toEqual([]);
+});
+
+test('P15 another server has another revision, though it has counted as many writes', async () => {
+  const { statements } = shop.database;
+  const revision = async () => {
+    statements.commits++;
+    return (await tallyOf(shop.context(), PRODUCT_TALLY)).revision;
+  };
+  const before = await revision();
+  expect(await revision()).toBe(before);
+  const read = statements.read.bind(statements);
+  const replaced = jest.spyOn(statements, 'read').mockImplementation(async (...args) => {
+    const rows = await read(...args);
+    return rows.map(([version, count, server]) => [version, count, `${String(server)} replaced`]);
+  });
+  try {
+    expect(await revision()).not.toBe(before);
+  } finally {
+    replaced.mockRestore();
+  }
+  expect(await revision()).toBe(before);
 });
 
 test('statements that write to no row leave the tally as it is', async () => {

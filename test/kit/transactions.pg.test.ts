@@ -31,6 +31,11 @@ const WRITES: [string, string, () => Promise<Answer>][] = [
   ['a product', 'product', () => create()],
   ['a product with an idempotency key', 'product', () => create({ 'Idempotency-Key': shop.newBarcode() })],
   ['a product on GraphQL', 'product', () => shop.graphql(CREATE, { input: product() }, { as: user })],
+  [
+    'a product on GraphQL with an idempotency key',
+    'product',
+    () => shop.graphql(CREATE, { input: product() }, { as: user, headers: { 'Idempotency-Key': shop.newBarcode() } }),
+  ],
   ['an item', 'item', () => shop.graphql('mutation { addItem(itemId: "lamp") { itemId } }', {}, { as: user })],
   [
     'a blog entry',

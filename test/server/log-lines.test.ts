@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from '../support/jest.ts';
 import { register } from 'prom-client';
 import { LogLines } from '../../src/server/log-lines.ts';
-import { openLog } from '../../src/server/log.ts';
+import { logConsole, openLog } from '../../src/server/log.ts';
 import { withDirectory } from '../support/directories.ts';
 import { until } from '../support/until.ts';
 
@@ -20,6 +20,32 @@ test('lines come in their order, from whoever wrote them, some of them together'
     await until(() => read().length === 2_000);
     expect(read().map(({ number }) => number)).toEqual(Array.from({ length: 2_000 }, (_, index) => Math.floor(index / 2)));
   });
+});
+
+test('what libraries write to the console, and warnings of Node.js, are lines of JSON without secrets', async () => {
+  const { error, warn } = console;
+  const listeners = process.listeners('warning');
+  try {
+    await withFile(async (lines, read) => {
+      logConsole(openLog({ logLevel: 'info', signingSecrets: ['a-secret-of-32-bytes-or-even-more'] }, lines));
+      console.error('failed in the background: %s', 'a-secret-of-32-bytes-or-even-more', new Error('gone'));
+      console.warn('once\nand again');
+      process.emitWarning('is deprecated', 'DeprecationWarning');
+      await until(() => read().length === 3, 'three lines');
+      const [first, second, third] = read();
+      expect(first).toMatchObject({
+        level: 40,
+        event: 'console',
+        msg: expect.stringMatching(/^failed in the background: (?!a-secret).*Error: gone/s),
+      });
+      expect(second).toMatchObject({ msg: 'once\nand again' });
+      expect(third).toMatchObject({ err: { type: 'DeprecationWarning', message: 'is deprecated' } });
+    });
+  } finally {
+    Object.assign(console, { error, warn });
+    process.removeAllListeners('warning');
+    for (const listener of listeners) process.on('warning', listener);
+  }
 });
 
 test('nothing is left to write once it has said so', async () => {

@@ -179,6 +179,7 @@ describe('Decisions, one domain behind two doors: login', () => {
     const third = await shop.rest('POST', '/token', { form });
     expect(third.status).toBe(200);
     await expectServed({ token: third.body.access_token }, username);
+    // It is older than the last one that was used.
     const again = await shop.graphql(REFRESH, { token: first.body.refresh_token });
     expect(again.body.errors[0]).toMatchObject({ message: 'Could not validate credentials', extensions: { code: 'UNAUTHENTICATED' } });
     await expectBoth({ token: third.body.access_token }, 401, 'Could not validate credentials', 'UNAUTHENTICATED');

@@ -38,6 +38,7 @@ const CONTRACT = `
     productByBarcode(barcode: EAN13!): Product
     products(first: Int, after: String, last: Int, before: String, filter: ProductFilter, orderBy: ProductOrder): ProductConnection!
     me: User
+    scopes: [String!]!
     users(first: Int, after: String, last: Int, before: String): UserConnection!
     blog(first: Int, after: String, last: Int, before: String): BlogEntryConnection!
     auditEntries(first: Int, after: String, last: Int, before: String, filter: AuditEntryFilter): AuditEntryConnection!

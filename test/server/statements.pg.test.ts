@@ -1,12 +1,16 @@
 import { readFile } from 'node:fs/promises';
-import { beforeEach, describe, expect, jest, test } from '../support/jest.ts';
+import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '../support/jest.ts';
 import * as sessions from '../../src/auth/session.service.ts';
 import type { User } from '../../src/users/user.entity.ts';
 import * as users from '../../src/users/user.service.ts';
-import { PASSWORD, useShop } from '../support/shop.ts';
+import { PASSWORD, Shop } from '../support/shop.ts';
 import { counted } from '../support/statements.ts';
 
-const shop = useShop();
+// Of this file alone: an app remembers what other tests have asked it for, and then asks the database for less or more.
+const shop = new Shop();
+beforeAll(() => shop.start());
+beforeEach(() => shop.empty());
+afterAll(() => shop.stop());
 
 const DOCUMENT = 'docs/performance.md';
 const PRODUCT = '/api/v1/shop/product/';

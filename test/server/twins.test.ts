@@ -154,14 +154,9 @@ function exampleOf(row: Route, { sessionKey }: RequestOptions): { path: string }
     .join('&');
   const at = { path: query === '' ? path : `${path}?${query}` };
   if (!requestBody) return at;
-  const [[type, { schema: found }]] = Object.entries<any>(requestBody.content) as [[string, any]];
-  const shape = found.anyOf?.[0] ?? (found.$ref ? { properties: { session_key: {} } } : found);
-  const fields = Object.fromEntries(
-    Object.entries<any>(shape.properties).flatMap(([name, field]) => {
-      if (name === 'session_key') return [[name, sessionKey]];
-      return example(field) === undefined || example(field) === '' ? [] : [[name, example(field)]];
-    }),
-  );
+  const [[type, media]] = Object.entries<any>(requestBody.content) as [[string, any]];
+  const body = media.example ?? Object.values<any>(media.examples)[0].value;
+  const fields = 'session_key' in body ? { ...body, session_key: sessionKey } : body;
   return type.includes('form') ? { ...at, form: fields } : { ...at, json: fields };
 }
 

@@ -1,4 +1,15 @@
-import { accessSync, chmodSync, constants, existsSync, mkdirSync, readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
 /** The data directory, or the database in it, cannot be used; the message says why, to a person. */
@@ -26,6 +37,18 @@ export function openDataDir(path: string): void {
     chmodSync(path, 0o700);
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
   });
+}
+
+/** As `openDataDir`, where everybody may make a directory of this name. Throws DataDirUnusable if another user has, or if it is a link. */
+export function openPrivateDir(path: string): void {
+  usable(path, () => mkdirSync(path, { recursive: true, mode: 0o700 }));
+  const entry = lstatSync(path);
+  if (!entry.isDirectory() || entry.uid !== process.getuid?.()) {
+    throw new DataDirUnusable(
+      `The data directory cannot be used, because of ${path}: it is not a directory of this user. Remove it, or set DATA_DIR to a shorter path.`,
+    );
+  }
+  openDataDir(path);
 }
 
 /** Does what needs this file or directory. What the system refuses is thrown as DataDirUnusable. */

@@ -10,7 +10,7 @@ import type { Logger } from 'pino';
 import { counter } from '../../kit/metrics.ts';
 import { pauses } from '../../kit/pauses.ts';
 import { keepCheckpoints } from './checkpoints.ts';
-import { DataDirUnusable, openDataDir } from './directory.ts';
+import { DataDirUnusable, openDataDir, openPrivateDir } from './directory.ts';
 import { lockDataDir } from './lock.ts';
 import type { Word } from './word.ts';
 
@@ -45,7 +45,8 @@ export async function startEmbedded(dataDir: string, log: Logger, attach = false
   const root = resolve(dataDir);
   const socketDir = socketDirOf(root);
   // PGlite asks for no password: who may open the socket may do everything.
-  for (const path of [root, socketDir]) openDataDir(path);
+  openDataDir(root);
+  if (socketDir !== root) openPrivateDir(socketDir);
   const socketPath = join(socketDir, SOCKET_NAME);
   if (attach && (await answers(socketPath))) return { socketDir, end: () => undefined, stop: async () => undefined };
 

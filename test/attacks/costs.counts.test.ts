@@ -1,0 +1,98 @@
+import { afterEach, describe, expect, jest, test } from '../support/jest.ts';
+import type { Abortable } from '../../src/kit/sql.ts';
+import { useShop } from '../support/shop.ts';
+
+const shop = useShop();
+
+afterEach(() => void jest.restoreAllMocks());
+
+describe('P4 counting what meets a filter', () => {
+  /** Lets counts take until they are cancelled. Returns how many were. */
+  const countForever = () => {
+    const { statements } = shop.context();
+    if (!statements) throw new Error('no statements');
+    const read = statements.read.bind(statements);
+    const cancelled: string[] = [];
+    jest.spyOn(statements, 'read').mockImplementation((statement, hot, request?: Abortable) => {
+      if (!statement.text.startsWith('select count(*) from "product"')) return read(statement, hot, request);
+      request?.begin?.();
+      return new Promise((_done, fail) =>
+        request?.onGiveUp(() => {
+          cancelled.push(statement.text);
+          fail(Object.assign(new Error('cancelled'), { name: 'AbortError' }));
+        }),
+      );
+    });
+    return cancelled;
+  };
+
+  test.each(['search: "Product"', 'nameContains: "rod"', 'priceMin: 1', 'priceMax: 5', 'barcodeIn: ["4006381333931"]'])(
+    'P4 ends after a second with an error that says so, and nothing of it goes on: %s',
+    async (filter) => {
+      await shop.makeProduct({ name: 'Product', price: '2.00', barcode: '4006381333931' });
+      const ask = (fields: string) => shop.graphql(`{ products(filter: { ${filter} }) { ${fields} } }`);
+      expect((await ask('totalCount nodes { name }')).body.data.products).toEqual({ totalCount: 1, nodes: [{ name: 'Product' }] });
+      const cancelled = countForever();
+      const { body } = await ask('totalCount nodes { name }');
+      expect(body.errors).toMatchObject([
+        {
+          path: ['products', 'totalCount'],
+          message: expect.stringContaining('leave out totalCount'),
+          extensions: { code: 'QUERY_TOO_COMPLEX' },
+        },
+      ]);
+      expect(cancelled).toHaveLength(1);
+      expect((await ask('nodes { name }')).body.data.products.nodes).toEqual([{ name: 'Product' }]);
+    },
+  );
+
+  test('P4 is done for one request of an address at a time', async () => {
+    await shop.makeProduct({ name: 'Product' });
+    const { statements } = shop.database;
+    const read = statements.read.bind(statements);
+    let [running, most] = [0, 0];
+    jest.spyOn(statements, 'read').mockImplementation(async (statement, ...rest) => {
+      if (!statement.text.startsWith('select count(*) from "product"')) return read(statement, ...rest);
+      most = Math.max(most, ++running);
+      return read(statement, ...rest).finally(() => running--);
+    });
+    const query = '{ a: products(filter: { priceMin: 1 }) { totalCount } b: products(filter: { priceMin: 0 }) { totalCount } }';
+    const answers = await Promise.all(Array.from({ length: 4 }, () => shop.graphql(query)));
+    for (const { body } of answers) expect(body.data.b).toEqual({ totalCount: 1 });
+    expect(most).toBe(1);
+  });
+
+  test('P4 twenty requests at most wait for it, each once for all that it counts', async () => {
+    const { statements } = shop.database;
+    const read = statements.read.bind(statements);
+    const released = Promise.withResolvers<void>();
+    jest.spyOn(statements, 'read').mockImplementation(async (statement, ...rest) => {
+      if (statement.text.startsWith('select count(*) from "product"')) await released.promise;
+      return read(statement, ...rest);
+    });
+    const lists = Array.from({ length: 4 }, (_, index) => `p${index}: products(filter: { priceMin: ${index} }) { totalCount }`);
+    let refused = 0;
+    const answers = Array.from({ length: 24 }, async () => {
+      const { body } = await shop.graphql(`{ ${lists.join(' ')} }`);
+      // The first that is told is told that there are too many, and then the others are counted.
+      if (body.errors && ++refused === 3) released.resolve();
+      return body;
+    });
+    const bodies = await Promise.all(answers);
+    const codes = bodies.map(({ errors = [] }) => (errors as { extensions: { code: string } }[]).map(({ extensions }) => extensions.code));
+    expect(codes.filter((own) => own.length === 0)).toHaveLength(21);
+    expect(new Set(codes.flat())).toEqual(new Set(['RATE_LIMITED']));
+  });
+
+  test.each(['search: "a"', 'nameContains: "a"', 'priceMin: 1', 'priceMax: 1'])(
+    'P4 costs 50 more than a list without filter: %s',
+    async (filter) => {
+      const costOf = async (args: string) => {
+        const query = `{ products(first: 10${args}) { totalCount nodes { pk } } }`;
+        return (await shop.rest('POST', '/graphql', { json: { query, extensions: { cost: true } } })).body.extensions.cost
+          .requested as number;
+      };
+      expect(await costOf(`, filter: { ${filter} }`)).toBe((await costOf('')) + 50);
+    },
+  );
+});
