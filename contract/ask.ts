@@ -1,9 +1,13 @@
+import { readFileSync } from 'node:fs';
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { text as textOf } from 'node:stream/consumers';
 import { Answer } from './answer.ts';
 import { Broken } from './promised.ts';
 
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
+/** The name of the kit, by which a deployment can tell it from its clients. */
+const USER_AGENT = `shopfront-contract/${version}`;
 /** How long a deployment may take for one answer. */
 const TIMEOUT_MS = 10_000;
 /** How much of an answer is read at most, where not all of it is needed. */
@@ -44,11 +48,15 @@ export async function askPlainly(base: string, method: string, path: string, hea
   const send = url.protocol === 'https:' ? requestHttps : requestHttp;
   const sent = () =>
     new Promise<Answer>((resolve, reject) => {
-      const request = send(url, { method, headers, agent: false, signal: AbortSignal.timeout(TIMEOUT_MS) }, (response) => {
-        const came = new Headers();
-        for (const [name, value] of Object.entries(response.headersDistinct)) came.set(name, (value ?? []).join(', '));
-        textOf(response).then((text) => resolve(new Answer(asked, response.statusCode ?? 0, came, text)), reject);
-      });
+      const request = send(
+        url,
+        { method, headers: { 'User-Agent': USER_AGENT, ...headers }, agent: false, signal: AbortSignal.timeout(TIMEOUT_MS) },
+        (response) => {
+          const came = new Headers();
+          for (const [name, value] of Object.entries(response.headersDistinct)) came.set(name, (value ?? []).join(', '));
+          textOf(response).then((text) => resolve(new Answer(asked, response.statusCode ?? 0, came, text)), reject);
+        },
+      );
       request.on('error', reject);
       request.end();
     });
@@ -72,6 +80,7 @@ function reasonOf(error: unknown): string {
 
 function headersOf({ token, sessionKey, json, headers }: Asking): Record<string, string> {
   return {
+    'User-Agent': USER_AGENT,
     ...(token !== undefined && { Authorization: `Bearer ${token}` }),
     ...(sessionKey !== undefined && { 'X-SESSION-ID': sessionKey }),
     ...(json !== undefined && { 'Content-Type': 'application/json' }),

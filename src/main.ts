@@ -1,6 +1,9 @@
 import { resolve } from 'node:path';
-import { refuseHeld } from './database/embedded/lock.ts';
-import { DEFAULT_DATA_DIR } from './kit/data-dir.ts';
+import { refuseOldNode } from './kit/node-version.ts';
+
+refuseOldNode();
+const { refuseHeld } = await import('./database/embedded/lock.ts');
+const { DEFAULT_DATA_DIR } = await import('./kit/data-dir.ts');
 
 // Loading the server takes most of a second. Whether another one has the data directory can be seen before.
 const { DATABASE_URL, DATA_DIR } = process.env;

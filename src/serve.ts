@@ -28,7 +28,7 @@ import { admission } from './server/overload.ts';
 import { metricsListener, openMetrics } from './server/metrics.ts';
 import { welcome } from './server/welcome.ts';
 import { LogLines } from './server/log-lines.ts';
-import { openLog, STDERR } from './server/log.ts';
+import { logConsole, openLog, STDERR } from './server/log.ts';
 import type { Services } from './server/services.ts';
 import { openObserver } from './server/telemetry/observer.ts';
 import { Courier } from './webhooks/courier.ts';
@@ -91,6 +91,11 @@ timers = [
 if (config.registration || config.passwordReset) timers.push(setInterval(() => void deliver(postman, 'mails'), DELIVER_EVERY_MS));
 for (const timer of timers) timer.unref();
 console.log(welcome(config, (server.address() as AddressInfo).port));
+logConsole(log);
+if (config.linksToLocalhost) {
+  const { publicUrl } = config;
+  log.warn({ event: 'config.public_url', publicUrl }, 'links lead to this machine: set PUBLIC_URL to the address that clients use');
+}
 void measureHash({ config }).then((ms) => log.info({ event: 'auth.hash_cost', cost: config.bcryptCost, ms }, 'what a password hash costs'));
 
 function readConfigOrExit(): Config {
@@ -159,7 +164,7 @@ async function prepareEmbedded(opened: Database): Promise<void> {
   await opened.migrate();
   const em = opened.fork();
   const rows: unknown[] = await em.execute('select 1 from "user" limit 1');
-  if (rows.length === 0) await seedDemo(em, config.bcryptCost, new Date());
+  if (rows.length === 0) await seedDemo(em, config.bcryptCost, new Date(), true);
 }
 
 function listen(made: Server, port: number, host: string): Promise<Server> {

@@ -19,10 +19,17 @@ export function migrateCommand(context: CommandContext): Command {
 
 /** `seed`: puts the demo data into the database. */
 export function seedCommand(context: CommandContext): Command {
-  return new Command('seed').description('Add the demo data: products, and users whose passwords everyone knows.').action(() =>
-    runCommand(context, async ({ ctx }) => {
-      await seedDemo(ctx.em, ctx.config.bcryptCost, ctx.now());
-      context.print(`The demo data is there. Users: ${demoUsers.map(({ username, password }) => `${username} / ${password}`).join(', ')}.`);
-    }),
-  );
+  const { print } = context;
+  return new Command('seed')
+    .description('Add the demo data to an empty database: products, and users whose passwords everyone knows.')
+    .option('--add-to-existing', 'add it to a database that has users or products, too')
+    .action(({ addToExisting }: { addToExisting?: boolean }) =>
+      runCommand(context, async ({ ctx }) => {
+        const added = await seedDemo(ctx.em, ctx.config.bcryptCost, ctx.now(), addToExisting);
+        print(`Added users: ${added.users}, products: ${added.products}, items: ${added.items}, blog entries: ${added.entries}.`);
+        const shown = demoUsers.filter(({ username }) => added.usernames.includes(username));
+        if (shown.length === 0) return;
+        print(`Users with public passwords: ${shown.map(({ username, password }) => `${username} / ${password}`).join(', ')}.`);
+      }),
+    );
 }

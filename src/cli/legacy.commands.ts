@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { GROUPINGS, report, type Report, type ReportInput, type ReportLine } from '../legacy/legacy.service.ts';
+import { forget, GROUPINGS, report, type Report, type ReportInput, type ReportLine } from '../legacy/legacy.service.ts';
 import { readDate, readLimit } from './arguments.ts';
 import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
@@ -11,7 +11,7 @@ const NUMBER_COLUMN = 'calls';
 /** `legacy …`: who still calls what an operator wants to switch off. */
 export function legacyCommands(context: CommandContext): Command {
   const { print } = context;
-  const legacy = new Command('legacy').description('See who calls the REST paths.');
+  const legacy = new Command('legacy').description('See who calls the REST paths, and forget a client.');
 
   legacy
     .command('report')
@@ -21,6 +21,7 @@ export function legacyCommands(context: CommandContext): Command {
     .option('--since <date>', 'only who has called on this day or later (UTC)', readDate)
     .option('--row <text>', 'only paths that hold this text, such as /api/v1/')
     .addOption(new Option('--by <what>', 'add up by').choices(GROUPINGS))
+    .option('--include-own', 'count the contract kit and the pages for browsers, too')
     .option('--json', 'print JSON')
     .option('--limit <number>', 'print so many lines at most', readLimit, 100)
     .action(({ json = false, ...asked }: ReportInput & { json?: boolean }) =>
@@ -29,6 +30,12 @@ export function legacyCommands(context: CommandContext): Command {
         print(json ? printableJson(found, 2) : asTable(found, asked));
       }),
     );
+
+  legacy
+    .command('forget')
+    .description('Delete what is recorded of a client, until it calls again.')
+    .argument('<client>', 'its whole name, as `legacy report --json` shows it')
+    .action((client: string) => runCommand(context, async ({ ctx }) => print(`Lines deleted: ${await forget(ctx, client)}.`)));
 
   return legacy;
 }

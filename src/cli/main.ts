@@ -1,4 +1,7 @@
-import { createProgram } from './program.ts';
+import { refuseOldNode } from '../kit/node-version.ts';
+
+refuseOldNode();
+const { createProgram } = await import('./program.ts');
 
 const { env, stdout, stderr } = process;
 const program = createProgram({

@@ -9,7 +9,7 @@ export class LegacyCall {
   @PrimaryKey({ type: 'text' })
   row!: string;
 
-  /** What the client calls itself: its user agent. */
+  /** The name of the client: its `apollographql-client-name`, else its user agent. */
   @PrimaryKey({ type: 'text' })
   client!: string;
 

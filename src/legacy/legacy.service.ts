@@ -1,10 +1,14 @@
 import type { Context } from '../kit/context.ts';
+import { DomainError } from '../kit/errors.ts';
 import { execute, join, readTime, sql, type Sql } from '../kit/sql.ts';
 import { DAY_MS } from '../kit/times.ts';
 import { OTHERS, type CallCounter, type Calls } from './call-counter.ts';
 
 /** From so many stored lines on, with or without a user, new ones are counted as others: nobody fills the table. */
 const MAX_STORED = 10_000;
+
+/** The names of the contract kit and of the pages for browsers, which are no clients of anybody's. A POSIX regular expression. */
+const OWN_CLIENTS = '^shopfront-(contract|pages)(/|$)';
 
 /** What the lines of a report can be put together by. */
 export const GROUPINGS = ['row', 'client', 'subject'] as const;
@@ -17,6 +21,8 @@ export interface ReportInput {
   since?: Date | undefined;
   /** Only rows whose method and path hold this text. */
   row?: string | undefined;
+  /** Whether the calls of the contract kit and of the pages for browsers count, too. */
+  includeOwn?: boolean | undefined;
   /** One line for each row, client or user; else for each that differs in any. */
   by?: Grouping | undefined;
   /** How many lines at most. */
@@ -55,7 +61,7 @@ export async function store(ctx: Context, counter: CallCounter): Promise<void> {
 }
 
 /** Who calls which rows, since when and how often. */
-export async function report(ctx: Context, { since, row, by, limit }: ReportInput): Promise<Report> {
+export async function report(ctx: Context, { since, row, includeOwn = false, by, limit }: ReportInput): Promise<Report> {
   const keys = join(
     (by === undefined ? GROUPINGS : [by]).map((key) => COLUMNS[key]),
     ', ',
@@ -66,13 +72,21 @@ export async function report(ctx: Context, { since, row, by, limit }: ReportInpu
     select ${keys}, min(first_at) as first_at, max(last_at) as last_at, sum(calls) as calls,
       count(*) over () as all_lines, sum(sum(calls)) over () as all_calls
     from legacy_call
-    where ${since === undefined ? sql`true` : sql`last_at >= ${since}`} and ${row === undefined ? sql`true` : sql`position(${row} in "row") > 0`}
+    where ${includeOwn ? sql`true` : sql`client !~ ${OWN_CLIENTS}`}
+      and ${since === undefined ? sql`true` : sql`last_at >= ${since}`} and ${row === undefined ? sql`true` : sql`position(${row} in "row") > 0`}
     group by ${keys} order by sum(calls) desc, ${keys} limit ${limit}`,
   );
   return {
     lines: rows.map(lineOf),
     total: { lines: Number(rows[0]?.['all_lines'] ?? 0), calls: Number(rows[0]?.['all_calls'] ?? 0) },
   };
+}
+
+/** Deletes what is stored of the client with exactly this name. Returns how many lines that was. Throws NOT_FOUND where it is none. */
+export async function forget(ctx: Context, client: string): Promise<number> {
+  const { affected } = await execute(ctx.em, sql`delete from legacy_call where client = ${client}`);
+  if (affected === 0) throw new DomainError('NOT_FOUND', 'No calls of a client of this name are recorded');
+  return affected;
 }
 
 /** Forgets those who have not called for LEGACY_CALLS_KEPT_DAYS. Returns how many. */

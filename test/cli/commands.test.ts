@@ -294,6 +294,24 @@ describe('legacy report', () => {
     expect((await command('legacy report --json')).stdout).toContain(`"${client}"`);
   });
 
+  test('leaves out the contract kit and the pages for browsers, unless --include-own is given', async () => {
+    await shop.sql('truncate legacy_call');
+    const own = ['shopfront-contract/0.1.0', 'shopfront-pages'];
+    const others = ['shopfront-contractor', 'my shopfront-pages'];
+    for (const client of [...own, ...others]) shop.calls.count(V1, client, '', new Date());
+    await legacy.store(shop.context(), shop.calls);
+    const clients = async (args: string) => {
+      const { stdout } = await command(args);
+      const { lines, total } = JSON.parse(stdout) as { lines: { client: string }[]; total: object };
+      return { clients: lines.map(({ client }) => client).toSorted(), total };
+    };
+    expect(await clients('legacy report --json')).toEqual({ clients: others.toSorted(), total: { lines: 2, calls: 2 } });
+    expect(await clients('legacy report --json --include-own')).toEqual({
+      clients: [...own, ...others].toSorted(),
+      total: { lines: 4, calls: 4 },
+    });
+  });
+
   test('says so where nothing was called', async () => {
     expect(await command('legacy report --row nothing')).toEqual({ code: 0, stdout: 'No such calls are recorded.\n', stderr: '' });
     await shop.sql('truncate legacy_call');
@@ -308,16 +326,106 @@ describe('legacy report', () => {
   );
 });
 
+describe('legacy forget', () => {
+  const forget = (client: string) => run(['legacy', 'forget', client], workerDatabase());
+  const NONE = { code: 1, stdout: '', stderr: 'No calls of a client of this name are recorded\n' };
+
+  beforeEach(async () => {
+    for (const client of ['till/1', 'till/10', 'TILL/1', '-', "a'b%"]) shop.calls.count('GET /blog', client, '', new Date());
+    shop.calls.count('POST /token', 'till/1', 'bea', new Date());
+    await legacy.store(shop.context(), shop.calls);
+  });
+
+  const left = async () => (await shop.sql('select client from legacy_call order by client collate "C"')).map(({ client }) => client);
+
+  test('deletes what is recorded of the client of exactly this name, and a later call is recorded anew', async () => {
+    expect(await forget('till/1')).toEqual({ code: 0, stdout: 'Lines deleted: 2.\n', stderr: '' });
+    expect(await left()).toEqual(['-', 'TILL/1', "a'b%", 'till/10']);
+    shop.calls.count('GET /blog', 'till/1', '', new Date());
+    await legacy.store(shop.context(), shop.calls);
+    expect(await shop.sql(`select calls from legacy_call where client = 'till/1'`)).toEqual([{ calls: '1' }]);
+  });
+
+  test.each(['-', "a'b%"])('takes the name %s as it is', async (client) => {
+    expect(await forget(client)).toMatchObject({ code: 0, stdout: 'Lines deleted: 1.\n' });
+    expect(await left()).not.toContain(client);
+  });
+
+  test.each(['till', '%', 'x'.repeat(100_000)])('refuses a name that no client has (%.20s)', async (client) => {
+    expect(await forget(client)).toEqual(NONE);
+    expect(await left()).toHaveLength(6);
+  });
+
+  test('twice at once, one deletes and the other finds nothing', async () => {
+    const ended = await Promise.all([forget('till/1'), forget('till/1')]);
+    expect(ended.map(({ code }) => code === 0)).toEqual(expect.arrayContaining([true, false]));
+    expect(await forget('till/1')).toEqual(NONE);
+  });
+});
+
 describe('seed', () => {
-  test('adds the demo data; a second time changes nothing', async () => {
-    expect(await command('seed')).toMatchObject({ code: 0, stdout: expect.stringContaining('alice / alice-demo-1') });
-    expect(await command('seed')).toMatchObject({ code: 0 });
-    const counts = `select (select count(*)::int from "user") as users, (select count(*)::int from product) as products,
-      (select count(*)::int from item) as items, (select count(*)::int from blog_entry) as entries`;
-    expect(await shop.sql(counts)).toEqual([{ users: 124, products: 1200, items: 10, entries: 6 }]);
+  const ADDED = 'Added users: 124, products: 1200, items: 10, blog entries: 6.\n';
+  const NOTHING = 'Added users: 0, products: 0, items: 0, blog entries: 0.\n';
+  const PUBLIC = `Users with public passwords: alice / alice-demo-1, bob / bob-demo-1, admin / admin-demo-1, zoe / zoe-demo-1.\n`;
+  const REFUSED = {
+    code: 1,
+    stdout: '',
+    stderr: 'The database already has users or products. --add-to-existing adds the demo data, with users whose passwords are public\n',
+  };
+
+  const counts = async () => {
+    const [found] = await shop.sql(`select (select count(*)::int from "user") as users, (select count(*)::int from product) as products,
+      (select count(*)::int from item) as items, (select count(*)::int from blog_entry) as entries`);
+    return found;
+  };
+
+  test('adds the demo data to an empty database, and prints what was added and whose passwords are public', async () => {
+    expect(await command('seed')).toEqual({ code: 0, stdout: ADDED + PUBLIC, stderr: '' });
+    expect(await counts()).toEqual({ users: 124, products: 1200, items: 10, entries: 6 });
     expect((await signIn('bob', 'bob-demo-1')).status).toBe(200);
     expect(await signIn('zoe', 'zoe-demo-1')).toMatchObject({ status: 400, body: { detail: 'Inactive user' } });
     expect((await signIn('customer001', 'customer001')).status).toBe(401);
+  });
+
+  test.each([
+    ['a user', async () => void (await shop.makeUser()), { users: 1, products: 0, items: 0, entries: 0 }],
+    ['a product', async () => void (await shop.makeProduct()), { users: 0, products: 1, items: 0, entries: 0 }],
+  ])('refuses a database that has %s, and stores nothing', async (_name, fill, left) => {
+    await fill();
+    expect(await command('seed')).toEqual(REFUSED);
+    expect(await counts()).toEqual(left);
+  });
+
+  test('--add-to-existing leaves what exists as it is, and gives a user of the same name no items, entries or password', async () => {
+    await shop.makeUser({ username: 'alice' });
+    const { pk, barcode } = await shop.makeProduct({ barcode: '4006380000063' });
+    expect(await command('seed --add-to-existing')).toEqual({
+      code: 0,
+      stdout: 'Added users: 123, products: 1199, items: 5, blog entries: 3.\n' + PUBLIC.replace('alice / alice-demo-1, ', ''),
+      stderr: '',
+    });
+    expect((await signIn('alice', PASSWORD)).status).toBe(200);
+    expect((await signIn('alice', 'alice-demo-1')).status).toBe(401);
+    expect(await shop.sql(`select pk from product where barcode = '${barcode}'`)).toEqual([{ pk }]);
+    expect(await shop.sql(`select distinct username from item join "user" on "user".pk = owner_pk`)).toEqual([{ username: 'bob' }]);
+  });
+
+  test('a second time is refused; with --add-to-existing it adds nothing', async () => {
+    await command('seed');
+    expect(await command('seed')).toEqual(REFUSED);
+    expect(await command('seed --add-to-existing')).toEqual({ code: 0, stdout: NOTHING, stderr: '' });
+  });
+
+  test('twice at once, one adds the demo data and the other is refused', async () => {
+    const ended = await Promise.all([command('seed'), command('seed')]);
+    expect(ended.toSorted((a, b) => Number(a.code) - Number(b.code))).toEqual([{ code: 0, stdout: ADDED + PUBLIC, stderr: '' }, REFUSED]);
+    expect(await counts()).toEqual({ users: 124, products: 1200, items: 10, entries: 6 });
+  });
+
+  test('twice at once with --add-to-existing, one adds the demo data and the other nothing', async () => {
+    const ended = await Promise.all([command('seed --add-to-existing'), command('seed --add-to-existing')]);
+    expect(ended.map(({ stdout }) => stdout).toSorted()).toEqual([NOTHING, ADDED + PUBLIC]);
+    expect(await counts()).toEqual({ users: 124, products: 1200, items: 10, entries: 6 });
   });
 });
 
@@ -356,6 +464,7 @@ test.each([
   'products export ',
   'legacy ',
   'legacy report ',
+  'legacy forget ',
   'seed ',
   'migrate ',
 ])('%s--help says how it is used and ends with 0', async (name) => {

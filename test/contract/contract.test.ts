@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts'
 import { Deployment } from '../../contract/deployment.ts';
 import { sections } from '../../contract/promises/index.ts';
 import { look } from '../../contract/run.ts';
+import * as legacy from '../../src/legacy/legacy.service.ts';
 import { everythingAbout, stock } from '../support/contract.ts';
 import { Shop } from '../support/shop.ts';
 
@@ -31,6 +32,14 @@ describe.each<{ name: string; env: Record<string, string>; notTried: readonly st
   test.each(promises)('$section $row: $says ($id)', async (promised) => {
     const seen = await look(promised, at);
     expect(seen).toMatchObject({ outcome: notTried.includes(promised.id) ? 'not tried' : 'holds' });
+  });
+
+  test('each of its requests names the kit, and the report of REST usage leaves all of them out', async () => {
+    await legacy.store(shop.context(), shop.calls);
+    expect(await shop.sql(`select count(*)::int > 20 as many from legacy_call where client ~ '^shopfront-contract/\\d'`)).toEqual([
+      { many: true },
+    ]);
+    expect(await legacy.report(shop.context(), { limit: 10 })).toEqual({ lines: [], total: { lines: 0, calls: 0 } });
   });
 
   test('every login is ended afterwards', async () => {

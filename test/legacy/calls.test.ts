@@ -159,6 +159,18 @@ test('a client without a name is counted as -', async () => {
   expect(await stored()).toEqual([['GET /blog', '-', '', 1]]);
 });
 
+test('a page in a browser is counted by its apollographql-client-name, which goes before the user agent', async () => {
+  const headers = { 'User-Agent': 'Mozilla/5.0', 'apollographql-client-name': 'till-web' };
+  await shop.rest('GET', '/blog', { headers });
+  await shop.rest('GET', '/blog', { headers: { ...headers, 'apollographql-client-name': '' } });
+  await shop.rest('GET', '/blog', { headers: { ...headers, 'apollographql-client-name': 'x'.repeat(1_000) } });
+  expect(await stored()).toEqual([
+    ['GET /blog', 'Mozilla/5.0', '', 1],
+    ['GET /blog', 'till-web', '', 1],
+    ['GET /blog', 'x'.repeat(255), '', 1],
+  ]);
+});
+
 test.each([
   ['of 10 KB', 'x'.repeat(10_240), 'x'.repeat(255)],
   ['with control characters', 'a\tb\u0085\u009b2J', 'a\tb\u0085\u009b2J'],

@@ -51,9 +51,10 @@ test('what is too much is refused in the words of REST', async () => {
 });
 
 test('and in those of GraphQL', async () => {
-  const headers = { 'Content-Type': 'application/json' };
+  const headers = { 'Content-Type': 'application/json', Accept: 'application/graphql-response+json' };
   const answer = await fetch(`${server.url}/graphql`, { method: 'POST', headers, body: '{"query":"{ __typename }"}' });
   expect(answer.status).toBe(503);
+  expect(answer.headers.get('Content-Type')).toBe('application/graphql-response+json; charset=utf-8');
   expect(await answer.json()).toEqual({
     errors: [{ message: 'The service is not available at the moment', extensions: { code: 'UNAVAILABLE', retryAfter: 1 } }],
   });

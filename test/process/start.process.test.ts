@@ -1,8 +1,8 @@
 import { expect, test } from '../support/jest.ts';
 import { readFile, stat, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { withDataDir, withDirectory } from '../support/directories.ts';
-import { npm, run, startServer, stopServer } from '../support/process.ts';
+import { npm, run, shell, startServer, stopServer } from '../support/process.ts';
 
 test('a start on an empty data directory serves demo data, and prints addresses, curl lines and users that work', async () => {
   await withDirectory(async (DATA_DIR) => {
@@ -23,6 +23,50 @@ test('a start on an empty data directory serves demo data, and prints addresses,
   });
 });
 
+test.each(['main.js', 'cli/main.js'])(
+  '%s on a Node that is too old ends with 1 and one line, before it loads anything else',
+  async (entry) => {
+    await withDirectory(async (folder) => {
+      const preload = join(folder, 'preload.mjs');
+      await writeFile(
+        preload,
+        `import { registerHooks } from 'node:module';
+       Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } });
+       registerHooks({ resolve: (name, context, next) => {
+         if (context.parentURL && !/^node:|node-version/.test(name)) throw new SyntaxError(name);
+         return next(name, context);
+       } });`,
+      );
+      expect(await run(entry, [], { NODE_OPTIONS: `--import=${preload}`, DATA_DIR: folder })).toEqual({
+        code: 1,
+        stdout: '',
+        stderr: 'Shopfront needs Node.js 22.17.0 or newer, and this is 20.20.2; npm start and npm run use the one in node_modules\n',
+      });
+    });
+  },
+);
+
+test('the scripts of package.json use nothing that one shell has and another has not', async () => {
+  const { scripts } = JSON.parse(await readFile('package.json', 'utf8')) as { scripts: Record<string, string> };
+  const perShell = /[$`'](?!")|(^|&& )(\w+=|(rm|cp|mkdir|test|export) )/;
+  expect(Object.entries(scripts).filter(([, script]) => perShell.test(script))).toEqual([]);
+  // What npm starts there is a file in this folder.
+  expect(await readFile('exec.cmd', 'utf8')).toMatch(/^@%\*\r$/m);
+});
+
+test('the install makes .env from .env.example, for the owner alone, and leaves one that exists as it is', async () => {
+  await withDirectory(async (folder) => {
+    const program = resolve('.ci/env-file.js');
+    await writeFile(join(folder, '.env.example'), '#PORT=4000\n');
+    await Promise.all([1, 2].map(() => shell(`cd '${folder}' && node '${program}'`, {})));
+    expect(await readFile(join(folder, '.env'), 'utf8')).toBe('#PORT=4000\n');
+    expect((await stat(join(folder, '.env'))).mode & 0o777).toBe(0o600);
+    await writeFile(join(folder, '.env'), 'PORT=1\n');
+    expect(await shell(`cd '${folder}' && node '${program}'`, {})).toEqual({ code: 0, stdout: '', stderr: '' });
+    expect(await readFile(join(folder, '.env'), 'utf8')).toBe('PORT=1\n');
+  });
+});
+
 test('npm start serves, and a signal to npm ends the server', async () => {
   await withDataDir(async (DATA_DIR) => {
     const statuses: number[] = [];
@@ -33,6 +77,19 @@ test('npm start serves, and a signal to npm ends the server', async () => {
     const { stderr } = await npm(['start'], { DATA_DIR, PORT: '0', LOG_LEVEL: 'error' }, { prints: /zoe +\/ zoe-demo-1 +disabled/, work });
     expect(statuses).toEqual([200]);
     expect(stderr).not.toMatch(/^\{|\.env/m);
+  });
+});
+
+test.each<[string, Record<string, string>, number]>([
+  ['warns once where it listens on every address', { HOST: '0.0.0.0' }, 1],
+  ['warns of nothing with PUBLIC_URL', { HOST: '0.0.0.0', PUBLIC_URL: 'http://localhost:4000' }, 0],
+  ['warns of nothing where only this machine can reach it', {}, 0],
+])('a start without settings for a proxy %s', async (_name, env, warnings) => {
+  await withDirectory(async (DATA_DIR) => {
+    const server = await startServer({ DATA_DIR, LOG_LEVEL: 'warn', ...env });
+    const { stderr } = await stopServer(server);
+    const lines = stderr.split('\n').filter(Boolean);
+    expect(lines.map((line) => (JSON.parse(line) as { event: unknown }).event)).toEqual(Array(warnings).fill('config.public_url'));
   });
 });
 
