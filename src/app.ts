@@ -4,8 +4,7 @@ import express, { type ErrorRequestHandler } from 'express';
 import { features } from './features.ts';
 import type { Route } from './kit/route.ts';
 import { answerError } from './server/answers.ts';
-import { commonHeaders } from './server/common-headers.ts';
-import { CREDENTIAL_HEADERS } from './server/credentials.ts';
+import { commonHeaders, EXPOSED } from './server/common-headers.ts';
 import { deprecationHeaders } from './server/deprecation.ts';
 import { Exchange } from './server/exchange.ts';
 import { openGraphqlDoor } from './server/graphql/door.ts';
@@ -48,8 +47,9 @@ export async function createApp(services: Services): Promise<App> {
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', false).set('case sensitive routing', true);
   const common = commonHeaders(config);
+  const exposing = { ...common, 'Access-Control-Expose-Headers': EXPOSED };
   const exchangeOf = (...[req, res, params = {}]: [...Parameters<RequestListener>, Record<string, string>?]): Exchange =>
-    new Exchange(req, res, params, common, services.isDraining, services.observe);
+    new Exchange(req, res, params, req.method === 'OPTIONS' ? common : exposing, services.isDraining, services.observe);
   for (const { path, answer } of paths) {
     const pattern = path === '' ? '/' : path.replace(/\{(\w+)\}/g, ':$1');
     // Without wildcards in a pattern, a parameter is one text.
@@ -88,11 +88,6 @@ function endpointOf(services: Services, shortcuts: Shortcuts, row: Route): Endpo
     method: row.method,
     path: row.path,
     door: 'rest',
-    reads: [
-      ...(row.access === 'login' ? [] : CREDENTIAL_HEADERS),
-      ...(row.tally === undefined ? [] : (['If-None-Match'] as const)),
-      ...(row.reads ?? []),
-    ],
     errorKey: row.errorKey ?? 'detail',
     answer: (exchange) => {
       exchange.set(headers);

@@ -60,9 +60,28 @@ import * as webhooks from './webhooks/webhook.service.ts';
 
 /** The features, one a line: everything else in the house is made from this list. */
 export const features: readonly Feature[] = [
-  { title: 'Users', entities: [User], resolvers: [UserResolver], routes: userRoutes, nodes: { User: users.findNodes } },
+  {
+    title: 'Catalogue',
+    description: 'The products of the shop.',
+    entities: [Product, ProductTally, ProductTallyFine, ProductWord, ProductImportBatch],
+    resolvers: [ProductResolver, ProductSubscription],
+    routes: productRoutes,
+    nodes: { Product: products.findNodes },
+    plans: productPlans,
+    events: productEvents,
+    sweep: productImport.sweep,
+  },
+  {
+    title: 'Users',
+    description: 'Everyone who can sign in.',
+    entities: [User],
+    resolvers: [UserResolver],
+    routes: userRoutes,
+    nodes: { User: users.findNodes },
+  },
   {
     title: 'Signing in and out',
+    description: 'Access tokens and session keys, either of which every other endpoint accepts.',
     entities: [Session, LoginFailure],
     resolvers: [AuthResolver, UserSessionsResolver, SessionResolver, SessionSubscription],
     routes: authRoutes,
@@ -92,17 +111,8 @@ export const features: readonly Feature[] = [
   { entities: [ChangeRow], sweep: changes.sweep },
   { entities: [AuditEntry], resolvers: [AuditEntryResolver], nodes: { AuditEntry: audit.findNodes } },
   {
-    title: 'Catalogue',
-    entities: [Product, ProductTally, ProductTallyFine, ProductWord, ProductImportBatch],
-    resolvers: [ProductResolver, ProductSubscription],
-    routes: productRoutes,
-    nodes: { Product: products.findNodes },
-    plans: productPlans,
-    events: productEvents,
-    sweep: productImport.sweep,
-  },
-  {
     title: 'The signed-in user',
+    description: 'What belongs to the user whose credentials a request has.',
     entities: [Item],
     resolvers: [UserItemsResolver, ItemResolver],
     routes: profileRoutes,
@@ -110,6 +120,7 @@ export const features: readonly Feature[] = [
   },
   {
     title: 'Blog',
+    description: 'Entries that users write.',
     entities: [BlogEntry],
     resolvers: [UserBlogResolver, BlogEntryResolver],
     routes: blogRoutes,

@@ -1,5 +1,6 @@
 import { Arg, Ctx, Field, InputType, Mutation, Resolver } from 'type-graphql';
 import type { Context } from '../kit/context.ts';
+import { IgnoresIdempotencyKey } from '../kit/idempotency.ts';
 import { Once } from '../kit/once.ts';
 import { User } from '../users/user.entity.ts';
 import * as passwordReset from './password-reset.service.ts';
@@ -32,6 +33,7 @@ class ConfirmationInput {
 @Resolver()
 export class AccountResolver {
   @Once()
+  @IgnoresIdempotencyKey()
   @Mutation(() => Boolean, {
     description:
       'Asks for a mail with which an account can be made. Always true: whether the address has an account is told in the mail, and to nobody else.',
@@ -45,6 +47,7 @@ export class AccountResolver {
   }
 
   @Once()
+  @IgnoresIdempotencyKey()
   @Mutation(() => User, { description: 'Makes the account that a token was sent for. The token is good for a day, and once.' })
   confirmRegistration(
     @Ctx() ctx: Context,
@@ -54,6 +57,7 @@ export class AccountResolver {
   }
 
   @Once()
+  @IgnoresIdempotencyKey()
   @Mutation(() => Boolean, {
     description: 'Asks for a mail with which a forgotten password can be set anew. Always true, whether there is such a user or not.',
   })
@@ -66,6 +70,7 @@ export class AccountResolver {
   }
 
   @Once()
+  @IgnoresIdempotencyKey()
   @Mutation(() => User, {
     description:
       'Sets the password that a token was sent for, and ends all sessions and API keys of the user. The token is good for 60 minutes, and once.',

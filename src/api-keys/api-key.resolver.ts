@@ -1,6 +1,7 @@
 import { Arg, Args, Ctx, Field, FieldResolver, ID, InputType, Mutation, ObjectType, Resolver, Root } from 'type-graphql';
 import { ConnectionArgs, connectionType, type Connection } from '../kit/connection.ts';
 import type { Context } from '../kit/context.ts';
+import { IgnoresIdempotencyKey } from '../kit/idempotency.ts';
 import { DateTimeScalar } from '../kit/scalars.ts';
 import type { Scope } from '../kit/scopes.ts';
 import { User } from '../users/user.entity.ts';
@@ -21,7 +22,7 @@ class ApiKeyInput {
     nullable: true,
     description: 'When it stops being good, within 366 days; after 90 days where none is given.',
   })
-  expiresAt?: Date | null;
+  expiresAt?: unknown;
 }
 
 @ObjectType({ simpleResolvers: true, description: 'A new API key. The key is shown here once.' })
@@ -35,6 +36,7 @@ class ApiKeyPayload {
 
 @Resolver(() => ApiKey)
 export class ApiKeyResolver {
+  @IgnoresIdempotencyKey()
   @Mutation(() => ApiKeyPayload, { description: 'Makes an API key, with which a machine calls in the name of the caller.' })
   createApiKey(
     @Ctx() ctx: Context,

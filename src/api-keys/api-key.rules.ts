@@ -1,16 +1,26 @@
 import { z } from 'zod';
+import { instant } from '../kit/scalars.ts';
 import { SCOPES } from '../kit/scopes.ts';
 import { lineOf } from '../kit/text.ts';
+import { DAY_MS } from '../kit/times.ts';
+import { refuse } from '../kit/validation.ts';
 
 const MAX_NAME = 100;
+const MAX_DAYS = 366;
 
-/** What somebody says of a new API key. */
-export const newApiKey = z.object({
-  name: lineOf(MAX_NAME),
-  scopes: z.array(z.enum(SCOPES, `A scope is one of ${SCOPES.join(', ')}`)),
-  expiresAt: z.date().nullish(),
-});
+/** What somebody says of a new API key at this time. */
+export function newApiKeyAt(now: Date) {
+  const expiry = instant.superRefine((until, ctx) => {
+    if (until <= now) refuse(ctx, 'value_error', 'must be in the future');
+    if (until.getTime() - now.getTime() > MAX_DAYS * DAY_MS) refuse(ctx, 'value_error', `must be within ${MAX_DAYS} days`);
+  });
+  return z.object({
+    name: lineOf(MAX_NAME),
+    scopes: z.array(z.enum(SCOPES, `A scope is one of ${SCOPES.join(', ')}`)),
+    expiresAt: expiry.nullish(),
+  });
+}
 
 /** A new API key as it comes, and as it was checked. */
-export type NewApiKey = z.input<typeof newApiKey>;
-export type CheckedApiKey = z.output<typeof newApiKey>;
+export type NewApiKey = z.input<ReturnType<typeof newApiKeyAt>>;
+export type CheckedApiKey = z.output<ReturnType<typeof newApiKeyAt>>;

@@ -3,6 +3,7 @@ import type { Caller, Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
 import { hashKey, printOf } from '../kit/random-key.ts';
 import { readRows, shapeOf } from '../kit/rows.ts';
+import { includesWriting } from '../kit/scopes.ts';
 import { execute, sql } from '../kit/sql.ts';
 import { User } from '../users/user.entity.ts';
 import * as users from '../users/user.service.ts';
@@ -31,7 +32,14 @@ export async function callerByApiKey(ctx: Context, key: string): Promise<Caller>
   if (apiKey.expiresAt <= ctx.now()) throw refused(ctx, key, 'expired');
   await note(ctx, apiKey);
   const scopes = new Set(user.scopes.filter((scope) => apiKey.scopes.includes(scope)));
-  return { pk: user.pk, username: user.username, apiKeyId: apiKey.kid, until: apiKey.expiresAt, scopes };
+  return {
+    pk: user.pk,
+    username: user.username,
+    apiKeyId: apiKey.kid,
+    until: apiKey.expiresAt,
+    scopes,
+    ...(!includesWriting(scopes) && { isReadOnly: true }),
+  };
 }
 
 async function withOwner(ctx: Context, key: string): Promise<{ user: User; apiKey: ApiKey } | undefined> {

@@ -19,10 +19,10 @@ class AuditEntryFilter {
   subject?: string | null;
 
   @Field(() => DateTimeScalar, { nullable: true, description: 'Done then or later.' })
-  since?: Date | null;
+  since?: unknown;
 
   @Field(() => DateTimeScalar, { nullable: true, description: 'Done before then.' })
-  until?: Date | null;
+  until?: unknown;
 }
 
 @Resolver(() => AuditEntry)

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { holds, requireScope } from '../kit/access.ts';
 import { inTransaction, type Context } from '../kit/context.ts';
 import { badInput } from '../kit/errors.ts';
@@ -5,7 +6,9 @@ import { readPage, type Listing, type Page, type PageArgs } from '../kit/keyset.
 import { readGlobalId } from '../kit/node.ts';
 import { inOrder, selectEntities } from '../kit/rows.ts';
 import { execute, join, literal, sql, type Sql } from '../kit/sql.ts';
+import { instant } from '../kit/scalars.ts';
 import { isStorable } from '../kit/text.ts';
+import { check } from '../kit/validation.ts';
 import { AuditEntry, AuditSubjectKind, NODE_TYPES } from './audit.entity.ts';
 import { ACTIONS, differences, note, type Subject } from './audit.log.ts';
 
@@ -25,13 +28,18 @@ export interface AuditFilter {
   until?: Date | null | undefined;
 }
 
-/** As `AuditFilter`, where the subject is named by its global id. */
-export type AuditFilterById = Omit<AuditFilter, 'subject'> & { subject?: string | null };
+/** As `AuditFilter`, where the subject is named by its global id, and nobody has checked the times. */
+export type AuditFilterById = Pick<AuditFilter, 'actor' | 'action'> & { subject?: string | null; since?: unknown; until?: unknown };
+
+const period = z.object({ filter: z.object({ since: instant.nullish(), until: instant.nullish() }) });
 
 /** The entries that meet the filter, the latest first, in pages by cursor. Needs `audit:read`. Throws BAD_USER_INPUT. */
 export async function page(ctx: Context, args: PageArgs, filter?: AuditFilterById): Promise<Page<AuditEntry>> {
   requireScope(ctx, 'audit:read');
-  return readPage(ctx, listingOf(filter && { ...filter, subject: filter.subject == null ? null : subjectOf(filter.subject) }), args);
+  if (!filter) return readPage(ctx, listingOf(undefined), args);
+  const { since, until } = check(period, { filter }).filter;
+  const subject = filter.subject == null ? null : subjectOf(filter.subject);
+  return readPage(ctx, listingOf({ ...filter, since, until, subject }), args);
 }
 
 /** Finds entries for `node(id:)`; none without `audit:read`. */

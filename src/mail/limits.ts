@@ -27,12 +27,12 @@ export async function countRequest(ctx: Context): Promise<void> {
 }
 
 /**
- * Takes one of the MAILS_PER_RECIPIENT that somebody may get within an hour. Returns what gives it back where the mail does not leave, or
- * undefined where none is left.
+ * Takes one of the MAILS_PER_RECIPIENT of this kind that a recipient may get within an hour: mails of another kind, which anybody may
+ * request, do not keep these away. Returns a function that gives it back if the mail is not sent, or undefined if none is left.
  */
-export async function takeTurn(ctx: Context, recipient: string): Promise<(() => Promise<void>) | undefined> {
+export async function takeTurn(ctx: Context, kind: string, recipient: string): Promise<(() => Promise<void>) | undefined> {
   const { byRecipient } = limitersOf(ctx);
-  const key = createHash('sha256').update(recipient.toLowerCase()).digest('base64url');
+  const key = `${kind}:${createHash('sha256').update(recipient.toLowerCase()).digest('base64url')}`;
   if (await refusalOf(byRecipient, key)) return undefined;
   return async () => void (await byRecipient.reward(key));
 }

@@ -1,4 +1,5 @@
 import { Args, Ctx, FieldResolver, Query, Resolver, Root } from 'type-graphql';
+import { usableScopes } from '../kit/access.ts';
 import { ConnectionArgs, connectionType, type Connection } from '../kit/connection.ts';
 import type { Context } from '../kit/context.ts';
 import { User } from './user.entity.ts';
@@ -11,6 +12,15 @@ export class UserResolver {
   @Query(() => User, { nullable: true, description: 'The signed-in user; null for a caller without credentials.' })
   me(@Ctx() ctx: Context): Promise<User | null> {
     return users.me(ctx);
+  }
+
+  @Query(() => [String], {
+    name: 'scopes',
+    description:
+      'The scopes that this request may use: those that the user holds (`me`), as far as the session, the token or the API key is not narrowed. Without credentials, those that the server gives to everyone.',
+  })
+  usableScopes(@Ctx() ctx: Context): string[] {
+    return usableScopes(ctx);
   }
 
   @Query(() => UserConnection, { description: 'All users, in pages by cursor. For callers who are signed in.' })

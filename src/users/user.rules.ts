@@ -3,12 +3,15 @@ import { SCOPES } from '../kit/scopes.ts';
 import { lineOf } from '../kit/text.ts';
 import { refuse } from '../kit/validation.ts';
 
-const MAX_USERNAME = 150;
-/** RFC 5321, 4.5.3.1.3. */
-const MAX_EMAIL = 254;
+/** Maximum length of a username, in characters. */
+export const MAX_USERNAME = 150;
+/** Maximum length of an email address, in characters (RFC 5321, 4.5.3.1.3). */
+export const MAX_EMAIL = 254;
+/** Maximum length of the name to show, in characters. */
+export const MAX_FULL_NAME = 255;
 const MIN_PASSWORD = 8;
-// bcrypt reads no further, so that more would be cut without a word.
-const MAX_PASSWORD_BYTES = 72;
+/** Maximum length of a password, in bytes: bcrypt reads no further. */
+export const MAX_PASSWORD_BYTES = 72;
 
 /** A username as it is stored: 1 to 150 characters, kept exactly, without control characters or space at its ends. */
 export const newUsername = lineOf(MAX_USERNAME);
@@ -25,7 +28,7 @@ export const newPassword = z.string().superRefine((text, ctx) => {
 export const newEmail = z.email().refine((text) => text.length <= MAX_EMAIL, `An address has at most ${MAX_EMAIL} characters`);
 
 /** The name to show. */
-export const newFullName = lineOf(255);
+export const newFullName = lineOf(MAX_FULL_NAME);
 
 /** What a new user is made of. */
 export const newUser = z.object({

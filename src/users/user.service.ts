@@ -1,11 +1,12 @@
 import { holds, requireCaller } from '../kit/access.ts';
 import type { Context } from '../kit/context.ts';
+import { DomainError } from '../kit/errors.ts';
 import { readPage, type Listing, type Page, type PageArgs } from '../kit/keyset.ts';
 import { loader } from '../kit/loaders.ts';
 import { readSlice, type Slice, type SliceArgs } from '../kit/slice.ts';
 import { selectByPks, selectEntities } from '../kit/rows.ts';
 import type { Scope } from '../kit/scopes.ts';
-import { sql } from '../kit/sql.ts';
+import { execute, literal, sql, type Sql } from '../kit/sql.ts';
 import { User } from './user.entity.ts';
 
 const users: Listing<User> = { name: 'users', entity: User, order: [{ property: 'pk', kind: 'pk' }] };
@@ -37,6 +38,19 @@ export async function byPk(ctx: Context, pk: number): Promise<User> {
 /** Spares this request a look-up of a user who has just been read. */
 export function remember(ctx: Context, user: User): void {
   byPks(ctx).prime(user.pk, user);
+}
+
+/**
+ * Throws CONFLICT if the user has `max` rows already. `owned` is their table and, after `where`, the column of their owner. Until the
+ * transaction ends, others that add a row for the same user wait.
+ */
+export async function refuseMore(tx: Context, pk: number, owned: Sql, max: number, noun: string): Promise<void> {
+  await execute(tx.em, sql`select from "user" where pk = ${pk} for no key update`);
+  const { rows } = await execute(
+    tx.em,
+    sql`select count(*)::int as count from (select from ${owned} = ${pk} limit ${literal(max)}) as found`,
+  );
+  if (Number(rows[0]?.['count']) >= max) throw new DomainError('CONFLICT', `You have ${max} ${noun}, and no more are allowed`);
 }
 
 function byPks(ctx: Context) {

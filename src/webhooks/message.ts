@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { Webhook as Signer } from 'standardwebhooks';
+import { VERSION } from '../kit/version.ts';
 
-const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')) as { version: string };
-const USER_AGENT = `Shopfront/${version}`;
+const USER_AGENT = `Shopfront/${VERSION}`;
 
 /** What is sent to a webhook. */
 export interface Message {

@@ -96,7 +96,7 @@ describe('createApiKey', () => {
 
   test.each(['tomorrow', '2027-01-31', '2027-01-31T00:00:00', 1, '2027-02-30T00:00:00Z', ''])('%j is no DateTime', async (expiresAt) => {
     const answer = await tryCreate({ as: await shop.makeUser() }, { expiresAt });
-    expect([answer.status, answer.body.errors[0].extensions.code]).toEqual([400, 'BAD_USER_INPUT']);
+    expect(answer.body.errors[0].extensions).toMatchObject({ code: 'BAD_USER_INPUT', fields: [{ field: 'expiresAt' }] });
   });
 
   test('a user has 50: one more is a conflict, also where ten come at once, until one is revoked or has expired', async () => {
@@ -182,7 +182,7 @@ describe('a machine with an API key', () => {
     const graphql = await shop.graphql('{ me { username } }', {}, { token });
     expect([rest.status, rest.headers.get('WWW-Authenticate'), rest.text]).toEqual([
       401,
-      'Bearer error="invalid_token"',
+      'Bearer',
       '{"detail":"Could not validate credentials"}',
     ]);
     expect([graphql.status, graphql.body]).toEqual([

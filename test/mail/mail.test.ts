@@ -15,7 +15,7 @@ import { freePort } from '../support/process.ts';
 import { useShop } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 
-const SETTINGS = { PASSWORD_RESET: 'on', SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'shop@shop.example' };
+const SETTINGS = { PASSWORD_RESET: 'on', REGISTRATION: 'on', SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'shop@shop.example' };
 const shop = useShop({ ...SETTINGS, MAILS_PER_RECIPIENT: '2', MAIL_REQUESTS_PER_ADDRESS: '20', TRUST_PROXY: '127.0.0.1' });
 const office = usePostOffice(shop);
 
@@ -223,6 +223,21 @@ describe('too many', () => {
     }
     expect([arrived, [...answers]]).toEqual([2, ['{"data":{"requestPasswordReset":true}}\n']]);
     expect(events('mail.limit')).toHaveLength(2);
+  });
+
+  test('B9 mails of one kind keep no mail of another kind away', async () => {
+    await shop.makeUser({ username: 'ada' });
+    for (let count = 0; count < 3; count++) {
+      await shop.graphql(
+        'mutation { register(input: { email: "ada@shop.example" }) }',
+        {},
+        { headers: { 'X-Forwarded-For': '192.0.2.7' } },
+      );
+      await office.deliver();
+    }
+    expect(events('mail.limit')).toHaveLength(1);
+    await ask('ada');
+    expect(await office.deliver()).toHaveLength(1);
   });
 
   test('B9 a network asks MAIL_REQUESTS_PER_ADDRESS times within an hour, for whomever; then RATE_LIMITED, the same for known and unknown', async () => {

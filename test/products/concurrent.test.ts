@@ -21,6 +21,14 @@ test('C1 the same barcode a hundred times at once is one product, and 409 for al
   expect(await shop.sql('select barcode from product')).toEqual([{ barcode: json.barcode }]);
 });
 
+test('P14 a creation that is refused with 409 uses up no primary key', async () => {
+  const json = { name: 'Tray', barcode: shop.newBarcode(), price: 1 };
+  const made = await shop.rest('POST', PATH, { as: user, json });
+  for (let count = 0; count < 20; count++) expect((await shop.rest('POST', PATH, { as: user, json })).status).toBe(409);
+  const next = await shop.rest('POST', PATH, { as: user, json: { ...json, barcode: shop.newBarcode() } });
+  expect(next.body.pk - made.body.pk).toBe(1);
+});
+
 test('C2 a hundred barcodes at once are a hundred products, each with a pk of its own', async () => {
   const answers = await Promise.all(
     Array.from({ length: AT_ONCE }, () => {

@@ -1,7 +1,8 @@
 import { describe, expect, test } from '../support/jest.ts';
 import { createAccessToken } from '../../src/auth/token.ts';
 import { walkFiveByTwos } from '../support/paging.ts';
-import { useShop, type Answer } from '../support/shop.ts';
+import type { Scope } from '../../src/kit/scopes.ts';
+import { PASSWORD, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 const shop = useShop();
 
@@ -13,6 +14,38 @@ const USERS = `query ($first: Int, $after: String, $last: Int, $before: String) 
     nodes { username }
   }
 }`;
+
+describe('GraphQL contract, scopes', () => {
+  const SCOPES = '{ scopes me { scopes } }';
+  const open = useShop({ ANONYMOUS_SCOPES: 'blog:write' });
+
+  test('they are what the user holds, as far as the credentials are not narrowed', async () => {
+    const held: Scope[] = ['products:write', 'users:read', 'blog:write'];
+    const user = await shop.makeUser({ username: 'ada', scopes: held });
+    const narrowed = createAccessToken(shop.context(), { username: 'ada', scopes: ['blog:write', 'audit:read'] });
+    const login = await shop.graphql(`mutation { login(username: "ada", password: "${PASSWORD}", scopes: ["users:read"]) { sessionKey } }`);
+    const { sessionKey } = login.body.data.login;
+    const input = '{ name: "till", scopes: ["products:write"] }';
+    const made = await shop.graphql(`mutation { createApiKey(input: ${input}) { key } }`, {}, { as: user });
+    const usable: [RequestOptions, string[]][] = [
+      [{ as: user }, held],
+      [{ token: narrowed }, ['blog:write']],
+      [{ sessionKey }, ['users:read']],
+      [{ token: made.body.data.createApiKey.key }, ['products:write']],
+    ];
+    for (const [credentials, scopes] of usable) {
+      const { body } = await shop.graphql(SCOPES, {}, credentials);
+      expect(body).toEqual({ data: { scopes, me: { scopes: held } } });
+    }
+  });
+
+  test('without credentials they are ANONYMOUS_SCOPES, which a signed-in user does not get beside', async () => {
+    expect((await shop.graphql(SCOPES)).body).toEqual({ data: { scopes: [], me: null } });
+    expect((await open.graphql(SCOPES)).body).toEqual({ data: { scopes: ['blog:write'], me: null } });
+    const user = await open.makeUser({ scopes: [] });
+    expect((await open.graphql(SCOPES, {}, { as: user })).body).toEqual({ data: { scopes: [], me: { scopes: [] } } });
+  });
+});
 
 describe('GraphQL contract, me', () => {
   test('it is null for a caller without credentials', async () => {
