@@ -7,27 +7,40 @@ import { settings } from './settings.ts';
 export async function showBar(): Promise<void> {
   await checkSession();
   const account = element('div', { className: 'account' });
-  // It stays in place, so that what comes into it is read out.
-  const message = element('p', { className: 'message', role: 'alert' });
+  const message = alertElement();
   byId('session').append(account, message);
-  const attempt = async (work: () => Promise<void>): Promise<void> => {
+  const attempt: Attempt = async (work, own = message) => {
     const before = document.activeElement;
     message.textContent = '';
+    own.textContent = '';
     account.inert = true;
-    try {
-      await work();
-    } catch (error) {
-      message.textContent = error instanceof Error ? error.message : String(error);
-    }
+    const wrong = await work().then(
+      () => '',
+      (error: unknown) => (error instanceof Error ? error.message : String(error)),
+    );
     account.inert = false;
+    own.textContent = wrong;
     // Who uses the keyboard goes on from where they were, or from what has taken its place.
     const next = before?.isConnected === true ? before : account.querySelector('button');
     if (next instanceof HTMLElement) next.focus();
   };
-  watchSession((session) => account.replaceChildren(...(session ? signedIn(session, attempt) : signedOut(attempt))));
+  let shown: string | undefined;
+  watchSession((session, ended = '') => {
+    message.textContent = ended;
+    // A renewed session shows the same.
+    if (session && session.username === shown) return;
+    shown = session?.username;
+    account.replaceChildren(...(session ? signedIn(session, attempt) : signedOut(attempt)));
+  });
 }
 
-type Attempt = (work: () => Promise<void>) => Promise<void>;
+/** Runs the work and shows its error in this element, or beside the buttons. */
+type Attempt = (work: () => Promise<void>, own?: HTMLElement) => Promise<void>;
+
+// An alert is in the page before its text is, so that screen readers announce the text.
+function alertElement(): HTMLElement {
+  return element('p', { className: 'message', role: 'alert' });
+}
 
 function signedIn({ username }: Session, attempt: Attempt): Node[] {
   const button = element('button', { type: 'button', onclick: () => void attempt(signOut) }, 'Sign out');
@@ -46,16 +59,23 @@ function signedOut(attempt: Attempt): Node[] {
 function form(attempt: Attempt): HTMLFormElement {
   const username = element('input', { name: 'username', autocomplete: 'username', required: true, size: 12 });
   const password = element('input', { name: 'password', type: 'password', autocomplete: 'current-password', required: true, size: 12 });
+  const message = alertElement();
   const made = element(
     'form',
     {},
     element('label', {}, 'Username ', username),
     element('label', {}, 'Password ', password),
     element('button', {}, 'Sign in'),
+    message,
   );
+  const submit = async (): Promise<void> => {
+    await attempt(() => signIn(username.value, password.value), message);
+    password.focus();
+    password.select();
+  };
   made.addEventListener('submit', (event) => {
     event.preventDefault();
-    void attempt(() => signIn(username.value, password.value));
+    void submit();
   });
   return made;
 }

@@ -2,8 +2,9 @@ import 'swagger-ui-dist/swagger-ui.css';
 import SwaggerUI from 'swagger-ui-dist/swagger-ui-es-bundle.js';
 import './explorer.css';
 import { showBar } from './bar.ts';
+import { clientHeaders } from './client.ts';
 import { byId, element } from './dom.ts';
-import { watchSession } from './session.ts';
+import { currentSession, freshToken, watchSession, withToken } from './session.ts';
 import { home } from './settings.ts';
 import { twinPlugin } from './twin.plugin.ts';
 
@@ -27,13 +28,27 @@ function show(described: object): void {
     plugins: [twinPlugin],
     deepLinking: true,
     validatorUrl: null,
+    requestInterceptor: async (request) => {
+      const isSessions = request.headers?.['Authorization'] === bearer(currentSession()?.token);
+      // Shown as a curl command, so the token is renewed before. The reader's own client has another name than this page.
+      const headers = { ...request.headers, ...(isSessions && { Authorization: bearer(await freshToken()) }) };
+      const send = (address: Parameters<typeof fetch>[0], init: RequestInit | undefined, own: object) =>
+        fetch(address, { ...init, headers: { ...clientHeaders, ...headers, ...own } });
+      const userFetch: typeof fetch = (address, init) =>
+        isSessions ? withToken((token) => send(address, init, { Authorization: bearer(token) })) : send(address, init, {});
+      return { ...request, headers, userFetch };
+    },
     onComplete: () =>
-      watchSession((session) => {
+      void watchSession((session) => {
         if (session) ui.preauthorizeApiKey(SCHEME, session.token);
         else if (isSignedIn) ui.authActions.logout([SCHEME]);
         isSignedIn = session !== undefined;
       }),
   });
+}
+
+function bearer(token = ''): string {
+  return `Bearer ${token}`;
 }
 
 async function documentOf(address: string): Promise<object | undefined> {

@@ -5,14 +5,20 @@ import { getOperationAST, Kind, OperationTypeNode, parse } from 'graphql';
 import { createClient } from 'graphql-sse';
 import { useEffect, useState, type ReactNode } from 'react';
 import { createRoot } from 'react-dom/client';
+import { clientHeaders } from './client.ts';
 import { examples, linkedOperation } from './examples.ts';
-import { currentSession, watchSession } from './session.ts';
+import { currentSession, watchSession, withToken } from './session.ts';
 import { home } from './settings.ts';
 
-/** Shows GraphiQL in the element. */
-export function showGraphiql(parent: HTMLElement): void {
+const ENDPOINT = `${home}/graphql`;
+/** The operation by which GraphiQL reads the schema. */
+const INTROSPECTION = 'IntrospectionQuery';
+
+/** Shows GraphiQL in the element. Returns what removes it. */
+export function showGraphiql(parent: HTMLElement): () => void {
   const linked = linkedOperation();
-  createRoot(parent).render(
+  const root = createRoot(parent);
+  root.render(
     <GraphiQL
       fetcher={ask}
       defaultTabs={linked ? [linked, ...examples] : [...examples]}
@@ -23,6 +29,7 @@ export function showGraphiql(parent: HTMLElement): void {
       </GraphiQL.Footer>
     </GraphiQL>,
   );
+  return () => root.unmount();
 }
 
 function Credential(): ReactNode {
@@ -43,11 +50,15 @@ function Credential(): ReactNode {
 
 const ask: GraphiQLProps['fetcher'] = async ({ query, variables, operationName }, options) => {
   const asked = { query, variables, ...(operationName != null && needsName(query) && { operationName }) };
-  const headers = credentialed(options?.headers);
+  const typed = options?.headers ?? {};
+  const headers = { ...clientHeaders, ...typed };
+  const send = senderOf(typed);
+  // On a small screen, the response may be below what is visible.
+  if (operationName !== INTROSPECTION) document.querySelector('#explorer .graphiql-response')?.scrollIntoView({ block: 'nearest' });
   if (operationIn(query, operationName) === OperationTypeNode.SUBSCRIPTION) {
-    return createClient({ url: `${home}/graphql`, headers }).iterate(asked);
+    return createClient({ url: ENDPOINT, headers, fetchFn: send }).iterate(asked);
   }
-  const answer = await fetch(`${home}/graphql`, {
+  const answer = await send(ENDPOINT, {
     method: 'POST',
     headers: { Accept: 'application/json', 'Content-Type': 'application/json', ...headers },
     body: JSON.stringify(asked),
@@ -55,10 +66,15 @@ const ask: GraphiQLProps['fetcher'] = async ({ query, variables, operationName }
   return answer.json();
 };
 
-// What the editor of headers says of credentials goes before who is signed in above.
-function credentialed(headers: Record<string, string> = {}): Record<string, string> {
-  const session = currentSession();
-  return { ...(session && !names(headers, 'authorization') && { Authorization: `Bearer ${session.token}` }), ...headers };
+interface Init extends RequestInit {
+  headers: Record<string, string>;
+}
+
+// Credentials in the headers editor take precedence over those of the bar.
+function senderOf(typed: Record<string, string>): (address: string, init: Init) => Promise<Response> {
+  if (names(typed, 'authorization')) return fetch;
+  return (address, init) =>
+    withToken((token) => fetch(address, { ...init, headers: { ...init.headers, ...(token && { Authorization: `Bearer ${token}` }) } }));
 }
 
 function names(headers: object, wanted: string): boolean {

@@ -1,25 +1,45 @@
 import './explorer.css';
 import { showBar } from './bar.ts';
 import { byId, element } from './dom.ts';
-import { showSandbox } from './sandbox-pane.ts';
+import { showGraphiql } from './graphiql-pane.tsx';
 
 await showBar();
 const explorer = byId('explorer');
-const giveUp = new AbortController();
-const notice = element(
-  'p',
-  { className: 'notice', role: 'status' },
-  'Apollo Sandbox is on its way. ',
-  element('button', { type: 'button', onclick: () => giveUp.abort() }, 'Use GraphiQL instead'),
-);
+const graphiql = element('div', { className: 'pane' });
+const sandbox = element('div', { className: 'pane', inert: true });
+const notice = element('p', { className: 'notice', role: 'status' });
 explorer.before(notice);
-if (await showSandbox(explorer, giveUp.signal)) {
+explorer.append(graphiql, sandbox);
+const removeGraphiql = showGraphiql(graphiql);
+let inUse = false;
+for (const type of ['pointerdown', 'keydown']) graphiql.addEventListener(type, () => (inUse = true), { once: true });
+// A frame that never answers must not keep the page itself from being loaded.
+if (document.readyState === 'complete') await trySandbox();
+else addEventListener('load', () => void trySandbox());
+
+async function trySandbox(): Promise<void> {
+  notice.textContent = 'Loading Apollo Sandbox from sandbox.embed.apollographql.com. GraphiQL is shown until it answers.';
+  const { loadSandbox } = await import('./sandbox-pane.ts');
+  if (!(await loadSandbox(sandbox))) {
+    notice.replaceChildren(
+      'Apollo Sandbox is loaded from sandbox.embed.apollographql.com, which cannot be reached from here. GraphiQL is shown in its place. ',
+      button('Try again', () => void trySandbox()),
+    );
+  } else if (inUse) {
+    // What somebody works on does not go away by itself.
+    notice.replaceChildren('Apollo Sandbox is ready. ', button('Show Apollo Sandbox', showSandbox));
+  } else {
+    showSandbox();
+  }
+}
+
+function showSandbox(): void {
   notice.remove();
-} else {
-  const { showGraphiql } = await import('./graphiql-pane.tsx');
-  notice.replaceChildren(
-    'Apollo Sandbox comes from another site, which cannot be reached from here. This is GraphiQL, which comes from this server. ',
-    element('button', { type: 'button', onclick: () => location.reload() }, 'Try again'),
-  );
-  showGraphiql(explorer);
+  removeGraphiql();
+  graphiql.remove();
+  sandbox.inert = false;
+}
+
+function button(text: string, onclick: () => void): HTMLButtonElement {
+  return element('button', { type: 'button', onclick }, text);
 }

@@ -1,61 +1,146 @@
+import { clientHeaders } from './client.ts';
 import { home } from './settings.ts';
 
 /** Who is signed in on this tab. */
 export interface Session {
   username: string;
   token: string;
+  /** When the access token expires, in ms by the clock of this browser, which need not be right. */
+  expiresAt: number;
+  /** The next refresh token; each is valid once. */
+  refreshToken: string;
 }
+
+/** What the server returns at `/token` (RFC 6749, 5.1). */
+interface Tokens {
+  access_token: string;
+  expires_in: number;
+  refresh_token: string;
+}
+
+/** Called with the session, if there is one, and with the reason if the server ended the last one. */
+type Listener = (session: Session | undefined, ended?: string) => void;
 
 const KEY = `shopfront session ${home}`;
-const listeners = new Set<(session: Session | undefined) => void>();
+const listeners = new Set<Listener>();
+let ended: string | undefined;
+let renewal: Promise<string> | undefined;
 
-/** The session of this tab, unless its token has expired. */
+/** A refusal by the server. Its message can be shown. */
+class Refusal extends Error {
+  constructor(
+    message: string,
+    readonly status: number,
+  ) {
+    super(message);
+  }
+}
+
+/** Returns the session of this tab. Its access token may have expired: `freshToken` renews it. */
 export function currentSession(): Session | undefined {
   const kept = sessionStorage.getItem(KEY);
-  if (kept === null) return undefined;
-  const session = JSON.parse(kept) as Session;
-  return expiryOf(session.token) > Date.now() ? session : undefined;
+  return kept === null ? undefined : (JSON.parse(kept) as Session);
 }
 
-/** Calls the listener now, and whenever somebody signs in or out. */
-export function watchSession(listener: (session: Session | undefined) => void): void {
+/** Calls the listener now, and whenever the session begins, is renewed or ends. Returns what removes the listener. */
+export function watchSession(listener: Listener): () => void {
   listeners.add(listener);
-  listener(currentSession());
+  listener(currentSession(), ended);
+  return () => void listeners.delete(listener);
 }
 
-/** Forgets a session that has ended meanwhile, before anything is asked with it. */
+/** Ends the session of this tab if the server has ended it. */
 export async function checkSession(): Promise<void> {
+  if (!currentSession()) return;
+  const headers = (token: string | undefined) => ({ ...clientHeaders, Authorization: `Bearer ${token}` });
+  const answer = await withToken((token) => fetch(`${home}/users/me/`, { headers: headers(token) })).catch(() => undefined);
+  // The user was disabled. A 401 has ended the session already.
+  if (answer?.status === 400) change(undefined, 'Your account is disabled.');
+}
+
+/**
+ * Sends a request with a fresh access token, if somebody is signed in, and once more with a new one if the server rejects it.
+ * Throws if the session has ended: the request is not sent without credentials.
+ */
+export async function withToken(send: (token: string | undefined) => Promise<Response>): Promise<Response> {
+  const token = await freshToken();
+  const answer = await send(token);
+  return answer.status === 401 && token !== undefined ? send(await renewed(token)) : answer;
+}
+
+/** Returns an access token that has not expired, or nothing if nobody is signed in. Throws if it cannot be renewed. */
+export async function freshToken(): Promise<string | undefined> {
   const session = currentSession();
-  if (!session) return;
-  const answer = await fetch(`${home}/users/me/`, { headers: { Authorization: `Bearer ${session.token}` } }).catch(() => undefined);
-  if (answer && answer.status >= 400 && answer.status < 500) change(undefined);
+  return session && hasExpired(session) ? renewed(session.token) : session?.token;
 }
 
 /** Signs in. Throws an error whose message can be shown. */
 export async function signIn(username: string, password: string): Promise<void> {
-  const answer = await fetch(`${home}/token`, { method: 'POST', body: new URLSearchParams({ username, password }) }).catch(() => undefined);
-  if (!answer) throw new Error('The server cannot be reached.');
-  const body = (await answer.json().catch(() => ({}))) as { access_token?: string; detail?: unknown };
-  if (!answer.ok || body.access_token === undefined) throw new Error(refusal(answer, body.detail));
+  const session = await requestSession(username, { username, password, scope: 'offline_access' });
   await signOut();
-  change({ username, token: body.access_token });
+  change(session);
 }
 
 /** Signs out, and ends the session on the server. */
 export async function signOut(): Promise<void> {
   const session = currentSession();
-  change(undefined);
   if (!session) return;
-  // Where it cannot be ended it ends by itself; here it is forgotten in any case.
-  await fetch(`${home}/api/v2/auth/login`, { method: 'POST', headers: { Authorization: `Bearer ${session.token}` } }).catch(
-    () => undefined,
-  );
+  change(undefined);
+  // If the server cannot be reached, the session expires there. This tab has forgotten it in any case.
+  await endOnServer(session).catch(() => undefined);
 }
 
-function change(session: Session | undefined): void {
+async function endOnServer(session: Session): Promise<void> {
+  const { token } = hasExpired(session) ? await refreshed(session) : session;
+  await fetch(`${home}/api/v2/auth/login`, { method: 'POST', headers: { ...clientHeaders, Authorization: `Bearer ${token}` } });
+}
+
+// A refresh token is valid once, so requests at the same time share one refresh.
+async function renewed(token: string): Promise<string> {
+  const session = currentSession();
+  if (!session) throw new Error('You have signed out.');
+  if (session.token !== token) return session.token;
+  renewal ??= renew(session).finally(() => (renewal = undefined));
+  return renewal;
+}
+
+async function renew(session: Session): Promise<string> {
+  try {
+    const next = await refreshed(session);
+    // Whoever signed out meanwhile stays signed out.
+    if (currentSession()?.refreshToken === session.refreshToken) change(next);
+    return next.token;
+  } catch (error) {
+    // If the server was not reached or is overloaded, the session may still be valid.
+    if (!(error instanceof Refusal) || error.status >= 500 || error.status === 429) throw error;
+    const reason = `The session of ${session.username} has ended. Sign in again.`;
+    if (currentSession()?.refreshToken === session.refreshToken) change(undefined, reason);
+    throw new Error(reason, { cause: error });
+  }
+}
+
+function refreshed({ username, refreshToken }: Session): Promise<Session> {
+  return requestSession(username, { grant_type: 'refresh_token', refresh_token: refreshToken });
+}
+
+async function requestSession(username: string, form: Record<string, string>): Promise<Session> {
+  const body = new URLSearchParams(form);
+  const answer = await fetch(`${home}/token`, { method: 'POST', headers: clientHeaders, body }).catch(() => undefined);
+  if (!answer) throw new Error('The server cannot be reached.');
+  const { access_token: token, refresh_token: refreshToken, expires_in: seconds = 0, detail } = await jsonOf(answer);
+  if (!answer.ok || token === undefined || refreshToken === undefined) throw new Refusal(refusal(answer, detail), answer.status);
+  return { username, token, expiresAt: Date.now() + seconds * 1000, refreshToken };
+}
+
+async function jsonOf(answer: Response): Promise<Partial<Tokens> & { detail?: unknown }> {
+  return answer.json().catch(() => ({})) as Promise<Partial<Tokens>>;
+}
+
+function change(session: Session | undefined, reason?: string): void {
   if (session) sessionStorage.setItem(KEY, JSON.stringify(session));
   else sessionStorage.removeItem(KEY);
-  for (const listener of listeners) listener(session);
+  ended = reason;
+  for (const listener of listeners) listener(session, reason);
 }
 
 function refusal(answer: Response, detail: unknown): string {
@@ -66,9 +151,6 @@ function refusal(answer: Response, detail: unknown): string {
   return typeof detail === 'string' ? `${detail}.` : `The server refused the login (${answer.status}).`;
 }
 
-// The claims of a token stand in its second part (RFC 7519, 3).
-function expiryOf(token: string): number {
-  const [, claims = ''] = token.split('.');
-  const { exp = 0 } = JSON.parse(atob(claims.replaceAll('-', '+').replaceAll('_', '/'))) as { exp?: number };
-  return exp * 1000;
+function hasExpired({ expiresAt }: Session): boolean {
+  return expiresAt <= Date.now();
 }

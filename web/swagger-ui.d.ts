@@ -11,9 +11,17 @@ declare module 'swagger-ui-dist/swagger-ui-es-bundle.js' {
   export type Plugin = (system: { React: { createElement: typeof createElement; Fragment: typeof Fragment } }) => {
     wrapComponents: Record<string, (original: Component) => (props: { operation?: Part }) => ReactElement>;
   };
+  interface Request {
+    headers?: Record<string, string>;
+  }
   interface Ui {
     preauthorizeApiKey(scheme: string, credential: string): void;
     authActions: { logout(schemes: string[]): void };
+  }
+  /** A request before it is sent, by `userFetch` where it is given. */
+  interface Request {
+    headers?: Record<string, string>;
+    userFetch?: typeof fetch;
   }
   export default function SwaggerUI(options: {
     domNode: HTMLElement;
@@ -21,6 +29,7 @@ declare module 'swagger-ui-dist/swagger-ui-es-bundle.js' {
     plugins: Plugin[];
     deepLinking: boolean;
     validatorUrl: null;
+    requestInterceptor: (request: Request) => Promise<Request>;
     onComplete: () => void;
   }): Ui;
 }

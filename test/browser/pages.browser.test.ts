@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import type { BrowserContextOptions, Locator, Page } from 'playwright-core';
+import type { BrowserContextOptions, Locator, Page, Route } from 'playwright-core';
 import { makeDataDir, removeDirectory } from '../support/directories.ts';
 import { useBrowser, violationsOf, type Visit } from '../support/browser.ts';
+import { TEST_SECRET } from '../support/databases.ts';
+import { forge } from '../support/forge.ts';
 import { startServer, stopServer, type RunningServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
 
@@ -13,17 +15,29 @@ const SANDBOX = 'https://sandbox.embed.apollographql.com';
 const WHO = '{ me { username } }';
 
 /** What stands in for Apollo Sandbox: it says that it is there, and asks its operation when it is told to. */
-const SANDBOX_TWIN = `<!doctype html><html lang="en"><title>Sandbox</title><button>Run</button><pre></pre><script>
+const SANDBOX_TWIN = `<!doctype html><html lang="en"><title>Sandbox</title><button>Run</button><button id="subscribe">Subscribe</button><pre></pre><script>
   const { searchParams } = new URL(location.href);
+  const headers = JSON.parse(decodeURIComponent(searchParams.get('defaultHeaders')));
   parent.postMessage({ name: 'ExplorerListeningForHandshake' }, '*');
+  document.querySelector('#subscribe').onclick = () => parent.postMessage({
+    name: 'ExplorerSubscriptionRequest', operationId: '2', operation: 'subscription { sessionEnded { reason } }', headers,
+    subscriptionUrl: searchParams.get('endpoint').replace('http', 'ws'), protocol: 'graphql-ws',
+  }, '*');
   document.querySelector('button').onclick = () => parent.postMessage({
     name: 'ExplorerRequest', operationId: '1', operation: '${WHO}',
-    endpointUrl: searchParams.get('endpoint'), headers: JSON.parse(decodeURIComponent(searchParams.get('defaultHeaders'))),
+    endpointUrl: searchParams.get('endpoint'), headers,
   }, '*');
   addEventListener('message', ({ data }) => {
     if (data.name === 'ExplorerResponse') document.querySelector('pre').textContent = JSON.stringify(data.response.data);
   });
 </script></html>`;
+
+/** What the site of Apollo Sandbox may do instead of sending its page. */
+const FAILURES: [string, (route: Route) => unknown][] = [
+  ['refuses the connection', (route) => route.abort('connectionrefused')],
+  ['never answers', () => undefined],
+  ['answers with an error page', (route) => route.fulfill({ status: 503, contentType: 'text/html', body: '<h1>Out of order</h1>' })],
+];
 
 describe.each([
   ['at the root', ''],
@@ -34,7 +48,7 @@ describe.each([
 
   beforeAll(async () => {
     dataDir = await makeDataDir();
-    server = await startServer({ DATA_DIR: dataDir, BASE_PATH, LOGIN_FAILURES_PER_ACCOUNT: '1' });
+    server = await startServer({ DATA_DIR: dataDir, BASE_PATH, LOGIN_FAILURES_PER_ACCOUNT: '1', SIGNING_SECRET: TEST_SECRET });
   });
 
   afterAll(async () => {
@@ -149,6 +163,22 @@ describe.each([
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
 
+  test.each([
+    [390, 844],
+    [360, 560],
+  ])('on a phone of %i × %i, the response is seen after an operation has run', async (width, height) => {
+    for (const path of ['/graphiql', '/graphql']) {
+      const { page } = await visit(path, { viewport: { width, height }, hasTouch: true, isMobile: true });
+      await runIn(page);
+      await response(page, '"data"').waitFor();
+      const box = await page.locator('.graphiql-response').boundingBox();
+      const { x = 0, y = 0, width: wide = 0, height: long = 0 } = box ?? {};
+      const visible = [Math.min(x + wide, width) - Math.max(x, 0), Math.min(y + long, height) - Math.max(y, 0)];
+      expect(Math.min(...visible)).toBeGreaterThan(150);
+      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+    }
+  });
+
   test('a link to GraphiQL brings a query with its variables', async () => {
     const query = 'query Page($first: Int!) { products(first: $first) { nodes { pk } } }';
     const { page } = await visit(`/graphiql?${new URLSearchParams({ query, variables: '{"first": 2}' }).toString()}`);
@@ -159,11 +189,17 @@ describe.each([
 
   test('the REST reference tries an operation as who signed in above, asking nobody else', async () => {
     const { page, errors, foreign } = await visit('/docs', { viewport: { width: 1200, height: 1000 } });
+    const clients = new Set<unknown>();
+    page.on('request', (request) => {
+      if (/\/(token|users\/me\/)$/.test(request.url())) clients.add(request.headers()['apollographql-client-name']);
+    });
     await signInAs(page, 'alice');
     const operation = await open(page, '/users/me/');
     await operation.getByRole('button', { name: 'Try it out' }).click();
     await operation.getByRole('button', { name: 'Execute' }).click();
     await operation.locator('.live-responses-table').filter({ hasText: '"username": "alice"' }).waitFor();
+    expect(clients).toEqual(new Set(['shopfront-pages']));
+    expect(await operation.locator('.curl').innerText()).toMatch(/Authorization: Bearer (?!.*shopfront-pages)/s);
     await operation.evaluate((shown) => (shown as unknown as { scrollIntoView: () => void }).scrollIntoView());
     await picture(page, 'docs');
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
@@ -180,24 +216,59 @@ describe.each([
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
 
-  test('where the site of Apollo Sandbox cannot be reached, the GraphQL door shows GraphiQL in its place', async () => {
-    const { page, errors, foreign } = await visit(`/graphql?${new URLSearchParams({ query: WHO }).toString()}`);
-    await page.getByText('which cannot be reached from here').waitFor();
-    await signInAs(page, 'alice');
-    await runsAs(page, 'alice');
-    expect(await page.locator('iframe').count()).toBe(0);
+  describe.each(FAILURES)('where the site of Apollo Sandbox %s', (_how, fail) => {
+    test('the GraphQL endpoint shows GraphiQL, never the frame, and says why', async () => {
+      const { page } = await visit('/livez');
+      await page.clock.install();
+      await page.route(`${SANDBOX}/**`, fail);
+      await page.goto(`${server.url}/graphql?${new URLSearchParams({ query: WHO }).toString()}`);
+      const frame = page.locator('iframe');
+      await frame.waitFor({ state: 'attached' });
+      expect(await page.locator('.notice').innerText()).toBe(
+        'Loading Apollo Sandbox from sandbox.embed.apollographql.com. GraphiQL is shown until it answers.',
+      );
+      await signInAs(page, 'alice');
+      await runsAs(page, 'alice');
+      expect(await frame.isVisible()).toBe(false);
+      await page.clock.fastForward(10_000);
+      await page.getByText('which cannot be reached from here').waitFor();
+      expect(await frame.count()).toBe(0);
+      await runsAs(page, 'alice');
+      await page.unroute(`${SANDBOX}/**`);
+      await page.route(`${SANDBOX}/**`, (route) => route.fulfill({ contentType: 'text/html', body: SANDBOX_TWIN }));
+      await page.getByRole('button', { name: 'Try again' }).click();
+      await page.getByRole('button', { name: 'Show Apollo Sandbox' }).click();
+      await frame.waitFor();
+    });
+  });
+
+  test('the GraphQL endpoint asks no other site but that of Apollo Sandbox', async () => {
+    const { page, errors, foreign } = await visit('/graphql');
+    await page.locator('iframe').waitFor({ state: 'attached' });
+    await runIn(page);
     expect(errors).toEqual([]);
     expect(new Set(foreign.map((address) => new URL(address).origin))).toEqual(new Set([SANDBOX]));
   });
 
-  test('who does not want to wait for Apollo Sandbox need not', async () => {
-    const { page } = await visit('/');
-    // It is neither there nor refused.
-    await page.route(`${SANDBOX}/**`, () => undefined);
-    await page.goto(`${server.url}/graphql`, { waitUntil: 'commit' });
-    await page.getByRole('button', { name: 'Use GraphiQL instead' }).click();
-    await page.getByRole('tab', { name: 'Products' }).waitFor();
-    expect(await page.locator('iframe').count()).toBe(0);
+  test('Apollo Sandbox takes the place of GraphiQL when its frame answers, but not while somebody works in it', async () => {
+    for (const atWork of [false, true]) {
+      const { page } = await visit('/livez');
+      const asked = Promise.withResolvers<Route>();
+      await page.route(`${SANDBOX}/**`, asked.resolve);
+      await page.goto(`${server.url}/graphql?${new URLSearchParams({ query: WHO }).toString()}`);
+      const route = await asked.promise;
+      await page.getByRole('tab').first().waitFor();
+      if (atWork) await runIn(page);
+      await route.fulfill({ contentType: 'text/html', body: SANDBOX_TWIN });
+      if (atWork) {
+        const show = page.getByRole('button', { name: 'Show Apollo Sandbox' });
+        await show.waitFor();
+        expect(await page.locator('iframe').isVisible()).toBe(false);
+        await show.click();
+      }
+      await page.locator('iframe').waitFor();
+      expect([await page.locator('.graphiql-container').count(), await page.locator('.notice').count()]).toEqual([0, 0]);
+    }
   });
 
   test('where its site can be reached, the GraphQL door shows Apollo Sandbox, and the credential stays on our page', async () => {
@@ -222,6 +293,16 @@ describe.each([
     await frame.getByRole('button', { name: 'Run' }).click();
     await frame.locator('pre').filter({ hasText: '{"me":null}' }).waitFor();
     const asked = await page.evaluate<string[]>('asked');
+    await signInAs(page, 'bob');
+    const opened = page.waitForEvent('websocket');
+    await frame.getByRole('button', { name: 'Subscribe' }).click();
+    const socket = await opened;
+    const sent = socket.waitForEvent('framesent');
+    expect(JSON.parse(String((await sent).payload))).toEqual({
+      type: 'connection_init',
+      payload: { Authorization: `Bearer ${await tokenOf(page)}` },
+    });
+    await socket.waitForEvent('framesent', ({ payload }) => String(payload).includes('"type":"subscribe"'));
     expect(asked.filter((address) => !address.startsWith(`${server.url}/`) || address.endsWith('/favicon.ico'))).toEqual([]);
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
@@ -239,7 +320,7 @@ describe.each([
     await signInAs(page, 'bob');
     await page.goto(`${server.url}/docs`);
     await page.getByText('Signed in as bob').waitFor();
-    const token = await page.evaluate<string>('JSON.parse(Object.values({ ...sessionStorage })[0]).token');
+    const token = await tokenOf(page);
     const me = async () => (await fetch(`${server.url}/users/me/`, { headers: { Authorization: `Bearer ${token}` } })).status;
     expect(await me()).toBe(200);
     const ended = page.waitForResponse((answer) => answer.url().endsWith('/api/v2/auth/login'));
@@ -250,17 +331,130 @@ describe.each([
     expect(errors).toEqual([]);
   });
 
-  test('who was signed in and is no more is not asked for anything, but may sign in', async () => {
+  describe('after 30 minutes', () => {
+    // The server rejects the token of the tab; the tab knows that it has expired unless its clock is slow.
+    async function expire(page: Page, { known }: { known: boolean }): Promise<void> {
+      const session = await page.evaluate<{ token: string }>('JSON.parse(Object.values({ ...sessionStorage })[0])');
+      const claims = JSON.parse(Buffer.from(session.token.split('.')[1] ?? '', 'base64url').toString()) as object;
+      const token = forge({ ...claims, exp: Math.floor(Date.now() / 1000) - 1 });
+      const changed = JSON.stringify({ ...session, token, ...(known && { expiresAt: Date.now() - 1000 }) });
+      await page.evaluate(`sessionStorage.setItem(Object.keys(sessionStorage)[0], ${JSON.stringify(changed)})`);
+    }
+
+    // The paths of what the page asks from now on, with the answers' statuses.
+    function answersOf(page: Page): [string, number][] {
+      const seen: [string, number][] = [];
+      page.on('response', (answer) => {
+        const path = new URL(answer.url()).pathname.replace(BASE_PATH, '');
+        if (!path.startsWith('/assets/')) seen.push([path, answer.status()]);
+      });
+      return seen;
+    }
+
+    test('GraphiQL renews the access token before it sends an operation', async () => {
+      const { page, errors } = await visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
+      await signInAs(page, 'alice');
+      await expire(page, { known: true });
+      const answers = answersOf(page);
+      await runsAs(page, 'alice');
+      expect(answers).toEqual([
+        ['/token', 200],
+        ['/graphql', 200],
+      ]);
+      await page.getByText('Signed in as alice').waitFor();
+      expect(errors).toEqual([]);
+    });
+
+    test('GraphiQL sends an operation again with a new access token where the server rejects the former', async () => {
+      const { page } = await visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
+      await signInAs(page, 'alice');
+      await expire(page, { known: false });
+      const answers = answersOf(page);
+      await runsAs(page, 'alice');
+      expect(answers).toEqual([
+        ['/graphql', 401],
+        ['/token', 200],
+        ['/graphql', 200],
+      ]);
+    });
+
+    test('GraphiQL subscribes with a new access token', async () => {
+      const query = 'subscription { sessionEnded { reason } }';
+      const { page } = await visit(`/graphiql?${new URLSearchParams({ query }).toString()}`);
+      await signInAs(page, 'bob');
+      await expire(page, { known: true });
+      const subscribed = page.waitForResponse((answer) => answer.url().endsWith('/graphql'));
+      await runIn(page);
+      const answer = await subscribed;
+      expect([answer.status(), answer.headers()['content-type']]).toEqual([200, expect.stringContaining('text/event-stream')]);
+      expect(answer.request().headers()['authorization']).toBe(`Bearer ${await tokenOf(page)}`);
+    });
+
+    test('the REST reference renews the access token before it sends a request', async () => {
+      const { page, errors } = await visit('/livez');
+      await page.clock.install();
+      await page.goto(`${server.url}/docs`);
+      await signInAs(page, 'alice');
+      await expire(page, { known: true });
+      await page.reload();
+      await page.getByText('Signed in as alice').waitFor();
+      const operation = await open(page, '/users/me/');
+      await operation.getByRole('button', { name: 'Try it out' }).click();
+      await page.clock.fastForward('30:01');
+      const answers = answersOf(page);
+      await operation.getByRole('button', { name: 'Execute' }).click();
+      await operation.locator('.live-responses-table').filter({ hasText: '"username": "alice"' }).waitFor();
+      expect(answers).toEqual([
+        ['/token', 200],
+        ['/users/me/', 200],
+      ]);
+      expect(errors).toEqual([]);
+    });
+
+    test('signing out ends the session on the server', async () => {
+      const { page } = await visit('/');
+      await signInAs(page, 'bob');
+      const token = await tokenOf(page);
+      await expire(page, { known: true });
+      const ended = page.waitForResponse((answer) => answer.url().endsWith('/api/v2/auth/login'));
+      await page.getByRole('button', { name: 'Sign out' }).click();
+      expect((await ended).status()).toBe(200);
+      expect((await fetch(`${server.url}/users/me/`, { headers: { Authorization: `Bearer ${token}` } })).status).toBe(401);
+    });
+  });
+
+  test('a session that has ended signs out visibly, and sends nothing without credentials', async () => {
+    const { page } = await visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
+    await signInAs(page, 'bob');
+    await endSession(page);
+    await runIn(page);
+    const ended = 'The session of bob has ended. Sign in again.';
+    await response(page, ended).waitFor();
+    expect(await page.locator('#session').getByRole('alert').first().innerText()).toBe(ended);
+    await page.getByRole('button', { name: 'bob' }).waitFor();
+    await page.getByText('Sent without credentials').waitFor();
+    expect(await response(page, '"me": null').count()).toBe(0);
+    await signInAs(page, 'bob');
+    expect(await page.getByText(ended, { exact: true }).count()).toBe(0);
+    await runsAs(page, 'bob');
+  });
+
+  test('a page that is opened after the session has ended says so, and who it was may sign in', async () => {
     const { page } = await visit('/');
     await signInAs(page, 'bob');
-    const token = await page.evaluate<string>('JSON.parse(Object.values({ ...sessionStorage })[0]).token');
-    await fetch(`${server.url}/api/v2/auth/login`, { method: 'POST', headers: { Authorization: `Bearer ${token}` } });
+    await endSession(page);
     await page.goto(`${server.url}/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
+    await page.getByText('The session of bob has ended. Sign in again.').waitFor();
     await page.getByRole('button', { name: 'bob' }).waitFor();
     await runIn(page);
     await response(page, '"me": null').waitFor();
     expect(await page.evaluate('sessionStorage.length')).toBe(0);
   });
+
+  async function endSession(page: Page): Promise<void> {
+    const token = await tokenOf(page);
+    await fetch(`${server.url}/api/v2/auth/login`, { method: 'POST', headers: { Authorization: `Bearer ${token}` } });
+  }
 
   test('where there are no demo users, a form asks who it is', async () => {
     const { page, errors } = await visit('/livez');
@@ -279,20 +473,30 @@ describe.each([
     expect(errors).toEqual([]);
   });
 
-  test('a refused login says why, and so does one too many', async () => {
-    const { page } = await visit('/');
+  test.each(['/', '/graphiql', '/docs', '/graphql'])('on %s, the form shows why a login is refused, and one too many', async (path) => {
+    const { page } = await visit(path);
     await page.getByText('other …').click();
-    await page.getByLabel('Username').fill('carol');
-    await page.getByLabel('Password').fill('not hers');
-    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-    const alert = page.getByRole('alert');
+    const form = page.locator('.bar form');
+    await form.getByLabel('Username').fill(`carol of ${path}`);
+    await form.getByLabel('Password').fill('not hers');
+    await form.getByRole('button', { name: 'Sign in' }).click();
+    const alert = form.getByRole('alert');
     await alert.filter({ hasText: /./ }).waitFor();
     expect(await alert.innerText()).toBe('Incorrect username or password.');
-    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    // What is typed takes the place of the wrong password.
+    await page.keyboard.type('x');
+    expect(await form.getByLabel('Password').inputValue()).toBe('x');
+    expect(await page.locator('#session').innerText()).toMatch(/^[^]*Incorrect(?![^]*Incorrect)/);
+    await form.getByRole('button', { name: 'Sign in' }).click();
     await alert.filter({ hasText: 'Too many' }).waitFor();
     expect(await alert.innerText()).toBe('Too many logins have failed. Try again in a minute.');
+    expect(await violationsOf(page, '.bar')).toEqual([]);
   });
 });
+
+function tokenOf(page: Page): Promise<string> {
+  return page.evaluate<string>('JSON.parse(Object.values({ ...sessionStorage })[0]).token');
+}
 
 async function signInAs(page: Page, username: string): Promise<void> {
   await page.locator('.bar').getByRole('button', { name: username }).click();

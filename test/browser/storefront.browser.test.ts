@@ -1,6 +1,7 @@
 import { describe, expect, test } from '../support/jest.ts';
 import type { Locator, Page, Route } from 'playwright-core';
 import { useStorefront } from '../support/storefront.ts';
+import { until } from '../support/until.ts';
 
 const storefront = useStorefront();
 
@@ -205,10 +206,13 @@ describe('the account', () => {
     await items.getByLabel('New item').fill('compass');
     await items.getByRole('button', { name: 'Add' }).click();
     await items.getByRole('listitem').filter({ hasText: 'compass' }).waitFor();
-    await page.waitForFunction('document.querySelector("[name=itemId]").value === ""');
+    await until(async () => (await items.getByLabel('New item').inputValue()) === '', 'the empty field');
     await page.reload();
+    // The page shows the change before the shop has answered.
+    const removed = page.waitForResponse((response) => response.request().postData()?.includes('RemoveItem') ?? false);
     await items.getByRole('button', { name: 'Remove compass' }).click();
     await items.getByText('compass').waitFor({ state: 'detached' });
+    await removed;
     await page.reload();
     await items.getByText('rucksack').waitFor();
     expect(await items.getByText('compass').count()).toBe(0);
@@ -529,7 +533,7 @@ describe('by keyboard alone', () => {
     await page.getByRole('heading', { level: 1, name }).waitFor();
     await page.goBack();
     await expectCount(page, /^\d+ of 120 products/);
-    await page.waitForFunction('scrollY > 500');
+    await until(async () => Number(await page.evaluate('scrollY')) > 500, 'the scrolled page');
     expect((await namesOn(page))[40]).toBe(name);
   });
 });

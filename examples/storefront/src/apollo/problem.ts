@@ -27,14 +27,10 @@ export function isPassing({ code }: Problem): boolean {
   return code === 'NETWORK' || code === 'UNAVAILABLE' || code === 'TIMEOUT';
 }
 
-// What is refused before GraphQL runs has an HTTP status and the errors in its body.
+// What a proxy answers in place of the shop has a status and no errors.
 function errorsOf(error: unknown): GraphQLProblem[] {
   if (CombinedGraphQLErrors.is(error)) return error.errors.flatMap(readError);
   if (!ServerError.is(error)) return [];
-  const body = parsed(error.bodyText);
-  const errors = isRecord(body) ? body['errors'] : undefined;
-  const read = Array.isArray(errors) ? errors.flatMap(readError) : [];
-  if (read.length > 0) return read;
   return [{ message: '', extensions: { code: error.statusCode === 503 ? 'UNAVAILABLE' : 'INTERNAL_SERVER_ERROR' } }];
 }
 
@@ -71,14 +67,6 @@ function wordsFor(code: string, error?: GraphQLProblem): string {
 function waitOf(seconds: unknown): string {
   if (typeof seconds !== 'number') return 'a few minutes';
   return seconds < 90 ? `${Math.ceil(seconds)} seconds` : `${Math.ceil(seconds / 60)} minutes`;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function textOf(value: unknown): string {

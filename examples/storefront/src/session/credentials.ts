@@ -9,8 +9,8 @@ export interface Credentials {
 const STORED_AS = 'shopfront.refresh-token';
 
 // The access token opens everything, so it is never stored. The refresh token is, or each reload would sign out: in sessionStorage, which
-// belongs to one tab and ends with it. localStorage would share it among tabs, and two that use it at once end the session, for it is good
-// once. For the same reason a reload in the very moment of a refresh, which loses the answer, signs out. A script that got into this page could
+// belongs to one tab and ends with it. localStorage would share it among tabs, and a tab that missed a refresh of another would end the
+// session of both. A reload during a refresh loses the response; the shop repeats it for some seconds. A script that got into this page could
 // read either token; against that stands the Content-Security-Policy that the page is served with.
 let accessToken: string | undefined;
 
