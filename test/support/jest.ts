@@ -1,3 +1,5 @@
+// Decorators of entities and resolvers need it before the first of them is loaded, whatever a test imports first.
+import 'reflect-metadata';
 import type * as jestGlobals from '@jest/globals';
 
 /** Longest time that a test or hook may take, in ms, unless it names its own: a hang is caught, a busy machine is not taken for one. */
@@ -18,17 +20,17 @@ export const test = Object.assign(limiting(globals.test as unknown as Register),
 type Register = (name: string, work: Work) => void;
 
 function limiting(register: Register): (name: string, work: Work, timeout?: number) => void {
-  return (name, work, timeout = TIMEOUT_MS) => register(name, (...args) => within(timeout, Promise.resolve(work(...args))));
+  return (name, work, timeout = TIMEOUT_MS) => register(name, (...args) => within(timeout, () => work(...args)));
 }
 
-async function within(timeout: number, work: Promise<unknown>): Promise<void> {
+async function within(timeout: number, work: () => unknown): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const failure = new Promise<never>((_done, fail) => {
     failTest = fail;
     timer = setTimeout(() => fail(new Error(`The test did not end within ${timeout / 1000} s`)), timeout);
   });
   try {
-    await Promise.race([work, failure]);
+    await Promise.race([work(), failure]);
   } finally {
     clearTimeout(timer);
     failTest = undefined;

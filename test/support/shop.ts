@@ -143,8 +143,9 @@ export class Shop {
       isDraining: () => false,
     });
     const server = (this.server = createHttpServer(this.config, this.app.listener, this.app.upgrades));
-    // A test that keeps this process busy for longer would meet its own idle connections just as they are being closed.
+    // A test that keeps this process busy for longer would meet its own connections just as they are being closed.
     server.keepAliveTimeout = IDLE_MS;
+    server.headersTimeout = server.requestTimeout = HANG_MS;
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
     this.url = `http://127.0.0.1:${this.port}${this.config.basePath}`;
     return this;

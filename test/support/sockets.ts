@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createClient, type Client, type ClientOptions } from 'graphql-ws';
-import { WebSocket } from 'ws';
+import { WebSocket, type ClientOptions as WebSocketOptions } from 'ws';
 import type { Shop } from './shop.ts';
 
 const PROTOCOL = 'graphql-transport-ws';
@@ -23,8 +23,9 @@ export async function openSocket(
   path = '/graphql',
   protocol: string[] = [PROTOCOL],
   headers: Record<string, string> = {},
+  options: WebSocketOptions = {},
 ): Promise<RawSocket> {
-  const socket = new WebSocket(shop.url.replace(/^http/, 'ws') + path, protocol, { headers });
+  const socket = new WebSocket(shop.url.replace(/^http/, 'ws') + path, protocol, { headers, ...options });
   open.add(socket);
   const messages: unknown[] = [];
   let wake = (): void => undefined;
@@ -52,8 +53,8 @@ export async function openSocket(
 }
 
 /** Opens a WebSocket and says who is there. */
-export async function greet(shop: Shop, payload: Record<string, unknown> = {}): Promise<RawSocket> {
-  const socket = await openSocket(shop);
+export async function greet(shop: Shop, payload: Record<string, unknown> = {}, headers: Record<string, string> = {}): Promise<RawSocket> {
+  const socket = await openSocket(shop, '/graphql', [PROTOCOL], headers);
   socket.send({ type: 'connection_init', payload });
   const answer = (await socket.next()) as { type: string } | undefined;
   if (answer?.type !== 'connection_ack') throw new Error(`no connection_ack: ${JSON.stringify(answer)}`);

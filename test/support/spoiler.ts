@@ -50,17 +50,18 @@ async function serve(target: string, req: IncomingMessage, res: ServerResponse, 
 async function pass(target: string, req: IncomingMessage, spoil: (passing: Passing) => unknown): Promise<Passing> {
   const { method = '', url: path = '' } = req;
   const sent = await buffer(req);
-  const request = forward(target + path, { method, headers: { ...req.headers, connection: 'close' }, agent: false });
+  const headers = { ...req.headers, connection: 'close', 'accept-encoding': 'identity' };
+  const request = forward(target + path, { method, headers, agent: false });
   request.end(sent);
   const [answer] = (await once(request, 'response')) as [IncomingMessage];
-  const { 'transfer-encoding': _, 'content-length': length, connection: __, ...headers } = answer.headers;
+  const { 'transfer-encoding': _, 'content-length': length, connection: __, ...answered } = answer.headers;
   const passing: Passing = {
     method,
     path,
     asked: req.headers,
     sent: sent.toString(),
     status: answer.statusCode ?? 0,
-    headers: { ...headers, ...(method === 'HEAD' && length !== undefined && { 'content-length': length }) },
+    headers: { ...answered, ...(method === 'HEAD' && length !== undefined && { 'content-length': length }) },
     body: await text(answer),
   };
   spoil(passing);

@@ -1,0 +1,225 @@
+import { ApolloClient, ApolloLink, CombinedGraphQLErrors, gql, HttpLink, InMemoryCache, type TypedDocumentNode } from '@apollo/client';
+import { SetContextLink } from '@apollo/client/link/context';
+import { ErrorLink } from '@apollo/client/link/error';
+import { GraphQLWsLink } from '@apollo/client/link/subscriptions';
+import { relayStylePagination } from '@apollo/client/utilities';
+import { print } from 'graphql';
+import { createClient as createSseClient } from 'graphql-sse';
+import { createClient as createWsClient } from 'graphql-ws';
+import { from, Observable, switchMap } from 'rxjs';
+import { afterEach, describe, expect, test } from '../support/jest.ts';
+import { writtenUntil } from '../support/events.ts';
+import { PASSWORD, useShop } from '../support/shop.ts';
+
+interface Page {
+  products: {
+    edges: { node: { pk: string } }[];
+    pageInfo: { hasNextPage: boolean; hasPreviousPage: boolean; startCursor: string; endCursor: string };
+  };
+}
+
+const PAGE: TypedDocumentNode<Page, { first?: number; after?: string; last?: number; before?: string }> = gql`
+  query ($first: Int, $after: String, $last: Int, $before: String) {
+    products(first: $first, after: $after, last: $last, before: $before) {
+      edges {
+        cursor
+        node {
+          id
+          pk
+        }
+      }
+      pageInfo {
+        hasNextPage
+        hasPreviousPage
+        startCursor
+        endCursor
+      }
+    }
+  }
+`;
+const ME: TypedDocumentNode<{ me: { username: string } | null }> = gql`
+  {
+    me {
+      id
+      username
+    }
+  }
+`;
+const CREATED: TypedDocumentNode<{ productChanged: { kind: string } }> = gql`
+  subscription {
+    productChanged(kinds: [CREATED]) {
+      kind
+      product {
+        id
+        name
+      }
+    }
+  }
+`;
+
+const shop = useShop();
+const clients: ApolloClient[] = [];
+
+afterEach(() => {
+  for (const client of clients.splice(0)) client.stop();
+});
+
+function clientWith(link: ApolloLink): ApolloClient {
+  const typePolicies = { Query: { fields: { products: relayStylePagination() } } };
+  const client = new ApolloClient({ link, cache: new InMemoryCache({ typePolicies }) });
+  clients.push(client);
+  return client;
+}
+
+describe('relayStylePagination', () => {
+  /** Reads pages until there is none left, as a page with a button for more does, and returns what the cache has then. */
+  const readAll = async (first: object, more: (page: Page['products']['pageInfo']) => object | undefined) => {
+    const client = clientWith(new HttpLink({ uri: `${shop.url}/graphql` }));
+    const query = client.watchQuery({ query: PAGE, variables: first });
+    const subscription = query.subscribe(() => undefined);
+    await client.query({ query: PAGE, variables: first });
+    const all = () => (client.readQuery({ query: PAGE, variables: first }) as Page).products;
+    for (let next = more(all().pageInfo); next; next = more(all().pageInfo)) await query.fetchMore({ variables: next });
+    subscription.unsubscribe();
+    return all();
+  };
+
+  test('joins pages to the end', async () => {
+    const made = await shop.makeProducts(5);
+    const { edges, pageInfo } = await readAll({ first: 2 }, ({ hasNextPage, endCursor }) =>
+      hasNextPage ? { first: 2, after: endCursor } : undefined,
+    );
+    expect(edges.map(({ node }) => node.pk)).toEqual(made.map(({ pk }) => String(pk)));
+    expect(pageInfo).toMatchObject({ hasPreviousPage: false, hasNextPage: false });
+  });
+
+  test('joins pages to the beginning', async () => {
+    const made = await shop.makeProducts(5);
+    const { edges, pageInfo } = await readAll({ last: 2 }, ({ hasPreviousPage, startCursor }) =>
+      hasPreviousPage ? { last: 2, before: startCursor } : undefined,
+    );
+    expect(edges.map(({ node }) => node.pk)).toEqual(made.map(({ pk }) => String(pk)));
+    expect(pageInfo).toMatchObject({ hasPreviousPage: false, hasNextPage: false });
+  });
+});
+
+test('an error link gets a new token when the server answers UNAUTHENTICATED, and retries', async () => {
+  const user = await shop.makeUser();
+  const uri = `${shop.url}/graphql`;
+  const anonymous = clientWith(new HttpLink({ uri }));
+  const LOGIN: TypedDocumentNode<{ login: { accessToken: string; refreshToken: string } }, { username: string; password: string }> = gql`
+    mutation ($username: String!, $password: String!) {
+      login(username: $username, password: $password) {
+        accessToken
+        refreshToken
+      }
+    }
+  `;
+  const REFRESH: TypedDocumentNode<{ refresh: { accessToken: string } }, { refreshToken: string }> = gql`
+    mutation ($refreshToken: String!) {
+      refresh(refreshToken: $refreshToken) {
+        accessToken
+      }
+    }
+  `;
+  const variables = { username: user.username, password: PASSWORD };
+  const { data } = await anonymous.mutate({ mutation: LOGIN, variables });
+  let token = data?.login.accessToken ?? '';
+  let refreshes = 0;
+  const refresh = async () => {
+    refreshes++;
+    const answer = await anonymous.mutate({ mutation: REFRESH, variables: { refreshToken: data?.login.refreshToken ?? '' } });
+    token = answer.data?.refresh.accessToken ?? '';
+  };
+  const client = clientWith(
+    ApolloLink.from([
+      new ErrorLink(({ error, operation, forward }) => {
+        if (!CombinedGraphQLErrors.is(error) || error.errors[0]?.extensions?.['code'] !== 'UNAUTHENTICATED') return undefined;
+        return from(refresh()).pipe(switchMap(() => forward(operation)));
+      }),
+      new SetContextLink(() => ({ headers: { authorization: `Bearer ${token}` } })),
+      new HttpLink({ uri }),
+    ]),
+  );
+  shop.pass(3_600_000);
+  expect((await client.query({ query: ME, fetchPolicy: 'network-only' })).data?.me).toMatchObject({ username: user.username });
+  expect((await client.query({ query: ME, fetchPolicy: 'network-only' })).data?.me).toMatchObject({ username: user.username });
+  expect(refreshes).toBe(1);
+});
+
+test('the error of a mutation names the wrong field', async () => {
+  const seller = await shop.makeUser({ scopes: ['products:write'] });
+  const headers = { authorization: `Bearer ${shop.tokenOf(seller)}` };
+  const client = clientWith(new HttpLink({ uri: `${shop.url}/graphql`, headers }));
+  const mutation = gql`
+    mutation ($input: ProductInput!) {
+      createProduct(input: $input) {
+        id
+      }
+    }
+  `;
+  const refused = client.mutate({ mutation, variables: { input: { name: '', barcode: shop.newBarcode(), price: 1 } } });
+  const error = await refused.catch((thrown: unknown) => thrown);
+  expect(CombinedGraphQLErrors.is(error) && error.errors[0]?.extensions).toMatchObject({
+    code: 'BAD_USER_INPUT',
+    fields: [{ field: expect.stringContaining('name') }],
+  });
+});
+
+describe('subscriptions', () => {
+  /** The first event that a link hands on. */
+  const firstFrom = async (link: ApolloLink) => {
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    const subscription = clientWith(link)
+      .subscribe({ query: CREATED })
+      .subscribe({ next: ({ data, error }) => (error ? reject(error) : resolve(data)), error: reject });
+    const told = await writtenUntil(shop, promise);
+    subscription.unsubscribe();
+    return told;
+  };
+
+  test('arrive by WebSocket', async () => {
+    const client = createWsClient({ url: `${shop.url.replace('http', 'ws')}/graphql` });
+    expect(await firstFrom(new GraphQLWsLink(client))).toMatchObject({ productChanged: { kind: 'CREATED' } });
+    await client.dispose();
+  });
+
+  test('arrive as server-sent events', async () => {
+    const client = createSseClient({ url: `${shop.url}/graphql` });
+    // The link that the documentation of graphql-sse shows.
+    const link = new ApolloLink(
+      ({ query, variables }) =>
+        new Observable((sink) =>
+          client.subscribe(
+            { query: print(query), variables },
+            {
+              next: (result) => sink.next(result as ApolloLink.Result),
+              complete: () => sink.complete(),
+              error: (error) => sink.error(error),
+            },
+          ),
+        ),
+    );
+    expect(await firstFrom(link)).toMatchObject({ productChanged: { kind: 'CREATED' } });
+    client.dispose();
+  });
+
+  test('by WebSocket that are refused give their GraphQL errors', async () => {
+    const client = createWsClient({ url: `${shop.url.replace('http', 'ws')}/graphql` });
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    const query = gql`
+      subscription {
+        sessionEnded {
+          reason
+        }
+      }
+    `;
+    const subscription = clientWith(new GraphQLWsLink(client))
+      .subscribe({ query })
+      .subscribe({ next: ({ error }) => resolve(error), error: reject });
+    const error = await promise;
+    expect(CombinedGraphQLErrors.is(error) && error.errors[0]?.extensions).toMatchObject({ code: 'UNAUTHENTICATED' });
+    subscription.unsubscribe();
+    await client.dispose();
+  });
+});

@@ -1,0 +1,91 @@
+import { createClient as urqlClient, fetchExchange, subscriptionExchange } from '@urql/core';
+import { createClient, type Client, type ClientOptions, type Sink } from 'graphql-ws';
+import { afterEach, expect, test } from '../support/jest.ts';
+import { writtenUntil } from '../support/events.ts';
+import { openSession } from '../support/logins.ts';
+import { useShop } from '../support/shop.ts';
+import { until } from '../support/until.ts';
+
+const CREATED = 'subscription ($after: String) { productChanged(after: $after, kinds: [CREATED]) { cursor pk } }';
+
+interface Created {
+  productChanged: { cursor: string; pk: string };
+}
+
+const shop = useShop();
+const clients: Client[] = [];
+
+afterEach(() => {
+  for (const client of clients.splice(0)) void client.dispose();
+});
+
+function clientWith(options: Partial<ClientOptions> = {}): Client {
+  const client = createClient({ url: `${shop.url.replace('http', 'ws')}/graphql`, ...options });
+  clients.push(client);
+  return client;
+}
+
+test('graphql-ws ends a subscription with UNAUTHENTICATED when its token expires, and goes on after the cursor with a new one', async () => {
+  const { token, refreshToken } = await openSession(shop);
+  let accessToken = token;
+  const client = clientWith({ connectionParams: () => ({ Authorization: `Bearer ${accessToken}` }) });
+  const pks: string[] = [];
+  let after: string | undefined;
+  const listen = async (told: AsyncIterableIterator<{ data?: Created | null | undefined }>) => {
+    for await (const { data } of told) {
+      if (!data) continue;
+      pks.push(data.productChanged.pk);
+      after = data.productChanged.cursor;
+    }
+  };
+  const createUntilMoreIsTold = () => {
+    const { length } = pks;
+    return until(async () => {
+      await shop.makeProduct();
+      return pks.length > length;
+    }, 'a change');
+  };
+  const listening = listen(client.iterate<Created>({ query: CREATED }));
+  listening.catch(() => undefined);
+  await createUntilMoreIsTold();
+  shop.pass(3_600_000);
+  await expect(listening).rejects.toMatchObject([{ extensions: { code: 'UNAUTHENTICATED' } }]);
+
+  await shop.makeProducts(2);
+  const { body } = await shop.graphql('mutation ($t: String!) { refresh(refreshToken: $t) { accessToken } }', { t: refreshToken });
+  accessToken = body.data.refresh.accessToken;
+  listen(client.iterate<Created>({ query: CREATED, variables: { after } })).catch(() => undefined);
+  await createUntilMoreIsTold();
+  const created = await shop.sql(`select pk from product where pk >= ${pks[0]} order by pk`);
+  expect(pks).toEqual(created.slice(0, pks.length).map(({ pk }) => String(pk)));
+});
+
+test('urql subscribes by graphql-ws', async () => {
+  const socket = clientWith();
+  const client = urqlClient({
+    url: `${shop.url}/graphql`,
+    exchanges: [
+      fetchExchange,
+      // The exchange that the documentation of urql shows.
+      subscriptionExchange({
+        forwardSubscription: ({ query = '', variables }) => ({
+          subscribe: (sink) => ({
+            unsubscribe: socket.subscribe({ query, variables: variables as Record<string, unknown> }, sink as Sink),
+          }),
+        }),
+      }),
+    ],
+  });
+  const { promise, resolve } = Promise.withResolvers<unknown>();
+  const subscription = client.subscription(CREATED, {}).subscribe(({ data, error }) => resolve(error ?? data));
+  expect(await writtenUntil(shop, promise)).toMatchObject({ productChanged: { pk: expect.any(String) } });
+  subscription.unsubscribe();
+});
+
+test('urql subscribes by server-sent events', async () => {
+  const client = urqlClient({ url: `${shop.url}/graphql`, exchanges: [fetchExchange], fetchSubscriptions: true });
+  const { promise, resolve } = Promise.withResolvers<unknown>();
+  const subscription = client.subscription(CREATED, {}).subscribe(({ data, error }) => resolve(error ?? data));
+  expect(await writtenUntil(shop, promise)).toMatchObject({ productChanged: { pk: expect.any(String) } });
+  subscription.unsubscribe();
+});

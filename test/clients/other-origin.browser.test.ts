@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Page } from 'playwright-core';
+import { useBrowser } from '../support/browser.ts';
+import { makeDataDir, removeDirectory } from '../support/directories.ts';
+import { startServer, stopServer, type RunningServer } from '../support/process.ts';
+import { until } from '../support/until.ts';
+
+const tabs = useBrowser();
+
+/** What clients, tracers and error trackers add to the requests of a page. */
+const CLIENT_HEADERS = {
+  traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+  tracestate: 'vendor=1',
+  baggage: 'sentry-environment=test',
+  'sentry-trace': '0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-1',
+  'apollographql-client-name': 'another-frontend',
+  'apollographql-client-version': '1.2.3',
+};
+const CREATE = 'mutation ($input: ProductInput!) { createProduct(input: $input) { pk } }';
+const EVENTS = 'subscription { productChanged { kind pk } }';
+
+let server: RunningServer;
+let dataDir: string;
+let page: Page;
+let errors: string[];
+let token: string;
+
+/** The libraries that the page of the other origin loads, as their packages ship them for a script element. */
+const LIBRARIES: Record<string, string> = {
+  '/graphql-ws.js': 'node_modules/graphql-ws/umd/graphql-ws.min.js',
+  '/graphql-sse.js': 'node_modules/graphql-sse/umd/graphql-sse.min.js',
+};
+
+const elsewhere = createServer((req, res) => {
+  const library = LIBRARIES[req.url ?? ''];
+  if (library === undefined) {
+    res.setHeader('Content-Type', 'text/html')
+      .end(`<!doctype html><html lang="en"><title>Another origin</title><link rel="icon" href="data:,">
+${Object.keys(LIBRARIES)
+  .map((path) => `<script src="${path}"></script>`)
+  .join('\n')}
+<script>
+  const shop = ${JSON.stringify(server.url)};
+  const ask = async (path, init) => {
+    const answer = await fetch(shop + path, init);
+    return { status: answer.status, headers: Object.fromEntries(answer.headers), body: JSON.parse((await answer.text()) || 'null') };
+  };
+  const events = [];
+  const hear = { next: ({ data }) => events.push(data.productChanged), error: (error) => events.push(String(error)), complete: () => {} };
+</script></html>`);
+  } else {
+    void readFile(library).then((text) => res.setHeader('Content-Type', 'text/javascript').end(text));
+  }
+});
+
+interface Read {
+  status: number;
+  /** The headers that the page may read. */
+  headers: Record<string, string>;
+  body: unknown;
+}
+
+interface Sent {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: string;
+}
+
+/** What a page of the other origin reads of the answer to this request. */
+function ask(path: string, init: Sent = {}): Promise<Read> {
+  return page.evaluate<Read>(`ask(${JSON.stringify(path)}, ${JSON.stringify(init)})`);
+}
+
+function askGraphql(query: string, variables: object, headers: Record<string, string>): Promise<Read> {
+  const sent = { 'Content-Type': 'application/json', Authorization: `Bearer ${token}`, ...CLIENT_HEADERS, ...headers };
+  return ask('/graphql', { method: 'POST', headers: sent, body: JSON.stringify({ query, variables }) });
+}
+
+function change(price: number): Promise<Read> {
+  return askGraphql('mutation ($price: Price!) { updateProduct(pk: 1, input: { price: $price }) { pk } }', { price }, {});
+}
+
+/** Changes a product until the page has heard of it. */
+async function heard(): Promise<void> {
+  let price = 0;
+  await until(async () => {
+    expect((await change(++price)).status).toBe(200);
+    return page.evaluate<boolean>('events.length > 0');
+  }, 'an event');
+  expect(await page.evaluate('events[0]')).toEqual({ kind: 'CHANGED', pk: '1' });
+}
+
+beforeAll(async () => {
+  dataDir = await makeDataDir();
+  server = await startServer({ DATA_DIR: dataDir, LOGIN_FAILURES_PER_ACCOUNT: '1' });
+  elsewhere.listen(0, '127.0.0.1');
+  await once(elsewhere, 'listening');
+  const origin = `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}`;
+  ({ page, errors } = await tabs.open([origin, new URL(server.url).origin]));
+  await page.goto(origin);
+  const form = { 'Content-Type': 'application/x-www-form-urlencoded' };
+  const signedIn = await ask('/token', { method: 'POST', headers: form, body: 'username=alice&password=alice-demo-1' });
+  ({ access_token: token } = signedIn.body as { access_token: string });
+});
+
+afterAll(async () => {
+  elsewhere.close();
+  elsewhere.closeAllConnections();
+  await stopServer(server);
+  await removeDirectory(dataDir);
+});
+
+test('a page of another origin sends GraphQL operations with the headers of the usual clients', async () => {
+  const me = await askGraphql('{ me { username } }', {}, { 'X-Request-Id': 'of-the-page' });
+  expect([me.status, me.body]).toEqual([200, { data: { me: { username: 'alice' } } }]);
+  const input = { name: 'Made elsewhere', barcode: '4006381333931', price: 1 };
+  const created = await askGraphql(CREATE, { input }, { 'Idempotency-Key': 'of-the-page' });
+  expect(created).toMatchObject({ status: 200, body: { data: { createProduct: { pk: expect.any(String) } } } });
+  expect(errors).toEqual([]);
+});
+
+test('a page of another origin queries by GET, without credentials and with', async () => {
+  const path = `/graphql?${new URLSearchParams({ query: '{ me { username } }' }).toString()}`;
+  expect(await ask(path)).toMatchObject({ status: 200, body: { data: { me: null } } });
+  const headers = { Authorization: `Bearer ${token}`, ...CLIENT_HEADERS };
+  expect(await ask(path, { headers })).toMatchObject({ status: 200, body: { data: { me: { username: 'alice' } } } });
+  expect(errors).toEqual([]);
+});
+
+test.each([
+  ['an access token', () => ({ Authorization: `Bearer ${token}` })],
+  ['a session key', async () => ({ 'X-SESSION-ID': await sessionKey() })],
+])('a page of another origin calls REST endpoints with %s', async (_what, credentials) => {
+  const headers = { ...(await credentials()), ...CLIENT_HEADERS };
+  expect(await ask('/users/me/', { headers })).toMatchObject({ status: 200, body: { username: 'alice' } });
+  expect(errors).toEqual([]);
+});
+
+async function sessionKey(): Promise<string> {
+  const body = JSON.stringify({ username: 'alice', password: 'alice-demo-1' });
+  const answer = await ask('/session/login', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body });
+  return (answer.body as { session_key: string }).session_key;
+}
+
+test('a page of another origin reads Link, ETag, Location and X-Request-Id', async () => {
+  const list = await ask('/api/v2/shop/products?limit=2', { headers: { 'X-Request-Id': 'of-the-page' } });
+  expect(list.headers).toMatchObject({ link: expect.stringContaining('rel="next"'), 'x-request-id': expect.any(String) });
+  const product = await ask('/api/v1/shop/product/1');
+  expect(product.headers).toMatchObject({ etag: expect.any(String) });
+  const unchanged = { method: 'GET', headers: { 'If-None-Match': product.headers['etag'] ?? '', ...CLIENT_HEADERS } };
+  expect(await ask('/api/v1/shop/product/1', unchanged)).toMatchObject({ status: 304, body: null });
+  const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${token}`, 'Idempotency-Key': 'rest', ...CLIENT_HEADERS };
+  const body = JSON.stringify({ name: 'Made elsewhere by REST', barcode: '9780201379624', price: 1 });
+  const created = await ask('/api/v1/shop/product/', { method: 'POST', headers, body });
+  expect([created.status, created.headers['location']]).toEqual([201, expect.stringContaining('/api/v1/shop/product/')]);
+});
+
+test('a page of another origin reads why a request is refused', async () => {
+  const headers = { Authorization: 'Bearer no-token', ...CLIENT_HEADERS };
+  expect(await ask('/users/me/', { headers })).toMatchObject({
+    status: 401,
+    headers: { 'www-authenticate': 'Bearer' },
+    body: { detail: 'Could not validate credentials' },
+  });
+  expect(await askGraphql('{ me { username } }', {}, headers)).toMatchObject({ status: 401, headers: { 'www-authenticate': 'Bearer' } });
+  const form = { 'Content-Type': 'application/x-www-form-urlencoded', ...CLIENT_HEADERS };
+  const login = () => ask('/token', { method: 'POST', headers: form, body: 'username=carol&password=wrong' });
+  expect(await login()).toMatchObject({ status: 401, body: { detail: 'Incorrect username or password' } });
+  expect(await login()).toMatchObject({ status: 429, headers: { 'retry-after': expect.stringMatching(/^\d+$/) } });
+});
+
+test('a page of another origin subscribes by server-sent events', async () => {
+  await page.evaluate(`{
+    events.length = 0;
+    const headers = ${JSON.stringify({ Authorization: `Bearer ${token}`, ...CLIENT_HEADERS })};
+    graphqlSse.createClient({ url: shop + '/graphql', headers, retryAttempts: 0 }).subscribe({ query: '${EVENTS}' }, hear);
+  }`);
+  await heard();
+});
+
+test('a page of another origin subscribes by a WebSocket', async () => {
+  await page.evaluate(`{
+    events.length = 0;
+    const connectionParams = { Authorization: 'Bearer ${token}' };
+    graphqlWs.createClient({ url: shop.replace('http', 'ws') + '/graphql', connectionParams, retryAttempts: 0 }).subscribe({ query: '${EVENTS}' }, hear);
+  }`);
+  await heard();
+});

@@ -1,0 +1,47 @@
+import { graphql } from 'relay-runtime';
+
+/**
+ * The documents of the tests of Relay. Nothing imports this file: Relay's compiler reads it and writes `__generated__`.
+ *   npx relay-compiler@21.0.1 test/clients/relay/relay.config.json
+ */
+export default [
+  graphql`
+    query documentsCatalogueQuery($first: Int, $after: String, $last: Int, $before: String) {
+      products(first: $first, after: $after, last: $last, before: $before) @connection(key: "Catalogue_products") {
+        edges {
+          node {
+            id
+            pk
+            name
+          }
+        }
+      }
+    }
+  `,
+  graphql`
+    query documentsProductQuery($id: ID!) {
+      node(id: $id) {
+        ... on Product {
+          name
+          price
+        }
+      }
+    }
+  `,
+  graphql`
+    query documentsMeQuery {
+      me {
+        username
+      }
+    }
+  `,
+  graphql`
+    subscription documentsChangesSubscription {
+      productChanged(kinds: [CHANGED]) {
+        product {
+          name
+        }
+      }
+    }
+  `,
+];
