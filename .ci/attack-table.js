@@ -6,6 +6,9 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
 const PAGE = 'docs/attacks.md';
 const RESULTS = 'test/attacks/results.json';
+/** What programs found that do as one greedy client does: before there were limits, and last (docs/reliability.md). */
+const GREEDY_BEFORE = 'test/attacks/greedy-before.json';
+const FAULTS = 'test/faults/results.json';
 const GROUPS = {
   J: 'Tokens',
   S: 'Sessions',
@@ -15,6 +18,7 @@ const GROUPS = {
   B: 'Login: brute force',
   W: 'Passwords',
   D: 'Abuse of GraphQL',
+  P: 'What one client costs',
   G: 'GraphQL over HTTP',
   R: 'Malformed input',
   Q: 'Pages',
@@ -91,8 +95,28 @@ function pageOf() {
     const rows = Object.entries(known).filter(([id]) => id.startsWith(group));
     const cells = rows.map(([id, what]) => [id, what, filesOf(id), count(runs.embedded, id), count(runs.postgresql, id)]);
     parts.push(`## ${title}`, table([['id', 'attack', 'tests', 'embedded', 'PostgreSQL'], ...cells]));
+    if (group === 'P') parts.push(...greedyParts());
   }
   return `${parts.join('\n\n')}\n`;
+}
+
+function greedyParts() {
+  const { commit, faults: before } = read(GREEDY_BEFORE);
+  const after = read(FAULTS);
+  const figures = ['longest health check', "other clients' reads", 'of them rejected', 'requests of the attack rejected', 'memory added'];
+  const rows = Object.keys(before).flatMap((name) => {
+    const [last] = Object.values(after[name] ?? {});
+    const cells = (found) => figures.map((figure) => String(found?.[figure] ?? '').replace(/ \(goal.*/, ''));
+    return [
+      [name, 'before', ...cells(before[name])],
+      ['', 'now', ...cells(last?.figures)],
+    ];
+  });
+  return [
+    `Programs do as one such client does, for 20 s beside 40 requests of others a second. "Before" is commit \`${commit}\`; "now" is the last run of \`npm run faults -- NAME\`, ` +
+      'as [reliability.md](reliability.md) has it. Attack, server and database share two cores. Reads have their median and 99th percentile.',
+    table([['program', '', ...figures], ...rows]),
+  ];
 }
 
 function filesOf(id) {

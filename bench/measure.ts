@@ -39,7 +39,12 @@ export async function measure(work: Work, ours: Measured, bare: Measured, { roun
 }
 
 /** One load of one server, with what it cost. While it runs, answers are compared with those expected. */
-async function takeTurn(server: Measured, asks: readonly Ask[], seconds: number, expected: Map<Ask, string> = new Map()): Promise<Turn> {
+export async function takeTurn(
+  server: Measured,
+  asks: readonly Ask[],
+  seconds: number,
+  expected: Map<Ask, string> = new Map(),
+): Promise<Turn> {
   const before = server.cpu();
   const running = load(server.port, asks, seconds);
   await watch(server, expected, running);

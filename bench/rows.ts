@@ -2,12 +2,12 @@ import { setTimeout } from 'node:timers/promises';
 import { SIZES, type Size } from './catalogue.ts';
 import type { Bench, Result } from './bench.ts';
 import { ask, CLIENTS, load } from './load.ts';
-import { measure, median, ratioText, whole } from './measure.ts';
+import { measure, median, ratioText, takeTurn, whole } from './measure.ts';
 import { without } from './processes.ts';
 import { referenceRows } from './references.ts';
 import { storm } from './storm.ts';
 import { readAll } from './stream.ts';
-import { pageAfter, productsPage, tokenOf, works, type Work } from './works.ts';
+import { hundredAfter, pageAfter, productsPage, spread, tokenOf, works, type Work } from './works.ts';
 
 /** One row of the table: its name, and how it is measured. */
 export interface Row {
@@ -15,6 +15,11 @@ export interface Row {
   measure: (bench: Bench) => Promise<Result>;
 }
 
+/** Pages of a hundred that are compressed, and how many times the processor time of plain ones they may take. */
+const COMPRESSED = [
+  { name: 'compressed-page', what: 'GraphQL page of a hundred by gzip, every request another cursor', goal: 1.4, different: 20_000 },
+  { name: 'compressed-page-hot', what: 'the same page, hot and anonymous', goal: 1.1, different: 1 },
+] as const;
 const DEEP = [100_000, 5_000_000, 9_000_000] as const;
 const DEEP_PAGES = 100;
 const STALE_COMMITS = 100;
@@ -24,6 +29,7 @@ const STARTS = 5;
 /** All rows, in the order of the table. */
 export const rows: readonly Row[] = [
   ...works.map((work) => ({ name: work.name, measure: (bench: Bench) => againstBare(bench, work) })),
+  ...COMPRESSED.map((row) => ({ name: row.name, measure: (bench: Bench) => compressedPage(bench, row) })),
   { name: 'staleness', measure: staleness },
   { name: 'deep-page', measure: deepPage },
   { name: 'full-list', measure: fullList },
@@ -53,6 +59,38 @@ async function againstBare(bench: Bench, work: Work): Promise<Result> {
       `p50 ${of(({ ours: { p50 } }) => p50).toFixed(1)} ms, p99 ${of(({ ours: { p99 } }) => p99).toFixed(1)} ms, ` +
       `CPU ${whole(of(({ ours: { cpuMs } }) => cpuMs * 1000))} µs to ${whole(of(({ bare: { cpuMs } }) => cpuMs * 1000))} µs, ` +
       `${whole(of(({ ours: { memory } }) => memory))} MiB`,
+    rounds,
+  };
+}
+
+// The same requests with and without `Accept-Encoding`, in turn.
+async function compressedPage(bench: Bench, { name, what, goal, different }: (typeof COMPRESSED)[number]): Promise<Result> {
+  const ours = await bench.ours('1m');
+  const asksWith = (headers: Record<string, string>) =>
+    Array.from({ length: different }, (_, index) => {
+      const asked = hundredAfter(1 + (different === 1 ? 5_000 : spread(index, '1m')));
+      return { ...asked, headers: { ...asked.headers, ...headers } };
+    });
+  const [plain, gzip] = [asksWith({}), asksWith({ 'Accept-Encoding': 'gzip' })];
+  for (const asks of [plain, gzip]) await takeTurn(ours, asks, Math.min(2, bench.pace.seconds));
+  const rounds: Record<'plain' | 'gzip', Awaited<ReturnType<typeof takeTurn>>>[] = [];
+  for (let round = 0; round < bench.pace.rounds; round++) {
+    const turn = (asks: typeof plain) => takeTurn(ours, asks, bench.pace.seconds);
+    // Who goes first changes, so that neither gains by it.
+    const first = round % 2 === 0 ? await turn(plain) : undefined;
+    const compressed = await turn(gzip);
+    rounds.push({ gzip: compressed, plain: first ?? (await turn(plain)) });
+  }
+  const ratios = rounds.map((round) => round.gzip.cpuMs / round.plain.cpuMs);
+  const both = (figure: (turn: (typeof rounds)[number]['gzip']) => number) =>
+    `${whole(median(rounds.map((round) => figure(round.gzip))))} to ${whole(median(rounds.map((round) => figure(round.plain))))}`;
+  return {
+    name,
+    what,
+    goal: `at most ${goal.toFixed(1)} times the processor time of the same page plain`,
+    reached: ratioText(ratios),
+    met: median(ratios) <= goal,
+    beside: `${both(({ rate }) => rate)} a second, ${both(({ bytes }) => bytes)} bytes with the head, CPU ${both(({ cpuMs }) => cpuMs * 1000)} µs`,
     rounds,
   };
 }

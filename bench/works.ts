@@ -119,7 +119,7 @@ export function productsPage(page: number): Ask {
 }
 
 /** Where in the catalogue the request of this number looks: all over it, the same in every run. */
-function spread(index: number, size: Size): number {
+export function spread(index: number, size: Size): number {
   return (index * 7_919) % (SIZES[size] - 20);
 }
 
@@ -131,6 +131,11 @@ function cursorAt(pk: number): string {
 /** The request for a page of ten by GraphQL. */
 export function pageAfter(pk: number): Ask {
   return graphql('page', PAGE, { after: cursorAt(pk) });
+}
+
+/** The request for a page of a hundred by GraphQL that starts after this pk. */
+export function hundredAfter(pk: number): Ask & { headers: Record<string, string> } {
+  return graphql('hundred', PAGE.replace('first: 10', 'first: 100'), { after: cursorAt(pk) });
 }
 
 // The twin has no parser of GraphQL, so it is told by a header which of its answers is meant.

@@ -6,10 +6,10 @@ import { Command, Option } from 'commander';
 
 /**
  * Tags in the names of test files. Files without one are what `npm test` runs.
- * slow: long waits and large amounts. timing: compares durations. process: starts the app as a process of its own, on the embedded
- * database. pg: needs a PostgreSQL server. browser: needs Chromium (`npm run test:browser`).
+ * slow: long waits and large amounts. timing: compares durations. clients: runs GraphQL clients of other projects. process: starts the
+ * app as a process of its own, on the embedded database. pg: needs a PostgreSQL server. browser: needs Chromium (`npm run test:browser`).
  */
-const TAGS = ['slow', 'timing', 'process', 'pg', 'browser'] as const;
+const TAGS = ['slow', 'timing', 'clients', 'process', 'pg', 'browser'] as const;
 type Tag = (typeof TAGS)[number];
 
 /** Where the last whole run is recorded. */

@@ -19,7 +19,8 @@ try {
 
 async function startServer(): Promise<{ url: string; stop(): Promise<void> }> {
   const directory = await mkdtemp(join(tmpdir(), 'shopfront-server-'));
-  const cluster = await makeCluster(directory, { fsync: 'off' });
+  // Each app of a test keeps its idle connections for a while, and many run in a short time.
+  const cluster = await makeCluster(directory, { fsync: 'off', max_connections: '300' });
   return {
     url: cluster.url,
     async stop() {

@@ -71,6 +71,14 @@ describe('a database that is busy with somebody else', () => {
     expect([answer.status, answer.body.status, answer.body.code]).toEqual([503, 503, 'TIMEOUT']);
   });
 
+  test('D23 a client that prefers the media type of GraphQL is told so in it', async () => {
+    await hold();
+    const headers = { Accept: 'application/graphql-response+json, application/json;q=0.9' };
+    const answer = await late(shop.rest('POST', '/graphql', { json: { query: '{ products { nodes { name } } }' }, headers }));
+    expect([answer.status, answer.headers.get('Content-Type')]).toEqual([503, 'application/graphql-response+json; charset=utf-8']);
+    expect(answer.body.errors[0].extensions).toEqual({ code: 'TIMEOUT', retryAfter: 1 });
+  });
+
   test('D23 what needs no database is answered meanwhile', async () => {
     await hold();
     const answers = await Promise.all([

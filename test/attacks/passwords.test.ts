@@ -176,15 +176,15 @@ describe('W4 to W6: what stands in the place of a text', () => {
   });
 
   test.each([
-    'Basic Og==',
-    'Basic',
-    'Basic =',
-    'Basic !!!!',
-    'Basic YWxpY2U6YQ==, Basic YWxpY2U6YQ==',
-    `Basic ${Buffer.from('a\0b:c').toString('base64')}`,
-  ])('W4 %j names nobody who could sign in: bad input, and nothing is hashed', async (Authorization) => {
+    ['Basic Og==', 422],
+    ['Basic', 401],
+    ['Basic =', 401],
+    ['Basic !!!!', 401],
+    ['Basic YWxpY2U6YQ==, Basic YWxpY2U6YQ==', 401],
+    [`Basic ${Buffer.from('a\0b:c').toString('base64')}`, 422],
+  ])('W4 %j names nobody who could sign in: %i, and nothing is hashed', async (Authorization, status) => {
     const { answer, statements, work } = await hashed(() => shop.rest('GET', '/api/v2/auth/login', { headers: { Authorization } }));
-    expect([answer.status, statements, work]).toEqual([422, [], 0]);
+    expect([answer.status, statements, work]).toEqual([status, [], 0]);
   });
 
   test.each(BODIES)(

@@ -23,7 +23,7 @@ const PATHS = [
   ['/api/v1/shop/product/1', 'GET, OPTIONS', 'detail'],
   ['/api/v1/shop/product/', 'POST, OPTIONS', 'detail'],
   ['/api/v2/shop/products', 'GET, OPTIONS', 'detail'],
-  ['/graphql', 'GET, POST, OPTIONS', 'detail'],
+  ['/graphql', 'GET, POST, OPTIONS', 'errors'],
   ['/livez', 'GET, OPTIONS', 'detail'],
   ['/readyz', 'GET, OPTIONS', 'detail'],
 ] as const;
@@ -65,7 +65,9 @@ describe.each(PATHS)('%s', (path, allow, key) => {
     for (const method of [...NAMED, ...STRANGE].filter((name) => !allow.includes(name))) {
       for (const target of [path, `${path}?x=${CANARY}`, path.endsWith('/') ? path.slice(0, -1) : `${path}/`]) {
         const { status, head, body } = await send(method, target);
-        expect([status, JSON.parse(body)]).toEqual([405, { [key]: `Method "${method}" not allowed.` }]);
+        const message = `Method "${method}" not allowed.`;
+        const told = key === 'errors' ? [{ message, extensions: { code: 'METHOD_NOT_ALLOWED' } }] : message;
+        expect([status, JSON.parse(body)]).toEqual([405, { [key]: told }]);
         expect(head).toContain(`\r\nAllow: ${allow}\r\n`);
         expect(head).toContain('\r\nContent-Type: application/json; charset=utf-8\r\n');
         expect(head + body).not.toContain(CANARY);

@@ -13,7 +13,7 @@ describe('the tarball', () => {
   test('X7 the tarball holds what runs and its pages: no .env, keys, tests, benchmarks, data or sources', async () => {
     const files = await packed('.');
     const expected =
-      /^(dist\/(src|contract)\/[\w./-]+\.js|dist\/web\/(assets\/[\w.-]+\.(js|css|ttf)|favicon\.svg|licenses\.md|manifest\.json)|docs\/[\w-]+\.md|(README|CHANGELOG|SECURITY)\.md|LICENSE|package\.json|schema\.graphql|openapi\.json)$/;
+      /^(dist\/(src|contract)\/[\w./-]+\.js|dist\/web\/((br\/|gzip\/)?assets\/[\w.-]+\.(js|css|ttf)|favicon\.svg|licenses\.md|manifest\.json)|docs\/[\w-]+\.md|(README|CHANGELOG|SECURITY)\.md|LICENSE|package\.json|schema\.graphql|openapi\.json)$/;
     expect(files.filter((file) => !expected.test(file))).toEqual([]);
     expect(files).toEqual(
       expect.arrayContaining(['dist/src/main.js', 'dist/src/cli/main.js', 'dist/src/database/embedded/child.js', 'dist/web/manifest.json']),

@@ -1,7 +1,9 @@
 import { expect, test } from '../support/jest.ts';
 import { readFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
 import { Deployment } from 'kubernetes-models/apps/v1/Deployment';
 import { Job } from 'kubernetes-models/batch/v1/Job';
+import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1/NetworkPolicy';
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget';
 import { ConfigMap } from 'kubernetes-models/v1/ConfigMap';
 import { Service } from 'kubernetes-models/v1/Service';
@@ -12,7 +14,7 @@ import { useShop } from '../support/shop.ts';
 
 const shop = useShop();
 
-const KINDS = { ConfigMap, Deployment, Job, PodDisruptionBudget, Service };
+const KINDS = { ConfigMap, Deployment, Job, NetworkPolicy, PodDisruptionBudget, Service };
 
 const documents = parseAllDocuments(await readFile('deploy/kubernetes/shopfront.yaml', 'utf8'));
 const objects = documents.map((document) => document.toJS() as { kind: keyof typeof KINDS });
@@ -41,6 +43,17 @@ test('the ports are those that the server listens on', () => {
     { name: 'metrics', containerPort: config.metricsPort },
   ]);
   expect(new Service(only('Service')).spec?.ports).toEqual([{ name: 'http', port: 80, targetPort: 'http' }]);
+});
+
+test('P10 each port is reached from one namespace, and only single addresses are trusted to name a client', () => {
+  const { podSelector, policyTypes, ingress } = new NetworkPolicy(only('NetworkPolicy')).spec ?? {};
+  expect(podSelector).toEqual(deployment?.selector);
+  expect(policyTypes).toEqual(['Ingress']);
+  expect(ingress?.map(({ ports }) => ports)).toEqual([[{ port: 'http' }], [{ port: 'metrics' }]]);
+  for (const { from } of ingress ?? []) {
+    expect(from).toEqual([{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': expect.any(String) } } }]);
+  }
+  for (const address of settings['TRUST_PROXY']?.split(',') ?? ['none']) expect(isIP(address)).toBeGreaterThan(0);
 });
 
 test('the probes ask for paths that answer: of the process, whether it lives, and of the service, whether it can serve', async () => {

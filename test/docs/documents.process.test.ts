@@ -71,9 +71,9 @@ test('SECURITY.md names every event of the log', async () => {
   expect([...new Set(events)].filter((event) => !security.includes(`\`${event}\``))).toEqual([]);
 });
 
-test('docs/dependencies.md gives each dependency of package.json, and of the storefront, its line, and no other', async () => {
+test('docs/dependencies.md gives each dependency of package.json, of the storefront and of the generated clients its line, and no other', async () => {
   const direct: string[] = [];
-  for (const path of ['package.json', 'examples/storefront/package.json']) {
+  for (const path of ['package.json', 'examples/storefront/package.json', 'test/clients/generators/package.json']) {
     const { dependencies, devDependencies } = JSON.parse(await readFile(path, 'utf8')) as Record<string, Record<string, string>>;
     direct.push(...Object.keys({ ...dependencies, ...devDependencies }));
   }

@@ -55,6 +55,23 @@ describe('docs/operations.md: the commands print what it says', () => {
     expect(answers[index]).toMatch(pattern(printed));
   });
 
+  test('the first user of an empty server is created as the document says, and can sign in', async () => {
+    const empty = await makeDatabase(`${NAME}_empty`);
+    try {
+      const settings = { ...empty.env, SIGNING_SECRET: TEST_SECRET, HOST: '127.0.0.1' };
+      const [step] = steps;
+      expect(step?.command).toContain('user create');
+      expect(await printedBy(steps.slice(0, 1), 'http://127.0.0.1:4000', directory, settings)).toEqual([step?.printed]);
+      const server = await startServer(settings);
+      const body = new URLSearchParams({ username: 'olga', password: 'a good long password' });
+      const { status } = await fetch(`${server.url}/token`, { method: 'POST', body });
+      await stopServer(server);
+      expect(status).toBe(200);
+    } finally {
+      await empty.drop();
+    }
+  });
+
   test('what was restored is served: the catalogue and its count, who was signed in, and room for more', async () => {
     const server = await startServer(restored);
     try {

@@ -5,6 +5,7 @@ import { conflicts } from './conflicts.fault.ts';
 import { diskFull } from './disk-full.fault.ts';
 import { drain } from './drain.fault.ts';
 import { drainStream } from './drain-stream.fault.ts';
+import { greedyClients } from './greedy-client.fault.ts';
 import { hangChild } from './hang-child.fault.ts';
 import { idempotency } from './idempotency.fault.ts';
 import { instances } from './instances.fault.ts';
@@ -48,6 +49,7 @@ export const faults: readonly Fault[] = [
   drainStream,
   overload,
   attacksBeside,
+  ...greedyClients,
   day,
   soak,
   wholeListMemory,

@@ -19,8 +19,8 @@ export interface House {
 const POOL_MAX = 4;
 /** Longer than any answer may take, in ms: who gets none by then has found a fault. */
 export const PATIENCE_MS = 30_000;
-/** Lines that are none of the log: a library tells of what it was asked to give up, and Node of its inspector. */
-const OTHERS = /failed in the background after abortion|^Debugger |^For help, see: |^Waiting for the debugger/;
+/** Lines of Node's inspector, which are not in the log. */
+const OTHERS = /^Debugger |^For help, see: |^Waiting for the debugger/;
 
 /** Makes both, with demo data. */
 export async function openHouse(world: World, env: Record<string, string> = {}, settings: Record<string, string> = {}): Promise<House> {
