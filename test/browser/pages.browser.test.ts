@@ -294,15 +294,19 @@ describe.each([
     await frame.locator('pre').filter({ hasText: '{"me":null}' }).waitFor();
     const asked = await page.evaluate<string[]>('asked');
     await signInAs(page, 'bob');
-    const opened = page.waitForEvent('websocket');
-    await frame.getByRole('button', { name: 'Subscribe' }).click();
-    const socket = await opened;
-    const sent = socket.waitForEvent('framesent');
-    expect(JSON.parse(String((await sent).payload))).toEqual({
-      type: 'connection_init',
-      payload: { Authorization: `Bearer ${await tokenOf(page)}` },
+    const sent: string[] = [];
+    const subscribed = new Promise<void>((resolve) => {
+      page.on('websocket', (socket) =>
+        socket.on('framesent', ({ payload }) => {
+          if (sent.push(String(payload)) > 1) resolve();
+        }),
+      );
     });
-    await socket.waitForEvent('framesent', ({ payload }) => String(payload).includes('"type":"subscribe"'));
+    await frame.getByRole('button', { name: 'Subscribe' }).click();
+    await subscribed;
+    const [init, subscribe] = sent.map((message) => JSON.parse(message) as Record<string, unknown>);
+    expect(init).toEqual({ type: 'connection_init', payload: { Authorization: `Bearer ${await tokenOf(page)}` } });
+    expect(subscribe).toMatchObject({ type: 'subscribe' });
     expect(asked.filter((address) => !address.startsWith(`${server.url}/`) || address.endsWith('/favicon.ico'))).toEqual([]);
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
