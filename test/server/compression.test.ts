@@ -1,4 +1,5 @@
 import { describe, expect, test } from '../support/jest.ts';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { request, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
@@ -8,6 +9,7 @@ import { register } from 'prom-client';
 import { SHORTCUTS } from '../../src/kit/config.ts';
 import { Forms, MAX_PLAIN, MAX_STREAMS } from '../../src/server/compression.ts';
 import { SharedAnswers, type SharedAnswer } from '../../src/server/shortcuts/shared.ts';
+import type { User } from '../../src/users/user.entity.ts';
 import { PASSWORD, useShop, type Shop } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 
@@ -278,16 +280,18 @@ describe('answers that are shared', () => {
 });
 
 describe('streams', () => {
-  // So that neither side's sockets hold back all of it, however it is compressed. Names of one word are quick to index.
+  let ada: User;
+  // Larger than the buffers of both sockets, however it is compressed.
   const stock = async (): Promise<void> => {
-    const barcodes = Array.from({ length: 20_000 }, () => `'${shop.newBarcode()}'`).join();
-    const part = (at: number): string => String.raw`translate(encode(sha512(('${at}' || barcode)::bytea), 'base64'), e'\n+/=', '')`;
-    const name = `left(${[1, 2, 3].map(part).join(' || ')}, 255)`;
-    await shop.sql(`
-      insert into product (name, barcode, price, created_at, updated_at)
-      select ${name}, barcode, 1, now(), now() from unnest(array[${barcodes}]) as barcode`);
+    ada = await shop.makeUser({ username: 'ada' });
+    const values = Array.from(
+      { length: 140 },
+      () => `('Title', '${randomBytes(37_000).toString('base64')}', true, ${ada.pk}, now(), now())`,
+    );
+    await shop.sql(`insert into blog_entry (title, body, published, creator_pk, created_at, updated_at) values ${values.join()}`);
   };
-  const begin = (coding: string): Promise<IncomingMessage> => open(LIST, { headers: { 'Accept-Encoding': coding } });
+  const begin = (coding: string): Promise<IncomingMessage> =>
+    open('/blog', { headers: { 'Accept-Encoding': coding, Authorization: `Bearer ${shop.tokenOf(ada)}` } });
 
   test.each(['br', 'gzip'])(
     'are read as fast as the client takes them, and break off where they cannot be finished: %s',
@@ -295,9 +299,9 @@ describe('streams', () => {
       await stock();
       const reading = await begin(coding);
       expect(reading.headers['content-encoding']).toBe(coding);
-      await shop.sql('alter table product rename to product_away');
+      await shop.sql('alter table blog_entry rename to blog_entry_away');
       const bytes = buffer(reading);
-      await expect(bytes.finally(() => shop.sql('alter table product_away rename to product'))).rejects.toThrow('aborted');
+      await expect(bytes.finally(() => shop.sql('alter table blog_entry_away rename to blog_entry'))).rejects.toThrow('aborted');
     },
   );
 
