@@ -90,7 +90,7 @@ export async function refresh(ctx: Context, refreshToken: string): Promise<{ use
   return { user, session };
 }
 
-/** As `refresh`, and with a new session key in place of the old one, of which only the hash is known. */
+/** As `refresh`, and with a new session key in place of the old one. It is valid until the next refresh. */
 export async function refreshAll(ctx: Context, refreshToken: string): Promise<Login> {
   const { user, session } = await refresh(ctx, refreshToken);
   return { user, session, sessionKey: await sessions.renewKey(ctx, session, refreshToken) };

@@ -39,7 +39,7 @@ export class Session extends Node {
   @Property({ columnType: 'timestamptz(3)', nullable: true })
   refreshedAt: Date | null = null;
 
-  /** 256 random bits, new at each rotation: the session key that a refresh gives is made of them and of the refresh token. */
+  /** 256 random bits that the session key of a refresh is made of, with the refresh token; null unless the key is such a one. */
   @Property({ columnType: 'bytea', type: 'Buffer', nullable: true, hidden: true, lazy: true })
   refreshSalt: Buffer | null = null;
 

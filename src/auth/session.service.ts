@@ -134,17 +134,21 @@ export function expiry(ctx: Context, createdAt: Date, seenAt: Date): Date {
 }
 
 /**
- * Rotates the refresh token, if its generation is the current one, and ends the session key: `renewKey` gives the new one. Within REFRESH_REUSE_SECONDS, the generation before gets
- * the current one once more: its client may not have received the response. Returns the session. Returns undefined where the
- * token was used before, and ends the session, because one of its two users has stolen it (RFC 9700, 4.14.2).
+ * Rotates the refresh token if its generation is the current one. Within REFRESH_REUSE_SECONDS, the generation before gets the
+ * current one once more: its client may not have received the response. Returns the session. Returns undefined where the token
+ * was used before, and ends the session, because one of its two users has stolen it (RFC 9700, 4.14.2).
+ *
+ * The session key of the login stays valid. A key from `renewKey` ends, because whoever stole a refresh token may have it. Such
+ * a key has a salt, unless the row has been refreshed but has no time of that: then it is older than these columns.
  */
 export async function rotate(ctx: Context, sid: string, generation: number): Promise<Session | undefined> {
   if (!isUuid(sid)) return undefined;
   const { rows } = await execute(
     ctx.em,
     sql`
-    update session set refresh_generation = refresh_generation + 1, refreshed_at = ${ctx.now()}, refresh_salt = ${randomBytes(32)},
-      key_hash = ${hashKey(newKey())}
+    update session set refresh_generation = refresh_generation + 1, refreshed_at = ${ctx.now()}, refresh_salt = null,
+      key_hash = case when refresh_salt is null and (refresh_generation = 0 or refreshed_at is not null) then key_hash
+        else ${hashKey(newKey())}::bytea end
     where sid = ${sid}::uuid and refresh_generation = ${generation} and ended_at is null and expires_at > ${ctx.now()}
     returning sid`,
   );
@@ -156,11 +160,14 @@ export async function rotate(ctx: Context, sid: string, generation: number): Pro
 
 /**
  * Replaces the session's key and returns the new one. It is made of the refresh token, which is not stored, and of random bits
- * of its rotation, so that a repeated refresh gives the same key.
+ * that are the same until the next rotation, so that a repeated refresh gives the same key.
  */
 export async function renewKey(ctx: Context, { sid, refreshGeneration }: Session, refreshToken: string): Promise<string> {
   const where = sql`sid = ${sid}::uuid and refresh_generation = ${refreshGeneration}`;
-  const { rows } = await execute(ctx.em, sql`select refresh_salt from session where ${where}`);
+  const { rows } = await execute(
+    ctx.em,
+    sql`update session set refresh_salt = coalesce(refresh_salt, ${randomBytes(32)}::bytea) where ${where} returning refresh_salt`,
+  );
   const salt = rows[0]?.['refresh_salt'];
   // The session has ended, or was refreshed once more: then the key of that is not replaced.
   if (!(salt instanceof Uint8Array)) return newKey();

@@ -134,6 +134,47 @@ test('a session key that a repeated refresh gave ends with the next rotation by 
   }
 });
 
+test('the session key of a login stays valid after a refresh by REST, and after a repeated one', async () => {
+  const { refreshToken, sessionKey } = await signIn();
+  const second = await byRest(refreshToken);
+  const third = await byRest(second.refreshToken);
+  expect(await byRest(second.refreshToken)).toMatchObject({ status: 200, refreshToken: third.refreshToken });
+  expect(await isSignedIn({ sessionKey })).toBe(true);
+  expect((await shop.rest('POST', '/session/logout', { json: { session_key: sessionKey } })).status).toBe(200);
+  expect(await byRest(third.refreshToken)).toMatchObject({ status: 401 });
+});
+
+test('a refresh by GraphQL ends the session key of the login, also after refreshes by REST, and its own key ends with the next rotation', async () => {
+  for (const rotate of [byRest, byGraphql]) {
+    const { refreshToken, sessionKey } = await signIn();
+    const second = await byRest(refreshToken);
+    const third = await byGraphql(second.refreshToken);
+    const derived = { sessionKey: String(third.sessionKey) };
+    expect([await isSignedIn({ sessionKey }), await isSignedIn(derived)]).toEqual([false, true]);
+    const fourth = await rotate(third.refreshToken);
+    expect([await isSignedIn({ sessionKey }), await isSignedIn(derived)]).toEqual([false, false]);
+    const fifth = await byGraphql((await byRest(fourth.refreshToken)).refreshToken);
+    expect(await isSignedIn({ sessionKey: String(fifth.sessionKey) })).toBe(true);
+  }
+});
+
+test('a session key that a stolen refresh token gave, once used or twice, ends with the session when the theft is detected', async () => {
+  const { refreshToken, sessionKey } = await signIn();
+  const stolen = await byGraphql(refreshToken);
+  const again = await byGraphql(stolen.refreshToken);
+  expect((await byRest(refreshToken)).status).toBe(401);
+  for (const key of [sessionKey, stolen.sessionKey, again.sessionKey]) expect(await isSignedIn({ sessionKey: String(key) })).toBe(false);
+  expect(await shop.sql('select sid from session')).toEqual([]);
+});
+
+test('a session key that was given before the first rotation with a time ends with the next rotation', async () => {
+  const { refreshToken, sessionKey } = await signIn();
+  const { refreshToken: next } = await byRest(refreshToken);
+  await shop.sql(`update session set refreshed_at = null, refresh_salt = null`);
+  expect((await byRest(next)).status).toBe(200);
+  expect(await isSignedIn({ sessionKey })).toBe(false);
+});
+
 test('the session key of a refresh is another one in each session and generation', async () => {
   const [one, other] = [await signIn(), await signIn()];
   const second = await byGraphql(one.refreshToken);
