@@ -21,7 +21,11 @@ const grantType = z
   .pipe(z.enum(['', 'password', 'refresh_token']))
   .optional();
 const tokenForm = z.looseObject({ grant_type: grantType, scope: z.string().optional() });
-const loginHeaders = z.object({ authorization: z.string().optional(), 'sec-fetch-site': z.string().optional() });
+const loginHeaders = z.object({
+  authorization: z.string().optional(),
+  'sec-fetch-site': z.string().optional(),
+  'user-agent': z.string().optional(),
+});
 const refreshForm = z.object({ refresh_token: z.string() });
 const tokenBody = z
   .object({
@@ -210,9 +214,14 @@ async function newSession(ctx: Context, input: unknown): Promise<z.input<typeof 
 
 // Clients such as wget and curl --anyauth send a password only after a challenge. A browser would show its own dialog over the page
 // that has made the request, keep the password, and send it with each request below this path, also for pages of other sites.
-function challenge({ 'sec-fetch-site': browser }: z.output<typeof loginHeaders>): DomainError {
-  const code = browser === undefined ? 'CREDENTIALS_REQUIRED' : 'INVALID_CREDENTIALS';
-  return new DomainError(code, 'Incorrect login and/or password');
+function challenge(headers: z.output<typeof loginHeaders>): DomainError {
+  return new DomainError(isBrowser(headers) ? 'INVALID_CREDENTIALS' : 'CREDENTIALS_REQUIRED', 'Incorrect login and/or password');
+}
+
+// Browsers send Sec-Fetch-Site to HTTPS and localhost only, Safari since 16.4. PowerShell begins its name as they do, and waits for the
+// challenge as wget does. So does WinHTTP, whose name begins with Mozilla/4.0.
+function isBrowser({ 'sec-fetch-site': site, 'user-agent': name = '' }: z.output<typeof loginHeaders>): boolean {
+  return site !== undefined || (name.startsWith('Mozilla/5.0 ') && !name.includes('PowerShell'));
 }
 
 // RFC 7617, 2.

@@ -69,9 +69,23 @@ describe(`4.2 GET ${V2} without credentials`, () => {
     expect([head.status, head.headers.get('WWW-Authenticate')]).toEqual([401, CHALLENGE]);
   });
 
-  test('it asks no browser, which would show a dialog and keep the password', async () => {
-    expect(seen(await shop.rest('GET', V2, { headers: { 'Sec-Fetch-Site': 'same-origin' } }))).toEqual([401, null, REFUSED]);
+  const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0';
+  const POWERSHELL = 'Mozilla/5.0 (Windows NT; Windows NT 10.0; en-US) WindowsPowerShell/5.1.19041.1';
+  const WINHTTP = 'Mozilla/4.0 (compatible; Win32; WinHttp.WinHttpRequest.5)';
+
+  test.each<[string, Record<string, string>]>([
+    ['that says where a request is from', { 'Sec-Fetch-Site': 'same-origin' }],
+    ['on plain HTTP, which does not say so', { 'User-Agent': FIREFOX }],
+  ])('it asks no browser %s: it would show a dialog and keep the password', async (_which, headers) => {
+    expect(seen(await shop.rest('GET', V2, { headers }))).toEqual([401, null, REFUSED]);
   });
+
+  test.each(['curl/8.5.0', 'Wget/1.21.4', POWERSHELL, WINHTTP])(
+    'it asks a client that sends a password after that only: %s',
+    async (name) => {
+      expect(seen(await shop.rest('GET', V2, { headers: { 'User-Agent': name } }))).toEqual([401, CHALLENGE, REFUSED]);
+    },
+  );
 
   test('it counts as no failure of anybody, and half of the credentials is 422', async () => {
     await shop.rest('GET', V2);
