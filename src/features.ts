@@ -94,7 +94,7 @@ export const features: readonly Feature[] = [
     resolvers: [AccountResolver],
     letters: {
       registration: registration.draft,
-      'password-reset': passwordReset.draft,
+      [passwordReset.RESET]: passwordReset.draft,
       [passwordReset.RESET_OF_ONE]: passwordReset.draftOfOne,
       [passwordReset.PASSWORD_CHANGED]: passwordReset.draftChanged,
     },

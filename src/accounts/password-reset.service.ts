@@ -20,6 +20,9 @@ import { askForMail, badToken, requireOn } from './mail-request.ts';
 /** How long the token of a new password is good, in ms. */
 const LIFE_MS = 3_600_000;
 
+/** The kind of letter that leads to a new password. */
+export const RESET = 'password-reset';
+
 /** The kind of letter that leads one of several to a new password. */
 export const RESET_OF_ONE = 'password-reset-of-one';
 
@@ -33,7 +36,7 @@ export const PASSWORD_CHANGED = 'password-changed';
 export async function request(ctx: Context, asked: string): Promise<void> {
   requireOn(ctx, 'passwordReset');
   const { user } = check(forgotten, { user: asked });
-  await askForMail(ctx, 'password-reset', user);
+  await askForMail(ctx, RESET, user);
 }
 
 /**
@@ -54,7 +57,8 @@ export async function draftOfOne(ctx: Context, username: string): Promise<Draft 
 
 function draftTo(ctx: Context, user: User | undefined): Draft | undefined {
   if (!user?.email || !canReset(user)) return undefined;
-  return { to: user.email, write: async () => words.passwordReset(ctx.config, user.username, await makeToken(ctx, user)) };
+  const { email: to, username } = user;
+  return { to, countsAs: RESET, write: async () => words.passwordReset(ctx.config, username, await makeToken(ctx, user)) };
 }
 
 function canReset({ disabled, email, hashedPassword }: User): boolean {

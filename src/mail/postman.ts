@@ -63,7 +63,7 @@ export class Postman extends Rounds {
     if (!draftLetter) throw new Error(`nobody writes letters of the kind ${kind}`);
     const draft = await draftLetter(ctx, asked);
     if (!draft) return;
-    const giveBack = draft.isNotice ? async () => undefined : await takeTurn(ctx, kind, draft.to);
+    const giveBack = draft.isNotice ? async () => undefined : await takeTurn(ctx, draft.countsAs ?? kind, draft.to);
     if (!giveBack) {
       ctx.log.warn({ event: 'mail.limit', kind }, 'a recipient has had enough mails for now');
       return;

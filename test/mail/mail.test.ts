@@ -225,6 +225,16 @@ describe('too many', () => {
     expect(events('mail.limit')).toHaveLength(2);
   });
 
+  test('B9 a recipient of several accounts gets no more, whether one is asked for by its name or all by their address', async () => {
+    for (const username of ['ada', 'bea']) await shop.makeUser({ username, email: 'family@shop.example' });
+    let arrived = 0;
+    for (const asked of ['ada', 'family@shop.example', 'bea', 'FAMILY@shop.example']) {
+      await ask(asked);
+      arrived += (await office.deliver()).length;
+    }
+    expect(arrived).toBe(2);
+  });
+
   test('B9 mails of one kind keep no mail of another kind away', async () => {
     await shop.makeUser({ username: 'ada' });
     for (let count = 0; count < 3; count++) {
