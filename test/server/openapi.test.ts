@@ -63,6 +63,18 @@ test('where PUBLIC_URL is not known, the server is relative', () => {
   expect([servers[0].url, components.securitySchemes.passwordAuth.flows.password.tokenUrl]).toEqual(['/shop', '/shop/token']);
 });
 
+test('429 is described where failed logins are counted, and nowhere else', async () => {
+  const { body } = await shop.rest('GET', '/openapi.json');
+  const limited = operationsOf(body).filter(({ responses }) => '429' in responses);
+  expect(limited.map(({ method, path }) => `${method} ${path}`).toSorted()).toEqual([
+    'GET /api/v2/auth/login',
+    'POST /api/v2/auth/login',
+    'POST /login',
+    'POST /session/login',
+    'POST /token',
+  ]);
+});
+
 test('it has the version of the package, and the catalogue first', async () => {
   const { body } = await shop.rest('GET', '/openapi.json');
   expect(body.info.version).toBe(JSON.parse(await readFile('package.json', 'utf8')).version);

@@ -87,7 +87,6 @@ function headersOf({ success, tally }: Route): Json {
 
 function refusalsOf({ access, input = {}, refusals = [] }: Route): Refusal[] {
   const body = input.json ?? input.form;
-  const isLogin = access === 'login' || typeof access === 'function';
   const hasOwn = (code: DomainError['code']) => refusals.some((error) => error.code === code);
   const applying: [Refusal, boolean][] = [
     ['BadRequest', access !== 'login' || body !== undefined],
@@ -98,7 +97,8 @@ function refusalsOf({ access, input = {}, refusals = [] }: Route): Refusal[] {
     ['ContentTooLarge', body !== undefined],
     ['UnsupportedMediaType', body !== undefined],
     ['UnprocessableContent', (body ?? input.query ?? input.headers) !== undefined],
-    ['TooManyRequests', isLogin],
+    // Failures are counted where credentials can be wrong.
+    ['TooManyRequests', hasOwn('INVALID_CREDENTIALS')],
     ['ServiceUnavailable', true],
     ['Other', true],
   ];
