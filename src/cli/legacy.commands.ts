@@ -33,7 +33,10 @@ export function legacyCommands(context: CommandContext): Command {
 
   legacy
     .command('forget')
-    .description('Delete what is recorded of a client, until it calls again.')
+    .description(
+      'Delete what is recorded of a client, until it calls again. Calls that a running server has counted but not yet stored show again a few ' +
+        'seconds later.',
+    )
     .argument('<client>', 'its whole name, as `legacy report --json` shows it')
     .action((client: string) => runCommand(context, async ({ ctx }) => print(`Lines deleted: ${await forget(ctx, client)}.`)));
 
