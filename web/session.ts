@@ -23,8 +23,21 @@ type Listener = (session: Session | undefined, ended?: string) => void;
 
 const KEY = `shopfront session ${home}`;
 const listeners = new Set<Listener>();
+/** The other tabs: a duplicate of this one has the same refresh token, which is valid once. */
+const otherTabs = new BroadcastChannel(KEY);
 let ended: string | undefined;
 let renewal: Promise<string> | undefined;
+
+/** What the tabs tell each other. */
+interface Renewal {
+  /** The refresh token that was used. */
+  used: string;
+  next: Session;
+}
+
+otherTabs.addEventListener('message', ({ data: { used, next } }: MessageEvent<Renewal>) => {
+  if (currentSession()?.refreshToken === used) change(next);
+});
 
 /** A refusal by the server. Its message can be shown. */
 class Refusal extends Error {
@@ -107,6 +120,8 @@ async function renewed(token: string): Promise<string> {
 async function renew(session: Session): Promise<string> {
   try {
     const next = await refreshed(session);
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel has no target origin
+    otherTabs.postMessage({ used: session.refreshToken, next } satisfies Renewal);
     // Whoever signed out meanwhile stays signed out.
     if (currentSession()?.refreshToken === session.refreshToken) change(next);
     return next.token;

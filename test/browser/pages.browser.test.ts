@@ -48,7 +48,9 @@ describe.each([
 
   beforeAll(async () => {
     dataDir = await makeDataDir();
-    server = await startServer({ DATA_DIR: dataDir, BASE_PATH, LOGIN_FAILURES_PER_ACCOUNT: '1', SIGNING_SECRET: TEST_SECRET });
+    // A refresh token that is used twice ends its session at once.
+    const limits = { LOGIN_FAILURES_PER_ACCOUNT: '1', REFRESH_REUSE_SECONDS: '0' };
+    server = await startServer({ DATA_DIR: dataDir, BASE_PATH, SIGNING_SECRET: TEST_SECRET, ...limits });
   });
 
   afterAll(async () => {
@@ -413,6 +415,25 @@ describe.each([
         ['/users/me/', 200],
       ]);
       expect(errors).toEqual([]);
+    });
+
+    test('a tab and its duplicate stay signed in, because each takes over what the other has renewed', async () => {
+      const { page } = await visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
+      await signInAs(page, 'alice');
+      const [copy] = await Promise.all([page.waitForEvent('popup'), page.evaluate('void open(location.href)')]);
+      await copy.getByText('Signed in as alice').waitFor();
+      for (const [first, second] of [
+        [page, copy],
+        [copy, page],
+      ] as const) {
+        for (const tab of [first, second]) await expire(tab, { known: true });
+        await runIn(first);
+        await until(async () => (await tokenOf(second)) === (await tokenOf(first)), 'the other tab to have the new token');
+        const answers = answersOf(second);
+        await Promise.all([second.waitForResponse(`${server.url}/graphql`), runIn(second)]);
+        expect(answers).toEqual([['/graphql', 200]]);
+        await response(second, '"username": "alice"').waitFor();
+      }
     });
 
     test('signing out ends the session on the server', async () => {
