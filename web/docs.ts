@@ -29,13 +29,16 @@ function show(described: object): void {
     deepLinking: true,
     validatorUrl: null,
     requestInterceptor: async (request) => {
-      const isSessions = request.headers?.['Authorization'] === bearer(currentSession()?.token);
+      const session = currentSession();
+      const isSessions = session !== undefined && request.headers?.['Authorization'] === bearer(session.token);
       // Shown as a curl command, so the token is renewed before. The reader's own client has another name than this page.
       const headers = { ...request.headers, ...(isSessions && { Authorization: bearer(await freshToken()) }) };
       const send = (address: Parameters<typeof fetch>[0], init: RequestInit | undefined, own: object) =>
         fetch(address, { ...init, headers: { ...clientHeaders, ...headers, ...own } });
       const userFetch: typeof fetch = (address, init) =>
-        isSessions ? withToken((token) => send(address, init, { Authorization: bearer(token) })) : send(address, init, {});
+        isSessions
+          ? withToken((token) => send(address, init, { Authorization: bearer(token) }), session.username)
+          : send(address, init, {});
       return { ...request, headers, userFetch };
     },
     onComplete: () =>

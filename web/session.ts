@@ -23,10 +23,11 @@ type Listener = (session: Session | undefined, ended?: string) => void;
 
 const KEY = `shopfront session ${home}`;
 const listeners = new Set<Listener>();
+/** Renewals that have begun, by their refresh token, with the next access token. */
+const renewals = new Map<string, Promise<string>>();
 /** The other tabs: a duplicate of this one has the same refresh token, which is valid once. */
 const otherTabs = new BroadcastChannel(KEY);
 let ended: string | undefined;
-let renewal: Promise<string> | undefined;
 
 /** What the tabs tell each other. */
 interface Renewal {
@@ -72,13 +73,27 @@ export async function checkSession(): Promise<void> {
 }
 
 /**
- * Sends a request with a fresh access token, if somebody is signed in, and once more with a new one if the server rejects it.
- * Throws if the session has ended: the request is not sent without credentials.
+ * Sends a request of the user with a fresh access token, if somebody is signed in, and once more with a new one if the server rejects
+ * the token. Throws if the session has ended, or if another user has signed in meanwhile: the request is sent neither without credentials
+ * nor with those of somebody else.
  */
-export async function withToken(send: (token: string | undefined) => Promise<Response>): Promise<Response> {
+export async function withToken(
+  send: (token: string | undefined) => Promise<Response>,
+  username = currentSession()?.username,
+): Promise<Response> {
   const token = await freshToken();
+  requireUser(username);
   const answer = await send(token);
-  return answer.status === 401 && token !== undefined ? send(await renewed(token)) : answer;
+  if (token === undefined || answer.status !== 401) return answer;
+  const next = await renewed(token);
+  requireUser(username);
+  return send(next);
+}
+
+function requireUser(username: string | undefined): void {
+  const current = currentSession()?.username;
+  if (current === username) return;
+  throw new Error(current === undefined ? 'You have signed out.' : `${current} has signed in meanwhile. Send the request again.`);
 }
 
 /** Returns an access token that has not expired, or nothing if nobody is signed in. Throws if it cannot be renewed. */
@@ -113,7 +128,9 @@ async function renewed(token: string): Promise<string> {
   const session = currentSession();
   if (!session) throw new Error('You have signed out.');
   if (session.token !== token) return session.token;
-  renewal ??= renew(session).finally(() => (renewal = undefined));
+  const { refreshToken } = session;
+  const renewal = renewals.get(refreshToken) ?? renew(session).finally(() => renewals.delete(refreshToken));
+  renewals.set(refreshToken, renewal);
   return renewal;
 }
 

@@ -436,6 +436,26 @@ describe.each([
       }
     });
 
+    test('a request of one user is never sent again as another who has signed in meanwhile', async () => {
+      const { page } = await visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
+      await signInAs(page, 'alice');
+      await expire(page, { known: false });
+      const held = Promise.withResolvers<void>();
+      await page.route(`${server.url}/graphql`, async (route) => {
+        await held.promise;
+        await route.continue();
+      });
+      const asked = page.waitForRequest(`${server.url}/graphql`);
+      await runIn(page);
+      await asked;
+      await page.getByRole('button', { name: 'Sign out' }).click();
+      await signInAs(page, 'bob');
+      const answers = answersOf(page);
+      held.resolve();
+      await response(page, 'bob has signed in meanwhile. Send the request again.').waitFor();
+      expect(answers).toEqual([['/graphql', 401]]);
+    });
+
     test('signing out ends the session on the server', async () => {
       const { page } = await visit('/');
       await signInAs(page, 'bob');
