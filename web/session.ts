@@ -84,7 +84,7 @@ export async function withToken(
   const token = await freshToken();
   requireUser(username);
   const answer = await send(token);
-  if (token === undefined || answer.status !== 401) return answer;
+  if (token === undefined || !rejectsToken(answer)) return answer;
   const next = await renewed(token);
   requireUser(username);
   return send(next);
@@ -94,6 +94,11 @@ function requireUser(username: string | undefined): void {
   const current = currentSession()?.username;
   if (current === username) return;
   throw new Error(current === undefined ? 'You have signed out.' : `${current} has signed in meanwhile. Send the request again.`);
+}
+
+// A login with a wrong password has no challenge where it takes a token as well, and must not be sent twice.
+function rejectsToken({ status, headers }: Response): boolean {
+  return status === 401 && headers.has('WWW-Authenticate');
 }
 
 /** Returns an access token that has not expired, or nothing if nobody is signed in. Throws if it cannot be renewed. */

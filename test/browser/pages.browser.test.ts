@@ -207,6 +207,22 @@ describe.each([
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
 
+  test('the REST reference sends a login with a wrong password once, and keeps who signed in above', async () => {
+    const { page } = await visit('/docs');
+    await signInAs(page, 'alice');
+    const operation = await open(page, '/api/v2/auth/login', 'post');
+    await operation.getByRole('button', { name: 'Try it out' }).click();
+    await operation.locator('textarea').fill(JSON.stringify({ username: 'dora', password: 'not hers' }));
+    const sent: string[] = [];
+    page.on('request', (request) => void sent.push(new URL(request.url()).pathname.replace(BASE_PATH, '')));
+    await operation.getByRole('button', { name: 'Execute' }).click();
+    const shown = operation.locator('.live-responses-table .response').first();
+    await shown.waitFor();
+    expect(await shown.innerText()).toMatch(/401[^]*Incorrect login and\/or password/);
+    expect(sent).toEqual(['/api/v2/auth/login']);
+    await page.getByText('Signed in as alice').waitFor();
+  });
+
   test('the REST reference shows the twin of an operation, which opens in GraphiQL with who is signed in', async () => {
     const { page, errors, foreign } = await visit('/docs');
     await signInAs(page, 'alice');
@@ -563,9 +579,9 @@ function response(page: Page, text: string): Locator {
   return page.locator('.graphiql-response').filter({ hasText: text });
 }
 
-// The operation of the REST reference that answers GET of this path.
-async function open(page: Page, path: string): Promise<Locator> {
-  const operation = page.locator('.opblock-get').filter({ has: page.locator(`[data-path="${path}"]`) });
+// The operation of the REST reference that answers this path.
+async function open(page: Page, path: string, method = 'get'): Promise<Locator> {
+  const operation = page.locator(`.opblock-${method}`).filter({ has: page.locator(`[data-path="${path}"]`) });
   await operation.locator('.opblock-summary-control').click();
   return operation;
 }
