@@ -152,7 +152,6 @@ export const authRoutes: Routes = ({ sessionPrefix, sessionIdleDays, sessionLife
       (legacyQueryLogin ? 'Without that header, it takes them from the query, which proxies may log: prefer the header. ' : '') +
       'Too many failed logins return 429 for a while.',
     refusals: [new DomainError('CREDENTIALS_REQUIRED', 'Incorrect login and/or password'), invalidCredentials, missing('username')],
-    reads: ['Authorization'],
     input: { headers: loginHeaders, query: z.record(z.string(), z.unknown()) },
     documented: { headers: loginHeaders.pick({ authorization: true }), ...(legacyQueryLogin && { query: credentials.partial() }) },
     success: { status: 200, body: sessionBody },

@@ -9,9 +9,6 @@ export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTION
 
 export type Method = (typeof METHODS)[number];
 
-/** Headers that a row may read besides credentials. */
-type ReadHeader = 'Authorization' | 'Idempotency-Key';
-
 /**
  * Who may call a row. `public`: everyone; `signed-in`: a caller with credentials; a scope: who holds it; `login`: everyone,
  * and credentials on the request are not looked at, for it is there to get new ones.
@@ -74,8 +71,6 @@ export interface Route<Schemas extends InputSchemas = InputSchemas, Body = unkno
   errorKey?: 'detail' | 'data';
   /** Where its form has a `grant_type`, errors also have `error` and `error_description` (RFC 6749, 5.2). */
   oauth?: true;
-  /** Headers that the row reads besides credentials. */
-  reads?: readonly ReadHeader[];
   /** The answer holds a key or a token: nobody may keep it. */
   secret?: true;
   /** Without credentials, its answer is the same for everyone until this table changes (tally.ts), and may be kept by whoever gets it. */

@@ -94,7 +94,6 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
     access: 'products:write',
     refusals: [barcodeTaken(), badInput('name', 'Field required', 'missing')],
     input: { json: newProduct, headers: z.object({ 'idempotency-key': idempotencyKey }) },
-    reads: ['Idempotency-Key'],
     success: {
       status: 201,
       body: productBody,

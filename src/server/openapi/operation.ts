@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Config } from '../../kit/config.ts';
 import type { Access, Route } from '../../kit/route.ts';
 import { deprecationHeaders } from '../deprecation.ts';
@@ -68,9 +68,10 @@ function requestBodyOf({ input, documented, bodyOptional, examples }: Route, com
   return { required: bodyOptional !== true, content: { [type]: { schema, ...shown } } };
 }
 
-function securityOf({ reads, access }: Route): Json[] {
+function securityOf({ input, documented, access }: Route): Json[] {
+  const { headers } = { ...input, ...documented };
   const either = (scopes: readonly Access[]): Json[] => [{ passwordAuth: scopes }, { bearerAuth: [] }, { sessionKey: [] }];
-  if (access === 'login') return reads?.includes('Authorization') ? [{}, { basicAuth: [] }] : [{}];
+  if (access === 'login') return headers instanceof z.ZodObject && 'authorization' in headers.shape ? [{}, { basicAuth: [] }] : [{}];
   if (access === 'public' || typeof access === 'function') return [{}, ...either([])];
   return either(access === 'signed-in' ? [] : [access]);
 }
