@@ -1,9 +1,7 @@
 import { MAX_BCRYPT_COST } from '../kit/config.ts';
 import type { Context } from '../kit/context.ts';
+import { MAX_PASSWORD_BYTES } from '../users/user.rules.ts';
 import * as hashing from './hashing.ts';
-
-/** What bcrypt reads of a password; anything longer is not a password that could have been set. */
-const MAX_BYTES = 72;
 
 /** The least that bcrypt can do. */
 const MIN_COST = 4;
@@ -29,7 +27,8 @@ export async function measureHash(ctx: Pick<Context, 'config'>): Promise<number>
 export async function verifyPassword(ctx: Context, password: string, hash: string | null | undefined): Promise<boolean> {
   const isHash = typeof hash === 'string' && costOf(hash) !== undefined;
   if (hash !== undefined && !isHash) ctx.log.warn({ event: 'auth.hash_invalid' }, 'a user has no password hash, or one that is none');
-  const isPassword = password.isWellFormed() && Buffer.byteLength(password) <= MAX_BYTES;
+  // A longer one could not have been set.
+  const isPassword = password.isWellFormed() && Buffer.byteLength(password) <= MAX_PASSWORD_BYTES;
   // PHP and htpasswd write 2y for what bcrypt calls 2b.
   return hashing.check(ctx, password, isHash && isPassword ? hash.replace(/^\$2y/, '$2b') : undefined);
 }
