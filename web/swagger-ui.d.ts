@@ -11,9 +11,6 @@ declare module 'swagger-ui-dist/swagger-ui-es-bundle.js' {
   export type Plugin = (system: { React: { createElement: typeof createElement; Fragment: typeof Fragment } }) => {
     wrapComponents: Record<string, (original: Component) => (props: { operation?: Part }) => ReactElement>;
   };
-  interface Request {
-    headers?: Record<string, string>;
-  }
   interface Ui {
     preauthorizeApiKey(scheme: string, credential: string): void;
     authActions: { logout(schemes: string[]): void };
