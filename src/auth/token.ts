@@ -47,7 +47,7 @@ export function createAccessToken(ctx: Context, claims: AccessClaims, lifetime: 
 }
 
 /** A signed refresh token: for the same claims and times, the same text. */
-export function createRefreshToken(ctx: Context, { sid, generation }: RefreshClaims, expiresAt: Date, issuedAt: Date = ctx.now()): string {
+export function createRefreshToken(ctx: Context, { sid, generation }: RefreshClaims, expiresAt: Date, issuedAt: Date): string {
   return issue(ctx, REFRESH_TYPE, { sid, generation, iat: seconds(issuedAt), exp: seconds(expiresAt) });
 }
 

@@ -160,7 +160,8 @@ test('X5 each decision about a caller is one event with time in UTC, request, us
   await shop.rest('GET', '/users/me/', { sessionKey: KEY, headers: address });
   await shop.rest('POST', '/api/v1/shop/product/', { as: user, json: {}, headers: address });
   await shop.rest('POST', '/token', { form: { grant_type: 'refresh_token', refresh_token: 'none' }, headers: address });
-  const gone = createRefreshToken(shop.context(), { sid: crypto.randomUUID(), generation: 0 }, new Date(Date.now() + 60_000));
+  const now = shop.now();
+  const gone = createRefreshToken(shop.context(), { sid: crypto.randomUUID(), generation: 0 }, new Date(now.getTime() + 60_000), now);
   await shop.rest('POST', '/token', { form: { grant_type: 'refresh_token', refresh_token: gone }, headers: address });
   await shop.rest('POST', '/session/logout', { json: { session_key: KEY }, headers: address });
   await shop.rest('POST', '/api/v2/auth/login', { token, headers: address });

@@ -91,7 +91,7 @@ describe('a key', () => {
     const { key, session } = await sessions.open({ ...shop.context(), userAgent: 'canary-agent' }, user, null);
     keys.push(key);
     const token = createAccessToken(shop.context(), { username: user.username, sid: session.sid });
-    const refresh = createRefreshToken(shop.context(), { sid: session.sid, generation: 0 }, session.expiresAt);
+    const refresh = createRefreshToken(shop.context(), { sid: session.sid, generation: 0 }, session.expiresAt, session.createdAt);
     // What is written while it is used, and what is noted of failures.
     const product = { name: 'Canary lamp', barcode: shop.newBarcode(), price: 1 };
     const created = await shop.rest('POST', '/api/v1/shop/product/', {

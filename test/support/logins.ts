@@ -53,7 +53,7 @@ export interface Opened {
 export async function openSession(shop: Shop, by?: User): Promise<Opened> {
   const user = by ?? (await shop.makeUser());
   const { key, session } = await sessions.open(shop.context(), user, null);
-  const { sid, expiresAt } = session;
+  const { sid, expiresAt, createdAt } = session;
   const token = createAccessToken(shop.context(), { username: user.username, sid });
-  return { user, sid, key, token, refreshToken: createRefreshToken(shop.context(), { sid, generation: 0 }, expiresAt) };
+  return { user, sid, key, token, refreshToken: createRefreshToken(shop.context(), { sid, generation: 0 }, expiresAt, createdAt) };
 }
