@@ -15,6 +15,7 @@ import { DAY_MS } from '../kit/times.ts';
 import { isUuid } from '../kit/uuid.ts';
 import { check } from '../kit/validation.ts';
 import type { User } from '../users/user.entity.ts';
+import * as users from '../users/user.service.ts';
 import { ApiKey } from './api-key.entity.ts';
 import { newApiKeyAt, type CheckedApiKey, type NewApiKey } from './api-key.rules.ts';
 import { KEY_PREFIX } from './machine.service.ts';
@@ -23,6 +24,7 @@ import { KEY_PREFIX } from './machine.service.ts';
 const DEFAULT_LIFE_MS = 90 * DAY_MS;
 /** How many good keys a user may have. */
 const MAX_KEYS = 50;
+const TOO_MANY = `There are ${MAX_KEYS} API keys already: revoke one first`;
 
 /** A new API key, with the key itself, which is shown once. */
 export interface Made {
@@ -97,13 +99,9 @@ async function open(ctx: Context, { pk, username }: Pick<User, 'pk' | 'username'
   const until = expiresAt ?? new Date(now.getTime() + DEFAULT_LIFE_MS);
   const key = KEY_PREFIX + newKey();
   const apiKey = await inTransaction(ctx, async (tx) => {
-    // One at a time: each counts those that there are.
-    await execute(tx.em, sql`select pk from "user" where pk = ${pk} for no key update`);
+    await users.refuseMore(tx, pk, sql`api_key where ${good(tx)} and user_pk`, MAX_KEYS, TOO_MANY);
     // Whoever had it before may have set another password, which ends the session: no key is to come after that.
     if (!(await isSignedIn(tx))) throw new DomainError('NOT_AUTHENTICATED', 'Not authenticated');
-    const { rows } = await execute(tx.em, sql`select count(*)::int as count from api_key where user_pk = ${pk} and ${good(tx)}`);
-    if (Number(rows[0]?.['count']) >= MAX_KEYS)
-      throw new DomainError('CONFLICT', `There are ${MAX_KEYS} API keys already: revoke one first`);
     const made = Object.assign(new ApiKey(), {
       kid: randomUUID(),
       userPk: pk,

@@ -50,8 +50,9 @@ export async function create(ctx: Context, input: z.input<typeof newEntry>): Pro
   const { pk: creatorPk } = requireCaller(ctx);
   const now = ctx.now();
   const values = { ...check(newEntry, input), creatorPk, createdAt: now, updatedAt: now };
+  const max = ctx.config.maxBlogEntriesPerUser;
   return inTransaction(ctx, async (tx) => {
-    await users.refuseMore(tx, creatorPk, sql`blog_entry where creator_pk`, ctx.config.maxBlogEntriesPerUser, 'blog entries');
+    await users.refuseMore(tx, creatorPk, sql`blog_entry where creator_pk`, max, `You have ${max} blog entries, and no more are allowed`);
     const entry = Object.assign(new BlogEntry(), values);
     await tx.em.persist(entry).flush();
     return entry;

@@ -42,9 +42,10 @@ export function findNodes(ctx: Context, keys: readonly string[]): Promise<(Item 
 export async function addItem(ctx: Context, itemId: string): Promise<Item> {
   const { pk: ownerPk } = requireWriter(ctx);
   const values = { ...check(newItem, { itemId }), ownerPk, createdAt: ctx.now() };
+  const max = ctx.config.maxItemsPerUser;
   try {
     return await inTransaction(ctx, async (tx) => {
-      await users.refuseMore(tx, ownerPk, sql`item where owner_pk`, ctx.config.maxItemsPerUser, 'items');
+      await users.refuseMore(tx, ownerPk, sql`item where owner_pk`, max, `You have ${max} items, and no more are allowed`);
       const item = Object.assign(new Item(), values);
       await tx.em.persist(item).flush();
       return item;

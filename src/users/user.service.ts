@@ -41,16 +41,16 @@ export function remember(ctx: Context, user: User): void {
 }
 
 /**
- * Throws CONFLICT if the user has `max` rows already. `owned` is their table and, after `where`, the column of their owner. Until the
+ * Throws CONFLICT with this message if the user has `max` rows already. `owned` is their table and, after `where`, the column of their owner. Until the
  * transaction ends, others that add a row for the same user wait.
  */
-export async function refuseMore(tx: Context, pk: number, owned: Sql, max: number, noun: string): Promise<void> {
+export async function refuseMore(tx: Context, pk: number, owned: Sql, max: number, message: string): Promise<void> {
   await execute(tx.em, sql`select from "user" where pk = ${pk} for no key update`);
   const { rows } = await execute(
     tx.em,
     sql`select count(*)::int as count from (select from ${owned} = ${pk} limit ${literal(max)}) as found`,
   );
-  if (Number(rows[0]?.['count']) >= max) throw new DomainError('CONFLICT', `You have ${max} ${noun}, and no more are allowed`);
+  if (Number(rows[0]?.['count']) >= max) throw new DomainError('CONFLICT', message);
 }
 
 function byPks(ctx: Context) {
