@@ -6,7 +6,7 @@ import type { Exchange } from '../exchange.ts';
 import { seenOf } from '../services.ts';
 import type { Seen } from '../telemetry/seen.ts';
 
-/** Maximum number of characters of all documents and answers that are kept, and of one document with its answer. */
+/** Maximum number of characters of all refused documents and their refusals in one memory, and of one document with its refusal. */
 const MAX_KEPT = 2_000_000;
 const MAX_ENTRY = 100_000;
 
@@ -16,13 +16,20 @@ interface RefusedAnswer {
   codes: readonly string[];
 }
 
-/** Remembers documents that cannot be parsed or are invalid, so that a client that repeats one does not have it validated again. */
-export class RefusedDocuments {
-  private readonly known = new LRUCache<string, RefusedAnswer>({
+/** A bounded memory of refusals by the text of the refused document. `sizeOf` returns the number of characters of a refusal. */
+export function refusalsByText<Refusal extends object>(sizeOf: (refusal: Refusal) => number): LRUCache<string, Refusal> {
+  return new LRUCache({
     maxSize: MAX_KEPT,
     maxEntrySize: MAX_ENTRY,
-    sizeCalculation: ({ answer: { body } }, key) => key.length + (body.kind === 'complete' ? body.string.length : MAX_ENTRY),
+    sizeCalculation: (refusal, text) => text.length + sizeOf(refusal),
   });
+}
+
+/** Remembers documents that cannot be parsed or are invalid, so that a client that repeats one does not have it validated again. */
+export class RefusedDocuments {
+  private readonly known = refusalsByText(({ answer: { body } }: RefusedAnswer) =>
+    body.kind === 'complete' ? body.string.length : MAX_ENTRY,
+  );
   private readonly refused = new WeakSet<Seen>();
 
   /** Learns which documents Apollo Server refuses before anything else of the request is looked at. */

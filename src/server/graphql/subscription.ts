@@ -16,7 +16,6 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
-import { LRUCache } from 'lru-cache';
 import type { Context } from '../../kit/context.ts';
 import { DomainError } from '../../kit/errors.ts';
 import { seenOf, type Services } from '../services.ts';
@@ -29,6 +28,7 @@ import { HeldDocuments } from './held-documents.ts';
 import { MAX_VALIDATION_ERRORS, MAX_VARIABLE_ERRORS, validationRules } from './limits.ts';
 import type { Listening } from './listening.ts';
 import { conditionalFaults } from './conditions.ts';
+import { refusalsByText } from './refused-documents.ts';
 
 /** What a client asks to be told of, whichever way it came. */
 export interface AskedSubscription {
@@ -50,10 +50,6 @@ export interface Prepared extends ExecutionArgs {
 const { GRAPHQL_PARSE_FAILED, GRAPHQL_VALIDATION_FAILED, BAD_USER_INPUT, OPERATION_RESOLUTION_FAILURE, BAD_REQUEST } =
   ApolloServerErrorCode;
 
-/** Maximum number of characters of invalid documents that are remembered with their errors, and of one of them. */
-const MAX_REFUSED = 2_000_000;
-const MAX_REFUSED_ENTRY = 100_000;
-
 /** How the log and the metrics name what asks to listen, until its operation is known. */
 export const SUBSCRIPTION: Operation = { type: OperationTypeNode.SUBSCRIPTION, label: 'subscription' };
 
@@ -62,11 +58,9 @@ export class Subscriptions {
   private readonly rules;
   private readonly held: HeldDocuments;
   private readonly deliveries = new Deliveries();
-  private readonly refused = new LRUCache<string, readonly GraphQLError[]>({
-    maxSize: MAX_REFUSED,
-    maxEntrySize: MAX_REFUSED_ENTRY,
-    sizeCalculation: (errors, text) => errors.reduce((sum, { message }) => sum + message.length, text.length),
-  });
+  private readonly refused = refusalsByText((errors: readonly GraphQLError[]) =>
+    errors.reduce((sum, { message }) => sum + message.length, 0),
+  );
 
   constructor(
     private readonly schema: GraphQLSchema,
