@@ -1,20 +1,24 @@
 import { Arg, Ctx, Field, InputType, Mutation, Resolver } from 'type-graphql';
+import { CheckedBy } from '../kit/checked-input.ts';
 import type { Context } from '../kit/context.ts';
 import { IgnoresIdempotencyKey } from '../kit/idempotency.ts';
 import { Once } from '../kit/once.ts';
 import { User } from '../users/user.entity.ts';
+import * as rules from './account.rules.ts';
 import * as passwordReset from './password-reset.service.ts';
 import * as registration from './registration.service.ts';
 
 const TOKEN = 'The token, as the mail has it.';
 const RULE_OF_PASSWORDS = '8 characters or more, at most 72 bytes.';
 
+@CheckedBy(rules.registration)
 @InputType({ description: 'An account that somebody wants.' })
 class RegistrationInput {
   @Field(() => String, { description: 'The address that it is for, and that the mail goes to.' })
   email!: string;
 }
 
+@CheckedBy(rules.confirmation)
 @InputType({ description: 'A new account, as the holder of its address wants it.' })
 class ConfirmationInput {
   @Field(() => String, { description: TOKEN })

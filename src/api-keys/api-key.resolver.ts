@@ -1,4 +1,5 @@
 import { Arg, Args, Ctx, Field, FieldResolver, ID, InputType, Mutation, ObjectType, Resolver, Root } from 'type-graphql';
+import { CheckedBy } from '../kit/checked-input.ts';
 import { ConnectionArgs, connectionType, type Connection } from '../kit/connection.ts';
 import type { Context } from '../kit/context.ts';
 import { IgnoresIdempotencyKey } from '../kit/idempotency.ts';
@@ -6,10 +7,12 @@ import { DateTimeScalar } from '../kit/scalars.ts';
 import type { Scope } from '../kit/scopes.ts';
 import { User } from '../users/user.entity.ts';
 import { ApiKey } from './api-key.entity.ts';
+import { newApiKeyAt } from './api-key.rules.ts';
 import * as apiKeys from './api-key.service.ts';
 
 const ApiKeyConnection = connectionType(ApiKey);
 
+@CheckedBy(newApiKeyAt)
 @InputType({ description: 'A new API key.' })
 class ApiKeyInput {
   @Field(() => String, { description: 'What it is for: one line of 1 to 100 characters.' })

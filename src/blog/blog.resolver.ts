@@ -1,15 +1,18 @@
 import { Arg, Args, Ctx, Field, FieldResolver, ID, InputType, Mutation, Query, Resolver, Root } from 'type-graphql';
+import { CheckedBy } from '../kit/checked-input.ts';
 import { ConnectionArgs, connectionType, type Connection } from '../kit/connection.ts';
 import type { Context } from '../kit/context.ts';
 import { User } from '../users/user.entity.ts';
 import * as users from '../users/user.service.ts';
 import { BlogEntry } from './blog-entry.entity.ts';
+import { entryPatch, newEntry } from './blog.rules.ts';
 import * as blog from './blog.service.ts';
 
 const BlogEntryConnection = connectionType(BlogEntry);
 
 const ENTRY_ID = { description: 'The id of the entry.' };
 
+@CheckedBy(newEntry)
 @InputType({ description: 'A new blog entry.' })
 export class BlogEntryInput {
   @Field(() => String, { description: 'The title: 1 to 255 characters once trimmed, no control characters.' })
@@ -22,6 +25,7 @@ export class BlogEntryInput {
   published!: boolean;
 }
 
+@CheckedBy(entryPatch)
 @InputType({ description: 'What to change of a blog entry; what is left out stays.' })
 export class BlogEntryPatch {
   @Field(() => String, { nullable: true, description: 'The new title.' })

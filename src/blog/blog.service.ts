@@ -1,5 +1,5 @@
 import { LockMode } from '@mikro-orm/postgresql';
-import { z } from 'zod';
+import type { z } from 'zod';
 import { forbidden, requireCaller, requireScope } from '../kit/access.ts';
 import { inTransaction, type Context } from '../kit/context.ts';
 import { DomainError } from '../kit/errors.ts';
@@ -8,14 +8,11 @@ import { loader } from '../kit/loaders.ts';
 import { nodeKeyOf } from '../kit/node.ts';
 import { readPk } from '../kit/pk.ts';
 import { selectByPks } from '../kit/rows.ts';
-import { lineOf, proseOf } from '../kit/text.ts';
 import { check, defined } from '../kit/validation.ts';
 import { sql, type Sql } from '../kit/sql.ts';
 import * as users from '../users/user.service.ts';
 import { BlogEntry } from './blog-entry.entity.ts';
-
-const newEntry = z.object({ title: lineOf(255), body: proseOf(50_000), published: z.boolean().default(false) });
-const entryPatch = z.object({ title: lineOf(255), body: proseOf(50_000), published: z.boolean() }).partial();
+import { entryPatch, newEntry } from './blog.rules.ts';
 
 /** Entries may be long: so many are in memory while all are read. */
 const BATCH = 20;

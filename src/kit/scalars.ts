@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { parseExact } from './exact-json.ts';
 import { refuse } from './validation.ts';
 
-/** Member of a scalar's extensions: the rule that the services check its values by. */
+/** Member of the extensions of scalars and input types: the rule that the services check their values by. */
 export const RULE = 'rule';
 
 /**

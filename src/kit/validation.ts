@@ -9,9 +9,9 @@ export function check<Schema extends z.ZodType>(schema: Schema, input: unknown, 
   const result = schema.safeParse(input);
   if (result.success) return result.data;
   const { issues } = result.error;
-  const named = issues.length > MAX_MISTAKES ? [...issues.slice(0, MAX_MISTAKES - 1), OTHERS] : issues;
-  const fields = named.map((issue) => ({ ...fieldError(issue, input), ...(part && { part }) }));
-  throw badInputs(fields);
+  const named = issues.slice(0, MAX_MISTAKES).map((issue) => fieldError(issue, input));
+  if (issues.length > MAX_MISTAKES) named[MAX_MISTAKES - 1] = OTHERS;
+  throw badInputs(named.map((fault) => ({ ...fault, ...(part && { part }) })));
 }
 
 /** The refusal of an input for these mistakes. */
@@ -20,13 +20,8 @@ export function badInputs(fields: readonly FieldError[]): DomainError {
   return new DomainError('BAD_USER_INPUT', summary, fields);
 }
 
-const OTHERS: z.core.$ZodIssue = {
-  code: 'custom',
-  path: [],
-  message: 'There are more mistakes',
-  params: { type: 'too_many_errors' },
-  input: undefined,
-};
+/** Says that there are more mistakes than a refusal names. */
+export const OTHERS: FieldError = { field: '', type: 'too_many_errors', message: 'There are more mistakes' };
 
 /** The values that are there, without the members that are undefined. */
 export function defined(values: object): Record<string, unknown> {

@@ -1,5 +1,7 @@
 import { Field, InputType, registerEnumType } from 'type-graphql';
+import { CheckedBy } from '../kit/checked-input.ts';
 import { DateTimeScalar } from '../kit/scalars.ts';
+import { newProduct, productFilter, productPatch } from './product.rules.ts';
 import { DecimalScalar, EAN13Scalar, PriceScalar } from './product.scalars.ts';
 
 export enum ProductOrderField {
@@ -33,6 +35,7 @@ registerEnumType(OrderDirection, {
   valuesConfig: { ASC: { description: 'From the least on.' }, DESC: { description: 'From the greatest on.' } },
 });
 
+@CheckedBy(productFilter, 'filter')
 @InputType({ description: 'Which products to list: those that meet every condition given.' })
 export class ProductFilter {
   @Field(() => String, {
@@ -70,6 +73,7 @@ export class ProductOrder {
   direction!: OrderDirection;
 }
 
+@CheckedBy(newProduct)
 @InputType({ description: 'A new product.' })
 export class ProductInput {
   @Field(() => String, { description: 'The name: 1 to 255 characters once trimmed, no control characters.' })
@@ -82,6 +86,7 @@ export class ProductInput {
   price!: unknown;
 }
 
+@CheckedBy(newProduct)
 @InputType({ description: 'A product of a batch that is to be added. As for `ProductInput`, but each is checked by itself.' })
 export class ProductDraft {
   @Field(() => String, { description: 'The name: 1 to 255 characters once trimmed, no control characters.' })
@@ -94,6 +99,7 @@ export class ProductDraft {
   price!: unknown;
 }
 
+@CheckedBy(productPatch)
 @InputType({ description: 'What to change of a product; what is left out stays.' })
 export class ProductPatch {
   @Field(() => String, { nullable: true, description: 'The new name.' })

@@ -100,23 +100,23 @@ describe('every mistake of an input is told in one round', () => {
   });
 });
 
-describe('what only graphql-js refuses is told with what the scalars refuse', () => {
+describe('what only graphql-js refuses is told with what the services refuse', () => {
   const { name: _, ...unnamed } = BAD;
 
-  test.each<[string, string, Record<string, unknown>, RequestOptions]>([
+  test.each<[string, string, Record<string, unknown>, RequestOptions, fields?: object[]]>([
     ['a missing field, in variables', CREATE, { input: unnamed }, {}],
-    ['an unknown field, in variables', CREATE, { input: { ...BAD, colour: 'red' } }, {}],
+    ['an unknown field, in variables', CREATE, { input: { ...BAD, colour: 'red' } }, {}, MISTAKES],
     ['a name that is no text, in variables', CREATE, { input: { ...BAD, name: 1 } }, { headers: { Accept: 'application/json' } }],
     ['a missing field, by literals', 'mutation { createProduct(input: { barcode: "4006381333932", price: 1.999 }) { pk } }', {}, {}],
-    ['an unknown field, by literals', `mutation { createProduct(input: { ${BAD_LITERALS}, colour: "red" }) { pk } }`, {}, {}],
-  ])('%s', async (_what, query, variables, options) => {
+    ['an unknown field, by literals', `mutation { createProduct(input: { ${BAD_LITERALS}, colour: "red" }) { pk } }`, {}, {}, MISTAKES],
+  ])('%s', async (_what, query, variables, options, fields = MISTAKES.slice(1)) => {
     const as = await shop.makeUser({ scopes: ['products:write'] });
     // A document that is refused is remembered.
     for (let times = 0; times < 2; times++) {
       const answer = await shop.graphql(query, variables, { as, ...options });
       expect(answer.body).not.toHaveProperty('data');
       expect(answer.body.errors.length).toBeGreaterThan(1);
-      expect(answer.body.errors.at(-1).extensions).toEqual({ code: 'BAD_USER_INPUT', fields: MISTAKES.slice(1) });
+      expect(answer.body.errors.at(-1).extensions).toEqual({ code: 'BAD_USER_INPUT', fields });
     }
     expect(await shop.sql('select * from product')).toEqual([]);
   });
@@ -132,7 +132,7 @@ describe('what only graphql-js refuses is told with what the scalars refuse', ()
     expect(answer.status).toBe(400);
     expect(answer.body.errors.map((error: Told) => error.extensions.fields?.map(({ field }) => field))).toEqual([
       ['first'],
-      ['barcodeIn.1', 'barcode', 'code', 'more.1'],
+      ['filter.barcodeIn.1', 'barcode'],
     ]);
   });
 
@@ -141,6 +141,251 @@ describe('what only graphql-js refuses is told with what the scalars refuse', ()
     const [good, bad] = [await shop.graphql(query, { code: '4006381333931' }), await shop.graphql(query, { code: 'x' })];
     expect(codesOf(good)).toEqual(['GRAPHQL_VALIDATION_FAILED']);
     expect(bad.text).toBe(good.text);
+  });
+});
+
+describe('every mistake of an input is told where graphql-js refuses the request, too', () => {
+  const ENTRY = 'mutation ($input: BlogEntryInput!) { createBlogEntry(input: $input) { id } }';
+  const REQUIRED = 'Field required';
+  const TOO_SHORT = 'String should have at least 1 character';
+
+  interface Case {
+    what: string;
+    query: string;
+    variables?: Record<string, unknown>;
+    told: [field: string, message: unknown][];
+  }
+
+  const AS_IN_PRODUCT = [
+    ['price', REQUIRED],
+    ['name', TOO_SHORT],
+    ['barcode', expect.stringMatching(/^A barcode/)],
+  ] satisfies Case['told'];
+  const NOT_TEXT = 'String cannot represent this value';
+
+  test.each<Case>([
+    { what: 'a missing field, in variables', query: CREATE, variables: { input: { name: '', barcode: '1' } }, told: AS_IN_PRODUCT },
+    {
+      what: 'a missing field, in literals',
+      query: 'mutation { createProduct(input: { name: "", barcode: "1" }) { pk } }',
+      told: AS_IN_PRODUCT,
+    },
+    {
+      what: 'a missing variable, in an object of literals and variables',
+      query: 'mutation ($name: String!, $cost: Price!) { createProduct(input: { name: $name, barcode: "1", price: $cost }) { pk } }',
+      variables: { name: '' },
+      told: [['cost', REQUIRED], ...AS_IN_PRODUCT.slice(1)],
+    },
+    {
+      what: 'a field of another type, in variables',
+      query: ENTRY,
+      variables: { input: { title: 5, body: '' } },
+      told: [
+        ['title', NOT_TEXT],
+        ['body', TOO_SHORT],
+      ],
+    },
+    {
+      what: 'a field of another type, in literals',
+      query: 'mutation { createBlogEntry(input: { title: 5, body: "" }) { id } }',
+      told: [
+        ['title', NOT_TEXT],
+        ['body', TOO_SHORT],
+      ],
+    },
+    {
+      what: 'a missing field of an entry, in variables',
+      query: ENTRY,
+      variables: { input: { body: '' } },
+      told: [
+        ['title', REQUIRED],
+        ['body', TOO_SHORT],
+      ],
+    },
+    {
+      what: 'a missing field of an entry, in literals',
+      query: 'mutation { createBlogEntry(input: { body: "" }) { id } }',
+      told: [
+        ['title', REQUIRED],
+        ['body', TOO_SHORT],
+      ],
+    },
+    {
+      what: 'an unknown field',
+      query: ENTRY,
+      variables: { input: { colour: 'red', title: '', body: 'x' } },
+      told: [
+        ['colour', 'Field "colour" is not defined by type "BlogEntryInput".'],
+        ['title', TOO_SHORT],
+      ],
+    },
+    {
+      what: 'more mistakes than graphql-js tells of a document',
+      query: 'mutation { createBlogEntry(input: { a: 1, b: 1, c: 1, title: 5, published: 1 }) { id } }',
+      told: [
+        ['body', REQUIRED],
+        ...['a', 'b', 'c'].map((field): [string, unknown] => [field, expect.stringContaining('is not defined')]),
+        ['title', 'Input should be a valid string'],
+        ['published', 'Input should be a valid boolean'],
+      ],
+    },
+    {
+      what: 'of a change, in variables',
+      query: 'mutation ($pk: ID!, $input: ProductPatch!) { updateProduct(pk: $pk, input: $input) { pk } }',
+      variables: { input: { name: ' ', price: -1 } },
+      told: [
+        ['pk', REQUIRED],
+        ['name', TOO_SHORT],
+        ['price', expect.any(String)],
+      ],
+    },
+    {
+      what: 'of a change without a primary key, in literals',
+      query: 'mutation { updateProduct(input: { name: " " }) { pk } }',
+      told: [
+        ['pk', REQUIRED],
+        ['name', TOO_SHORT],
+      ],
+    },
+    {
+      what: 'of an API key, at the time of the request',
+      query: 'mutation ($input: ApiKeyInput!) { createApiKey(input: $input) { key } }',
+      variables: { input: { scopes: ['x', 5], expiresAt: '2000-01-01T00:00:00Z' } },
+      told: [
+        ['name', REQUIRED],
+        ['scopes.1', NOT_TEXT],
+        ['scopes.0', expect.stringMatching(/^A scope is one of/)],
+        ['expiresAt', 'must be in the future'],
+      ],
+    },
+    {
+      what: 'of a new account',
+      query: 'mutation ($input: ConfirmationInput!) { confirmRegistration(input: $input) { id } }',
+      variables: { input: { username: '', password: 'short', fullName: '' } },
+      told: [
+        ['token', REQUIRED],
+        ['username', TOO_SHORT],
+        ['password', 'A password has at least 8 characters'],
+        ['fullName', TOO_SHORT],
+      ],
+    },
+    {
+      what: 'of each product of a batch',
+      query: 'mutation ($inputs: [ProductDraft!]!) { createProducts(inputs: $inputs) { error { code } } }',
+      variables: {
+        inputs: [
+          { name: '', barcode: '4006381333931', price: 1 },
+          { name: 'Pen', barcode: '4006381333931' },
+        ],
+      },
+      told: [
+        ['inputs.1.price', REQUIRED],
+        ['inputs.0.name', TOO_SHORT],
+      ],
+    },
+  ])('$what', async ({ query, variables = {}, told }) => {
+    const as = await shop.makeUser({ scopes: ['products:write', 'blog:write'] });
+    // A document that is refused is remembered.
+    for (let times = 0; times < 2; times++) {
+      const answer = await shop.graphql(query, variables, { as });
+      expect(answer.body).not.toHaveProperty('data');
+      expect(fieldsOf(answer)).toEqual(told.map(([field, message]) => ({ field, message })));
+    }
+  });
+
+  test('a text of a filter, under the name that the service has for it', async () => {
+    const query = 'query ($f: ProductFilter) { products(filter: $f) { totalCount } }';
+    const long = 'x'.repeat(256);
+    const inVariables = await shop.graphql(query, { f: { nameContains: 5, search: long, priceMin: 'x' } });
+    const inLiterals = await shop.graphql(`{ products(filter: { nameContains: 5, search: "${long}", priceMin: "x" }) { totalCount } }`);
+    for (const answer of [inVariables, inLiterals]) {
+      expect(fieldsOf(answer).map(({ field }) => field)).toEqual(['filter.nameContains', 'filter.search', 'filter.priceMin']);
+    }
+    const [{ message, extensions }] = inVariables.body.errors;
+    expect(message).toBe(`filter.nameContains: ${extensions.fields[0].message}`);
+  });
+
+  test('has one place, whoever refuses the request', async () => {
+    const places = [];
+    for (const first of [0, 101, '"x"']) {
+      const answer = await shop.graphql(`{ products(first: ${first}, filter: { priceMin: "x" }) { totalCount } }`);
+      places.push(fieldsOf(answer).map(({ field }) => field));
+    }
+    expect(places).toEqual([['filter.priceMin'], ['first', 'filter.priceMin'], ['first', 'filter.priceMin']]);
+  });
+
+  test.each([
+    ['that is absent', {}, 'Field required'],
+    ['that is null', { pk: null }, 'must not be null'],
+  ])('a required variable %s is named', async (_what, variables, message) => {
+    const answer = await shop.graphql('query ($pk: ID!) { product(pk: $pk) { pk } }', variables);
+    expect(fieldsOf(answer)).toEqual([{ field: 'pk', message }]);
+    expect(answer.body.errors[0].message).toMatch(/^Variable "\$pk" of /);
+  });
+
+  test('what another operation of the document says is no mistake of this one', async () => {
+    const query = `query A($code: EAN13!) { productByBarcode(barcode: $code) { pk } } query B { productByBarcode(barcode: "x") { pk } }`;
+    const answer = await shop.rest('POST', '/graphql', { json: { query, operationName: 'A', variables: {} } });
+    expect(fieldsOf(answer).map(({ field }) => field)).toEqual(['code']);
+  });
+
+  test('fifty at most: the last one says that there are others', async () => {
+    const inputs = Array.from({ length: 60 }, () => ({ name: '', barcode: '4006381333931', price: 1 }));
+    const answer = await shop.graphql(
+      'mutation ($inputs: [ProductDraft!]!, $none: ID!) { createProducts(inputs: $inputs) { error { code } } deleteProduct(pk: $none) { pk } }',
+      { inputs },
+    );
+    const fields = fieldsOf(answer);
+    expect(fields).toHaveLength(50);
+    expect([fields[0]?.field, fields[1]?.field, fields.at(-1)]).toEqual([
+      'none',
+      'inputs.0.name',
+      { field: '', message: 'There are more mistakes' },
+    ]);
+  });
+
+  test('of a list that is too long, what says that there are others names no field', async () => {
+    const scopes = Array.from({ length: 100 }, (_, index) => (index < 10 ? index : 'x'));
+    const answer = await shop.graphql('mutation ($input: ApiKeyInput!) { createApiKey(input: $input) { key } }', { input: { scopes } });
+    const others = fieldsOf(answer).filter(({ message }) => message === 'There are more mistakes');
+    expect(others.map(({ field }) => field)).toEqual(others.map(() => ''));
+    expect(fieldsOf(answer)).toHaveLength(50);
+  });
+});
+
+describe('whatever an input is, a refusal by graphql-js names every mistake once, in variables as by literals', () => {
+  const WORDS = ['', ' ', 'Pen', '4006381333931', '4006381333932', '1.999', 'x'.repeat(300), 'a\0', '2030-01-01T00:00:00Z'];
+  const VALUES = [...WORDS, null, 0, 1, -1, 1.999, true, [], ['x'], [null, 1, ''], {}, { name: '' }];
+  const INPUTS: [type: string, query: (literal: string) => string, members: string[]][] = [
+    ['ProductInput', (input) => `createProduct(input: ${input}) { pk }`, ['name', 'barcode', 'price', 'colour']],
+    ['ProductPatch', (input) => `updateProduct(pk: 1, input: ${input}) { pk }`, ['name', 'barcode', 'price', 'colour']],
+    ['BlogEntryInput', (input) => `createBlogEntry(input: ${input}) { id }`, ['title', 'body', 'published', 'colour']],
+    ['ApiKeyInput', (input) => `createApiKey(input: ${input}) { key }`, ['name', 'scopes', 'expiresAt', 'colour']],
+    ['[ProductDraft!]', (input) => `createProducts(inputs: ${input}) { error { code } }`, ['name', 'barcode', 'price', 'colour']],
+  ];
+
+  test('of 300 by accident', async () => {
+    const as = await shop.makeUser({ scopes: ['products:write', 'blog:write'] });
+    const pick = picker(1);
+    let refused = 0;
+    for (let times = 0; times < 300; times++) {
+      const [type, query, members] = pick(INPUTS);
+      const given = members.filter((name) => pick(name === 'colour' ? [false, false, true] : [true, true, true, false]));
+      const input = Object.fromEntries(given.map((name) => [name, pick(VALUES)]));
+      const answers = [
+        await shop.graphql(`mutation ($input: ${type}!) { ${query('$input')} }`, { input }, { as }),
+        await shop.graphql(`mutation { ${query(literalOf(input))} }`, {}, { as }),
+      ];
+      const told = answers.map((answer) => {
+        expect([answer.status < 500, answer.text]).toEqual([true, expect.not.stringContaining('INTERNAL_SERVER_ERROR')]);
+        return answer.body.errors ? fieldsOf(answer).map(({ field }) => field.replace(/^input\./, 'inputs.')) : [];
+      });
+      for (const fields of told) expect(fields).toEqual([...new Set(fields)]);
+      const [inVariables, inLiterals] = told.map((fields) => fields.toSorted());
+      expect({ input, told: inLiterals }).toEqual({ input, told: inVariables });
+      if (answers[0]?.body.data === undefined) refused++;
+    }
+    expect(refused).toBeGreaterThan(100);
   });
 });
 
@@ -160,4 +405,22 @@ function fieldsOf({ body }: Answer): { field: string; message: string }[] {
 
 function codesOf({ body }: Answer): string[] {
   return body.errors.map(({ extensions }: Told) => extensions.code);
+}
+
+/** The value as a literal of a document. */
+function literalOf(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(literalOf).join()}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  return `{${Object.entries(value)
+    .map(([name, member]) => `${name}: ${literalOf(member)}`)
+    .join()}}`;
+}
+
+/** Picks from lists by accident, the same from the same seed on. */
+function picker(seed: number): <T>(list: readonly T[]) => T {
+  let state = seed;
+  return (list) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return list[Math.floor((state / 2 ** 32) * list.length)] as (typeof list)[number];
+  };
 }

@@ -12,6 +12,25 @@ import { tellUnavailable } from '../unavailable.ts';
 /** What graphql-js says after the last of the errors in variables that it lists, without any code. */
 const TOO_MANY_VARIABLE_ERRORS = 'Too many errors processing variables, error limit reached. Execution aborted.';
 
+/** The words of REST for a field that is absent. */
+const REQUIRED = 'Field required';
+
+/** A mistake that graphql-js found in a value. */
+export interface ValueFault {
+  /** The member of the value that is wrong, where it is absent or unknown. */
+  member?: string | undefined;
+  message: string;
+}
+
+/** A mistake that graphql-js found in the value of a variable. */
+export interface VariableFault {
+  variable: string;
+  path: readonly (string | number)[];
+  message: string;
+  /** Whether the variable has no value at all. */
+  isAbsent?: boolean;
+}
+
 /** Returns a refusal of an operation before its execution: a request error (GraphQL, 7.1.2), whose status is 400. */
 export function requestError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
@@ -61,18 +80,56 @@ function causeOf(error: unknown): unknown {
 
 // What graphql-js says of a variable repeats its value. What is told is where the mistake is, and what it is.
 function namedVariable(formatted: GraphQLFormattedError, error: unknown, isExplorer: boolean): GraphQLFormattedError {
-  const cause = error instanceof GraphQLError ? error.originalError?.message : undefined;
-  const [, variable] = /^Variable "\$(\w+)" got invalid value /.exec(formatted.message) ?? [];
-  if (cause === undefined || variable === undefined || !formatted.message.endsWith(`; ${cause}`)) return formatted;
+  const fault = error instanceof GraphQLError ? variableFault(error) : undefined;
+  if (!fault) return formatted;
+  const field = fieldAt(fault.variable, fault.path);
+  const message = withoutHint(fault.message, isExplorer);
+  return placed(fault.isAbsent ? formatted : { ...formatted, message: `${field}: ${message}` }, field, message);
+}
+
+/** Returns the error with the place of the mistake that it is about. */
+export function placed(formatted: GraphQLFormattedError, field: string, message: string): GraphQLFormattedError {
+  return { ...formatted, extensions: { ...formatted.extensions, fields: [{ field, message }] } };
+}
+
+/**
+ * Returns the name of a field in a refusal: its path, below the name of the argument or variable where that is no object of fields, or
+ * below what the services put before it.
+ */
+export function fieldAt(name: string, path: readonly (string | number)[], under?: string): string {
+  const above = under ?? (typeof path[0] === 'string' ? undefined : name);
+  return (above === undefined ? path : [above, ...path]).join('.');
+}
+
+/** Returns the mistake in a variable that the error is about, or undefined where it is about something else. */
+export function variableFault({ message, originalError }: GraphQLError): VariableFault | undefined {
+  const [, absent, state] =
+    /^Variable "\$(\w+)" of (required|non-null) type "[^"]+" (?:was not provided|must not be null)\.$/.exec(message) ?? [];
+  if (absent !== undefined)
+    return { variable: absent, path: [], message: state === 'required' ? REQUIRED : 'must not be null', isAbsent: true };
+  const [, variable] = /^Variable "\$(\w+)" got invalid value /.exec(message) ?? [];
+  const cause = originalError?.message;
+  if (cause === undefined || variable === undefined || !message.endsWith(`; ${cause}`)) return undefined;
   // In the value, which comes before, every quotation mark is escaped.
-  const [, path] = / at "\w+((?:\.\w+|\[\d+\])+)"$/.exec(formatted.message.slice(0, -cause.length - 2)) ?? [];
-  // The variable names a field where it is no object of fields.
-  const within = path?.startsWith('.') ? path.slice(1) : `${variable}${path ?? ''}`;
-  const field = within.replace(/\[(\d+)\]/g, '.$1');
-  const message = withoutHint(cause, isExplorer)
+  const [, text = ''] = / at "\w+((?:\.\w+|\[\d+\])+)"$/.exec(message.slice(0, -cause.length - 2)) ?? [];
+  const path = Array.from(text.matchAll(/\.(\w+)|\[(\d+)\]/g), ([, name, index]) => name ?? Number(index));
+  const fault = valueFault(cause);
+  return { variable, path: fault.member === undefined ? path : [...path, fault.member], message: fault.message };
+}
+
+/** Reads what graphql-js says of a value, without repeating the value. */
+export function valueFault(message: string): ValueFault {
+  const [, required] =
+    /^Field "(?:\w+\.)?(\w+)" of required type "[^"]+" was not provided\.$/.exec(message) ??
+    /^(?:Field|Directive) "@?\w+" argument "(\w+)" of type "[^"]+" is required, but it was not provided\.$/.exec(message) ??
+    [];
+  if (required !== undefined) return { member: required, message: REQUIRED };
+  const [, unknown] = /^Field "(.+?)" is not defined by type "\w+"\./s.exec(message) ?? [];
+  const shown = message
     .replace(/^Expected type "\w+!?"\. /, '')
-    .replace(/ cannot represent (a )?(\S+ )*value: .*$/s, ' cannot represent this value');
-  return { ...formatted, message: `${field}: ${message}`, extensions: { ...formatted.extensions, fields: [{ field, message }] } };
+    .replace(/ cannot represent (a )?(\S+ )*value: .*$/s, ' cannot represent this value')
+    .replace(/^(Expected value of type "[^"]+"), found .*$/s, '$1.');
+  return { member: unknown, message: shown };
 }
 
 // Apollo Server leaves such hints out of what validation says, but not out of what is said of variables.
