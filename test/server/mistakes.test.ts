@@ -1,5 +1,5 @@
-import { describe, expect, test } from '../support/jest.ts';
-import { useShop, type Answer, type RequestOptions } from '../support/shop.ts';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
+import { Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 const shop = useShop();
 
@@ -350,6 +350,20 @@ describe('every mistake of an input is told where graphql-js refuses the request
     const others = fieldsOf(answer).filter(({ message }) => message === 'There are more mistakes');
     expect(others.map(({ field }) => field)).toEqual(others.map(() => ''));
     expect(fieldsOf(answer)).toHaveLength(50);
+  });
+});
+
+describe('a refusal takes no time that grows with the square of the input', () => {
+  const hidden = new Shop({ GRAPHQL_EXPLORER: 'false' });
+  beforeAll(() => hidden.start());
+  afterAll(() => hidden.stop());
+
+  test.each([' Did you mean ', 'x cannot represent a'])('for a name of a field of %p, many times', async (part) => {
+    const { user: before } = process.cpuUsage();
+    const answer = await hidden.graphql(CREATE, { input: { [part.repeat(Math.floor(90_000 / part.length))]: 1 } });
+    expect(answer.status).toBe(400);
+    // In µs.
+    expect(process.cpuUsage().user - before).toBeLessThan(400_000);
   });
 });
 

@@ -127,12 +127,13 @@ export function valueFault(message: string): ValueFault {
   const [, unknown] = /^Field "(.+?)" is not defined by type "\w+"\./s.exec(message) ?? [];
   const shown = message
     .replace(/^Expected type "\w+!?"\. /, '')
-    .replace(/ cannot represent (a )?(\S+ )*value: .*$/s, ' cannot represent this value')
+    .replace(/^(\w+(?: "\w+")?) cannot represent (?:[\w-]+ ){0,4}value: .*$/s, '$1 cannot represent this value')
     .replace(/^(Expected value of type "[^"]+"), found .*$/s, '$1.');
   return { member: unknown, message: shown };
 }
 
 // Apollo Server leaves such hints out of what validation says, but not out of what is said of variables.
 function withoutHint(message: string, isExplorer: boolean): string {
-  return isExplorer ? message : message.replace(/ Did you mean .*\?$/s, '');
+  const at = isExplorer || !message.endsWith('?') ? -1 : message.indexOf(' Did you mean ');
+  return at === -1 ? message : message.slice(0, at);
 }
