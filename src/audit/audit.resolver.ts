@@ -1,12 +1,15 @@
 import { Arg, Args, Ctx, Field, ID, InputType, Query, Resolver } from 'type-graphql';
+import { CheckedBy } from '../kit/checked-input.ts';
 import { ConnectionArgs, connectionType, type Connection } from '../kit/connection.ts';
 import type { Context } from '../kit/context.ts';
 import { DateTimeScalar } from '../kit/scalars.ts';
 import { AuditEntry } from './audit.entity.ts';
+import { auditFilter } from './audit.rules.ts';
 import * as audit from './audit.service.ts';
 
 const AuditEntryConnection = connectionType(AuditEntry);
 
+@CheckedBy(auditFilter, 'filter')
 @InputType({ description: 'Which entries of the audit trail to list: those that meet every condition given.' })
 class AuditEntryFilter {
   @Field(() => String, { nullable: true, description: 'Done by this one: a username, or the name of an operator. Compared exactly.' })
