@@ -6,6 +6,7 @@ import { listen } from '../support/events.ts';
 import { until } from '../support/until.ts';
 
 const shop = useShop();
+const hidden = useShop({ GRAPHQL_EXPLORER: 'false' });
 const wrong = (kind: string) => `${kind} { ${Array.from({ length: 100 }, (_, index) => `field${index} { a }`).join(' ')} }`;
 const PRODUCTS = 'subscription { productChanged { pk } }';
 const STOPPED = 'Too many validation errors, error limit reached. Validation aborted.';
@@ -63,6 +64,39 @@ describe('P3 an invalid document', () => {
     expect((await ask({})).status).toBe(400);
     expect((await ask({ pk: '1' })).status).toBe(200);
     expect(executed).toHaveBeenCalled();
+  });
+});
+
+describe('P22 errors that repeat what the client has sent', () => {
+  const enumOf = 'query ($f: ProductOrderField!) { products(orderBy: { field: $f }) { totalCount } }';
+  const long = 'x'.repeat(50_000);
+
+  test.each<[string, string, object]>([
+    ['the value of a variable', enumOf, { f: `${' cannot represent'.repeat(5_700)} b` }],
+    ['the value of a variable that is an object', 'query ($k: ID!) { product(pk: $k) { pk } }', { k: { [long]: long } }],
+    ['a literal', `{ products(first: "${'Did you mean '.repeat(7_200)}") { totalCount } }`, {}],
+    ['the name of a field', `{ ${long} }`, {}],
+    ['the name of a type', `query ($a: ${long}) { products(first: $a) { totalCount } }`, {}],
+  ])('P22 have 1,000 characters at most: %s', async (_what, query, variables) => {
+    for (const target of [shop, hidden]) {
+      const { body } = await target.graphql(query, variables as Record<string, unknown>);
+      expect(body.errors.length).toBeGreaterThan(0);
+      for (const { message, extensions } of body.errors) {
+        expect(message.length).toBeLessThanOrEqual(1_000);
+        expect(JSON.stringify(extensions).length).toBeLessThan(1_200);
+      }
+    }
+  });
+
+  test.each([
+    ['a value', 'subscription ($f: ChangeKin) { productChanged { pk } }'],
+    ['a field', 'subscription { productChangd { pk } }'],
+    ['a field with a long name', `subscription { productChanged${'d'.repeat(980)} { pk } }`],
+  ])('P22 tell a subscriber of no names of the schema where the explorer is off: %s', async (_what, query) => {
+    const socket = await greet(hidden);
+    socket.send({ id: '1', type: 'subscribe', payload: { query } });
+    const { payload } = await socket.next();
+    for (const { message } of payload) expect(message).not.toMatch(/did you|["…]\?$/i);
   });
 });
 

@@ -61,7 +61,7 @@ export async function openGraphqlDoor(
   all: Shortcuts,
   answerPage: Endpoint['answer'] | undefined,
 ): Promise<GraphqlDoor> {
-  const { explorer, graphqlLimits } = services.config;
+  const { graphqlLimits } = services.config;
   const trusted = trustedDocuments(services.config);
   const schema = await makeSchema();
   const operations = new Operations(trusted?.operationNames);
@@ -71,7 +71,8 @@ export async function openGraphqlDoor(
     schema,
     // Apollo Server's refusal speaks of its own options: ours is among the rules.
     introspection: true,
-    hideSchemaDetailsFromClientErrors: !explorer,
+    // formatError leaves hints at the schema out, of all errors.
+    hideSchemaDetailsFromClientErrors: false,
     includeStacktraceInErrorResponses: false,
     // There are no cookies: what another site's page sends carries nobody's credentials.
     csrfPrevention: false,

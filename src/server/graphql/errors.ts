@@ -12,6 +12,10 @@ import { tellUnavailable } from '../unavailable.ts';
 /** What graphql-js says after the last of the errors in variables that it lists, without any code. */
 const TOO_MANY_VARIABLE_ERRORS = 'Too many errors processing variables, error limit reached. Execution aborted.';
 
+/** Maximum number of characters of the message of an error: graphql-js repeats what the client has sent. */
+const MAX_MESSAGE = 1_000;
+/** What a hint of graphql-js at names of the schema begins with; it is the end of a message. */
+const HINT = ' Did you mean ';
 /** The words of REST for a field that is absent. */
 const REQUIRED = 'Field required';
 
@@ -42,16 +46,15 @@ export function requestError(error: unknown): unknown {
 export function formatErrors(services: Services, errors: readonly GraphQLError[]): GraphQLFormattedError[] {
   return errors.map((error) => {
     const { extensions, ...rest } = error.toJSON();
-    const formatted = { ...rest, message: withoutHint(rest.message, services.config.explorer) };
-    return formatError(services, { ...formatted, extensions: { code: 'INTERNAL_SERVER_ERROR', ...extensions } }, error);
+    return formatError(services, { ...rest, extensions: { code: 'INTERNAL_SERVER_ERROR', ...extensions } }, error);
   });
 }
 
 /** The same, with their codes noted for the observer. */
 export function refusalsOf(services: Services, errors: readonly GraphQLError[], seen: Seen): GraphQLFormattedError[] {
-  const told = formatErrors(services, errors);
-  noteErrors(seen, told);
-  return told;
+  const formatted = formatErrors(services, errors);
+  noteErrors(seen, formatted);
+  return formatted;
 }
 
 /** An error of GraphQL as its client sees it (docs/decisions.md, "GraphQL"): a refusal as it is, a fault of ours as an id in the log. */
@@ -60,7 +63,7 @@ export function formatError({ log, config }: Services, formatted: GraphQLFormatt
   const seen = original === error ? undefined : visibleError(original);
   // What was given up is nobody's trouble any more.
   if (seen !== original && seen instanceof DomainError && seen.code === 'UNAVAILABLE') tellUnavailable(log, original);
-  if (seen instanceof DomainError) return { ...formatted, message: seen.message, extensions: graphqlExtensions(seen) };
+  if (seen instanceof DomainError) return { ...formatted, message: shortened(seen.message), extensions: graphqlExtensions(seen) };
   if (error instanceof GraphQLError && error.message === TOO_MANY_VARIABLE_ERRORS) {
     return { ...formatted, extensions: { code: ApolloServerErrorCode.BAD_USER_INPUT } };
   }
@@ -69,7 +72,17 @@ export function formatError({ log, config }: Services, formatted: GraphQLFormatt
     log.error({ err: original, requestId, path: formatted.path }, 'a resolver failed');
     return { ...formatted, ...maskedError(requestId) };
   }
-  return namedVariable(formatted, error, config.explorer);
+  const named = namedVariable(formatted, error, config.explorer);
+  return { ...named, message: told(named.message, config.explorer) };
+}
+
+/** Returns the message of graphql-js as a client is told it: without hints at the schema where the explorer is off, and cut to its maximum length. */
+export function told(message: string, isExplorer: boolean): string {
+  return shortened(isExplorer ? message : withoutHint(message));
+}
+
+function shortened(message: string): string {
+  return message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE - 1)}…` : message;
 }
 
 // Of what a resolver throws, Apollo Server unwraps the cause; of what a limit refuses (limits.ts), we do.
@@ -83,7 +96,7 @@ function namedVariable(formatted: GraphQLFormattedError, error: unknown, isExplo
   const fault = error instanceof GraphQLError ? variableFault(error) : undefined;
   if (!fault) return formatted;
   const field = fieldAt(fault.variable, fault.path);
-  const message = withoutHint(fault.message, isExplorer);
+  const message = told(fault.message, isExplorer);
   return placed(fault.isAbsent ? formatted : { ...formatted, message: `${field}: ${message}` }, field, message);
 }
 
@@ -132,8 +145,8 @@ export function valueFault(message: string): ValueFault {
   return { member: unknown, message: shown };
 }
 
-// Apollo Server leaves such hints out of what validation says, but not out of what is said of variables.
-function withoutHint(message: string, isExplorer: boolean): string {
-  const at = isExplorer || !message.endsWith('?') ? -1 : message.indexOf(' Did you mean ');
-  return at === -1 ? message : message.slice(0, at);
+// Apollo Server would leave hints out of what validation says, in time that grows with the square of what the client has sent.
+function withoutHint(message: string): string {
+  const at = message.endsWith('?') ? message.lastIndexOf(HINT) : -1;
+  return at < 0 ? message : message.slice(0, at);
 }

@@ -113,8 +113,8 @@ export class Subscriptions {
   // For nobody: what one subscriber may see, the others are told too.
   private async execute(args: ExecutionArgs, event: object): Promise<Delivery> {
     const { data, errors } = await execute({ ...args, rootValue: event });
-    const told = errors && formatErrors(this.services, errors);
-    return { text: JSON.stringify({ errors: told, data }), errors: told, ...cursorIn(event) };
+    const formatted = errors && formatErrors(this.services, errors);
+    return { text: JSON.stringify({ errors: formatted, data }), errors: formatted, ...cursorIn(event) };
   }
 
   private read(text: string): DocumentNode | readonly GraphQLError[] {
