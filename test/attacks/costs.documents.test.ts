@@ -1,4 +1,5 @@
 import { ApolloServer } from '@apollo/server';
+import { LRUCache } from 'lru-cache';
 import { afterEach, describe, expect, jest, test } from '../support/jest.ts';
 import { Shop, useShop } from '../support/shop.ts';
 import { closeSockets, greet } from '../support/sockets.ts';
@@ -67,6 +68,43 @@ describe('P3 an invalid document', () => {
   });
 });
 
+describe('P20 invalid subscriptions, each another one', () => {
+  const ask = (query: string) =>
+    fetch(`${shop.url}/graphql`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
+      body: JSON.stringify({ query }),
+    }).then((answer) => answer.text());
+
+  test('P20 are remembered without anything that leads to their connections, and are answered as before', async () => {
+    const set = jest.spyOn(LRUCache.prototype, 'set');
+    const deep = `subscription { a${'{ a'.repeat(40)}${' }'.repeat(41)}`;
+    const socket = await greet(shop);
+    for (const query of ['subscription { remembered', 'subscription { remembered }', deep]) {
+      const first = await ask(query);
+      expect(first).toContain('event: next');
+      expect(await ask(query)).toBe(first);
+      const kept = set.mock.calls.filter(([key]) => key === query).map(([, value]) => value as unknown);
+      expect(kept).toHaveLength(1);
+      expect(errorsWithin(kept)).toEqual([]);
+      socket.send({ id: '1', type: 'subscribe', payload: { query } });
+      expect(first).toContain(JSON.stringify((await socket.next()).payload));
+    }
+  });
+
+  test('P20 are remembered a thousand at most, however short they are', async () => {
+    const set = jest.spyOn(LRUCache.prototype, 'set');
+    await ask('subscription { first }');
+    const place = set.mock.calls.findIndex(([key]) => key === 'subscription { first }');
+    const memory = set.mock.contexts[place] as LRUCache<string, object>;
+    for (let index = 0; index < 1_100; index += 20) {
+      await Promise.all(Array.from({ length: 20 }, (_, next) => ask(`subscription { a${index + next} }`)));
+    }
+    expect(memory.size).toBeGreaterThan(500);
+    expect(memory.size).toBeLessThanOrEqual(1_000);
+  });
+});
+
 describe('P22 errors that repeat what the client has sent', () => {
   const enumOf = 'query ($f: ProductOrderField!) { products(orderBy: { field: $f }) { totalCount } }';
   const long = 'x'.repeat(50_000);
@@ -99,6 +137,12 @@ describe('P22 errors that repeat what the client has sent', () => {
     for (const { message } of payload) expect(message).not.toMatch(/did you|["…]\?$/i);
   });
 });
+
+/** The errors in a value, wherever they are in it. */
+function errorsWithin(value: unknown): Error[] {
+  if (value instanceof Error) return [value];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(errorsWithin) : [];
+}
 
 describe('P9 variables with very many mistakes', () => {
   const variables = { keys: Array.from({ length: 80 }, () => null) };

@@ -17,13 +17,13 @@ import {
   type OperationDefinitionNode,
 } from 'graphql';
 import type { Context } from '../../kit/context.ts';
-import { DomainError } from '../../kit/errors.ts';
+import { DomainError, type ErrorCode } from '../../kit/errors.ts';
 import { seenOf, type Services } from '../services.ts';
 import type { Operations } from '../telemetry/operations.ts';
 import { noteErrors, type Operation } from '../telemetry/seen.ts';
 import { Cost } from './cost.ts';
 import { Deliveries, type Delivery } from './deliveries.ts';
-import { formatErrors } from './errors.ts';
+import { formatErrors, told } from './errors.ts';
 import { HeldDocuments } from './held-documents.ts';
 import { MAX_VALIDATION_ERRORS, MAX_VARIABLE_ERRORS, validationRules } from './limits.ts';
 import type { Listening } from './listening.ts';
@@ -50,6 +50,9 @@ export interface Prepared extends ExecutionArgs {
 const { GRAPHQL_PARSE_FAILED, GRAPHQL_VALIDATION_FAILED, BAD_USER_INPUT, OPERATION_RESOLUTION_FAILURE, BAD_REQUEST } =
   ApolloServerErrorCode;
 
+/** What an error counts in the memory of refused documents, beside its message. */
+const ERROR_SIZE = 2_000;
+
 /** How the log and the metrics name what asks to listen, until its operation is known. */
 export const SUBSCRIPTION: Operation = { type: OperationTypeNode.SUBSCRIPTION, label: 'subscription' };
 
@@ -58,8 +61,8 @@ export class Subscriptions {
   private readonly rules;
   private readonly held: HeldDocuments;
   private readonly deliveries = new Deliveries();
-  private readonly refused = refusalsByText((errors: readonly GraphQLError[]) =>
-    errors.reduce((sum, { message }) => sum + message.length, 0),
+  private readonly refused = refusalsByText((faults: readonly Fault[]) =>
+    faults.reduce((sum, { message }) => sum + message.length + ERROR_SIZE, 0),
   );
 
   constructor(
@@ -118,14 +121,16 @@ export class Subscriptions {
   }
 
   private read(text: string): DocumentNode | readonly GraphQLError[] {
-    const known = this.held.get(text) ?? this.refused.get(text);
-    if (known) return known;
+    const held = this.held.get(text);
+    if (held) return held;
+    const known = this.refused.get(text);
+    if (known) return known.map(errorOf);
     const document = this.parsed(text);
-    const faults = document instanceof GraphQLError ? [document] : this.faultsOf(document);
-    if (!(document instanceof GraphQLError) && faults.length === 0) return document;
-    const refusals = faults.map(withoutNodes);
-    this.refused.set(text, refusals);
-    return refusals;
+    const errors = document instanceof GraphQLError ? [document] : this.faultsOf(document);
+    if (!(document instanceof GraphQLError) && errors.length === 0) return document;
+    const faults = errors.map((error) => faultOf(error, this.services.config.explorer));
+    this.refused.set(text, faults);
+    return faults.map(errorOf);
   }
 
   private faultsOf(document: DocumentNode): readonly GraphQLError[] {
@@ -210,9 +215,27 @@ function refusal(message: string, code: ApolloServerErrorCode): GraphQLError {
   return new GraphQLError(message, { extensions: { code } });
 }
 
-// The document is not kept with the error.
-function withoutNodes({ message, source, positions, originalError, extensions }: GraphQLError): GraphQLError {
-  return new GraphQLError(message, { source, positions, originalError, extensions });
+/** What is remembered of an error in a document. An Error would retain all that its stack leads to, such as the connection. */
+interface Fault {
+  message: string;
+  locations: GraphQLError['locations'];
+  extensions: Readonly<Record<string, unknown>>;
+  /** The code of the DomainError that caused the error. */
+  code: ErrorCode | undefined;
+}
+
+function faultOf({ message, locations, originalError, extensions }: GraphQLError, isExplorer: boolean): Fault {
+  return {
+    message: told(message, isExplorer),
+    locations: locations?.map(({ line, column }) => ({ line, column })),
+    extensions: { ...extensions },
+    code: originalError instanceof DomainError ? originalError.code : undefined,
+  };
+}
+
+function errorOf({ message, locations, extensions, code }: Fault): GraphQLError {
+  const originalError = code && new DomainError(code, message);
+  return Object.assign(new GraphQLError(message, { extensions: { ...extensions }, originalError }), { locations });
 }
 
 function coded(error: GraphQLError, code: ApolloServerErrorCode): GraphQLError {
