@@ -15,10 +15,26 @@ const FORM_LIMIT = 4 * 1024;
 /** Maximum length in bytes of a rest of a body that is discarded, and maximum time in ms. */
 const DISCARD_LIMIT = 100 * 1024;
 const DISCARD_MS = 2_000;
+/**
+ * A body may come in so many pieces, and in more where they have so many bytes on average: each piece takes memory and time besides
+ * its bytes. TCP delivers larger ones, but each chunk of a body (RFC 9112, 7.1) is a piece.
+ */
+const MAX_PIECES = 1_000;
+const MIN_PIECE_BYTES = 32;
+/** Number of bytes of a body, each of which may be a piece, from which on no more is received until it is read. */
+const MAX_UNREAD_BYTES = 4 * 1024;
 const parsers = {
   text: express.text({ limit: GRAPHQL_LIMIT, type: any, verify }),
   form: express.urlencoded({ limit: FORM_LIMIT, parameterLimit: 10, extended: false, type: any, verify }),
 };
+
+/** Bounds what is received of a body while its request is queued. Node's own bound is 64 KB, and each piece takes half a kilobyte besides. */
+export function boundUnread(req: IncomingMessage): void {
+  if (!hasBody(req)) return;
+  const state: unknown = Reflect.get(req, '_readableState');
+  // Node has no option for it.
+  if (typeof state === 'object' && state !== null) Reflect.set(state, 'highWaterMark', MAX_UNREAD_BYTES);
+}
 
 /** Reads a JSON body of at most 16 KB: an object, or undefined where there is none. Throws what `visibleError` knows. */
 export async function readJson(exchange: Exchange): Promise<unknown> {
@@ -46,13 +62,14 @@ export function discardBody(req: IncomingMessage, done: () => void): void {
   if (req.destroyed || Number(req.headers['content-length'] ?? 0) > DISCARD_LIMIT) return done();
   const end = () => {
     clearTimeout(timer);
-    req.pause();
+    // The request goes on discarding what is parsed already. Paused, it would keep each piece.
+    if (!req.readableEnded) req.socket.pause();
     done();
   };
   const timer = setTimeout(end, DISCARD_MS);
   let received = 0;
   req.on('data', (piece: Buffer) => {
-    received += piece.length;
+    received += Math.max(piece.length, MIN_PIECE_BYTES);
     if (received > DISCARD_LIMIT) end();
   });
   req.once('end', end);
@@ -83,11 +100,11 @@ function readPlain(req: IncomingMessage, limit: number): Promise<string> {
   if (Number(req.headers['content-length'] ?? 0) > limit) throw usualError(413);
   return new Promise((done, fail) => {
     const pieces: Buffer[] = [];
-    let received = 0;
-    req.on('data', (piece: Buffer) => {
-      received += piece.length;
-      if (received > limit) fail(usualError(413));
-      else pieces.push(piece);
+    req.on('data', (piece: Buffer) => pieces.push(piece));
+    refuseMuch(req, limit, (refusal) => {
+      req.removeAllListeners('data');
+      pieces.length = 0;
+      fail(refusal);
     });
     req.once('end', () => {
       const [first] = pieces;
@@ -102,6 +119,19 @@ function readPlain(req: IncomingMessage, limit: number): Promise<string> {
   });
 }
 
+// Calls back once when the body has too many bytes or pieces.
+function refuseMuch(req: IncomingMessage, limit: number, refuse: (refusal: HttpError) => void): void {
+  let [received, count] = [0, 0];
+  const look = ({ length }: Buffer) => {
+    received += length;
+    count++;
+    if (received <= limit && (count <= MAX_PIECES || received >= count * MIN_PIECE_BYTES)) return;
+    req.off('data', look);
+    refuse(usualError(413));
+  };
+  req.on('data', look);
+}
+
 async function unpacked({ req, res }: Exchange, limit: number, parser: RequestHandler): Promise<unknown> {
   if (Number(req.headers['content-length'] ?? 0) > limit) throw usualError(413);
   await new Promise<void>((done, fail) => {
@@ -112,11 +142,7 @@ async function unpacked({ req, res }: Exchange, limit: number, parser: RequestHa
       if (!req.readableEnded) fail(usualError(400));
     });
     // The parser would first read to the end what it refuses, and there may be none.
-    let received = 0;
-    req.on('data', (piece: Buffer) => {
-      received += piece.length;
-      if (received > limit) fail(usualError(413));
-    });
+    refuseMuch(req, limit, fail);
   });
   const { body } = req as Request;
   Reflect.deleteProperty(req, 'body');

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Config } from '../kit/config.ts';
 import { counters } from '../kit/metrics.ts';
+import { boundUnread } from './body.ts';
 import { giveUpFor } from './deadline.ts';
 import { closeQueue, isPending, responseOn } from './in-flight.ts';
 import type { Upgrades } from './graphql/web-socket.ts';
@@ -41,7 +42,10 @@ export function createHttpServer(config: Config, listener: RequestListener, upgr
       keepAliveTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
     },
-    listener,
+    (req, res) => {
+      boundUnread(req);
+      listener(req, res);
+    },
   );
   // Of HTTP's own server, the stream is a socket.
   server.on('upgrade', (req, socket, head) => upgrades?.upgrade(req, socket as Socket, head));

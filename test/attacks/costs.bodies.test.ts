@@ -1,16 +1,21 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
+import { setTimeout } from 'node:timers/promises';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { readForm, readGraphqlText, readJson } from '../../src/server/body.ts';
 import { Exchange } from '../../src/server/exchange.ts';
+import { createHttpServer } from '../../src/server/http-server.ts';
+import { useShop } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 
 /** What a client has sent so far, compressed and left in the middle. */
 const TEXT = Buffer.from('x'.repeat(50_000));
 const BODIES = { gzip: gzipSync(TEXT), deflate: deflateSync(TEXT), br: brotliCompressSync(TEXT), identity: TEXT };
 const READERS = { '/graphql': readGraphqlText, '/json': readJson, '/form': readForm };
+
+const shop = useShop();
 
 let server: Server;
 let outcomes: string[] = [];
@@ -53,3 +58,50 @@ test.each(Object.keys(READERS).flatMap((path) => Object.keys(BODIES).map((coding
     expect(outcomes).toEqual(['refused']);
   },
 );
+
+describe('P21 a body in pieces', () => {
+  const LIVE = '{"query":"{ __typename }"}';
+  /** The whole request: this text of a body, in chunks of so many bytes. */
+  const inChunks = (path: string, headers: string, body: Buffer, size: number) => {
+    const chunks = Array.from({ length: Math.ceil(body.length / size) }, (_, index) => {
+      const chunk = body.subarray(index * size, (index + 1) * size);
+      return `${chunk.length.toString(16)}\r\n${chunk.toString('latin1')}\r\n`;
+    });
+    const head = `POST ${path} HTTP/1.1\r\nHost: shop\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n${headers}\r\n`;
+    return `${head}${chunks.join('')}0\r\n\r\n`;
+  };
+  const JSON_TYPE = 'Content-Type: application/json\r\n';
+  const statusOf = async (request: string) => Number(/^HTTP\/1.1 (\d+)/.exec(await shop.raw(request))?.[1]);
+
+  test.each([
+    ['JSON', '/graphql', JSON_TYPE, Buffer.from(LIVE.padEnd(2_000))],
+    ['JSON of REST', '/api/v2/auth/login', JSON_TYPE, Buffer.from('{"username":"ada","password":"x"}'.padEnd(2_000))],
+    ['compressed JSON', '/graphql', `${JSON_TYPE}Content-Encoding: gzip\r\n`, gzipSync(LIVE.padEnd(2_000), { level: 0 })],
+    ['a form', '/token', 'Content-Type: application/x-www-form-urlencoded\r\n', Buffer.from(`username=ada&password=${'x'.repeat(2_000)}`)],
+  ])('P21 is refused with 413 where it has more than a thousand, of a byte each: %s', async (_what, path, headers, body) => {
+    expect(await statusOf(inChunks(path, headers, body, 1))).toBe(413);
+  });
+
+  test('P21 is not received on and on while its request is queued', async () => {
+    const { promise: arrival, resolve } = Promise.withResolvers<IncomingMessage>();
+    const queueing = createHttpServer(shop.config, resolve);
+    await once(queueing.listen(0, '127.0.0.1'), 'listening');
+    const socket = connect((queueing.address() as AddressInfo).port, '127.0.0.1');
+    socket.on('error', () => undefined).write(inChunks('/graphql', JSON_TYPE, Buffer.from(LIVE.padEnd(100_000)), 1));
+    const req = await arrival;
+    await until(() => req.readableLength > 0, 'a part of the body');
+    await setTimeout(500);
+    // What is read of a connection at a time, 64 KB, has eleven thousand such chunks.
+    expect(req.readableLength).toBeLessThan(20_000);
+    queueing.closeAllConnections();
+    queueing.close();
+  });
+
+  test.each([
+    [16 * 1024, 20],
+    [100 * 1024, 64],
+    [1_000, 1],
+  ])('P21 is read where a slow client may have sent it: %s bytes, %s in each', async (length, size) => {
+    expect(await statusOf(inChunks('/graphql', JSON_TYPE, Buffer.from(LIVE.padEnd(length)), size))).toBe(200);
+  });
+});

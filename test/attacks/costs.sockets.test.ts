@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { mock } from 'node:test';
 import { afterEach, describe, expect, jest, test } from '../support/jest.ts';
 import { WebSocket } from 'ws';
@@ -84,6 +85,51 @@ describe('P1 a WebSocket that does not read', () => {
     const socket = await openSocket(shop);
     for (let count = 0; count < 200; count++) socket.socket[frame]();
     expect((await socket.closed)[0]).toBe(1008);
+  });
+});
+
+describe('P21 a message in pieces', () => {
+  const PING = JSON.stringify({ type: 'ping', payload: { text: 'x'.repeat(200) } });
+
+  test.each([
+    [100, { type: 'pong' }],
+    [101, undefined],
+  ])('P21 has 100 fragments at most: %s', async (count, answer) => {
+    const socket = await greet(shop);
+    for (let index = 0; index < count - 1; index++) socket.socket.send(PING.charAt(index), { fin: false });
+    socket.socket.send(PING.slice(count - 1), { fin: true });
+    const told = await socket.next();
+    if (answer) expect(told).toMatchObject(answer);
+    else expect(told).toBeUndefined();
+    if (!answer) expect((await socket.closed)[0]).toBe(1008);
+  });
+
+  test('P21 whose end does not come from one ping to the next ends the connection', async () => {
+    const small = await new Shop().start();
+    mock.timers.enable({ apis: ['setInterval'] });
+    try {
+      const slow = await greet(small);
+      const endless = await greet(small);
+      /** Lets a beat pass, until both have answered its ping. */
+      const beat = async () => {
+        const pings = Promise.all([slow, endless].map(({ socket }) => Promise.race([once(socket, 'ping'), once(socket, 'close')])));
+        mock.timers.tick(12_000);
+        await pings;
+      };
+      for (let round = 0; round < 3; round++) {
+        slow.socket.send('{"type":', { fin: false });
+        if (round === 0) endless.socket.send('{"type":', { fin: false });
+        await beat();
+        slow.socket.send('"ping"}', { fin: true });
+        expect(await slow.next()).toEqual({ type: 'pong' });
+      }
+      endless.socket.send('"ping"}', { fin: true });
+      expect(await endless.next()).toBeUndefined();
+    } finally {
+      mock.timers.reset();
+      closeSockets();
+      await small.stop();
+    }
   });
 });
 

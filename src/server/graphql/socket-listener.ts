@@ -102,6 +102,9 @@ export class SocketListener implements Listener {
   /** The data of the last ping, until the client has answered it. */
   private unanswered: Buffer | undefined;
   private isPongWaiting = false;
+  /** Number of complete messages, and what it was at the last ping where a message was incomplete. */
+  private messages = 0;
+  private messagesBeforeFragment: number | undefined;
   /** Resolves when all messages so far have been handled, each after the one before. */
   private turns = Promise.resolve();
   private isLeaving = false;
@@ -137,6 +140,7 @@ export class SocketListener implements Listener {
         close: (code = CloseCode.InternalServerError, reason = '') => this.close(code, reason),
         onMessage: (take) =>
           socket.on('message', (bytes: Buffer) => {
+            this.messages++;
             if (!this.mayContinue()) return;
             const text = bytes.toString();
             this.turns = this.turns.then(() => this.receive(text, take)).catch((error: unknown) => this.fail(error));
@@ -231,7 +235,10 @@ export class SocketListener implements Listener {
   }
 
   beat(): void {
-    if (this.unanswered) return this.socket.terminate();
+    const isSame = this.messagesBeforeFragment === this.messages;
+    this.messagesBeforeFragment = isFragmented(this.socket) ? this.messages : undefined;
+    // Between the fragments of a message, pings are answered (RFC 6455, 5.4).
+    if (this.unanswered || (isSame && this.messagesBeforeFragment !== undefined)) return this.socket.terminate();
     this.unanswered = randomBytes(PING_BYTES);
     this.socket.ping(this.unanswered);
   }
@@ -416,6 +423,12 @@ export class SocketListener implements Listener {
     this.close(TOO_MANY_MESSAGES, 'Too many messages');
     return false;
   }
+}
+
+// Whether fragments of a message have come and its end has not. The library tells only of whole messages.
+function isFragmented(socket: WebSocket): boolean {
+  const receiver: unknown = Reflect.get(socket, '_receiver');
+  return typeof receiver === 'object' && receiver !== null && Boolean(Reflect.get(receiver, '_fragmented'));
 }
 
 function messageIn(text: string): Message | undefined {

@@ -19,6 +19,10 @@ import { begin, type Prepared } from './subscription.ts';
 /** How long a client may take to say `connection_init`, in ms. */
 const INIT_MS = 5_000;
 
+/** Maximum number of fragments of a message, and of the pieces in which the network delivers one of them. */
+const MAX_FRAGMENTS = 100;
+const MAX_BUFFERED_CHUNKS = 1_000;
+
 /** Takes over connections that ask to become something else than HTTP. */
 export interface Upgrades {
   /** Whether this request is taken over; any other is answered as usual. */
@@ -42,6 +46,8 @@ export function openWebSockets(live: Live, exchangeOf: (req: IncomingMessage, re
     perMessageDeflate: false,
     autoPong: false,
     maxPayload: GRAPHQL_LIMIT,
+    maxFragments: MAX_FRAGMENTS,
+    maxBufferedChunks: MAX_BUFFERED_CHUNKS,
     handleProtocols,
   });
   const options: Options = {
