@@ -134,6 +134,40 @@ describe('P21 a message in pieces', () => {
 });
 
 describe('P2 subscriptions that are asked for', () => {
+  test('P2 are rejected by what there is when they arrive, and not when their turn comes', async () => {
+    const socket = await greet(shop);
+    const { max } = inFlight;
+    const add = inFlight.add.bind(inFlight);
+    jest.spyOn(inFlight, 'add').mockImplementation((ticket) => {
+      inFlight.max = 0;
+      add(ticket);
+    });
+    try {
+      socket.send({ id: '1', type: 'subscribe', payload: { query: PRODUCTS } });
+      socket.send({ type: 'ping' });
+      expect(await socket.next()).toEqual({ type: 'pong' });
+    } finally {
+      jest.restoreAllMocks();
+      inFlight.max = max;
+    }
+  });
+
+  test('P2 and credentials of connection_init are looked up in turn, four of an address at a time', async () => {
+    const token = shop.tokenOf(await shop.makeUser());
+    const sockets = await Promise.all(Array.from({ length: 12 }, () => openSocket(shop)));
+    await until(() => inFlight.size === 0, 'an empty queue');
+    const sizes = sizesWhenAdded();
+    try {
+      for (const socket of sockets) socket.send({ type: 'connection_init', payload: { Authorization: `Bearer ${token}` } });
+      for (const socket of sockets) expect(await socket.next()).toMatchObject({ type: 'connection_ack' });
+      expect(sizes).toHaveLength(12);
+      expect(Math.max(...sizes)).toBeLessThanOrEqual(4);
+      await until(() => inFlight.size === 0, 'an empty queue');
+    } finally {
+      jest.restoreAllMocks();
+    }
+  });
+
   test('P2 are queued and counted as requests, one at a time of each socket', async () => {
     const sockets = [await greet(shop), await greet(shop)];
     await until(() => inFlight.size === 0, 'an empty queue');

@@ -77,8 +77,8 @@ interface Operation {
   readonly listening: Listening;
   readonly seen: Seen;
   readonly begunAt: number;
-  /** Whether the socket had as many as it may when the client asked for it. */
-  readonly isTooMany: boolean;
+  /** Why it is rejected, as known when the client asked for it. */
+  readonly refusal: DomainError | undefined;
   /** The next answer, until it is sent. */
   answer: string | undefined;
   /** Called when it is decided whether it begins: from then on it costs nothing but its events, and the next of its network has its turn. */
@@ -163,7 +163,7 @@ export class SocketListener implements Listener {
     try {
       if (inFlight.isFull()) throw unavailable();
       const bearer = isAnonymous({ headers }) ? this.req : { headers };
-      if (!isAnonymous(bearer)) await findCaller(ctx, bearer);
+      if (!isAnonymous(bearer)) await this.inTurn(() => findCaller(ctx, bearer));
       this.caller = ctx.caller;
       return true;
     } catch (error) {
@@ -183,17 +183,15 @@ export class SocketListener implements Listener {
     if (!operation?.asked) throw new TypeError('An operation begins once');
     const { asked } = operation;
     operation.asked = undefined;
+    let begins = false;
     try {
-      if (inFlight.isFull()) throw unavailable();
-      if (operation.isTooMany) throw new DomainError('RATE_LIMITED', `This connection has ${this.most} subscriptions already`);
+      if (operation.refusal) throw operation.refusal;
       const { listening } = operation;
       const ctx = this.contextFor(listening);
       if (this.caller) ctx.caller = this.caller;
       const prepared = prepare(ctx, listening, asked);
-      if (!('listening' in prepared)) {
-        operation.endTurn();
-        return prepared;
-      }
+      if (!('listening' in prepared)) return prepared;
+      begins = true;
       prepared.onBegun = operation.onBegun;
       listening.onGiveUp(() => {
         if (listening.refusal?.code !== 'FELL_BEHIND' || this.isLeaving) return;
@@ -202,12 +200,13 @@ export class SocketListener implements Listener {
       });
       return prepared;
     } catch (error) {
-      // The client may take as long as it likes to read why.
-      operation.endTurn();
       const refusal = visibleError(error);
       if (!refusal) throw error;
       if (refusal instanceof DomainError) return [new GraphQLError(refusal.message, { originalError: refusal })];
       return [new GraphQLError(refusal.message, { extensions: { code: ApolloServerErrorCode.BAD_REQUEST } })];
+    } finally {
+      // The client may take as long as it likes to read why it does not begin.
+      if (!begins) operation.endTurn();
     }
   }
 
@@ -279,23 +278,42 @@ export class SocketListener implements Listener {
     this.socket.resume();
   }
 
-  // Until it has begun or was refused, it is queued and counted as a request is.
+  // Until it has begun or was refused, it is queued and counted as a request is. What is rejected on arrival is not.
   private async begun(operation: Operation, take: Take): Promise<void> {
-    const endTurn = await beginning.take(this.network);
+    if (!operation.refusal) operation.endTurn = await this.takeTurn();
     return new Promise((done) => {
-      const start = () => this.inBackground(this.run(operation, take));
-      const ticket = inFlight.issue(start, () => true);
-      operation.endTurn = () => {
-        inFlight.remove(ticket, true);
-        endTurn();
-      };
       operation.onBegun = () => {
         operation.endTurn();
         done();
       };
-      if (inFlight.isFull()) start();
-      else inFlight.add(ticket);
+      this.inBackground(this.run(operation, take));
     });
+  }
+
+  // Waits for a turn of the network, and then in the queue of requests. Returns what ends the turn.
+  private async takeTurn(): Promise<() => void> {
+    const endTurn = await beginning.take(this.network);
+    return new Promise((start) => {
+      const end = () => {
+        inFlight.remove(ticket, true);
+        endTurn();
+      };
+      const ticket = inFlight.issue(
+        () => start(end),
+        () => true,
+      );
+      inFlight.add(ticket);
+    });
+  }
+
+  private async inTurn(work: () => Promise<void>): Promise<void> {
+    const endTurn = await this.takeTurn();
+    try {
+      // The client may have left meanwhile.
+      if (this.isOpen()) await work();
+    } finally {
+      endTurn();
+    }
   }
 
   private operationOf(id: string, asked: SubscribePayload): Operation {
@@ -303,8 +321,6 @@ export class SocketListener implements Listener {
     const seen: Seen = { ...SEEN, requestId };
     if (this.caller) seen.user = this.caller.username;
     const listening = new Listening(this.req, requestId, seen);
-    // Those that are still ending count, too, but leave room for a client that ends all it has and begins as many.
-    const isTooMany = this.named.size >= this.most || this.operations.size >= 2 * this.most;
     const key = String(++this.lastKey);
     return {
       id,
@@ -313,11 +329,18 @@ export class SocketListener implements Listener {
       listening,
       seen,
       begunAt: performance.now(),
-      isTooMany,
+      refusal: this.refusalOfMore(),
       answer: undefined,
       endTurn: () => undefined,
       onBegun: () => undefined,
     };
+  }
+
+  private refusalOfMore(): DomainError | undefined {
+    if (inFlight.isFull()) return unavailable();
+    // Those that are still ending count, too, but leave room for a client that ends all it has and begins as many.
+    const isTooMany = this.named.size >= this.most || this.operations.size >= 2 * this.most;
+    return isTooMany ? new DomainError('RATE_LIMITED', `This connection has ${this.most} subscriptions already`) : undefined;
   }
 
   private async run(operation: Operation, take: Take): Promise<void> {
