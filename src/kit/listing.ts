@@ -88,7 +88,9 @@ export class ListQuery<T extends object> {
   async counts(): Promise<ReadonlyMap<number, number>> {
     const { tally, where, range, filter } = this.listing;
     const { statements } = this.ctx;
-    if (where && filter != null && statements) return countingOfRequest.run(this.ctx, () => this.countInTurn(statements));
+    if ((where || range) && filter != null && statements) {
+      return countingOfRequest.run(this.ctx.request ?? this.ctx, () => this.countInTurn(statements));
+    }
     if (tally !== undefined && !where && !range && !this.owners) return new Map([[NOBODY, await countOf(this.ctx, tally)]]);
     return counted(await this.byOwner(sql`select count(*) ${this.from()}`));
   }
