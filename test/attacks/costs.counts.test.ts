@@ -106,17 +106,21 @@ describe('P4 counting what meets a filter', () => {
     await server?.stop();
   });
 
-  test.each(['search: "a"', 'nameContains: "a"', 'priceMin: 1', 'priceMax: 1'])(
-    'P4 costs 50 more than a list without filter: %s',
-    async (filter) => {
-      const costOf = async (args: string) => {
-        const query = `{ products(first: 10${args}) { totalCount nodes { pk } } }`;
-        return (await shop.rest('POST', '/graphql', { json: { query, extensions: { cost: true } } })).body.extensions.cost
-          .requested as number;
-      };
-      expect(await costOf(`, filter: { ${filter} }`)).toBe((await costOf('')) + 50);
-    },
-  );
+  test.each([
+    'search: "a"',
+    'nameContains: "a"',
+    'priceMin: 1',
+    'priceMax: 1',
+    'createdSince: "2000-01-01T00:00:00Z"',
+    'updatedSince: "2000-01-01T00:00:00Z"',
+  ])('P4 costs 50 more than a list without filter: %s', async (filter) => {
+    const costOf = async (args: string) => {
+      const query = `{ products(first: 10${args}) { totalCount nodes { pk } } }`;
+      return (await shop.rest('POST', '/graphql', { json: { query, extensions: { cost: true } } })).body.extensions.cost
+        .requested as number;
+    };
+    expect(await costOf(`, filter: { ${filter} }`)).toBe((await costOf('')) + 50);
+  });
 });
 
 /** Serves the shop with these statements as those of a replica. */

@@ -98,8 +98,8 @@ const objects: ComplexityEstimator = ({ field, args, childComplexity }: Complexi
 
 function searches(filter: unknown): boolean {
   if (typeof filter !== 'object' || filter === null) return false;
-  const { search, nameContains, priceMin, priceMax } = filter as Record<string, unknown>;
-  return [search, nameContains, priceMin, priceMax].some((part) => part != null);
+  const { search, nameContains, priceMin, priceMax, createdSince, updatedSince } = filter as Record<string, unknown>;
+  return [search, nameContains, priceMin, priceMax, createdSince, updatedSince].some((part) => part != null);
 }
 
 function pageSize({ first, last }: Record<string, unknown>): number {
