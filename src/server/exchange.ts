@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GivingUp } from '../kit/giving-up.ts';
 import { discardBody } from './body.ts';
-import { arrivalOf, setAside } from './in-flight.ts';
+import { arrivalOf, holdsTooMuch, setAside } from './in-flight.ts';
 import { hasBody } from './request.ts';
 import { requestIdOf } from './telemetry/request-id.ts';
 import type { Observer, Seen } from './telemetry/seen.ts';
@@ -78,6 +78,7 @@ export class Exchange extends GivingUp {
     if (this.req.method !== 'HEAD') this.seen.bytes = length;
     if (this.isUnread()) this.endAfterBody(body);
     else this.res.end(body);
+    if (holdsTooMuch(this.res)) this.req.socket.destroy();
     // What is left to do is its reader's.
     this.setAside();
   }

@@ -12,6 +12,9 @@ type Counted = ServerResponse & { [TICKET]?: Ticket };
 /** Maximum number of responses that wait for the one before them on the same connection. */
 const MAX_QUEUED = 64;
 
+/** Maximum number of bytes of the same responses. */
+const MAX_QUEUED_BYTES = 1_000_000;
+
 /** Responses that wait for others on their connection to go first, for a client may send more before it is answered (RFC 9112, 9.3.2). */
 const queues = new WeakMap<Socket, Set<ServerResponse>>();
 
@@ -60,6 +63,14 @@ export function mayQueue(res: ServerResponse): boolean {
   queues.set(socket, queue.add(res));
   res.once('close', () => queue.delete(res));
   return queue.size <= MAX_QUEUED;
+}
+
+/** Returns whether the responses that wait on the connection of this one, of which it is one, hold too much: nobody reads the one in front. */
+export function holdsTooMuch(res: ServerResponse): boolean {
+  if (res.socket) return false;
+  let held = 0;
+  for (const waiting of queues.get(res.req.socket) ?? []) if (!waiting.socket) held += waiting.writableLength;
+  return held > MAX_QUEUED_BYTES;
 }
 
 /** Closes the answers that waited on a connection that is closed: those in front of a CONNECT, Node forgets. */

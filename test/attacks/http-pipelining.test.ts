@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from '../support/jest.ts';
 import { register } from 'prom-client';
 import { createApp, type App } from '../../src/app.ts';
@@ -90,6 +91,31 @@ test('H12 answers that nobody reads hold no place', async () => {
     for (const reader of readers) reader.pause().write(LIVE.repeat(60));
     await until(() => inFlight.size === 0, 'the answers');
     expect(readers.some(({ destroyed }) => destroyed)).toBe(false);
+  } finally {
+    server.keepAliveTimeout = keepAliveTimeout;
+  }
+});
+
+test('P23 long answers that nobody reads end their connection, and the first megabyte of them does not', async () => {
+  const path = `/graphql?query=${encodeURIComponent('{ __schema { types { name description fields { name description } } } }')}`;
+  const { size } = await (await fetch(urlOf(server) + path)).blob();
+  expect(size).toBeGreaterThan(20_000);
+  const { keepAliveTimeout } = server;
+  // Idle connections are not what is tested here.
+  server.keepAliveTimeout = 600_000;
+  try {
+    const few = Math.floor(1_000_000 / size);
+    const patient = (await opened()).pause();
+    patient.write(get(path).repeat(few));
+    const greedy = (await opened()).on('error', () => undefined).pause();
+    greedy.write(get(path).repeat(60));
+    await until(() => inFlight.size === 0, 'the answers');
+    const gone = closed(greedy);
+    greedy.resume();
+    expect(await Promise.race([gone, setTimeout(2_000, 'open')])).toBeUndefined();
+    let received = 0;
+    patient.on('data', (piece: Buffer) => (received += piece.length)).resume();
+    await until(() => received > few * size, 'all answers');
   } finally {
     server.keepAliveTimeout = keepAliveTimeout;
   }
