@@ -1,9 +1,9 @@
 import type { ClientBase, ClientConfig, Pool } from 'pg';
-import pLimit, { type LimitFunction } from 'p-limit';
 import type { Logger } from 'pino';
 import type { Abortable, Cell, Statement, Statements } from '../kit/sql.ts';
 import { retried } from '../kit/retry.ts';
 import { asking } from '../kit/timings.ts';
+import { Turns } from '../kit/turns.ts';
 import { Asked } from './asked.ts';
 import { Control } from './control.ts';
 import { isLost, isOutdated, Lane } from './lane.ts';
@@ -38,7 +38,7 @@ export function openStatements(
   isAnswering: () => boolean = () => true,
 ): OpenStatements {
   const names = new PreparedNames();
-  const turns = new WeakMap<Abortable, LimitFunction>();
+  const turns = new Turns(MAX_OF_REQUEST);
   const control = new Control(isAnswering);
   const lanes = Array.from({ length: shared }, () => new Lane(config, log, (client) => control.cancel(client)));
   let turn = 0;
@@ -48,10 +48,7 @@ export function openStatements(
   const cancel: Cancel = (client, isRunning) => void (cancels && control.cancelUntilDone(client, isRunning));
   const onPool = (statement: Statement, prepared: boolean, isRead: boolean, request?: Abortable): Promise<Cell[][]> => {
     if (!request) return onFreePool(statement, prepared, isRead);
-    const { whole = request } = request;
-    const inTurn = turns.get(whole) ?? pLimit(MAX_OF_REQUEST);
-    turns.set(whole, inTurn);
-    return inTurn(() => onFreePool(statement, prepared, isRead, request));
+    return turns.run(request.whole ?? request, () => onFreePool(statement, prepared, isRead, request));
   };
   const onFreePool = async (statement: Statement, prepared: boolean, isRead: boolean, request?: Abortable): Promise<Cell[][]> => {
     const first = asked(statement, prepared);
