@@ -156,7 +156,7 @@ export class Feed {
   }
 
   private wantMore(): void {
-    if ([...this.followers].some(({ isWaiting }) => isWaiting)) this.want();
+    for (const { isWaiting } of this.followers) if (isWaiting) return this.want();
   }
 }
 
