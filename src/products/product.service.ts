@@ -67,7 +67,9 @@ export async function findRow(ctx: Context, pk: string, properties: readonly str
 
 /** The product that the text names by its pk. Throws NOT_FOUND. */
 export async function byPk(ctx: Context, pk: string): Promise<Product> {
-  return (await find(ctx, pk)) ?? refuseUnknown();
+  const product = await find(ctx, pk);
+  if (!product) throw unknownProduct();
+  return product;
 }
 
 /** The product with this barcode, or null. Throws BAD_USER_INPUT. */
@@ -139,7 +141,8 @@ async function insert(ctx: Context, { name, barcode, price }: NewProduct): Promi
 async function locked(tx: Context, pk: string): Promise<Product> {
   const number = readPk(pk);
   const product = number === undefined ? null : await tx.em.findOne(Product, { pk: number }, { lockMode: LockMode.PESSIMISTIC_WRITE });
-  return product ?? refuseUnknown();
+  if (!product) throw unknownProduct();
+  return product;
 }
 
 function plain({ pk, name, barcode, price, createdAt, updatedAt }: Product) {
@@ -153,10 +156,6 @@ function subjectOf({ pk, name }: Product): Subject {
 // As the trail has them: prices alike, however they were once stored.
 function factsOf({ name, barcode, price }: Product) {
   return { name, barcode, price: priceNumber(price).toFixed(2) };
-}
-
-function refuseUnknown(): never {
-  throw unknownProduct();
 }
 
 // Asking first would not help: between the question and the write, another may take the barcode. The index decides.
