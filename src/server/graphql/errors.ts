@@ -81,7 +81,8 @@ export function told(message: string, isExplorer: boolean): string {
   return shortened(isExplorer ? message : withoutHint(message));
 }
 
-function shortened(message: string): string {
+/** Cuts a message to its maximum length. */
+export function shortened(message: string): string {
   return message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE - 1)}…` : message;
 }
 

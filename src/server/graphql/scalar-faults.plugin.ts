@@ -14,7 +14,7 @@ import {
 import type { Context } from '../../kit/context.ts';
 import { badInputs, MAX_MISTAKES, OTHERS } from '../../kit/validation.ts';
 import { graphqlExtensions } from '../error-map.ts';
-import { fieldAt, placed, valueFault, variableFault, type VariableFault } from './errors.ts';
+import { fieldAt, placed, shortened, valueFault, variableFault, type VariableFault } from './errors.ts';
 import { indexed, inputFaults, ruleOf, type LiteralFault } from './scalar-faults.ts';
 
 const { BAD_USER_INPUT, GRAPHQL_VALIDATION_FAILED } = ApolloServerErrorCode;
@@ -99,5 +99,5 @@ function withField(error: GraphQLFormattedError, field: string | undefined): Gra
 function asServicesName(error: GraphQLFormattedError, fault: PlacedFault | undefined): GraphQLFormattedError {
   const [told] = (error.extensions?.['fields'] ?? []) as { message: string }[];
   if (!fault || !told) return error;
-  return placed(fault.isAbsent ? error : { ...error, message: `${fault.field}: ${told.message}` }, fault.field, told.message);
+  return placed(fault.isAbsent ? error : { ...error, message: shortened(`${fault.field}: ${told.message}`) }, fault.field, told.message);
 }
