@@ -1,6 +1,7 @@
-import { ServerResponse, type IncomingMessage } from 'node:http';
+import { ServerResponse, type IncomingMessage, type RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
-import { RequestQueue, type Ticket } from './request-queue.ts';
+import { hasBody } from './request.ts';
+import { RequestQueue, Ticket } from './request-queue.ts';
 
 /** The requests without a response. One process has one event loop, and so one queue. */
 export const inFlight = new RequestQueue();
@@ -18,15 +19,51 @@ const MAX_QUEUED_BYTES = 1_000_000;
 /** Responses that wait for others on their connection to go first, for a client may send more before it is answered (RFC 9112, 9.3.2). */
 const queues = new WeakMap<Socket, Set<ServerResponse>>();
 
+/** What is done with a request: it is started, or rejected. */
+export interface Listeners {
+  start: RequestListener;
+  reject: RequestListener;
+}
+
+/** A request over HTTP. */
+class RequestTicket extends Ticket {
+  constructor(
+    private readonly req: IncomingMessage,
+    private readonly res: ServerResponse,
+    private readonly listeners: Listeners,
+  ) {
+    super(performance.now(), hasBody(req));
+    (res as Counted)[TICKET] = this;
+    res.on('close', onClose);
+  }
+
+  start(): void {
+    this.listeners.start(this.req, this.res);
+  }
+
+  reject(): void {
+    this.listeners.reject(this.req, this.res);
+  }
+
+  isReceived(): boolean {
+    return this.req.complete;
+  }
+
+  onceReceived(listener: () => void): void {
+    this.req.once('end', listener);
+  }
+}
+
 /** Starts the request when its turn comes, unless its client has left, and counts it until it is answered. */
-export function takeOff(req: IncomingMessage, res: ServerResponse, start: () => void): void {
-  inFlight.add(ticketOf(req, res, start));
+export function takeOff(req: IncomingMessage, res: ServerResponse, listeners: Listeners): void {
+  inFlight.add(new RequestTicket(req, res, listeners));
 }
 
 /** Starts the request at once, and counts it until it is answered. */
-export function takeOffAtOnce(req: IncomingMessage, res: ServerResponse, start: () => void): void {
-  inFlight.addStarted(ticketOf(req, res, start));
-  start();
+export function takeOffAtOnce(req: IncomingMessage, res: ServerResponse, listeners: Listeners): void {
+  const ticket = new RequestTicket(req, res, listeners);
+  inFlight.addStarted(ticket);
+  ticket.start();
 }
 
 /**
@@ -76,13 +113,6 @@ export function holdsTooMuch(res: ServerResponse): boolean {
 /** Closes the answers that waited on a connection that is closed: those in front of a CONNECT, Node forgets. */
 export function closeQueue(socket: Socket): void {
   for (const res of queues.get(socket) ?? []) res.destroy();
-}
-
-function ticketOf(req: IncomingMessage, res: ServerResponse, start: () => void): Ticket {
-  const ticket = inFlight.issue(start, () => req.complete);
-  (res as Counted)[TICKET] = ticket;
-  res.on('close', onClose);
-  return ticket;
 }
 
 function onClose(this: ServerResponse): void {

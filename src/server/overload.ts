@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http';
 import { counter } from '../kit/metrics.ts';
-import { inFlight, mayQueue, takeOff, takeOffAtOnce } from './in-flight.ts';
+import { inFlight, mayQueue, takeOff, takeOffAtOnce, type Listeners } from './in-flight.ts';
 import { refuser } from './refusal.ts';
 import type { Services } from './services.ts';
 
@@ -14,7 +14,8 @@ const refusals = counter(
 
 /**
  * Starts requests in the order of their arrival, and rejects them with 503 before anything else is done for them when there are
- * MAX_REQUESTS_IN_FLIGHT, or when requests have waited for too long for a while (request-queue.ts). Preflights and health checks are
+ * MAX_REQUESTS_IN_FLIGHT, or when requests have waited for too long for a while (request-queue.ts). A request whose body has not been
+ * received is also rejected when that many wait for their bodies. Preflights and health checks are
  * started at once. A connection with too many pending responses is closed.
  */
 export function admission(services: Services, inner: RequestListener): RequestListener {
@@ -39,20 +40,21 @@ export function admission(services: Services, inner: RequestListener): RequestLi
     refusals.value++;
   };
 
+  const listeners: Listeners = {
+    start: inner,
+    reject(req, res) {
+      note();
+      refuse(req, res);
+    },
+  };
   return (req, res) => {
     // Only a pipelined request has a response without a socket.
     if (!res.socket && !mayQueue(res)) {
       req.socket.destroy();
       return;
     }
-    const start = () => inner(req, res);
-    if (req.method === 'OPTIONS' || alwaysIn.has(req.url ?? '')) {
-      takeOffAtOnce(req, res, start);
-    } else if (inFlight.isFull()) {
-      note();
-      refuse(req, res);
-    } else {
-      takeOff(req, res, start);
-    }
+    if (req.method === 'OPTIONS' || alwaysIn.has(req.url ?? '')) takeOffAtOnce(req, res, listeners);
+    else if (inFlight.isFull()) listeners.reject(req, res);
+    else takeOff(req, res, listeners);
   };
 }

@@ -11,33 +11,72 @@ const TARGET_MS = 500;
 /** Runs a function outside of any request: what starts a request must not be traced as a part of the one whose end made room for it. */
 const outsideRequests = AsyncLocalStorage.snapshot();
 
+/**
+ * - `outside`: not added yet, or removed.
+ * - `queued`: added and not started.
+ * - `running`: started, and counted in the number of requests in progress.
+ * - `unreceived`: started, and waits for its body.
+ * - `unlimited`: started by its caller, and counted nowhere but in the size.
+ */
+type State = 'outside' | 'queued' | 'running' | 'unreceived' | 'unlimited';
+
 /** A request, from its arrival to its response. */
-export interface Ticket {
-  readonly arrivedAt: number;
-  readonly start: () => void;
-  /** Returns whether the request has been received in full. Otherwise it waits for its client and takes no place. */
-  readonly isReceived: () => boolean;
+export abstract class Ticket {
   /** Number of requests that were queued before it. */
-  ahead: number;
-  state: 'new' | 'queued' | 'running' | 'uncounted' | 'ended';
-  startedAt: number;
+  ahead = 0;
+  state: State = 'outside';
+  startedAt = 0;
+
+  constructor(
+    readonly arrivedAt: number,
+    /** Whether a body follows its headers, which may not have been received yet. */
+    readonly hasBody: boolean,
+  ) {}
+
+  abstract start(): void;
+  /** Rejects the request instead of starting it. */
+  abstract reject(): void;
+  /** Returns whether the request has been received in full. Otherwise it waits for its client and takes no place. */
+  abstract isReceived(): boolean;
+  /** Calls this when the rest of the request has been received and read. */
+  abstract onceReceived(listener: () => void): void;
+}
+
+/** What has no body, such as a subscription on a WebSocket. */
+class BodilessTicket extends Ticket {
+  constructor(
+    arrivedAt: number,
+    readonly start: () => void,
+    readonly isReceived: () => boolean,
+  ) {
+    super(arrivedAt, false);
+  }
+
+  reject(): void {}
+
+  onceReceived(): void {}
 }
 
 /**
  * Starts requests in the order of their arrival, as many at a time as the process and its database can work on. A burst of up to `max`
  * requests is queued. A queue that is still there after `max` requests were started is a standing queue (CoDel, RFC 8289): then new
- * requests are rejected when there are half of `max`, or when they would be queued for longer than the target.
+ * requests are rejected when there are half of `max`, or when they would be queued for longer than the target. Requests that wait for
+ * their bodies take the place of no other request; when there are `max` of them, only requests whose body has not been received are
+ * rejected.
  */
 export class RequestQueue {
-  /** Number of requests, queued and in progress. */
+  /** Number of all requests that were added and not removed. */
   size = 0;
-  /** Maximum of the same. */
+  /** Maximum number of requests, queued and in progress, and maximum number of requests that wait for their bodies. */
   max = Infinity;
   private readonly queue: Ticket[] = [];
+  /** Requests that were started before their bodies could be read. */
+  private unchecked: Ticket[] = [];
   private startsSinceEmpty = 0;
   /** How long the last started request had waited in ms, for each request in front of it and itself. */
   private msPerRequest = 0;
   private running = 0;
+  private unreceived = 0;
   private maxRunning = MAX_RUNNING;
   private scheduled = 0;
   private sliceEnd = 0;
@@ -45,20 +84,21 @@ export class RequestQueue {
   constructor(
     private readonly now: () => number = () => performance.now(),
     private readonly onNextTurn: (work: () => void) => void = (work) => outsideRequests(setImmediate, work),
-    private readonly onNextTick: (work: () => void) => void = (work) => process.nextTick(work),
   ) {}
 
   /** Returns whether a new request must be rejected. */
   isFull(): boolean {
-    if (this.size >= this.max) return true;
+    const queued = this.queue.length;
+    const counted = queued + this.running;
+    if (counted >= this.max) return true;
     // A burst has drained by then, however slow the machine is.
-    const isStanding = this.startsSinceEmpty > this.max;
-    return isStanding && (this.size >= this.max / 2 || this.queue.length * this.msPerRequest > TARGET_MS);
+    const isStanding = queued > 0 && this.startsSinceEmpty > this.max;
+    return isStanding && (counted >= this.max / 2 || queued * this.msPerRequest > TARGET_MS);
   }
 
-  /** Returns the ticket of a request that arrives now, to be added. */
+  /** Returns the ticket of a request without a body that arrives now, to be added. */
   issue(start: () => void, isReceived: () => boolean): Ticket {
-    return { arrivedAt: this.now(), start, isReceived, ahead: 0, state: 'new', startedAt: 0 };
+    return new BodilessTicket(this.now(), start, isReceived);
   }
 
   /**
@@ -70,8 +110,11 @@ export class RequestQueue {
     this.size++;
     if (ticket.ahead === 0) {
       this.startsSinceEmpty = 0;
-      if (this.running < this.maxRunning && ticket.arrivedAt < this.sliceEnd) {
-        this.onNextTick(() => this.uncountUnreceived(ticket));
+      const mayStart = this.running < this.maxRunning && ticket.arrivedAt < this.sliceEnd;
+      if (mayStart && !ticket.hasBody) return this.start(ticket, ticket.arrivedAt);
+      if (mayStart && this.unreceived < this.max) {
+        // What has been received of its body is read by then.
+        if (this.unchecked.push(ticket) === 1) this.onNextTurn(this.uncountAllUnreceived);
         return this.start(ticket, ticket.arrivedAt);
       }
     }
@@ -80,25 +123,30 @@ export class RequestQueue {
     if (this.running < this.maxRunning && (ticket.ahead > 0 || this.scheduled === 0)) this.schedule(1);
   }
 
-  /** Adds a request that is started by its caller, at once. */
+  /** Adds a request that is started by its caller, at once, and that no limit holds for. */
   addStarted(ticket: Ticket): void {
     this.size++;
-    ticket.state = 'uncounted';
+    ticket.state = 'unlimited';
   }
 
   /** Removes a request, once. With `isServed`, the time that it was in progress counts. */
   remove(ticket: Ticket, isServed: boolean): void {
     const { state } = ticket;
-    if (state === 'new' || state === 'ended') return;
-    ticket.state = 'ended';
+    if (state === 'outside') return;
+    ticket.state = 'outside';
     this.size--;
     if (state === 'queued') this.queue.splice(this.queue.indexOf(ticket), 1);
+    if (state === 'unreceived') this.unreceived--;
     if (state !== 'running') return;
     this.running--;
     if (isServed) {
       const step = this.now() - ticket.startedAt > TARGET_MS ? -1 : 1;
       this.maxRunning = Math.min(MAX_RUNNING, Math.max(MIN_RUNNING, this.maxRunning + step));
     }
+    this.scheduleNext();
+  }
+
+  private scheduleNext(): void {
     if (this.scheduled === 0 && this.queue.length > 0) this.schedule(1);
   }
 
@@ -107,24 +155,34 @@ export class RequestQueue {
     for (let count = 0; count < starts; count++) {
       const isFirst = this.scheduled === 0;
       this.scheduled++;
-      this.onNextTurn(() => this.takeTurn(isFirst));
+      this.onNextTurn(isFirst ? this.takeFirstTurn : this.takeTurn);
     }
   }
 
-  private takeTurn(isFirst: boolean): void {
-    if (isFirst) this.sliceEnd = this.now() + SLICE_MS;
+  private readonly takeFirstTurn = (): void => {
+    const now = this.now();
+    this.sliceEnd = now + SLICE_MS;
+    this.startNext(now);
+  };
+
+  private readonly takeTurn = (): void => this.startNext(this.now());
+
+  private startNext(now: number): void {
     try {
-      this.startNext();
+      if (this.running >= this.maxRunning || now >= this.sliceEnd) return;
+      const ticket = this.queue.shift();
+      if (ticket) this.startOrReject(ticket, now);
     } finally {
       if (--this.scheduled === 0) this.schedule(Math.min(this.queue.length, this.maxRunning - this.running));
     }
   }
 
-  private startNext(): void {
-    const now = this.now();
-    if (this.running >= this.maxRunning || now >= this.sliceEnd) return;
-    const ticket = this.queue.shift();
-    if (!ticket) return;
+  private startOrReject(ticket: Ticket, now: number): void {
+    if (this.unreceived >= this.max && !ticket.isReceived()) {
+      ticket.state = 'outside';
+      this.size--;
+      return ticket.reject();
+    }
     this.start(ticket, now);
     this.uncountUnreceived(ticket);
   }
@@ -138,9 +196,27 @@ export class RequestQueue {
     ticket.start();
   }
 
+  private readonly uncountAllUnreceived = (): void => {
+    const tickets = this.unchecked;
+    this.unchecked = [];
+    for (const ticket of tickets) this.uncountUnreceived(ticket);
+    this.scheduleNext();
+  };
+
   private uncountUnreceived(ticket: Ticket): void {
     if (ticket.state !== 'running' || ticket.isReceived()) return;
-    ticket.state = 'uncounted';
+    ticket.state = 'unreceived';
     this.running--;
+    this.unreceived++;
+    ticket.onceReceived(() => this.countReceived(ticket));
+  }
+
+  // Above the maximum as well: its client has waited already, and what it has begun cannot be queued.
+  private countReceived(ticket: Ticket): void {
+    if (ticket.state !== 'unreceived') return;
+    ticket.state = 'running';
+    ticket.startedAt = this.now();
+    this.unreceived--;
+    this.running++;
   }
 }

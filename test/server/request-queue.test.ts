@@ -1,15 +1,44 @@
 import { expect, test } from '../support/jest.ts';
-import { RequestQueue, type Ticket } from '../../src/server/request-queue.ts';
+import { RequestQueue, Ticket } from '../../src/server/request-queue.ts';
+
+/** A request whose body is received when the test says so. */
+class Arrival extends Ticket {
+  isRejected = false;
+  private listeners: (() => void)[] = [];
+
+  constructor(
+    arrivedAt: number,
+    readonly start: () => void,
+    private isWhole: boolean,
+  ) {
+    super(arrivedAt, true);
+  }
+
+  reject(): void {
+    this.isRejected = true;
+  }
+
+  isReceived(): boolean {
+    return this.isWhole;
+  }
+
+  onceReceived(listener: () => void): void {
+    this.listeners.push(listener);
+  }
+
+  receive(): void {
+    this.isWhole = true;
+    for (const listener of this.listeners.splice(0)) listener();
+  }
+}
 
 /** A queue on a clock and an event loop that the test drives. */
 class Simulation {
   private time = 0;
   private callbacks: (() => void)[] = [];
-  private ticks: (() => void)[] = [];
   readonly queue = new RequestQueue(
     () => this.time,
     (work) => this.callbacks.push(work),
-    (work) => this.ticks.push(work),
   );
   readonly started: number[] = [];
   readonly running: Ticket[] = [];
@@ -24,24 +53,44 @@ class Simulation {
     this.queue.max = max;
   }
 
-  arrive(count: number, isReceived = true): void {
+  /** Has requests arrive, and returns those that are not rejected at once. */
+  arrive(count: number, isReceived = true): Arrival[] {
+    const arrived: Arrival[] = [];
     for (let index = 0; index < count; index++) {
       if (this.queue.isFull()) {
         this.rejected++;
         continue;
       }
       const number = (this.arrivals += 1);
-      const ticket = this.queue.issue(
+      const start = () => {
+        this.time += this.work;
+        this.started.push(number);
+        this.running.push(ticket);
+      };
+      const ticket = new Arrival(this.time, start, isReceived);
+      arrived.push(ticket);
+      this.queue.add(ticket);
+    }
+    return arrived;
+  }
+
+  /** Has a request arrive for each, received in full or not, in one callback of the event loop. */
+  arriveAtOnce(received: boolean[]): void {
+    for (const isReceived of received) {
+      const ticket: Arrival = new Arrival(
+        this.time,
         () => {
-          this.time += this.work;
-          this.started.push(number);
+          this.started.push(0);
           this.running.push(ticket);
         },
-        () => isReceived,
+        isReceived,
       );
       this.queue.add(ticket);
-      for (const tick of this.ticks.splice(0)) tick();
     }
+  }
+
+  pass(ms: number): void {
+    this.time += ms;
   }
 
   /** Runs one turn of the event loop. */
@@ -174,6 +223,87 @@ test('a request that waits for its body takes the place of no other', () => {
   simulation.arrive(1);
   simulation.turn();
   expect(simulation.started.length).toBe(301);
+});
+
+test('requests that wait for their bodies leave the queue to all others, and as many as the maximum may wait', () => {
+  const simulation = new Simulation(100);
+  const waiting = simulation.arrive(100, false);
+  for (let turn = 0; turn < 5; turn++) simulation.turn();
+  expect(simulation.started.length).toBe(100);
+  expect(simulation.queue.isFull()).toBe(false);
+  const [late] = simulation.arrive(1, false);
+  const [whole] = simulation.arrive(1);
+  for (let turn = 0; turn < 5; turn++) simulation.turn();
+  expect([late?.isRejected, late?.state, whole?.state]).toEqual([true, 'outside', 'running']);
+  if (waiting[0]) simulation.queue.remove(waiting[0], false);
+  const [next] = simulation.arrive(1, false);
+  simulation.turn();
+  expect([next?.isRejected, next?.state]).toEqual([false, 'unreceived']);
+});
+
+test('a request whose body comes late is in progress from then on', () => {
+  const simulation = new Simulation(1_000);
+  const late = simulation.arrive(128, false);
+  for (let turn = 0; turn < 5; turn++) simulation.turn();
+  expect(simulation.started.length).toBe(128);
+  for (const ticket of late) ticket.receive();
+  simulation.arrive(10);
+  for (let turn = 0; turn < 5; turn++) simulation.turn();
+  expect(simulation.started.length).toBe(128);
+  simulation.complete(10, 1);
+  for (let turn = 0; turn < 5; turn++) simulation.turn();
+  expect(simulation.started.length).toBe(138);
+  simulation.complete(128, 1);
+  expect([simulation.queue.size, simulation.running.length]).toEqual([0, 0]);
+});
+
+test('the time that a body took to come does not count as time in progress', () => {
+  const simulation = new Simulation(1_000);
+  const late = simulation.arrive(100, false);
+  for (let turn = 0; turn < 5; turn++) simulation.turn();
+  simulation.pass(20_000);
+  for (const ticket of late) ticket.receive();
+  simulation.complete(100, 0);
+  simulation.arrive(200);
+  for (let turn = 0; turn < 5; turn++) simulation.turn();
+  expect(simulation.running.length).toBe(128);
+});
+
+test('the place of a request that waits for its body is given to the next one in the queue', () => {
+  const simulation = new Simulation(1_000);
+  simulation.arrive(127);
+  for (let turn = 0; turn < 5; turn++) simulation.turn();
+  // Within the time of a turn, it is started as it arrives, and has the last place until its body is found to be missing.
+  simulation.arriveAtOnce([false, true]);
+  for (let turn = 0; turn < 5; turn++) simulation.turn();
+  expect(simulation.started.length).toBe(129);
+});
+
+test('an empty queue rejects nothing, however many requests were started before', () => {
+  const simulation = new Simulation(100);
+  // Slow requests, of which each starts as it arrives, and more than half of the maximum in progress.
+  for (let step = 0; step < 3; step++) {
+    simulation.arrive(100);
+    for (let turn = 0; turn < 5; turn++) simulation.turn();
+    simulation.complete(40, 1);
+  }
+  simulation.arrive(100);
+  for (let turn = 0; turn < 5; turn++) simulation.turn();
+  expect(simulation.started.length).toBe(220);
+  simulation.complete(10, 1);
+  expect(simulation.queue.isFull()).toBe(false);
+});
+
+test('a request that its caller has started takes no place', () => {
+  const { queue } = new Simulation(1);
+  const ticket = queue.issue(
+    () => undefined,
+    () => true,
+  );
+  queue.addStarted(ticket);
+  expect([queue.size, queue.isFull()]).toEqual([1, false]);
+  queue.remove(ticket, true);
+  expect(queue.size).toBe(0);
 });
 
 test('a request whose client leaves before its turn is not started', () => {
