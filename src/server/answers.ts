@@ -61,7 +61,6 @@ export function answerError(exchange: Exchange, error: unknown, parent: Logger, 
   const refusal = refusalOf(exchange, error, wording, log);
   exchange.seen.errors = [wording.errorKey === 'errors' ? String(refusal.extensions['code']) : refusal.code];
   exchange.set({ 'Cache-Control': 'no-store', ...refusal.headers });
-  if (refusal.status === 413) exchange.set({ Connection: 'close' });
   const oauth = wording.isOauth === true && oauthError(refusal);
   if (wording.errorKey === 'errors') {
     answerJson(exchange, refusal.status, { errors: [{ message: refusal.text, extensions: refusal.extensions }] }, graphqlTypeFor(req));

@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import { parse } from 'content-type';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import express, { type Request, type RequestHandler, type Response } from 'express';
 import { parseExact } from '../kit/exact-json.ts';
 import type { Exchange } from './exchange.ts';
 import { HttpError, usualError } from './http-error.ts';
-import { hasBody } from './request.ts';
+import { declaredLength, hasBody } from './request.ts';
 
 const any = () => true;
 const REST_LIMIT = 16 * 1024;
@@ -54,12 +54,29 @@ export async function readForm(exchange: Exchange): Promise<unknown> {
   return unpacked(exchange, FORM_LIMIT, parsers.form);
 }
 
+/** Returns whether the body may be longer than what is discarded of a body that is not read. */
+export function mayBeLong(req: IncomingMessage): boolean {
+  return req.headers['transfer-encoding'] !== undefined || declaredLength(req) > DISCARD_LIMIT;
+}
+
+/**
+ * Sends the body of a response, whose head has been written, at once, and ends the response when the rest of the request's body has been
+ * discarded. Calls `taken` when the network has taken the response.
+ */
+export function endAfterBody(req: IncomingMessage, res: ServerResponse, body: string | Buffer, taken?: () => void): void {
+  res.flushHeaders();
+  res.write(body, (error) => {
+    if (!error) taken?.();
+  });
+  discardBody(req, () => res.end());
+}
+
 /**
  * Reads what is left of a request's body and discards it, then calls `done`: at its end, or when it has more than 100 KB or takes more
  * than 2 seconds. A connection that is closed while its client sends is reset, and the client may not read the response.
  */
-export function discardBody(req: IncomingMessage, done: () => void): void {
-  if (req.destroyed || Number(req.headers['content-length'] ?? 0) > DISCARD_LIMIT) return done();
+function discardBody(req: IncomingMessage, done: () => void): void {
+  if (req.destroyed || declaredLength(req) > DISCARD_LIMIT) return done();
   const end = () => {
     clearTimeout(timer);
     // The request goes on discarding what is parsed already. Paused, it would keep each piece.
@@ -97,7 +114,7 @@ async function readJsonText(exchange: Exchange, limit: number): Promise<string |
 
 // What is sent as it is needs no parser to unpack it.
 function readPlain(req: IncomingMessage, limit: number): Promise<string> {
-  if (Number(req.headers['content-length'] ?? 0) > limit) throw usualError(413);
+  if (declaredLength(req) > limit) throw usualError(413);
   return new Promise((done, fail) => {
     const pieces: Buffer[] = [];
     req.on('data', (piece: Buffer) => pieces.push(piece));
@@ -133,7 +150,7 @@ function refuseMuch(req: IncomingMessage, limit: number, refuse: (refusal: HttpE
 }
 
 async function unpacked({ req, res }: Exchange, limit: number, parser: RequestHandler): Promise<unknown> {
-  if (Number(req.headers['content-length'] ?? 0) > limit) throw usualError(413);
+  if (declaredLength(req) > limit) throw usualError(413);
   await new Promise<void>((done, fail) => {
     // The parsers look at nothing that Node's own request does not have.
     void parser(req as Request, res as Response, (error?: unknown) => (error ? fail(error) : done()));

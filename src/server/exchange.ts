@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GivingUp } from '../kit/giving-up.ts';
-import { discardBody } from './body.ts';
+import { endAfterBody } from './body.ts';
+import { noteClosing } from './closing.ts';
 import { arrivalOf, holdsTooMuch, setAside } from './in-flight.ts';
 import { hasBody } from './request.ts';
 import { requestIdOf } from './telemetry/request-id.ts';
@@ -59,10 +60,11 @@ export class Exchange extends GivingUp {
     this.res.writeHead(status, this.headers);
   }
 
-  /** Gives the answer, with the headers that it has so far, to somebody who sends it. */
+  /** Gives the answer, with the headers that it has so far, to somebody who sends it, and sets the request aside: its reader may be slow. */
   handOver(): ServerResponse {
     this.closeAfter();
     for (const [name, value] of Object.entries(this.headers)) this.res.setHeader(name, value);
+    this.setAside();
     return this.res;
   }
 
@@ -76,7 +78,8 @@ export class Exchange extends GivingUp {
     this.closeAfter();
     this.res.writeHead(status, this.headers);
     if (this.req.method !== 'HEAD') this.seen.bytes = length;
-    if (this.isUnread()) this.endAfterBody(body);
+    // The client has the whole answer at once. Node closes the connection when the answer has ended.
+    if (this.isUnread()) endAfterBody(this.req, this.res, body, () => (this.sentAt = performance.now()));
     else this.res.end(body);
     if (holdsTooMuch(this.res)) this.req.socket.destroy();
     // What is left to do is its reader's.
@@ -103,22 +106,14 @@ export class Exchange extends GivingUp {
     if (!isDone && seen.end === 'answered') seen.end = 'aborted';
   }
 
-  // The client has the whole answer at once. Node closes the connection when the answer has ended.
-  private endAfterBody(body: string | Buffer): void {
-    const { req, res } = this;
-    res.flushHeaders();
-    res.write(body, (error) => {
-      if (!error) this.sentAt = performance.now();
-    });
-    discardBody(req, () => res.end());
-  }
-
-  // What is left of a body that nobody has read would be taken for the next request, and may have no end.
+  // What is left of a body would be taken for the next request, and may have no end.
   private closeAfter(): void {
     if (this.isLast() || this.isUnread()) this.headers['Connection'] = 'close';
+    if (this.headers['Connection'] === 'close') noteClosing(this.req.socket);
   }
 
+  // Node discards a body that has been received and not been read.
   private isUnread(): boolean {
-    return !this.req.readableEnded && hasBody(this.req);
+    return !this.req.complete && hasBody(this.req);
   }
 }

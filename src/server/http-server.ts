@@ -1,11 +1,13 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Config } from '../kit/config.ts';
 import { counters } from '../kit/metrics.ts';
 import { boundUnread } from './body.ts';
+import { isClosing, noteClosing } from './closing.ts';
 import { giveUpFor } from './deadline.ts';
 import { closeQueue, isPending, responseOn } from './in-flight.ts';
+import { ignoreLongHeaders } from './request.ts';
 import type { Upgrades } from './graphql/web-socket.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -24,12 +26,21 @@ const rejected = counters(
   'reason',
   ['malformed', 'timeout', 'connections'],
 );
+const TIMEOUT = 'ERR_HTTP_REQUEST_TIMEOUT';
+/** A client that leaves before the end of its request. */
+const LEFT = 'HPE_INVALID_EOF_STATE';
 /** The status of what Node cannot read, by the code of its error; 400 for all else. */
 const STATUS: Readonly<Record<string, string>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+  [TIMEOUT]: '408 Request Timeout',
   HPE_CHUNK_EXTENSIONS_OVERFLOW: '413 Payload Too Large',
   HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
 };
+
+/** What the response to a request that Node cannot read has besides its status. */
+const RAW_HEADERS = ['Connection: close', 'Access-Control-Allow-Origin: *', 'Cache-Control: no-store', 'Content-Length: 0'].join('\r\n');
+
+/** Connections that are closed when their pending requests have been answered, because nothing behind those can be read. */
+const unreadable = new WeakSet<Socket>();
 
 /** A server that listens nowhere yet, with its limits on slow and on many clients. Bodies and numbers of headers are limited further in. */
 export function createHttpServer(config: Config, listener: RequestListener, upgrades?: Upgrades): Server {
@@ -43,12 +54,17 @@ export function createHttpServer(config: Config, listener: RequestListener, upgr
       maxHeaderSize: MAX_HEADER_BYTES,
     },
     (req, res) => {
+      if (isClosing(req.socket)) return;
       boundUnread(req);
+      ignoreLongHeaders(req);
       listener(req, res);
     },
   );
-  // Of HTTP's own server, the stream is a socket.
-  server.on('upgrade', (req, socket, head) => upgrades?.upgrade(req, socket as Socket, head));
+  server.on('upgrade', (req, socket, head) => {
+    ignoreLongHeaders(req);
+    // Of HTTP's own server, the stream is a socket.
+    upgrades?.upgrade(req, socket as Socket, head);
+  });
   server.timeout = Math.max(STALLED_MS, config.requestDeadlineMs + AFTER_DEADLINE_MS);
   server.on('clientError', refuseMalformed);
   server.on('drop', () => rejected.connections++);
@@ -68,8 +84,29 @@ export function createHttpServer(config: Config, listener: RequestListener, upgr
 function refuseMalformed({ code = '' }: NodeJS.ErrnoException, stream: Duplex): void {
   // Of HTTP's own server, the stream is a socket.
   const socket = stream as Socket;
-  if (code !== 'ECONNRESET') rejected[code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'timeout' : 'malformed']++;
+  // Node reports whatever else arrives, too.
+  if (unreadable.has(socket)) return;
+  if (code === TIMEOUT) rejected.timeout++;
+  else if (code.startsWith('HPE_') && code !== LEFT) rejected.malformed++;
+  const pending = responseOn(socket);
+  if (!socket.writable || !pending?.req.complete) return endWith(socket, code);
+  // What cannot be read is no part of the request that the client waits for, nor of those behind it that are complete.
+  unreadable.add(socket);
+  noteClosing(socket);
+  closeBehind(socket, pending, code);
+}
+
+function closeBehind(socket: Socket, pending: ServerResponse, code: string): void {
+  pending.once('close', () => {
+    const next = responseOn(socket);
+    if (!next) socket.destroySoon();
+    else if (next.req.complete) closeBehind(socket, next, code);
+    else endWith(socket, code);
+  });
+}
+
+function endWith(socket: Socket, code: string): void {
   if (socket.writable && !responseOn(socket)?.headersSent)
-    socket.write(`HTTP/1.1 ${STATUS[code] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`);
+    socket.write(`HTTP/1.1 ${STATUS[code] ?? '400 Bad Request'}\r\n${RAW_HEADERS}\r\n\r\n`);
   socket.destroySoon();
 }

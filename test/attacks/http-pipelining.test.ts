@@ -1,8 +1,9 @@
 import { once } from 'node:events';
+import { readdirSync, statSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, expect, test } from '../support/jest.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { register } from 'prom-client';
 import { createApp, type App } from '../../src/app.ts';
 import { CallCounter } from '../../src/legacy/call-counter.ts';
@@ -24,11 +25,12 @@ const LIVE = get('/livez');
 const PAGE = get('/api/v2/shop/products');
 const UPGRADE = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: c2hvcGZyb250IHNob3BmcA==\r\n';
 
+const calls = new CallCounter();
 let app: App;
 let server: Server;
 const sockets = new Set<Socket>();
 // On a clock that stands still, the event loop is never late: none is refused because the machine is busy.
-useStoppedClock();
+const clock = useStoppedClock();
 
 beforeAll(async () => {
   await shop.start();
@@ -37,7 +39,7 @@ beforeAll(async () => {
   const services: Services = {
     config,
     log: openLog({ logLevel: 'silent' }),
-    calls: new CallCounter(),
+    calls,
     now: () => new Date(),
     database: () => database,
     observe: () => undefined,
@@ -119,6 +121,114 @@ test('P23 long answers that nobody reads end their connection, and the first meg
   } finally {
     server.keepAliveTimeout = keepAliveTimeout;
   }
+});
+
+test('P17 files that nobody reads hold no place', async () => {
+  const [name] = readdirSync('dist/web/assets')
+    .map((file) => [file, statSync(`dist/web/assets/${file}`).size] as const)
+    .toSorted(([, a], [, b]) => b - a)
+    .map(([file]) => file);
+  let arrived = 0;
+  const count = () => arrived++;
+  server.on('request', count);
+  const readers = await Promise.all(Array.from({ length: 3 }, opened));
+  for (const reader of readers) reader.pause().write(get(`/assets/${name}`).repeat(60));
+  await until(() => arrived === 180, 'the requests');
+  server.off('request', count);
+  await until(() => inFlight.size === 0, 'the requests to be set aside');
+  expect((await fetch(`${urlOf(server)}/api/v2/shop/products`)).status).toBe(200);
+  expect(readers.some(({ destroyed }) => destroyed)).toBe(false);
+});
+
+describe('H12 a request behind a response that closes the connection', () => {
+  const create = (barcode: string) => {
+    const body = JSON.stringify({ name: 'Behind', barcode, price: 1 });
+    return `POST /api/v1/shop/product/ HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  };
+  const head = (path: string, length: number) =>
+    `POST ${path} HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
+  const stored = async () => (await shop.sql("select from product where name = 'Behind'")).length;
+  const executed = () => calls.take().reduce((sum, { calls: count }) => sum + count, 0);
+  let token: string;
+
+  beforeEach(async () => {
+    await shop.empty();
+    calls.take();
+    token = shop.tokenOf(await shop.makeUser({ scopes: ['products:write'] }));
+  });
+
+  test.each([
+    ['no credentials', head('/api/v1/shop/product/', 2)],
+    ['an unknown path', head('/nowhere', 2)],
+    ['a method that the path lacks', head('/blog', 2).replace('POST', 'PUT')],
+    ['no credentials, for a larger body', head('/session/login', 20_000)],
+  ])('H12 is answered or not executed, in the same packet: %s', async (_what, first) => {
+    const [, length] = /Length: (\d+)/.exec(first) ?? [];
+    const answer = await spoken(
+      `${first}${'x'.repeat(Number(length))}${create(shop.newBarcode())}${get('/livez', 'Connection: close\r\n')}`,
+    );
+    expect(statuses(answer).filter((status) => status === 201)).toHaveLength(await stored());
+    expect(statuses(answer)[0]).toBeGreaterThanOrEqual(400);
+  });
+
+  test('H12 is answered where the body of the refused request has been received', async () => {
+    // In the next turn of the event loop, and not as its head is read.
+    clock.pass(1_000);
+    const answer = await spoken(
+      `${head('/api/v1/shop/product/', 2)}{}${create(shop.newBarcode())}${get('/livez', 'Connection: close\r\n')}`,
+    );
+    expect(statuses(answer)).toEqual([401, 201, 200]);
+  });
+
+  test('H12 is not executed behind a body that comes later', async () => {
+    const socket = await opened();
+    let answer = '';
+    socket.on('data', (piece: Buffer) => (answer += piece.toString()));
+    socket.write(head('/api/v1/shop/product/', 20));
+    await once(socket, 'data');
+    socket.write('x'.repeat(20) + create(shop.newBarcode()));
+    await closed(socket);
+    await until(() => inFlight.size === 0, 'the end of all requests');
+    expect([statuses(answer), await stored(), executed()]).toEqual([[401], 0, 1]);
+  });
+
+  test('H12 is not executed behind a request with too many headers', async () => {
+    const answer = await spoken(get('/livez', 'a:\r\n'.repeat(200)) + create(shop.newBarcode()));
+    await until(() => inFlight.size === 0, 'the end of all requests');
+    expect([statuses(answer), await stored(), executed()]).toEqual([[431], 0, 0]);
+  });
+});
+
+describe('H12 what is no HTTP behind a request', () => {
+  const list = get('/api/v2/shop/products');
+
+  test('H12 does not take its response', async () => {
+    const answer = await spoken(`${list}hello\r\n\r\n`);
+    expect([statuses(answer), answer.includes('"items"')]).toEqual([[200], true]);
+  });
+
+  test('H12 does not take those of several', async () => {
+    await shop.makeProducts(3);
+    const answer = await spoken(`${list}${get('/nowhere')}${get('/api/v1/shop/products')}hello\r\n\r\n`);
+    expect(statuses(answer)).toEqual([200, 404, 200]);
+    expect(answer).toMatch(/0\r\n\r\n$/);
+  });
+
+  test('H12 takes that of the request whose body it is in', async () => {
+    const broken =
+      'POST /session/login HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n';
+    expect(statuses(await spoken(list + broken))).toEqual([200, 400]);
+  });
+
+  test('H12 and more of it does no more', async () => {
+    const socket = await opened();
+    let answer = '';
+    socket.on('data', (piece: Buffer) => (answer += piece.toString()));
+    socket.write(`${list}hello\r\n\r\n`);
+    socket.write('hello\r\n\r\n');
+    await closed(socket);
+    expect(statuses(answer)).toEqual([200]);
+  });
 });
 
 test('H12 what waits in front of a CONNECT is over when the connection is', async () => {
