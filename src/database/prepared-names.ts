@@ -16,24 +16,27 @@ export class PreparedNames {
 
   /** Returns the name of this statement, which no other has ever had. */
   of(text: string): string {
-    const names = PAGE.test(text) ? this.pages : this.others;
-    const known = names.get(text);
+    const known = this.pages.get(text) ?? this.others.get(text);
     if (known !== undefined) return known;
     const name = `s${++this.last}`;
     this.texts.set(name, text);
-    names.set(text, name);
+    this.namesFor(text).set(text, name);
     return name;
   }
 
   /** Gives the name up: the statement gets another. */
   giveUp(name: string): void {
     const text = this.texts.get(name);
-    if (text !== undefined) (PAGE.test(text) ? this.pages : this.others).delete(text);
+    if (text !== undefined) this.namesFor(text).delete(text);
   }
 
   /** Returns whether the name has been given up. */
   isGivenUp(name: string): boolean {
     return !this.texts.has(name);
+  }
+
+  private namesFor(text: string): LRUCache<string, string> {
+    return PAGE.test(text) ? this.pages : this.others;
   }
 
   private namesByText(): LRUCache<string, string> {

@@ -13,6 +13,11 @@ export function lengthOf(text: string): number {
   return [...text].length;
 }
 
+/** Whether the text is longer than `max` bytes in UTF-8, where a unit of UTF-16 takes one to three bytes. */
+export function isLonger(text: string, max: number): boolean {
+  return text.length * 3 > max && (text.length > max || Buffer.byteLength(text) > max);
+}
+
 /** One line of text, trimmed: 1 to `max` code points, no control characters. */
 export function lineOf(max: number): z.ZodType<string> {
   return z

@@ -19,7 +19,7 @@ export function tagOf(body: string): string {
 
 /** The tag of the same answer in a coding: weak, because its bytes are others (RFC 9110, 8.8.1). It still matches the strong one in `If-None-Match`. */
 export function codedTagOf(tag: string, coding: Coding | undefined): string {
-  return coding === undefined || tag.startsWith('W/') ? tag : `W/${tag}`;
+  return coding === undefined ? tag : `W/${tag}`;
 }
 
 /** The weak tag of what is made of a table, by a text that changes with each write to it. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { availableParallelism } from 'node:os';
-import { pipeline, Readable } from 'node:stream';
+import { pipeline, Readable, type Transform } from 'node:stream';
 import { promisify } from 'node:util';
 import {
   brotliCompress,
@@ -16,6 +16,7 @@ import {
 import Negotiator from 'negotiator';
 import type { Config } from '../kit/config.ts';
 import { counters } from '../kit/metrics.ts';
+import { isLonger } from '../kit/text.ts';
 import type { Exchange } from './exchange.ts';
 
 /** A content coding that the server can write (RFC 9110, 8.4.1). */
@@ -36,14 +37,37 @@ export const MAX_STREAMS = 16;
 const FORM_OVERHEAD = 200;
 const PIECE = 64 * 1_024;
 
-interface Settings {
-  gzip: ZlibOptions;
-  br: BrotliOptions;
+/** How a body is compressed. */
+interface Coder {
+  /** On another thread. */
+  compress(plain: Buffer): Promise<Buffer>;
+  compressSync(plain: Buffer): Buffer;
+  /** Compresses a stream, each piece as soon as it is there. */
+  stream(): Transform;
 }
 
-// Measured (docs/performance.md). A list is hardly any shorter by more than the least.
-const WHOLE = settings(6, 4);
-const STREAMED = settings(1, 2);
+const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_LGWIN, BROTLI_OPERATION_FLUSH, Z_SYNC_FLUSH } = constants;
+// A window of 512 KiB: the default takes several MiB for each stream.
+const brotli = (quality: number) => ({ params: { [BROTLI_PARAM_QUALITY]: quality, [BROTLI_PARAM_LGWIN]: 19 } });
+const [promisedGzip, promisedBrotli] = [
+  promisify<Buffer, ZlibOptions, Buffer>(gzip),
+  promisify<Buffer, BrotliOptions, Buffer>(brotliCompress),
+];
+// The levels are measured (docs/performance.md). A list is hardly any shorter by more than the least.
+const WHOLE = { br: brotli(4), gzip: { level: 6 } };
+const STREAMED = { br: brotli(2), gzip: { level: 1 } };
+const CODERS: Readonly<Record<Coding, Coder>> = {
+  br: {
+    compress: (plain) => promisedBrotli(plain, WHOLE.br),
+    compressSync: (plain) => brotliCompressSync(plain, WHOLE.br),
+    stream: () => createBrotliCompress({ ...STREAMED.br, flush: BROTLI_OPERATION_FLUSH, chunkSize: PIECE }),
+  },
+  gzip: {
+    compress: (plain) => promisedGzip(plain, WHOLE.gzip),
+    compressSync: (plain) => gzipSync(plain, WHOLE.gzip),
+    stream: () => createGzip({ ...STREAMED.gzip, flush: Z_SYNC_FLUSH, chunkSize: PIECE }),
+  },
+};
 
 const compressions = counters(
   'shopfront_compressions_total',
@@ -51,7 +75,6 @@ const compressions = counters(
   'coding',
   [...PREFERRED, 'none'],
 );
-const zip = { gzip: promisify<Buffer, ZlibOptions, Buffer>(gzip), br: promisify<Buffer, BrotliOptions, Buffer>(brotliCompress) };
 let underWay = 0;
 let streams = 0;
 
@@ -97,32 +120,46 @@ export interface Body {
   forms?: Forms;
 }
 
+/** `Vary` of a response that may be compressed. */
+export const VARY_BY_CODING = { Vary: 'Accept-Encoding' } as const;
+
 /**
  * Returns the coding of the response to this request; undefined where it is sent as it is. A response that may be compressed says so in
  * `Vary`. Without a body, it is a stream, whose length nobody knows.
  */
-export function codingFor(exchange: Exchange, { compression }: Pick<Config, 'compression'>, body?: string): Coding | undefined {
-  if (!compression || (body !== undefined && isShort(body))) return undefined;
-  exchange.set({ Vary: 'Accept-Encoding' });
+export function codingFor(exchange: Exchange, config: Pick<Config, 'compression'>, body?: string): Coding | undefined {
+  if (!mayBeCompressed(config, body)) return undefined;
+  exchange.set(VARY_BY_CODING);
   return acceptedCoding(exchange.req);
 }
 
-/** Returns the best of these codings for the client; undefined where it is to be sent none. */
-function acceptedCoding(req: Pick<IncomingMessage, 'headers'>): Coding | undefined {
+/** Returns whether a response with this body is compressed for clients that accept it. */
+export function mayBeCompressed({ compression }: Pick<Config, 'compression'>, body?: string): boolean {
+  return compression && (body === undefined || isLonger(body, MAX_PLAIN));
+}
+
+/** Returns the best of our codings for the client; undefined where it is to be sent none. */
+export function acceptedCoding(req: Pick<IncomingMessage, 'headers'>): Coding | undefined {
   if (req.headers['accept-encoding'] === undefined) return undefined;
   const [best] = new Negotiator(req).encodings(AVAILABLE, { preferred: PREFERRED });
   return best === 'identity' ? undefined : best;
 }
 
-/** Sends the whole response in this coding; as it is, while too much else is being compressed. */
-export async function sendCompressed(
+/** Sends the whole response in this coding; as it is, while too much else is being compressed. Without a coding it is sent at once. */
+export function sendCompressed(
   exchange: Exchange,
   coding: Coding | undefined,
   status: number,
-  { body, forms }: Body,
+  body: Body,
   type: string,
-): Promise<void> {
-  const form = coding && (await (forms ? forms.of(coding) : compressed(body, coding)));
+): Promise<void> | undefined {
+  if (coding !== undefined) return sendForm(exchange, coding, status, body, type);
+  exchange.send(status, body.body, type);
+  return undefined;
+}
+
+async function sendForm(exchange: Exchange, coding: Coding, status: number, { body, forms }: Body, type: string): Promise<void> {
+  const form = await (forms ? forms.of(coding) : compressed(body, coding));
   if (form) exchange.send(status, form, type, coding);
   else exchange.send(status, body, type);
 }
@@ -133,10 +170,7 @@ export function compressedPieces(pieces: AsyncIterable<string>, coding: Coding):
 }
 
 async function* compressing(pieces: AsyncIterable<string>, coding: Coding): AsyncGenerator<Buffer> {
-  const coder =
-    coding === 'br'
-      ? createBrotliCompress({ ...STREAMED.br, flush: constants.BROTLI_OPERATION_FLUSH, chunkSize: PIECE })
-      : createGzip({ ...STREAMED.gzip, flush: constants.Z_SYNC_FLUSH, chunkSize: PIECE });
+  const coder = CODERS[coding].stream();
   streams++;
   underWay++;
   compressions[coding]++;
@@ -160,14 +194,14 @@ async function* compressing(pieces: AsyncIterable<string>, coding: Coding): Asyn
 }
 
 async function compressed(text: string, coding: Coding): Promise<Buffer | undefined> {
-  const isLong = Buffer.byteLength(text) > MAX_SYNC;
+  const isLong = isLonger(text, MAX_SYNC);
   if (isLong && isBusy()) return undefined;
   compressions[coding]++;
   const plain = Buffer.from(text);
-  if (!isLong) return coding === 'br' ? brotliCompressSync(plain, WHOLE.br) : gzipSync(plain, WHOLE.gzip);
+  if (!isLong) return CODERS[coding].compressSync(plain);
   underWay++;
   try {
-    return await (coding === 'br' ? zip.br(plain, WHOLE.br) : zip.gzip(plain, WHOLE.gzip));
+    return await CODERS[coding].compress(plain);
   } finally {
     underWay--;
   }
@@ -177,15 +211,4 @@ function isBusy(isFull = false): boolean {
   if (underWay < MAX_AT_ONCE && !isFull) return false;
   compressions.none++;
   return true;
-}
-
-function settings(level: number, quality: number): Settings {
-  const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_LGWIN } = constants;
-  // A window of 512 KiB: the default takes several MiB for each stream.
-  return { gzip: { level }, br: { params: { [BROTLI_PARAM_QUALITY]: quality, [BROTLI_PARAM_LGWIN]: 19 } } };
-}
-
-// In UTF-8, a unit of UTF-16 takes one to three bytes.
-function isShort(body: string): boolean {
-  return body.length <= MAX_PLAIN && (body.length * 3 <= MAX_PLAIN || Buffer.byteLength(body) <= MAX_PLAIN);
 }

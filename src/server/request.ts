@@ -5,14 +5,30 @@ const ONCE = ['Host', 'Authorization'];
 /** More lines than any client sends. Node would leave out what is past two thousand, without a word. */
 const MAX_HEADERS = 100;
 
+/** Maximum lengths in characters of the headers by which a response is negotiated. To read a list of 16 KB takes milliseconds. */
+const MAX_ACCEPT = 500;
+const MAX_ACCEPT_ENCODING = 200;
+
+/** Removes `Accept` and `Accept-Encoding` where they are longer than any client sends: they count as absent. */
+export function ignoreLongHeaders({ headers }: IncomingMessage): void {
+  const { accept, 'accept-encoding': encodings } = headers;
+  if (accept !== undefined && accept.length > MAX_ACCEPT) delete headers.accept;
+  if (encodings !== undefined && encodings.length > MAX_ACCEPT_ENCODING) delete headers['accept-encoding'];
+}
+
 /** The name of a header as it is usually written, from one in lower case. */
 export function titled(name: string): string {
   return name.replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
 }
 
 /** Whether the request carries a body, which may yet turn out to be empty (RFC 9112, 6). */
-export function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+export function hasBody(req: IncomingMessage): boolean {
+  return req.headers['transfer-encoding'] !== undefined || declaredLength(req) > 0;
+}
+
+/** Returns the length in bytes that the request declares for its body; 0 where it declares none. */
+export function declaredLength({ headers }: IncomingMessage): number {
+  return Number(headers['content-length'] ?? 0);
 }
 
 /** The query of the request's target with its question mark, or empty text. */

@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import { describe, expect, test } from '../support/jest.ts';
 import { register } from 'prom-client';
 import { Shop, useShop } from '../support/shop.ts';
+import { unreadable } from '../support/unreadable.ts';
 import { until } from '../support/until.ts';
 
 const shop = useShop();
@@ -36,7 +37,25 @@ describe('P11 what is no HTTP', () => {
     ],
   ])('P11 is answered, closed and counted: %s', async (_what, request, status) => {
     const before = await rejected('malformed');
-    expect(await shop.raw(request)).toBe(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);
+    expect(await shop.raw(request)).toBe(unreadable(status));
+    expect(await rejected('malformed')).toBe(before + 1);
+  });
+
+  test.each([
+    ['in a head', 'GET /livez HTTP/1.1\r\nHo'],
+    ['in a body', 'POST /session/login HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{'],
+  ])('P11 a client that leaves before the end of its request is not counted: %s', async (_where, request) => {
+    const before = await rejected('malformed');
+    for (const leave of ['end', 'destroy', 'resetAndDestroy'] as const) {
+      const socket = connect(shop.port, '127.0.0.1');
+      await once(socket, 'connect');
+      const closed = new Promise((done) => socket.once('close', done));
+      await new Promise((done) => socket.resume().write(request, done));
+      socket[leave]();
+      await closed;
+    }
+    // What has been counted by now is shown by a later request.
+    await shop.raw('hello\r\n\r\n');
     expect(await rejected('malformed')).toBe(before + 1);
   });
 

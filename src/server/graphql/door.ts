@@ -5,11 +5,12 @@ import accepts from 'accepts';
 import type { GraphQLSchema } from 'graphql';
 import type { Context } from '../../kit/context.ts';
 import { DomainError } from '../../kit/errors.ts';
+import { isLonger } from '../../kit/text.ts';
 import { JSON_TYPE } from '../answers.ts';
 import { parseJson, readGraphqlText } from '../body.ts';
 import { identify, isAnonymous } from '../credentials.ts';
 import { answeredAsKept, codedTagOf, tagOf, VARY_BY_TYPE } from '../caching.ts';
-import { codingFor, sendCompressed, type Coding } from '../compression.ts';
+import { acceptedCoding, codingFor, mayBeCompressed, sendCompressed, VARY_BY_CODING, type Coding } from '../compression.ts';
 import { answerInTime } from '../deadline.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Endpoint } from '../paths.ts';
@@ -35,6 +36,9 @@ import { scalarFaultsPlugin } from './scalar-faults.plugin.ts';
 import { subscriptionsPlugin } from './subscriptions.plugin.ts';
 import { unavailablePlugin } from './unavailable.plugin.ts';
 import { trustedDocuments, type TrustedDocuments } from './trusted-documents.ts';
+
+const NOT_STORED = { 'Cache-Control': 'no-store' };
+const NOT_STORED_BY_CODING = { ...NOT_STORED, ...VARY_BY_CODING };
 
 /** The GraphQL door, started. */
 export interface GraphqlDoor {
@@ -136,7 +140,7 @@ async function answer(
     const before = refused.find(req, document);
     if (before) {
       exchange.seen.errors = before.codes;
-      exchange.set({ 'Cache-Control': 'no-store' });
+      exchange.set(NOT_STORED);
       return send(services, exchange, before.answer);
     }
     refuseConditional(services, schema, text === undefined ? new URLSearchParams(search).get('query') : document);
@@ -152,7 +156,7 @@ async function answer(
     });
     refused.keep(exchange, document, answered);
     // Where nothing says for how long an answer may be kept, someone would guess.
-    exchange.set({ 'Cache-Control': 'no-store' });
+    exchange.set(NOT_STORED);
     const forEveryone = bodyForEveryone(req, answered);
     const coding = codingOf(services, exchange, answered);
     if (forEveryone !== undefined && answeredAsKept(exchange, services.config, codedTagOf(tagOf(forEveryone), coding), VARY_BY_TYPE))
@@ -184,19 +188,18 @@ function codingOf({ config }: Services, exchange: Exchange, { body }: HTTPGraphQ
 }
 
 // As Apollo Server answers what goes well.
-function sendPlain({ config }: Services, exchange: Exchange, found: ShortAnswer): Promise<void> {
+function sendPlain({ config }: Services, exchange: Exchange, found: ShortAnswer): Promise<void> | undefined {
   const { body, operation } = found;
   if (operation) exchange.seen.operation = operation;
   refuseLong(body, config.graphqlLimits.responseBytes);
-  exchange.set({ 'Cache-Control': 'no-store' });
-  return sendCompressed(exchange, codingFor(exchange, config, body), 200, found, JSON_TYPE);
+  const isLong = mayBeCompressed(config, body);
+  exchange.set(isLong ? NOT_STORED_BY_CODING : NOT_STORED);
+  return sendCompressed(exchange, isLong ? acceptedCoding(exchange.req) : undefined, 200, found, JSON_TYPE);
 }
 
 // Its cost bounds how many objects an answer holds, and not how long their texts are.
 function refuseLong(body: string, max: number): void {
-  // In UTF-8, a unit of UTF-16 takes three bytes at most.
-  if (body.length * 3 <= max || Buffer.byteLength(body) <= max) return;
-  throw new DomainError('QUERY_TOO_COMPLEX', `The response has more than ${max} bytes`);
+  if (isLonger(body, max)) throw new DomainError('QUERY_TOO_COMPLEX', `The response has more than ${max} bytes`);
 }
 
 async function send(

@@ -2,15 +2,11 @@ import type { ApolloServerPlugin } from '@apollo/server';
 import type { IncomingMessage } from 'node:http';
 import type { Context } from '../../kit/context.ts';
 import { isAnonymous } from '../credentials.ts';
-import type { Body } from '../compression.ts';
-import type { Operation } from '../telemetry/seen.ts';
 import type { GraphqlRequest, Plans } from './plans.ts';
-import type { SharedAnswers } from './shared.ts';
+import type { SharedAnswer, SharedAnswers } from './shared.ts';
 
 /** An answer that came by a shortcut, and what it is the answer to. */
-export interface ShortAnswer extends Body {
-  operation?: Operation;
-}
+export type ShortAnswer = Pick<SharedAnswer, 'body' | 'forms' | 'operation'>;
 
 /** The ways past Apollo Server. Each only answers what goes well, and as Apollo Server would; the rest is left to that. */
 export interface GraphqlShortcuts {
