@@ -56,7 +56,7 @@ export class Exchange extends GivingUp {
 
   /** Sends the head of the answer; the body is up to who calls. */
   start(status: number): void {
-    this.closeAfter();
+    this.closeAfter(status);
     this.res.writeHead(status, this.headers);
   }
 
@@ -75,7 +75,7 @@ export class Exchange extends GivingUp {
     if (coding !== undefined) this.headers['Content-Encoding'] = coding;
     const length = Buffer.byteLength(body);
     this.headers['Content-Length'] = String(length);
-    this.closeAfter();
+    this.closeAfter(status);
     this.res.writeHead(status, this.headers);
     if (this.req.method !== 'HEAD') this.seen.bytes = length;
     // The client has the whole answer at once. Node closes the connection when the answer has ended.
@@ -106,9 +106,10 @@ export class Exchange extends GivingUp {
     if (!isDone && seen.end === 'answered') seen.end = 'aborted';
   }
 
-  // What is left of a body would be taken for the next request, and may have no end.
-  private closeAfter(): void {
-    if (this.isLast() || this.isUnread()) this.headers['Connection'] = 'close';
+  // What is left of a body would be taken for the next request, and may have no end. A body that is too large closes the connection
+  // (413) whether or not its end has been received, which is a matter of time.
+  private closeAfter(status?: number): void {
+    if (status === 413 || this.isLast() || this.isUnread()) this.headers['Connection'] = 'close';
     if (this.headers['Connection'] === 'close') noteClosing(this.req.socket);
   }
 
