@@ -24,7 +24,7 @@ export function openMetrics({ calls, database }: Pick<Services, 'calls' | 'datab
   });
   gauge(
     'shopfront_requests_in_flight',
-    'Requests that are queued or in progress, except those that wait for a hash or a slow reader.',
+    'Requests that are queued, in progress or wait for their body, except those that wait for a hash or a slow reader.',
     () => inFlight.size,
   );
   gauge('shopfront_database_up', 'Whether the database answers: 1 or 0.', () => (database() ? 1 : 0));

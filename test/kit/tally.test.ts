@@ -4,6 +4,7 @@ import { inTransaction } from '../../src/kit/context.ts';
 import { countOf, tallyOf, type Seen } from '../../src/kit/tally.ts';
 import { PRODUCT_TALLY } from '../../src/products/product.listing.ts';
 import { useShop, type Answer } from '../support/shop.ts';
+import { counted } from '../support/statements.ts';
 import { sized } from '../support/sized.ts';
 
 const shop = useShop();
@@ -47,6 +48,14 @@ test('inside a transaction, the count is of what that has written', async () => 
     return [await countOf(tx, PRODUCT_TALLY), (await tallyOf(tx, PRODUCT_TALLY)).count];
   });
   expect(counts).toEqual([2, 2]);
+});
+
+test('a count asks nothing about the server', async () => {
+  await shop.makeProducts(3);
+  const { answer, statements } = await counted(() => countOf(shop.context(), PRODUCT_TALLY));
+  expect(answer).toBe(3);
+  expect(statements.filter((text) => text.includes('product_tally'))).toHaveLength(1);
+  expect(statements.join()).not.toContain('pg_control');
 });
 
 test('what is deleted in the middle is counted no more', async () => {

@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
 import { WebSocket } from 'ws';
 import { makeDataDir, removeDirectory } from '../support/directories.ts';
@@ -9,11 +8,12 @@ import { until } from '../support/until.ts';
 let directory: string;
 let server: RunningServer;
 let metrics: string;
-let held: Socket;
+let isBusy = true;
+let busy: Promise<unknown>;
 let listener: WebSocket;
 let logged = '';
 
-// One request that is never whole takes the only place that there is.
+// There is one place, and clients that send their next request as soon as they have a response keep it taken.
 beforeAll(async () => {
   const port = await freePort();
   metrics = `http://127.0.0.1:${port}/metrics`;
@@ -24,22 +24,19 @@ beforeAll(async () => {
   await once(listener, 'open');
   listener.send('{"type":"connection_init"}');
   await once(listener, 'message');
-  held = connect(Number(new URL(server.url).port), '127.0.0.1');
-  await once(held, 'connect');
-  held.write('POST /graphql HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{');
-  await until(async () => (await fetch(`${server.url}/users/me/`)).status === 503);
+  busy = Promise.all(Array.from({ length: 4 }, keepBusy));
 });
 
 afterAll(async () => {
-  held.destroy();
+  isBusy = false;
+  await busy;
   listener.terminate();
   await stopServer(server);
   await removeDirectory(directory);
 });
 
 test('what is too much is refused in the words of REST', async () => {
-  const answer = await fetch(`${server.url}/api/v2/shop/products`);
-  expect(answer.status).toBe(503);
+  const answer = await rejected('/api/v2/shop/products');
   expect(Object.fromEntries(answer.headers)).toMatchObject({
     'retry-after': '1',
     'content-type': 'application/json; charset=utf-8',
@@ -52,8 +49,7 @@ test('what is too much is refused in the words of REST', async () => {
 
 test('and in those of GraphQL', async () => {
   const headers = { 'Content-Type': 'application/json', Accept: 'application/graphql-response+json' };
-  const answer = await fetch(`${server.url}/graphql`, { method: 'POST', headers, body: '{"query":"{ __typename }"}' });
-  expect(answer.status).toBe(503);
+  const answer = await rejected('/graphql', { method: 'POST', headers, body: '{"query":"{ __typename }"}' });
   expect(answer.headers.get('Content-Type')).toBe('application/graphql-response+json; charset=utf-8');
   expect(await answer.json()).toEqual({
     errors: [{ message: 'The service is not available at the moment', extensions: { code: 'UNAVAILABLE', retryAfter: 1 } }],
@@ -61,13 +57,13 @@ test('and in those of GraphQL', async () => {
 });
 
 test('nobody new is let in to listen, and who is there begins nothing', async () => {
-  const other = new WebSocket(`${server.url.replace('http', 'ws')}/graphql`, ['graphql-transport-ws']);
-  const [, res] = await once(other, 'unexpected-response');
-  expect((res as { statusCode: number }).statusCode).toBe(503);
-  other.on('error', () => undefined).terminate();
-  listener.send('{"id":"1","type":"subscribe","payload":{"query":"subscription { productChanged { pk } }"}}');
-  const [message] = await once(listener, 'message');
-  expect(JSON.parse(String(message))).toMatchObject({ id: '1', type: 'error', payload: [{ extensions: { code: 'UNAVAILABLE' } }] });
+  await until(async () => (await statusOfUpgrade()) === 503, 'a refusal of a WebSocket');
+  let id = 0;
+  await until(async () => {
+    listener.send(JSON.stringify({ id: String(++id), type: 'subscribe', payload: { query: 'subscription { nothing }' } }));
+    const [message] = await once(listener, 'message');
+    return JSON.parse(String(message)).payload[0].extensions.code === 'UNAVAILABLE';
+  }, 'a refusal of a subscription');
 });
 
 test('preflights and the health endpoints are answered all the same', async () => {
@@ -82,8 +78,8 @@ test('refusals are counted', async () => {
 });
 
 test('and end when there is room again', async () => {
-  held.destroy();
-  await until(async () => (await fetch(`${server.url}/api/v2/shop/products`)).status !== 503);
+  isBusy = false;
+  await busy;
   expect((await fetch(`${server.url}/api/v2/shop/products`)).status).toBe(200);
 });
 
@@ -91,3 +87,30 @@ test('the log says when they began, and when they are over', async () => {
   await until(() => logged.includes('"overload.end"'), 'the end in the log');
   expect(logged.match(/overload\.\w+/g)).toEqual(['overload.begin', 'overload.end']);
 });
+
+/** Sends requests one after the other while the test needs them. */
+async function keepBusy(): Promise<void> {
+  const pages = Array.from({ length: 9 }, (_, index) => `p${index}: products(first: 100) { nodes { pk name createdAt } }`);
+  const body = JSON.stringify({ query: `{ ${pages.join(' ')} }` });
+  while (isBusy)
+    await (await fetch(`${server.url}/graphql`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body })).text();
+}
+
+/** Sends the request until it is rejected. */
+async function rejected(path: string, request?: RequestInit): Promise<Response> {
+  for (;;) {
+    const answer = await fetch(server.url + path, request);
+    if (answer.status === 503) return answer;
+    await answer.text();
+  }
+}
+
+/** Opens a WebSocket and closes it again. Returns the status of the response. */
+function statusOfUpgrade(): Promise<number | undefined> {
+  const other = new WebSocket(`${server.url.replace('http', 'ws')}/graphql`, ['graphql-transport-ws']);
+  return new Promise((done) => {
+    other.on('error', () => undefined);
+    other.once('unexpected-response', (_req, { statusCode }) => done(statusCode));
+    other.once('open', () => done(101));
+  }).finally(() => other.terminate()) as Promise<number | undefined>;
+}

@@ -95,6 +95,9 @@ describe('the coding of a response is the one that the client likes best', () =>
     ['deflate', undefined],
     ['compress, zstd', undefined],
     [';;;q=,', undefined],
+    [`gzip${', x'.repeat(65)}`, 'gzip'],
+    // Longer than any client sends, it is not read.
+    [`gzip${', x'.repeat(70)}`, undefined],
   ])('Accept-Encoding: %p gets %p', async (accepted, coding) => {
     await shop.makeProducts(ENOUGH);
     const plain = await ask(PAGE);

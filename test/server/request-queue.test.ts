@@ -280,30 +280,35 @@ test('the place of a request that waits for its body is given to the next one in
 });
 
 test('an empty queue rejects nothing, however many requests were started before', () => {
-  const simulation = new Simulation(100);
-  // Slow requests, of which each starts as it arrives, and more than half of the maximum in progress.
-  for (let step = 0; step < 3; step++) {
-    simulation.arrive(100);
-    for (let turn = 0; turn < 5; turn++) simulation.turn();
-    simulation.complete(40, 1);
+  // Two are started in a turn.
+  const simulation = new Simulation(100, 3);
+  simulation.arrive(60);
+  for (let turn = 0; turn < 25; turn++) simulation.turn();
+  while (simulation.rejected === 0) {
+    simulation.complete(2, 0);
+    simulation.arrive(2);
+    simulation.turn();
   }
-  simulation.arrive(100);
-  for (let turn = 0; turn < 5; turn++) simulation.turn();
-  expect(simulation.started.length).toBe(220);
-  simulation.complete(10, 1);
+  while (simulation.queue.size > simulation.running.length) simulation.turn();
+  expect(simulation.running.length).toBeGreaterThanOrEqual(50);
   expect(simulation.queue.isFull()).toBe(false);
 });
 
 test('a request that its caller has started takes no place', () => {
-  const { queue } = new Simulation(1);
-  const ticket = queue.issue(
-    () => undefined,
-    () => true,
-  );
+  const simulation = new Simulation(1);
+  const { queue } = simulation;
+  const ticket = new Arrival(0, () => undefined, false);
   queue.addStarted(ticket);
   expect([queue.size, queue.isFull()]).toEqual([1, false]);
   queue.remove(ticket, true);
   expect(queue.size).toBe(0);
+  // Nor does it leave one more to those that wait for their bodies.
+  const waiting = [0, 1].flatMap(() => {
+    const arrived = simulation.arrive(1, false);
+    for (let turn = 0; turn < 3; turn++) simulation.turn();
+    return arrived;
+  });
+  expect(waiting.map(({ isRejected }) => isRejected)).toEqual([false, true]);
 });
 
 test('a request whose client leaves before its turn is not started', () => {
