@@ -19,6 +19,9 @@ const MAX_QUEUED_BYTES = 1_000_000;
 /** Responses that wait for others on their connection to go first, for a client may send more before it is answered (RFC 9112, 9.3.2). */
 const queues = new WeakMap<Socket, Set<ServerResponse>>();
 
+/** Methods of the requests whose body is read. Others are executed without it, and so never wait for it. */
+const READ: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
+
 /** What is done with a request: it is started, or rejected. */
 export interface Listeners {
   start: RequestListener;
@@ -32,7 +35,7 @@ class RequestTicket extends Ticket {
     private readonly res: ServerResponse,
     private readonly listeners: Listeners,
   ) {
-    super(performance.now(), hasBody(req));
+    super(performance.now(), READ.has(req.method ?? '') && hasBody(req));
     (res as Counted)[TICKET] = this;
     res.on('close', onClose);
   }
@@ -46,7 +49,7 @@ class RequestTicket extends Ticket {
   }
 
   isReceived(): boolean {
-    return this.req.complete;
+    return !this.hasBody || this.req.complete;
   }
 
   onceReceived(listener: () => void): void {

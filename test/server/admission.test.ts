@@ -72,6 +72,13 @@ test('H9 bodies that never come keep out nobody but those whose body has not com
   expect(statusOf(await answered('{}', late))).toBe(200);
 });
 
+test('H9 a GET whose body never comes is counted as in progress, as it does not wait for it', async () => {
+  inFlight.max = 2;
+  for (let count = 0; count < 2; count++) await sent(GET.replace('\r\n\r\n', '\r\nContent-Length: 2\r\n\r\n'));
+  await until(() => inFlight.size === 2, 'the heads');
+  expect(statusOf(await answered(GET))).toBe(503);
+});
+
 test('a request whose body comes in a packet of its own is counted like any other', async () => {
   inFlight.max = 10 * MAX;
   isHeld = true;
