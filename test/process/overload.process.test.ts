@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
 import { WebSocket } from 'ws';
+import { keepBusy } from '../support/busy.ts';
 import { makeDataDir, removeDirectory } from '../support/directories.ts';
 import { freePort, startServer, stopServer, type RunningServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
@@ -8,8 +9,7 @@ import { until } from '../support/until.ts';
 let directory: string;
 let server: RunningServer;
 let metrics: string;
-let isBusy = true;
-let busy: Promise<unknown>;
+let endLoad: () => Promise<void>;
 let listener: WebSocket;
 let logged = '';
 
@@ -24,12 +24,11 @@ beforeAll(async () => {
   await once(listener, 'open');
   listener.send('{"type":"connection_init"}');
   await once(listener, 'message');
-  busy = Promise.all(Array.from({ length: 4 }, keepBusy));
+  endLoad = keepBusy(server.url);
 });
 
 afterAll(async () => {
-  isBusy = false;
-  await busy;
+  await endLoad();
   listener.terminate();
   await stopServer(server);
   await removeDirectory(directory);
@@ -78,8 +77,7 @@ test('refusals are counted', async () => {
 });
 
 test('and end when there is room again', async () => {
-  isBusy = false;
-  await busy;
+  await endLoad();
   expect((await fetch(`${server.url}/api/v2/shop/products`)).status).toBe(200);
 });
 
@@ -87,14 +85,6 @@ test('the log says when they began, and when they are over', async () => {
   await until(() => logged.includes('"overload.end"'), 'the end in the log');
   expect(logged.match(/overload\.\w+/g)).toEqual(['overload.begin', 'overload.end']);
 });
-
-/** Sends requests one after the other while the test needs them. */
-async function keepBusy(): Promise<void> {
-  const pages = Array.from({ length: 9 }, (_, index) => `p${index}: products(first: 100) { nodes { pk name createdAt } }`);
-  const body = JSON.stringify({ query: `{ ${pages.join(' ')} }` });
-  while (isBusy)
-    await (await fetch(`${server.url}/graphql`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body })).text();
-}
 
 /** Sends the request until it is rejected. */
 async function rejected(path: string, request?: RequestInit): Promise<Response> {
