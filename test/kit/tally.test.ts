@@ -263,7 +263,7 @@ function tally(): Promise<unknown[]> {
 
 /** What differs, between the rows of the table and the tally, or what both doors and the kit make of it. */
 async function wrongCounts(): Promise<unknown[]> {
-  const counted = await shop.sql(`
+  const inTally = await shop.sql(`
     select 1 as level, bucket, sum(rows)::int as rows from product_tally_fine group by bucket having sum(rows) <> 0
     union all select 2, bucket, sum(rows)::int from product_tally group by bucket having sum(rows) <> 0 order by 1, 2`);
   const there = await shop.sql(`
@@ -272,7 +272,7 @@ async function wrongCounts(): Promise<unknown[]> {
   const [row] = await shop.sql('select count(*)::int as count from product');
   const [rest, graphql, kit] = await Promise.all([page('page=1'), shop.graphql('{ products { totalCount } }'), seen()]);
   return [
-    ['the ranges', counted, there],
+    ['the ranges', inTally, there],
     ['REST', rest.body.count, row?.['count']],
     ['GraphQL', graphql.body.data.products.totalCount, row?.['count']],
     ['the kit', kit.count, row?.['count']],

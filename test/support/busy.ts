@@ -3,13 +3,13 @@ export function keepBusy(url: string): () => Promise<void> {
   const pages = Array.from({ length: 9 }, (_, index) => `p${index}: products(first: 100) { nodes { pk name createdAt } }`);
   const body = JSON.stringify({ query: `{ ${pages.join(' ')} }` });
   const headers = { 'Content-Type': 'application/json' };
-  let isOver = false;
+  const end = new AbortController();
   const client = async () => {
-    while (!isOver) await (await fetch(`${url}/graphql`, { method: 'POST', headers, body })).text();
+    while (!end.signal.aborted) await (await fetch(`${url}/graphql`, { method: 'POST', headers, body })).text();
   };
   const clients = Promise.all(Array.from({ length: 4 }, client));
   return async () => {
-    isOver = true;
+    end.abort();
     await clients;
   };
 }
