@@ -61,13 +61,12 @@ export function answerError(exchange: Exchange, error: unknown, parent: Logger, 
   const refusal = refusalOf(exchange, error, wording, log);
   exchange.seen.errors = [wording.errorKey === 'errors' ? String(refusal.extensions['code']) : refusal.code];
   exchange.set({ 'Cache-Control': 'no-store', ...refusal.headers });
-  const oauth = wording.isOauth === true && oauthError(refusal);
   if (wording.errorKey === 'errors') {
     answerJson(exchange, refusal.status, { errors: [{ message: refusal.text, extensions: refusal.extensions }] }, graphqlTypeFor(req));
   } else if ([accepts(req).types()].flat().includes('application/problem+json')) {
-    answerJson(exchange, refusal.status, { ...problem(refusal), ...oauth }, PROBLEM_TYPE);
+    answerJson(exchange, refusal.status, problem(refusal, wording), PROBLEM_TYPE);
   } else {
-    answerJson(exchange, refusal.status, { ...restError(refusal, wording), ...oauth });
+    answerJson(exchange, refusal.status, restError(refusal, wording));
   }
 }
 
@@ -75,8 +74,7 @@ export function answerError(exchange: Exchange, error: unknown, parent: Logger, 
 export function errorExample(error: DomainError | HttpError, wording: Wording) {
   const refusal = error instanceof HttpError ? refusalOfHttp(error, wording) : refusalOfDomain(error, wording);
   const { status, code, headers } = refusal;
-  const oauth = wording.isOauth === true && oauthError(refusal);
-  return { status, code, headers, json: { ...restError(refusal, wording), ...oauth }, problem: { ...problem(refusal), ...oauth } };
+  return { status, code, headers, json: restError(refusal, wording), problem: problem(refusal, wording) };
 }
 
 /**
@@ -131,8 +129,9 @@ function refusalOfDomain(error: DomainError, { errorKey }: Wording): Refusal {
   return errorKey === 'data' && sessionRouter ? { ...refusal, ...sessionRouter, headers: {} } : refusal;
 }
 
-function restError({ key, text, fields }: Refusal, wording: Wording) {
-  return { [key]: fields ? fields.map((field) => entry(field, wording)) : text };
+function restError(refusal: Refusal, wording: Wording) {
+  const { key, text, fields } = refusal;
+  return { [key]: fields ? fields.map((field) => entry(field, wording)) : text, ...oauthError(refusal, wording) };
 }
 
 function entry({ field, type, message, part }: FieldError, { inputPart }: Wording) {
@@ -144,12 +143,13 @@ function entry({ field, type, message, part }: FieldError, { inputPart }: Wordin
 }
 
 // RFC 6749, 5.2, which allows neither quotation marks nor backslashes in a description.
-function oauthError({ oauth, text }: Refusal) {
-  return { error: oauth, error_description: text.replace(/[^ !#-[\]-~]/g, "'") };
+function oauthError({ oauth, text }: Refusal, { isOauth = false }: Wording) {
+  return isOauth ? { error: oauth, error_description: text.replace(/[^ !#-[\]-~]/g, "'") } : {};
 }
 
 // RFC 9457.
-function problem({ status, code, text, fields }: Refusal) {
+function problem(refusal: Refusal, wording: Wording) {
+  const { status, code, text, fields } = refusal;
   return {
     type: 'about:blank',
     title: STATUS_CODES[status],
@@ -157,6 +157,7 @@ function problem({ status, code, text, fields }: Refusal) {
     detail: text,
     code,
     ...(fields && { errors: fields.map(({ field, type, message }) => ({ field, type, message })) }),
+    ...oauthError(refusal, wording),
   };
 }
 
