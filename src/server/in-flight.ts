@@ -1,5 +1,6 @@
 import { ServerResponse, type IncomingMessage, type RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
+import { noteClosing } from './closing.ts';
 import { hasBody } from './request.ts';
 import { RequestQueue, Ticket } from './request-queue.ts';
 
@@ -111,6 +112,18 @@ export function holdsTooMuch(res: ServerResponse): boolean {
   let held = 0;
   for (const waiting of queues.get(res.req.socket) ?? []) if (!waiting.socket) held += waiting.writableLength;
   return held > MAX_QUEUED_BYTES;
+}
+
+/**
+ * Returns whether the connection may be closed after this response, and then notes that it is. It may not when a later request has been
+ * received already: that one may have been started, and a client must see what was done for it.
+ */
+export function mayCloseAfter(res: ServerResponse): boolean {
+  const { socket } = res.req;
+  const last = [...(queues.get(socket) ?? [])].at(-1) ?? res;
+  if (last !== res) return false;
+  noteClosing(socket);
+  return true;
 }
 
 /** Closes the answers that waited on a connection that is closed: those in front of a CONNECT, Node forgets. */
