@@ -1,4 +1,4 @@
-/** Those who work for the same key, and what lets each of the others begin. */
+/** The number of jobs of one key that are running, and the callbacks that start the others, the oldest first. */
 interface Line {
   working: number;
   readonly waiting: (() => void)[];

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GivingUp } from '../kit/giving-up.ts';
 import { endAfterBody } from './body.ts';
-import { arrivalOf, holdsTooMuch, mayCloseAfter, setAside } from './in-flight.ts';
+import { arrivalOf, closeIfLast, holdsTooMuch, setAside } from './in-flight.ts';
 import { hasBody } from './request.ts';
 import { requestIdOf } from './telemetry/request-id.ts';
 import type { Observer, Seen } from './telemetry/seen.ts';
@@ -109,7 +109,7 @@ export class Exchange extends GivingUp {
   // (413) whether or not its end has been received, which is a matter of time.
   private closeAfter(status?: number): void {
     if (status === 413 || this.isLast() || this.isUnread()) this.headers['Connection'] = 'close';
-    if (this.headers['Connection'] === 'close' && !mayCloseAfter(this.res)) delete this.headers['Connection'];
+    if (this.headers['Connection'] === 'close' && !closeIfLast(this.res)) delete this.headers['Connection'];
   }
 
   // Node discards a body that has been received and not been read.

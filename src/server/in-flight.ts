@@ -115,10 +115,10 @@ export function holdsTooMuch(res: ServerResponse): boolean {
 }
 
 /**
- * Returns whether the connection may be closed after this response, and then notes that it is. It may not when a later request has been
- * received already: that one may have been started, and a client must see what was done for it.
+ * Notes that the connection is closed after this response, unless a later request has been received on it: the server has perhaps
+ * started that one, and its client needs the response. Returns whether the connection is closed.
  */
-export function mayCloseAfter(res: ServerResponse): boolean {
+export function closeIfLast(res: ServerResponse): boolean {
   const { socket } = res.req;
   const last = [...(queues.get(socket) ?? [])].at(-1) ?? res;
   if (last !== res) return false;
