@@ -39,56 +39,76 @@ const FAILURES: [string, (route: Route) => unknown][] = [
   ['answers with an error page', (route) => route.fulfill({ status: 503, contentType: 'text/html', body: '<h1>Out of order</h1>' })],
 ];
 
-describe.each([
-  ['at the root', ''],
-  ['under a BASE_PATH', '/shop'],
-])('%s', (_where, BASE_PATH) => {
-  let server: RunningServer;
+interface Site {
+  server: RunningServer;
+  /** Where it is served. */
+  base: string;
+  /** Opens a page of it in a profile of its own. */
+  visit(path: string, options?: BrowserContextOptions): Promise<Visit>;
+}
+
+/** A server for the tests of a block. */
+function useSite(base: string): Site {
+  let server: RunningServer | undefined;
   let dataDir: string;
 
   beforeAll(async () => {
     dataDir = await makeDataDir();
     // A refresh token that is used twice ends its session at once.
     const limits = { LOGIN_FAILURES_PER_ACCOUNT: '1', REFRESH_REUSE_SECONDS: '0' };
-    server = await startServer({ DATA_DIR: dataDir, BASE_PATH, SIGNING_SECRET: TEST_SECRET, ...limits });
+    server = await startServer({ DATA_DIR: dataDir, BASE_PATH: base, SIGNING_SECRET: TEST_SECRET, ...limits });
   });
 
   afterAll(async () => {
-    await stopServer(server);
+    if (server) await stopServer(server);
     await removeDirectory(dataDir);
   });
 
-  async function visit(path: string, options?: BrowserContextOptions): Promise<Visit> {
-    const opened = await tabs.open([new URL(server.url).origin], options);
-    await opened.page.goto(server.url + path);
-    return opened;
-  }
+  return {
+    base,
+    get server() {
+      if (!server) throw new Error('the server has not started');
+      return server;
+    },
+    async visit(path, options) {
+      const opened = await tabs.open([new URL(this.server.url).origin], options);
+      await opened.page.goto(this.server.url + path);
+      return opened;
+    },
+  };
+}
+
+describe.each([
+  ['at the root', ''],
+  ['under a BASE_PATH', '/shop'],
+])('%s', (_where, base) => {
+  const site = useSite(base);
 
   // Keeps what the page looks like for the documents, where that is asked for; with the port that a reader has.
   async function picture(page: Page, name: string): Promise<void> {
-    if (process.env['SCREENSHOTS'] !== '1' || BASE_PATH !== '') return;
+    if (process.env['SCREENSHOTS'] !== '1' || site.base !== '') return;
     await page.evaluate(`{
       const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-      while (walker.nextNode()) walker.currentNode.data = walker.currentNode.data.replaceAll('${new URL(server.url).port}', '4000');
+      while (walker.nextNode()) walker.currentNode.data = walker.currentNode.data.replaceAll('${new URL(site.server.url).port}', '4000');
     }`);
     await page.screenshot({ path: `docs/explorer-${name}.png` });
   }
 
   test('the home page says where things are and who can sign in', async () => {
-    const { page, errors, foreign } = await visit('/', { viewport: { width: 1200, height: 1560 } });
+    const { page, errors, foreign } = await site.visit('/', { viewport: { width: 1200, height: 1560 } });
     expect(await page.locator('h1').textContent()).toBe('Shopfront');
     const text = await page.locator('main').innerText();
     for (const user of ['alice-demo-1', 'bob-demo-1', 'admin-demo-1']) expect(text).toContain(user);
     const links = await page.locator('a').evaluateAll((all) => all.map((link) => (link as unknown as { href: string }).href));
-    const own = new Set(links.map((link) => new URL(link).pathname.replace(BASE_PATH, '')));
+    const own = new Set(links.map((link) => new URL(link).pathname.replace(site.base, '')));
     expect(own).toEqual(new Set(['/', '/graphql', '/graphiql', '/docs', '/openapi.json', '/livez', '/readyz']));
-    expect(links.filter((link) => !link.startsWith(server.url))).toEqual([]);
+    expect(links.filter((link) => !link.startsWith(site.server.url))).toEqual([]);
     await picture(page, 'home');
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
 
   test('the commands of the home page work as they stand, and can be copied', async () => {
-    const { page } = await visit('/', { permissions: ['clipboard-read', 'clipboard-write'] });
+    const { page } = await site.visit('/', { permissions: ['clipboard-read', 'clipboard-write'] });
     const commands = await page.locator('.command code').allInnerTexts();
     expect(commands).toHaveLength(3);
     const answers: string[] = [];
@@ -103,20 +123,8 @@ describe.each([
     expect(await page.evaluate('navigator.clipboard.readText()')).toBe(commands[0]);
   });
 
-  test.each<[string, BrowserContextOptions]>([
-    ['in light colours', {}],
-    ['in dark colours', { colorScheme: 'dark' }],
-    ['on a phone', { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true }],
-  ])('the home page keeps nobody out, %s', async (_how, options) => {
-    const { page } = await visit('/', options);
-    expect(await violationsOf(page)).toEqual([]);
-    await signInAs(page, 'alice');
-    expect(await violationsOf(page)).toEqual([]);
-    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
-  });
-
   test('GraphiQL runs an operation as who signed in above, asking nobody else', async () => {
-    const { page, errors, foreign } = await visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
+    const { page, errors, foreign } = await site.visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
     await page.getByText('Sent without credentials').waitFor();
     await signInAs(page, 'alice');
     await page.getByText('Authorization: Bearer ey').waitFor();
@@ -129,7 +137,7 @@ describe.each([
   });
 
   test('GraphiQL has examples in its tabs, and each of them runs', async () => {
-    const { page, errors, foreign } = await visit('/graphiql');
+    const { page, errors, foreign } = await site.visit('/graphiql');
     await signInAs(page, 'alice');
     for (const [tab, answer] of [
       ['Products', '"totalCount": 1200'],
@@ -146,16 +154,16 @@ describe.each([
 
   test('GraphiQL listens to a subscription, asking nobody else', async () => {
     const query = 'subscription { productChanged { kind pk } }';
-    const { page, errors, foreign } = await visit(`/graphiql?${new URLSearchParams({ query }).toString()}`);
+    const { page, errors, foreign } = await site.visit(`/graphiql?${new URLSearchParams({ query }).toString()}`);
     await runIn(page);
-    const signedIn = await fetch(`${server.url}/token`, {
+    const signedIn = await fetch(`${site.server.url}/token`, {
       method: 'POST',
       body: new URLSearchParams({ username: 'alice', password: 'alice-demo-1' }),
     });
     const { access_token: token } = (await signedIn.json()) as { access_token: string };
     let price = 0;
     await until(async () => {
-      await fetch(`${server.url}/graphql`, {
+      await fetch(`${site.server.url}/graphql`, {
         method: 'POST',
         headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` },
         body: JSON.stringify({ query: `mutation { updateProduct(pk: 1, input: { price: ${++price} }) { pk } }` }),
@@ -165,32 +173,8 @@ describe.each([
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
 
-  test.each([
-    [390, 844],
-    [360, 560],
-  ])('on a phone of %i × %i, the response is seen after an operation has run', async (width, height) => {
-    for (const path of ['/graphiql', '/graphql']) {
-      const { page } = await visit(path, { viewport: { width, height }, hasTouch: true, isMobile: true });
-      await runIn(page);
-      await response(page, '"data"').waitFor();
-      const box = await page.locator('.graphiql-response').boundingBox();
-      const { x = 0, y = 0, width: wide = 0, height: long = 0 } = box ?? {};
-      const visible = [Math.min(x + wide, width) - Math.max(x, 0), Math.min(y + long, height) - Math.max(y, 0)];
-      expect(Math.min(...visible)).toBeGreaterThan(150);
-      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
-    }
-  });
-
-  test('a link to GraphiQL brings a query with its variables', async () => {
-    const query = 'query Page($first: Int!) { products(first: $first) { nodes { pk } } }';
-    const { page } = await visit(`/graphiql?${new URLSearchParams({ query, variables: '{"first": 2}' }).toString()}`);
-    await runIn(page);
-    await response(page, '"pk": "2"').waitFor();
-    expect(await response(page, '"pk": "3"').count()).toBe(0);
-  });
-
   test('the REST reference tries an operation as who signed in above, asking nobody else', async () => {
-    const { page, errors, foreign } = await visit('/docs', { viewport: { width: 1200, height: 1000 } });
+    const { page, errors, foreign } = await site.visit('/docs', { viewport: { width: 1200, height: 1000 } });
     const clients = new Set<unknown>();
     page.on('request', (request) => {
       if (/\/(token|users\/me\/)$/.test(request.url())) clients.add(request.headers()['apollographql-client-name']);
@@ -207,103 +191,40 @@ describe.each([
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
 
-  test('the REST reference sends a login with a wrong password once, and keeps who signed in above', async () => {
-    const { page } = await visit('/docs');
-    await signInAs(page, 'alice');
-    const operation = await open(page, '/api/v2/auth/login', 'post');
-    await operation.getByRole('button', { name: 'Try it out' }).click();
-    await operation.locator('textarea').fill(JSON.stringify({ username: 'dora', password: 'not hers' }));
-    const sent: string[] = [];
-    page.on('request', (request) => void sent.push(new URL(request.url()).pathname.replace(BASE_PATH, '')));
-    await operation.getByRole('button', { name: 'Execute' }).click();
-    const shown = operation.locator('.live-responses-table .response').first();
-    await shown.waitFor();
-    expect(await shown.innerText()).toMatch(/401[^]*Incorrect login and\/or password/);
-    expect(sent).toEqual(['/api/v2/auth/login']);
-    await page.getByText('Signed in as alice').waitFor();
-  });
-
   test('the REST reference shows the twin of an operation, which opens in GraphiQL with who is signed in', async () => {
-    const { page, errors, foreign } = await visit('/docs');
+    const { page, errors, foreign } = await site.visit('/docs');
     await signInAs(page, 'alice');
     const twin = (await open(page, '/users/me/')).locator('.twin');
     expect(await twin.innerText()).toMatch(/me\s*\{/);
     await twin.getByRole('link', { name: 'Open in GraphiQL' }).click();
-    await page.waitForURL((url) => url.pathname === `${BASE_PATH}/graphiql`);
+    await page.waitForURL((url) => url.pathname === `${site.base}/graphiql`);
     await runsAs(page, 'alice');
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
 
-  describe.each(FAILURES)('where the site of Apollo Sandbox %s', (_how, fail) => {
-    test('the GraphQL endpoint shows GraphiQL, never the frame, and says why', async () => {
-      const { page } = await visit('/livez');
-      await page.clock.install();
-      await page.route(`${SANDBOX}/**`, fail);
-      await page.goto(`${server.url}/graphql?${new URLSearchParams({ query: WHO }).toString()}`);
-      const frame = page.locator('iframe');
-      await frame.waitFor({ state: 'attached' });
-      expect(await page.locator('.notice').innerText()).toBe(
-        'Loading Apollo Sandbox from sandbox.embed.apollographql.com. GraphiQL is shown until it answers.',
-      );
-      await signInAs(page, 'alice');
-      await runsAs(page, 'alice');
-      expect(await frame.isVisible()).toBe(false);
-      await page.clock.fastForward(10_000);
-      await page.getByText('which cannot be reached from here').waitFor();
-      expect(await frame.count()).toBe(0);
-      await runsAs(page, 'alice');
-      await page.unroute(`${SANDBOX}/**`);
-      await page.route(`${SANDBOX}/**`, (route) => route.fulfill({ contentType: 'text/html', body: SANDBOX_TWIN }));
-      await page.getByRole('button', { name: 'Try again' }).click();
-      await page.getByRole('button', { name: 'Show Apollo Sandbox' }).click();
-      await frame.waitFor();
-    });
-  });
-
   test('the GraphQL endpoint asks no other site but that of Apollo Sandbox', async () => {
-    const { page, errors, foreign } = await visit('/graphql');
+    const { page, errors, foreign } = await site.visit('/graphql');
     await page.locator('iframe').waitFor({ state: 'attached' });
     await runIn(page);
     expect(errors).toEqual([]);
     expect(new Set(foreign.map((address) => new URL(address).origin))).toEqual(new Set([SANDBOX]));
   });
 
-  test('Apollo Sandbox takes the place of GraphiQL when its frame answers, but not while somebody works in it', async () => {
-    for (const atWork of [false, true]) {
-      const { page } = await visit('/livez');
-      const asked = Promise.withResolvers<Route>();
-      await page.route(`${SANDBOX}/**`, asked.resolve);
-      await page.goto(`${server.url}/graphql?${new URLSearchParams({ query: WHO }).toString()}`);
-      const route = await asked.promise;
-      await page.getByRole('tab').first().waitFor();
-      if (atWork) await runIn(page);
-      await route.fulfill({ contentType: 'text/html', body: SANDBOX_TWIN });
-      if (atWork) {
-        const show = page.getByRole('button', { name: 'Show Apollo Sandbox' });
-        await show.waitFor();
-        expect(await page.locator('iframe').isVisible()).toBe(false);
-        await show.click();
-      }
-      await page.locator('iframe').waitFor();
-      expect([await page.locator('.graphiql-container').count(), await page.locator('.notice').count()]).toEqual([0, 0]);
-    }
-  });
-
   test('where its site can be reached, the GraphQL door shows Apollo Sandbox, and the credential stays on our page', async () => {
-    const { page, errors, foreign } = await visit('/');
+    const { page, errors, foreign } = await site.visit('/');
     await page.route(`${SANDBOX}/**`, (route) => route.fulfill({ contentType: 'text/html', body: SANDBOX_TWIN }));
     // What is asked for as an icon is not told by the browser.
     await page.addInitScript(
       '{ const { fetch } = window; window.asked = []; window.fetch = (at, ...how) => (asked.push(at), fetch(at, ...how)); }',
     );
-    await page.goto(`${server.url}/graphql?${new URLSearchParams({ query: WHO }).toString()}`);
+    await page.goto(`${site.server.url}/graphql?${new URLSearchParams({ query: WHO }).toString()}`);
     await signInAs(page, 'alice');
     const frame = page.frameLocator('iframe');
     await frame.getByRole('button', { name: 'Run' }).click();
     await frame.locator('pre').filter({ hasText: '{"me":{"username":"alice"}}' }).waitFor();
     await page.locator('.notice').waitFor({ state: 'detached' });
     const { searchParams } = new URL((await page.locator('iframe').getAttribute('src')) ?? '');
-    expect(searchParams.get('endpoint')).toBe(`${server.url}/graphql`);
+    expect(searchParams.get('endpoint')).toBe(`${site.server.url}/graphql`);
     expect(decodeURIComponent(searchParams.get('defaultDocument') ?? '')).toBe(WHO);
     expect(decodeURIComponent(searchParams.get('defaultHeaders') ?? '')).toBe('{"Authorization":"Bearer of-who-is-signed-in-above"}');
     await page.getByRole('button', { name: 'Sign out' }).click();
@@ -325,25 +246,17 @@ describe.each([
     const [init, subscribe] = sent.map((message) => JSON.parse(message) as Record<string, unknown>);
     expect(init).toEqual({ type: 'connection_init', payload: { Authorization: `Bearer ${await tokenOf(page)}` } });
     expect(subscribe).toMatchObject({ type: 'subscribe' });
-    expect(asked.filter((address) => !address.startsWith(`${server.url}/`) || address.endsWith('/favicon.ico'))).toEqual([]);
+    expect(asked.filter((address) => !address.startsWith(`${site.server.url}/`) || address.endsWith('/favicon.ico'))).toEqual([]);
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
 
-  test.each(['/graphiql', '/docs'])('the bar of %s keeps nobody out', async (path) => {
-    for (const colorScheme of ['light', 'dark'] as const) {
-      const { page } = await visit(path, { colorScheme });
-      await page.getByText('other …').click();
-      expect(await violationsOf(page, '.bar')).toEqual([]);
-    }
-  });
-
   test('who is signed in stays so from page to page, and signing out ends the session', async () => {
-    const { page, errors } = await visit('/');
+    const { page, errors } = await site.visit('/');
     await signInAs(page, 'bob');
-    await page.goto(`${server.url}/docs`);
+    await page.goto(`${site.server.url}/docs`);
     await page.getByText('Signed in as bob').waitFor();
     const token = await tokenOf(page);
-    const me = async () => (await fetch(`${server.url}/users/me/`, { headers: { Authorization: `Bearer ${token}` } })).status;
+    const me = async () => (await fetch(`${site.server.url}/users/me/`, { headers: { Authorization: `Bearer ${token}` } })).status;
     expect(await me()).toBe(200);
     const ended = page.waitForResponse((answer) => answer.url().endsWith('/api/v2/auth/login'));
     await page.getByRole('button', { name: 'Sign out' }).click();
@@ -351,6 +264,117 @@ describe.each([
     expect(await me()).toBe(401);
     expect(await page.evaluate('sessionStorage.length')).toBe(0);
     expect(errors).toEqual([]);
+  });
+});
+
+describe('wherever it is served', () => {
+  const site = useSite('');
+
+  test.each<[string, BrowserContextOptions]>([
+    ['in light colours', {}],
+    ['in dark colours', { colorScheme: 'dark' }],
+    ['on a phone', { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true }],
+  ])('the home page keeps nobody out, %s', async (_how, options) => {
+    const { page } = await site.visit('/', options);
+    expect(await violationsOf(page)).toEqual([]);
+    await signInAs(page, 'alice');
+    expect(await violationsOf(page)).toEqual([]);
+    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+  });
+
+  test.each([
+    [390, 844],
+    [360, 560],
+  ])('on a phone of %i × %i, the response is seen after an operation has run', async (width, height) => {
+    for (const path of ['/graphiql', '/graphql']) {
+      const { page } = await site.visit(path, { viewport: { width, height }, hasTouch: true, isMobile: true });
+      await runIn(page);
+      await response(page, '"data"').waitFor();
+      const box = await page.locator('.graphiql-response').boundingBox();
+      const { x = 0, y = 0, width: wide = 0, height: long = 0 } = box ?? {};
+      const visible = [Math.min(x + wide, width) - Math.max(x, 0), Math.min(y + long, height) - Math.max(y, 0)];
+      expect(Math.min(...visible)).toBeGreaterThan(150);
+      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+    }
+  });
+
+  test('a link to GraphiQL brings a query with its variables', async () => {
+    const query = 'query Page($first: Int!) { products(first: $first) { nodes { pk } } }';
+    const { page } = await site.visit(`/graphiql?${new URLSearchParams({ query, variables: '{"first": 2}' }).toString()}`);
+    await runIn(page);
+    await response(page, '"pk": "2"').waitFor();
+    expect(await response(page, '"pk": "3"').count()).toBe(0);
+  });
+
+  test('the REST reference sends a login with a wrong password once, and keeps who signed in above', async () => {
+    const { page } = await site.visit('/docs');
+    await signInAs(page, 'alice');
+    const operation = await open(page, '/api/v2/auth/login', 'post');
+    await operation.getByRole('button', { name: 'Try it out' }).click();
+    await operation.locator('textarea').fill(JSON.stringify({ username: 'dora', password: 'not hers' }));
+    const sent: string[] = [];
+    page.on('request', (request) => void sent.push(new URL(request.url()).pathname));
+    await operation.getByRole('button', { name: 'Execute' }).click();
+    const shown = operation.locator('.live-responses-table .response').first();
+    await shown.waitFor();
+    expect(await shown.innerText()).toMatch(/401[^]*Incorrect login and\/or password/);
+    expect(sent).toEqual(['/api/v2/auth/login']);
+    await page.getByText('Signed in as alice').waitFor();
+  });
+
+  describe.each(FAILURES)('where the site of Apollo Sandbox %s', (_how, fail) => {
+    test('the GraphQL endpoint shows GraphiQL, never the frame, and says why', async () => {
+      const { page } = await site.visit('/livez');
+      await page.clock.install();
+      await page.route(`${SANDBOX}/**`, fail);
+      await page.goto(`${site.server.url}/graphql?${new URLSearchParams({ query: WHO }).toString()}`);
+      const frame = page.locator('iframe');
+      await frame.waitFor({ state: 'attached' });
+      expect(await page.locator('.notice').innerText()).toBe(
+        'Loading Apollo Sandbox from sandbox.embed.apollographql.com. GraphiQL is shown until it answers.',
+      );
+      await signInAs(page, 'alice');
+      await runsAs(page, 'alice');
+      expect(await frame.isVisible()).toBe(false);
+      await page.clock.fastForward(10_000);
+      await page.getByText('which cannot be reached from here').waitFor();
+      expect(await frame.count()).toBe(0);
+      await runsAs(page, 'alice');
+      await page.unroute(`${SANDBOX}/**`);
+      await page.route(`${SANDBOX}/**`, (route) => route.fulfill({ contentType: 'text/html', body: SANDBOX_TWIN }));
+      await page.getByRole('button', { name: 'Try again' }).click();
+      await page.getByRole('button', { name: 'Show Apollo Sandbox' }).click();
+      await frame.waitFor();
+    });
+  });
+
+  test('Apollo Sandbox takes the place of GraphiQL when its frame answers, but not while somebody works in it', async () => {
+    for (const atWork of [false, true]) {
+      const { page } = await site.visit('/livez');
+      const asked = Promise.withResolvers<Route>();
+      await page.route(`${SANDBOX}/**`, asked.resolve);
+      await page.goto(`${site.server.url}/graphql?${new URLSearchParams({ query: WHO }).toString()}`);
+      const route = await asked.promise;
+      await page.getByRole('tab').first().waitFor();
+      if (atWork) await runIn(page);
+      await route.fulfill({ contentType: 'text/html', body: SANDBOX_TWIN });
+      if (atWork) {
+        const show = page.getByRole('button', { name: 'Show Apollo Sandbox' });
+        await show.waitFor();
+        expect(await page.locator('iframe').isVisible()).toBe(false);
+        await show.click();
+      }
+      await page.locator('iframe').waitFor();
+      expect([await page.locator('.graphiql-container').count(), await page.locator('.notice').count()]).toEqual([0, 0]);
+    }
+  });
+
+  test.each(['/graphiql', '/docs'])('the bar of %s keeps nobody out', async (path) => {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const { page } = await site.visit(path, { colorScheme });
+      await page.getByText('other …').click();
+      expect(await violationsOf(page, '.bar')).toEqual([]);
+    }
   });
 
   describe('after 30 minutes', () => {
@@ -367,14 +391,14 @@ describe.each([
     function answersOf(page: Page): [string, number][] {
       const seen: [string, number][] = [];
       page.on('response', (answer) => {
-        const path = new URL(answer.url()).pathname.replace(BASE_PATH, '');
+        const path = new URL(answer.url()).pathname;
         if (!path.startsWith('/assets/')) seen.push([path, answer.status()]);
       });
       return seen;
     }
 
     test('GraphiQL renews the access token before it sends an operation', async () => {
-      const { page, errors } = await visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
+      const { page, errors } = await site.visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
       await signInAs(page, 'alice');
       await expire(page, { known: true });
       const answers = answersOf(page);
@@ -388,7 +412,7 @@ describe.each([
     });
 
     test('GraphiQL sends an operation again with a new access token where the server rejects the former', async () => {
-      const { page } = await visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
+      const { page } = await site.visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
       await signInAs(page, 'alice');
       await expire(page, { known: false });
       const answers = answersOf(page);
@@ -402,7 +426,7 @@ describe.each([
 
     test('GraphiQL subscribes with a new access token', async () => {
       const query = 'subscription { sessionEnded { reason } }';
-      const { page } = await visit(`/graphiql?${new URLSearchParams({ query }).toString()}`);
+      const { page } = await site.visit(`/graphiql?${new URLSearchParams({ query }).toString()}`);
       await signInAs(page, 'bob');
       await expire(page, { known: true });
       const subscribed = page.waitForResponse((answer) => answer.url().endsWith('/graphql'));
@@ -413,9 +437,9 @@ describe.each([
     });
 
     test('the REST reference renews the access token before it sends a request', async () => {
-      const { page, errors } = await visit('/livez');
+      const { page, errors } = await site.visit('/livez');
       await page.clock.install();
-      await page.goto(`${server.url}/docs`);
+      await page.goto(`${site.server.url}/docs`);
       await signInAs(page, 'alice');
       await expire(page, { known: true });
       await page.reload();
@@ -434,7 +458,7 @@ describe.each([
     });
 
     test('a tab and its duplicate stay signed in, because each takes over what the other has renewed', async () => {
-      const { page } = await visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
+      const { page } = await site.visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
       await signInAs(page, 'alice');
       const [copy] = await Promise.all([page.waitForEvent('popup'), page.evaluate('void open(location.href)')]);
       await copy.getByText('Signed in as alice').waitFor();
@@ -446,22 +470,22 @@ describe.each([
         await runIn(first);
         await until(async () => (await tokenOf(second)) === (await tokenOf(first)), 'the other tab to have the new token');
         const answers = answersOf(second);
-        await Promise.all([second.waitForResponse(`${server.url}/graphql`), runIn(second)]);
+        await Promise.all([second.waitForResponse(`${site.server.url}/graphql`), runIn(second)]);
         expect(answers).toEqual([['/graphql', 200]]);
         await response(second, '"username": "alice"').waitFor();
       }
     });
 
     test('a request of one user is never sent again as another who has signed in meanwhile', async () => {
-      const { page } = await visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
+      const { page } = await site.visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
       await signInAs(page, 'alice');
       await expire(page, { known: false });
       const held = Promise.withResolvers<void>();
-      await page.route(`${server.url}/graphql`, async (route) => {
+      await page.route(`${site.server.url}/graphql`, async (route) => {
         await held.promise;
         await route.continue();
       });
-      const asked = page.waitForRequest(`${server.url}/graphql`);
+      const asked = page.waitForRequest(`${site.server.url}/graphql`);
       await runIn(page);
       await asked;
       await page.getByRole('button', { name: 'Sign out' }).click();
@@ -473,19 +497,19 @@ describe.each([
     });
 
     test('signing out ends the session on the server', async () => {
-      const { page } = await visit('/');
+      const { page } = await site.visit('/');
       await signInAs(page, 'bob');
       const token = await tokenOf(page);
       await expire(page, { known: true });
       const ended = page.waitForResponse((answer) => answer.url().endsWith('/api/v2/auth/login'));
       await page.getByRole('button', { name: 'Sign out' }).click();
       expect((await ended).status()).toBe(200);
-      expect((await fetch(`${server.url}/users/me/`, { headers: { Authorization: `Bearer ${token}` } })).status).toBe(401);
+      expect((await fetch(`${site.server.url}/users/me/`, { headers: { Authorization: `Bearer ${token}` } })).status).toBe(401);
     });
   });
 
   test('a session that has ended signs out visibly, and sends nothing without credentials', async () => {
-    const { page } = await visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
+    const { page } = await site.visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
     await signInAs(page, 'bob');
     await endSession(page);
     await runIn(page);
@@ -501,10 +525,10 @@ describe.each([
   });
 
   test('a page that is opened after the session has ended says so, and who it was may sign in', async () => {
-    const { page } = await visit('/');
+    const { page } = await site.visit('/');
     await signInAs(page, 'bob');
     await endSession(page);
-    await page.goto(`${server.url}/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
+    await page.goto(`${site.server.url}/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
     await page.getByText('The session of bob has ended. Sign in again.').waitFor();
     await page.getByRole('button', { name: 'bob' }).waitFor();
     await runIn(page);
@@ -514,17 +538,17 @@ describe.each([
 
   async function endSession(page: Page): Promise<void> {
     const token = await tokenOf(page);
-    await fetch(`${server.url}/api/v2/auth/login`, { method: 'POST', headers: { Authorization: `Bearer ${token}` } });
+    await fetch(`${site.server.url}/api/v2/auth/login`, { method: 'POST', headers: { Authorization: `Bearer ${token}` } });
   }
 
   test('where there are no demo users, a form asks who it is', async () => {
-    const { page, errors } = await visit('/livez');
+    const { page, errors } = await site.visit('/livez');
     // As it is with a database server.
-    await page.route(`${server.url}/graphiql`, async (route) => {
+    await page.route(`${site.server.url}/graphiql`, async (route) => {
       const answer = await route.fetch();
       await route.fulfill({ response: answer, body: (await answer.text()).replace(/"demoUsers":\[[^\]]+\]/, '"demoUsers":[]') });
     });
-    await page.goto(`${server.url}/graphiql`);
+    await page.goto(`${site.server.url}/graphiql`);
     await page.getByLabel('Username').fill('admin');
     await page.getByLabel('Password').fill('admin-demo-1');
     expect(await page.locator('.bar button').allInnerTexts()).toEqual(['Sign in']);
@@ -535,7 +559,7 @@ describe.each([
   });
 
   test.each(['/', '/graphiql', '/docs', '/graphql'])('on %s, the form shows why a login is refused, and one too many', async (path) => {
-    const { page } = await visit(path);
+    const { page } = await site.visit(path);
     await page.getByText('other …').click();
     const form = page.locator('.bar form');
     await form.getByLabel('Username').fill(`carol of ${path}`);

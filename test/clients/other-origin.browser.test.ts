@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
+import { afterAll, beforeAll, beforeEach, expect, test } from '../support/jest.ts';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -99,6 +99,9 @@ beforeAll(async () => {
   server = await startServer({ DATA_DIR: dataDir, LOGIN_FAILURES_PER_ACCOUNT: '1' });
   elsewhere.listen(0, '127.0.0.1');
   await once(elsewhere, 'listening');
+});
+
+beforeEach(async () => {
   const origin = `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}`;
   ({ page, errors } = await tabs.open([origin, new URL(server.url).origin]));
   await page.goto(origin);

@@ -85,7 +85,7 @@ test.each<[string, Record<string, string>, number]>([
   ['warns of nothing with PUBLIC_URL', { HOST: '0.0.0.0', PUBLIC_URL: 'http://localhost:4000' }, 0],
   ['warns of nothing where only this machine can reach it', {}, 0],
 ])('a start without settings for a proxy %s', async (_name, env, warnings) => {
-  await withDirectory(async (DATA_DIR) => {
+  await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR, LOG_LEVEL: 'warn', ...env });
     const { stderr } = await stopServer(server);
     const lines = stderr.split('\n').filter(Boolean);
@@ -180,10 +180,10 @@ test('a configuration that is refused ends the start with 78 and a line for each
 });
 
 test('a port that is taken ends the start with 1 and one plain line', async () => {
-  await withDirectory(async (DATA_DIR) => {
-    const first = await startServer({ DATA_DIR: join(DATA_DIR, 'a') });
+  await withDataDir(async (DATA_DIR) => {
+    const first = await startServer({ DATA_DIR });
     const PORT = new URL(first.url).port;
-    const second = await run('main.js', [], { DATA_DIR: join(DATA_DIR, 'b'), PORT });
+    const second = await withDataDir((other) => run('main.js', [], { DATA_DIR: other, PORT }));
     expect(second).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(new RegExp(`^Cannot listen on 127\\.0\\.0\\.1:${PORT}: .*\\n$`)),

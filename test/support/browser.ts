@@ -1,4 +1,4 @@
-import { afterAll, beforeAll } from './jest.ts';
+import { afterAll, afterEach, beforeAll } from './jest.ts';
 import axe from 'axe-core';
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
 
@@ -34,6 +34,8 @@ export function useBrowser(): Tabs {
     // Chromium's own sandbox cannot be had as root; what it shows here is our own.
     browser = await chromium.launch({ executablePath, args: [CUT_OFF, ...(process.getuid?.() === 0 ? ['--no-sandbox'] : [])] });
   });
+  // Pages that stay open go on working, and the next tests wait for them.
+  afterEach(async () => void (await Promise.all((browser?.contexts() ?? []).map((context) => context.close()))));
   afterAll(() => browser?.close());
   return {
     async open(origins, options = {}) {

@@ -43,9 +43,8 @@ export function useStorefront(): Storefront {
     host = await serveStorefront(`${server.url}/graphql`);
   });
 
-  afterEach(async () => {
+  afterEach(() => {
     for (const { visit, expected } of visits.splice(0)) {
-      await visit.page.context().close();
       expect(visit.errors.filter((error) => !expected?.test(error))).toEqual([]);
       expect(visit.foreign).toEqual([]);
     }
