@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GivingUp } from '../kit/giving-up.ts';
 import { endAfterBody } from './body.ts';
-import { arrivalOf, closeIfLast, holdsTooMuch, setAside } from './in-flight.ts';
+import { arrivalOf, breakOff, closeAfterLast, holdsTooMuch, setAside } from './in-flight.ts';
 import { hasBody } from './request.ts';
 import { requestIdOf } from './telemetry/request-id.ts';
 import type { Observer, Seen } from './telemetry/seen.ts';
@@ -94,7 +94,7 @@ export class Exchange extends GivingUp {
   /** Breaks the connection off: what was sent is no whole answer. */
   breakOff(): void {
     this.seen.end = 'broken';
-    this.res.destroy();
+    breakOff(this.res);
   }
 
   private conclude(): void {
@@ -109,7 +109,7 @@ export class Exchange extends GivingUp {
   // (413) whether or not its end has been received, which is a matter of time.
   private closeAfter(status?: number): void {
     if (status === 413 || this.isLast() || this.isUnread()) this.headers['Connection'] = 'close';
-    if (this.headers['Connection'] === 'close' && !closeIfLast(this.res)) delete this.headers['Connection'];
+    if (this.headers['Connection'] === 'close' && !closeAfterLast(this.res)) delete this.headers['Connection'];
   }
 
   // Node discards a body that has been received and not been read.

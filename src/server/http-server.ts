@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import type { Config } from '../kit/config.ts';
 import { counters } from '../kit/metrics.ts';
 import { boundUnread } from './body.ts';
-import { isClosing, noteClosing } from './closing.ts';
+import { drop, isClosing, noteClosing } from './closing.ts';
 import { giveUpFor } from './deadline.ts';
 import { closeQueue, isPending, responseOn } from './in-flight.ts';
 import { ignoreLongHeaders } from './request.ts';
@@ -52,9 +52,11 @@ export function createHttpServer(config: Config, listener: RequestListener, upgr
       connectionsCheckingInterval: CHECK_EVERY_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
+      // Node would close the connection behind a request without one, and still pass on those that have been received (request.ts).
+      requireHostHeader: false,
     },
     (req, res) => {
-      if (isClosing(req.socket)) return;
+      if (isClosing(req.socket)) return drop(req.socket);
       boundUnread(req);
       ignoreLongHeaders(req);
       listener(req, res);

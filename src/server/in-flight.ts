@@ -1,6 +1,6 @@
 import { ServerResponse, type IncomingMessage, type RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
-import { noteClosing } from './closing.ts';
+import { isClosing, noteClosing } from './closing.ts';
 import { hasBody } from './request.ts';
 import { RequestQueue, Ticket } from './request-queue.ts';
 
@@ -115,15 +115,24 @@ export function holdsTooMuch(res: ServerResponse): boolean {
 }
 
 /**
- * Notes that the connection is closed after this response, unless a later request has been received on it: the server has perhaps
- * started that one, and its client needs the response. Returns whether the connection is closed.
+ * Closes the connection after the response to the last request that has been received on it: the server has perhaps started that one,
+ * and its client needs the response. Requests that arrive later are not executed. Returns whether this response is that one.
  */
-export function closeIfLast(res: ServerResponse): boolean {
+export function closeAfterLast(res: ServerResponse): boolean {
   const { socket } = res.req;
   const last = [...(queues.get(socket) ?? [])].at(-1) ?? res;
-  if (last !== res) return false;
+  const isNoted = isClosing(socket);
   noteClosing(socket);
-  return true;
+  // Its head may be written already, and say that the connection stays.
+  if (last !== res && !isNoted) last.once('finish', () => socket.destroySoon());
+  return last === res;
+}
+
+/** Ends the connection of a response that has begun and cannot be completed: once those in front of it have been sent. */
+export function breakOff(res: ServerResponse): void {
+  // Node sends what is queued of a response that is destroyed, and then nothing more on its connection.
+  if (!res.socket) res.once('socket', (socket: Socket) => socket.destroy());
+  res.destroy();
 }
 
 /** Closes the answers that waited on a connection that is closed: those in front of a CONNECT, Node forgets. */

@@ -5,7 +5,7 @@ import { endAfterBody, mayBeLong } from './body.ts';
 import { EXPOSED } from './common-headers.ts';
 import { ERRORS, graphqlExtensions } from './error-map.ts';
 import { unavailable } from './http-error.ts';
-import { closeIfLast } from './in-flight.ts';
+import { closeAfterLast } from './in-flight.ts';
 import { hasBody } from './request.ts';
 import type { Services } from './services.ts';
 import { requestIdOf } from './telemetry/request-id.ts';
@@ -43,7 +43,7 @@ export function refuser({ config, isDraining, observe }: Pick<Services, 'config'
     const requestId = requestIdOf(req.headers);
     const own = [...headers, 'Content-Type', type, 'X-Request-Id', requestId];
     // A body that is not long is discarded by Node, and the connection stays: to open another one costs more.
-    const isLast = (isDraining() || mayBeLong(req)) && closeIfLast(res);
+    const isLast = (isDraining() || mayBeLong(req)) && closeAfterLast(res);
     if (isLast) own.push('Connection', 'close');
     res.writeHead(status, own);
     if (isLast && hasBody(req)) endAfterBody(req, res, text);

@@ -40,10 +40,11 @@ export function searchOf({ url = '' }: IncomingMessage): string {
 const HOST = /^(?:[\w.~%-]*|\[[\da-f:.]+\])(?::\d*)?$/i;
 
 /**
- * Throws 400 for another protocol, 431 for too many headers (RFC 6585, 5), and 400 for a `Host` that is none and for a second `Host` or `Authorization` (RFC 9112, 3.2; RFC 6750, 3.1): Node keeps one of the two, and a proxy in
- * front may have looked at the other.
+ * Throws 400 for another protocol, 431 for too many headers (RFC 6585, 5), and 400 for no `Host` in HTTP/1.1, one that is none, and a
+ * second `Host` or `Authorization` (RFC 9112, 3.2; RFC 6750, 3.1): Node keeps one of the two, and a proxy in front may have looked at
+ * the other.
  */
-export function refuseHeaders({ rawHeaders, httpVersionMajor }: IncomingMessage): void {
+export function refuseHeaders({ rawHeaders, httpVersionMajor, httpVersionMinor }: IncomingMessage): void {
   // Node also reads HTTP/0.9, which has no headers, and lines that name HTTP/2.
   if (httpVersionMajor !== 1) throw new HttpError(400, 'The protocol has to be HTTP/1.0 or HTTP/1.1', { Connection: 'close' });
   if (rawHeaders.length > MAX_HEADERS * 2) throw new HttpError(431, 'There are too many headers', { Connection: 'close' });
@@ -57,4 +58,5 @@ export function refuseHeaders({ rawHeaders, httpVersionMajor }: IncomingMessage)
     if (known === 'Host' && !HOST.test(rawHeaders[at + 1] ?? '')) throw new HttpError(400, 'The Host header names no host');
     found.add(known);
   }
+  if (httpVersionMinor > 0 && !found.has('Host')) throw new HttpError(400, 'There is no Host header', { Connection: 'close' });
 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { readdirSync, statSync } from 'node:fs';
-import type { Server } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
@@ -8,7 +8,7 @@ import { register } from 'prom-client';
 import { createApp, type App } from '../../src/app.ts';
 import { CallCounter } from '../../src/legacy/call-counter.ts';
 import { createHttpServer } from '../../src/server/http-server.ts';
-import { inFlight } from '../../src/server/in-flight.ts';
+import { breakOff, closeAfterLast, inFlight, mayQueue } from '../../src/server/in-flight.ts';
 import { openLog } from '../../src/server/log.ts';
 import { admission } from '../../src/server/overload.ts';
 import type { Services } from '../../src/server/services.ts';
@@ -23,6 +23,7 @@ const shop = new Shop({ MAX_REQUESTS_IN_FLIGHT: '100' });
 const get = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\nHost: shop\r\n${headers}\r\n`;
 const LIVE = get('/livez');
 const PAGE = get('/api/v2/shop/products');
+const STREAM = get(`/graphql?query=${encodeURIComponent('subscription { productChanged { pk } }')}`, 'Accept: text/event-stream\r\n');
 const UPGRADE = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: c2hvcGZyb250IHNob3BmcA==\r\n';
 
 const calls = new CallCounter();
@@ -197,6 +198,12 @@ describe('H12 a request behind a response that closes the connection', () => {
     expect(statuses(answer)).toEqual([401, 201, 200]);
   });
 
+  test('H12 is answered where the refused request has no Host header (RFC 9112, 3.2)', async () => {
+    clock.pass(1_000);
+    const answer = await spoken(`GET /nowhere HTTP/1.1\r\n\r\n${create(shop.newBarcode())}`);
+    expect([statuses(answer), await stored()]).toEqual([[400, 201], 1]);
+  });
+
   test('H12 is not executed behind a body that comes later', async () => {
     const socket = await opened();
     let answer = '';
@@ -248,12 +255,78 @@ describe('H12 what is no HTTP behind a request', () => {
   });
 });
 
+test('P23 requests behind a response that closes the connection end it when there are many, though nothing is sent before it', async () => {
+  const socket = await opened();
+  socket.on('error', () => undefined).resume();
+  socket.write(STREAM + get('/livez', 'a:\r\n'.repeat(200)));
+  await until(() => {
+    socket.write(LIVE);
+    return socket.destroyed;
+  }, 'the end of the connection');
+});
+
+describe('H12 of two requests that were received together', () => {
+  const responses: ServerResponse[] = [];
+  let arrived: PromiseWithResolvers<void>;
+  let other: Server;
+  let socket: Socket;
+  let answer: string;
+  let gone: Promise<void>;
+
+  beforeEach(async () => {
+    responses.length = 0;
+    arrived = Promise.withResolvers();
+    other = createHttpServer(shop.config, (_req, res) => {
+      if (!res.socket) mayQueue(res);
+      if (responses.push(res) === 2) arrived.resolve();
+    });
+    // Idle connections are not what is tested here.
+    other.keepAliveTimeout = 600_000;
+    other.listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    socket = connect(portOf(other), '127.0.0.1');
+    answer = '';
+    socket.on('data', (piece: Buffer) => (answer += piece.toString()));
+    gone = closed(socket);
+    socket.write(LIVE + LIVE);
+    await arrived.promise;
+  });
+
+  afterEach(() => {
+    other.closeAllConnections();
+    other.close();
+  });
+
+  test('H12 the second is the last that is executed where the first closes the connection', async () => {
+    expect(responses.slice(0, 1).map(closeAfterLast)).toEqual([false]);
+    socket.write(LIVE);
+    await once(other, 'request');
+    for (const res of responses) res.end('whole');
+    await gone;
+    expect([statuses(answer), responses.length]).toEqual([[200, 200], 2]);
+  });
+
+  test('H12 the second ends the connection where its response had been written before', async () => {
+    responses[1]?.end('whole');
+    expect(responses.slice(0, 1).map(closeAfterLast)).toEqual([false]);
+    responses[0]?.end('whole');
+    await gone;
+    expect(statuses(answer)).toEqual([200, 200]);
+  });
+
+  test('H12 the second ends the connection after the first where it cannot be completed', async () => {
+    responses[1]?.write('half');
+    for (const res of responses.slice(1)) breakOff(res);
+    responses[0]?.end('whole');
+    await gone;
+    expect(answer).toMatch(/whole$/);
+  });
+});
+
 test('H12 what waits in front of a CONNECT is over when the connection is', async () => {
-  const query = encodeURIComponent('subscription { productChanged { pk } }');
-  const stream = get(`/graphql?query=${query}`, 'Accept: text/event-stream\r\n');
   const socket = await opened();
   socket.on('error', () => undefined);
-  socket.write(`${get('/api/v1/shop/products') + stream.repeat(60)}CONNECT shop:443 HTTP/1.1\r\nHost: shop\r\n\r\n`);
+  socket.write(`${get('/api/v1/shop/products') + STREAM.repeat(60)}CONNECT shop:443 HTTP/1.1\r\nHost: shop\r\n\r\n`);
   await closed(socket.resume());
   expect(await listeners()).toBe(0);
 });

@@ -7,6 +7,7 @@ import { parseJson, readGraphqlText } from '../body.ts';
 import { identify, isAnonymous } from '../credentials.ts';
 import type { Exchange } from '../exchange.ts';
 import { HttpError } from '../http-error.ts';
+import { breakOff } from '../in-flight.ts';
 import { searchOf } from '../request.ts';
 import { contextOf } from '../services.ts';
 import { refusalsOf } from './errors.ts';
@@ -80,7 +81,7 @@ class EventStream implements Listener {
     readonly network: string,
     readonly caller: Caller | undefined,
   ) {
-    listening.onGiveUp(() => setTimeout(() => exchange.res.destroy(), GRACE_MS).unref());
+    listening.onGiveUp(() => setTimeout(() => breakOff(exchange.res), GRACE_MS).unref());
   }
 
   /** Sends the answers as they come, one after the other was taken. */
@@ -114,7 +115,7 @@ class EventStream implements Listener {
     // Before its head and after its end, nothing may be written.
     if (!res.headersSent || res.writableEnded) return;
     if (this.unsent === 0) void this.write(SIGN_OF_LIFE);
-    else if (this.taken === this.takenBefore) res.destroy();
+    else if (this.taken === this.takenBefore) breakOff(res);
     this.takenBefore = this.taken;
   }
 
