@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 
-/** Where a socket that is being closed has the number of requests that have arrived since. */
+/** Property of a socket that is being closed: the number of requests that have arrived since. */
 const CLOSING = Symbol('closing');
 type Marked = Socket & { [CLOSING]?: number };
 

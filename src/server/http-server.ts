@@ -52,7 +52,7 @@ export function createHttpServer(config: Config, listener: RequestListener, upgr
       connectionsCheckingInterval: CHECK_EVERY_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
-      // Node would close the connection behind a request without one, and still pass on those that have been received (request.ts).
+      // Node would reject a request without Host by itself and still emit the requests received behind it. See refuseHeaders.
       requireHostHeader: false,
     },
     (req, res) => {

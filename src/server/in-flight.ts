@@ -130,7 +130,7 @@ export function closeAfterLast(res: ServerResponse): boolean {
 
 /** Ends the connection of a response that has begun and cannot be completed: once those in front of it have been sent. */
 export function breakOff(res: ServerResponse): void {
-  // Node sends what is queued of a response that is destroyed, and then nothing more on its connection.
+  // Node still sends the queued part of a destroyed response, and leaves the connection open without the responses behind it.
   if (!res.socket) res.once('socket', (socket: Socket) => socket.destroy());
   res.destroy();
 }

@@ -280,7 +280,7 @@ describe('H12 of two requests that were received together', () => {
       if (!res.socket) mayQueue(res);
       if (responses.push(res) === 2) arrived.resolve();
     });
-    // Idle connections are not what is tested here.
+    // The server must not close the connection because it is idle.
     other.keepAliveTimeout = 600_000;
     other.listen(0, '127.0.0.1');
     await once(other, 'listening');

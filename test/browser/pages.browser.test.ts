@@ -39,9 +39,10 @@ const FAILURES: [string, (route: Route) => unknown][] = [
   ['answers with an error page', (route) => route.fulfill({ status: 503, contentType: 'text/html', body: '<h1>Out of order</h1>' })],
 ];
 
+/** A server and the pages that it serves. */
 interface Site {
   server: RunningServer;
-  /** Where it is served. */
+  /** Its BASE_PATH. */
   base: string;
   /** Opens a page of it in a profile of its own. */
   visit(path: string, options?: BrowserContextOptions): Promise<Visit>;
@@ -49,7 +50,7 @@ interface Site {
 
 /** A server for the tests of a block. */
 function useSite(base: string): Site {
-  let server: RunningServer | undefined;
+  let server: RunningServer;
   let dataDir: string;
 
   beforeAll(async () => {
@@ -60,19 +61,18 @@ function useSite(base: string): Site {
   });
 
   afterAll(async () => {
-    if (server) await stopServer(server);
+    await stopServer(server);
     await removeDirectory(dataDir);
   });
 
   return {
     base,
     get server() {
-      if (!server) throw new Error('the server has not started');
       return server;
     },
     async visit(path, options) {
-      const opened = await tabs.open([new URL(this.server.url).origin], options);
-      await opened.page.goto(this.server.url + path);
+      const opened = await tabs.open([new URL(server.url).origin], options);
+      await opened.page.goto(server.url + path);
       return opened;
     },
   };
@@ -191,7 +191,7 @@ describe.each([
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
 
-  test('the REST reference shows the twin of an operation, which opens in GraphiQL with who is signed in', async () => {
+  test('the REST reference shows the GraphQL equivalent of an operation, which opens in GraphiQL with who is signed in', async () => {
     const { page, errors, foreign } = await site.visit('/docs');
     await signInAs(page, 'alice');
     const twin = (await open(page, '/users/me/')).locator('.twin');
@@ -210,10 +210,10 @@ describe.each([
     expect(new Set(foreign.map((address) => new URL(address).origin))).toEqual(new Set([SANDBOX]));
   });
 
-  test('where its site can be reached, the GraphQL door shows Apollo Sandbox, and the credential stays on our page', async () => {
+  test('where its site can be reached, the GraphQL endpoint shows Apollo Sandbox, and the credential stays on our page', async () => {
     const { page, errors, foreign } = await site.visit('/');
     await page.route(`${SANDBOX}/**`, (route) => route.fulfill({ contentType: 'text/html', body: SANDBOX_TWIN }));
-    // What is asked for as an icon is not told by the browser.
+    // The browser reports no requests for icons.
     await page.addInitScript(
       '{ const { fetch } = window; window.asked = []; window.fetch = (at, ...how) => (asked.push(at), fetch(at, ...how)); }',
     );

@@ -34,7 +34,7 @@ export function useBrowser(): Tabs {
     // Chromium's own sandbox cannot be had as root; what it shows here is our own.
     browser = await chromium.launch({ executablePath, args: [CUT_OFF, ...(process.getuid?.() === 0 ? ['--no-sandbox'] : [])] });
   });
-  // Pages that stay open go on working, and the next tests wait for them.
+  // Open pages use processor time that the next tests need.
   afterEach(async () => void (await Promise.all((browser?.contexts() ?? []).map((context) => context.close()))));
   afterAll(() => browser?.close());
   return {
