@@ -1,12 +1,15 @@
+import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
 import pLimit from 'p-limit';
 import pg, { type ClientBase } from 'pg';
+import { lose } from './pool.ts';
 
 /** How many are asked at a time, beside the pool's connections. */
 const AT_ONCE = 2;
 const CONNECT_MS = 2_000;
 const AGAIN_MS = 100;
 const MAX_ATTEMPTS = 50;
+const NEVER = new AbortController().signal;
 
 /** What of the driver's client and connection a cancellation uses; its types leave it out. */
 interface Cancellable {
@@ -26,39 +29,48 @@ interface Wire {
   once(event: string, listener: () => void): void;
 }
 
+const turn = pLimit(AT_ONCE);
+
 /**
- * Cancels what runs on connections, as the protocol has it (PostgreSQL, 55.2.8): on a connection of its own, which needs no login, and
- * reaches the right backend also through a pooler.
+ * Cancels what the backend of this connection is doing (PostgreSQL, 55.2.8): on a connection of its own, which needs no login, and reaches the
+ * right backend through a pooler as well. Best effort: where that fails, the statement's own time limit ends it.
  */
-export class Control {
-  private readonly turn = pLimit(AT_ONCE);
-
-  /** What is asked of a database that does not answer would reach it later, and cancel what runs there by then. */
-  constructor(private readonly isAnswering: () => boolean) {}
-
-  /** Cancels what the backend of this connection is doing. Best effort: who asks does not wait. */
-  cancel(client: ClientBase): void {
-    // Where that fails, the statement's own time limit ends it.
-    void this.turn(() => cancelOnce(client as unknown as Cancellable, this.isAnswering));
-  }
-
-  /** As `cancel`, until it is done: what reaches a backend before the statement does, passes by. */
-  async cancelUntilDone(client: ClientBase, isRunning: () => boolean): Promise<void> {
-    for (let attempt = 0; attempt < MAX_ATTEMPTS && isRunning(); attempt++) {
-      await this.turn(() => cancelOnce(client as unknown as Cancellable, () => isRunning() && this.isAnswering()));
-      await setTimeout(AGAIN_MS, undefined, { ref: false });
-    }
-  }
+export function cancel(client: ClientBase): void {
+  void turn(() => cancelOnce(client, NEVER));
 }
 
-// Resolves when it was sent and the server has closed the connection, which says that it has passed it on; or when that fails.
-function cancelOnce({ host, port, ssl, processID, secretKey }: Cancellable, isRunning: () => boolean): Promise<void> {
-  if (processID === null || secretKey === null || !isRunning()) return Promise.resolve();
+/**
+ * Cancels the statement that runs on this connection, and again until it has ended: a cancel request that arrives before the statement
+ * does nothing. Resolves when the statement has ended and no cancel request is on its way. Until then nothing else may run on
+ * this connection: a cancel request ends whatever runs when it arrives.
+ */
+export async function cancelUntilEnded(client: ClientBase, ended: AbortSignal): Promise<void> {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS && !ended.aborted; attempt++) {
+    await turn(() => cancelOnce(client, ended));
+    await setTimeout(AGAIN_MS, undefined, { ref: false, signal: ended }).catch(() => undefined);
+  }
+  if (!ended.aborted) await once(ended, 'abort');
+}
+
+// Resolves when the server has closed the connection, which says that it has signalled the backend; or when that fails.
+function cancelOnce(client: ClientBase, ended: AbortSignal): Promise<void> {
+  const { host, port, ssl, processID, secretKey } = client as unknown as Cancellable;
+  if (processID === null || secretKey === null || ended.aborted) return Promise.resolve();
   const wire = new pg.Connection({ ssl }) as unknown as Wire;
   return new Promise((done) => {
-    const timer = globalThis.setTimeout(() => wire.stream.destroy(), CONNECT_MS).unref();
-    // What runs there next is somebody else's.
-    const send = () => (isRunning() ? wire.cancel(processID, secretKey) : wire.stream.destroy());
+    let isSent = false;
+    const timer = globalThis
+      .setTimeout(() => {
+        wire.stream.destroy();
+        // It may arrive yet.
+        if (isSent) lose(client);
+      }, CONNECT_MS)
+      .unref();
+    const send = () => {
+      if (ended.aborted) return wire.stream.destroy();
+      isSent = true;
+      wire.cancel(processID, secretKey);
+    };
     wire.once('connect', () => (ssl ? wire.requestSsl() : send()));
     wire.once('sslconnect', send);
     wire.on('error', () => wire.stream.destroy());

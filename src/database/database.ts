@@ -63,13 +63,10 @@ export async function openDatabase(config: Config, options: Options, log: Logger
   // Connections to the embedded database take each other's named statements, and share one backend, which nobody could ask to
   // stop before it has.
   const abilities = embedded ? { prepares: false, shared: 0, cancels: false } : abilitiesOf(config);
-  // The ORM cancels by the number of a backend, which behind a pooler is another's.
-  const cancelsByNumber = abilities.cancels && config.pooler === 'none';
-  // Where all that a pooler lends is held up, it seems silent: then cancelling is what helps.
-  const statements = openStatements(pool, reached, abilities, log, config.pooler === 'none' ? isAnswering : undefined);
+  const statements = openStatements(pool, reached, abilities, log);
   return {
     orm,
-    fork: (signal) => orm.em.fork(signal && { signal, inflightQueryAbortStrategy: cancelsByNumber ? 'cancel query' : 'ignore query' }),
+    fork: (signal) => orm.em.fork(signal && { signal, inflightQueryAbortStrategy: abilities.cancels ? 'cancel query' : 'ignore query' }),
     statements,
     // The embedded database's socket loses its place in the protocol over COPY.
     inBulk: openBulk(pool, !embedded),

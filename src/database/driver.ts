@@ -1,8 +1,13 @@
 import { isRaw, type Configuration } from '@mikro-orm/core';
 import { PostgreSqlConnection, PostgreSqlDriver } from '@mikro-orm/postgresql';
-import { CompiledQuery, PostgresDialect, type DatabaseConnection, type Driver } from 'kysely';
+import { CompiledQuery, PostgresDriver, type DatabaseConnection, type QueryResult } from 'kysely';
+import type { Pool, PoolClient, QueryResultRow } from 'pg';
 import { abortOptionsOf } from '../kit/sql.ts';
 import { asking } from '../kit/timings.ts';
+import { cancelUntilEnded } from './control.ts';
+
+/** The statements whose count of rows is that of rows that they have changed. */
+const CHANGES = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE']);
 
 type Execute = PostgreSqlConnection['execute'];
 
@@ -23,10 +28,13 @@ export class BindingDriver extends PostgreSqlDriver {
 }
 
 class BindingConnection extends PostgreSqlConnection {
-  override createKyselyDialect(...args: Parameters<PostgreSqlConnection['createKyselyDialect']>) {
-    const dialect = super.createKyselyDialect(...args);
-    const driver = () => timed(steady(PostgresDialect.prototype.createDriver.call(dialect)));
-    return Object.assign(dialect, { createDriver: driver });
+  override createKyselyDialect(overrides: Parameters<PostgreSqlConnection['createKyselyDialect']>[0]) {
+    let pool: Pool | undefined;
+    const onPoolCreated = (made: Pool) => (pool = made);
+    const dialect = super.createKyselyDialect(Object.assign({}, overrides, { onPoolCreated }));
+    if (!pool) throw new Error('The ORM has made no pool');
+    const driver = new CancellingDriver(pool);
+    return Object.assign(dialect, { createDriver: () => driver });
   }
 
   override async execute<T extends Awaited<ReturnType<Execute>>>(...args: Parameters<Execute>): Promise<T> {
@@ -40,45 +48,67 @@ class BindingConnection extends PostgreSqlConnection {
   }
 }
 
-// A cancellation may come late, and reach the next statement on its connection. Where that is one that begins or ends a transaction, the
-// connection would be forgotten by whoever has it. A second time does no harm.
-function steady(driver: Driver): Driver {
-  const begin = driver.beginTransaction.bind(driver);
-  const rollback = driver.rollbackTransaction.bind(driver);
-  return Object.assign(driver, {
-    beginTransaction: (...args: Parameters<Driver['beginTransaction']>) => twice(() => begin(...args)),
-    rollbackTransaction: (connection: DatabaseConnection) => twice(() => rollback(connection)),
-  });
+/** Lends the connections of the pool. Cancels their statements as statements.ts does. */
+class CancellingDriver extends PostgresDriver {
+  private readonly known = new WeakMap<PoolClient, CancellingConnection>();
+
+  constructor(private readonly pool: Pool) {
+    super({ pool });
+  }
+
+  override async acquireConnection(): Promise<CancellingConnection> {
+    const client = await this.pool.connect();
+    const connection = this.known.get(client) ?? new CancellingConnection(client);
+    this.known.set(client, connection);
+    return connection;
+  }
+
+  override async releaseConnection(connection: DatabaseConnection): Promise<void> {
+    if (!(connection instanceof CancellingConnection)) throw new TypeError('not lent by this driver');
+    await connection.cancelling;
+    connection.client.release();
+  }
 }
 
-// Each connection once, when it is lent for the first time.
-function timed(driver: Driver): Driver {
-  const known = new WeakSet<DatabaseConnection>();
-  const acquire = driver.acquireConnection.bind(driver);
-  return Object.assign(driver, {
-    async acquireConnection(...args: Parameters<Driver['acquireConnection']>) {
-      const connection = await acquire(...args);
-      if (known.has(connection)) return connection;
-      known.add(connection);
-      const run = connection.executeQuery.bind(connection);
-      const executeQuery = <R>(query: CompiledQuery) =>
-        asking.tracePromise(() => run<R>(query), { kind: 'statement', text: withoutValues(query) });
-      return Object.assign(connection, { executeQuery });
-    },
-  });
+class CancellingConnection implements DatabaseConnection {
+  /** Resolves when a statement that was cancelled has ended. */
+  cancelling: Promise<void> | undefined;
+  private isRunning = false;
+  private ended: AbortController | undefined;
+
+  constructor(readonly client: PoolClient) {}
+
+  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    // ROLLBACK comes while a cancelled statement still runs, or its cancel request is on the way.
+    await this.cancelling;
+    this.isRunning = true;
+    try {
+      const run = () => this.client.query<R & QueryResultRow>(query.sql, [...query.parameters]);
+      const { command, rowCount, rows } = await asking.tracePromise(run, { kind: 'statement', text: withoutValues(query) });
+      return CHANGES.has(command) ? { rows, numAffectedRows: BigInt(rowCount ?? 0) } : { rows };
+    } finally {
+      this.isRunning = false;
+      this.ended?.abort();
+      this.ended = undefined;
+    }
+  }
+
+  async cancelQuery(): Promise<void> {
+    if (!this.isRunning) return;
+    this.ended = new AbortController();
+    this.cancelling = cancelUntilEnded(this.client, this.ended.signal);
+    await this.cancelling;
+    this.cancelling = undefined;
+  }
+
+  streamQuery(): never {
+    throw new Error('Statements are not streamed by the ORM');
+  }
 }
 
 // Of what has no values beside it, the ORM may have written them into its text.
 function withoutValues({ sql, parameters }: CompiledQuery): string {
   return parameters.length > 0 ? sql : (/^\w+(?: into| from)?(?: "\w+")?/.exec(sql)?.[0] ?? '');
-}
-
-async function twice(act: () => Promise<void>): Promise<void> {
-  try {
-    await act();
-  } catch {
-    await act();
-  }
 }
 
 // What is no plain statement with plain values is left to the ORM, which knows all its own kinds.

@@ -1,11 +1,11 @@
-import type { ClientBase, ClientConfig, Pool } from 'pg';
+import type { ClientConfig, Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
 import type { Abortable, Cell, Statement, Statements } from '../kit/sql.ts';
 import { retried } from '../kit/retry.ts';
 import { asking } from '../kit/timings.ts';
 import { Turns } from '../kit/turns.ts';
 import { Asked } from './asked.ts';
-import { Control } from './control.ts';
+import { cancel, cancelUntilEnded } from './control.ts';
 import { isLost, isOutdated, Lane } from './lane.ts';
 import { PreparedNames } from './prepared-names.ts';
 
@@ -30,22 +30,14 @@ export interface OpenStatements extends Statements {
 }
 
 /** Opens what runs single statements: on the pool, and where they are hot, on connections that they share. */
-export function openStatements(
-  pool: Pool,
-  config: ClientConfig,
-  { prepares, shared, cancels }: Abilities,
-  log: Logger,
-  isAnswering: () => boolean = () => true,
-): OpenStatements {
+export function openStatements(pool: Pool, config: ClientConfig, { prepares, shared, cancels }: Abilities, log: Logger): OpenStatements {
   const names = new PreparedNames();
   const turns = new Turns(MAX_OF_REQUEST);
-  const control = new Control(isAnswering);
-  const lanes = Array.from({ length: shared }, () => new Lane(config, log, (client) => control.cancel(client)));
+  const lanes = Array.from({ length: shared }, () => new Lane(config, log, cancel));
   let turn = 0;
 
   const asked = ({ text, values }: Statement, prepared: boolean): Asked =>
     new Asked(text, values, prepared && prepares ? names.of(text) : undefined, names);
-  const cancel: Cancel = (client, isRunning) => void (cancels && control.cancelUntilDone(client, isRunning));
   const onPool = (statement: Statement, prepared: boolean, isRead: boolean, request?: Abortable): Promise<Cell[][]> => {
     if (!request) return onFreePool(statement, prepared, isRead);
     return turns.run(request.whole ?? request, () => onFreePool(statement, prepared, isRead, request));
@@ -53,14 +45,14 @@ export function openStatements(
   const onFreePool = async (statement: Statement, prepared: boolean, isRead: boolean, request?: Abortable): Promise<Cell[][]> => {
     const first = asked(statement, prepared);
     try {
-      return await run(pool, first, request, cancel);
+      return await run(pool, first, request, cancels);
     } catch (error) {
       // What has changed nothing may be asked once more elsewhere.
-      if (isRead && isLost(error)) return run(pool, asked(statement, prepared), request, cancel);
+      if (isRead && isLost(error)) return run(pool, asked(statement, prepared), request, cancels);
       if (!isOutdated(error)) throw error;
       // Under a new name, it is prepared anew wherever it is asked.
       if (first.name !== undefined) names.giveUp(first.name);
-      return run(pool, asked(statement, prepared), request, cancel);
+      return run(pool, asked(statement, prepared), request, cancels);
     }
   };
 
@@ -84,7 +76,7 @@ export function openStatements(
 }
 
 // The pool's own `query` would close the connection after any error, and with it all that is prepared there: here only one that is lost.
-async function run(pool: Pool, statement: Asked, request: Abortable | undefined, cancel: Cancel): Promise<Cell[][]> {
+async function run(pool: Pool, statement: Asked, request: Abortable | undefined, cancels: boolean): Promise<Cell[][]> {
   if (request?.isGivenUp) throw new AbortError();
   const client = await pool.connect();
   if (request?.isGivenUp) {
@@ -92,17 +84,20 @@ async function run(pool: Pool, statement: Asked, request: Abortable | undefined,
     throw new AbortError();
   }
   request?.begin?.();
-  let isRunning = true;
   return new Promise((done, fail) => {
+    let ended: AbortController | undefined;
+    let cancelled: Promise<void> | undefined;
     const abort = () => {
       fail(new AbortError());
-      // The statement's own end gives the connection back, whenever that comes.
-      cancel(client, () => isRunning);
+      if (!cancels) return;
+      ended = new AbortController();
+      cancelled = cancelUntilEnded(client, ended.signal);
     };
     statement.callback = (error, rows) => {
-      isRunning = false;
       request?.offGiveUp(abort);
-      client.release(isLost(error));
+      ended?.abort();
+      if (cancelled && !isLost(error)) void releaseAfter(cancelled, client);
+      else client.release(isLost(error));
       if (error) fail(error);
       else done(rows);
     };
@@ -119,8 +114,10 @@ async function run(pool: Pool, statement: Asked, request: Abortable | undefined,
   });
 }
 
-/** Cancels what runs on this connection, if it still does by then. */
-type Cancel = (client: ClientBase, isRunning: () => boolean) => void;
+async function releaseAfter(cancelled: Promise<void>, client: PoolClient): Promise<void> {
+  await cancelled;
+  client.release();
+}
 
 /** Nobody waits for the statement any longer. */
 class AbortError extends Error {

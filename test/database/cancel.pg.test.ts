@@ -1,0 +1,145 @@
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
+import pg from 'pg';
+import pino from 'pino';
+import options from '../../mikro-orm.config.ts';
+import { openDatabase, type Database } from '../../src/database/database.ts';
+import { readConfig } from '../../src/kit/config.ts';
+import { GivingUp } from '../../src/kit/giving-up.ts';
+import { execute, sql } from '../../src/kit/sql.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '../support/jest.ts';
+import { TEST_SECRET } from '../support/databases.ts';
+import { workerDatabase } from '../support/shop.ts';
+import { until } from '../support/until.ts';
+
+// A cancel request names a backend, not a statement: one that is delayed reaches whatever runs there by then. Here all connections pass a
+// relay that holds cancel requests back until `deliver` is called.
+
+/** The code of a CancelRequest (PostgreSQL, 55.7). */
+const CANCEL_REQUEST = 80_877_102;
+const HELD = sql`select name from scratch.held`;
+/** Runs for longer than a cancel request takes, and for as long as a test has to see that it was not cancelled. */
+const NEXT = sql`select 'next' as name, pg_sleep(0.3)`;
+const BEGIN_MS = 100;
+
+const direct = workerDatabase()['DATABASE_URL'];
+let relay: Server;
+let held: (() => void)[] = [];
+let database: Database;
+let other: pg.Client;
+
+beforeAll(async () => {
+  other = new pg.Client({ connectionString: direct });
+  await other.connect();
+  await other.query(`drop schema if exists scratch cascade; create schema scratch; create table scratch.held as select 'held' as name`);
+});
+
+beforeEach(async () => {
+  const url = new URL(direct ?? '');
+  const { hostname, port } = url;
+  relay = createServer((client) => client.once('data', (first) => pass(client, first, hostname, Number(port))));
+  relay.listen(0, '127.0.0.1');
+  await once(relay, 'listening');
+  url.hostname = '127.0.0.1';
+  url.port = String((relay.address() as AddressInfo).port);
+  const settings = {
+    ...workerDatabase(),
+    SIGNING_SECRET: TEST_SECRET,
+    DATABASE_URL: String(url),
+    DATABASE_POOL_MAX: '1',
+    DATABASE_SHARED_CONNECTIONS: '0',
+  };
+  database = await openDatabase(
+    readConfig(settings, () => undefined),
+    options,
+    pino({ level: 'silent' }),
+    true,
+  );
+  await other.query('begin; lock table scratch.held');
+});
+
+afterEach(async () => {
+  await other.query('rollback');
+  deliver();
+  await database.close();
+  relay.close();
+});
+
+afterAll(async () => {
+  await other.query('drop schema scratch cascade');
+  await other.end();
+});
+
+test('D23 a cancel request that is late ends no other statement of its connection', async () => {
+  const request = new GivingUp();
+  const given = database.statements.read(HELD, false, request).catch((error: Error) => error.name);
+  await blocked();
+  request.giveUp();
+  expect(await given).toBe('AbortError');
+  await expectNextToRun(database.statements.read(NEXT).then((rows) => rows[0]?.[0]));
+});
+
+test('D23 a cancel request that is late ends no other statement of a connection of the ORM', async () => {
+  const aborted = new AbortController();
+  const given = execute(database.fork(aborted.signal), HELD).catch((error: Error) => error.name);
+  await blocked();
+  aborted.abort();
+  expect(await given).toBe('AbortError');
+  await expectNextToRun(nextOfOrm());
+});
+
+test('D23 a cancel request that is late ends neither the ROLLBACK of its transaction nor the transaction behind it', async () => {
+  const aborted = new AbortController();
+  const given = database.fork(aborted.signal).transactional((em) => execute(em, HELD));
+  const ended = given.catch((error: Error) => error.name);
+  await blocked();
+  aborted.abort();
+  await expectNextToRun(nextOfOrm());
+  expect(await ended).toBe('AbortError');
+});
+
+/** Lets the statement that was given up end by itself, and delivers its cancel request when the next one has had time to begin. */
+async function expectNextToRun(next: Promise<unknown>): Promise<void> {
+  const outcome = next.catch(String);
+  await until(() => held.length > 0);
+  await other.query('rollback');
+  await setTimeout(BEGIN_MS);
+  deliver();
+  expect(await outcome).toBe('next');
+}
+
+async function nextOfOrm(): Promise<unknown> {
+  return database.fork().transactional(async (em) => (await execute(em, NEXT)).rows[0]?.['name']);
+}
+
+async function blocked(): Promise<void> {
+  await until(async () => {
+    // A transaction goes on seeing what it has seen first.
+    await other.query('select pg_stat_clear_snapshot()');
+    const { rowCount } = await other.query(`select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`);
+    return rowCount === 1;
+  });
+}
+
+function deliver(): void {
+  for (const send of held.splice(0)) send();
+}
+
+function pass(client: Socket, first: Buffer, host: string, port: number): void {
+  const send = () => {
+    const server = connect(port, host, () => {
+      server.write(first);
+      client.pipe(server).pipe(client);
+    });
+    for (const [one, peer] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      one.on('error', () => undefined);
+      one.on('close', () => peer.destroy());
+    }
+  };
+  if (first.length >= 8 && first.readInt32BE(4) === CANCEL_REQUEST) held.push(send);
+  else send();
+}
