@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import type { IncomingMessage, RequestListener } from 'node:http';
-import express, { type ErrorRequestHandler } from 'express';
+import express, { type Request, type Response } from 'express';
 import { features } from './features.ts';
 import type { Route } from './kit/route.ts';
 import { answerError } from './server/answers.ts';
@@ -56,23 +56,21 @@ export async function createApp(services: Services): Promise<App> {
     app.all(pattern, (req, res) => answer(exchangeOf(req, res, req.params as Record<string, string>)));
   }
   const wording = { errorKey: 'detail', inputPart: 'body' } as const;
-  app.use((req) => {
-    refuseHeaders(req);
-    throw unknownPath();
-  });
-  const onError: ErrorRequestHandler = (error, req, res, _next) =>
-    answerError(exchangeOf(req, res), error instanceof URIError ? undecodable(req) : error, log, wording);
-  app.use(onError);
+  // A path that cannot be decoded is one that nothing has.
+  const router: RequestListener = (req, res) =>
+    // Express makes of the two what it needs.
+    app(req as Request, res as Response, (error?: unknown) =>
+      answerError(exchangeOf(req, res), error === undefined || error instanceof URIError ? unknownPathOf(req) : error, log, wording),
+    );
   return {
-    listener: shortcuts.listener(paths, exchangeOf, app),
+    listener: shortcuts.listener(paths, exchangeOf, router),
     upgrades: openWebSockets(graphql.live, exchangeOf),
     sendAway: () => graphql.live.listeners.close(),
     stop: () => graphql.stop(),
   };
 }
 
-// A path that cannot be decoded is one that nothing has.
-function undecodable(req: IncomingMessage): unknown {
+function unknownPathOf(req: IncomingMessage): unknown {
   try {
     refuseHeaders(req);
     return unknownPath();

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 
 /** Property of a socket that is being closed: the number of requests that have arrived since. */
@@ -20,8 +21,10 @@ export function isClosing(socket: Socket): boolean {
   return (socket as Marked)[CLOSING] !== undefined;
 }
 
-/** Drops a request on a connection that is being closed, and the connection itself when there are too many. */
-export function drop(socket: Socket): void {
+/** Drops a request on a connection that is being closed, with its body, and the connection itself when there are too many. */
+export function drop(req: IncomingMessage): void {
+  const { socket } = req;
+  req.resume();
   const dropped = ((socket as Marked)[CLOSING] ?? 0) + 1;
   (socket as Marked)[CLOSING] = dropped;
   if (dropped > MAX_DROPPED) socket.destroy();

@@ -1,11 +1,24 @@
 import type { Server } from 'node:http';
-import { Server as Listener } from 'node:net';
+import { Server as Listener, type Socket } from 'node:net';
 import { setImmediate as turn, setTimeout } from 'node:timers/promises';
+import { responseOn } from './in-flight.ts';
 
 /** How long a client that has a connection open may take to send its next request on it, and to send the head of one that it has begun. */
-const GRACE_MS = 1_000;
+export const GRACE_MS = 1_000;
 const LOOK_EVERY_MS = 100;
 const QUIET_TURNS = 3;
+
+const connections = new WeakMap<Server, Set<Socket>>();
+
+/** Notes which connections a server has, for `stopListening`. */
+export function trackConnections(server: Server): void {
+  const open = new Set<Socket>();
+  connections.set(server, open);
+  server.on('connection', (socket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
+}
 
 /**
  * Takes no more connections, and returns what has all answered that comes in on those that there are, and resolves when the last has closed. From
@@ -23,9 +36,18 @@ async function closeConnections(server: Server, closed: Promise<void>): Promise<
   server.headersTimeout = GRACE_MS;
   await Promise.race([closed, setTimeout(GRACE_MS)]);
   // In the check phase: right after what has arrived was read.
-  const closing = setInterval(() => setImmediate(() => server.closeIdleConnections()), LOOK_EVERY_MS);
+  const closeIdle = () => {
+    // Node takes a connection for idle whose response has ended and not been sent yet.
+    if (![...(connections.get(server) ?? [])].some(isSending)) server.closeIdleConnections();
+  };
+  const closing = setInterval(() => setImmediate(closeIdle), LOOK_EVERY_MS);
   await closed;
   clearInterval(closing);
+}
+
+function isSending(socket: Socket): boolean {
+  const res = responseOn(socket);
+  return res?.writableEnded === true && !res.writableFinished;
 }
 
 // What the kernel has accepted already comes to us one connection a turn of the loop.

@@ -6,6 +6,7 @@ import { counters } from '../kit/metrics.ts';
 import { boundUnread } from './body.ts';
 import { drop, isClosing, noteClosing } from './closing.ts';
 import { giveUpFor } from './deadline.ts';
+import { trackConnections } from './drain.ts';
 import { closeQueue, isPending, responseOn } from './in-flight.ts';
 import { ignoreLongHeaders } from './request.ts';
 import type { Upgrades } from './graphql/web-socket.ts';
@@ -44,6 +45,12 @@ const unreadable = new WeakSet<Socket>();
 
 /** A server that listens nowhere yet, with its limits on slow and on many clients. Bodies and numbers of headers are limited further in. */
 export function createHttpServer(config: Config, listener: RequestListener, upgrades?: Upgrades): Server {
+  const onRequest: RequestListener = (req, res) => {
+    if (isClosing(req.socket)) return drop(req);
+    boundUnread(req);
+    ignoreLongHeaders(req);
+    listener(req, res);
+  };
   const server = createServer(
     {
       shouldUpgradeCallback: (req) => upgrades?.takes(req) ?? false,
@@ -55,13 +62,10 @@ export function createHttpServer(config: Config, listener: RequestListener, upgr
       // Node would reject a request without Host by itself and still emit the requests received behind it. See refuseHeaders.
       requireHostHeader: false,
     },
-    (req, res) => {
-      if (isClosing(req.socket)) return drop(req.socket);
-      boundUnread(req);
-      ignoreLongHeaders(req);
-      listener(req, res);
-    },
+    onRequest,
   );
+  // Without this listener, Node would answer by itself, past all limits. See refuseHeaders.
+  server.on('checkExpectation', onRequest);
   server.on('upgrade', (req, socket, head) => {
     ignoreLongHeaders(req);
     // Of HTTP's own server, the stream is a socket.
@@ -73,6 +77,7 @@ export function createHttpServer(config: Config, listener: RequestListener, upgr
   // Without this listener, Node destroys the socket.
   server.on('timeout', (socket) => isPending(socket) || socket.destroy());
   server.maxConnections = config.maxConnections;
+  trackConnections(server);
   server.on('connection', (socket) =>
     socket.once('close', () => {
       giveUpFor(socket);

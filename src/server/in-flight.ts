@@ -135,6 +135,12 @@ export function breakOff(res: ServerResponse): void {
   res.destroy();
 }
 
+/** Runs this when the responses in front of this one have been sent. Nothing of a response is read before, however fast its client reads. */
+export function whenInFront(res: ServerResponse, run: () => void): void {
+  if (res.socket) run();
+  else res.once('socket', run);
+}
+
 /** Closes the answers that waited on a connection that is closed: those in front of a CONNECT, Node forgets. */
 export function closeQueue(socket: Socket): void {
   for (const res of queues.get(socket) ?? []) res.destroy();

@@ -1,7 +1,9 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { collectDefaultMetrics, Counter, register, type Registry } from 'prom-client';
 import { gauge, gauges } from '../kit/metrics.ts';
+import { HttpError } from './http-error.ts';
 import { inFlight } from './in-flight.ts';
+import { refuseHeaders } from './request.ts';
 import type { Services } from './services.ts';
 import { measureTimings } from './telemetry/timing-metrics.ts';
 
@@ -42,13 +44,16 @@ export function metricsListener(registry: Registry, { log }: Pick<Services, 'log
     try {
       await answer(registry, req, res);
     } catch (error) {
+      if (error instanceof HttpError) return refuse(res, error.status);
       log.error({ err: error }, 'the metrics could not be read');
       refuse(res, 500);
     }
   };
 }
 
-async function answer(registry: Registry, { method, url = '' }: IncomingMessage, res: ServerResponse): Promise<void> {
+async function answer(registry: Registry, req: IncomingMessage, res: ServerResponse): Promise<void> {
+  refuseHeaders(req);
+  const { method, url = '' } = req;
   if (url !== PATH && !url.startsWith(`${PATH}?`)) return refuse(res, 404);
   if (method !== 'GET' && method !== 'HEAD') return refuse(res, 405, { Allow: 'GET, HEAD' });
   const text = await registry.metrics();

@@ -37,14 +37,16 @@ export function searchOf({ url = '' }: IncomingMessage): string {
   return at < 0 ? '' : url.slice(at);
 }
 
+/** The only expectation that there is. Node answers it. */
+const CONTINUE = /\b100-continue\b/i;
 const HOST = /^(?:[\w.~%-]*|\[[\da-f:.]+\])(?::\d*)?$/i;
 
 /**
- * Throws 400 for another protocol, 431 for too many headers (RFC 6585, 5), and 400 for no `Host` in HTTP/1.1, one that is none, and a
- * second `Host` or `Authorization` (RFC 9112, 3.2; RFC 6750, 3.1): Node keeps one of the two, and a proxy in front may have looked at
- * the other.
+ * Throws 400 for another protocol, 431 for too many headers (RFC 6585, 5), 417 for an unknown expectation (RFC 9110, 10.1.1), and 400 for
+ * no `Host` in HTTP/1.1, an invalid one, and a second `Host` or `Authorization` (RFC 9112, 3.2; RFC 6750, 3.1): Node keeps one of the two,
+ * and a proxy in front may have looked at the other.
  */
-export function refuseHeaders({ rawHeaders, httpVersionMajor, httpVersionMinor }: IncomingMessage): void {
+export function refuseHeaders({ headers, rawHeaders, httpVersionMajor, httpVersionMinor }: IncomingMessage): void {
   // Node also reads HTTP/0.9, which has no headers, and lines that name HTTP/2.
   if (httpVersionMajor !== 1) throw new HttpError(400, 'The protocol has to be HTTP/1.0 or HTTP/1.1', { Connection: 'close' });
   if (rawHeaders.length > MAX_HEADERS * 2) throw new HttpError(431, 'There are too many headers', { Connection: 'close' });
@@ -58,5 +60,7 @@ export function refuseHeaders({ rawHeaders, httpVersionMajor, httpVersionMinor }
     if (known === 'Host' && !HOST.test(rawHeaders[at + 1] ?? '')) throw new HttpError(400, 'The Host header names no host');
     found.add(known);
   }
-  if (httpVersionMinor > 0 && !found.has('Host')) throw new HttpError(400, 'There is no Host header', { Connection: 'close' });
+  if (httpVersionMinor === 0) return;
+  if (!found.has('Host')) throw new HttpError(400, 'There is no Host header', { Connection: 'close' });
+  if (headers.expect !== undefined && !CONTINUE.test(headers.expect)) throw new HttpError(417, 'Unknown expectation');
 }

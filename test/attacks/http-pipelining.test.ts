@@ -1,12 +1,13 @@
 import { once } from 'node:events';
 import { readdirSync, statSync } from 'node:fs';
-import type { Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { register } from 'prom-client';
 import { createApp, type App } from '../../src/app.ts';
 import { CallCounter } from '../../src/legacy/call-counter.ts';
+import { GRACE_MS, stopListening } from '../../src/server/drain.ts';
 import { createHttpServer } from '../../src/server/http-server.ts';
 import { breakOff, closeAfterLast, inFlight, mayQueue } from '../../src/server/in-flight.ts';
 import { openLog } from '../../src/server/log.ts';
@@ -263,6 +264,47 @@ test('P23 requests behind a response that closes the connection end it when ther
     socket.write(LIVE);
     return socket.destroyed;
   }, 'the end of the connection');
+});
+
+test('P23 the bodies of requests behind a response that closes the connection are not kept', async () => {
+  const socket = await opened();
+  const received: IncomingMessage[] = [];
+  const note = (req: IncomingMessage) => void received.push(req);
+  server.on('request', note);
+  socket.on('error', () => undefined).resume();
+  socket.write(STREAM + get('/livez', 'a:\r\n'.repeat(200)));
+  await until(() => received.length === 2, 'the response that closes the connection');
+  const pieces = 10_000;
+  socket.write(`POST /token HTTP/1.1\r\nHost: shop\r\nTransfer-Encoding: chunked\r\n\r\n${'1\r\nx\r\n'.repeat(pieces)}0\r\n\r\n`);
+  await until(() => received[2]?.complete === true, 'the body');
+  server.off('request', note);
+  expect(received.map(({ readableLength }) => readableLength)).toEqual([0, 0, 0]);
+});
+
+test('P23 requests with an unknown expectation wait in the same queue as others', async () => {
+  const socket = await opened();
+  socket.on('error', () => undefined).resume();
+  socket.write(STREAM + get('/livez', 'Expect: x\r\n').repeat(100));
+  await closed(socket);
+  expect(await listeners()).toBe(0);
+});
+
+test('H12 a response that its client reads slowly is sent whole while the server is draining', async () => {
+  const whole = 'x'.repeat(30_000_000);
+  const other = createHttpServer(shop.config, (_req, res) => void res.end(whole));
+  other.listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  const socket = connect(portOf(other), '127.0.0.1');
+  socket.write(LIVE);
+  await once(socket, 'readable');
+  const drain = await stopListening(other);
+  const drained = drain();
+  // For longer than clients may take to send their next request.
+  await setTimeout(2 * GRACE_MS);
+  let length = 0;
+  socket.on('data', (piece: Buffer) => (length += piece.length));
+  await Promise.all([drained, closed(socket)]);
+  expect(length).toBeGreaterThan(whole.length);
 });
 
 describe('H12 of two requests that were received together', () => {

@@ -1,11 +1,14 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { once } from 'node:events';
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { createApp, type App } from '../../src/app.ts';
 import { CallCounter } from '../../src/legacy/call-counter.ts';
+import { GRACE_MS } from '../../src/server/graphql/live.ts';
 import { createHttpServer } from '../../src/server/http-server.ts';
 import { openLog } from '../../src/server/log.ts';
+import type { Services } from '../../src/server/services.ts';
 import { Shop } from '../support/shop.ts';
 
 /** A connection on which nothing moves for five seconds longer is broken off. */
@@ -38,15 +41,7 @@ beforeAll(async () => {
     insert into product (name, barcode, price, created_at, updated_at)
     select '${LONG_NAME}', barcode, 1, now(), now() from unnest(array[${barcodes}]) as barcode`);
   const { config, database } = shop;
-  app = await createApp({
-    config,
-    log: openLog({ logLevel: 'silent' }),
-    calls: new CallCounter(),
-    now: () => new Date(),
-    database: () => database,
-    observe: () => undefined,
-    isDraining: () => false,
-  });
+  app = await createApp({ ...services(), config, database: () => database });
   server = createHttpServer(config, app.listener);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -144,6 +139,33 @@ describe('slow clients', () => {
   }
 });
 
+test('H12 a stream of events that waits behind another response is not slow, and ends after it when it is sent away', async () => {
+  const { config, database } = shop;
+  const own = await createApp({ ...services(), config, database: () => database });
+  let front: ServerResponse | undefined;
+  const other = createHttpServer(config, (req, res) => {
+    if (req.url === '/front') front = res;
+    else own.listener(req, res);
+  });
+  other.listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  const socket = connect((other.address() as AddressInfo).port, '127.0.0.1');
+  let answer = '';
+  socket.on('data', (piece: Buffer) => (answer += piece.toString()));
+  const stream = `GET /graphql?query=${encodeURIComponent('subscription { productChanged { pk } }')} HTTP/1.1\r\nHost: shop\r\n`;
+  socket.write(`${GET.replace('/livez', '/front')}\r\n${stream}Accept: text/event-stream\r\n\r\n${GET}\r\n`);
+  // Two of its signs of life.
+  await setTimeout(25_000);
+  own.sendAway();
+  await setTimeout(GRACE_MS + 500);
+  front?.end();
+  await until(async () => statuses(answer).length === 3);
+  expect(statuses(answer)).toEqual([200, 200, 200]);
+  other.closeAllConnections();
+  other.close();
+  await own.stop();
+});
+
 test('H10 beside 2,000 clients that never end their headers, a GET is answered', async () => {
   const crowded = createHttpServer(shop.config, app.listener);
   const { headersTimeout } = crowded;
@@ -202,6 +224,11 @@ test('H10 the limits are those of the setting, and of no server that Node makes 
   expect(server.requestTimeout).toBeLessThan(plain.requestTimeout);
 });
 
+function services(): Omit<Services, 'config' | 'database'> {
+  const log = openLog({ logLevel: 'silent' });
+  return { log, calls: new CallCounter(), now: () => new Date(), observe: () => undefined, isDraining: () => false };
+}
+
 /** Begins to read the whole list with a socket that nobody reads, and slowly with another until the server has given up the first. */
 async function beginReading(): Promise<{ result: Promise<Readers> }> {
   const accepted = once(server, 'connection') as Promise<[Socket]>;
@@ -246,7 +273,7 @@ async function readSlowly(happened: Promise<unknown>): Promise<string> {
   const pieces: Uint8Array[] = [];
   for await (const piece of body) {
     pieces.push(piece);
-    if (!isOver) await new Promise((done) => void setTimeout(done, 1_000));
+    if (!isOver) await setTimeout(1_000);
   }
   return Buffer.concat(pieces).toString();
 }

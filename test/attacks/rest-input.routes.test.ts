@@ -140,13 +140,14 @@ test.each([
   expect(await served()).toBe(true);
 });
 
-test.each(['*', 'http://evil.example/nothing', 'evil.example:443', '?', 'nothing', '#', '/\u00ff', '/a b', '/\0'])(
+test.each(['*', 'http://evil.example/nothing', 'evil.example:443', 'foo://x?y', '?', 'nothing', '#', '/\u00ff', '/a b', '/\0'])(
   'R13 the target %j is refused',
   async (target) => {
     for (const method of NAMED) {
       const answer = await shop.raw(`${method} ${target} HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n`);
       expect(answer).toMatch(/^HTTP\/1\.1 (400|404) /);
       expect(answer).not.toMatch(/<html|<pre|evil/i);
+      if (answer.includes(' 404 ')) expect(answer).toContain('{"detail":"Not found"}');
     }
     expect(await served()).toBe(true);
   },

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
+import { connect } from 'node:net';
 import { join } from 'node:path';
+import { text as textOf } from 'node:stream/consumers';
 import { makeDataDir, removeDirectory } from '../support/directories.ts';
 import { freePort, run, startServer, stopServer, type RunningServer } from '../support/process.ts';
 
@@ -28,15 +30,15 @@ describe('with METRICS_PORT', () => {
     }
     await fetch(`${server.url}/token`, { ...LOGIN, headers: { 'User-Agent': 'till' } });
     const scraped = await fetch(metrics);
-    const text = await scraped.text();
+    const lines = await scraped.text();
     expect([scraped.status, scraped.headers.get('content-type')]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
-    expect(text.split('\n').filter((line) => line.startsWith('shopfront_rest_calls_total{'))).toEqual([
+    expect(lines.split('\n').filter((line) => line.startsWith('shopfront_rest_calls_total{'))).toEqual([
       'shopfront_rest_calls_total{row="GET /api/v2/shop/products",client="till",subject=""} 2',
       'shopfront_rest_calls_total{row="GET /api/v2/shop/products",client="a \\"quoted\\" \\\\name",subject=""} 1',
       'shopfront_rest_calls_total{row="POST /token",client="till",subject="alice"} 1',
     ]);
-    expect(text).toMatch(/^# TYPE shopfront_rest_calls_total counter$/m);
-    expect(text).toMatch(/^process_resident_memory_bytes \d+$/m);
+    expect(lines).toMatch(/^# TYPE shopfront_rest_calls_total counter$/m);
+    expect(lines).toMatch(/^process_resident_memory_bytes \d+$/m);
   });
 
   test('asking does not count, and counts nothing twice', async () => {
@@ -61,6 +63,12 @@ describe('with METRICS_PORT', () => {
     expect(answer.status).toBe(status);
     expect((await answer.text()).length > 0).toBe(status === 200 && method === 'GET');
     expect(answer.headers.get('allow')).toBe(status === 405 ? 'GET, HEAD' : null);
+  });
+
+  test('H7 a request without Host is answered 400', async () => {
+    const socket = connect(Number(new URL(metrics).port), '127.0.0.1');
+    socket.write('GET /metrics HTTP/1.1\r\n\r\n');
+    expect(await textOf(socket)).toMatch(/^HTTP\/1\.1 400 /);
   });
 
   test('the API knows no metrics, and their port no API', async () => {

@@ -7,7 +7,7 @@ import { parseJson, readGraphqlText } from '../body.ts';
 import { identify, isAnonymous } from '../credentials.ts';
 import type { Exchange } from '../exchange.ts';
 import { HttpError } from '../http-error.ts';
-import { breakOff } from '../in-flight.ts';
+import { breakOff, whenInFront } from '../in-flight.ts';
 import { searchOf } from '../request.ts';
 import { contextOf } from '../services.ts';
 import { refusalsOf } from './errors.ts';
@@ -81,7 +81,8 @@ class EventStream implements Listener {
     readonly network: string,
     readonly caller: Caller | undefined,
   ) {
-    listening.onGiveUp(() => setTimeout(() => breakOff(exchange.res), GRACE_MS).unref());
+    const { res } = exchange;
+    listening.onGiveUp(() => whenInFront(res, () => setTimeout(() => breakOff(res), GRACE_MS).unref()));
   }
 
   /** Sends the answers as they come, one after the other was taken. */
@@ -112,8 +113,8 @@ class EventStream implements Listener {
 
   beat(): void {
     const { res } = this.exchange;
-    // Before its head and after its end, nothing may be written.
-    if (!res.headersSent || res.writableEnded) return;
+    // Before its head and after its end, nothing may be written. Behind other responses, nothing can be taken.
+    if (!res.headersSent || res.writableEnded || !res.socket) return;
     if (this.unsent === 0) void this.write(SIGN_OF_LIFE);
     else if (this.taken === this.takenBefore) breakOff(res);
     this.takenBefore = this.taken;
