@@ -85,7 +85,9 @@ class CancellingConnection implements DatabaseConnection {
     try {
       const run = () => this.client.query<R & QueryResultRow>(query.sql, [...query.parameters]);
       const { command, rowCount, rows } = await asking.tracePromise(run, { kind: 'statement', text: withoutValues(query) });
-      return CHANGES.has(command) ? { rows, numAffectedRows: BigInt(rowCount ?? 0) } : { rows };
+      // Of several statements in one text, the driver returns a list of results.
+      const result = { rows: rows ?? [] };
+      return CHANGES.has(command) ? { ...result, numAffectedRows: BigInt(rowCount ?? 0) } : result;
     } finally {
       this.isRunning = false;
       this.ended?.abort();

@@ -13,14 +13,14 @@ const REST_LIMIT = 16 * 1024;
 export const GRAPHQL_LIMIT = 100 * 1024;
 const FORM_LIMIT = 4 * 1024;
 /** Maximum length in bytes of a rest of a body that is discarded, and maximum time in ms. */
-const DISCARD_LIMIT = 100 * 1024;
+export const DISCARD_LIMIT = 100 * 1024;
 const DISCARD_MS = 2_000;
 /**
  * A body may come in so many pieces, and in more where they have so many bytes on average: each piece takes memory and time besides
  * its bytes. TCP delivers larger ones, but each chunk of a body (RFC 9112, 7.1) is a piece.
  */
 const MAX_PIECES = 1_000;
-const MIN_PIECE_BYTES = 32;
+export const MIN_PIECE_BYTES = 32;
 /** Number of bytes of a body, each of which may be a piece, from which on no more is received until it is read. */
 const MAX_UNREAD_BYTES = 4 * 1024;
 const parsers = {

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import { boundUnread, DISCARD_LIMIT, MIN_PIECE_BYTES } from './body.ts';
 
 /** Property of a socket that is being closed: the number of requests that have arrived since. */
 const CLOSING = Symbol('closing');
@@ -21,10 +22,18 @@ export function isClosing(socket: Socket): boolean {
   return (socket as Marked)[CLOSING] !== undefined;
 }
 
-/** Drops a request on a connection that is being closed, with its body, and the connection itself when there are too many. */
+/**
+ * Drops a request on a connection that is being closed, with up to 100 KB of its body, and the connection itself when there are too many
+ * requests.
+ */
 export function drop(req: IncomingMessage): void {
   const { socket } = req;
-  req.resume();
+  boundUnread(req);
+  let received = 0;
+  req.on('data', ({ length }: Buffer) => {
+    received += Math.max(length, MIN_PIECE_BYTES);
+    if (received > DISCARD_LIMIT) req.pause();
+  });
   const dropped = ((socket as Marked)[CLOSING] ?? 0) + 1;
   (socket as Marked)[CLOSING] = dropped;
   if (dropped > MAX_DROPPED) socket.destroy();

@@ -266,19 +266,43 @@ test('P23 requests behind a response that closes the connection end it when ther
   }, 'the end of the connection');
 });
 
-test('P23 the bodies of requests behind a response that closes the connection are not kept', async () => {
-  const socket = await opened();
+describe('P23 the body of a request behind a response that closes the connection', () => {
   const received: IncomingMessage[] = [];
-  const note = (req: IncomingMessage) => void received.push(req);
-  server.on('request', note);
-  socket.on('error', () => undefined).resume();
-  socket.write(STREAM + get('/livez', 'a:\r\n'.repeat(200)));
-  await until(() => received.length === 2, 'the response that closes the connection');
-  const pieces = 10_000;
-  socket.write(`POST /token HTTP/1.1\r\nHost: shop\r\nTransfer-Encoding: chunked\r\n\r\n${'1\r\nx\r\n'.repeat(pieces)}0\r\n\r\n`);
-  await until(() => received[2]?.complete === true, 'the body');
-  server.off('request', note);
-  expect(received.map(({ readableLength }) => readableLength)).toEqual([0, 0, 0]);
+  let socket: Socket;
+
+  beforeEach(async () => {
+    received.length = 0;
+    server.on('request', note);
+    socket = await opened();
+    socket.on('error', () => undefined).resume();
+    socket.write(STREAM + get('/livez', 'a:\r\n'.repeat(200)));
+    await until(() => received.length === 2, 'the response that closes the connection');
+    socket.write('POST /token HTTP/1.1\r\nHost: shop\r\nTransfer-Encoding: chunked\r\n\r\n');
+  });
+
+  afterEach(() => {
+    server.off('request', note);
+    // Of a connection that is not read, the server does not notice that its client has left.
+    received[0]?.socket.destroy();
+  });
+
+  test('P23 is not kept', async () => {
+    socket.write(`${'1\r\nx\r\n'.repeat(1_000)}0\r\n\r\n`);
+    await until(() => received[2]?.complete === true, 'the body');
+    expect(received.map(({ readableLength }) => readableLength)).toEqual([0, 0, 0]);
+  });
+
+  test('P23 is read for 100 KB at most', async () => {
+    const piece = `3e8\r\n${'x'.repeat(1_000)}\r\n`.repeat(100);
+    await until(() => {
+      if (socket.writableLength === 0) socket.write(piece);
+      return received[2]?.isPaused() === true;
+    }, 'the end of reading');
+  });
+
+  function note(req: IncomingMessage): void {
+    received.push(req);
+  }
 });
 
 test('P23 requests with an unknown expectation wait in the same queue as others', async () => {
