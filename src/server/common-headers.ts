@@ -13,6 +13,12 @@ export function commonHeaders(config: Config): Record<string, string> {
     crossOriginResourcePolicy: { policy: 'cross-origin' },
     // The explorer's page shows another origin in a frame.
     crossOriginOpenerPolicy: false,
+    // Only browsers that are long gone read these, or they say nothing about an answer in JSON.
+    originAgentCluster: false,
+    xDnsPrefetchControl: false,
+    xDownloadOptions: false,
+    xPermittedCrossDomainPolicies: false,
+    xXssProtection: false,
     strictTransportSecurity: config.publicUrl.startsWith('https:'),
   });
   const recorder = {

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { HttpError } from './http-error.ts';
 
 const ONCE = ['Host', 'Authorization'];
+const LENGTHS = new Set(ONCE.map(({ length }) => length));
 /** More lines than any client sends. Node would leave out what is past two thousand, without a word. */
 const MAX_HEADERS = 100;
 
@@ -23,7 +24,8 @@ export function titled(name: string): string {
 
 /** Whether the request carries a body, which may yet turn out to be empty (RFC 9112, 6). */
 export function hasBody(req: IncomingMessage): boolean {
-  return req.headers['transfer-encoding'] !== undefined || declaredLength(req) > 0;
+  const { 'transfer-encoding': coding, 'content-length': length = '0' } = req.headers;
+  return length !== '0' || coding !== undefined;
 }
 
 /** Returns the length in bytes that the request declares for its body; 0 where it declares none. */
@@ -54,7 +56,8 @@ export function refuseHeaders({ headers, rawHeaders, httpVersionMajor, httpVersi
   // Names and values in turn. What Node makes of them is put together for all names, whichever are asked for.
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? '';
-    const known = ONCE.find((once) => once.length === name.length && once.toLowerCase() === name.toLowerCase());
+    if (!LENGTHS.has(name.length)) continue;
+    const known = ONCE.find((once) => once.toLowerCase() === name.toLowerCase());
     if (known === undefined) continue;
     if (found.has(known)) throw new HttpError(400, `There is more than one ${known} header`);
     if (known === 'Host' && !HOST.test(rawHeaders[at + 1] ?? '')) throw new HttpError(400, 'The Host header names no host');

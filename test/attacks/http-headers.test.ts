@@ -13,15 +13,10 @@ const EVERYWHERE = {
   'access-control-allow-origin': '*',
   'content-security-policy': expect.stringMatching(/^default-src 'none'/),
   'cross-origin-resource-policy': 'cross-origin',
-  'origin-agent-cluster': '?1',
   'referrer-policy': 'no-referrer',
   'strict-transport-security': expect.stringMatching(/^max-age=\d+/),
   'x-content-type-options': 'nosniff',
-  'x-dns-prefetch-control': 'off',
-  'x-download-options': 'noopen',
   'x-frame-options': expect.stringMatching(/^(SAMEORIGIN|DENY)$/),
-  'x-permitted-cross-domain-policies': 'none',
-  'x-xss-protection': '0',
   'x-request-id': expect.stringMatching(/^[\da-f-]{36}$/),
 };
 
