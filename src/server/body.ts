@@ -13,7 +13,7 @@ const REST_LIMIT = 16 * 1024;
 export const GRAPHQL_LIMIT = 100 * 1024;
 const FORM_LIMIT = 4 * 1024;
 /** Maximum length in bytes of a rest of a body that is discarded, and maximum time in ms. */
-export const DISCARD_LIMIT = 100 * 1024;
+const DISCARD_LIMIT = 100 * 1024;
 const DISCARD_MS = 2_000;
 /**
  * A body may come in so many pieces, and in more where they have so many bytes on average: each piece takes memory and time besides

@@ -1,20 +1,30 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { boundUnread, DISCARD_LIMIT, MIN_PIECE_BYTES } from './body.ts';
+import { MIN_PIECE_BYTES } from './body.ts';
 
-/** Property of a socket that is being closed: the number of requests that have arrived since. */
+/** What has arrived on a connection since it is known that it will be closed. */
+interface Dropped {
+  requests: number;
+  /** Size of their bodies. */
+  bytes: number;
+}
+
+/** Property of a socket that is being closed. */
 const CLOSING = Symbol('closing');
-type Marked = Socket & { [CLOSING]?: number };
+type Marked = Socket & { [CLOSING]?: Dropped };
 
 /** Maximum number of requests that arrive on a connection that is being closed. Node keeps each of them until the connection is closed. */
 const MAX_DROPPED = 64;
+
+/** Maximum size of the bodies of these requests in bytes. */
+const MAX_DROPPED_BYTES = 1_000_000;
 
 /**
  * Notes that the connection is closed after a response, which has been begun or is pending. Requests behind that response must not be
  * executed, because no client would see what they have done (RFC 9112, 9.6).
  */
 export function noteClosing(socket: Socket): void {
-  (socket as Marked)[CLOSING] ??= 0;
+  (socket as Marked)[CLOSING] ??= { requests: 0, bytes: 0 };
 }
 
 /** Returns whether a request that arrives now on this connection would have no response. */
@@ -22,19 +32,14 @@ export function isClosing(socket: Socket): boolean {
   return (socket as Marked)[CLOSING] !== undefined;
 }
 
-/**
- * Drops a request on a connection that is being closed, with up to 100 KB of its body, and the connection itself when there are too many
- * requests.
- */
+/** Drops a request on a connection that is being closed. Destroys the connection when too much has been dropped on it. */
 export function drop(req: IncomingMessage): void {
   const { socket } = req;
-  boundUnread(req);
-  let received = 0;
+  const dropped = (socket as Marked)[CLOSING];
+  if (!dropped) return;
   req.on('data', ({ length }: Buffer) => {
-    received += Math.max(length, MIN_PIECE_BYTES);
-    if (received > DISCARD_LIMIT) req.pause();
+    dropped.bytes += Math.max(length, MIN_PIECE_BYTES);
+    if (dropped.bytes > MAX_DROPPED_BYTES) socket.destroy();
   });
-  const dropped = ((socket as Marked)[CLOSING] ?? 0) + 1;
-  (socket as Marked)[CLOSING] = dropped;
-  if (dropped > MAX_DROPPED) socket.destroy();
+  if (++dropped.requests > MAX_DROPPED) socket.destroy();
 }
