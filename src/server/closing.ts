@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { MIN_PIECE_BYTES } from './body.ts';
 
@@ -32,8 +32,17 @@ export function isClosing(socket: Socket): boolean {
   return (socket as Marked)[CLOSING] !== undefined;
 }
 
+/** Responses that are never sent. */
+const unsent = new WeakSet<ServerResponse>();
+
+/** Returns whether the request of this response was dropped. */
+export function isDropped(res: ServerResponse): boolean {
+  return unsent.has(res);
+}
+
 /** Drops a request on a connection that is being closed. Destroys the connection when too much has been dropped on it. */
-export function drop(req: IncomingMessage): void {
+export function drop(req: IncomingMessage, res: ServerResponse): void {
+  unsent.add(res);
   const { socket } = req;
   const dropped = (socket as Marked)[CLOSING];
   if (!dropped) return;

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import type { Config } from '../kit/config.ts';
 import { counters } from '../kit/metrics.ts';
 import { boundUnread } from './body.ts';
-import { drop, isClosing, noteClosing } from './closing.ts';
+import { drop, isClosing, isDropped, noteClosing } from './closing.ts';
 import { giveUpFor } from './deadline.ts';
 import { trackConnections } from './drain.ts';
 import { closeQueue, isPending, responseOn } from './in-flight.ts';
@@ -46,7 +46,7 @@ const unreadable = new WeakSet<Socket>();
 /** A server that listens nowhere yet, with its limits on slow and on many clients. Bodies and numbers of headers are limited further in. */
 export function createHttpServer(config: Config, listener: RequestListener, upgrades?: Upgrades): Server {
   const onRequest: RequestListener = (req, res) => {
-    if (isClosing(req.socket)) return drop(req);
+    if (isClosing(req.socket)) return drop(req, res);
     boundUnread(req);
     ignoreLongHeaders(req);
     listener(req, res);
@@ -106,7 +106,7 @@ function refuseMalformed({ code = '' }: NodeJS.ErrnoException, stream: Duplex): 
 function closeBehind(socket: Socket, pending: ServerResponse, code: string): void {
   pending.once('close', () => {
     const next = responseOn(socket);
-    if (!next) socket.destroySoon();
+    if (!next || isDropped(next)) socket.destroySoon();
     else if (next.req.complete) closeBehind(socket, next, code);
     else endWith(socket, code);
   });

@@ -343,7 +343,7 @@ describe('H12 of two requests that were received together', () => {
       if (responses.push(res) === 2) arrived.resolve();
     });
     // The server must not close the connection because it is idle.
-    other.keepAliveTimeout = 600_000;
+    other.keepAliveTimeout = other.timeout = 600_000;
     other.listen(0, '127.0.0.1');
     await once(other, 'listening');
     socket = connect(portOf(other), '127.0.0.1');
@@ -362,6 +362,17 @@ describe('H12 of two requests that were received together', () => {
   test('H12 the second is the last that is executed where the first closes the connection', async () => {
     expect(responses.slice(0, 1).map(closeAfterLast)).toEqual([false]);
     socket.write(LIVE);
+    await once(other, 'request');
+    for (const res of responses) res.end('whole');
+    await gone;
+    expect([statuses(answer), responses.length]).toEqual([[200, 200], 2]);
+  });
+
+  test('H12 the second ends the connection where a third took too long to arrive', async () => {
+    socket.write(LIVE.slice(0, -2));
+    const late = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+    other.emit('clientError', late, responses[0]?.req.socket);
+    socket.write(LIVE.slice(-2));
     await once(other, 'request');
     for (const res of responses) res.end('whole');
     await gone;
