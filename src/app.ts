@@ -56,9 +56,9 @@ export async function createApp(services: Services): Promise<App> {
     app.all(pattern, (req, res) => answer(exchangeOf(req, res, req.params as Record<string, string>)));
   }
   const wording = { errorKey: 'detail', inputPart: 'body' } as const;
-  // A path that cannot be decoded is one that nothing has.
+  // A path that cannot be decoded is an unknown path.
   const router: RequestListener = (req, res) =>
-    // Express makes of the two what it needs.
+    // Express itself extends both objects.
     app(req as Request, res as Response, (error?: unknown) =>
       answerError(exchangeOf(req, res), error === undefined || error instanceof URIError ? unknownPathOf(req) : error, log, wording),
     );

@@ -6,7 +6,7 @@ import { abortOptionsOf } from '../kit/sql.ts';
 import { asking } from '../kit/timings.ts';
 import { cancelUntilEnded } from './control.ts';
 
-/** The statements whose count of rows is that of rows that they have changed. */
+/** Commands whose row count is the number of changed rows. */
 const CHANGES = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE']);
 
 type Execute = PostgreSqlConnection['execute'];
@@ -48,7 +48,7 @@ class BindingConnection extends PostgreSqlConnection {
   }
 }
 
-/** Lends the connections of the pool. Cancels their statements as statements.ts does. */
+/** Acquires and releases connections of the pool. Cancels their statements by cancel requests, as statements.ts does. */
 class CancellingDriver extends PostgresDriver {
   private readonly known = new WeakMap<PoolClient, CancellingConnection>();
 

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { MIN_PIECE_BYTES } from './body.ts';
 
-/** What has arrived on a connection since it is known that it will be closed. */
+/** The requests that were dropped on a connection. */
 interface Dropped {
   requests: number;
   /** Size of their bodies. */

@@ -131,11 +131,11 @@ export function closeAfterLast(res: ServerResponse): boolean {
 /** Ends the connection of a response that has begun and cannot be completed: once those in front of it have been sent. */
 export function breakOff(res: ServerResponse): void {
   // Node still sends the queued part of a destroyed response, and leaves the connection open without the responses behind it.
-  if (!res.socket) res.once('socket', (socket: Socket) => socket.destroy());
+  whenInFront(res, () => res.req.socket.destroy());
   res.destroy();
 }
 
-/** Runs this when the responses in front of this one have been sent. Nothing of a response is read before, however fast its client reads. */
+/** Runs the function when all earlier responses of the connection have been sent. A queued response is not written to the socket until then. */
 export function whenInFront(res: ServerResponse, run: () => void): void {
   if (res.socket) run();
   else res.once('socket', run);

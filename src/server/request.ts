@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { HttpError } from './http-error.ts';
 
 const ONCE = ['Host', 'Authorization'];
+/** To compare lengths first is quicker. */
 const LENGTHS = new Set(ONCE.map(({ length }) => length));
 /** More lines than any client sends. Node would leave out what is past two thousand, without a word. */
 const MAX_HEADERS = 100;
