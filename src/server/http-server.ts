@@ -40,7 +40,7 @@ const STATUS: Readonly<Record<string, string>> = {
 /** What the response to a request that Node cannot read has besides its status. */
 const RAW_HEADERS = ['Connection: close', 'Access-Control-Allow-Origin: *', 'Cache-Control: no-store', 'Content-Length: 0'].join('\r\n');
 
-/** Connections that are closed when their pending requests have been answered, because nothing behind those can be read. */
+/** Connections on which a request could not be read, and so nothing behind it. They are closed when their pending requests have been answered. */
 const unreadable = new WeakSet<Socket>();
 
 /** A server that listens nowhere yet, with its limits on slow and on many clients. Bodies and numbers of headers are limited further in. */
@@ -66,13 +66,18 @@ export function createHttpServer(config: Config, listener: RequestListener, upgr
   );
   // Without this listener, Node would answer by itself, past all limits. See refuseHeaders.
   server.on('checkExpectation', onRequest);
+  // Without this one, Node would send 100 (Continue) for a request that is dropped.
+  server.on('checkContinue', (req, res) => {
+    if (!isClosing(req.socket)) res.writeContinue();
+    server.emit('request', req, res);
+  });
   server.on('upgrade', (req, socket, head) => {
     ignoreLongHeaders(req);
     // Of HTTP's own server, the stream is a socket.
     upgrades?.upgrade(req, socket as Socket, head);
   });
   server.timeout = Math.max(STALLED_MS, config.requestDeadlineMs + AFTER_DEADLINE_MS);
-  server.on('clientError', refuseMalformed);
+  server.on('clientError', (error, stream) => refuseMalformed(error, stream, server.timeout));
   server.on('drop', () => rejected.connections++);
   // Without this listener, Node destroys the socket.
   server.on('timeout', (socket) => isPending(socket) || socket.destroy());
@@ -88,18 +93,21 @@ export function createHttpServer(config: Config, listener: RequestListener, upgr
 }
 
 // As Node does without a listener, and counted.
-function refuseMalformed({ code = '' }: NodeJS.ErrnoException, stream: Duplex): void {
+function refuseMalformed({ code = '' }: NodeJS.ErrnoException, stream: Duplex, timeout: number): void {
   // Of HTTP's own server, the stream is a socket.
   const socket = stream as Socket;
-  // Node reports whatever else arrives, too.
+  // Node reports each further packet, too.
   if (unreadable.has(socket)) return;
+  unreadable.add(socket);
+  noteClosing(socket);
+  // A client that goes on sending and reads no response would keep the connection open.
+  const timer = setTimeout(() => socket.destroy(), timeout).unref();
+  socket.once('close', () => clearTimeout(timer));
   if (code === TIMEOUT) rejected.timeout++;
   else if (code.startsWith('HPE_') && code !== LEFT) rejected.malformed++;
   const pending = responseOn(socket);
   if (!socket.writable || !pending?.req.complete) return endWith(socket, code);
   // What cannot be read is no part of the request that the client waits for, nor of those behind it that are complete.
-  unreadable.add(socket);
-  noteClosing(socket);
   closeBehind(socket, pending, code);
 }
 

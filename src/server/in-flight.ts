@@ -130,6 +130,7 @@ export function closeAfterLast(res: ServerResponse): boolean {
 
 /** Ends the connection of a response that has begun and cannot be completed: once those in front of it have been sent. */
 export function breakOff(res: ServerResponse): void {
+  noteClosing(res.req.socket);
   // Node still sends the queued part of a destroyed response, and leaves the connection open without the responses behind it.
   whenInFront(res, () => res.req.socket.destroy());
   res.destroy();

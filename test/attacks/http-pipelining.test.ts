@@ -387,13 +387,49 @@ describe('H12 of two requests that were received together', () => {
     expect(statuses(answer)).toEqual([200, 200]);
   });
 
-  test('H12 the second ends the connection after the first where it cannot be completed', async () => {
+  test('H12 the second ends the connection after the first where it cannot be completed, and a third is not executed', async () => {
     responses[1]?.write('half');
     for (const res of responses.slice(1)) breakOff(res);
+    socket.write(LIVE);
+    await once(other, 'request');
     responses[0]?.end('whole');
     await gone;
-    expect(answer).toMatch(/whole$/);
+    expect([answer.endsWith('whole'), responses.length]).toEqual([true, 2]);
   });
+
+  test('H12 no body is asked for where a third is not executed (RFC 9110, 10.1.1)', async () => {
+    socket.write('POST / HTTP/1.1\r\nHost: shop\r\nContent-Length: 1\r\n');
+    const late = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+    other.emit('clientError', late, responses[0]?.req.socket);
+    socket.write('Expect: 100-continue\r\n\r\n');
+    await once(other, 'request');
+    for (const res of responses) res.end('whole');
+    await gone;
+    expect(statuses(answer)).toEqual([200, 200]);
+  });
+});
+
+test('P23 packets behind what is no HTTP add nothing to the connection, though its client reads nothing', async () => {
+  const whole = 'x'.repeat(30_000_000);
+  const accepted = Promise.withResolvers<Socket>();
+  const other = createHttpServer(shop.config, (req, res) => {
+    res.end(whole);
+    accepted.resolve(req.socket);
+  });
+  other.listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  const socket = connect(portOf(other), '127.0.0.1').pause();
+  sockets.add(socket);
+  socket.write(`${get('/livez', 'Transfer-Encoding: chunked\r\n')}zz\r\n`);
+  const ended = await accepted.promise;
+  const before = ended.bytesRead;
+  for (let packets = 1; packets <= 20; packets++) {
+    socket.write('x');
+    await until(() => ended.bytesRead >= before + packets, 'the packet');
+  }
+  expect(ended.listenerCount('finish')).toBeLessThan(10);
+  other.closeAllConnections();
+  other.close();
 });
 
 test('H12 what waits in front of a CONNECT is over when the connection is', async () => {

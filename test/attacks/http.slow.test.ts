@@ -1,3 +1,4 @@
+import { readdirSync, statSync } from 'node:fs';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { once } from 'node:events';
@@ -85,6 +86,7 @@ describe('slow clients', () => {
     ['a body that was waited for', `${POST}Expect: 100-continue\r\nContent-Length: 10\r\n\r\n`, ''],
   ];
   const IDLE = 'a connection that is kept and not used';
+  const UNREAD = 'what is no HTTP, a letter at a time, from a client that reads nothing';
   let readers: { result: Promise<Readers> };
 
   // All at the same time, and looked at one by one.
@@ -93,6 +95,12 @@ describe('slow clients', () => {
     readers.result.catch(() => undefined);
     for (const [what, begin, more] of [...HEADERS, ...BODIES]) conversations.set(what, converse(begin, more));
     conversations.set(IDLE, converse(`${GET}\r\n`, ''));
+    const asset = GET.replace('/livez', `/assets/${largestAsset()}`);
+    const broken = `${`${asset}\r\n`.repeat(5)}hello\r\n\r\n`;
+    conversations.set(
+      UNREAD,
+      converse(broken, 'x', (socket) => socket.pause()),
+    );
   });
 
   test('H9 a connection that is kept and not used is closed, without a word', async () => {
@@ -111,6 +119,10 @@ describe('slow clients', () => {
     const answer = await ended(what);
     expect(statuses(answer)).toEqual(begin.includes('Expect') ? [100, 408] : [408]);
     expect(answer).toMatch(/\r\nConnection: close\r\n/);
+  });
+
+  test(`H9 ${UNREAD}: the server ends the connection`, async () => {
+    expect(await ended(UNREAD)).toBe('');
   });
 
   test('H9 what is idle goes first, then slow headers, then slow bodies: each has its own limit', () => {
@@ -134,7 +146,7 @@ describe('slow clients', () => {
 
   async function ended(what: string): Promise<string> {
     const end = await conversations.get(what);
-    if (!end) throw new Error(`no conversation ${what}`);
+    if (end === undefined) throw new Error(`no conversation ${what}`);
     return end;
   }
 });
@@ -248,13 +260,20 @@ async function beginReading(): Promise<{ result: Promise<Readers> }> {
   return { result: finish() };
 }
 
+/** Returns the name of the largest file of the pages: five of them are more than the sockets of both sides hold. */
+function largestAsset(): string {
+  const sizes = readdirSync('dist/web/assets').map((name) => ({ name, size: statSync(`dist/web/assets/${name}`).size }));
+  return sizes.toSorted((a, b) => b.size - a.size)[0]?.name ?? '';
+}
+
 /** Says this, and then this again and again until the server ends the conversation. */
-function converse(begin: string, more: string): Promise<string> {
+function converse(begin: string, more: string, prepare?: (socket: Socket) => void): Promise<string> {
   return new Promise((done) => {
     let answer = '';
     const socket = connect(port, '127.0.0.1', () => void (begin !== '' && socket.write(begin, 'latin1')));
     const pace = more === '' ? undefined : setInterval(() => socket.writable && socket.write(more, 'latin1'), 400);
     socket.on('data', (piece: Buffer) => (answer += piece.toString('latin1')));
+    prepare?.(socket);
     // The last letters may meet a connection that is gone.
     socket.on('error', () => undefined);
     socket.on('close', () => {
