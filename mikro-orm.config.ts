@@ -1,7 +1,7 @@
 import { ReflectMetadataProvider } from '@mikro-orm/decorators/legacy';
 import { Migrator } from '@mikro-orm/migrations';
 import { defineConfig } from '@mikro-orm/postgresql';
-import { BindingDriver } from './src/database/driver.ts';
+import { BindingDriver } from './src/database/orm-driver.ts';
 import { migrations } from './src/database/migrations/migrations.ts';
 import { entities } from './src/features.ts';
 

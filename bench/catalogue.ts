@@ -3,8 +3,8 @@ import bcrypt from 'bcrypt';
 import { Client } from 'pg';
 import options from '../mikro-orm.config.ts';
 import { openDatabase } from '../src/database/database.ts';
-import { readConfig } from '../src/kit/config.ts';
-import { openLog } from '../src/server/log.ts';
+import { readConfig } from '../src/core/config.ts';
+import { openLog } from '../src/telemetry/log.ts';
 import { SECRET } from './secret.ts';
 
 /** The sizes that are measured, in products. */

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { SHORTCUTS } from '../src/kit/config.ts';
+import { SHORTCUTS } from '../src/core/config.ts';
 import { SECRET } from './secret.ts';
 
 const ROOT = join(import.meta.dirname, '../..');

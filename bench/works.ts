@@ -1,4 +1,4 @@
-import { fingerprint, writeCursor } from '../src/kit/cursor.ts';
+import { fingerprint, writeCursor } from '../src/pagination/cursor.ts';
 import { createHmac } from 'node:crypto';
 import { sessionKeyOf, sidOf, SIZES, USERS, type Size } from './catalogue.ts';
 import type { Ask } from './load.ts';

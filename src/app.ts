@@ -2,21 +2,21 @@ import 'reflect-metadata';
 import type { IncomingMessage, RequestListener } from 'node:http';
 import express, { type Request, type Response } from 'express';
 import { features } from './features.ts';
-import type { Route } from './kit/route.ts';
-import { answerError } from './server/answers.ts';
-import { commonHeaders, EXPOSED } from './server/common-headers.ts';
-import { deprecationHeaders } from './server/deprecation.ts';
-import { Exchange } from './server/exchange.ts';
-import { openGraphqlDoor } from './server/graphql/door.ts';
-import { openWebSockets, type Upgrades } from './server/graphql/web-socket.ts';
-import { healthEndpoints } from './server/health.ts';
-import { openapiEndpoints } from './server/openapi/openapi.ts';
-import { openPages } from './server/pages/pages.ts';
-import { pathsOf, type Endpoint } from './server/paths.ts';
-import { refuseHeaders } from './server/request.ts';
-import { rowAnswerer, unknownPath } from './server/rest.ts';
-import type { Services } from './server/services.ts';
-import { openShortcuts, type Shortcuts } from './server/shortcuts/shortcuts.ts';
+import type { Route } from './api/route.ts';
+import { answerError } from './http/responses.ts';
+import { commonHeaders, EXPOSED } from './http/common-headers.ts';
+import { deprecationHeaders } from './rest/deprecation.ts';
+import { Exchange } from './http/exchange.ts';
+import { openGraphqlDoor } from './graphql/http.ts';
+import { openWebSockets, type Upgrades } from './graphql/subscriptions/websocket.ts';
+import { healthEndpoints } from './http/health.ts';
+import { openapiEndpoints } from './rest/openapi/openapi.ts';
+import { openPages } from './pages/pages.ts';
+import { pathsOf, type Endpoint } from './http/paths.ts';
+import { refuseHeaders } from './http/request-headers.ts';
+import { rowAnswerer, unknownPath } from './rest/endpoint.ts';
+import type { Services } from './http/dependencies.ts';
+import { openShortcuts, type Shortcuts } from './graphql/compiled/shortcuts.ts';
 
 /** The app, which listens nowhere yet. */
 export interface App {

@@ -1,4 +1,4 @@
-import type { PageSettings } from '../src/server/pages/settings.ts';
+import type { PageSettings } from '../src/pages/settings.ts';
 
 /** What the server has said to this page. */
 export const settings = JSON.parse(document.getElementById('settings')?.textContent ?? '{}') as PageSettings;

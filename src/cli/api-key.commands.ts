@@ -1,9 +1,9 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import * as apiKeys from '../api-keys/api-key.service.ts';
-import * as accounts from '../auth/accounts.service.ts';
-import { DomainError } from '../kit/errors.ts';
-import { SCOPES, type Scope } from '../kit/scopes.ts';
-import { DAY_MS } from '../kit/times.ts';
+import * as apiKeys from '../features/api-keys/api-key.service.ts';
+import * as accounts from '../features/auth/user-administration.service.ts';
+import { DomainError } from '../core/errors.ts';
+import { SCOPES, type Scope } from '../core/scopes.ts';
+import { DAY_MS } from '../core/time.ts';
 import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
 import { printable } from './printable.ts';

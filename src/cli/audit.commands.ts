@@ -1,9 +1,9 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { AuditSubjectKind, type AuditEntry } from '../audit/audit.entity.ts';
-import { ACTIONS } from '../audit/audit.log.ts';
-import * as audit from '../audit/audit.service.ts';
-import * as accounts from '../auth/accounts.service.ts';
-import type { Context } from '../kit/context.ts';
+import { AuditSubjectKind, type AuditEntry } from '../features/audit/audit.entity.ts';
+import { ACTIONS } from '../features/audit/audit.log.ts';
+import * as audit from '../features/audit/audit.service.ts';
+import * as accounts from '../features/auth/user-administration.service.ts';
+import type { Context } from '../request/context.ts';
 import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
 import { readDate, readLimit } from './arguments.ts';

@@ -1,6 +1,6 @@
 import { Console } from 'node:console';
 import type { Readable, Writable } from 'node:stream';
-import type { SignalSource } from '../kit/signals.ts';
+import type { SignalSource } from '../core/signals.ts';
 
 /** The time of a command line. */
 interface Clock {

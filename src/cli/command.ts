@@ -1,11 +1,11 @@
 import options from '../../mikro-orm.config.ts';
 import { openDatabase, type Database } from '../database/database.ts';
-import { ConfigError, readConfig, type Config } from '../kit/config.ts';
-import type { Context } from '../kit/context.ts';
-import { DomainError } from '../kit/errors.ts';
-import { osUserName } from '../kit/os-user.ts';
-import { redactor, type Redact } from '../kit/redact.ts';
-import { openLog } from '../server/log.ts';
+import { ConfigError, readConfig, type Config } from '../core/config.ts';
+import type { Context } from '../request/context.ts';
+import { DomainError } from '../core/errors.ts';
+import { osUserName } from '../core/os-user.ts';
+import { redactor, type Redact } from '../core/redact.ts';
+import { openLog } from '../telemetry/log.ts';
 import type { CommandContext } from './command-context.ts';
 
 /** Exit codes of the commands: done, refused, used wrongly, configured wrongly (EX_USAGE and EX_CONFIG of sysexits(3)), ended by an interrupt of the terminal. */

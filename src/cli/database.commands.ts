@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { demoUsers, seedDemo } from '../database/demo.ts';
+import { demoUsers, seedDemo } from '../features/demo-data.ts';
 import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
 

@@ -1,4 +1,4 @@
-import { onSignals } from '../kit/signals.ts';
+import { onSignals } from '../core/signals.ts';
 import type { CommandContext } from './command-context.ts';
 import { EXIT } from './command.ts';
 

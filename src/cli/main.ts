@@ -1,4 +1,4 @@
-import { refuseOldNode } from '../kit/node-version.ts';
+import { refuseOldNode } from '../core/node-version.ts';
 
 refuseOldNode();
 const { createProgram } = await import('./program.ts');

@@ -11,8 +11,8 @@ import {
   type FragmentDefinitionNode,
   type OperationDefinitionNode,
 } from 'graphql';
-import { DomainError } from '../kit/errors.ts';
-import { refusalOfFile } from '../kit/files.ts';
+import { DomainError } from '../core/errors.ts';
+import { refusalOfFile } from '../core/file-error.ts';
 
 /** An operation of a client, with the fragments that it spreads. */
 export interface Operation {

@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
-import type { Context } from '../kit/context.ts';
-import { FORMATS, type Format } from '../products/product.files.ts';
-import { catalogueAsFile, size } from '../products/product.snapshot.ts';
+import type { Context } from '../request/context.ts';
+import { FORMATS, type Format } from '../features/products/files/file-columns.ts';
+import { catalogueAsFile, size } from '../features/products/files/file-export.ts';
 import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
 import { formatOf } from './files/format.ts';

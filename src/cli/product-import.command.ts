@@ -1,8 +1,8 @@
 import { basename } from 'node:path';
 import { Command, Option } from 'commander';
-import type { Context } from '../kit/context.ts';
-import { FORMATS, type FileRow, type Format } from '../products/product.files.ts';
-import { importProducts, type ImportReport } from '../products/product.import.ts';
+import type { Context } from '../request/context.ts';
+import { FORMATS, type FileRow, type Format } from '../features/products/files/file-columns.ts';
+import { importProducts, type ImportReport } from '../features/products/files/file-import.ts';
 import type { CommandContext } from './command-context.ts';
 import { EXIT, runCommand } from './command.ts';
 import { csvRows } from './files/csv.ts';

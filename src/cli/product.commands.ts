@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import type { CommandContext } from './command-context.ts';
-import { productAuditCommand } from './product-audit.command.ts';
+import { productAuditCommand } from './product-check.command.ts';
 import { productExportCommand } from './product-export.command.ts';
 import { productImportCommand } from './product-import.command.ts';
 

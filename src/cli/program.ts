@@ -6,7 +6,7 @@ import { commandContext, type CommandIo } from './command-context.ts';
 import { EXIT } from './command.ts';
 import { migrateCommand, seedCommand } from './database.commands.ts';
 import { documentCommands } from './documents.commands.ts';
-import { legacyCommands } from './legacy.commands.ts';
+import { legacyCommands } from './rest-usage.commands.ts';
 import { productCommands } from './product.commands.ts';
 import { sessionCommands } from './session.commands.ts';
 import { userCommands } from './user.commands.ts';

@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers';
 import promptPassword from '@inquirer/password';
-import { DomainError } from '../kit/errors.ts';
+import { DomainError } from '../core/errors.ts';
 import type { CommandContext } from './command-context.ts';
 
 /**

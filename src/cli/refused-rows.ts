@@ -1,7 +1,7 @@
 import { appendFileSync, closeSync, openSync } from 'node:fs';
-import { DomainError } from '../kit/errors.ts';
-import { refusalOfFile } from '../kit/files.ts';
-import type { RowProblem } from '../products/product.files.ts';
+import { DomainError } from '../core/errors.ts';
+import { refusalOfFile } from '../core/file-error.ts';
+import type { RowProblem } from '../features/products/files/file-columns.ts';
 import type { CommandContext } from './command-context.ts';
 
 /** How many are printed where no file takes them. */

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import * as accounts from '../auth/accounts.service.ts';
-import * as sessions from '../auth/session.service.ts';
-import { DomainError } from '../kit/errors.ts';
+import * as accounts from '../features/auth/user-administration.service.ts';
+import * as sessions from '../features/auth/sessions/session.service.ts';
+import { DomainError } from '../core/errors.ts';
 import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
 import { printable } from './printable.ts';

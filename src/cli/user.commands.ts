@@ -1,6 +1,6 @@
 import { Argument, Command, Option } from 'commander';
-import * as accounts from '../auth/accounts.service.ts';
-import { SCOPES, type Scope } from '../kit/scopes.ts';
+import * as accounts from '../features/auth/user-administration.service.ts';
+import { SCOPES, type Scope } from '../core/scopes.ts';
 import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
 import { readPassword } from './read-password.ts';

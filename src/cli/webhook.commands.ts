@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
-import { CHANGE_KINDS, type ChangeKind } from '../changes/change.log.ts';
-import * as deliveries from '../webhooks/delivery.service.ts';
-import * as webhooks from '../webhooks/webhook.service.ts';
+import { CHANGE_KINDS, type ChangeKind } from '../features/change-log/change-log.ts';
+import * as deliveries from '../features/webhooks/delivery.service.ts';
+import * as webhooks from '../features/webhooks/webhook.service.ts';
 import { readDate, readLimit } from './arguments.ts';
 import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';

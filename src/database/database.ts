@@ -1,14 +1,14 @@
 import { MikroORM, type EntityManager, type Options } from '@mikro-orm/postgresql';
 import type { ClientConfig } from 'pg';
 import type { Logger } from 'pino';
-import type { InBulk } from '../kit/bulk.ts';
-import type { Config } from '../kit/config.ts';
-import type { Statements } from '../kit/sql.ts';
-import { openBulk } from './bulk.ts';
+import type { InBulk } from './copy.ts';
+import type { Config } from '../core/config.ts';
+import type { Statements } from './sql.ts';
+import { openBulk } from './copy-transaction.ts';
 import { startEmbedded, type Embedded } from './embedded/supervisor.ts';
-import { lookAfter } from './pool.ts';
-import { Pulse, type OnChange } from './pulse.ts';
-import { abilitiesOf, reachedAt } from './reach.ts';
+import { lookAfter } from './pool-repair.ts';
+import { Pulse, type OnChange } from './health-check.ts';
+import { abilitiesOf, reachedAt } from './connection-options.ts';
 import { openStatements } from './statements.ts';
 
 /** An open database: PostgreSQL at DATABASE_URL, or the embedded default in DATA_DIR. */

@@ -1,7 +1,7 @@
 import pg, { type ClientBase, type ClientConfig } from 'pg';
 import type { Logger } from 'pino';
-import type { Abortable, Cell, Statement, Statements } from '../kit/sql.ts';
-import { isAcquireTimeout, lose } from './pool.ts';
+import type { Abortable, Cell, Statement, Statements } from './sql.ts';
+import { isAcquireTimeout, lose } from './pool-repair.ts';
 import { openStatements, type Abilities, type OpenStatements } from './statements.ts';
 
 /** How long the replica has to be good again before it is read from again, in ms. */

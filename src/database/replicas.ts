@@ -1,9 +1,9 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { Config } from '../kit/config.ts';
-import { gauges } from '../kit/metrics.ts';
-import { sql, type Statements } from '../kit/sql.ts';
-import { abilitiesOf, reachedAt } from './reach.ts';
+import type { Config } from '../core/config.ts';
+import { gauges } from '../core/metrics.ts';
+import { sql, type Statements } from './sql.ts';
+import { abilitiesOf, reachedAt } from './connection-options.ts';
 import { Replica, type Mark } from './replica.ts';
 
 /** How often the primary and each replica are asked how far they have come, in ms. */

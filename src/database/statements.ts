@@ -1,12 +1,12 @@
 import type { ClientConfig, Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
-import type { Abortable, Cell, Statement, Statements } from '../kit/sql.ts';
-import { retried } from '../kit/retry.ts';
-import { asking } from '../kit/timings.ts';
-import { Turns } from '../kit/turns.ts';
-import { Asked } from './asked.ts';
-import { cancel, cancelUntilEnded } from './control.ts';
-import { isLost, isOutdated, Lane } from './lane.ts';
+import type { Abortable, Cell, Statement, Statements } from './sql.ts';
+import { retried } from './retry.ts';
+import { asking } from '../core/tracing-channels.ts';
+import { Turns } from '../core/keyed-limit.ts';
+import { Asked } from './raw-query.ts';
+import { cancel, cancelUntilEnded } from './cancel-request.ts';
+import { isLost, isOutdated, Lane } from './pipelined-connection.ts';
 import { PreparedNames } from './prepared-names.ts';
 
 /** Connections of the pool that one request uses at a time: the rest is for others. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '../support/jest.ts';
-import * as accounts from '../../src/auth/accounts.service.ts';
+import * as accounts from '../../src/features/auth/user-administration.service.ts';
 import { features } from '../../src/features.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { tokenIn, usePostOffice, type Arrived } from '../support/post-office.ts';
 import { hashed } from '../support/hashes.ts';
 import { openSession } from '../support/logins.ts';

@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
-import { readForm, readGraphqlText, readJson } from '../../src/server/body.ts';
-import { Exchange } from '../../src/server/exchange.ts';
-import { createHttpServer } from '../../src/server/http-server.ts';
+import { readForm, readGraphqlText, readJson } from '../../src/http/body.ts';
+import { Exchange } from '../../src/http/exchange.ts';
+import { createHttpServer } from '../../src/http/http-server.ts';
 import { useShop } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 

@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, jest, test } from '../support/jest.ts';
 import { createApp } from '../../src/app.ts';
-import type { Abortable, Statements } from '../../src/kit/sql.ts';
-import { CallCounter } from '../../src/legacy/call-counter.ts';
-import { createHttpServer } from '../../src/server/http-server.ts';
-import { openLog } from '../../src/server/log.ts';
+import type { Abortable, Statements } from '../../src/database/sql.ts';
+import { CallCounter } from '../../src/features/rest-usage/call-counter.ts';
+import { createHttpServer } from '../../src/http/http-server.ts';
+import { openLog } from '../../src/telemetry/log.ts';
 import { useShop } from '../support/shop.ts';
 
 const shop = useShop();

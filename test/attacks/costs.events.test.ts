@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, jest, test } from '../support/jest.ts';
-import { follow } from '../../src/changes/follow.ts';
-import type { Statements } from '../../src/kit/sql.ts';
-import { ProductSubscription } from '../../src/products/product.subscription.ts';
-import { Listening } from '../../src/server/graphql/listening.ts';
+import { follow } from '../../src/features/change-log/subscribe.ts';
+import type { Statements } from '../../src/database/sql.ts';
+import { ProductSubscription } from '../../src/features/products/product.subscription.ts';
+import { Listening } from '../../src/graphql/subscriptions/active-subscription.ts';
 import { settled } from '../support/settled.ts';
 import { Shop, useShop } from '../support/shop.ts';
 import { closeSockets, greet, type RawSocket } from '../support/sockets.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { mock } from 'node:test';
 import { afterEach, describe, expect, jest, test } from '../support/jest.ts';
 import { WebSocket } from 'ws';
-import { inFlight } from '../../src/server/in-flight.ts';
+import { inFlight } from '../../src/http/in-flight.ts';
 import { Shop, useShop } from '../support/shop.ts';
 import { closeSockets, greet, openSocket } from '../support/sockets.ts';
 import { until } from '../support/until.ts';

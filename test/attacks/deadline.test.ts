@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { expectLate, served, type Ask } from '../support/late.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
 import { useStoppedClock } from '../support/clock.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '../support/jest.ts';
 import fc, { type Arbitrary } from 'fast-check';
-import * as sessions from '../../src/auth/session.service.ts';
-import { makeSchema } from '../../src/server/schema.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import * as sessions from '../../src/features/auth/sessions/session.service.ts';
+import { makeSchema } from '../../src/graphql/schema.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { faultOf, Fuzz, RUNS, type Asked } from '../support/fuzz.ts';
 import { listedProducts, productsInGraphql, storedProducts } from '../support/fuzz.doors.ts';
 import { jumbled, Operations, same, type Operation } from '../support/fuzz.graphql.ts';

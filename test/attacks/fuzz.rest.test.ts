@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, beforeEach, expect, test } from '../support/jest.ts';
 import fc from 'fast-check';
-import * as sessions from '../../src/auth/session.service.ts';
+import * as sessions from '../../src/features/auth/sessions/session.service.ts';
 import { features } from '../../src/features.ts';
-import { readConfig } from '../../src/kit/config.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import { readConfig } from '../../src/core/config.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { decimal, exactly, faultOf, Fuzz, MANY, RUNS, type Asked } from '../support/fuzz.ts';
 import { listedProducts, productsInGraphql, storedProducts } from '../support/fuzz.doors.ts';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, beforeEach, expect, test } from '../support/jest.ts';
 import fc, { type Arbitrary } from 'fast-check';
-import type { User } from '../../src/users/user.entity.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { decimal, exactly, faultOf, Fuzz, LANES, MANY, RUNS, type Asked, type Reply } from '../support/fuzz.ts';
 import { listedProducts, storedProducts } from '../support/fuzz.doors.ts';
 import { same, united, type Written } from '../support/fuzz.graphql.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '../support/jest.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { counted } from '../support/statements.ts';
 import { useShop, type Answer } from '../support/shop.ts';
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { getIntrospectionQuery } from 'graphql';
-import { makeSchema, schemaText } from '../../src/server/schema.ts';
+import { makeSchema, schemaText } from '../../src/graphql/schema.ts';
 import { counted } from '../support/statements.ts';
 import { Shop, useShop, type Answer } from '../support/shop.ts';
 

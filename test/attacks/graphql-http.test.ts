@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { counted } from '../support/statements.ts';
 import { useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
 
 const shop = useShop();

@@ -5,11 +5,11 @@ import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { createApp, type App } from '../../src/app.ts';
-import { CallCounter } from '../../src/legacy/call-counter.ts';
-import { GRACE_MS } from '../../src/server/graphql/live.ts';
-import { createHttpServer } from '../../src/server/http-server.ts';
-import { openLog } from '../../src/server/log.ts';
-import type { Services } from '../../src/server/services.ts';
+import { CallCounter } from '../../src/features/rest-usage/call-counter.ts';
+import { GRACE_MS } from '../../src/graphql/subscriptions/connections.ts';
+import { createHttpServer } from '../../src/http/http-server.ts';
+import { openLog } from '../../src/telemetry/log.ts';
+import type { Services } from '../../src/http/dependencies.ts';
 import { Shop } from '../support/shop.ts';
 
 /** A connection on which nothing moves for five seconds longer is broken off. */

@@ -1,7 +1,7 @@
 import { expect, test } from '../support/jest.ts';
 import { readFile } from 'node:fs/promises';
-import { createRefreshToken } from '../../src/auth/token.ts';
-import { redactor, REDACTED } from '../../src/kit/redact.ts';
+import { createRefreshToken } from '../../src/features/auth/tokens/token.ts';
+import { redactor, REDACTED } from '../../src/core/redact.ts';
 import { Recorder } from '../support/leaks.ts';
 import { PASSWORD, useShop, type RequestOptions } from '../support/shop.ts';
 import { TEST_SECRET } from '../support/databases.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from '../support/jest.ts';
-import type { Scope } from '../../src/kit/scopes.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import type { Scope } from '../../src/core/scopes.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { PUBLIC_URL, Shop, useShop, type Answer } from '../support/shop.ts';
 
 const shop = useShop();

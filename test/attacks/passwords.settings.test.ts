@@ -1,5 +1,5 @@
 import { expect, test } from '../support/jest.ts';
-import { ConfigError, readConfig } from '../../src/kit/config.ts';
+import { ConfigError, readConfig } from '../../src/core/config.ts';
 import { command } from '../support/command.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { workerDatabase } from '../support/shop.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '../support/jest.ts';
-import { ConfigError, readConfig } from '../../src/kit/config.ts';
+import { ConfigError, readConfig } from '../../src/core/config.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { useShop } from '../support/shop.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '../support/jest.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { forge, claimsOf } from '../support/forge.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
 

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { features } from '../../src/features.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { useShop } from '../support/shop.ts';
 
 const shop = useShop();

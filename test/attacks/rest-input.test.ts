@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
-import * as sessions from '../../src/auth/session.service.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import * as sessions from '../../src/features/auth/sessions/session.service.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { PASSWORD, useShop, type Answer } from '../support/shop.ts';
 
 const shop = useShop();

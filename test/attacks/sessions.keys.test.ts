@@ -4,10 +4,10 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from '../support/jest.ts';
-import { newKey } from '../../src/kit/random-key.ts';
-import * as sessions from '../../src/auth/session.service.ts';
-import { createAccessToken, createRefreshToken } from '../../src/auth/token.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import { newKey } from '../../src/core/secret-key.ts';
+import * as sessions from '../../src/features/auth/sessions/session.service.ts';
+import { createAccessToken, createRefreshToken } from '../../src/features/auth/tokens/token.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { PASSWORD, useShop, workerDatabase, type Answer, type RequestOptions } from '../support/shop.ts';
 import { leaksIn } from '../support/forge.ts';
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
-import * as accounts from '../../src/auth/accounts.service.ts';
-import * as auth from '../../src/auth/auth.service.ts';
-import * as sessions from '../../src/auth/session.service.ts';
-import { createAccessToken } from '../../src/auth/token.ts';
-import { inTransaction } from '../../src/kit/context.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import * as accounts from '../../src/features/auth/user-administration.service.ts';
+import * as auth from '../../src/features/auth/auth.service.ts';
+import * as sessions from '../../src/features/auth/sessions/session.service.ts';
+import { createAccessToken } from '../../src/features/auth/tokens/token.ts';
+import { inTransaction } from '../../src/request/context.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 import { openSession, type Opened } from '../support/logins.ts';
 import { ME } from '../support/forge.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
-import { newKey } from '../../src/kit/random-key.ts';
-import * as sessions from '../../src/auth/session.service.ts';
+import { newKey } from '../../src/core/secret-key.ts';
+import * as sessions from '../../src/features/auth/sessions/session.service.ts';
 import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 import { openSession, type Opened } from '../support/logins.ts';
 import { leaksIn, ME } from '../support/forge.ts';

@@ -1,8 +1,8 @@
 import pino from 'pino';
 import options from '../../mikro-orm.config.ts';
 import { openDatabase } from '../../src/database/database.ts';
-import { readConfig } from '../../src/kit/config.ts';
-import { execute, raw } from '../../src/kit/sql.ts';
+import { readConfig } from '../../src/core/config.ts';
+import { execute, raw } from '../../src/database/sql.ts';
 import { withDataDir } from '../support/directories.ts';
 import { expect, test } from '../support/jest.ts';
 import { startServer, stopServer } from '../support/process.ts';

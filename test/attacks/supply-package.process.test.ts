@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { demoUsers } from '../../src/database/demo.ts';
+import { demoUsers } from '../../src/features/demo-data.ts';
 import { withDirectory } from '../support/directories.ts';
 
 /** The project's own Node comes first. */
@@ -16,7 +16,7 @@ describe('the tarball', () => {
       /^(dist\/(src|contract)\/[\w./-]+\.js|dist\/web\/((br\/|gzip\/)?assets\/[\w.-]+\.(js|css|ttf)|favicon\.svg|licenses\.md|manifest\.json)|docs\/[\w-]+\.md|(README|CHANGELOG|SECURITY)\.md|LICENSE|package\.json|schema\.graphql|openapi\.json)$/;
     expect(files.filter((file) => !expected.test(file))).toEqual([]);
     expect(files).toEqual(
-      expect.arrayContaining(['dist/src/main.js', 'dist/src/cli/main.js', 'dist/src/database/embedded/child.js', 'dist/web/manifest.json']),
+      expect.arrayContaining(['dist/src/main.js', 'dist/src/cli/main.js', 'dist/src/database/embedded/database-process.js', 'dist/web/manifest.json']),
     );
   });
 

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import * as throttle from '../../src/auth/throttle.ts';
-import type { Context } from '../../src/kit/context.ts';
+import * as throttle from '../../src/features/auth/login/throttle.ts';
+import type { Context } from '../../src/request/context.ts';
 import { counted } from '../support/statements.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
-import * as accounts from '../../src/auth/accounts.service.ts';
-import * as sessions from '../../src/auth/session.service.ts';
-import { createAccessToken } from '../../src/auth/token.ts';
+import * as accounts from '../../src/features/auth/user-administration.service.ts';
+import * as sessions from '../../src/features/auth/sessions/session.service.ts';
+import { createAccessToken } from '../../src/features/auth/tokens/token.ts';
 import { counted } from '../support/statements.ts';
 import { Shop, useShop } from '../support/shop.ts';
 import { ask, claimsOf, forge, forgeText, INACTIVE, REFUSED, seconds, servedAs, useControl, type Values } from '../support/forge.ts';

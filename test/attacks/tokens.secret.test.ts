@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, jest, test } from '../support/jest.ts';
 import jwt from 'jsonwebtoken';
-import * as sessions from '../../src/auth/session.service.ts';
-import { createAccessToken } from '../../src/auth/token.ts';
-import { ConfigError, readConfig } from '../../src/kit/config.ts';
+import * as sessions from '../../src/features/auth/sessions/session.service.ts';
+import { createAccessToken } from '../../src/features/auth/tokens/token.ts';
+import { ConfigError, readConfig } from '../../src/core/config.ts';
 import { PASSWORD, Shop, useShop, type Answer } from '../support/shop.ts';
 import { ask, claimsOf, forge, REFUSED, servedAs, useControl } from '../support/forge.ts';
 

@@ -1,7 +1,7 @@
 import { createSecretKey } from 'node:crypto';
 import { expect, test } from '../support/jest.ts';
-import { readSignedBy, TokenError } from '../../src/auth/signing.ts';
-import { ConfigError, readConfig } from '../../src/kit/config.ts';
+import { readSignedBy, TokenError } from '../../src/features/auth/tokens/signing.ts';
+import { ConfigError, readConfig } from '../../src/core/config.ts';
 import { useShop } from '../support/shop.ts';
 import { ANONYMOUS, ask, REFUSED, useControl } from '../support/forge.ts';
 import { wycheproof } from './vectors/wycheproof.ts';

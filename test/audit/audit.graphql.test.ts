@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
-import * as apiKeys from '../../src/api-keys/api-key.service.ts';
-import { accountOf, note } from '../../src/audit/audit.log.ts';
-import * as audit from '../../src/audit/audit.service.ts';
-import * as accounts from '../../src/auth/accounts.service.ts';
-import { globalId } from '../../src/kit/node.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import * as apiKeys from '../../src/features/api-keys/api-key.service.ts';
+import { accountOf, note } from '../../src/features/audit/audit.log.ts';
+import * as audit from '../../src/features/audit/audit.service.ts';
+import * as accounts from '../../src/features/auth/user-administration.service.ts';
+import { globalId } from '../../src/api/node.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { walkFiveByTwos } from '../support/paging.ts';
 import { PASSWORD, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 import { trailOf } from '../support/trail.ts';

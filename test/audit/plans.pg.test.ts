@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
-import { LOOKED_THROUGH } from '../../src/kit/listing.ts';
-import { globalId } from '../../src/kit/node.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import { LOOKED_THROUGH } from '../../src/pagination/list-definition.ts';
+import { globalId } from '../../src/api/node.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { readingsOf } from '../support/readings.ts';
 import { useSecondSession } from '../support/second-session.ts';
 import { useShop } from '../support/shop.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import jwt from 'jsonwebtoken';
-import { globalId, readGlobalId } from '../../src/kit/node.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import { globalId, readGlobalId } from '../../src/api/node.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 const shop = useShop();

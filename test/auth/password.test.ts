@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import bcrypt from 'bcrypt';
-import * as accounts from '../../src/auth/accounts.service.ts';
-import * as sessions from '../../src/auth/session.service.ts';
-import { readConfig } from '../../src/kit/config.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import * as accounts from '../../src/features/auth/user-administration.service.ts';
+import * as sessions from '../../src/features/auth/sessions/session.service.ts';
+import { readConfig } from '../../src/core/config.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { PASSWORD, Shop, useShop, type Answer } from '../support/shop.ts';
 
 const NEW_PASSWORD = 'tr0ub4dor and three';

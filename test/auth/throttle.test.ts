@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
-import * as throttle from '../../src/auth/throttle.ts';
+import * as throttle from '../../src/features/auth/login/throttle.ts';
 import { PASSWORD, Shop, useShop, type Answer } from '../support/shop.ts';
 
 const shop = useShop({ LOGIN_FAILURES_PER_ACCOUNT: '3', LOGIN_FAILURES_PER_ADDRESS: '6', TRUST_PROXY: '127.0.0.1' });
@@ -78,7 +78,7 @@ describe('Decisions, Rate limits', () => {
     await fail(1, 'nobody');
     await shop.sql('update login_failure set expire = 1');
     await fail(1, 'somebody');
-    const { sweep } = await import('../../src/auth/auth.service.ts');
+    const { sweep } = await import('../../src/features/auth/auth.service.ts');
     await sweep(shop.context());
     expect(await shop.sql('select count(*)::int as count from login_failure')).toEqual([{ count: 2 }]);
   });

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import jwt from 'jsonwebtoken';
-import * as sessions from '../../src/auth/session.service.ts';
-import { TokenError } from '../../src/auth/signing.ts';
-import { readAccessToken } from '../../src/auth/token.ts';
-import { readConfig } from '../../src/kit/config.ts';
-import type { Scope } from '../../src/kit/scopes.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import * as sessions from '../../src/features/auth/sessions/session.service.ts';
+import { TokenError } from '../../src/features/auth/tokens/signing.ts';
+import { readAccessToken } from '../../src/features/auth/tokens/token.ts';
+import { readConfig } from '../../src/core/config.ts';
+import type { Scope } from '../../src/core/scopes.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { ask, claimsOf, forge, forgeText, INACTIVE, REFUSED, seconds, servedAs, type Values } from '../support/forge.ts';
 import { PASSWORD, Shop, useShop } from '../support/shop.ts';

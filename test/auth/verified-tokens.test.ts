@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
-import * as sessions from '../../src/auth/session.service.ts';
-import { TokenError } from '../../src/auth/signing.ts';
-import { createAccessToken, readAccessToken } from '../../src/auth/token.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import * as sessions from '../../src/features/auth/sessions/session.service.ts';
+import { TokenError } from '../../src/features/auth/tokens/signing.ts';
+import { createAccessToken, readAccessToken } from '../../src/features/auth/tokens/token.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { PASSWORD, Shop, useShop, type Answer } from '../support/shop.ts';
 
 // That a signature is right is remembered; nothing else of a token may be.

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { expect, test } from '../support/jest.ts';
 import { from } from 'pg-copy-streams';
-import * as log from '../../src/changes/change.log.ts';
+import * as log from '../../src/features/change-log/change-log.ts';
 import { useSecondSession } from '../support/second-session.ts';
 import { settled } from '../support/settled.ts';
 import { useShop } from '../support/shop.ts';

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
-import * as accounts from '../../src/auth/accounts.service.ts';
-import * as log from '../../src/changes/change.log.ts';
-import { inTransaction } from '../../src/kit/context.ts';
-import { shapeOf } from '../../src/kit/rows.ts';
-import { Product } from '../../src/products/product.entity.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import * as accounts from '../../src/features/auth/user-administration.service.ts';
+import * as log from '../../src/features/change-log/change-log.ts';
+import { inTransaction } from '../../src/request/context.ts';
+import { shapeOf } from '../../src/database/row-mapper.ts';
+import { Product } from '../../src/features/products/product.entity.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { insertingMany } from '../support/many-products.ts';
 import { settled } from '../support/settled.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from '../support/jest.ts';
-import { follow } from '../../src/changes/follow.ts';
-import { cursorOf, type Change } from '../../src/changes/change.log.ts';
-import type { Context } from '../../src/kit/context.ts';
-import { DomainError } from '../../src/kit/errors.ts';
-import { Listening } from '../../src/server/graphql/listening.ts';
+import { follow } from '../../src/features/change-log/subscribe.ts';
+import { cursorOf, type Change } from '../../src/features/change-log/change-log.ts';
+import type { Context } from '../../src/request/context.ts';
+import { DomainError } from '../../src/core/errors.ts';
+import { Listening } from '../../src/graphql/subscriptions/active-subscription.ts';
 import { settled } from '../support/settled.ts';
 import { Shop, useShop } from '../support/shop.ts';
 import { counted } from '../support/statements.ts';

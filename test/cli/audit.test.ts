@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from '../support/jest.ts';
-import { accountOf, note } from '../../src/audit/audit.log.ts';
+import { accountOf, note } from '../../src/features/audit/audit.log.ts';
 import { command as run } from '../support/command.ts';
 import { withDirectory } from '../support/directories.ts';
 import type { Ended } from '../support/process.ts';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
-import * as legacy from '../../src/legacy/legacy.service.ts';
+import * as legacy from '../../src/features/rest-usage/rest-usage.service.ts';
 import { command as run } from '../support/command.ts';
 import type { Ended } from '../support/process.ts';
 import { PASSWORD, useShop, workerDatabase } from '../support/shop.ts';

@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { csvRows } from '../../src/cli/files/csv.ts';
 import { readLines, type Line } from '../../src/cli/files/line-reader.ts';
 import { ndjsonRows } from '../../src/cli/files/ndjson.ts';
-import { InexactNumber } from '../../src/kit/inexact-number.ts';
-import type { FileRow } from '../../src/products/product.files.ts';
+import { InexactNumber } from '../../src/core/inexact-number.ts';
+import type { FileRow } from '../../src/features/products/files/file-columns.ts';
 
 const HEADER = 'name,barcode,price\n';
 const KiB = 1024;

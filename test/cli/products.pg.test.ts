@@ -1,7 +1,7 @@
 import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from '../support/jest.ts';
-import { catalogueAsFile } from '../../src/products/product.snapshot.ts';
+import { catalogueAsFile } from '../../src/features/products/files/file-export.ts';
 import { command, startCommand } from '../support/command.ts';
 import { startPooler } from '../support/pgbouncer.ts';
 import { withDirectory } from '../support/directories.ts';

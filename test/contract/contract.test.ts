@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts'
 import { Deployment } from '../../contract/deployment.ts';
 import { sections } from '../../contract/promises/index.ts';
 import { look } from '../../contract/run.ts';
-import * as legacy from '../../src/legacy/legacy.service.ts';
+import * as legacy from '../../src/features/rest-usage/rest-usage.service.ts';
 import { everythingAbout, stock } from '../support/contract.ts';
 import { Shop } from '../support/shop.ts';
 

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from '../support/jest.ts';
 import pg from 'pg';
-import { lookAfter, type Renew } from '../../src/database/pool.ts';
+import { lookAfter, type Renew } from '../../src/database/pool-repair.ts';
 import { workerDatabase } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from '../support/jest.ts';
 import pino from 'pino';
 import { Replica } from '../../src/database/replica.ts';
-import { raw, type Statements } from '../../src/kit/sql.ts';
+import { raw, type Statements } from '../../src/database/sql.ts';
 import { workerDatabase } from '../support/shop.ts';
 
 const config = { connectionString: workerDatabase()['DATABASE_URL'] ?? '', max: 1 };

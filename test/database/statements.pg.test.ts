@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, jest, test } from '
 import pg from 'pg';
 import pino from 'pino';
 import { openStatements, type OpenStatements } from '../../src/database/statements.ts';
-import { raw, sql, type Cell, type Sql } from '../../src/kit/sql.ts';
+import { raw, sql, type Cell, type Sql } from '../../src/database/sql.ts';
 import { workerDatabase } from '../support/shop.ts';
 
 const connectionString = workerDatabase()['DATABASE_URL'];

@@ -1,7 +1,7 @@
 import { expect, test } from '../support/jest.ts';
 import { readFile } from 'node:fs/promises';
 import { parse } from 'yaml';
-import { readConfig, settingNames } from '../../src/kit/config.ts';
+import { readConfig, settingNames } from '../../src/core/config.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 
 interface Service {

@@ -8,7 +8,7 @@ import { PodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBu
 import { ConfigMap } from 'kubernetes-models/v1/ConfigMap';
 import { Service } from 'kubernetes-models/v1/Service';
 import { parseAllDocuments } from 'yaml';
-import { readConfig, settingNames } from '../../src/kit/config.ts';
+import { readConfig, settingNames } from '../../src/core/config.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { useShop } from '../support/shop.ts';
 

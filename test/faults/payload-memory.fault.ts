@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
-import { demoUsers } from '../../src/database/demo.ts';
+import { demoUsers } from '../../src/features/demo-data.ts';
 import { addedBy } from '../support/resident.ts';
 import type { RunningServer } from '../support/process.ts';
 import type { Fault } from './fault.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { checkDigit } from '../../src/products/ean13.ts';
+import { checkDigit } from '../../src/features/products/ean13.ts';
 
 /** Users of the demo data: who may write to the catalogue, and who may not. */
 export const WRITER = { username: 'alice', password: 'alice-demo-1' };

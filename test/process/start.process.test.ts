@@ -170,7 +170,7 @@ test('a data directory whose path is longer than a socket may be is served all t
   });
 });
 
-// What is refused, and why: test/kit/config.test.ts.
+// What is refused, and why: test/core/config.test.ts.
 test('a configuration that is refused ends the start with 78 and a line for each problem, and shows no secret', async () => {
   expect(await run('main.js', [], { SIGNING_SECRET: 'short-secret', BCRYPT_COST: '9' })).toEqual({
     code: 78,

@@ -1,5 +1,5 @@
 import { expect, test } from '../support/jest.ts';
-import * as webhooks from '../../src/webhooks/webhook.service.ts';
+import * as webhooks from '../../src/features/webhooks/webhook.service.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { startServer, stopServer } from '../support/process.ts';
 import { answering, useReceiver } from '../support/receiver.ts';

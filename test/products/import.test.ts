@@ -1,9 +1,9 @@
 import { describe, expect, test } from '../support/jest.ts';
-import type { Context } from '../../src/kit/context.ts';
-import { readTime } from '../../src/kit/sql.ts';
-import { checkDigit } from '../../src/products/ean13.ts';
-import type { FileRow, RowProblem } from '../../src/products/product.files.ts';
-import { importProducts, sweep, type ImportOptions, type ImportReport } from '../../src/products/product.import.ts';
+import type { Context } from '../../src/request/context.ts';
+import { readTime } from '../../src/database/sql.ts';
+import { checkDigit } from '../../src/features/products/ean13.ts';
+import type { FileRow, RowProblem } from '../../src/features/products/files/file-columns.ts';
+import { importProducts, sweep, type ImportOptions, type ImportReport } from '../../src/features/products/files/file-import.ts';
 import { useShop } from '../support/shop.ts';
 
 const shop = useShop();

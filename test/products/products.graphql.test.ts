@@ -1,6 +1,6 @@
 import { describe, expect, test } from '../support/jest.ts';
-import type { Product } from '../../src/products/product.entity.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import type { Product } from '../../src/features/products/product.entity.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { useShop, type Answer } from '../support/shop.ts';
 import { sized } from '../support/sized.ts';
 

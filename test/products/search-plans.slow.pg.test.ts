@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import pg from 'pg';
 import { fill } from '../../bench/catalogue.ts';
-import { LOOKED_THROUGH } from '../../src/kit/listing.ts';
+import { LOOKED_THROUGH } from '../../src/pagination/list-definition.ts';
 import { makeDatabase, type TestDatabase } from '../support/databases.ts';
 import { readingsOf } from '../support/readings.ts';
 import { Shop } from '../support/shop.ts';

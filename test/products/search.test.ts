@@ -1,5 +1,5 @@
 import { describe, expect, test } from '../support/jest.ts';
-import { LOOKED_THROUGH } from '../../src/kit/listing.ts';
+import { LOOKED_THROUGH } from '../../src/pagination/list-definition.ts';
 import { useShop, type Answer } from '../support/shop.ts';
 
 const shop = useShop();

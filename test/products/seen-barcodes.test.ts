@@ -1,7 +1,7 @@
 import { expect, test } from '../support/jest.ts';
 import fc from 'fast-check';
-import { checkDigit } from '../../src/products/ean13.ts';
-import { SeenBarcodes } from '../../src/products/seen-barcodes.ts';
+import { checkDigit } from '../../src/features/products/ean13.ts';
+import { SeenBarcodes } from '../../src/features/products/files/seen-barcodes.ts';
 
 test('a barcode that was noted answers the line that it stood on first, among any others', () => {
   const lists = fc.array(fc.oneof(fc.integer({ min: 0, max: 50 }), fc.integer({ min: 0, max: 999_999_999_999 })), { maxLength: 500 });

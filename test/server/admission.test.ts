@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import type { Server, ServerResponse } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
-import { readConfig } from '../../src/kit/config.ts';
-import { EXPOSED } from '../../src/server/common-headers.ts';
-import { createHttpServer } from '../../src/server/http-server.ts';
-import { inFlight } from '../../src/server/in-flight.ts';
-import { openLog } from '../../src/server/log.ts';
-import { admission } from '../../src/server/overload.ts';
-import type { Services } from '../../src/server/services.ts';
+import { readConfig } from '../../src/core/config.ts';
+import { EXPOSED } from '../../src/http/common-headers.ts';
+import { createHttpServer } from '../../src/http/http-server.ts';
+import { inFlight } from '../../src/http/in-flight.ts';
+import { openLog } from '../../src/telemetry/log.ts';
+import { admission } from '../../src/http/admission.ts';
+import type { Services } from '../../src/http/dependencies.ts';
 import { until } from '../support/until.ts';
 
 // The admission of requests, in front of a listener that reads their bodies and answers when the test says so.

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '../support/jest.ts';
-import * as sessions from '../../src/auth/session.service.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import * as sessions from '../../src/features/auth/sessions/session.service.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { PASSWORD, useShop, type RequestOptions } from '../support/shop.ts';
 import { unreadable } from '../support/unreadable.ts';
 

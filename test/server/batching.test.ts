@@ -1,7 +1,7 @@
 import { expect, test } from '../support/jest.ts';
-import * as apiKeys from '../../src/api-keys/api-key.service.ts';
-import * as sessions from '../../src/auth/session.service.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import * as apiKeys from '../../src/features/api-keys/api-key.service.ts';
+import * as sessions from '../../src/features/auth/sessions/session.service.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { useShop } from '../support/shop.ts';
 import { counted } from '../support/statements.ts';
 

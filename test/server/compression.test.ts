@@ -6,10 +6,10 @@ import { request, type IncomingMessage, type OutgoingHttpHeaders } from 'node:ht
 import { buffer } from 'node:stream/consumers';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { register } from 'prom-client';
-import { SHORTCUTS } from '../../src/kit/config.ts';
-import { Forms, MAX_PLAIN, MAX_STREAMS } from '../../src/server/compression.ts';
-import { SharedAnswers, type SharedAnswer } from '../../src/server/shortcuts/shared.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import { SHORTCUTS } from '../../src/core/config.ts';
+import { Forms, MAX_PLAIN, MAX_STREAMS } from '../../src/http/compression.ts';
+import { SharedAnswers, type SharedAnswer } from '../../src/http/response-cache.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { PASSWORD, useShop, type Shop } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
-import { createAccessToken } from '../../src/auth/token.ts';
+import { createAccessToken } from '../../src/features/auth/tokens/token.ts';
 import { Shop, useShop, type Answer } from '../support/shop.ts';
 
 const shop = useShop();

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { isInputObjectType, isObjectType, getNamedType, type GraphQLInputType, type GraphQLOutputType } from 'graphql';
-import { createAccessToken } from '../../src/auth/token.ts';
-import * as idempotency from '../../src/idempotency/idempotency.service.ts';
-import { IGNORES_IDEMPOTENCY_KEY } from '../../src/kit/idempotency.ts';
-import { makeSchema } from '../../src/server/schema.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import { createAccessToken } from '../../src/features/auth/tokens/token.ts';
+import * as idempotency from '../../src/features/idempotency/idempotency.service.ts';
+import { IGNORES_IDEMPOTENCY_KEY } from '../../src/api/ignores-idempotency-key.ts';
+import { makeSchema } from '../../src/graphql/schema.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 import { counted } from '../support/statements.ts';
 

@@ -3,8 +3,8 @@ import { closeSync, constants, openSync, readFileSync, readSync } from 'node:fs'
 import { join } from 'node:path';
 import { expect, test } from '../support/jest.ts';
 import { register } from 'prom-client';
-import { LogLines } from '../../src/server/log-lines.ts';
-import { logConsole, openLog } from '../../src/server/log.ts';
+import { LogLines } from '../../src/telemetry/log-destination.ts';
+import { logConsole, openLog } from '../../src/telemetry/log.ts';
 import { withDirectory } from '../support/directories.ts';
 import { until } from '../support/until.ts';
 

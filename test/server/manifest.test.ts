@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '../support/jest.ts';
-import { ConfigError, readConfig } from '../../src/kit/config.ts';
-import { trustedDocuments } from '../../src/server/graphql/trusted-documents.ts';
+import { ConfigError, readConfig } from '../../src/core/config.ts';
+import { trustedDocuments } from '../../src/graphql/trusted-documents.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { withDirectory } from '../support/directories.ts';
 

@@ -7,11 +7,11 @@ import {
   type GraphQLObjectType,
   type GraphQLSchema,
 } from 'graphql';
-import * as apiKeys from '../../src/api-keys/api-key.service.ts';
-import * as sessions from '../../src/auth/session.service.ts';
-import { globalId } from '../../src/kit/node.ts';
-import { makeSchema } from '../../src/server/schema.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import * as apiKeys from '../../src/features/api-keys/api-key.service.ts';
+import * as sessions from '../../src/features/auth/sessions/session.service.ts';
+import { globalId } from '../../src/api/node.ts';
+import { makeSchema } from '../../src/graphql/schema.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { useShop, type RequestOptions } from '../support/shop.ts';
 import { breachesOf, wholeSelection } from '../support/whole-query.ts';
 

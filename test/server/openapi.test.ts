@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { features } from '../../src/features.ts';
-import type { User } from '../../src/users/user.entity.ts';
-import { readConfig } from '../../src/kit/config.ts';
-import { openapiOf, openapiText } from '../../src/server/openapi/openapi.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
+import { readConfig } from '../../src/core/config.ts';
+import { openapiOf, openapiText } from '../../src/rest/openapi/openapi.ts';
 import { Documented, Schemas } from '../support/openapi.ts';
 import { PASSWORD, PUBLIC_URL, Shop, useShop, type RequestOptions } from '../support/shop.ts';
 

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { createApp } from '../../src/app.ts';
-import { ConfigError } from '../../src/kit/config.ts';
-import { createHttpServer } from '../../src/server/http-server.ts';
-import { openLog } from '../../src/server/log.ts';
-import { readBundle } from '../../src/server/pages/bundle.ts';
+import { ConfigError } from '../../src/core/config.ts';
+import { createHttpServer } from '../../src/http/http-server.ts';
+import { openLog } from '../../src/telemetry/log.ts';
+import { readBundle } from '../../src/pages/bundle.ts';
 import { withDirectory } from '../support/directories.ts';
 import { useShop, type Shop } from '../support/shop.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '../support/jest.ts';
-import * as sessions from '../../src/auth/session.service.ts';
-import { newKey } from '../../src/kit/random-key.ts';
-import { createAccessToken } from '../../src/auth/token.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import * as sessions from '../../src/features/auth/sessions/session.service.ts';
+import { newKey } from '../../src/core/secret-key.ts';
+import { createAccessToken } from '../../src/features/auth/tokens/token.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { PASSWORD, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 const PRODUCT = 'pk name barcode price';

@@ -1,5 +1,5 @@
 import { expect, test } from '../support/jest.ts';
-import { RequestQueue, Ticket } from '../../src/server/request-queue.ts';
+import { RequestQueue, Ticket } from '../../src/http/request-queue.ts';
 
 /** A request whose body is received when the test says so. */
 class Arrival extends Ticket {

@@ -17,7 +17,7 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import 'reflect-metadata';
-import { makeSchema, schemaText } from '../../src/server/schema.ts';
+import { makeSchema, schemaText } from '../../src/graphql/schema.ts';
 
 /** Whole sentences: they begin like one, and end like one. */
 const SENTENCES = /^[A-Z`].*\.$/s;

@@ -1,7 +1,7 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '../support/jest.ts';
-import * as sessions from '../../src/auth/session.service.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import * as sessions from '../../src/features/auth/sessions/session.service.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { Shop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 // Both are on the same rows. What is made here is made before the first request, so that neither knows an older count.

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '../support/jest.ts';
-import * as sessions from '../../src/auth/session.service.ts';
-import type { User } from '../../src/users/user.entity.ts';
-import * as users from '../../src/users/user.service.ts';
+import * as sessions from '../../src/features/auth/sessions/session.service.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
+import * as users from '../../src/features/users/user.service.ts';
 import { PASSWORD, Shop } from '../support/shop.ts';
 import { counted } from '../support/statements.ts';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { getIntrospectionQuery } from 'graphql';
-import type { User } from '../../src/users/user.entity.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { counted } from '../support/statements.ts';
 import { Shop, type Answer, type RequestOptions } from '../support/shop.ts';
 import { useStoppedClock } from '../support/clock.ts';

@@ -1,12 +1,12 @@
 import { beforeAll, expect, test } from '../support/jest.ts';
 import { parse, validate, type GraphQLSchema } from 'graphql';
 import { features } from '../../src/features.ts';
-import { readConfig } from '../../src/kit/config.ts';
-import type { Route } from '../../src/kit/route.ts';
-import { checkDigit } from '../../src/products/ean13.ts';
-import { openapiOf } from '../../src/server/openapi/openapi.ts';
-import { makeSchema } from '../../src/server/schema.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import { readConfig } from '../../src/core/config.ts';
+import type { Route } from '../../src/api/route.ts';
+import { checkDigit } from '../../src/features/products/ean13.ts';
+import { openapiOf } from '../../src/rest/openapi/openapi.ts';
+import { makeSchema } from '../../src/graphql/schema.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { useShop, type RequestOptions } from '../support/shop.ts';
 
 const shop = useShop();

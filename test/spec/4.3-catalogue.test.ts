@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 const shop = useShop();

@@ -1,5 +1,5 @@
 import { expect, test } from '../support/jest.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { PASSWORD, PUBLIC_URL, useShop } from '../support/shop.ts';
 
 const shop = useShop();

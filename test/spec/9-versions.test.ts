@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { features } from '../../src/features.ts';
-import { readConfig, type ConfigError } from '../../src/kit/config.ts';
+import { readConfig, type ConfigError } from '../../src/core/config.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { PASSWORD, PUBLIC_URL, Shop, useShop } from '../support/shop.ts';
 

@@ -1,5 +1,5 @@
 import type { Given } from '../../contract/deployment.ts';
-import { demoUsers, seedDemo } from '../../src/database/demo.ts';
+import { demoUsers, seedDemo } from '../../src/features/demo-data.ts';
 import { TEST_SECRET } from './databases.ts';
 import type { Shop } from './shop.ts';
 

@@ -3,8 +3,8 @@ import pino from 'pino';
 import options from '../../mikro-orm.config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { startEmbedded } from '../../src/database/embedded/supervisor.ts';
-import { readConfig } from '../../src/kit/config.ts';
-import { execute, raw } from '../../src/kit/sql.ts';
+import { readConfig } from '../../src/core/config.ts';
+import { execute, raw } from '../../src/database/sql.ts';
 import { MAKE_CLEAN } from './clean.ts';
 import { copyFrom, makeDataDir, removeDirectory } from './directories.ts';
 

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { afterEach, expect } from './jest.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import { TEST_SECRET } from './databases.ts';
 import type { Answer, Shop } from './shop.ts';
 

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import fc, { type Arbitrary } from 'fast-check';
-import type { Route } from '../../src/kit/route.ts';
+import type { Route } from '../../src/api/route.ts';
 import { TEST_SECRET } from './databases.ts';
 import type { Asked } from './fuzz.ts';
 import { anyJson, anyText, damaged, endless, numberText, objectOf } from './fuzz.values.ts';

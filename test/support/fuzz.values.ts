@@ -1,5 +1,5 @@
 import fc, { type Arbitrary } from 'fast-check';
-import { checkDigit } from '../../src/products/ean13.ts';
+import { checkDigit } from '../../src/features/products/ean13.ts';
 
 // Values as they are written: what counts is the text that is sent, for a number may be written as no double is.
 

@@ -1,6 +1,6 @@
 import bcrypt from 'bcrypt';
 import { Piscina } from 'piscina';
-import { check, type Check } from '../../src/auth/hash-worker.ts';
+import { check, type Check } from '../../src/features/auth/passwords/hash-worker.ts';
 import { counted } from './statements.ts';
 
 /** What was done, its statements, how many tasks the hashing threads got, and what they come to for a wrong password. */

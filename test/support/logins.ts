@@ -1,6 +1,6 @@
-import * as sessions from '../../src/auth/session.service.ts';
-import { createAccessToken, createRefreshToken } from '../../src/auth/token.ts';
-import type { User } from '../../src/users/user.entity.ts';
+import * as sessions from '../../src/features/auth/sessions/session.service.ts';
+import { createAccessToken, createRefreshToken } from '../../src/features/auth/tokens/token.ts';
+import type { User } from '../../src/features/users/user.entity.ts';
 import type { Answer, RequestOptions, Shop } from './shop.ts';
 
 /** Signs in at a door; what else a client sends stands in the request. */

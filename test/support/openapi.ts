@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { features } from '../../src/features.ts';
-import type { Config } from '../../src/kit/config.ts';
-import { openapiOf } from '../../src/server/openapi/openapi.ts';
+import type { Config } from '../../src/core/config.ts';
+import { openapiOf } from '../../src/rest/openapi/openapi.ts';
 
 interface Response {
   $ref?: string;

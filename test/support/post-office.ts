@@ -4,9 +4,9 @@ import { afterAll, beforeAll, beforeEach } from './jest.ts';
 import pino from 'pino';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 import { letters } from '../../src/features.ts';
-import type { Letter } from '../../src/kit/letter.ts';
-import { Postman } from '../../src/mail/postman.ts';
-import { openTransport, type Transport } from '../../src/mail/transport.ts';
+import type { Letter } from '../../src/api/mail.ts';
+import { Postman } from '../../src/features/mail/mail-worker.ts';
+import { openTransport, type Transport } from '../../src/features/mail/transport.ts';
 import type { Shop } from './shop.ts';
 
 /** A mail as it arrived. */

@@ -1,4 +1,4 @@
-import { demoUsers } from '../../src/database/demo.ts';
+import { demoUsers } from '../../src/features/demo-data.ts';
 import { NEW_BARCODE, wire, type LoadPart } from './open-load.ts';
 
 const PAGES = 40;

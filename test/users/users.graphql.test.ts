@@ -1,7 +1,7 @@
 import { describe, expect, test } from '../support/jest.ts';
-import { createAccessToken } from '../../src/auth/token.ts';
+import { createAccessToken } from '../../src/features/auth/tokens/token.ts';
 import { walkFiveByTwos } from '../support/paging.ts';
-import type { Scope } from '../../src/kit/scopes.ts';
+import type { Scope } from '../../src/core/scopes.ts';
 import { PASSWORD, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 const shop = useShop();

@@ -3,10 +3,10 @@ import type { LookupAddress } from 'node:dns';
 import { once } from 'node:events';
 import { createServer, isIP, type AddressInfo, type LookupFunction } from 'node:net';
 import { events as tellers } from '../../src/features.ts';
-import { Courier } from '../../src/webhooks/courier.ts';
-import * as deliveries from '../../src/webhooks/delivery.service.ts';
-import { openSender, TargetRefused } from '../../src/webhooks/sender.ts';
-import * as webhooks from '../../src/webhooks/webhook.service.ts';
+import { Courier } from '../../src/features/webhooks/delivery-worker.ts';
+import * as deliveries from '../../src/features/webhooks/delivery.service.ts';
+import { openSender, TargetRefused } from '../../src/features/webhooks/http-client.ts';
+import * as webhooks from '../../src/features/webhooks/webhook.service.ts';
 import { answering, Receiver, useReceiver } from '../support/receiver.ts';
 import { useShop } from '../support/shop.ts';
 

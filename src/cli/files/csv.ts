@@ -1,6 +1,6 @@
 import { parse } from 'csv-parse/sync';
-import { DomainError, type FieldError } from '../../kit/errors.ts';
-import { COLUMNS, REQUIRED_COLUMNS, type FileRow } from '../../products/product.files.ts';
+import { DomainError, type FieldError } from '../../core/errors.ts';
+import { COLUMNS, REQUIRED_COLUMNS, type FileRow } from '../../features/products/files/file-columns.ts';
 import { printable } from '../printable.ts';
 import { withoutMark, type Line } from './line-reader.ts';
 

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { FORMATS, type Format } from '../../products/product.files.ts';
+import { FORMATS, type Format } from '../../features/products/files/file-columns.ts';
 import { STANDARD } from './reader.ts';
 
 const ENDINGS: Readonly<Record<string, Format>> = { csv: 'csv', ndjson: 'ndjson', jsonl: 'ndjson' };

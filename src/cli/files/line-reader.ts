@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import type { FieldError } from '../../kit/errors.ts';
+import type { FieldError } from '../../core/errors.ts';
 
 /** A line of a file without its end, by its number from 1; or why it cannot be read. */
 export type Line = { number: number } & ({ text: string } | { refusal: FieldError });

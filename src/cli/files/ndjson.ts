@@ -1,6 +1,6 @@
-import { DomainError, type FieldError } from '../../kit/errors.ts';
-import { parseExact } from '../../kit/exact-json.ts';
-import { COLUMNS, type FileRow } from '../../products/product.files.ts';
+import { DomainError, type FieldError } from '../../core/errors.ts';
+import { parseExact } from '../../core/exact-json.ts';
+import { COLUMNS, type FileRow } from '../../features/products/files/file-columns.ts';
 import { withoutMark, type Line } from './line-reader.ts';
 
 const NO_OBJECT: FieldError = { field: '', type: 'json_invalid', message: 'The line is no JSON object' };

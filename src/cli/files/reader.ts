@@ -2,8 +2,8 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { addAbortSignal, pipeline, Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import { DomainError } from '../../kit/errors.ts';
-import { refusalOfFile } from '../../kit/files.ts';
+import { DomainError } from '../../core/errors.ts';
+import { refusalOfFile } from '../../core/file-error.ts';
 import type { CommandContext } from '../command-context.ts';
 
 /** Stands for standard input, and for standard output. */

@@ -7,12 +7,12 @@ import { join, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
-import { counter } from '../../kit/metrics.ts';
-import { pauses } from '../../kit/pauses.ts';
+import { counter } from '../../core/metrics.ts';
+import { pauses } from '../../core/backoff.ts';
 import { keepCheckpoints } from './checkpoints.ts';
 import { DataDirUnusable, openDataDir, openPrivateDir } from './directory.ts';
 import { lockDataDir } from './lock.ts';
-import type { Word } from './word.ts';
+import type { Word } from './ipc-message.ts';
 
 /** The embedded database, reached like a PostgreSQL server through a socket in this directory. */
 export interface Embedded {
@@ -75,7 +75,7 @@ export async function startEmbedded(dataDir: string, log: Logger, attach = false
   };
 
   async function start(): Promise<void> {
-    const started = fork(fileURLToPath(new URL('./child.js', import.meta.url)), [join(root, 'postgres'), socketPath], {
+    const started = fork(fileURLToPath(new URL('./database-process.js', import.meta.url)), [join(root, 'postgres'), socketPath], {
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
       execArgv: [],
     });

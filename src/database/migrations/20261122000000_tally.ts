@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** The catalogue's rows counted as they come and go, by ranges of primary keys (kit/tally.ts). */
+/** The catalogue's rows counted as they come and go, by ranges of primary keys (pagination/row-counts.ts). */
 export class Migration20261122000000_tally extends Migration {
   override up(): void {
     for (const table of ['product_tally', 'product_tally_fine']) {

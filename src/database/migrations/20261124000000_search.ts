@@ -4,7 +4,7 @@ import { Migration } from '@mikro-orm/migrations';
 const SYMBOLS = String.raw`!-/:-@\[-\u0060{-~\u00a1-\u00bf\u00d7\u00f7\u2010-\u2027\u2030-\u205e\u20a0-\u20cf\u3001-\u303f`;
 const OTHER_SPACES = String.raw`\u0001-\u001f\u007f-\u00a0\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff`;
 
-// What a word begins with before its first digit, as far as a search may go that is held against it: 24 letters, and one that is put in (products/typos.ts).
+// What a word begins with before its first digit, as far as a search may go that is held against it: 24 letters, and one that is put in (features/products/search/spelling.ts).
 const BEGINNING = `left(substring(word from '^[^0-9]*'), 25) collate "C"`;
 const MIN_LETTERS = 4;
 

@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** What imports that were interrupted have done (src/products/product.import.ts). */
+/** What imports that were interrupted have done (src/features/products/files/file-import.ts). */
 export class Migration20261125000000_import extends Migration {
   override up(): void {
     this.addSql(`

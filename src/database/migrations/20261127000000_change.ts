@@ -7,7 +7,7 @@ const STATE = (row: string) =>
   `jsonb_build_object('pk', ${row}.pk, 'name', ${row}.name, 'barcode', ${row}.barcode, 'price', ${row}.price::text,
     'createdAt', ${row}.created_at, 'updatedAt', ${row}.updated_at)`;
 
-/** What has happened to products and sessions, noted in the transaction that did it (changes/change.log.ts). */
+/** What has happened to products and sessions, noted in the transaction that did it (features/change-log/change-log.ts). */
 export class Migration20261127000000_change extends Migration {
   override up(): void {
     this.addSql(`

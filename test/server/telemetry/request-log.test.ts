@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { beforeEach, describe, expect, test } from '../../support/jest.ts';
-import type { User } from '../../../src/users/user.entity.ts';
+import type { User } from '../../../src/features/users/user.entity.ts';
 import { closeStreams, listen, writtenUntil } from '../../support/events.ts';
 import { PASSWORD, useShop } from '../../support/shop.ts';
 import { closeSockets, greet } from '../../support/sockets.ts';

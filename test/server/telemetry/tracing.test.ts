@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '../../support/jest.ts';
-import { openTracing, type Tracing } from '../../../src/server/telemetry/tracing.ts';
+import { openTracing, type Tracing } from '../../../src/http/tracing.ts';
 import { closeStreams, listen, writtenUntil } from '../../support/events.ts';
 import { PASSWORD, Shop } from '../../support/shop.ts';
 import { until } from '../../support/until.ts';

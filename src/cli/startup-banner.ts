@@ -1,0 +1,35 @@
+import type { Config } from '../core/config.ts';
+import { demoUsers } from '../features/demo-data.ts';
+
+/** What a start prints: on the embedded default, what to try. */
+export function welcome(config: Config, port: number): string {
+  const base = `http://${config.host}:${port}${config.basePath}`;
+  if (config.databaseUrl !== undefined) return `Shopfront listens on ${base}`;
+  const users = demoUsers.map(({ username, password, scopes, disabled }) => {
+    const may = disabled ? 'disabled' : scopes.join(', ') || 'no scopes';
+    return `    ${username.padEnd(6)} / ${password.padEnd(13)} ${may}`;
+  });
+  return `
+Shopfront listens on ${base}, with its own database in ${config.dataDir}.
+${config.explorer ? inBrowser(base) : ''}
+  GraphQL:
+    ${base}/graphql
+
+  REST:
+    curl '${base}/api/v2/shop/products?page=1'
+    curl ${base}/token -d username=alice -d password=alice-demo-1
+    curl ${base}/session/login -H 'Content-Type: application/json' -d '{"username":"bob","password":"bob-demo-1"}'
+
+  Demo users, where the database is new:
+${users.join('\n')}
+`;
+}
+
+function inBrowser(base: string): string {
+  return `
+  In a browser, where things are, GraphiQL, and the REST reference:
+    ${base}/
+    ${base}/graphiql
+    ${base}/docs
+`;
+}

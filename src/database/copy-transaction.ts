@@ -1,0 +1,62 @@
+import { pipeline } from 'node:stream/promises';
+import type { Pool, PoolClient } from 'pg';
+import { from } from 'pg-copy-streams';
+import type { Bulk, InBulk } from './copy.ts';
+import { retried } from './retry.ts';
+import { identifier, join, raw, sql, type Cell, type Statement } from './sql.ts';
+import { isLost } from './pipelined-connection.ts';
+
+/** Opens transactions on the pool that take many rows at a time: by COPY, where the database can. */
+export function openBulk(pool: Pool, canCopy: boolean): InBulk {
+  return (work) => retried(() => transaction(pool, (client) => work(new Session(client, canCopy))));
+}
+
+async function transaction<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  let isBroken = false;
+  try {
+    await client.query('begin');
+    const result = await work(client);
+    await client.query('commit');
+    return result;
+  } catch (error) {
+    isBroken = isLost(error);
+    if (!isBroken) await client.query('rollback').catch(() => (isBroken = true));
+    throw error;
+  } finally {
+    client.release(isBroken);
+  }
+}
+
+class Session implements Bulk {
+  constructor(
+    private readonly client: PoolClient,
+    private readonly canCopy: boolean,
+  ) {}
+
+  async run({ text, values }: Statement): Promise<Cell[][]> {
+    return (await this.client.query<Cell[]>({ text, values, rowMode: 'array' })).rows;
+  }
+
+  async stage(table: string, columns: Readonly<Record<string, string>>, rows: readonly (readonly string[])[]): Promise<void> {
+    const types = Object.entries(columns);
+    const definitions = types.map(([name, type]) => sql`${identifier(name)} ${raw(type)}`);
+    // Behind a pooler, the next transaction may be on another connection.
+    await this.run(sql`create temporary table ${identifier(table)} (${join(definitions)}) on commit drop`);
+    if (this.canCopy) return this.copy(table, rows);
+    const lists = types.map(([, type], place) => sql`${rows.map((row) => row[place])}::${raw(type)}[]`);
+    await this.run(sql`insert into ${identifier(table)} select * from unnest(${join(lists)})`);
+  }
+
+  private async copy(table: string, rows: readonly (readonly string[])[]): Promise<void> {
+    const text = rows.map((row) => `${row.map(escaped).join('\t')}\n`).join('');
+    await pipeline([text], this.client.query(from(sql`copy ${identifier(table)} from stdin`.text)));
+  }
+}
+
+const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' };
+
+// PostgreSQL, COPY, "Text Format".
+function escaped(cell: string): string {
+  return cell.replace(/[\\\t\n\r]/g, (letter) => ESCAPES[letter] ?? letter);
+}

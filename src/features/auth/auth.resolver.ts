@@ -1,0 +1,134 @@
+import { Arg, Args, Ctx, Field, FieldResolver, ID, Int, Mutation, ObjectType, Resolver, Root } from 'type-graphql';
+import { ConnectionArgs, connectionType, type Connection } from '../../api/connection.ts';
+import type { Context } from '../../request/context.ts';
+import { IgnoresIdempotencyKey } from '../../api/ignores-idempotency-key.ts';
+import { Once } from '../../api/once-per-operation.ts';
+import { User } from '../users/user.entity.ts';
+import * as auth from './auth.service.ts';
+import { Session } from './sessions/session.entity.ts';
+import * as sessions from './sessions/session.service.ts';
+
+const SessionConnection = connectionType(Session);
+
+@ObjectType({
+  simpleResolvers: true,
+  description: 'A session that was opened or refreshed, and its credentials. They are shown here once.',
+})
+export class LoginPayload {
+  @Field(() => String, { description: 'For the header `Authorization: Bearer`.' })
+  accessToken!: string;
+
+  @Field(() => String, { description: 'Always `bearer`.' })
+  tokenType!: string;
+
+  @Field(() => Int, { description: 'Seconds that the access token lives.' })
+  expiresIn!: number;
+
+  @Field(() => String, { description: 'For `refresh`, once. An older one ends the session.' })
+  refreshToken!: string;
+
+  @Field(() => String, { description: 'For the header `X-SESSION-ID`, and for `logout`.' })
+  sessionKey!: string;
+
+  @Field(() => User, { description: 'Who signed in.' })
+  user!: User;
+}
+
+@ObjectType({ simpleResolvers: true, description: 'What a logout did.' })
+export class LogoutPayload {
+  @Field(() => Int, { description: 'How many sessions ended.' })
+  ended!: number;
+}
+
+@Resolver()
+export class AuthResolver {
+  @Once()
+  @IgnoresIdempotencyKey()
+  @Mutation(() => LoginPayload, { description: 'Signs in and opens a session.' })
+  async login(
+    @Ctx() ctx: Context,
+    @Arg('username', () => String, { description: 'The name, compared exactly.' }) username: string,
+    @Arg('password', () => String, { description: 'The password.' }) password: string,
+    @Arg('scopes', () => [String], {
+      nullable: true,
+      description: 'The only scopes that the session may use; all that the user holds where none are given.',
+    })
+    scopes?: string[] | null,
+  ): Promise<LoginPayload> {
+    return payload(ctx, await auth.login(ctx, { username, password }, scopes ?? undefined));
+  }
+
+  @IgnoresIdempotencyKey()
+  @Mutation(() => LoginPayload, {
+    description:
+      'Exchanges a refresh token for new credentials of the same session. That includes a new session key in place of the old one. ' +
+      'For some seconds, the same refresh token gets the same session key and refresh token again.',
+  })
+  async refresh(
+    @Ctx() ctx: Context,
+    @Arg('refreshToken', () => String, { description: 'The last one given out.' }) refreshToken: string,
+  ): Promise<LoginPayload> {
+    return payload(ctx, await auth.refreshAll(ctx, refreshToken));
+  }
+
+  @IgnoresIdempotencyKey()
+  @Mutation(() => LogoutPayload, { description: "Ends the session of the key, or the caller's own where none is given." })
+  async logout(
+    @Ctx() ctx: Context,
+    @Arg('sessionKey', () => String, { nullable: true, description: 'The key of the session to end.' }) sessionKey?: string | null,
+  ): Promise<LogoutPayload> {
+    return { ended: sessionKey == null ? await auth.logout(ctx) : await auth.logoutByKey(ctx, sessionKey) };
+  }
+
+  @Mutation(() => LogoutPayload, { description: "Ends one of the caller's own sessions by its id." })
+  async endSession(
+    @Ctx() ctx: Context,
+    @Arg('id', () => ID, { description: 'The id of the session, as `sessions` lists it.' }) id: string,
+  ): Promise<LogoutPayload> {
+    return { ended: await auth.endSession(ctx, id) };
+  }
+
+  @Mutation(() => LogoutPayload, { description: "Ends all of the caller's sessions but the one that this request is made in." })
+  async endOtherSessions(@Ctx() ctx: Context): Promise<LogoutPayload> {
+    return { ended: await auth.endOtherSessions(ctx) };
+  }
+
+  @Mutation(() => LogoutPayload, { description: "Ends all of the caller's sessions, this one too." })
+  async logoutEverywhere(@Ctx() ctx: Context): Promise<LogoutPayload> {
+    return { ended: await auth.logoutEverywhere(ctx) };
+  }
+
+  @Once()
+  @IgnoresIdempotencyKey()
+  @Mutation(() => User, { description: "Changes the caller's password and ends the caller's other sessions." })
+  changePassword(
+    @Ctx() ctx: Context,
+    @Arg('current', () => String, { description: 'The password until now.' }) current: string,
+    @Arg('new', () => String, { description: 'The new one: 8 characters or more, at most 72 bytes.' }) next: string,
+  ): Promise<User> {
+    return auth.changePassword(ctx, current, next);
+  }
+}
+
+@Resolver(() => User)
+export class UserSessionsResolver {
+  @FieldResolver(() => SessionConnection, {
+    description: "The user's open sessions, the latest first. Another user's are empty, whoever asks.",
+  })
+  async sessions(@Ctx() ctx: Context, @Root() user: User, @Args(() => ConnectionArgs) args: ConnectionArgs): Promise<Connection<Session>> {
+    return new SessionConnection(await sessions.pageOf(ctx, user.pk, args));
+  }
+}
+
+@Resolver(() => Session)
+export class SessionResolver {
+  @FieldResolver(() => Boolean, { description: 'Whether this request was made in it.' })
+  current(@Ctx() ctx: Context, @Root() session: Session): boolean {
+    return ctx.caller?.sessionId === session.sid;
+  }
+}
+
+function payload(ctx: Context, { user, session, sessionKey }: auth.Login): LoginPayload {
+  const { accessToken, expiresIn, refreshToken } = auth.issueTokens(ctx, user, session);
+  return { accessToken, tokenType: 'bearer', expiresIn, refreshToken, sessionKey, user };
+}

@@ -1,0 +1,60 @@
+import { z } from 'zod';
+import { changed, type Context } from '../../request/context.ts';
+import { jsonArray, route, type Routes } from '../../api/route.ts';
+import { MAX_EMAIL, MAX_USERNAME } from '../users/user.rules.ts';
+import * as users from '../users/user.service.ts';
+import * as blog from './blog.service.ts';
+
+const entryBody = z
+  .object({
+    title: z.string().meta({ description: 'The title.', minLength: 1, maxLength: 255, examples: ['Opening day'] }),
+    body: z.string().meta({ description: 'The text.', minLength: 1, maxLength: 50_000, examples: ['The shop is open from nine to five.'] }),
+    published: z.boolean().meta({ description: 'Whether everyone who is signed in sees it.', examples: [true] }),
+    creator: z
+      .object({
+        username: z.string().meta({ description: 'The username.', minLength: 1, maxLength: MAX_USERNAME, examples: ['alice'] }),
+        email: z
+          .string()
+          .nullable()
+          .meta({ description: 'The email address.', format: 'email', maxLength: MAX_EMAIL, examples: ['alice@shop.example'] }),
+      })
+      .meta({ description: 'Who wrote it.' }),
+  })
+  .meta({ id: 'BlogEntry', description: 'An entry of the blog.' });
+
+/** Interface, section 4.1. */
+export const blogRoutes: Routes = () => [
+  route({
+    method: 'GET',
+    path: '/blog',
+    summary: 'List blog entries',
+    description:
+      "Returns the published entries of all users and the caller's own drafts as one JSON array, the latest first. The array is sent while it is " +
+      'read from the database. Drafts of other users are never returned.',
+    access: 'signed-in',
+    success: { status: 200, body: z.array(entryBody), stream: true },
+    twin: {
+      operation: `query ($first: Int, $after: String) {
+  blog(first: $first, after: $after) {
+    nodes { title body published creator { username email } }
+    pageInfo { hasNextPage endCursor }
+  }
+}`,
+      variables: { first: 100 },
+    },
+    handle: (ctx) => jsonArray(entries(ctx)),
+  }),
+];
+
+async function* entries(ctx: Context): AsyncGenerator<z.infer<typeof entryBody>[]> {
+  for await (const batch of blog.all(ctx)) {
+    // What loaders hold is needed for one batch.
+    const own = changed(ctx, { loaders: new Map() });
+    yield await Promise.all(
+      batch.map(async ({ title, body, published, creatorPk }) => {
+        const { username, email } = await users.byPk(own, creatorPk);
+        return { title, body, published, creator: { username, email } };
+      }),
+    );
+  }
+}

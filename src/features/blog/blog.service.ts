@@ -1,0 +1,106 @@
+import { LockMode } from '@mikro-orm/postgresql';
+import type { z } from 'zod';
+import { forbidden, requireCaller, requireScope } from '../../request/access.ts';
+import { inTransaction, type Context } from '../../request/context.ts';
+import { DomainError } from '../../core/errors.ts';
+import { eachPage, readPage, readPagesOf, type Listing, type Page, type PageArgs } from '../../pagination/keyset.ts';
+import { loader } from '../../request/loaders.ts';
+import { nodeKeyOf } from '../../api/node.ts';
+import { readPk } from '../../core/pk.ts';
+import { selectByPks } from '../../database/row-mapper.ts';
+import { check, defined } from '../../core/validation.ts';
+import { sql, type Sql } from '../../database/sql.ts';
+import * as users from '../users/user.service.ts';
+import { BlogEntry } from './blog-entry.entity.ts';
+import { entryPatch, newEntry } from './blog.rules.ts';
+
+/** Entries may be long: so many are in memory while all are read. */
+const BATCH = 20;
+
+/** All entries that the caller may see, the latest first, in batches. Signed in. */
+export function all(ctx: Context): AsyncGenerator<BlogEntry[]> {
+  requireCaller(ctx);
+  return eachPage((args) => page(ctx, args), BATCH);
+}
+
+/** The entries that the caller may see, the latest first, in pages by cursor. Signed in. */
+export async function page(ctx: Context, args: PageArgs): Promise<Page<BlogEntry>> {
+  requireCaller(ctx);
+  return readPage(ctx, visible(ctx), args);
+}
+
+/** What a user wrote, as the caller may see it, the latest first, in pages by cursor. */
+export function pageOf(ctx: Context, creatorPk: number, args: PageArgs): Promise<Page<BlogEntry>> {
+  return loader(ctx, `blog.pageOf ${JSON.stringify(args)}`, (pks: readonly number[]) =>
+    readPagesOf(ctx, visible(ctx), args, { property: 'creatorPk', pks }),
+  ).load(creatorPk);
+}
+
+/** Finds entries for `node(id:)`; none without credentials. */
+export async function findNodes(ctx: Context, keys: readonly string[]): Promise<(BlogEntry | null)[]> {
+  return ctx.caller ? selectByPks(ctx, BlogEntry, keys, mayRead(ctx)) : keys.map(() => null);
+}
+
+/** Writes an entry. Needs `blog:write`. Throws BAD_USER_INPUT, and CONFLICT for more than MAX_BLOG_ENTRIES_PER_USER. */
+export async function create(ctx: Context, input: z.input<typeof newEntry>): Promise<BlogEntry> {
+  requireScope(ctx, 'blog:write');
+  const { pk: creatorPk } = requireCaller(ctx);
+  const now = ctx.now();
+  const values = { ...check(newEntry, input), creatorPk, createdAt: now, updatedAt: now };
+  const max = ctx.config.maxBlogEntriesPerUser;
+  return inTransaction(ctx, async (tx) => {
+    await users.refuseMore(tx, creatorPk, sql`blog_entry where creator_pk`, max, `You have ${max} blog entries, and no more are allowed`);
+    const entry = Object.assign(new BlogEntry(), values);
+    await tx.em.persist(entry).flush();
+    return entry;
+  });
+}
+
+/** Changes an entry; its creator alone may. Needs `blog:write`. Throws BAD_USER_INPUT, NOT_FOUND and FORBIDDEN. */
+export async function update(ctx: Context, id: string, patch: z.input<typeof entryPatch>): Promise<BlogEntry> {
+  requireScope(ctx, 'blog:write');
+  const values = check(entryPatch, patch);
+  return inTransaction(ctx, async (tx) => {
+    const entry = await ownEntry(tx, id);
+    Object.assign(entry, defined(values), { updatedAt: tx.now() });
+    await tx.em.flush();
+    return entry;
+  });
+}
+
+/** Deletes an entry and returns what it was; its creator alone may. Needs `blog:write`. Throws NOT_FOUND and FORBIDDEN. */
+export async function remove(ctx: Context, id: string): Promise<BlogEntry> {
+  requireScope(ctx, 'blog:write');
+  return inTransaction(ctx, async (tx) => {
+    const entry = await ownEntry(tx, id);
+    await tx.em.nativeDelete(BlogEntry, { pk: entry.pk });
+    return entry;
+  });
+}
+
+async function ownEntry(tx: Context, id: string): Promise<BlogEntry> {
+  const caller = requireCaller(tx);
+  const pk = readPk(nodeKeyOf(BlogEntry.name, id) ?? '');
+  const entry = pk === undefined ? null : await tx.em.findOne(BlogEntry, { pk }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+  // A draft of somebody else is not there for anyone but its creator, not even as something forbidden.
+  if (!entry || (!entry.published && entry.creatorPk !== caller.pk)) throw new DomainError('NOT_FOUND', 'No such blog entry');
+  if (entry.creatorPk !== caller.pk) throw forbidden(tx, 'Only its creator may change a blog entry');
+  return entry;
+}
+
+function visible(ctx: Context): Listing<BlogEntry> {
+  return {
+    name: 'blog',
+    entity: BlogEntry,
+    order: [
+      { property: 'createdAt', kind: 'time' },
+      { property: 'pk', kind: 'pk' },
+    ],
+    descending: true,
+    where: mayRead(ctx),
+  };
+}
+
+function mayRead(ctx: Context): Sql {
+  return sql`(blog_entry.published or blog_entry.creator_pk = ${ctx.caller?.pk ?? null}::integer)`;
+}

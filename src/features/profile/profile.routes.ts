@@ -1,0 +1,55 @@
+import { z } from 'zod';
+import { requireCaller } from '../../request/access.ts';
+import type { Context } from '../../request/context.ts';
+import { jsonArray, route, type Routes } from '../../api/route.ts';
+import { USER_FIELDS, userBody, userFor } from '../users/user.routes.ts';
+import { MAX_USERNAME } from '../users/user.rules.ts';
+import * as profile from './profile.service.ts';
+
+const itemBody = z
+  .object({
+    item_id: z.string().meta({ description: "The user's own name for it.", minLength: 1, maxLength: 255, examples: ['notebook'] }),
+    owner: z.string().meta({ description: 'The username of its owner.', minLength: 1, maxLength: MAX_USERNAME, examples: ['alice'] }),
+  })
+  .meta({ id: 'Item', description: 'Something that a user has.' });
+
+/** Interface, section 4.1. */
+export const profileRoutes: Routes = () => [
+  route({
+    method: 'GET',
+    path: '/users/me/',
+    summary: 'Get the signed-in user',
+    description: 'Returns the user whose credentials the request has. The password is never returned, not even as a hash.',
+    access: 'signed-in',
+    success: { status: 200, body: userBody },
+    twin: { operation: `{ me { ${USER_FIELDS} } }` },
+    handle: async (ctx) => userFor(ctx, await profile.me(ctx)),
+  }),
+  route({
+    method: 'GET',
+    path: '/users/me/items/',
+    summary: 'List the items of the signed-in user',
+    description:
+      'Returns all items of the caller as one JSON array, the oldest first. The array is sent while it is read from the database. Items of other ' +
+      'users are never returned.',
+    access: 'signed-in',
+    success: { status: 200, body: z.array(itemBody), stream: true },
+    twin: {
+      operation: `query ($first: Int, $after: String) {
+  me {
+    items(first: $first, after: $after) {
+      nodes { item_id: itemId owner { username } }
+      pageInfo { hasNextPage endCursor }
+    }
+  }
+}`,
+      variables: { first: 100 },
+    },
+    handle: (ctx) => jsonArray(items(ctx)),
+  }),
+];
+
+async function* items(ctx: Context): AsyncGenerator<z.infer<typeof itemBody>[]> {
+  const { username } = requireCaller(ctx);
+  for await (const batch of profile.myItems(ctx)) yield batch.map(({ itemId }) => ({ item_id: itemId, owner: username }));
+}

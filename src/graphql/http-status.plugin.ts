@@ -1,0 +1,32 @@
+import type { ApolloServerPlugin } from '@apollo/server';
+import type { Context } from '../request/context.ts';
+import { DomainError } from '../core/errors.ts';
+import { graphqlTypeFor, JSON_TYPE } from '../http/responses.ts';
+
+const QUERY_ERRORS = new Set<unknown>([
+  'GRAPHQL_PARSE_FAILED',
+  'GRAPHQL_VALIDATION_FAILED',
+  'BAD_USER_INPUT',
+  'OPERATION_RESOLUTION_FAILURE',
+]);
+
+/**
+ * A client that asks for `application/json`, and not for whatever there is, may be an old one, for which the status says whether the
+ * server was reached and nothing of the query: it is answered 200 where the query cannot be run (GraphQL over HTTP, 6.4.1).
+ */
+export const legacyStatusPlugin: ApolloServerPlugin<Context> = {
+  requestDidStart: async () => ({
+    willSendResponse: async ({ request, response, errors }) => {
+      if (response.http.status !== 400 || !isLegacy(request.http?.headers.get('accept'))) return;
+      // What a limit refuses is not the query's fault in the sense of the specification.
+      const isOfQuery = errors?.every(
+        ({ extensions, originalError }) => QUERY_ERRORS.has(extensions['code']) && !(originalError instanceof DomainError),
+      );
+      if (isOfQuery) response.http.status = 200;
+    },
+  }),
+};
+
+function isLegacy(accept: string | undefined): boolean {
+  return !!accept && !accept.includes('/*') && graphqlTypeFor({ headers: { accept } }) === JSON_TYPE;
+}

@@ -1,0 +1,148 @@
+import {
+  HeaderMap,
+  type ApolloServerPlugin,
+  type GraphQLRequestContext,
+  type GraphQLRequestContextDidResolveOperation,
+} from '@apollo/server';
+import {
+  execute,
+  getVariableValues,
+  GraphQLError,
+  Kind,
+  locatedError,
+  OperationTypeNode,
+  type DocumentNode,
+  type FieldNode,
+  type FormattedExecutionResult,
+  type SelectionSetNode,
+} from 'graphql';
+import { z } from 'zod';
+import { idempotencyKey, once } from '../features/idempotency/idempotency.service.ts';
+import type { Context } from '../request/context.ts';
+import { badInput } from '../core/errors.ts';
+import { IGNORES_IDEMPOTENCY_KEY } from '../api/ignores-idempotency-key.ts';
+import { isConflict } from '../database/retry.ts';
+import { check } from '../core/validation.ts';
+import type { Services } from '../http/dependencies.ts';
+import { formatErrors, requestError } from './errors.ts';
+
+const NAME = 'idempotency-key';
+const headers = z.object({ [NAME]: idempotencyKey });
+
+/** A request whose document is valid. */
+type Resolved = GraphQLRequestContextDidResolveOperation<Context>;
+
+/** A mutation with an `Idempotency-Key`. */
+interface Keyed {
+  key: string;
+  /** The parts of the field that the mutation consists of. */
+  field: readonly FieldNode[];
+}
+
+/** Thrown to roll back a mutation that has failed. */
+class Failed extends Error {
+  constructor(readonly errors: readonly GraphQLError[]) {
+    super('The mutation has failed');
+  }
+}
+
+/**
+ * Executes a mutation with an `Idempotency-Key` in one transaction with its key and response. The
+ * same request again is answered by the stored response.
+ */
+export function idempotencyPlugin(services: Services): ApolloServerPlugin<Context> {
+  return {
+    requestDidStart: async () => {
+      let keyed: Keyed | undefined;
+      return {
+        didResolveOperation: async (request) => {
+          try {
+            keyed = keyedOf(request);
+          } catch (error) {
+            throw requestError(error);
+          }
+        },
+        responseForOperation: async (request) => {
+          const singleResult = keyed && (await answer(services, request, keyed));
+          return singleResult ? { http: { headers: new HeaderMap() }, body: { kind: 'single', singleResult } } : null;
+        },
+      };
+    },
+  };
+}
+
+/**
+ * Returns the key and field of a mutation with a key; undefined for other requests. Throws
+ * BAD_USER_INPUT for a malformed key, and for a key for several mutations.
+ */
+function keyedOf({ contextValue, request, schema, document, operation }: Resolved): Keyed | undefined {
+  const given = request.http?.headers.get(NAME);
+  if (given === undefined || operation?.operation !== OperationTypeNode.MUTATION) return undefined;
+  // Callers without any right write nothing, and are refused without a transaction.
+  if (!contextValue.caller && contextValue.config.anonymousScopes.length === 0) return undefined;
+  const known = schema.getMutationType()?.getFields() ?? {};
+  const fields = [...rootFields(document, operation.selectionSet)].filter(({ name }) => name.value in known);
+  if (fields.every(({ name }) => known[name.value]?.extensions[IGNORES_IDEMPOTENCY_KEY] === true)) return undefined;
+  const key = check(headers, { [NAME]: given }, 'header')[NAME];
+  if (new Set(fields.map(responseName)).size > 1) throw badInput(NAME, 'The header goes with one mutation in a request');
+  return key === undefined ? undefined : { key, field: fields };
+}
+
+/** Returns the response; undefined for invalid variables, which Apollo Server then refuses. */
+async function answer(
+  services: Services,
+  request: GraphQLRequestContext<Context>,
+  { key, field }: Keyed,
+): Promise<FormattedExecutionResult | undefined> {
+  const { contextValue, schema, document, operation, source } = request;
+  const { variables = {}, operationName } = request.request;
+  if (!document || !operation) return undefined;
+  if (getVariableValues(schema, operation.variableDefinitions ?? [], variables, { maxErrors: 1 }).errors) return undefined;
+  const input = ['graphql', rightsOf(contextValue), source, operationName ?? null, variables];
+  try {
+    const data = await once(contextValue, key, input, async (tx) => {
+      const result = await execute({ schema, document, contextValue: tx, variableValues: variables, operationName });
+      if (result.errors) throw causeOf(result.errors);
+      // As text, because `jsonb` has an order of its own for the members of an object.
+      return JSON.stringify(result.data);
+    });
+    return { data: JSON.parse(data) as Record<string, unknown> };
+  } catch (error) {
+    const [first] = field;
+    const errors = error instanceof Failed ? error.errors : [locatedError(error, field, first && [responseName(first)])];
+    return { errors: formatErrors(services, errors), data: null };
+  }
+}
+
+// A conflict of transactions is thrown as it is, so that the transaction is retried.
+function causeOf(errors: readonly GraphQLError[]): Error {
+  return errors.map(({ originalError }) => originalError).find((cause) => cause && isConflict(cause)) ?? new Failed(errors);
+}
+
+// A stored response is only for credentials with the same rights: it may show what others hide.
+function rightsOf({ caller, config }: Context): unknown {
+  return {
+    scopes: [...(caller?.scopes ?? config.anonymousScopes)].toSorted(),
+    isReadOnly: caller?.isReadOnly === true,
+    apiKey: caller?.apiKeyId ?? null,
+  };
+}
+
+// Validation bounds their number, fields of fragments counted for each spread.
+function* rootFields(document: DocumentNode, { selections }: SelectionSetNode): Generator<FieldNode> {
+  for (const part of selections) {
+    if (part.kind === Kind.FIELD) {
+      yield part;
+      continue;
+    }
+    const spread =
+      part.kind === Kind.INLINE_FRAGMENT
+        ? part
+        : document.definitions.find((node) => node.kind === Kind.FRAGMENT_DEFINITION && node.name.value === part.name.value);
+    if (spread && 'selectionSet' in spread && spread.selectionSet) yield* rootFields(document, spread.selectionSet);
+  }
+}
+
+function responseName({ alias, name }: FieldNode): string {
+  return (alias ?? name).value;
+}

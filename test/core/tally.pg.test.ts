@@ -1,0 +1,157 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from '../support/jest.ts';
+import pg from 'pg';
+import pino from 'pino';
+import options from '../../mikro-orm.config.ts';
+import { openDatabase, type Database } from '../../src/database/database.ts';
+import { readConfig } from '../../src/core/config.ts';
+import { makeDatabase, TEST_SECRET, type TestDatabase } from '../support/databases.ts';
+import { useShop, workerDatabase } from '../support/shop.ts';
+
+const shop = useShop();
+
+/** What the tally's migration comes after. */
+const BEFORE_TALLY = '20261121000000_initial';
+
+let one: pg.Client;
+let other: pg.Client;
+
+beforeAll(async () => {
+  one = await connected(workerDatabase());
+  other = await connected(workerDatabase());
+});
+
+beforeEach(async () => {
+  // Whoever has to wait for another here gets an error instead.
+  for (const client of [one, other]) await client.query(`rollback; set lock_timeout = '100ms'`);
+});
+
+afterAll(async () => {
+  await Promise.all([one.end(), other.end()]);
+});
+
+test('open transactions that write to the same range do not wait for each other, and are counted once they have ended', async () => {
+  await one.query(insert(1, 20));
+  await one.query('begin');
+  await other.query('begin');
+  await one.query(insert(21, 40));
+  await other.query(insert(41, 60));
+  await one.query('delete from product where pk between 1 and 5');
+  await other.query('delete from product where pk between 6 and 8');
+  await one.query('update product set pk = pk + 100 where pk = 9');
+  await other.query('update product set price = 2 where pk = 10');
+  await other.query('commit');
+  await one.query(insert(61, 80));
+  await one.query('commit');
+
+  expect(await countedBy(one)).toEqual(await thereBy(one));
+  expect((await thereBy(one)).at(-1)).toEqual({ level: 2, bucket: 0, rows: 72 });
+});
+
+test('of two open transactions in the same range, the one that is rolled back takes nothing of the other with it', async () => {
+  await one.query('begin');
+  await other.query('begin');
+  await one.query(insert(1, 20));
+  await other.query(insert(21, 30));
+  await one.query('rollback');
+  await other.query('commit');
+
+  expect(await countedBy(one)).toEqual(await thereBy(one));
+  expect((await thereBy(one)).at(-1)).toEqual({ level: 2, bucket: 0, rows: 10 });
+});
+
+test('what an open transaction has written is not counted before its commit, and by every process soon after it', async () => {
+  const count = async (): Promise<number> => (await shop.rest('GET', '/api/v2/shop/products')).body.count;
+  await other.query('begin');
+  await other.query(insert(1, 20));
+  expect(await count()).toBe(0);
+  await other.query('commit');
+
+  // Not at once: a process takes what it has just seen of the table to hold for a moment.
+  let counted = 0;
+  for (let attempt = 0; attempt < 500 && counted === 0; attempt++) counted = await count();
+  expect(counted).toBe(20);
+});
+
+test('ten sessions that write to the same ranges at once leave the count exact, and none waits for another', async () => {
+  const sessions = await Promise.all(Array.from({ length: 10 }, () => connected(workerDatabase())));
+  await Promise.all(
+    sessions.map(async (client, session) => {
+      await client.query(`set lock_timeout = '100ms'`);
+      for (let round = 0; round < 20; round++) {
+        const first = 1 + round * 100 + session * 10;
+        await client.query(insert(first, first + 9));
+        await client.query(`delete from product where pk between ${first} and ${first + 2}`);
+      }
+    }),
+  );
+  await Promise.all(sessions.map((client) => client.end()));
+
+  expect(await countedBy(one)).toEqual(await thereBy(one));
+  expect((await thereBy(one)).at(-1)).toEqual({ level: 2, bucket: 0, rows: 1_400 });
+});
+
+test('the migration counts the rows that are there, and going back and forth again does so again', async () => {
+  await withDatabase(async (database, client) => {
+    await database.orm.migrator.down({ to: BEFORE_TALLY });
+    const { rows } = await client.query(`select relname from pg_class where relname like 'product_tally%'`);
+    expect(rows).toEqual([]);
+    await client.query(insert(100, 700));
+    await client.query(insert(65_000, 66_000));
+    await client.query('delete from product where pk % 3 = 0');
+
+    await database.migrate();
+    expect(await countedBy(client)).toEqual(await thereBy(client));
+    await client.query(insert(140_000, 140_010));
+    expect(await countedBy(client)).toEqual(await thereBy(client));
+
+    await database.orm.migrator.down({ to: BEFORE_TALLY });
+    await client.query('delete from product where pk < 200');
+    await client.query('truncate product');
+    await client.query(insert(1, 300));
+    await database.migrate();
+    expect(await countedBy(client)).toEqual(await thereBy(client));
+    expect((await thereBy(client)).at(-1)).toEqual({ level: 2, bucket: 0, rows: 300 });
+  });
+});
+
+function insert(first: number, last: number): string {
+  return `
+    insert into product (pk, name, barcode, price, created_at, updated_at)
+    select n, 'Product ' || n, digits || (10 - (
+      select sum(substr(digits, place, 1)::int * case when place % 2 = 0 then 3 else 1 end) from generate_series(1, 12) place) % 10) % 10, 1, now(), now()
+    from generate_series(${first}, ${last}) as n, lateral (select '20' || lpad(n::text, 10, '0') as digits) as made`;
+}
+
+async function countedBy(client: pg.Client): Promise<unknown[]> {
+  const { rows } = await client.query(`
+    select 1 as level, bucket, sum(rows)::int as rows from product_tally_fine group by bucket having sum(rows) <> 0
+    union all select 2, bucket, sum(rows)::int from product_tally group by bucket having sum(rows) <> 0 order by 1, 2`);
+  return rows;
+}
+
+async function thereBy(client: pg.Client): Promise<unknown[]> {
+  const { rows } = await client.query(`
+    select 1 as level, (pk - 1) >> 8 as bucket, count(*)::int as rows from product group by 2
+    union all select 2, (pk - 1) >> 16, count(*)::int from product group by 2 order by 1, 2`);
+  return rows;
+}
+
+async function connected(env: Record<string, string>): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: env['DATABASE_URL'] });
+  await client.connect();
+  return client;
+}
+
+async function withDatabase(work: (database: Database, client: pg.Client) => Promise<void>): Promise<void> {
+  const made: TestDatabase = await makeDatabase(`shopfront_tally_${process.pid}`);
+  const config = readConfig({ ...made.env, SIGNING_SECRET: TEST_SECRET }, () => undefined);
+  const database = await openDatabase(config, options, pino({ level: 'silent' }), true);
+  const client = await connected(made.env);
+  try {
+    await work(database, client);
+  } finally {
+    await client.end();
+    await database.close();
+    await made.drop();
+  }
+}
