@@ -11,5 +11,9 @@ export default {
   maxWorkers: 2,
   globalSetup: './dist/test/support/global-setup.js',
   globalTeardown: './dist/test/support/global-teardown.js',
-  reporters: ['default', './test/support/attack-reporter.js', './test/support/closing-line-reporter.js'],
+  reporters: [
+    'default',
+    './test/support/attack-reporter.js',
+    './test/support/closing-line-reporter.js',
+  ],
 };

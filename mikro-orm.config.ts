@@ -5,7 +5,7 @@ import { BindingDriver } from './src/database/orm-driver.ts';
 import { migrations } from './src/database/migrations/migrations.ts';
 import { entities } from './src/features.ts';
 
-/** What MikroORM is told of our domain. Where the database is stands in the configuration (src/database/database.ts). */
+/** Configuration of MikroORM. The connection is configured in src/database/database.ts. */
 export default defineConfig({
   entities,
   metadataProvider: ReflectMetadataProvider,
@@ -14,6 +14,6 @@ export default defineConfig({
   migrations: { migrationsList: migrations, snapshot: false, tableName: 'migration', safe: true },
   discovery: { warnWhenNoEntities: false },
   forceUtcTimezone: true,
-  // Whether there is a database is the operator's business; the ORM would make one.
+  // The operator creates the database; the ORM must not.
   ensureDatabase: false,
 });

@@ -1,5 +1,6 @@
-// Makes .env from .env.example, where every setting is commented out: with no such file, Node would say so at each start. One that
-// exists stays as it is. Only its owner may read it, as it may come to hold secrets.
+// Creates .env from .env.example, whose settings are all commented out; without it, Node warns at
+// each start. Keeps an existing
+// one. Only the owner may read it, because it may contain secrets.
 import { readFileSync, writeFileSync } from 'node:fs';
 
 try {

@@ -1,5 +1,6 @@
-// Fails, naming every problem at once, if what is installed is not what docs/dependencies.md promises. It reads files and asks nobody.
-//   node .ci/supply.js [folder] [folder of the documents and the floors, where that is another]
+// Fails with all problems if the installed packages differ from docs/generated/dependencies.md.
+// Reads only local files.
+//   node .ci/supply.js [folder] [folder with the documents and floors, if different]
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -17,9 +18,12 @@ const ALLOWED_LICENCES = new Set([
   'CC0-1.0',
   'Python-2.0',
 ]);
-/** What must not be there in any version, and why. */
+/** Packages that are forbidden in every version, and why. */
 const NEVER = new Map([
-  ['graphql-upload', 'its multipart requests get past the check that keeps other sites out, and nothing here takes files'],
+  [
+    'graphql-upload',
+    'its multipart requests get past the check that keeps other sites out, and nothing here takes files',
+  ],
   ['apollo-server', 'CVE-2026-23897, and it gets no fixes any more'],
   ['apollo-server-core', 'GHSA-9q82-xgwf-vj6h, and it gets no fixes any more'],
   ['event-stream', 'GHSA-mh6f-8j2x-4483: it was given to somebody who put malware into it'],
@@ -27,18 +31,22 @@ const NEVER = new Map([
 ]);
 
 const root = process.argv[2] ?? join(import.meta.dirname, '..');
-const house = process.argv[3] ?? root;
+const projectRoot = process.argv[3] ?? root;
 const json = async (...path) => JSON.parse(await readFile(join(...path), 'utf8'));
 
 const manifest = await json(root, 'package.json');
 const lock = await json(root, 'package-lock.json');
-const floors = await json(house, '.ci', 'safe-floors.json');
-const page = await readFile(join(house, 'docs', 'dependencies.md'), 'utf8');
+const floors = await json(projectRoot, '.ci', 'safe-floors.json');
+const page = await readFile(join(projectRoot, 'docs', 'generated', 'dependencies.md'), 'utf8');
 
 const direct = FIELDS.flatMap((field) => Object.entries(manifest[field] ?? {}));
 const packages = Object.entries(lock.packages)
   .filter(([path]) => path !== '')
-  .map(([path, entry]) => ({ ...entry, path, name: entry.name ?? path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length) }));
+  .map(([path, entry]) => ({
+    ...entry,
+    path,
+    name: entry.name ?? path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length),
+  }));
 const shipped = packages.filter(({ dev }) => !dev);
 
 const problems = [
@@ -51,7 +59,9 @@ const problems = [
   ...installScripts(),
 ];
 if (problems.length > 0) {
-  console.error(`supply: ${problems.length} problem(s)\n${problems.map((problem) => `- ${problem}`).join('\n')}`);
+  console.error(
+    `supply: ${problems.length} problem(s)\n${problems.map((problem) => `- ${problem}`).join('\n')}`,
+  );
   process.exit(1);
 }
 const accepted = floors.filter(acceptedHere).length;
@@ -65,37 +75,48 @@ function belowFloors() {
     const { package: name, floor, below, advisory, what } = entry;
     const reason = acceptedHere(entry);
     const good = [floor ?? []].flat();
-    const wrong = good.filter((version) => within(version, below)).map((version) => `safe-floors.json: ${name} ${version} is below itself`);
+    const wrong = good
+      .filter((version) => within(version, below))
+      .map((version) => `safe-floors.json: ${name} ${version} is below itself`);
     const bad = packages.filter((found) => found.name === name && within(found.version, below));
-    // What has no good version yet can be lived with by those who build, not by those who run it.
+    // Development dependencies without a fixed version may be accepted.
     const found = bad
       .filter(({ dev }) => !(reason && dev))
-      .map(({ path, version }) => `${path} ${version}: ${advisory}: ${what} Take ${good.join(' or ') || 'something else'}.`);
-    const over = reason && bad.length === 0 ? [`safe-floors.json: ${advisory} is accepted, but ${name} is not there any more`] : [];
+      .map(
+        ({ path, version }) =>
+          `${path} ${version}: ${advisory}: ${what} Take ${good.join(' or ') || 'something else'}.`,
+      );
+    const over =
+      reason && bad.length === 0
+        ? [`safe-floors.json: ${advisory} is accepted, but ${name} is not there any more`]
+        : [];
     return [...wrong, ...found, ...over];
   });
 }
 
-// What is accepted in one place is not in another.
+// An advisory is accepted for one project only.
 function acceptedHere({ accepted: reason, in: place = 'shopfront' }) {
   return place === manifest.name ? reason : undefined;
 }
 
 async function undocumented() {
   const rows = new Map(
-    [...page.matchAll(/^\| `([^`]+)`\s*\|([^|]*)\|([^|]*)\|$/gm)].map(([, name, reason, licence]) => [
-      name,
-      [reason.trim(), licence.trim()],
-    ]),
+    [...page.matchAll(/^\| `([^`]+)`\s*\|([^|]*)\|([^|]*)\|$/gm)].map(
+      ([, name, reason, licence]) => [name, [reason.trim(), licence.trim()]],
+    ),
   );
   const found = await Promise.all(
     direct.map(async ([name, version]) => {
       const [reason = '', documented] = rows.get(name) ?? [];
-      const { license } = await json(root, 'node_modules', name, 'package.json').catch(() => ({ license: 'nothing: it is not installed' }));
+      const { license } = await json(root, 'node_modules', name, 'package.json').catch(() => ({
+        license: 'nothing: it is not installed',
+      }));
       return [
-        /^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version) || `${name}: "${version}" in package.json is no exact version`,
-        reason !== '' || `${name}: docs/dependencies.md gives no reason`,
-        documented === license || `${name}: docs/dependencies.md says ${documented ?? 'no licence'}, the package says ${license}`,
+        /^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version) ||
+          `${name}: "${version}" in package.json is no exact version`,
+        reason !== '' || `${name}: docs/generated/dependencies.md gives no reason`,
+        documented === license ||
+          `${name}: docs/generated/dependencies.md says ${documented ?? 'no licence'}, the package says ${license}`,
       ];
     }),
   );
@@ -115,12 +136,17 @@ function licences() {
 }
 
 function sources() {
-  // No host is named here: whichever registry is used, its addresses end like this.
-  const tarball = ({ name, version }) => `/${name}/-/${name.slice(name.lastIndexOf('/') + 1)}-${version}.tgz`;
+  // Accepts any registry: the paths of tarballs are equal.
+  const tarball = ({ name, version }) =>
+    `/${name}/-/${name.slice(name.lastIndexOf('/') + 1)}-${version}.tgz`;
   const fromRegistry = (found) =>
-    !found.link && (found.resolved === undefined || (found.resolved.startsWith('https://') && found.resolved.endsWith(tarball(found))));
+    !found.link &&
+    (found.resolved === undefined ||
+      (found.resolved.startsWith('https://') && found.resolved.endsWith(tarball(found))));
   return [
-    ...packages.filter((found) => !fromRegistry(found)).map(({ path, resolved }) => `${path}: ${resolved} is no registry over https`),
+    ...packages
+      .filter((found) => !fromRegistry(found))
+      .map(({ path, resolved }) => `${path}: ${resolved} is no registry over https`),
     ...packages
       .filter(({ integrity = '' }) => !/^sha512-[\w+/]{86}==$/.test(integrity))
       .map(({ path }) => `${path}: no sha512 in the lock file`),
@@ -129,10 +155,13 @@ function sources() {
 
 function disagreements() {
   const { '': own = {}, ...locked } = lock.packages;
-  const same = (one = {}, another = {}) => Object.keys({ ...one, ...another }).every((name) => one[name] === another[name]);
+  const same = (one = {}, another = {}) =>
+    Object.keys({ ...one, ...another }).every((name) => one[name] === another[name]);
   const differing = FIELDS.filter((field) => !same(own[field], manifest[field]));
-  const other = direct.filter(([name, version]) => locked[`node_modules/${name}`]?.version !== version);
-  // Node looks in the folder of each package on the way up.
+  const other = direct.filter(
+    ([name, version]) => locked[`node_modules/${name}`]?.version !== version,
+  );
+  // Resolves a package like Node, in each folder upwards.
   const isLocked = (from, name) => {
     for (let at = from; ; at = at.slice(0, Math.max(0, at.lastIndexOf('/node_modules/')))) {
       if (locked[`${at}${at && '/'}node_modules/${name}`]) return true;
@@ -140,7 +169,8 @@ function disagreements() {
     }
   };
   // Builds of development tools for platforms that we do not build on may be absent.
-  const wanted = ({ dependencies, optionalDependencies, dev }) => Object.keys({ ...dependencies, ...(dev ? {} : optionalDependencies) });
+  const wanted = ({ dependencies, optionalDependencies, dev }) =>
+    Object.keys({ ...dependencies, ...(dev ? {} : optionalDependencies) });
   const missing = packages.flatMap((found) =>
     wanted(found)
       .filter((name) => !isLocked(found.path, name))
@@ -155,25 +185,30 @@ function disagreements() {
 }
 
 function forbidden() {
-  return packages.filter(({ name }) => NEVER.has(name)).map(({ path, name }) => `${path}: must not be there: ${NEVER.get(name)}`);
+  return packages
+    .filter(({ name }) => NEVER.has(name))
+    .map(({ path, name }) => `${path}: must not be there: ${NEVER.get(name)}`);
 }
 
 function installScripts() {
-  // npm runs the scripts of those that are not named, too: each has to be allowed or refused.
+  // npm also runs the scripts of unlisted packages, so each must be allowed or denied.
   const named = Object.keys(manifest.allowScripts ?? {});
   const names = ({ name, version }) => named.includes(name) || named.includes(`${name}@${version}`);
   return packages
     .filter((found) => found.hasInstallScript && !names(found))
-    .map(({ path }) => `${path}: runs a script when it is installed, and allowScripts of package.json neither allows nor refuses it`);
+    .map(
+      ({ path }) =>
+        `${path}: runs a script when it is installed, and allowScripts of package.json neither allows nor refuses it`,
+    );
 }
 
 /**
- * Whether a version lies in a range such as "<1.1.21 || >=2.0.0 <2.1.7". A pre-release counts as its release at the lower bound and as less
- * than it at the upper one, so that it is bad if either is.
+ * Returns whether a version is in a range such as "<1.1.21 || >=2.0.0 <2.1.7". A pre-release counts
+ * as its release at the lower bound and as less than it at the upper one.
  */
 function within(version, range) {
   const [, numbers, preRelease] = /^(\d+\.\d+\.\d+)(-.+)?$/.exec(version) ?? [];
-  // What cannot be told to be good is not.
+  // An unparsable version counts as vulnerable.
   if (numbers === undefined) return true;
   return range.split(' || ').some((line) =>
     line.split(' ').every((comparator) => {

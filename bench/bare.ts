@@ -2,8 +2,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { Pool } from 'pg';
 import { to } from 'pg-copy-streams';
 
-// What plain Node does for the same bytes: node:http, pg with one prepared statement for each read, JSON.stringify. No router,
-// no checks, no credentials: who asks says so in a header.
+// The baseline: the same bytes by node:http, pg with one prepared statement per read, and
+// JSON.stringify. No router,
+// no checks, no credentials: a header has the user.
 
 interface Product {
   pk: number;
@@ -15,7 +16,9 @@ interface Product {
 type Handler = (req: IncomingMessage, url: string, res: ServerResponse) => Promise<unknown>;
 
 const pool = new Pool({ connectionString: process.env['DATABASE_URL'], max: 10 });
-const count = Number((await pool.query<{ count: string }>('select count(*) from product')).rows[0]?.count);
+const count = Number(
+  (await pool.query<{ count: string }>('select count(*) from product')).rows[0]?.count,
+);
 
 const page = (limit: number) => ({
   name: `page${limit}`,
@@ -24,8 +27,14 @@ const page = (limit: number) => ({
 const PAGE_AND_ONE = page(11);
 const PAGE = page(10);
 const ONE = { name: 'one', text: 'select pk, name, barcode, price from product where pk = $1' };
-const USER = { name: 'user', text: 'select pk, username, email, full_name, disabled from "user" where pk = $1' };
-const ITEMS = { name: 'items', text: 'select item_id from item where owner_pk = $1 order by pk limit 6' };
+const USER = {
+  name: 'user',
+  text: 'select pk, username, email, full_name, disabled from "user" where pk = $1',
+};
+const ITEMS = {
+  name: 'items',
+  text: 'select item_id from item where owner_pk = $1 order by pk limit 6',
+};
 const BLOG = {
   name: 'blog',
   text: `select title, username from blog_entry join "user" on "user".pk = creator_pk
@@ -40,20 +49,33 @@ const handlers: Record<string, Handler> = {
   '/readyz': async () => ({ status: 'ok' }),
   '/graphql/page': async (req) => {
     const { variables } = (await read(req)) as { variables: { after: string } };
-    const [print, after] = JSON.parse(Buffer.from(variables.after, 'base64url').toString()) as [string, number];
+    const [fingerprint, after] = JSON.parse(
+      Buffer.from(variables.after, 'base64url').toString(),
+    ) as [string, number];
     const { rows } = await pool.query<Product>({ ...PAGE_AND_ONE, values: [after] });
     const edges = rows.slice(0, 10).map((row) => ({
-      cursor: Buffer.from(JSON.stringify([print, row.pk])).toString('base64url'),
+      cursor: Buffer.from(JSON.stringify([fingerprint, row.pk])).toString('base64url'),
       node: { pk: String(row.pk), name: row.name, barcode: row.barcode, price: Number(row.price) },
     }));
-    return { data: { products: { edges, pageInfo: { hasNextPage: rows.length > 10, endCursor: edges.at(-1)?.cursor ?? null } } } };
+    return {
+      data: {
+        products: {
+          edges,
+          pageInfo: { hasNextPage: rows.length > 10, endCursor: edges.at(-1)?.cursor ?? null },
+        },
+      },
+    };
   },
   '/graphql/product': async (req) => {
     const { variables } = (await read(req)) as { variables: { pk: string } };
     const { rows } = await pool.query<Product>({ ...ONE, values: [variables.pk] });
     const [row] = rows;
     return {
-      data: { product: row ? { pk: String(row.pk), name: row.name, barcode: row.barcode, price: Number(row.price) } : null },
+      data: {
+        product: row
+          ? { pk: String(row.pk), name: row.name, barcode: row.barcode, price: Number(row.price) }
+          : null,
+      },
     };
   },
   '/graphql/me': async (req) => {
@@ -70,13 +92,22 @@ const handlers: Record<string, Handler> = {
           username: users.rows[0]?.username,
           email: users.rows[0]?.email,
           items: { nodes: items.rows.slice(0, 5).map(({ item_id: itemId }) => ({ itemId })) },
-          blog: { nodes: blog.rows.slice(0, 5).map(({ title, username }) => ({ title, creator: { username } })) },
+          blog: {
+            nodes: blog.rows
+              .slice(0, 5)
+              .map(({ title, username }) => ({ title, creator: { username } })),
+          },
         },
       },
     };
   },
   '/users/me/': async (req) => {
-    const { rows } = await pool.query<{ username: string; email: string; full_name: string; disabled: boolean }>({
+    const { rows } = await pool.query<{
+      username: string;
+      email: string;
+      full_name: string;
+      disabled: boolean;
+    }>({
       ...USER,
       values: [Number(req.headers['x-user'])],
     });
@@ -101,7 +132,10 @@ const handlers: Record<string, Handler> = {
       res.statusCode = 201;
       return rows.map(plain)[0];
     }
-    const { rows } = await pool.query<Product>({ ...ONE, values: [url.slice(url.lastIndexOf('/') + 1)] });
+    const { rows } = await pool.query<Product>({
+      ...ONE,
+      values: [url.slice(url.lastIndexOf('/') + 1)],
+    });
     return rows.map(plain)[0];
   },
 };
@@ -113,10 +147,12 @@ createServer((req, res) => {
 async function answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
   const url = req.url ?? '';
   if (url === '/api/v1/shop/products') return copy(res);
-  const path = url.startsWith('/api/v1/shop/product/') ? '/api/v1/shop/product/' : (url.split('?')[0] ?? '');
+  const path = url.startsWith('/api/v1/shop/product/')
+    ? '/api/v1/shop/product/'
+    : (url.split('?')[0] ?? '');
   const work = String(req.headers['x-work'] ?? '');
   const handler = handlers[path === '/graphql' ? `/graphql/${work}` : path];
-  // Apollo Server ends its answers with a line feed.
+  // Apollo Server ends its responses with a line feed.
   const text = JSON.stringify(await handler?.(req, url, res)) + (path === '/graphql' ? '\n' : '');
   res.setHeader('Content-Type', 'application/json; charset=utf-8');
   res.setHeader('Content-Length', Buffer.byteLength(text));
@@ -135,11 +171,13 @@ function read(req: IncomingMessage): Promise<unknown> {
   });
 }
 
-// One statement that has PostgreSQL write the whole catalogue as JSON, a line for each product.
+// Streams the whole catalogue as JSON by one COPY statement, one line per product.
 async function copy(res: ServerResponse): Promise<void> {
   const client = await pool.connect();
   const stream = client.query(
-    to(`copy (select json_build_object('pk', pk, 'name', name, 'barcode', barcode, 'price', price) from product order by pk) to stdout`),
+    to(
+      `copy (select json_build_object('pk', pk, 'name', name, 'barcode', barcode, 'price', price) from product order by pk) to stdout`,
+    ),
   );
   stream.on('end', () => client.release());
   res.setHeader('Content-Type', 'application/json; charset=utf-8');

@@ -1,30 +1,35 @@
 import { Client } from 'pg';
 import { prepare, tidy, type Size } from './catalogue.ts';
 import { median } from './measure.ts';
-import { startBare, startOurs, type Measured } from './processes.ts';
+import { startBaseline, startOurs, type MeasuredServer } from './processes.ts';
 
-/** How long is measured, and how often. */
+/** Number and length of measurements. */
 export interface Pace {
   rounds: number;
-  /** Of one load of one server. */
+  /** Length of one load of one server. */
   seconds: number;
 }
 
-/** What came of measuring one row of the table. */
+/** The result of one benchmark. */
 export interface Result {
   name: string;
   what: string;
   goal: string;
   reached: string;
   met: boolean;
-  /** Figures beside the one that counts. */
+  /** Further figures. */
   beside: string;
-  /** What was measured, round by round. */
+  /** Raw measurements of each round. */
   rounds: unknown[];
 }
 
-/** What came of times in ms whose median is to be within a limit. */
-export function withinLimit(name: string, what: string, limit: number, times: readonly number[]): Result {
+/** Returns the result of times in ms whose median must be within a limit. */
+export function withinLimit(
+  name: string,
+  what: string,
+  limit: number,
+  times: readonly number[],
+): Result {
   return {
     name,
     what,
@@ -36,10 +41,10 @@ export function withinLimit(name: string, what: string, limit: number, times: re
   };
 }
 
-/** The databases and servers of a run, made when they are first asked for. */
+/** The databases and servers of a run, created on demand. */
 export class Bench {
   private readonly urls = new Map<Size, Promise<string>>();
-  private readonly running: Measured[] = [];
+  private readonly running: MeasuredServer[] = [];
 
   constructor(
     readonly server: string,
@@ -53,31 +58,34 @@ export class Bench {
   }
 
   /** Our server on the database of this size. */
-  async ours(size: Size, env?: Record<string, string>): Promise<Measured> {
-    return this.keep(await startOurs(await this.url(size), env));
+  async ours(size: Size, env?: Record<string, string>): Promise<MeasuredServer> {
+    return this.stopAtEnd(await startOurs(await this.url(size), env));
   }
 
-  /** The bare twin on the database of this size. */
-  async bare(size: Size): Promise<Measured> {
-    return this.keep(await startBare(await this.url(size)));
+  /** The baseline on the database of this size. */
+  async baseline(size: Size): Promise<MeasuredServer> {
+    return this.stopAtEnd(await startBaseline(await this.url(size)));
   }
 
-  /** Stops the row's servers, and then takes out of the database of this size what the row has put in. */
+  /**
+   * Stops the servers, and then deletes the data that the benchmark added to the database of this
+   * size.
+   */
   async tidy(size: Size): Promise<void> {
-    // What the load has left on its way is written until then.
+    // Pending writes complete before the servers exit.
     await this.clear();
     const client = new Client({ connectionString: await this.url(size) });
     await client.connect();
     await tidy(client, size).finally(() => client.end());
   }
 
-  /** Has the server stopped at the end of the row at the latest. */
-  keep(server: Measured): Measured {
+  /** Registers a server to stop at the end of the benchmark. */
+  stopAtEnd(server: MeasuredServer): MeasuredServer {
     this.running.push(server);
     return server;
   }
 
-  /** Stops the servers that the last row has started. */
+  /** Stops the servers of the last benchmark. */
   async clear(): Promise<void> {
     for (const server of this.running.splice(0)) await server.stop();
   }

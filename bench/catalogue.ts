@@ -7,12 +7,14 @@ import { readConfig } from '../src/core/config.ts';
 import { openLog } from '../src/telemetry/log.ts';
 import { SECRET } from './secret.ts';
 
-/** The sizes that are measured, in products. */
+/** The measured sizes, in products. */
 export const SIZES = { '1k': 1_000, '1m': 1_000_000, '10m': 10_000_000 } as const;
 
 export type Size = keyof typeof SIZES;
 
-/** Users in every database; each has one open session, five items and five published blog entries. */
+/**
+ * Users in every database; each has one open session, five items and five published blog entries.
+ */
 export const USERS = 1_000;
 const EACH = 5;
 /** The password of every user. */
@@ -29,13 +31,15 @@ export function sidOf(user: number): string {
   return `00000000-0000-4000-8000-${String(user).padStart(12, '0')}`;
 }
 
-/** Makes the database of this size where it is not there yet, brings it up to date, and returns its URL. */
+/** Creates the database of this size if it is missing, updates it, and returns its URL. */
 export async function prepare(server: string, size: Size): Promise<string> {
   const url = await makeDatabase(server, `shopfront_bench_${size}`);
   const client = new Client({ connectionString: url });
   await client.connect();
   try {
-    const { rows } = await client.query<{ filled: boolean }>(`select to_regclass('bench_filled') is not null as filled`);
+    const { rows } = await client.query<{ filled: boolean }>(
+      `select to_regclass('bench_filled') is not null as filled`,
+    );
     if (!rows[0]?.filled) await fill(client, SIZES[size]);
     await openSessions(client);
     await tidy(client, size);
@@ -45,7 +49,10 @@ export async function prepare(server: string, size: Size): Promise<string> {
   return url;
 }
 
-/** Makes a database of this name where there is none, applies the migrations that it lacks, and returns its URL. */
+/**
+ * Creates a database of this name if it is missing, applies missing migrations, and returns its
+ * URL.
+ */
 export async function makeDatabase(server: string, name: string): Promise<string> {
   await create(server, name);
   const url = Object.assign(new URL(server), { pathname: `/${name}` }).href;
@@ -53,10 +60,11 @@ export async function makeDatabase(server: string, name: string): Promise<string
   return url;
 }
 
-/** Takes out what a measurement has put in. */
+/** Deletes data that a benchmark added. */
 export async function tidy(client: Client, size: Size): Promise<void> {
   const { rowCount } = await client.query(`delete from product where pk > ${SIZES[size]}`);
-  if (rowCount !== 0) await client.query('vacuum (analyze) product, product_tally, product_tally_fine');
+  if (rowCount !== 0)
+    await client.query('vacuum (analyze) product, product_tally, product_tally_fine');
 }
 
 async function create(server: string, name: string): Promise<void> {
@@ -68,13 +76,16 @@ async function create(server: string, name: string): Promise<void> {
 }
 
 async function migrate(url: string): Promise<void> {
-  const config = readConfig({ DATABASE_URL: url, SIGNING_SECRET: SECRET, DATABASE_STATEMENT_TIMEOUT_MS: '600000' }, () => undefined);
+  const config = readConfig(
+    { DATABASE_URL: url, SIGNING_SECRET: SECRET, DATABASE_STATEMENT_TIMEOUT_MS: '600000' },
+    () => undefined,
+  );
   const database = await openDatabase(config, options, openLog({ logLevel: 'silent' }));
   await database.migrate();
   await database.close();
 }
 
-/** Fills an empty database. Indexes are made once the rows are there, which takes a third of the time. */
+/** Fills an empty database. Creates indexes after the rows, which takes a third of the time. */
 export async function fill(client: Client, products: number): Promise<void> {
   const { rows: indexes } = await client.query<{ name: string; definition: string }>(`
     select indexname as name, indexdef as definition from pg_indexes
@@ -110,7 +121,9 @@ async function openSessions(client: Client): Promise<void> {
   const users = Array.from({ length: USERS }, (_, index) => index + 1);
   const hashes = users.map((user) => createHash('sha256').update(sessionKeyOf(user)).digest());
   await client.query('delete from session');
-  await client.query('update "user" set hashed_password = $1', [await bcrypt.hash(PASSWORD, BCRYPT_COST)]);
+  await client.query('update "user" set hashed_password = $1', [
+    await bcrypt.hash(PASSWORD, BCRYPT_COST),
+  ]);
   await client.query(
     `insert into session (sid, user_pk, key_hash, created_at, last_seen_at, expires_at)
      select sid, pk, hash, now(), now(), now() + interval '14 days'

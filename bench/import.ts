@@ -22,15 +22,15 @@ interface Options {
 }
 
 const NAME = 'shopfront_bench_import';
-/** As many as there are barcodes that begin as ours do. */
-const MOST = 999_999_999;
+/** Maximum number of barcodes with our prefix. */
+const MAX_ROWS = 999_999_999;
 const PIECE = 1_000;
 const SAMPLE_MS = 50;
 
 await new Command('bench:import')
-  .description('Measures how quick imports and exports are, and what memory they take, in a database of their own.')
+  .description('Measures the speed and memory of imports and exports, in a separate database.')
   .addOption(serverOption())
-  .option('--rows <count>', 'how many products there are', countUpTo(MOST), 1_000_000)
+  .option('--rows <count>', 'number of products', countUpTo(MAX_ROWS), 1_000_000)
   .action(bench)
   .parseAsync();
 
@@ -45,9 +45,9 @@ async function bench({ server, rows }: Options): Promise<void> {
     await write(first, rows, 0);
     await write(dearer, rows, 1);
     const measured = async (what: string, ...args: readonly string[]) => {
-      const { seconds, peak, said } = await measure(url, args);
+      const { seconds, peak, output } = await measure(url, args);
       console.log(
-        `${what}: ${whole(rows / seconds)} rows/s, ${seconds.toFixed(1)} s, ${peak.toFixed(0)} MiB. ${said.replaceAll(folder, '')}`,
+        `${what}: ${whole(rows / seconds)} rows/s, ${seconds.toFixed(1)} s, ${peak.toFixed(0)} MiB. ${output.replaceAll(folder, '')}`,
       );
     };
     await measured('import, all of them new', 'import', first);
@@ -68,7 +68,9 @@ function write(path: string, count: number, dearerBy: number): Promise<void> {
   const pieces = function* () {
     yield 'name,barcode,price\n';
     for (let start = 0; start < count; start += PIECE) {
-      yield Array.from({ length: Math.min(PIECE, count - start) }, (_, index) => row(start + index, dearerBy)).join('');
+      yield Array.from({ length: Math.min(PIECE, count - start) }, (_, index) =>
+        row(start + index, dearerBy),
+      ).join('');
     }
   };
   return pipeline(Readable.from(pieces()), createWriteStream(path));
@@ -79,21 +81,32 @@ function row(number: number, dearerBy: number): string {
   return `Product ${number} Classic Oak Table,${digits}${checkDigit(digits)},${((number % 10_000) / 100 + dearerBy).toFixed(2)}\n`;
 }
 
-async function measure(url: string, args: readonly string[]): Promise<{ seconds: number; peak: number; said: string }> {
+async function measure(
+  url: string,
+  args: readonly string[],
+): Promise<{ seconds: number; peak: number; output: string }> {
   const begun = performance.now();
-  const child = spawn(process.execPath, ['dist/src/cli/main.js', 'products', ...args], { env: { ...process.env, ...production(url) } });
+  const child = spawn(process.execPath, ['dist/src/cli/main.js', 'products', ...args], {
+    env: { ...process.env, ...production(url) },
+  });
   let peak = 0;
   const watch = setInterval(() => (peak = Math.max(peak, peakOf(child.pid))), SAMPLE_MS);
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  const [stdout, stderr] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close'),
+  ]);
   clearInterval(watch);
   if (child.exitCode !== 0) throw new Error(stderr);
-  return { seconds: (performance.now() - begun) / 1000, peak, said: stdout.trim() };
+  return { seconds: (performance.now() - begun) / 1000, peak, output: stdout.trim() };
 }
 
-// What has ended holds nothing any more.
+// Returns 0 after the process has exited.
 function peakOf(pid: number | undefined): number {
   try {
-    return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
+    return (
+      Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024
+    );
   } catch {
     return 0;
   }

@@ -1,5 +1,6 @@
--- Sends the requests of a file, one after another: each is its length in bytes on a line, then the bytes. Prints what came
--- back as one line of JSON. wrk calls `init` with what stands behind `--`, once for each thread.
+-- Sends the requests of a file in order: each is its length in bytes on a line, then its bytes.
+-- Prints the result as one line of JSON. wrk calls `init` with the arguments after `--`, once per
+-- thread.
 local requests, count, at = {}, 0, 0
 
 function init(args)

@@ -4,39 +4,44 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-/** A request as a client sends it. */
-export interface Ask {
+/** An HTTP request. */
+export interface BenchRequest {
   method: 'GET' | 'POST';
   path: string;
   headers?: Record<string, string>;
   body?: string;
 }
 
-/** What one load of a server came to. */
+/** The result of one load. */
 export interface Load {
-  /** Requests a second. */
+  /** Requests per second. */
   rate: number;
   /** Milliseconds. */
   p50: number;
   p99: number;
-  /** Answers that did not come, or were no success. */
+  /** Requests without a successful response. */
   failed: number;
-  /** Bytes of an answer, heads included, on average. */
+  /** Average size of a response in bytes, with its head. */
   bytes: number;
 }
 
 const SCRIPT = join(import.meta.dirname, '../../bench/load.lua');
-/** Clients at once. */
+/** Default number of concurrent clients. */
 export const CLIENTS = 16;
 
 const run = promisify(execFile);
 
-/** Loads the server with these requests, in their order and over again, for so many seconds. */
-export async function load(port: number, asks: readonly Ask[], seconds: number, clients = CLIENTS): Promise<Load> {
+/** Sends these requests in order and repeatedly, for this number of seconds. */
+export async function load(
+  port: number,
+  requests: readonly BenchRequest[],
+  seconds: number,
+  clients = CLIENTS,
+): Promise<Load> {
   const folder = await mkdtemp(join(tmpdir(), 'bench-'));
   try {
     const file = join(folder, 'requests');
-    await writeFile(file, Buffer.concat(asks.map(framed)));
+    await writeFile(file, Buffer.concat(requests.map(framed)));
     const { stdout } = await run('wrk', [
       '-t1',
       `-c${clients}`,
@@ -50,7 +55,10 @@ export async function load(port: number, asks: readonly Ask[], seconds: number, 
       file,
     ]);
     const [, line] = /^RESULT (.*)$/m.exec(stdout) ?? [];
-    const result = JSON.parse(line ?? '{}') as Record<'requests' | 'us' | 'bytes' | 'failed' | 'p50' | 'p99', number>;
+    const result = JSON.parse(line ?? '{}') as Record<
+      'requests' | 'us' | 'bytes' | 'failed' | 'p50' | 'p99',
+      number
+    >;
     return {
       rate: (result.requests / result.us) * 1e6,
       p50: result.p50 / 1000,
@@ -63,18 +71,28 @@ export async function load(port: number, asks: readonly Ask[], seconds: number, 
   }
 }
 
-/** Asks once and returns the body. Throws where the status is no success. */
-export async function ask(port: number, { method, path, headers = {}, body }: Ask): Promise<string> {
-  const answer = await fetch(`http://127.0.0.1:${port}${path}`, { method, headers, body: body ?? null });
+/** Sends one request and returns the body. Throws unless the status is a success. */
+export async function send(
+  port: number,
+  { method, path, headers = {}, body }: BenchRequest,
+): Promise<string> {
+  const answer = await fetch(`http://127.0.0.1:${port}${path}`, {
+    method,
+    headers,
+    body: body ?? null,
+  });
   const text = await answer.text();
-  if (!answer.ok) throw new Error(`${method} ${path} answered ${answer.status}: ${text}`);
+  if (!answer.ok) throw new Error(`${method} ${path} returned ${answer.status}: ${text}`);
   return text;
 }
 
-function framed({ method, path, headers = {}, body }: Ask): Buffer {
+function framed({ method, path, headers = {}, body }: BenchRequest): Buffer {
   const bytes = Buffer.from(body ?? '');
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   const length = body === undefined ? '' : `Content-Length: ${bytes.length}\r\n`;
-  const request = Buffer.concat([Buffer.from(`${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${lines.join('')}${length}\r\n`), bytes]);
+  const request = Buffer.concat([
+    Buffer.from(`${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${lines.join('')}${length}\r\n`),
+    bytes,
+  ]);
   return Buffer.concat([Buffer.from(`${request.length}\n`), request]);
 }

@@ -5,8 +5,8 @@ import { measureAttacks } from './attacks.ts';
 import { Bench, type Pace, type Result } from './bench.ts';
 import { countUpTo, serverOption } from './options.ts';
 import { measurePeers } from './peers.ts';
-import { publish, surroundings, tableOf } from './report.ts';
-import { rows } from './rows.ts';
+import { publish, environmentOf, tableOf } from './report.ts';
+import { benchmarks } from './rows.ts';
 import { measureSearches } from './searches.ts';
 import { measureShortcuts } from './shortcuts.ts';
 
@@ -14,57 +14,68 @@ interface Options extends Pace {
   server: string;
 }
 
-/** Rounds, and seconds of each, at most. */
-const MOST = 9_999;
+/** Maximum number of rounds, and of seconds of each. */
+const MAX_COUNT = 9_999;
 
-/** What is measured beside the table, by name. */
-const COMPARISONS = { peers: measurePeers, shortcuts: measureShortcuts, attacks: measureAttacks, searches: measureSearches };
+/** Comparisons that are not part of the table, by name. */
+const COMPARISONS = {
+  peers: measurePeers,
+  shortcuts: measureShortcuts,
+  attacks: measureAttacks,
+  searches: measureSearches,
+};
 
 type Comparison = keyof typeof COMPARISONS;
 
 await new Command('bench')
-  .description('Measures the server against a bare twin on PostgreSQL. With no name it measures every row and writes docs/benchmarks.md.')
+  .description(
+    'Measures the server against a baseline on PostgreSQL. Without a name it runs every benchmark and writes docs/generated/benchmarks.md.',
+  )
   .addArgument(
-    new Argument('[names...]', 'rows to measure, or one of: peers, shortcuts, attacks, searches').choices([
-      ...Object.keys(COMPARISONS),
-      ...rows.map(({ name }) => name),
-    ]),
+    new Argument(
+      '[names...]',
+      'benchmarks to run, or one of: peers, shortcuts, attacks, searches',
+    ).choices([...Object.keys(COMPARISONS), ...benchmarks.map(({ name }) => name)]),
   )
   .addOption(serverOption())
-  .option('--rounds <count>', 'how often each is measured', countUpTo(MOST), 3)
-  .option('--seconds <count>', 'how long each load lasts', countUpTo(MOST), 4)
+  .option('--rounds <count>', 'number of rounds', countUpTo(MAX_COUNT), 3)
+  .option('--seconds <count>', 'length of each load', countUpTo(MAX_COUNT), 4)
   .action(bench)
   .parseAsync();
 
 async function bench(names: string[], { server, rounds, seconds }: Options): Promise<void> {
   requireWrk();
   const pace = { rounds, seconds };
-  const place = new Bench(server, pace);
-  const around = await surroundings(server);
+  const target = new Bench(server, pace);
+  const around = await environmentOf(server);
   for (const [kind, measureAll] of Object.entries(COMPARISONS)) {
     if (!names.includes(kind)) continue;
-    publish(kind as Comparison, { ...around, pace, results: await measureAll(place, say) });
+    publish(kind as Comparison, { ...around, pace, results: await measureAll(target, print) });
     return;
   }
   const results: Result[] = [];
-  for (const { name, measure } of rows.filter((row) => names.length === 0 || names.includes(row.name))) {
+  for (const { name, measure } of benchmarks.filter(
+    (benchmark) => names.length === 0 || names.includes(benchmark.name),
+  )) {
     try {
-      const result = await measure(place);
+      const result = await measure(target);
       results.push(result);
-      say(result);
+      print(result);
     } catch (error) {
-      throw new Error(`${name} cannot be measured`, { cause: error });
+      throw new Error(`${name} failed`, { cause: error });
     } finally {
-      await place.clear();
+      await target.clear();
     }
   }
   console.log(`\n${tableOf(results)}`);
   if (names.length === 0) publish('table', { ...around, pace, results });
-  console.log(`${results.filter(({ met }) => met).length} of ${results.length} rows met`);
+  console.log(`${results.filter(({ met }) => met).length} of ${results.length} goals met`);
 }
 
-function say({ name, goal, reached, met, beside }: Result): void {
-  console.log(`${name}: ${reached}${goal === '' ? '' : `; goal ${goal}: ${met ? 'met' : 'NOT met'}`}; ${beside}`);
+function print({ name, goal, reached, met, beside }: Result): void {
+  console.log(
+    `${name}: ${reached}${goal === '' ? '' : `; goal ${goal}: ${met ? 'met' : 'NOT met'}`}; ${beside}`,
+  );
 }
 
 function requireWrk(): void {

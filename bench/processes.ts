@@ -12,22 +12,29 @@ const TICKS_PER_SECOND = 100; // sysconf(_SC_CLK_TCK) of Linux on the machines t
 const START_MS = 60_000;
 
 /** A server under measurement. */
-export interface Measured {
+export interface MeasuredServer {
   port: number;
   pid: number;
-  /** Seconds of processor time that it has used. */
+  /** Used processor time in seconds. */
   cpu(): number;
-  /** MiB that it holds now, and held at most since the last `forgetPeak`. */
+  /** Resident memory now and its peak, in MiB. */
   memory(): { now: number; peak: number };
   stop(): Promise<void>;
 }
 
-/** Our server, as production runs it: on PostgreSQL, with its log on. */
-export function startOurs(databaseUrl: string, env: Record<string, string> = {}): Promise<Measured> {
-  return start([process.execPath, join(ROOT, 'dist/src/main.js')], { ...production(databaseUrl), ...env }, '/readyz');
+/** Starts our server as in production: on PostgreSQL, with its log on. */
+export function startOurs(
+  databaseUrl: string,
+  env: Record<string, string> = {},
+): Promise<MeasuredServer> {
+  return start(
+    [process.execPath, join(ROOT, 'dist/src/main.js')],
+    { ...production(databaseUrl), ...env },
+    '/readyz',
+  );
 }
 
-/** What our server's environment holds. */
+/** Returns the environment of our server. */
 export function production(databaseUrl: string): Record<string, string> {
   return {
     DATABASE_URL: databaseUrl,
@@ -38,30 +45,34 @@ export function production(databaseUrl: string): Record<string, string> {
   };
 }
 
-/** The settings of our server that leave out one of its shortcuts. */
+/** Returns settings that disable one optimization of our server. */
 export function without(shortcut: (typeof SHORTCUTS)[number]): Record<string, string> {
   return { SHORTCUTS: SHORTCUTS.filter((other) => other !== shortcut).join(',') };
 }
 
-/** The bare twin. */
-export function startBare(databaseUrl: string): Promise<Measured> {
-  return start([process.execPath, join(ROOT, 'dist/bench/bare.js')], { DATABASE_URL: databaseUrl, NODE_ENV: 'production' }, '/readyz');
+/** Starts the baseline. */
+export function startBaseline(databaseUrl: string): Promise<MeasuredServer> {
+  return start(
+    [process.execPath, join(ROOT, 'dist/bench/bare.js')],
+    { DATABASE_URL: databaseUrl, NODE_ENV: 'production' },
+    '/readyz',
+  );
 }
 
-/** Starts a server that listens at PORT, and waits until it answers at this path. */
+/** Starts a server that listens on PORT, and waits until this path returns 200. */
 export async function start(
   [command = '', ...args]: readonly string[],
   env: Record<string, string>,
   readyAt: string,
   cwd = ROOT,
-): Promise<Measured> {
+): Promise<MeasuredServer> {
   const port = await freePort();
   const child = spawn(command, args, {
     cwd,
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], PORT: String(port), ...env },
     stdio: 'ignore',
   });
-  await answers(child, port, readyAt);
+  await untilReady(child, port, readyAt);
   const pid = child.pid ?? 0;
   return {
     port,
@@ -75,15 +86,16 @@ export async function start(
   };
 }
 
-async function answers(child: ChildProcess, port: number, path: string): Promise<void> {
+async function untilReady(child: ChildProcess, port: number, path: string): Promise<void> {
   for (const end = Date.now() + START_MS; Date.now() < end; await setTimeout(10)) {
-    if (child.exitCode !== null) throw new Error(`${child.spawnargs.join(' ')} ended with ${child.exitCode}`);
+    if (child.exitCode !== null)
+      throw new Error(`${child.spawnargs.join(' ')} exited with ${child.exitCode}`);
     const answer = await fetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined);
     await answer?.arrayBuffer();
     if (answer?.ok) return;
   }
   child.kill('SIGKILL');
-  throw new Error(`${child.spawnargs.join(' ')} does not answer`);
+  throw new Error(`${child.spawnargs.join(' ')} does not respond`);
 }
 
 function cpuOf(pid: number): number {

@@ -7,9 +7,9 @@ import type { Pace, Result } from './bench.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const RAW = join(ROOT, 'bench/results.json');
-const DOCUMENT = join(ROOT, 'docs/benchmarks.md');
+const DOCUMENT = join(ROOT, 'docs/generated/benchmarks.md');
 
-/** One run: what was measured, on what, and how. */
+/** One run: its results, machine, versions and pace. */
 export interface Run {
   date: string;
   machine: string;
@@ -20,8 +20,10 @@ export interface Run {
 
 type Runs = Partial<Record<'table' | 'peers' | 'shortcuts' | 'attacks' | 'searches', Run>>;
 
-/** What is measured on: the machine and the versions of what takes part. */
-export async function surroundings(server: string): Promise<Pick<Run, 'date' | 'machine' | 'versions'>> {
+/** Returns the machine, and the versions of all participants. */
+export async function environmentOf(
+  server: string,
+): Promise<Pick<Run, 'date' | 'machine' | 'versions'>> {
   const client = new Client({ connectionString: server });
   await client.connect();
   const { rows } = await client.query<{ server_version: string }>('show server_version');
@@ -35,9 +37,9 @@ export async function surroundings(server: string): Promise<Pick<Run, 'date' | '
   };
 }
 
-/** Keeps a whole run with its raw rounds, and writes the document anew from all that is kept. */
+/** Stores a complete run with its raw rounds, and writes the document from all stored runs. */
 export function publish(kind: keyof Runs, run: Run): void {
-  const runs = { ...known(), [kind]: run };
+  const runs = { ...storedRuns(), [kind]: run };
   writeFileSync(RAW, `${JSON.stringify(runs, undefined, 1)}\n`);
   writeFileSync(DOCUMENT, documentOf(runs));
 }
@@ -48,10 +50,14 @@ export function tableOf(results: readonly Result[]): string {
     ({ name, what, goal, reached, met, beside }) =>
       `| \`${name}\` | ${what} | ${goal} | ${reached} | ${met ? 'yes' : '**no**'} | ${beside} |`,
   );
-  return ['| row | work | goal | reached | met | beside |', '| --- | --- | --- | --- | --- | --- |', ...lines].join('\n');
+  return [
+    '| name | work | goal | reached | met | beside |',
+    '| --- | --- | --- | --- | --- | --- |',
+    ...lines,
+  ].join('\n');
 }
 
-function known(): Runs {
+function storedRuns(): Runs {
   try {
     return JSON.parse(readFileSync(RAW, 'utf8')) as Runs;
   } catch {
@@ -63,7 +69,7 @@ function documentOf({ table, peers, shortcuts, attacks, searches }: Runs): strin
   const head = [
     '# Benchmarks',
     '',
-    'Written by the commands named here. `bench/results.json` keeps every round. How to read and run them: [performance.md](performance.md).',
+    'Written by the commands below. `bench/results.json` has every round. How to run and read them: [performance.md](../performance.md).',
   ];
   const section = (title: string, command: string, run: Run, body: string) => [
     '',
@@ -73,21 +79,36 @@ function documentOf({ table, peers, shortcuts, attacks, searches }: Runs): strin
     '',
     body,
   ];
-  const rival = ({ name, reached, beside }: Result) => `| ${name} | ${reached} | ${beside} |`;
+  const peerRow = ({ name, reached, beside }: Result) => `| ${name} | ${reached} | ${beside} |`;
   return [
     ...head,
-    ...(table ? section('What is to be reached', 'npm run bench --', table, tableOf(table.results)) : []),
+    ...(table ? section('Results', 'npm run bench --', table, tableOf(table.results)) : []),
     ...(peers
       ? section(
           'Peers',
           'npm run bench -- peers',
           peers,
-          ['| server | of bare | rates |', '| --- | --- | --- |', ...peers.results.map(rival)].join('\n'),
+          [
+            '| server | of the baseline | rates |',
+            '| --- | --- | --- |',
+            ...peers.results.map(peerRow),
+          ].join('\n'),
         )
       : []),
-    ...(shortcuts ? section('What each shortcut brings', 'npm run bench -- shortcuts', shortcuts, tableOf(shortcuts.results)) : []),
-    ...(searches ? section('What searches take', 'npm run bench -- searches', searches, tableOf(searches.results)) : []),
-    ...(attacks ? section('What attacks take', 'npm run bench -- attacks', attacks, tableOf(attacks.results)) : []),
+    ...(shortcuts
+      ? section(
+          'Optimizations',
+          'npm run bench -- shortcuts',
+          shortcuts,
+          tableOf(shortcuts.results),
+        )
+      : []),
+    ...(searches
+      ? section('Search', 'npm run bench -- searches', searches, tableOf(searches.results))
+      : []),
+    ...(attacks
+      ? section('Attacks', 'npm run bench -- attacks', attacks, tableOf(attacks.results))
+      : []),
     '',
   ].join('\n');
 }
@@ -96,7 +117,7 @@ function outputOf(command: string, args: readonly string[]): string {
   try {
     return execFileSync(command, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
   } catch (error) {
-    // It prints its version, and then ends as if something were wrong.
+    // It prints its version and exits with an error.
     return error instanceof Error && 'stdout' in error ? String(error.stdout) : '';
   }
 }

@@ -1,24 +1,45 @@
 import { setTimeout } from 'node:timers/promises';
 import { SIZES, type Size } from './catalogue.ts';
 import type { Bench, Result } from './bench.ts';
-import { ask, CLIENTS, load } from './load.ts';
+import { send, CLIENTS, load } from './load.ts';
 import { measure, median, ratioText, takeTurn, whole } from './measure.ts';
 import { without } from './processes.ts';
-import { referenceRows } from './references.ts';
+import { referenceBenchmarks } from './references.ts';
 import { storm } from './storm.ts';
 import { readAll } from './stream.ts';
-import { hundredAfter, pageAfter, productsPage, spread, tokenOf, works, type Work } from './works.ts';
+import {
+  hundredAfter,
+  pageAfter,
+  productsPage,
+  spread,
+  tokenOf,
+  works,
+  type Work,
+} from './works.ts';
 
-/** One row of the table: its name, and how it is measured. */
-export interface Row {
+/** A benchmark: its name and its measurement. */
+export interface Benchmark {
   name: string;
   measure: (bench: Bench) => Promise<Result>;
 }
 
-/** Pages of a hundred that are compressed, and how many times the processor time of plain ones they may take. */
+/**
+ * Compressed pages of a hundred, and the maximum ratio of their processor time to that of plain
+ * ones.
+ */
 const COMPRESSED = [
-  { name: 'compressed-page', what: 'GraphQL page of a hundred by gzip, every request another cursor', goal: 1.4, different: 20_000 },
-  { name: 'compressed-page-hot', what: 'the same page, hot and anonymous', goal: 1.1, different: 1 },
+  {
+    name: 'compressed-page',
+    what: 'GraphQL page of a hundred by gzip, every request another cursor',
+    goal: 1.4,
+    different: 20_000,
+  },
+  {
+    name: 'compressed-page-hot',
+    what: 'the same page, repeated and anonymous',
+    goal: 1.1,
+    different: 1,
+  },
 ] as const;
 const DEEP = [100_000, 5_000_000, 9_000_000] as const;
 const DEEP_PAGES = 100;
@@ -26,10 +47,16 @@ const STALE_COMMITS = 100;
 const MAX_STALE_MS = 50;
 const STARTS = 5;
 
-/** All rows, in the order of the table. */
-export const rows: readonly Row[] = [
-  ...works.map((work) => ({ name: work.name, measure: (bench: Bench) => againstBare(bench, work) })),
-  ...COMPRESSED.map((row) => ({ name: row.name, measure: (bench: Bench) => compressedPage(bench, row) })),
+/** All benchmarks, in the order of the table. */
+export const benchmarks: readonly Benchmark[] = [
+  ...works.map((work) => ({
+    name: work.name,
+    measure: (bench: Bench) => againstBaseline(bench, work),
+  })),
+  ...COMPRESSED.map((page) => ({
+    name: page.name,
+    measure: (bench: Bench) => compressedPage(bench, page),
+  })),
   { name: 'staleness', measure: staleness },
   { name: 'deep-page', measure: deepPage },
   { name: 'full-list', measure: fullList },
@@ -39,44 +66,48 @@ export const rows: readonly Row[] = [
     measure: (bench: Bench) => growth(bench, workOf(name)),
   })),
   { name: 'start', measure: start },
-  ...referenceRows,
+  ...referenceBenchmarks,
 ];
 
-async function againstBare(bench: Bench, work: Work): Promise<Result> {
-  const [ours, bare] = [await bench.ours(work.size), await bench.bare(work.size)];
-  const rounds = await measure(work, ours, bare, bench.pace);
+async function againstBaseline(bench: Bench, work: Work): Promise<Result> {
+  const [ours, baseline] = [await bench.ours(work.size), await bench.baseline(work.size)];
+  const rounds = await measure(work, ours, baseline, bench.pace);
   if (work.writes) await bench.tidy(work.size);
-  const ratios = rounds.map((round) => round.ours.rate / round.bare.rate);
+  const ratios = rounds.map((round) => round.ours.rate / round.baseline.rate);
   const of = (figure: (round: (typeof rounds)[number]) => number) => median(rounds.map(figure));
   return {
     name: work.name,
     what: work.what,
-    goal: `${work.goal.toFixed(2)} of bare`,
+    goal: `${work.goal.toFixed(2)} of the baseline`,
     reached: ratioText(ratios),
     met: median(ratios) >= work.goal,
     beside:
-      `${whole(of(({ ours: { rate } }) => rate))}/s to ${whole(of(({ bare: { rate } }) => rate))}/s, ` +
+      `${whole(of(({ ours: { rate } }) => rate))}/s to ${whole(of(({ baseline: { rate } }) => rate))}/s, ` +
       `p50 ${of(({ ours: { p50 } }) => p50).toFixed(1)} ms, p99 ${of(({ ours: { p99 } }) => p99).toFixed(1)} ms, ` +
-      `CPU ${whole(of(({ ours: { cpuMs } }) => cpuMs * 1000))} µs to ${whole(of(({ bare: { cpuMs } }) => cpuMs * 1000))} µs, ` +
+      `CPU ${whole(of(({ ours: { cpuMs } }) => cpuMs * 1000))} µs to ${whole(of(({ baseline: { cpuMs } }) => cpuMs * 1000))} µs, ` +
       `${whole(of(({ ours: { memory } }) => memory))} MiB`,
     rounds,
   };
 }
 
-// The same requests with and without `Accept-Encoding`, in turn.
-async function compressedPage(bench: Bench, { name, what, goal, different }: (typeof COMPRESSED)[number]): Promise<Result> {
+// The same requests with and without `Accept-Encoding`, by turns.
+async function compressedPage(
+  bench: Bench,
+  { name, what, goal, different }: (typeof COMPRESSED)[number],
+): Promise<Result> {
   const ours = await bench.ours('1m');
-  const asksWith = (headers: Record<string, string>) =>
+  const requestsWith = (headers: Record<string, string>) =>
     Array.from({ length: different }, (_, index) => {
-      const asked = hundredAfter(1 + (different === 1 ? 5_000 : spread(index, '1m')));
-      return { ...asked, headers: { ...asked.headers, ...headers } };
+      const request = hundredAfter(1 + (different === 1 ? 5_000 : spread(index, '1m')));
+      return { ...request, headers: { ...request.headers, ...headers } };
     });
-  const [plain, gzip] = [asksWith({}), asksWith({ 'Accept-Encoding': 'gzip' })];
-  for (const asks of [plain, gzip]) await takeTurn(ours, asks, Math.min(2, bench.pace.seconds));
+  const [plain, gzip] = [requestsWith({}), requestsWith({ 'Accept-Encoding': 'gzip' })];
+  for (const requests of [plain, gzip])
+    await takeTurn(ours, requests, Math.min(2, bench.pace.seconds));
   const rounds: Record<'plain' | 'gzip', Awaited<ReturnType<typeof takeTurn>>>[] = [];
   for (let round = 0; round < bench.pace.rounds; round++) {
-    const turn = (asks: typeof plain) => takeTurn(ours, asks, bench.pace.seconds);
-    // Who goes first changes, so that neither gains by it.
+    const turn = (requests: typeof plain) => takeTurn(ours, requests, bench.pace.seconds);
+    // Alternates the order, so that neither gains by it.
     const first = round % 2 === 0 ? await turn(plain) : undefined;
     const compressed = await turn(gzip);
     rounds.push({ gzip: compressed, plain: first ?? (await turn(plain)) });
@@ -95,21 +126,27 @@ async function compressedPage(bench: Bench, { name, what, goal, different }: (ty
   };
 }
 
-// Changes a product on one instance and asks another for the page that it is on, over and over.
+// Changes a product on one instance and polls the page with it on another.
 async function staleness(bench: Bench): Promise<Result> {
   const [writer, reader] = [await bench.ours('1k'), await bench.ours('1k')];
   const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${tokenOf(1)}` };
-  const update = 'mutation Rename($name: String!) { updateProduct(pk: 501, input: { name: $name }) { pk } }';
+  const update =
+    'mutation Rename($name: String!) { updateProduct(pk: 501, input: { name: $name }) { pk } }';
   const rounds: { staleMs: number }[] = [];
   for (let commit = 0; commit < STALE_COMMITS; commit++) {
     const name = `Product ${commit}`;
-    await ask(reader.port, pageAfter(500));
-    await ask(writer.port, { method: 'POST', path: '/graphql', headers, body: JSON.stringify({ query: update, variables: { name } }) });
+    await send(reader.port, pageAfter(500));
+    await send(writer.port, {
+      method: 'POST',
+      path: '/graphql',
+      headers,
+      body: JSON.stringify({ query: update, variables: { name } }),
+    });
     const committed = performance.now();
     let staleMs = 0;
     for (;;) {
       const sent = performance.now();
-      if ((await ask(reader.port, pageAfter(500))).includes(`"${name}"`)) break;
+      if ((await send(reader.port, pageAfter(500))).includes(`"${name}"`)) break;
       staleMs = sent - committed;
     }
     rounds.push({ staleMs });
@@ -117,7 +154,7 @@ async function staleness(bench: Bench): Promise<Result> {
   const most = Math.max(...rounds.map(({ staleMs }) => staleMs));
   return {
     name: 'staleness',
-    what: 'a shared answer after a commit on another instance',
+    what: 'a cached response after a commit on another instance',
     goal: `stale for at most ${MAX_STALE_MS} ms`,
     reached: `${most.toFixed(1)} ms at most`,
     met: most <= MAX_STALE_MS,
@@ -132,7 +169,7 @@ async function deepPage(bench: Bench): Promise<Result> {
     const times: number[] = [];
     for (let page = 0; page < DEEP_PAGES; page++) {
       const started = performance.now();
-      await ask(ours.port, productsPage(first + page));
+      await send(ours.port, productsPage(first + page));
       times.push(performance.now() - started);
     }
     return median(times);
@@ -147,10 +184,13 @@ async function deepPage(bench: Bench): Promise<Result> {
     rounds.push({ firstMs, deepMs });
   }
   const ratios = rounds.map(({ firstMs, deepMs }) => Math.max(...deepMs) / firstMs);
-  const times = DEEP.map((depth, at) => `${median(rounds.map(({ deepMs }) => deepMs[at] ?? Number.NaN)).toFixed(2)} ms at ${whole(depth)}`);
+  const times = DEEP.map(
+    (depth, at) =>
+      `${median(rounds.map(({ deepMs }) => deepMs[at] ?? Number.NaN)).toFixed(2)} ms at ${whole(depth)}`,
+  );
   return {
     name: 'deep-page',
-    what: 'REST v2 page, however deep, with its count, at 10,000,000 rows',
+    what: 'REST v2 page at any offset, with its count, at 10,000,000 rows',
     goal: "at most 3 times the first page's time",
     reached: ratioText(ratios),
     met: median(ratios) <= 3,
@@ -160,22 +200,24 @@ async function deepPage(bench: Bench): Promise<Result> {
 }
 
 async function fullList(bench: Bench): Promise<Result> {
-  const [ours, bare] = [await bench.ours('1m'), await bench.bare('1m')];
-  // What a process takes once, for its first requests, is not added by the list.
+  const [ours, baseline] = [await bench.ours('1m'), await bench.baseline('1m')];
+  // The first list includes memory that a process allocates once.
   const fresh = await readAll(ours);
-  await readAll(bare);
+  await readAll(baseline);
   const rounds = [];
-  for (let round = 0; round < bench.pace.rounds; round++) rounds.push({ bare: await readAll(bare), ours: await readAll(ours) });
+  for (let round = 0; round < bench.pace.rounds; round++)
+    rounds.push({ baseline: await readAll(baseline), ours: await readAll(ours) });
   const broken = rounds.find(({ ours: { rows: count } }) => count !== SIZES['1m']);
-  if (broken) throw new Error(`the list has ${whole(broken.ours.rows)} products, not ${whole(SIZES['1m'])}`);
-  const ratios = rounds.map(({ ours: mine, bare: theirs }) => mine.rate / theirs.rate);
+  if (broken)
+    throw new Error(`the list has ${whole(broken.ours.rows)} products, not ${whole(SIZES['1m'])}`);
+  const ratios = rounds.map(({ ours: mine, baseline: theirs }) => mine.rate / theirs.rate);
   const rate = median(rounds.map(({ ours: mine }) => mine.rate));
   const first = median(rounds.map(({ ours: mine }) => mine.firstByteMs));
   const added = median(rounds.map(({ ours: mine }) => mine.added));
   return {
     name: 'full-list',
-    what: 'the whole list of 1,000,000 by REST; the twin is COPY of JSON',
-    goal: '1.05 of the twin, first byte within 20 ms, at most 64 MiB added',
+    what: 'the whole list of 1,000,000 by REST; the baseline is COPY of JSON',
+    goal: '1.05 of the baseline, first byte within 20 ms, at most 64 MiB added',
     reached: `${ratioText(ratios)}, ${first.toFixed(0)} ms, ${added.toFixed(0)} MiB`,
     met: median(ratios) >= 1.05 && first <= 20 && added <= 64,
     beside: `${whole(rate)} products/s; the first list of a fresh process added ${fresh.added.toFixed(0)} MiB`,
@@ -186,8 +228,13 @@ async function fullList(bench: Bench): Promise<Result> {
 async function loginStorm(bench: Bench): Promise<Result> {
   const ours = await bench.ours('1m');
   const rounds = [];
-  for (let round = 0; round < bench.pace.rounds; round++) rounds.push(await storm(ours, workOf('graphql-page'), bench.pace.seconds));
-  if (rounds.some(({ logins, quiet, storm: beside }) => logins.failed + quiet.failed + beside.failed > 0))
+  for (let round = 0; round < bench.pace.rounds; round++)
+    rounds.push(await storm(ours, workOf('graphql-page'), bench.pace.seconds));
+  if (
+    rounds.some(
+      ({ logins, quiet, storm: beside }) => logins.failed + quiet.failed + beside.failed > 0,
+    )
+  )
     throw new Error('requests failed');
   const reads = rounds.map(({ quiet, storm: beside }) => beside.rate / quiet.rate);
   const logins = rounds.map((round) => round.logins.rate / round.limit);
@@ -204,15 +251,18 @@ async function loginStorm(bench: Bench): Promise<Result> {
   };
 }
 
-// Nothing is shared here: of a small catalogue, everything would soon be.
+// Without the response cache, which would soon contain a small catalogue.
 async function growth(bench: Bench, work: Work): Promise<Result> {
   const servers = new Map<Size, Awaited<ReturnType<Bench['ours']>>>();
-  for (const size of ['1k', '10m'] as const) servers.set(size, await bench.ours(size, without('shared')));
+  for (const size of ['1k', '10m'] as const)
+    servers.set(size, await bench.ours(size, without('shared')));
   const rate = async (size: Size, clients: number) => {
-    const asks = Array.from({ length: work.different }, (_, index) => work.ask(index, size));
-    return (await load(servers.get(size)?.port ?? 0, asks, bench.pace.seconds, clients)).rate;
+    const requests = Array.from({ length: work.different }, (_, index) =>
+      work.request(index, size),
+    );
+    return (await load(servers.get(size)?.port ?? 0, requests, bench.pace.seconds, clients)).rate;
   };
-  // So that what is measured is how long it takes, and not how long the disk did once.
+  // Warms up, so that the disk is not measured.
   for (const size of servers.keys()) await rate(size, CLIENTS);
   const rounds: { small: number; large: number; loaded: { small: number; large: number } }[] = [];
   for (let round = 0; round < bench.pace.rounds; round++) {
@@ -239,7 +289,7 @@ async function start(bench: Bench): Promise<Result> {
   for (let round = 0; round < STARTS; round++) {
     const began = performance.now();
     const ours = await bench.ours('1m');
-    await ask(ours.port, productsPage(1));
+    await send(ours.port, productsPage(1));
     rounds.push({ seconds: (performance.now() - began) / 1000 });
     await ours.stop();
     await setTimeout(100);
@@ -258,6 +308,6 @@ async function start(bench: Bench): Promise<Result> {
 
 function workOf(name: string): Work {
   const work = works.find((known) => known.name === name);
-  if (!work) throw new Error(`there is no work ${name}`);
+  if (!work) throw new Error(`There is no work ${name}`);
   return work;
 }

@@ -1,15 +1,18 @@
 import { withinLimit, type Bench, type Result } from './bench.ts';
-import { ask } from './load.ts';
+import { send } from './load.ts';
 
 const SIZE = '1m';
-/** How often each is asked in a round. */
-const TRIES = 20;
+/** Number of requests of each kind per round. */
+const REQUESTS = 20;
 const PAGE =
   'query ($filter: ProductFilter, $orderBy: ProductOrder) { products(filter: $filter, orderBy: $orderBy) { nodes { pk name } } }';
 const COUNT = 'query ($filter: ProductFilter) { products(filter: $filter) { totalCount } }';
 const LETTERS = Array.from('abcdefghijklmnopqrstuvwxyz');
 
-/** A kind of search among a million products that are called `Product 123 Oak`, `… Steel`, `… Glass` or `… Linen`. */
+/**
+ * A search among a million products with names such as `Product 123 Oak`, `… Steel`, `… Glass` or
+ * `… Linen`.
+ */
 interface Kind {
   what: string;
   query?: string;
@@ -29,20 +32,54 @@ const kinds: readonly Kind[] = [
   {
     what: '255 characters of letters',
     variables: {
-      filter: { search: [...LETTERS, ...LETTERS.map((one) => `${one}q`), ...LETTERS.map((one) => `q${one}x`)].join(' ').slice(0, 255) },
+      filter: {
+        search: [
+          ...LETTERS,
+          ...LETTERS.map((one) => `${one}q`),
+          ...LETTERS.map((one) => `q${one}x`),
+        ]
+          .join(' ')
+          .slice(0, 255),
+      },
     },
   },
-  { what: '26 mistyped words', variables: { filter: { search: LETTERS.map((one) => `prodc${one}`).join(' ') } } },
-  { what: 'a word of every fourth name, by price', variables: { filter: { search: 'steel' }, orderBy: { field: 'PRICE' } } },
-  { what: 'a word that is found once, by price', variables: { filter: { search: '123458' }, orderBy: { field: 'PRICE' } } },
-  { what: 'text inside of names, found once', variables: { filter: { nameContains: '23458 gla' } } },
-  { what: 'prices, by name', variables: { filter: { priceMin: 100, priceMax: 101 }, orderBy: { field: 'NAME' } } },
-  { what: 'the count of a word of every fourth name', query: COUNT, variables: { filter: { search: 'steel' } } },
-  { what: 'the count of a word of every name', query: COUNT, variables: { filter: { search: 'product' } } },
+  {
+    what: '26 mistyped words',
+    variables: { filter: { search: LETTERS.map((one) => `prodc${one}`).join(' ') } },
+  },
+  {
+    what: 'a word of every fourth name, by price',
+    variables: { filter: { search: 'steel' }, orderBy: { field: 'PRICE' } },
+  },
+  {
+    what: 'a word that is found once, by price',
+    variables: { filter: { search: '123458' }, orderBy: { field: 'PRICE' } },
+  },
+  {
+    what: 'text inside of names, found once',
+    variables: { filter: { nameContains: '23458 gla' } },
+  },
+  {
+    what: 'prices, by name',
+    variables: { filter: { priceMin: 100, priceMax: 101 }, orderBy: { field: 'NAME' } },
+  },
+  {
+    what: 'the count of a word of every fourth name',
+    query: COUNT,
+    variables: { filter: { search: 'steel' } },
+  },
+  {
+    what: 'the count of a word of every name',
+    query: COUNT,
+    variables: { filter: { search: 'product' } },
+  },
 ];
 
-/** Measures what searches and filters take, one client at a time. */
-export async function measureSearches(bench: Bench, say: (result: Result) => void): Promise<Result[]> {
+/** Measures searches and filters, with one client at a time. */
+export async function measureSearches(
+  bench: Bench,
+  print: (result: Result) => void,
+): Promise<Result[]> {
   const results: Result[] = [];
   const { port } = await bench.ours(SIZE);
   for (const [index, { what, query = PAGE, variables }] of kinds.entries()) {
@@ -52,18 +89,18 @@ export async function measureSearches(bench: Bench, say: (result: Result) => voi
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify({ query, variables }),
     } as const;
-    const answer = await ask(port, request);
+    const answer = await send(port, request);
     if (answer.includes('"errors"')) throw new Error(answer);
     const times: number[] = [];
-    for (let time = 0; time < bench.pace.rounds * TRIES; time++) {
+    for (let time = 0; time < bench.pace.rounds * REQUESTS; time++) {
       const began = performance.now();
-      await ask(port, request);
+      await send(port, request);
       times.push(performance.now() - began);
     }
     const limit = query === COUNT ? 1_000 : 50;
     const result = withinLimit(`search-${index + 1}`, what, limit, times);
     results.push(result);
-    say(result);
+    print(result);
   }
   await bench.clear();
   return results;

@@ -1,2 +1,4 @@
-/** What the measured servers sign with. They live for minutes, on loopback addresses, on data that is made up. */
+/**
+ * Signing secret of the measured servers, which serve test data on loopback addresses for minutes.
+ */
 export const SECRET = 'for-the-benchmark-only-0123456789abcdef';

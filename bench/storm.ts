@@ -1,36 +1,43 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import bcrypt from 'bcrypt';
 import { PASSWORD, USERS } from './catalogue.ts';
-import { load, type Ask, type Load } from './load.ts';
-import type { Measured } from './processes.ts';
+import { load, type BenchRequest, type Load } from './load.ts';
+import type { MeasuredServer } from './processes.ts';
 import type { Work } from './works.ts';
 
 const HASH_MS = 2_000;
 const LOGIN_CLIENTS = 8;
 const BCRYPT_COST = 10;
 
-/** Reads alone, and beside a storm of logins, in one round. */
+/** Reads alone, and during a storm of logins, in one round. */
 export interface StormRound {
   quiet: Load;
   storm: Load;
   logins: Load;
-  /** Cores that the threads which hash had, and the logins that so many cores could have done at most. */
+  /** Cores used by the hashing threads, and the maximum number of logins per second on these. */
   cores: number;
   limit: number;
 }
 
-/** Loads the server with reads, first alone and then beside logins of many users. */
-export async function storm(ours: Measured, reads: Work, seconds: number): Promise<StormRound> {
-  const asks = Array.from({ length: reads.different }, (_, index) => reads.ask(index));
-  const quiet = await load(ours.port, asks, seconds);
+/** Loads the server with reads, first alone and then during logins of many users. */
+export async function storm(
+  ours: MeasuredServer,
+  reads: Work,
+  seconds: number,
+): Promise<StormRound> {
+  const requests = Array.from({ length: reads.different }, (_, index) => reads.request(index));
+  const quiet = await load(ours.port, requests, seconds);
   const before = hashingSeconds(ours.pid);
-  const [beside, logins] = await Promise.all([load(ours.port, asks, seconds), load(ours.port, allLogins(), seconds, LOGIN_CLIENTS)]);
+  const [beside, logins] = await Promise.all([
+    load(ours.port, requests, seconds),
+    load(ours.port, allLogins(), seconds, LOGIN_CLIENTS),
+  ]);
   const cores = (hashingSeconds(ours.pid) - before) / seconds;
   return { quiet, storm: beside, logins, cores, limit: cores * hashesOfOneCore() };
 }
 
-/** A login of each user. */
-export function allLogins(): Ask[] {
+/** Returns a login of each user. */
+export function allLogins(): BenchRequest[] {
   return Array.from({ length: USERS }, (_, index) => ({
     method: 'POST',
     path: '/token',
@@ -39,10 +46,13 @@ export function allLogins(): Ask[] {
   }));
 }
 
-// The threads that hash are those that step back: they alone are nice.
+// Only the hashing threads have a positive nice value.
 function hashingSeconds(pid: number): number {
   return readdirSync(`/proc/${pid}/task`)
-    .map((task) => readFileSync(`/proc/${pid}/task/${task}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [])
+    .map(
+      (task) =>
+        readFileSync(`/proc/${pid}/task/${task}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [],
+    )
     .filter((fields) => Number(fields[16]) > 0)
     .reduce((sum, fields) => sum + (Number(fields[11]) + Number(fields[12])) / 100, 0);
 }
@@ -51,7 +61,8 @@ function hashesOfOneCore(): number {
   const hash = bcrypt.hashSync(PASSWORD, BCRYPT_COST);
   const start = process.cpuUsage();
   let done = 0;
-  for (const end = performance.now() + HASH_MS; performance.now() < end; done++) bcrypt.compareSync(PASSWORD, hash);
+  for (const end = performance.now() + HASH_MS; performance.now() < end; done++)
+    bcrypt.compareSync(PASSWORD, hash);
   const { user, system } = process.cpuUsage(start);
   return done / ((user + system) / 1e6);
 }

@@ -1,21 +1,24 @@
 import { request } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
-import type { Measured } from './processes.ts';
+import type { MeasuredServer } from './processes.ts';
 
 const SAMPLE_MS = 10;
 
-/** One reading of the whole catalogue. */
-export interface Reading {
-  /** Products a second. */
+/** Figures of one read of the whole catalogue. */
+export interface WholeRead {
+  /** Products per second. */
   rate: number;
   firstByteMs: number;
-  /** MiB that the server held at most above what it held before. */
+  /** Peak memory during the read, in MiB above the memory before. */
   added: number;
   rows: number;
 }
 
-/** Reads the whole catalogue once, and throws it away. */
-export async function readAll(server: Measured, path = '/api/v1/shop/products'): Promise<Reading> {
+/** Reads the whole catalogue once, and discards it. */
+export async function readAll(
+  server: MeasuredServer,
+  path = '/api/v1/shop/products',
+): Promise<WholeRead> {
   const before = server.memory().now;
   let most = before;
   const reading = { isOver: false };
@@ -32,7 +35,7 @@ export async function readAll(server: Measured, path = '/api/v1/shop/products'):
     request({ port: server.port, host: '127.0.0.1', path }, (res) => {
       res.on('data', (piece: Buffer) => {
         first ||= performance.now() - start;
-        // Each product ends with one; none of them holds another.
+        // Each product has exactly one.
         for (let at = piece.indexOf('}'); at >= 0; at = piece.indexOf('}', at + 1)) rows++;
       });
       res.on('end', done).on('error', fail);

@@ -1,26 +1,26 @@
 import { fingerprint, writeCursor } from '../src/pagination/cursor.ts';
 import { createHmac } from 'node:crypto';
 import { sessionKeyOf, sidOf, SIZES, USERS, type Size } from './catalogue.ts';
-import type { Ask } from './load.ts';
+import type { BenchRequest } from './load.ts';
 import { SECRET } from './secret.ts';
 
-/** A kind of request that is measured against its bare twin. */
+/** A kind of request, measured against the baseline. */
 export interface Work {
   name: string;
   what: string;
-  /** The least ratio to the bare twin that is to be reached. */
+  /** Minimum ratio to the baseline. */
   goal: number;
   size: Size;
-  /** The request of this number; each is another one. In a database of this size, where it is not the one of the work. */
-  ask(index: number, size?: Size): Ask;
-  /** How many different ones there are to be sent. */
+  /** Returns the request of this number, for a database of this size; each is different. */
+  request(index: number, size?: Size): BenchRequest;
+  /** Number of different requests. */
   different: number;
-  /** It changes something, so what it answers is not compared. */
+  /** It writes, so its responses are not compared. */
   writes?: true;
 }
 
 const PK_ORDER = [{ property: 'pk', kind: 'pk' }] as const;
-const PRINT = fingerprint('products', PK_ORDER);
+const FINGERPRINT = fingerprint('products', PK_ORDER);
 const PAGE = `query Page($after: String) {
   products(first: 10, after: $after) { edges { cursor node { pk name barcode price } } pageInfo { hasNextPage endCursor } }
 }`;
@@ -36,15 +36,15 @@ export const works: readonly Work[] = [
     goal: 0.85,
     size: '1m',
     different: 20_000,
-    ask: (index, size = '1m') => pageAfter(1 + spread(index, size)),
+    request: (index, size = '1m') => pageAfter(1 + spread(index, size)),
   },
   {
     name: 'graphql-page-hot',
-    what: 'the same page, hot and anonymous',
+    what: 'the same page, repeated and anonymous',
     goal: 2,
     size: '1m',
     different: 1,
-    ask: () => pageAfter(5_000),
+    request: () => pageAfter(5_000),
   },
   {
     name: 'graphql-product',
@@ -52,7 +52,8 @@ export const works: readonly Work[] = [
     goal: 0.8,
     size: '1m',
     different: 20_000,
-    ask: (index, size = '1m') => graphql('product', PRODUCT, { pk: String(1 + spread(index, size)) }),
+    request: (index, size = '1m') =>
+      graphql('product', PRODUCT, { pk: String(1 + spread(index, size)) }),
   },
   {
     name: 'rest-product',
@@ -60,15 +61,18 @@ export const works: readonly Work[] = [
     goal: 0.9,
     size: '1m',
     different: 20_000,
-    ask: (index, size = '1m') => ({ method: 'GET', path: `/api/v1/shop/product/${1 + spread(index, size)}` }),
+    request: (index, size = '1m') => ({
+      method: 'GET',
+      path: `/api/v1/shop/product/${1 + spread(index, size)}`,
+    }),
   },
   {
     name: 'rest-page',
-    what: 'REST v2 page with its exact count; the twin does not count',
+    what: 'REST v2 page with its exact count; the baseline does not count',
     goal: 0.9,
     size: '1m',
     different: 20_000,
-    ask: (index, size = '1m') => productsPage(1 + (spread(index, size) % (SIZES[size] / 10))),
+    request: (index, size = '1m') => productsPage(1 + (spread(index, size) % (SIZES[size] / 10))),
   },
   {
     name: 'me-bearer',
@@ -76,7 +80,11 @@ export const works: readonly Work[] = [
     goal: 0.8,
     size: '1m',
     different: USERS,
-    ask: (index) => ({ method: 'GET', path: '/users/me/', headers: { ...as(index), Authorization: `Bearer ${tokenOf(userAt(index))}` } }),
+    request: (index) => ({
+      method: 'GET',
+      path: '/users/me/',
+      headers: { ...as(index), Authorization: `Bearer ${tokenOf(userAt(index))}` },
+    }),
   },
   {
     name: 'me-session',
@@ -84,7 +92,11 @@ export const works: readonly Work[] = [
     goal: 0.8,
     size: '1m',
     different: USERS,
-    ask: (index) => ({ method: 'GET', path: '/users/me/', headers: { ...as(index), 'X-SESSION-ID': sessionKeyOf(userAt(index)) } }),
+    request: (index) => ({
+      method: 'GET',
+      path: '/users/me/',
+      headers: { ...as(index), 'X-SESSION-ID': sessionKeyOf(userAt(index)) },
+    }),
   },
   {
     name: 'graphql-me',
@@ -92,9 +104,12 @@ export const works: readonly Work[] = [
     goal: 0.6,
     size: '1m',
     different: USERS,
-    ask: (index) => {
-      const { headers, ...asked } = graphql('me', ME);
-      return { ...asked, headers: { ...headers, ...as(index), Authorization: `Bearer ${tokenOf(userAt(index))}` } };
+    request: (index) => {
+      const { headers, ...request } = graphql('me', ME);
+      return {
+        ...request,
+        headers: { ...headers, ...as(index), Authorization: `Bearer ${tokenOf(userAt(index))}` },
+      };
     },
   },
   {
@@ -104,42 +119,53 @@ export const works: readonly Work[] = [
     size: '1m',
     different: 60_000,
     writes: true,
-    ask: (index) => ({
+    request: (index) => ({
       method: 'POST',
       path: '/api/v1/shop/product/',
-      headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${tokenOf(userAt(index))}` },
-      body: JSON.stringify({ name: `New product ${index}`, barcode: barcodeAt(index), price: 9.99 }),
+      headers: {
+        'Content-Type': 'application/json',
+        Authorization: `Bearer ${tokenOf(userAt(index))}`,
+      },
+      body: JSON.stringify({
+        name: `New product ${index}`,
+        barcode: barcodeAt(index),
+        price: 9.99,
+      }),
     }),
   },
 ];
 
-/** The request for a page of ten by REST. */
-export function productsPage(page: number): Ask {
+/** Returns the request for a REST page of ten. */
+export function productsPage(page: number): BenchRequest {
   return { method: 'GET', path: `/api/v2/shop/products?page=${page}` };
 }
 
-/** Where in the catalogue the request of this number looks: all over it, the same in every run. */
+/** Returns a position in the catalogue for the request of this number, the same in every run. */
 export function spread(index: number, size: Size): number {
   return (index * 7_919) % (SIZES[size] - 20);
 }
 
-/** The cursor of a page of ten by GraphQL that starts after this pk. */
+/** Returns the cursor of a GraphQL page of ten that starts after this pk. */
 function cursorAt(pk: number): string {
-  return writeCursor(PK_ORDER, PRINT, [pk]);
+  return writeCursor(PK_ORDER, FINGERPRINT, [pk]);
 }
 
-/** The request for a page of ten by GraphQL. */
-export function pageAfter(pk: number): Ask {
+/** Returns the request for a GraphQL page of ten. */
+export function pageAfter(pk: number): BenchRequest {
   return graphql('page', PAGE, { after: cursorAt(pk) });
 }
 
-/** The request for a page of a hundred by GraphQL that starts after this pk. */
-export function hundredAfter(pk: number): Ask & { headers: Record<string, string> } {
+/** Returns the request for a GraphQL page of a hundred that starts after this pk. */
+export function hundredAfter(pk: number): BenchRequest & { headers: Record<string, string> } {
   return graphql('hundred', PAGE.replace('first: 10', 'first: 100'), { after: cursorAt(pk) });
 }
 
-// The twin has no parser of GraphQL, so it is told by a header which of its answers is meant.
-function graphql(work: string, query: string, variables: Record<string, unknown> = {}): Ask & { headers: Record<string, string> } {
+// The baseline does not parse GraphQL; a header selects its response.
+function graphql(
+  work: string,
+  query: string,
+  variables: Record<string, unknown> = {},
+): BenchRequest & { headers: Record<string, string> } {
   return {
     method: 'POST',
     path: '/graphql',
@@ -152,25 +178,34 @@ function userAt(index: number): number {
   return 1 + (index % USERS);
 }
 
-// For the twin, which looks at no credentials.
+// For the baseline, which checks no credentials.
 function as(index: number): Record<string, string> {
   return { 'X-User': String(userAt(index)) };
 }
 
-/** An access token of this user's session, as our server would have signed it. */
+/** Returns an access token of this user's session, as our server would sign it. */
 export function tokenOf(user: number): string {
   const now = Math.floor(Date.now() / 1000);
   const text = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
-  const claims = { sub: `user${user}`, sid: sidOf(user), scopes: ['products:write', 'blog:write'], iat: now, exp: now + 86_400 };
+  const claims = {
+    sub: `user${user}`,
+    sid: sidOf(user),
+    scopes: ['products:write', 'blog:write'],
+    iat: now,
+    exp: now + 86_400,
+  };
   const signed = `${text({ alg: 'HS256', typ: 'JWT' })}.${text(claims)}`;
   return `${signed}.${createHmac('sha256', SECRET).update(signed).digest('base64url')}`;
 }
 
 let barcodes = Date.now() % 1e9;
 
-// Another one at each call, and in each run.
+// Returns another barcode at each call, and in each run.
 function barcodeAt(_index: number): string {
   const digits = `50${String(barcodes++ % 1e10).padStart(10, '0')}`;
-  const sum = Array.from(digits).reduce((total, digit, index) => total + Number(digit) * (index % 2 ? 3 : 1), 0);
+  const sum = Array.from(digits).reduce(
+    (total, digit, index) => total + Number(digit) * (index % 2 ? 3 : 1),
+    0,
+  );
   return digits + String((10 - (sum % 10)) % 10);
 }

@@ -1,196 +1,219 @@
 import { randomBytes } from 'node:crypto';
 import jwt from 'jsonwebtoken';
-import { isRecord, memberOf, type Answer } from './answer.ts';
-import { ask, askPlainly, type Asking } from './ask.ts';
-import { Broken, NotTried, type Need } from './promised.ts';
+import { isRecord, memberOf, type HttpResponse } from './response.ts';
+import { send, sendRaw, type RequestOptions } from './request.ts';
+import { Failed, Skipped, type Need } from './promised.ts';
 import { Secrets } from './secrets.ts';
 
-/** Who can sign in. */
+/** Credentials of a user. */
 export interface Credentials {
   username: string;
   password: string;
 }
 
-/** What the owner of a deployment gives for its promises to be tried. */
-export interface Given {
-  /** Where it stands, without a slash at the end. */
+/** A deployment, and the optional data that its checks need. */
+export interface DeploymentOptions {
+  /** URL without a slash at the end. */
   baseUrl: string;
-  /** Where the session router stands below that. */
+  /** Path of the session router below the URL. */
   sessionPrefix: string;
   user?: Credentials | undefined;
   /** A user whose account is disabled; the password may be missing. */
   disabledUser?: { username: string; password?: string | undefined } | undefined;
-  /** What the deployment signs its tokens with. */
+  /** The secret with which the deployment signs tokens. */
   signingSecret?: string | undefined;
   /** Whether products may be created. */
   write: boolean;
 }
 
-/** The claims or the header of a token. */
+/** The claims or header parameters of a token. */
 export type Values = Record<string, unknown>;
 
-/** A deployment that is asked as its clients would, and all logins of which are ended by `leave`. */
+/** A client of a deployment. `logOutAll` ends every login that it opened. */
 export class Deployment {
   readonly secrets = new Secrets();
-  /** A name that nobody has. */
-  readonly nobody = `nobody-${randomBytes(6).toString('hex')}`;
-  /** How many logins were opened. */
+  /** A username that does not exist. */
+  readonly unknownUsername = `nobody-${randomBytes(6).toString('hex')}`;
+  /** Number of logins opened. */
   opened = 0;
-  /** The products that were created, as their pk, or their barcode where that is not told. */
+  /** The pk of each created product, or its barcode if the response has no pk. */
   readonly created = new Set<string>();
   private isInterrupted = false;
-  private readonly known = new Map<string, Promise<unknown>>();
+  private readonly cache = new Map<string, Promise<unknown>>();
   private readonly openTokens = new Set<string>();
   private readonly openKeys = new Set<string>();
 
-  constructor(readonly given: Given) {
-    for (const secret of [given.user?.password, given.disabledUser?.password, given.signingSecret]) {
+  constructor(readonly options: DeploymentOptions) {
+    for (const secret of [
+      options.user?.password,
+      options.disabledUser?.password,
+      options.signingSecret,
+    ]) {
       if (secret !== undefined) this.secrets.add(secret);
     }
   }
 
   has(need: Need): boolean {
-    const { user, disabledUser, signingSecret, write } = this.given;
-    const there: Record<Need, boolean> = {
+    const { user, disabledUser, signingSecret, write } = this.options;
+    const available: Record<Need, boolean> = {
       user: user !== undefined,
       'disabled user': disabledUser !== undefined,
       'disabled password': disabledUser?.password !== undefined,
       secret: signingSecret !== undefined,
       write,
     };
-    return there[need];
+    return available[need];
   }
 
   /** The user who can sign in. */
   get user(): Credentials {
-    return this.given.user ?? missing('a user');
+    return this.options.user ?? missing('a user');
   }
 
   get disabledUser(): Credentials {
-    const { username, password = '' } = this.given.disabledUser ?? missing('a disabled user');
+    const { username, password = '' } = this.options.disabledUser ?? missing('a disabled user');
     return { username, password };
   }
 
-  /** The path of the session router's login or logout. */
-  session(what: 'login' | 'logout'): string {
-    return `${this.given.sessionPrefix}/${what}`;
+  /** The path of login or logout of the session router. */
+  session(action: 'login' | 'logout'): string {
+    return `${this.options.sessionPrefix}/${action}`;
   }
 
-  /** Throws where nobody answers. */
-  async reach(): Promise<void> {
-    await ask(this.given.baseUrl, 'GET', '/');
+  /** Throws `Failed` if the deployment does not respond. */
+  async checkReachable(): Promise<void> {
+    await send(this.options.baseUrl, 'GET', '/');
   }
 
-  async ask(method: string, path: string, asking?: Asking): Promise<Answer> {
-    const answer = this.note(inTime(await ask(this.base(), method, path, asking)));
-    if (method === 'POST' && isRecord(asking?.json) && 'barcode' in asking.json && answer.status < 300) {
-      this.created.add(String(answer.member('pk') ?? asking.json['barcode']));
+  async send(method: string, path: string, options?: RequestOptions): Promise<HttpResponse> {
+    const response = this.registerCredentials(
+      skipIfThrottled(await send(this.base(), method, path, options)),
+    );
+    if (
+      method === 'POST' &&
+      isRecord(options?.json) &&
+      'barcode' in options.json &&
+      response.status < 300
+    ) {
+      this.created.add(String(response.member('pk') ?? options.json['barcode']));
     }
-    return answer;
+    return response;
   }
 
-  /** Asks and reads no more than the beginning, which is enough to see what a long list is made of. */
-  async askBeginning(path: string, asking?: Asking): Promise<Answer> {
-    return inTime(await ask(this.base(), 'GET', path, asking, true));
+  /** Sends a GET and reads only the start of the response, for long lists. */
+  async readStart(path: string, options?: RequestOptions): Promise<HttpResponse> {
+    return skipIfThrottled(await send(this.base(), 'GET', path, options, true));
   }
 
-  /** Asks what `fetch` cannot: see `askPlainly`. */
-  async askPlainly(method: string, path: string, headers: Record<string, string>): Promise<Answer> {
-    return inTime(await askPlainly(this.base(), method, path, headers));
+  /** Sends what `fetch` cannot send. */
+  async sendRaw(
+    method: string,
+    path: string,
+    headers: Record<string, string>,
+  ): Promise<HttpResponse> {
+    return skipIfThrottled(await sendRaw(this.base(), method, path, headers));
   }
 
-  /** Asks where a link of an answer leads, here, whatever name the deployment has for itself. */
-  async follow(link: string): Promise<Answer> {
-    const { baseUrl } = this.given;
-    if (!URL.canParse(link, baseUrl)) throw new Broken('the link', 'an address', link);
+  /** Requests the path of a link at the base URL, whatever host the link has. */
+  async followLink(link: string): Promise<HttpResponse> {
+    const { baseUrl } = this.options;
+    if (!URL.canParse(link, baseUrl)) throw new Failed('the link', 'a URL', link);
     const { pathname, search } = new URL(link, baseUrl);
     const below = baseUrl.slice(new URL(baseUrl).origin.length);
-    if (!pathname.startsWith(below)) throw new Broken(`the link ${link}`, `an address below ${below}`, pathname);
-    return this.ask('GET', pathname.slice(below.length) + search);
+    if (!pathname.startsWith(below))
+      throw new Failed(`the link ${link}`, `a URL below ${below}`, pathname);
+    return this.send('GET', pathname.slice(below.length) + search);
   }
 
-  /** A token of the user, the same for all who only need one. */
+  /** A token of the user, shared between checks. */
   token(): Promise<string> {
-    return this.once('token', () => this.newToken());
+    return this.cached('token', () => this.newToken());
   }
 
-  /** A token of a login of its own, narrowed to a scope where one is named. */
+  /** A token of a new login, limited to the scope if one is given. */
   async newToken(scope?: string): Promise<string> {
     const form = { ...this.user, ...(scope !== undefined && { scope }) };
     for (const path of ['/token', '/login']) {
-      const token = (await this.ask('POST', path, { form })).member('access_token');
+      const token = (await this.send('POST', path, { form })).member('access_token');
       if (typeof token === 'string') return token;
     }
-    throw new NotTried('there is no token: neither POST /token nor POST /login gave one');
+    throw new Skipped('no token: neither POST /token nor POST /login returned one');
   }
 
-  /** A session key of the user, the same for all who only need one. */
+  /** A session key of the user, shared between checks. */
   sessionKey(): Promise<string> {
-    return this.once('session key', () => this.newSessionKey());
+    return this.cached('session key', () => this.newSessionKey());
   }
 
-  /** The key of a session of its own. */
+  /** The key of a new session. */
   async newSessionKey(): Promise<string> {
-    const key = (await this.ask('POST', this.session('login'), { json: this.user })).member('session_key');
+    const key = (await this.send('POST', this.session('login'), { json: this.user })).member(
+      'session_key',
+    );
     if (typeof key === 'string') return key;
-    throw new NotTried(`there is no session: POST ${this.session('login')} gave no session_key`);
+    throw new Skipped(`no session: POST ${this.session('login')} returned no session_key`);
   }
 
-  /** A token as the deployment signs it for the user, with some claims, or members of the header, in the place of its own; an undefined one is left out. */
+  /** A signed token of the user with changed claims or header parameters; undefined removes one. */
   async forge(claims: Values, header: Values = {}): Promise<string> {
-    const secret = this.given.signingSecret ?? missing('the signing secret');
+    const secret = this.options.signingSecret ?? missing('the signing secret');
     const issued = await this.token();
-    // With a wrong secret, every refusal would look as if it were for the right reason.
-    if (!isSignedWith(issued, secret)) throw new NotTried('the signing secret that was given does not sign this deployment’s tokens');
-    const [ownHeader, ownClaims] = partsOf(issued);
-    const payload = JSON.stringify({ ...ownClaims, ...claims });
-    const token = jwt.sign(payload, secret, { header: { ...ownHeader, ...header, alg: 'HS256' } });
+    // With a wrong secret, every token would be rejected, for the wrong reason.
+    if (!isSignedWith(issued, secret))
+      throw new Skipped('the given signing secret does not sign the tokens of this deployment');
+    const [issuedHeader, issuedClaims] = partsOf(issued);
+    const payload = JSON.stringify({ ...issuedClaims, ...claims });
+    const token = jwt.sign(payload, secret, {
+      header: { ...issuedHeader, ...header, alg: 'HS256' },
+    });
     this.secrets.add(token);
     return token;
   }
 
-  /** What has been found out once under this name. */
-  once<T>(name: string, find: () => Promise<T>): Promise<T> {
-    const found = (this.known.get(name) as Promise<T> | undefined) ?? find();
-    this.known.set(name, found);
+  /** Calls the function once for each name, and returns its result. */
+  cached<T>(name: string, find: () => Promise<T>): Promise<T> {
+    const found = (this.cache.get(name) as Promise<T> | undefined) ?? find();
+    this.cache.set(name, found);
     return found;
   }
 
-  /** Asks nothing more, so that what is under way ends soon. */
+  /** Skips all further requests. */
   interrupt(): void {
     this.isInterrupted = true;
   }
 
-  /** Ends every login, and tells how many could not be ended. */
-  async leave(): Promise<number> {
+  /** Ends every login. Returns the number of logins that it could not end. */
+  async logOutAll(): Promise<number> {
     const ended = [
-      ...[...this.openKeys].map((session_key) => this.isEnded('POST', this.session('logout'), { json: { session_key } })),
+      ...[...this.openKeys].map((session_key) =>
+        this.isEnded('POST', this.session('logout'), { json: { session_key } }),
+      ),
       ...[...this.openTokens].map((token) => this.isEnded('POST', '/api/v2/auth/login', { token })),
     ];
-    const left = (await Promise.all(ended)).filter((isEnded) => !isEnded).length;
+    const remaining = (await Promise.all(ended)).filter((isEnded) => !isEnded).length;
     this.openKeys.clear();
     this.openTokens.clear();
-    return left;
+    return remaining;
   }
 
   private base(): string {
-    if (this.isInterrupted) throw new NotTried('interrupted');
-    return this.given.baseUrl;
+    if (this.isInterrupted) throw new Skipped('interrupted');
+    return this.options.baseUrl;
   }
 
-  // What has ended already is refused.
-  private async isEnded(method: string, path: string, asking: Asking): Promise<boolean> {
+  // 401: it has ended already.
+  private async isEnded(method: string, path: string, options: RequestOptions): Promise<boolean> {
     try {
-      const { status } = await ask(this.given.baseUrl, method, path, asking);
+      const { status } = await send(this.options.baseUrl, method, path, options);
       return status === 200 || status === 401;
     } catch {
       return false;
     }
   }
 
-  // Whatever was asked, a credential that came is a login to be ended, and nothing to be printed.
-  private note(answer: Answer): Answer {
-    const { body } = answer;
+  // Every credential in a response is a login to be ended, and may not be printed.
+  private registerCredentials(response: HttpResponse): HttpResponse {
+    const { body } = response;
     for (const [name, open] of [
       ['access_token', this.openTokens],
       ['session_key', this.openKeys],
@@ -202,11 +225,11 @@ export class Deployment {
       if (open) this.opened++;
       open?.add(credential);
     }
-    return answer;
+    return response;
   }
 }
 
-/** The header and the claims of a token, unverified; empty where they cannot be read. */
+/** Header and claims of a token, unverified; empty if they cannot be decoded. */
 export function partsOf(token: string): [header: Values, claims: Values] {
   const [header, claims] = token.split('.').map(decoded);
   return [header ?? {}, claims ?? {}];
@@ -215,21 +238,26 @@ export function partsOf(token: string): [header: Values, claims: Values] {
 /** Whether the token is signed with the secret by HS256. */
 export function isSignedWith(token: string, secret: string): boolean {
   try {
-    jwt.verify(token, secret, { algorithms: ['HS256'], ignoreExpiration: true, ignoreNotBefore: true });
+    jwt.verify(token, secret, {
+      algorithms: ['HS256'],
+      ignoreExpiration: true,
+      ignoreNotBefore: true,
+    });
     return true;
   } catch {
     return false;
   }
 }
 
-// Who asks too much learns nothing of the promise that was asked about.
-function inTime(answer: Answer): Answer {
-  if (answer.status === 429) throw new NotTried(`${answer.asked} was answered 429, too many requests`);
-  return answer;
+// Throws `Skipped` for 429, which says nothing about the promise.
+function skipIfThrottled(response: HttpResponse): HttpResponse {
+  if (response.status === 429)
+    throw new Skipped(`${response.request} returned 429, too many requests`);
+  return response;
 }
 
-function missing(what: string): never {
-  throw new NotTried(`needs ${what}`);
+function missing(need: string): never {
+  throw new Skipped(`needs ${need}`);
 }
 
 function decoded(part: string): Values {

@@ -1,15 +1,15 @@
 #!/usr/bin/env node
 import { text } from 'node:stream/consumers';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { Deployment, type Given } from './deployment.ts';
-import { Broken, type Section } from './promised.ts';
+import { Deployment, type DeploymentOptions } from './deployment.ts';
+import { Failed, type Section } from './promised.ts';
 import { sections } from './promises/index.ts';
-import { asJson, asText, isBroken } from './report.ts';
+import { asJson, asText, hasFailures } from './report.ts';
 import { run } from './run.ts';
 
-/** Nothing is broken, something is, used wrongly, nobody answers (EX_USAGE and EX_UNAVAILABLE of sysexits(3)). */
-const EXIT = { kept: 0, broken: 1, usage: 64, unavailable: 69 } as const;
-/** What a shell makes of an end by SIGINT. */
+/** Exit statuses; those of errors are EX_USAGE and EX_UNAVAILABLE of sysexits(3). */
+const EXIT = { passed: 0, failed: 1, usage: 64, unavailable: 69 } as const;
+/** Exit status after SIGINT, as shells report it. */
 const INTERRUPTED = 130;
 
 interface Options {
@@ -24,25 +24,33 @@ interface Options {
 }
 
 const program = new Command('shopfront-contract')
-  .description('Looks, row by row, which promises of the shop interface a deployment keeps.')
-  .argument('<base-url>', 'where the deployment stands, such as https://shop.example/api-root', baseUrlOf)
+  .description('Checks a deployment against the shop interface, endpoint by endpoint.')
+  .argument('<base-url>', 'URL of the deployment, such as https://shop.example/api-root', baseUrlOf)
   .addOption(new Option('--username <name>', 'a user who can sign in').env('CONTRACT_USERNAME'))
   .option('--password-stdin', 'read the password of that user from standard input')
-  .addOption(new Option('--disabled-username <name>', 'a user whose account is disabled').env('CONTRACT_DISABLED_USERNAME'))
-  .option('--session-prefix <path>', 'where the session router stands', prefixOf, '/session')
-  .option('--write', 'create products, too; their names say that they may be deleted')
-  .option('--strict', 'count what the interface leaves open and Shopfront has decided as promised, too')
-  .option('--only <section...>', 'look at these sections only, such as 4.1, or 5 for 5.1 to 5.3', sectionsOf)
+  .addOption(
+    new Option('--disabled-username <name>', 'a user whose account is disabled').env(
+      'CONTRACT_DISABLED_USERNAME',
+    ),
+  )
+  .option('--session-prefix <path>', 'path of the session router', prefixOf, '/session')
+  .option('--write', 'also create products; their names say that they may be deleted')
+  .option('--strict', 'also require the decisions of Shopfront where the interface is open')
+  .option(
+    '--only <section...>',
+    'check these sections only, such as 4.1, or 5 for 5.1 to 5.3',
+    sectionsOf,
+  )
   .option('--json', 'print one JSON document')
   .addHelpText(
     'after',
     `
-Secrets come by environment, never as arguments, which everyone on the machine could read:
+Secrets are environment variables, because every user of the machine can read arguments:
   CONTRACT_PASSWORD           the password of --username
   CONTRACT_DISABLED_PASSWORD  the password of --disabled-username
-  CONTRACT_SIGNING_SECRET     what the deployment signs its tokens with, to try tokens that are signed and wrong
+  CONTRACT_SIGNING_SECRET     the signing secret of the deployment, to send invalid tokens with valid signatures
 
-Ends with 0 when nothing is broken, 1 when something is, 64 when used wrongly, 69 when nobody answers.`,
+Exit status: 0 if no check fails, 1 if one fails, 64 for invalid usage, 69 without a response.`,
   )
   .showHelpAfterError('(add --help for help)')
   .exitOverride()
@@ -51,19 +59,19 @@ Ends with 0 when nothing is broken, 1 when something is, 64 when used wrongly, 6
 try {
   await program.parseAsync();
 } catch (error) {
-  // Commander has said what is wrong, or shown the help that was asked for.
+  // Commander has printed the error or the help.
   if (!(error instanceof CommanderError)) throw error;
-  process.exitCode = error.exitCode === 0 ? EXIT.kept : EXIT.usage;
+  process.exitCode = error.exitCode === 0 ? EXIT.passed : EXIT.usage;
 }
 
 async function main(baseUrl: string, options: Options): Promise<void> {
-  const chosen = options.only ?? sections;
-  const at = new Deployment(await givenBy(baseUrl, options));
+  const selected = options.only ?? sections;
+  const at = new Deployment(await deploymentOptions(baseUrl, options));
   try {
-    await at.reach();
+    await at.checkReachable();
   } catch (error) {
-    if (!(error instanceof Broken)) throw error;
-    console.error(`Nobody answers at ${baseUrl}: there is ${error.came}`);
+    if (!(error instanceof Failed)) throw error;
+    console.error(`Cannot reach ${baseUrl}: ${error.response}`);
     process.exitCode = EXIT.unavailable;
     return;
   }
@@ -73,50 +81,72 @@ async function main(baseUrl: string, options: Options): Promise<void> {
     at.interrupt();
   });
 
-  const results = await run(chosen, at).catch(async (error: unknown) => {
-    await at.leave();
+  const results = await run(selected, at).catch(async (error: unknown) => {
+    await at.logOutAll();
     throw error;
   });
-  const left = await at.leave();
-  const around = { baseUrl, isStrict: options.strict === true, logins: { opened: at.opened, left }, created: [...at.created] };
+  const remaining = await at.logOutAll();
+  const info = {
+    baseUrl,
+    isStrict: options.strict === true,
+    logins: { opened: at.opened, remaining },
+    created: [...at.created],
+  };
   const isColoured = process.stdout.isTTY && !process.env['NO_COLOR'];
-  console.log(options.json ? asJson(results, around) : asText(chosen, results, around, isColoured));
-  process.exitCode = isInterrupted ? INTERRUPTED : isBroken(results, around) ? EXIT.broken : EXIT.kept;
+  console.log(options.json ? asJson(results, info) : asText(selected, results, info, isColoured));
+  process.exitCode = isInterrupted
+    ? INTERRUPTED
+    : hasFailures(results, info)
+      ? EXIT.failed
+      : EXIT.passed;
 }
 
-async function givenBy(baseUrl: string, options: Options): Promise<Given> {
+async function deploymentOptions(baseUrl: string, options: Options): Promise<DeploymentOptions> {
   const { CONTRACT_PASSWORD, CONTRACT_DISABLED_PASSWORD, CONTRACT_SIGNING_SECRET } = process.env;
   const { username, passwordStdin, disabledUsername, sessionPrefix, write = false } = options;
-  const password = passwordStdin ? (await text(process.stdin)).replace(/\r?\n$/, '') : CONTRACT_PASSWORD;
+  const password = passwordStdin
+    ? (await text(process.stdin)).replace(/\r?\n$/, '')
+    : CONTRACT_PASSWORD;
   if (username !== undefined && !password) {
-    program.error('error: --username needs a password, by CONTRACT_PASSWORD or --password-stdin', { exitCode: EXIT.usage });
+    program.error('error: --username needs a password: CONTRACT_PASSWORD or --password-stdin', {
+      exitCode: EXIT.usage,
+    });
   }
-  if (username === undefined && password) program.error('error: the password needs a --username', { exitCode: EXIT.usage });
+  if (username === undefined && password)
+    program.error('error: The password needs --username', { exitCode: EXIT.usage });
   return {
     baseUrl,
     sessionPrefix,
     write,
     user: username !== undefined && password ? { username, password } : undefined,
-    disabledUser: disabledUsername === undefined ? undefined : { username: disabledUsername, password: CONTRACT_DISABLED_PASSWORD },
+    disabledUser:
+      disabledUsername === undefined
+        ? undefined
+        : { username: disabledUsername, password: CONTRACT_DISABLED_PASSWORD },
     signingSecret: CONTRACT_SIGNING_SECRET,
   };
 }
 
 function baseUrlOf(value: string): string {
   const url = URL.canParse(value) ? new URL(value) : undefined;
-  if (!url || !['http:', 'https:'].includes(url.protocol)) throw new InvalidArgumentError('It has to be an http or https address.');
+  if (!url || !['http:', 'https:'].includes(url.protocol))
+    throw new InvalidArgumentError('Must be an http or https URL.');
   if (url.username || url.password || url.search || url.hash)
-    throw new InvalidArgumentError('It has to be an address and a path, and nothing else.');
+    throw new InvalidArgumentError('Must not have credentials, a query or a fragment.');
   return url.href.replace(/\/+$/, '');
 }
 
 function prefixOf(value: string): string {
-  if (!/^\/[^?#\s]*$/.test(value)) throw new InvalidArgumentError('It has to be a path, such as /session.');
+  if (!/^\/[^?#\s]*$/.test(value))
+    throw new InvalidArgumentError('Must be a path, such as /session.');
   return value.replace(/\/+$/, '');
 }
 
-function sectionsOf(value: string, others: Section[] = []): Section[] {
+function sectionsOf(value: string, previous: Section[] = []): Section[] {
   const found = sections.filter(({ number }) => number === value || number.startsWith(`${value}.`));
-  if (found.length === 0) throw new InvalidArgumentError(`The sections are ${sections.map(({ number }) => number).join(', ')}.`);
-  return sections.filter((one) => others.includes(one) || found.includes(one));
+  if (found.length === 0)
+    throw new InvalidArgumentError(
+      `Must be a section: ${sections.map(({ number }) => number).join(', ')}.`,
+    );
+  return sections.filter((one) => previous.includes(one) || found.includes(one));
 }

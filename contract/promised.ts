@@ -1,27 +1,27 @@
 import type { Deployment } from './deployment.ts';
 
-/** What a check has to be given before it can be made. */
+/** An option without which a check is skipped. */
 export type Need = 'user' | 'disabled user' | 'disabled password' | 'secret' | 'write';
 
 /**
- * Who made a promise: the interface's own text, or a decision about what that text leaves open, where another deployment
- * may rightly have decided otherwise.
+ * The source of a promise: the text of the interface, or a decision where the interface is open.
+ * Another deployment may have decided differently.
  */
 export type Level = 'interface' | 'decision';
 
-/** One thing that a deployment promises to its clients, and how to see from outside whether it holds. */
+/** One promise of a deployment to its clients, with the check of it over HTTP. */
 export interface Promised {
   /** The section and a name, such as `4.1:token`. */
   id: string;
-  /** The interface's section. */
+  /** The section of the interface. */
   section: string;
-  /** The row that it is about, such as `GET /users/me/`. */
-  row: string;
+  /** The endpoint, such as `GET /users/me/`. */
+  endpoint: string;
   level: Level;
   needs: readonly Need[];
   /** The promise in one sentence. */
   says: string;
-  /** Returns where the promise holds; throws `Broken` where it does not, `NotTried` where that cannot be seen. */
+  /** Returns if the check passes. Throws `Failed`, or `Skipped` if it cannot be checked. */
   check: (at: Deployment) => Promise<void>;
 }
 
@@ -32,21 +32,33 @@ export interface Section {
   promises: readonly Promised[];
 }
 
-/** Makes a section of promises that are named within it. */
-export function section(number: string, title: string, promises: readonly Omit<Promised, 'section'>[]): Section {
-  return { number, title, promises: promises.map((promised) => ({ ...promised, id: `${number}:${promised.id}`, section: number })) };
+/** Creates a section. Ids of promises get its number as their prefix. */
+export function section(
+  number: string,
+  title: string,
+  promises: readonly Omit<Promised, 'section'>[],
+): Section {
+  return {
+    number,
+    title,
+    promises: promises.map((promised) => ({
+      ...promised,
+      id: `${number}:${promised.id}`,
+      section: number,
+    })),
+  };
 }
 
-/** Thrown by a check that has seen a promise broken. */
-export class Broken extends Error {
+/** Thrown by a check that failed. */
+export class Failed extends Error {
   constructor(
-    readonly asked: string,
+    readonly request: string,
     readonly expected: string,
-    readonly came: string,
+    readonly response: string,
   ) {
-    super(`${asked}: expected ${expected}, came ${came}`);
+    super(`${request}: expected ${expected}, response ${response}`);
   }
 }
 
-/** Thrown by a check that cannot tell whether its promise holds. */
-export class NotTried extends Error {}
+/** Thrown by a check that could not be made. */
+export class Skipped extends Error {}

@@ -1,100 +1,155 @@
 import { styleText } from 'node:util';
 import type { Level, Section } from './promised.ts';
-import type { Result, Seen } from './run.ts';
+import type { Result, Verdict } from './run.ts';
 
-type Word = 'holds' | 'broken' | 'differs' | 'not tried';
+type Word = 'passed' | 'failed' | 'differs' | 'skipped';
 type Style = 'green' | 'red' | 'yellow' | 'dim' | 'bold';
 
-const STYLES: Record<Word, Style> = { holds: 'green', broken: 'red', differs: 'yellow', 'not tried': 'dim' };
+const STYLES: Record<Word, Style> = {
+  passed: 'green',
+  failed: 'red',
+  differs: 'yellow',
+  skipped: 'dim',
+};
 const PARTS: readonly [Level, string][] = [
-  ['interface', 'What the interface promises'],
-  ['decision', 'What the interface leaves open, as Shopfront decides it'],
+  ['interface', 'Interface'],
+  ['decision', 'Decisions of Shopfront where the interface is open'],
 ];
 
-/** What is said beside the promises. */
-export interface Around {
+/** The context of a report. */
+export interface RunInfo {
   baseUrl: string;
-  /** Whether decisions count as the interface does. */
+  /** Whether decisions count like the interface. */
   isStrict: boolean;
-  logins: { opened: number; left: number };
-  /** The products that were created, as their pk or barcode. */
+  logins: { opened: number; remaining: number };
+  /** The pk or barcode of each created product. */
   created: readonly string[];
 }
 
-/** How many promises of a level hold, and how many do not. */
+/** The number of promises of a level by result. */
 interface Counts {
-  holds: number;
-  broken: number;
-  notTried: number;
+  passed: number;
+  failed: number;
+  skipped: number;
 }
 
-/** Whether anything that counts is broken. */
-export function isBroken(results: readonly Result[], { isStrict }: Pick<Around, 'isStrict'>): boolean {
-  return results.some(({ promised, seen }) => seen.outcome === 'broken' && (isStrict || promised.level === 'interface'));
+/** Whether any promise that counts failed. */
+export function hasFailures(
+  results: readonly Result[],
+  { isStrict }: Pick<RunInfo, 'isStrict'>,
+): boolean {
+  return results.some(
+    ({ promised, verdict }) =>
+      verdict.outcome === 'failed' && (isStrict || promised.level === 'interface'),
+  );
 }
 
-/** The report for people: by part, section and row, and a line that sums it up. */
-export function asText(sections: readonly Section[], results: readonly Result[], around: Around, isColoured: boolean): string {
-  const paint = (style: Style, text: string) => (isColoured ? styleText(style, text, { validateStream: false }) : text);
-  const lines: string[] = [`The contract at ${around.baseUrl}`];
+/** The report as text: by part, section and endpoint, with a summary in the last line. */
+export function asText(
+  sections: readonly Section[],
+  results: readonly Result[],
+  info: RunInfo,
+  isColoured: boolean,
+): string {
+  const paint = (style: Style, text: string) =>
+    isColoured ? styleText(style, text, { validateStream: false }) : text;
+  const lines: string[] = [`The contract at ${info.baseUrl}`];
   for (const [level, title] of PARTS) {
     lines.push('', paint('bold', title));
     for (const { number, title: name } of sections) {
-      const ofSection = results.filter(({ promised }) => promised.section === number && promised.level === level);
-      if (ofSection.length > 0) lines.push('', `  ${paint('bold', `${number} ${name}`)}`, ...rowsOf(ofSection, around, paint));
+      const ofSection = results.filter(
+        ({ promised }) => promised.section === number && promised.level === level,
+      );
+      if (ofSection.length > 0)
+        lines.push(
+          '',
+          `  ${paint('bold', `${number} ${name}`)}`,
+          ...linesOf(ofSection, info, paint),
+        );
     }
   }
-  return [...lines, '', ...notes(around), summary(results, around)].join('\n');
+  return [...lines, '', ...notes(info), summaryLine(results, info)].join('\n');
 }
 
-/** The report for programs: one JSON document. */
-export function asJson(results: readonly Result[], around: Around): string {
-  const { baseUrl, isStrict: strict, logins, created } = around;
-  const promises = results.map(({ promised: { id, section, row, level, says }, seen }) => ({ id, section, row, level, says, ...seen }));
-  const summed = { interface: count(results, 'interface'), decisions: count(results, 'decision') };
-  return JSON.stringify({ baseUrl, strict, summary: summed, logins, created, promises }, null, 2);
-}
-
-function rowsOf(results: readonly Result[], around: Around, paint: (style: Style, text: string) => string): string[] {
-  const rows = new Set(results.map(({ promised: { row } }) => row));
-  return [...rows].flatMap((row) => [
-    `    ${row}`,
-    ...results.filter(({ promised }) => promised.row === row).flatMap((result) => linesOf(result, around, paint)),
-  ]);
+/** The report as one JSON document. */
+export function asJson(results: readonly Result[], info: RunInfo): string {
+  const { baseUrl, isStrict: strict, logins, created } = info;
+  const promises = results.map(({ promised: { id, section, endpoint, level, says }, verdict }) => ({
+    id,
+    section,
+    endpoint,
+    level,
+    says,
+    ...verdict,
+  }));
+  const summary = { interface: count(results, 'interface'), decisions: count(results, 'decision') };
+  return JSON.stringify({ baseUrl, strict, summary, logins, created, promises }, null, 2);
 }
 
 function linesOf(
-  { promised: { id, level, says }, seen }: Result,
-  { isStrict }: Around,
+  results: readonly Result[],
+  info: RunInfo,
   paint: (style: Style, text: string) => string,
 ): string[] {
-  const word = wordFor(seen, level, isStrict);
-  const why = seen.outcome === 'not tried' ? ` (${seen.why})` : seen.outcome === 'broken' ? ` [${id}]` : '';
-  const first = `      ${paint(STYLES[word], word.padEnd(9))}  ${says}${why}`;
-  if (seen.outcome !== 'broken') return [first];
-  return [first, ...(['asked', 'expected', 'came'] as const).map((what) => `                 ${what.padEnd(8)}  ${seen[what]}`)];
+  const endpoints = new Set(results.map(({ promised: { endpoint } }) => endpoint));
+  return [...endpoints].flatMap((endpoint) => [
+    `    ${endpoint}`,
+    ...results
+      .filter(({ promised }) => promised.endpoint === endpoint)
+      .flatMap((result) => checkLines(result, info, paint)),
+  ]);
 }
 
-function wordFor({ outcome }: Seen, level: Level, isStrict: boolean): Word {
-  return outcome === 'broken' && level === 'decision' && !isStrict ? 'differs' : outcome;
-}
-
-function notes({ logins: { opened, left }, created }: Around): string[] {
+function checkLines(
+  { promised: { id, level, says }, verdict }: Result,
+  { isStrict }: RunInfo,
+  paint: (style: Style, text: string) => string,
+): string[] {
+  const word = wordFor(verdict, level, isStrict);
+  const suffix =
+    verdict.outcome === 'skipped'
+      ? ` (${verdict.reason})`
+      : verdict.outcome === 'failed'
+        ? ` [${id}]`
+        : '';
+  const first = `      ${paint(STYLES[word], word.padEnd(7))}  ${says}${suffix}`;
+  if (verdict.outcome !== 'failed') return [first];
   return [
-    ...(created.length > 0 ? [`Products created, named "Contract check of …, may be deleted": ${created.join(', ')}.`] : []),
-    ...(opened > 0 ? [`Logins opened: ${opened}, ${left === 0 ? 'and all of them ended' : `of which ${left} could not be ended`}.`] : []),
+    first,
+    ...(['request', 'expected', 'response'] as const).map(
+      (part) => `               ${part.padEnd(8)}  ${verdict[part]}`,
+    ),
   ];
 }
 
-function summary(results: readonly Result[], { isStrict }: Around): string {
-  const { holds, broken, notTried } = count(results, 'interface');
+function wordFor({ outcome }: Verdict, level: Level, isStrict: boolean): Word {
+  return outcome === 'failed' && level === 'decision' && !isStrict ? 'differs' : outcome;
+}
+
+function notes({ logins: { opened, remaining }, created }: RunInfo): string[] {
+  return [
+    ...(created.length > 0
+      ? [`Products created, named "Contract check of …, may be deleted": ${created.join(', ')}.`]
+      : []),
+    ...(opened > 0
+      ? [
+          `Logins opened: ${opened}, ${remaining === 0 ? 'all ended' : `${remaining} of them not ended`}.`,
+        ]
+      : []),
+  ];
+}
+
+function summaryLine(results: readonly Result[], { isStrict }: RunInfo): string {
+  const { passed, failed, skipped } = count(results, 'interface');
   const decisions = count(results, 'decision');
-  const others = `${decisions.broken} ${isStrict ? 'broken' : 'differ'}`;
-  return `${holds} hold, ${broken} broken, ${notTried} not tried; decisions: ${decisions.holds} hold, ${others}, ${decisions.notTried} not tried`;
+  const deviations = `${decisions.failed} ${isStrict ? 'failed' : 'differ'}`;
+  return `${passed} passed, ${failed} failed, ${skipped} skipped; decisions: ${decisions.passed} passed, ${deviations}, ${decisions.skipped} skipped`;
 }
 
 function count(results: readonly Result[], level: Level): Counts {
-  const outcomes = results.filter(({ promised }) => promised.level === level).map(({ seen }) => seen.outcome);
-  const of = (outcome: Seen['outcome']) => outcomes.filter((found) => found === outcome).length;
-  return { holds: of('holds'), broken: of('broken'), notTried: of('not tried') };
+  const outcomes = results
+    .filter(({ promised }) => promised.level === level)
+    .map(({ verdict }) => verdict.outcome);
+  const of = (outcome: Verdict['outcome']) => outcomes.filter((other) => other === outcome).length;
+  return { passed: of('passed'), failed: of('failed'), skipped: of('skipped') };
 }

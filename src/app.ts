@@ -3,91 +3,117 @@ import type { IncomingMessage, RequestListener } from 'node:http';
 import express, { type Request, type Response } from 'express';
 import { features } from './features.ts';
 import type { Route } from './api/route.ts';
-import { answerError } from './http/responses.ts';
-import { commonHeaders, EXPOSED } from './http/common-headers.ts';
+import { sendError } from './http/responses.ts';
+import { commonHeaders, EXPOSED_HEADERS } from './http/common-headers.ts';
 import { deprecationHeaders } from './rest/deprecation.ts';
 import { Exchange } from './http/exchange.ts';
-import { openGraphqlDoor } from './graphql/http.ts';
-import { openWebSockets, type Upgrades } from './graphql/subscriptions/websocket.ts';
+import { openGraphqlApi } from './graphql/http.ts';
+import { openWebSockets } from './graphql/subscriptions/websocket.ts';
+import type { Upgrades } from './http/http-server.ts';
+import type { ReadThroughCache } from './http/response-cache.ts';
 import { healthEndpoints } from './http/health.ts';
 import { openapiEndpoints } from './rest/openapi/openapi.ts';
 import { openPages } from './pages/pages.ts';
 import { pathsOf, type Endpoint } from './http/paths.ts';
-import { refuseHeaders } from './http/request-headers.ts';
-import { rowAnswerer, unknownPath } from './rest/endpoint.ts';
-import type { Services } from './http/dependencies.ts';
-import { openShortcuts, type Shortcuts } from './graphql/compiled/shortcuts.ts';
+import { rejectInvalidHeaders } from './http/request-headers.ts';
+import { endpointHandler, unknownPath } from './rest/endpoint.ts';
+import type { Dependencies } from './http/dependencies.ts';
+import { createFastPaths } from './graphql/compiled/shortcuts.ts';
 
-/** The app, which listens nowhere yet. */
+/** The app, without a server. */
 export interface App {
-  /** Answers a request. */
+  /** Handles a request. */
   listener: RequestListener;
-  /** Takes over connections that become WebSockets. */
+  /** Handles connections that upgrade to WebSockets. */
   upgrades: Upgrades;
-  /** Sends those who listen away: their connections would never end by themselves. */
-  sendAway(): void;
+  /** Closes subscription connections, which would never end by themselves. */
+  closeSubscriptions(): void;
   stop(): Promise<void>;
 }
 
-/** Assembles the app: both doors on the same services. */
-export async function createApp(services: Services): Promise<App> {
-  const { config, log } = services;
-  const shortcuts = openShortcuts(config);
+/** Creates the app: both APIs on the same services. */
+export async function createApp(dependencies: Dependencies): Promise<App> {
+  const { config, log } = dependencies;
+  const shortcuts = createFastPaths(config);
   const pages = openPages(config);
-  const graphql = await openGraphqlDoor(services, shortcuts, pages?.answerGraphql);
-  const rows = features.flatMap(({ routes }) => routes?.(config) ?? []);
-  const paths = pathsOf(services, [
-    ...rows.map((row) => endpointOf(services, shortcuts, row)),
+  const graphql = await openGraphqlApi(dependencies, shortcuts, pages?.sendGraphqlPage);
+  const endpoints = features.flatMap(({ routes }) => routes?.(config) ?? []);
+  const paths = pathsOf(dependencies, [
+    ...endpoints.map((endpoint) => withDeprecation(dependencies, shortcuts.share, endpoint)),
     ...graphql.endpoints,
-    ...openapiEndpoints(services, features),
-    ...healthEndpoints(services),
+    ...openapiEndpoints(dependencies, features),
+    ...healthEndpoints(dependencies),
     ...(pages?.endpoints ?? []),
   ]);
 
   const app = express();
-  app.disable('x-powered-by').disable('etag').set('query parser', false).set('case sensitive routing', true);
+  app
+    .disable('x-powered-by')
+    .disable('etag')
+    .set('query parser', false)
+    .set('case sensitive routing', true);
   const common = commonHeaders(config);
-  const exposing = { ...common, 'Access-Control-Expose-Headers': EXPOSED };
-  const exchangeOf = (...[req, res, params = {}]: [...Parameters<RequestListener>, Record<string, string>?]): Exchange =>
-    new Exchange(req, res, params, req.method === 'OPTIONS' ? common : exposing, services.isDraining, services.observe);
-  for (const { path, answer } of paths) {
+  const withExposed = { ...common, 'Access-Control-Expose-Headers': EXPOSED_HEADERS };
+  const exchangeOf = (
+    ...[req, res, params = {}]: [...Parameters<RequestListener>, Record<string, string>?]
+  ): Exchange =>
+    new Exchange(
+      req,
+      res,
+      params,
+      req.method === 'OPTIONS' ? common : withExposed,
+      dependencies.isDraining,
+      dependencies.observe,
+    );
+  for (const { path, handle: answer } of paths) {
     const pattern = path === '' ? '/' : path.replace(/\{(\w+)\}/g, ':$1');
-    // Without wildcards in a pattern, a parameter is one text.
-    app.all(pattern, (req, res) => answer(exchangeOf(req, res, req.params as Record<string, string>)));
+    // Patterns have no wildcards, so each parameter is one string.
+    app.all(pattern, (req, res) =>
+      answer(exchangeOf(req, res, req.params as Record<string, string>)),
+    );
   }
-  const wording = { errorKey: 'detail', inputPart: 'body' } as const;
-  // A path that cannot be decoded is an unknown path.
+  const errorFormat = { errorKey: 'detail', inputPart: 'body' } as const;
+  // A path that cannot be decoded is unknown.
   const router: RequestListener = (req, res) =>
-    // Express itself extends both objects.
+    // Express extends both objects itself.
     app(req as Request, res as Response, (error?: unknown) =>
-      answerError(exchangeOf(req, res), error === undefined || error instanceof URIError ? unknownPathOf(req) : error, log, wording),
+      sendError(
+        exchangeOf(req, res),
+        error === undefined || error instanceof URIError ? unknownPathError(req) : error,
+        log,
+        errorFormat,
+      ),
     );
   return {
     listener: shortcuts.listener(paths, exchangeOf, router),
-    upgrades: openWebSockets(graphql.live, exchangeOf),
-    sendAway: () => graphql.live.listeners.close(),
+    upgrades: openWebSockets(graphql.connections, exchangeOf),
+    closeSubscriptions: () => graphql.connections.registry.close(),
     stop: () => graphql.stop(),
   };
 }
 
-function unknownPathOf(req: IncomingMessage): unknown {
+function unknownPathError(req: IncomingMessage): unknown {
   try {
-    refuseHeaders(req);
+    rejectInvalidHeaders(req);
     return unknownPath();
   } catch (error) {
     return error;
   }
 }
 
-function endpointOf(services: Services, shortcuts: Shortcuts, row: Route): Endpoint {
-  const headers = deprecationHeaders(services.config, row);
-  const answer = rowAnswerer(services, shortcuts, row);
+function withDeprecation(
+  dependencies: Dependencies,
+  share: ReadThroughCache,
+  endpoint: Route,
+): Endpoint {
+  const headers = deprecationHeaders(dependencies.config, endpoint);
+  const answer = endpointHandler(dependencies, share, endpoint);
   return {
-    method: row.method,
-    path: row.path,
-    door: 'rest',
-    errorKey: row.errorKey ?? 'detail',
-    answer: (exchange) => {
+    method: endpoint.method,
+    path: endpoint.path,
+    api: 'rest',
+    errorKey: endpoint.errorKey ?? 'detail',
+    handle: (exchange) => {
       exchange.set(headers);
       return answer(exchange);
     },

@@ -9,7 +9,11 @@ import * as apiKeys from './features/api-keys/api-key.service.ts';
 import { AuditEntry } from './features/audit/audit.entity.ts';
 import { AuditEntryResolver } from './features/audit/audit.resolver.ts';
 import * as audit from './features/audit/audit.service.ts';
-import { AuthResolver, SessionResolver, UserSessionsResolver } from './features/auth/auth.resolver.ts';
+import {
+  AuthResolver,
+  SessionResolver,
+  UserSessionsResolver,
+} from './features/auth/auth.resolver.ts';
 import { authRoutes } from './features/auth/auth.routes.ts';
 import * as auth from './features/auth/auth.service.ts';
 import { LoginFailure } from './features/auth/login/login-failure.entity.ts';
@@ -24,22 +28,25 @@ import * as blog from './features/blog/blog.service.ts';
 import { IdempotencyKey } from './features/idempotency/idempotency-key.entity.ts';
 import * as idempotency from './features/idempotency/idempotency.service.ts';
 import { ChangeRow } from './features/change-log/change.entity.ts';
-import * as changes from './features/change-log/change-log.ts';
-import type { TellEvent } from './api/event-serializer.ts';
+import * as changeLog from './features/change-log/change-log.ts';
+import type { EventSerializer } from './api/event-serializer.ts';
 import type { Feature } from './api/feature.ts';
-import type { DraftLetter } from './api/mail.ts';
-import { LegacyCall } from './features/rest-usage/rest-call.entity.ts';
-import * as legacy from './features/rest-usage/rest-usage.service.ts';
+import type { FindMailTemplate } from './api/mail.ts';
+import { RestCall } from './features/rest-usage/rest-call.entity.ts';
+import * as restUsage from './features/rest-usage/rest-usage.service.ts';
 import { MailCount } from './features/mail/mail-count.entity.ts';
 import { Mail } from './features/mail/mail.entity.ts';
 import * as mail from './features/mail/mail.service.ts';
 import { ProductImportBatch } from './features/products/files/product-import-batch.entity.ts';
-import { ProductTally, ProductTallyFine } from './features/products/product-row-count.entity.ts';
+import {
+  ProductRowCount,
+  ProductRowCountFine,
+} from './features/products/product-row-count.entity.ts';
 import { ProductWord } from './features/products/search/product-word.entity.ts';
 import { Product } from './features/products/product.entity.ts';
 import { productEvents } from './features/products/product.events.ts';
 import * as productImport from './features/products/files/file-import.ts';
-import { productPlans } from './features/products/product.compiled-fields.ts';
+import { productCompiledFields } from './features/products/product.compiled-fields.ts';
 import { ProductResolver } from './features/products/product.resolver.ts';
 import { productRoutes } from './features/products/product.routes.ts';
 import * as products from './features/products/product.service.ts';
@@ -54,34 +61,34 @@ import { userRoutes } from './features/users/user.routes.ts';
 import * as users from './features/users/user.service.ts';
 import * as webhookDeliveries from './features/webhooks/delivery.service.ts';
 import { WebhookDelivery } from './features/webhooks/webhook-delivery.entity.ts';
-import { WebhookPlace } from './features/webhooks/webhook-offset.entity.ts';
+import { WebhookOffset } from './features/webhooks/webhook-offset.entity.ts';
 import { Webhook } from './features/webhooks/webhook.entity.ts';
 import * as webhooks from './features/webhooks/webhook.service.ts';
 
-/** The features, one a line: everything else in the house is made from this list. */
+/** All features; the schema, the REST endpoints, the events and so on are built from this list. */
 export const features: readonly Feature[] = [
   {
     title: 'Catalogue',
     description: 'The products of the shop.',
-    entities: [Product, ProductTally, ProductTallyFine, ProductWord, ProductImportBatch],
+    entities: [Product, ProductRowCount, ProductRowCountFine, ProductWord, ProductImportBatch],
     resolvers: [ProductResolver, ProductSubscription],
     routes: productRoutes,
     nodes: { Product: products.findNodes },
-    plans: productPlans,
+    compiledFields: productCompiledFields,
     events: productEvents,
     sweep: productImport.sweep,
   },
   {
     title: 'Users',
-    description: 'Everyone who can sign in.',
+    description: 'The users who can sign in.',
     entities: [User],
     resolvers: [UserResolver],
     routes: userRoutes,
     nodes: { User: users.findNodes },
   },
   {
-    title: 'Signing in and out',
-    description: 'Access tokens and session keys, either of which every other endpoint accepts.',
+    title: 'Authentication',
+    description: 'Access tokens and session keys. Every other endpoint accepts either.',
     entities: [Session, LoginFailure],
     resolvers: [AuthResolver, UserSessionsResolver, SessionResolver, SessionSubscription],
     routes: authRoutes,
@@ -92,11 +99,11 @@ export const features: readonly Feature[] = [
   {
     entities: [Registration, PasswordReset],
     resolvers: [AccountResolver],
-    letters: {
-      registration: registration.draft,
-      [passwordReset.RESET]: passwordReset.draft,
-      [passwordReset.RESET_OF_ONE]: passwordReset.draftOfOne,
-      [passwordReset.PASSWORD_CHANGED]: passwordReset.draftChanged,
+    mailTemplates: {
+      registration: registration.mailTemplate,
+      [passwordReset.RESET]: passwordReset.mailTemplate,
+      [passwordReset.RESET_OF_ONE]: passwordReset.mailTemplateOfOne,
+      [passwordReset.PASSWORD_CHANGED]: passwordReset.changedMailTemplate,
     },
     sweep: async (ctx) => (await registration.sweep(ctx)) + (await passwordReset.sweep(ctx)),
   },
@@ -108,11 +115,15 @@ export const features: readonly Feature[] = [
   },
   { entities: [Mail, MailCount], sweep: mail.sweep },
   { entities: [IdempotencyKey], sweep: idempotency.sweep },
-  { entities: [ChangeRow], sweep: changes.sweep },
-  { entities: [AuditEntry], resolvers: [AuditEntryResolver], nodes: { AuditEntry: audit.findNodes } },
+  { entities: [ChangeRow], sweep: changeLog.sweep },
   {
-    title: 'The signed-in user',
-    description: 'What belongs to the user whose credentials a request has.',
+    entities: [AuditEntry],
+    resolvers: [AuditEntryResolver],
+    nodes: { AuditEntry: audit.findNodes },
+  },
+  {
+    title: 'Current user',
+    description: 'The signed-in user and their items.',
     entities: [Item],
     resolvers: [UserItemsResolver, ItemResolver],
     routes: profileRoutes,
@@ -120,21 +131,33 @@ export const features: readonly Feature[] = [
   },
   {
     title: 'Blog',
-    description: 'Entries that users write.',
+    description: 'Blog entries of the users.',
     entities: [BlogEntry],
     resolvers: [UserBlogResolver, BlogEntryResolver],
     routes: blogRoutes,
     nodes: { BlogEntry: blog.findNodes },
   },
-  { entities: [LegacyCall], sweep: legacy.sweep },
-  { entities: [Webhook, WebhookPlace, WebhookDelivery], events: webhooks.events, sweep: webhookDeliveries.sweep },
+  { entities: [RestCall], sweep: restUsage.sweep },
+  {
+    entities: [Webhook, WebhookOffset, WebhookDelivery],
+    events: webhooks.events,
+    sweep: webhookDeliveries.sweep,
+  },
 ];
 
 /** The entities of all features. */
-export const entities = features.flatMap(({ entities: own = [] }) => [...own]);
+export const entities = features.flatMap(({ entities: featureEntities = [] }) => [
+  ...featureEntities,
+]);
 
-/** Who drafts the mails of all features, by their kind. */
-export const letters = Object.assign({}, ...features.map(({ letters: own = {} }) => own)) as Readonly<Record<string, DraftLetter>>;
+/** The mail templates of all features, by kind. */
+export const mailTemplates = Object.assign(
+  {},
+  ...features.map(({ mailTemplates: templates = {} }) => templates),
+) as Readonly<Record<string, FindMailTemplate>>;
 
-/** What webhooks tell of the events of all features, by their kind. */
-export const events = Object.assign({}, ...features.map(({ events: own = {} }) => own)) as Readonly<Record<string, TellEvent>>;
+/** The webhook event serializers of all features, by kind. */
+export const events = Object.assign(
+  {},
+  ...features.map(({ events: serializers = {} }) => serializers),
+) as Readonly<Record<string, EventSerializer>>;

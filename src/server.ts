@@ -9,154 +9,168 @@ import { openDatabase, type Database } from './database/database.ts';
 import { openReplicas, type Replicas } from './database/replicas.ts';
 import { seedDemo } from './features/demo-data.ts';
 import { embeddedSigningSecret } from './database/embedded/signing-secret.ts';
-import { events, features, letters } from './features.ts';
+import { events, features, mailTemplates } from './features.ts';
 import { ConfigError, readConfig, type Config } from './core/config.ts';
 import type { Context } from './request/context.ts';
-import { pauses } from './core/backoff.ts';
+import { backoff } from './core/backoff.ts';
 import { redactor } from './core/redact.ts';
-import type { Rounds } from './api/polling-worker.ts';
+import type { PollingWorker } from './api/polling-worker.ts';
 import { onSignals } from './core/signals.ts';
 import { CallCounter } from './features/rest-usage/call-counter.ts';
-import * as legacy from './features/rest-usage/rest-usage.service.ts';
-import { Postman } from './features/mail/mail-worker.ts';
+import * as restUsage from './features/rest-usage/rest-usage.service.ts';
+import { MailWorker } from './features/mail/mail-worker.ts';
 import { openTransport } from './features/mail/transport.ts';
-import { refuseWaiting } from './http/request-timeout.ts';
+import { rejectPending } from './http/request-timeout.ts';
 import { trustedDocuments } from './graphql/trusted-documents.ts';
 import { stopListening } from './http/drain.ts';
 import { createHttpServer } from './http/http-server.ts';
 import { admission } from './http/admission.ts';
 import { metricsListener, openMetrics } from './http/metrics-listener.ts';
-import { welcome } from './cli/startup-banner.ts';
-import { LogLines } from './telemetry/log-destination.ts';
+import { startupBanner } from './cli/startup-banner.ts';
+import { LogDestination } from './telemetry/log-destination.ts';
 import { logConsole, openLog, STDERR } from './telemetry/log.ts';
-import type { Services } from './http/dependencies.ts';
+import type { Dependencies } from './http/dependencies.ts';
 import { openObserver } from './telemetry/observers.ts';
-import { Courier } from './features/webhooks/delivery-worker.ts';
-import { openSender } from './features/webhooks/http-client.ts';
+import { DeliveryWorker } from './features/webhooks/delivery-worker.ts';
+import { createHttpClient } from './features/webhooks/http-client.ts';
 
 const EXIT_CONFIG = 78; // EX_CONFIG of sysexits(3)
-const SWEEP_EVERY_MS = 30_000;
-const STORE_CALLS_EVERY_MS = 5_000;
-const DELIVER_EVERY_MS = 1_000;
+const SWEEP_INTERVAL_MS = 30_000;
+const STORE_CALLS_INTERVAL_MS = 5_000;
+const DELIVERY_INTERVAL_MS = 1_000;
 
 const config = readConfigOrExit();
-const lines = new LogLines(STDERR);
-const log = openLog(config, lines);
+const logDestination = new LogDestination(STDERR);
+const log = openLog(config, logDestination);
 const redact = redactor(config);
 let database: Database | undefined;
 let replicas: Replicas | undefined;
-let leaving = false;
+let stopping = false;
 let draining = false;
 let timers: NodeJS.Timeout[] = [];
 let storing: Promise<void> | undefined;
 let sweeping: Promise<void> | undefined;
 
-// What sends traces takes a while to load, and most have nowhere to send them.
-const tracing = config.otlpEndpoint === undefined ? undefined : (await import('./http/tracing.ts')).openTracing(config, log);
-const services: Services = {
+// Loaded only if configured, because the tracing libraries load slowly.
+const tracing =
+  config.otlpEndpoint === undefined
+    ? undefined
+    : (await import('./http/tracing.ts')).openTracing(config, log);
+const dependencies: Dependencies = {
   config,
   log,
   calls: new CallCounter(),
   now: () => new Date(),
-  observe: openObserver(config, log, lines),
+  observe: openObserver(config, log, logDestination),
   ...(tracing && { tracing }),
-  database: reachable,
+  database: availableDatabase,
   ...(config.replicaUrls.length > 0 && { replica: () => replicas?.choose() }),
   isDraining: () => draining,
 };
-const postman = new Postman(letters, openTransport(config, log));
-const courier = new Courier(events, openSender(config));
-const isReady = makeReady();
-const app = await createApp(services).catch(refuse);
-const server = await listen(createHttpServer(config, admission(services, app.listener), app.upgrades), config.port, config.host);
+const mailWorker = new MailWorker(mailTemplates, openTransport(config, log));
+const deliveryWorker = new DeliveryWorker(events, createHttpClient(config));
+const ready = prepareDatabase();
+const app = await createApp(dependencies).catch(exitWithError);
+const server = await listen(
+  createHttpServer(config, admission(dependencies, app.listener), app.upgrades),
+  config.port,
+  config.host,
+);
 const metricsServer = await listenForMetrics();
 onSignals(
   ['SIGTERM', 'SIGINT'],
-  () => (leaving ? process.exit(1) : void shutDown()),
+  () => (stopping ? process.exit(1) : void shutDown()),
   () => process.exit(1),
 );
-// Nobody knows what state is left behind: answer what came in, and let the supervisor start anew.
+// The state is unknown: completes received requests and lets the supervisor restart the process.
 process.once('uncaughtException', (error) => {
-  log.fatal({ err: error }, 'an error was caught by nobody');
+  log.fatal({ err: error }, 'Uncaught exception');
   process.exitCode = 1;
   void shutDown();
 });
-await isReady;
+await ready;
 timers = [
-  setInterval(sweep, SWEEP_EVERY_MS),
-  setInterval(storeCalls, STORE_CALLS_EVERY_MS),
-  setInterval(() => void deliver(courier, 'webhooks'), DELIVER_EVERY_MS),
+  setInterval(sweep, SWEEP_INTERVAL_MS),
+  setInterval(storeCalls, STORE_CALLS_INTERVAL_MS),
+  setInterval(() => void deliver(deliveryWorker, 'webhooks'), DELIVERY_INTERVAL_MS),
 ];
-// Without these two there is nothing to send.
-if (config.registration || config.passwordReset) timers.push(setInterval(() => void deliver(postman, 'mails'), DELIVER_EVERY_MS));
+// Only these two features send mails.
+if (config.registration || config.passwordReset)
+  timers.push(setInterval(() => void deliver(mailWorker, 'mails'), DELIVERY_INTERVAL_MS));
 for (const timer of timers) timer.unref();
-console.log(welcome(config, (server.address() as AddressInfo).port));
+console.log(startupBanner(config, (server.address() as AddressInfo).port));
 logConsole(log);
 if (config.linksToLocalhost) {
   const { publicUrl } = config;
-  log.warn({ event: 'config.public_url', publicUrl }, 'links lead to this machine: set PUBLIC_URL to the address that clients use');
+  log.warn(
+    { event: 'config.public_url', publicUrl },
+    'Links point to localhost; set PUBLIC_URL to the address that clients use',
+  );
 }
-void measureHash({ config }).then((ms) => log.info({ event: 'auth.hash_cost', cost: config.bcryptCost, ms }, 'what a password hash costs'));
+void measureHash({ config }).then((ms) =>
+  log.info({ event: 'auth.hash_cost', cost: config.bcryptCost, ms }, 'Cost of a password hash'),
+);
 
 function readConfigOrExit(): Config {
   try {
-    const made = readConfig(process.env, ({ databaseUrl, dataDir }) =>
+    const parsed = readConfig(process.env, ({ databaseUrl, dataDir }) =>
       databaseUrl === undefined ? embeddedSigningSecret(dataDir) : undefined,
     );
-    // The app reads them for itself, but by then the database has been started.
-    trustedDocuments(made);
-    return made;
+    // Checked before the database starts. The app reads the documents later.
+    trustedDocuments(parsed);
+    return parsed;
   } catch (error) {
-    return refuse(error);
+    return exitWithError(error);
   }
 }
 
-function refuse(error: unknown): never {
+function exitWithError(error: unknown): never {
   console.error(error instanceof Error ? error.message : error);
   process.exit(error instanceof ConfigError ? EXIT_CONFIG : 1);
 }
 
-async function makeReady(): Promise<void> {
+async function prepareDatabase(): Promise<void> {
   try {
     const opened = await openDatabase(config, options, log);
-    await answering(opened);
+    await waitForDatabase(opened);
     if (config.databaseUrl === undefined) await prepareEmbedded(opened);
-    else await opened.refusePending();
+    else await opened.rejectPendingMigrations();
     if (config.replicaUrls.length > 0) replicas = openReplicas(config, opened.statements, log);
     database = opened;
-    opened.watch(onPulse);
+    opened.watch(onHealthChange);
   } catch (error) {
     console.error(redact(error instanceof Error ? error.message : String(error)));
     process.exit(1);
   }
 }
 
-function reachable(): Database | undefined {
-  return database?.isAnswering ? database : undefined;
+function availableDatabase(): Database | undefined {
+  return database?.isHealthy ? database : undefined;
 }
 
-// Whoever waits for a database that has fallen silent would wait for as long as all time limits let them.
-function onPulse(isAnswering: boolean): void {
+// Requests that wait for an unavailable database would otherwise wait until their timeouts.
+function onHealthChange(isAnswering: boolean): void {
   if (isAnswering) return;
-  const refused = refuseWaiting();
-  if (refused > 0) log.warn({ requests: refused }, 'requests were waiting for the database');
+  const rejected = rejectPending();
+  if (rejected > 0)
+    log.warn({ requests: rejected }, 'Database unavailable; pending requests rejected');
 }
 
-// A database that is not there yet is waited for; one that refuses us is not.
-async function answering(opened: Database): Promise<void> {
-  for (const pause of pauses()) {
+// Waits for the database to start. Throws if it rejects the connection.
+async function waitForDatabase(opened: Database): Promise<void> {
+  for (const pause of backoff()) {
     try {
       return await opened.ping();
     } catch (error) {
-      if (isRefusal(error)) throw error;
-      log.warn({ err: error }, 'the database does not answer');
+      if (isConnectionRejected(error)) throw error;
+      log.warn({ err: error }, 'Database unavailable; retrying');
     }
     await setTimeout(pause);
   }
 }
 
 // PostgreSQL's class 28 (wrong user or password) and 3D000 (no such database).
-function isRefusal(error: unknown): boolean {
+function isConnectionRejected(error: unknown): boolean {
   return error instanceof Error && 'code' in error && /^(28...|3D000)$/.test(String(error.code));
 }
 
@@ -167,25 +181,25 @@ async function prepareEmbedded(opened: Database): Promise<void> {
   if (rows.length === 0) await seedDemo(em, config.bcryptCost, new Date(), true);
 }
 
-function listen(made: Server, port: number, host: string): Promise<Server> {
+function listen(httpServer: Server, port: number, host: string): Promise<Server> {
   return new Promise((done) => {
-    const refuseToStart = (error: Error) => {
+    const exitOnError = (error: Error) => {
       console.error(`Cannot listen on ${host}:${port}: ${error.message}`);
       process.exit(1);
     };
-    made.once('error', refuseToStart);
-    made.listen(port, host, () => {
-      made.off('error', refuseToStart);
-      // Such as a connection that cannot be accepted because there are too many files open.
-      made.on('error', (error) => log.error({ err: error }, 'a server that listens has met an error'));
-      done(made);
+    httpServer.once('error', exitOnError);
+    httpServer.listen(port, host, () => {
+      httpServer.off('error', exitOnError);
+      // For example, too many open files to accept a connection.
+      httpServer.on('error', (error) => log.error({ err: error }, 'HTTP server error'));
+      done(httpServer);
     });
   });
 }
 
 async function listenForMetrics(): Promise<Server | undefined> {
   if (config.metricsPort === undefined) return undefined;
-  const answer = metricsListener(openMetrics(services), services);
+  const answer = metricsListener(openMetrics(dependencies), dependencies);
   return listen(createHttpServer(config, answer), config.metricsPort, config.metricsHost);
 }
 
@@ -194,81 +208,83 @@ function sweep(): Promise<void> {
   return sweeping;
 }
 
-// What one feature cannot delete is no reason to keep what others can.
+// An error of one feature does not stop the others.
 async function sweepAll(): Promise<void> {
   for (const feature of features) {
     const ctx = contextFor('sweep');
-    if (!ctx || leaving) return;
+    if (!ctx || stopping) return;
     try {
       await feature.sweep?.(ctx);
     } catch (error) {
-      log.error({ err: error }, 'expired rows could not be deleted');
+      log.error({ err: error }, 'Expired rows could not be deleted');
     }
   }
 }
 
-// Whatever it was, the next round tries again.
-async function deliver(rounds: Rounds, what: string): Promise<void> {
+// The next run retries after any error.
+async function deliver(worker: PollingWorker, what: string): Promise<void> {
   try {
-    await rounds.deliver(() => contextFor(what));
+    await worker.poll(() => contextFor(what));
   } catch (error) {
-    log.warn({ err: error }, `${what} could not be delivered yet`);
+    log.warn({ err: error }, `Delivery of ${what} failed; retrying`);
   }
 }
 
-// What cannot be stored stays in the counter, and goes with the next.
+// Calls that cannot be stored stay in the counter until the next attempt.
 function storeCalls(): Promise<void> {
-  storing ??= tryToStoreCalls().finally(() => (storing = undefined));
+  storing ??= writeCalls().finally(() => (storing = undefined));
   return storing;
 }
 
-async function tryToStoreCalls(): Promise<void> {
+async function writeCalls(): Promise<void> {
   const ctx = contextFor('calls');
   if (!ctx) return;
   try {
-    await legacy.store(ctx, services.calls);
+    await restUsage.store(ctx, dependencies.calls);
   } catch (error) {
-    log.error({ err: error }, 'calls of REST rows could not be stored yet');
+    log.error({ err: error }, 'REST calls could not be stored; retrying');
   }
 }
 
-// Once more than is under way, for calls have come in since it began.
+// Stores again after a pending attempt, because more calls have arrived since.
 async function storeLastCalls(): Promise<void> {
   await storing;
   await storeCalls();
-  const lost = services.calls.take().reduce((sum, { calls }) => sum + calls, 0);
-  if (lost > 0) log.error({ calls: lost }, 'calls of REST rows were counted, and could not be stored');
+  const lost = dependencies.calls.take().reduce((sum, { calls }) => sum + calls, 0);
+  if (lost > 0) log.error({ calls: lost }, 'REST calls could not be stored and are lost');
 }
 
 function contextFor(requestId: string): Context | undefined {
-  const em = reachable()?.fork();
-  return em && { em, config, now: services.now, requestId, log, loaders: new Map() };
+  const em = availableDatabase()?.fork();
+  return em && { em, config, now: dependencies.now, requestId, log, loaders: new Map() };
 }
 
-// Answers what has come in, then ends. A later signal, or too long a wait, ends it at once.
+// Completes received requests, then exits. A second signal or the timeout exits at once.
 async function shutDown(): Promise<void> {
-  if (leaving) return;
-  leaving = true;
-  void setTimeout(config.shutdownSeconds * 1000, undefined, { ref: false }).then(leaveUnanswered);
+  if (stopping) return;
+  stopping = true;
+  void setTimeout(config.shutdownTimeoutSeconds * 1000, undefined, { ref: false }).then(
+    exitAfterTimeout,
+  );
   for (const timer of timers) clearInterval(timer);
   const drain = await stopListening(server);
   draining = true;
-  app.sendAway();
+  app.closeSubscriptions();
   await drain();
-  // Read to the end by whoever watches.
+  // Metrics stay available until here.
   metricsServer?.close();
   metricsServer?.closeAllConnections();
   await app.stop();
-  await Promise.all([postman.stop(), courier.stop(), sweeping]);
+  await Promise.all([mailWorker.stop(), deliveryWorker.stop(), sweeping]);
   await storeLastCalls();
   await replicas?.close();
   await database?.close();
   await tracing?.close();
-  await lines.written();
+  await logDestination.written();
   process.exit(process.exitCode ?? 0);
 }
 
-function leaveUnanswered(): never {
-  log.error('not everything was answered before SHUTDOWN_SECONDS had passed');
+function exitAfterTimeout(): never {
+  log.error('Shutdown exceeded SHUTDOWN_TIMEOUT_SECONDS; pending requests aborted');
   process.exit(1);
 }

@@ -5,12 +5,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeCluster } from './support/postgresql.ts';
 
-// Runs a command with TEST_DATABASE_URL naming a PostgreSQL server: the one that it names already, or one that is started for the command.
+// Runs a command with TEST_DATABASE_URL: its current value, or the URL of a PostgreSQL server that
+// is started for the command.
 //   node dist/test/on-server.js COMMAND [ARGUMENT...]
 const [command = '', ...args] = process.argv.slice(2);
 const server = process.env['TEST_DATABASE_URL'] ? undefined : await startServer();
 try {
-  const child = spawn(command, args, { stdio: 'inherit', env: { ...process.env, ...(server && { TEST_DATABASE_URL: server.url }) } });
+  const child = spawn(command, args, {
+    stdio: 'inherit',
+    env: { ...process.env, ...(server && { TEST_DATABASE_URL: server.url }) },
+  });
   await once(child, 'close');
   process.exitCode = child.exitCode ?? 1;
 } finally {
@@ -19,7 +23,7 @@ try {
 
 async function startServer(): Promise<{ url: string; stop(): Promise<void> }> {
   const directory = await mkdtemp(join(tmpdir(), 'shopfront-server-'));
-  // Each app of a test keeps its idle connections for a while, and many run in a short time.
+  // The apps of many tests have idle connections for a while.
   const cluster = await makeCluster(directory, { fsync: 'off', max_connections: '300' });
   return {
     url: cluster.url,

@@ -6,38 +6,55 @@ import { clientHeaders } from './client.ts';
 import { byId, element } from './dom.ts';
 import { currentSession, freshToken, watchSession, withToken } from './session.ts';
 import { home } from './settings.ts';
-import { twinPlugin } from './twin.plugin.ts';
+import { equivalentPlugin } from './equivalent.plugin.ts';
 
-/** The scheme of the document that takes what the bar gets. */
+/** The security scheme of the document for the token of the bar. */
 const SCHEME = 'bearerAuth';
 
 await showBar();
-followColours();
+applyColourScheme();
 const explorer = byId('explorer');
 const openapi = await documentOf(`${home}/openapi.json`);
 if (openapi) show(openapi);
 else
-  explorer.append(element('p', { className: 'notice', role: 'alert' }, 'The OpenAPI document could not be read. Try again in a moment.'));
+  explorer.append(
+    element(
+      'p',
+      { className: 'notice', role: 'alert' },
+      'The OpenAPI document could not be read. Try again in a moment.',
+    ),
+  );
 
-function show(described: object): void {
+function show(openapiDocument: object): void {
   let isSignedIn = false;
   const ui = SwaggerUI({
     domNode: explorer,
-    // Asked where the reader stands, which need not be where PUBLIC_URL says: a page of ours may ask no other origin.
-    spec: { ...described, servers: [{ url: home }] },
-    plugins: [twinPlugin],
+    // The address of this page, not PUBLIC_URL: the policy allows no requests to other origins.
+    spec: { ...openapiDocument, servers: [{ url: home }] },
+    plugins: [equivalentPlugin],
     deepLinking: true,
     validatorUrl: null,
     requestInterceptor: async (request) => {
       const session = currentSession();
-      const isSessions = session !== undefined && request.headers?.['Authorization'] === bearer(session.token);
-      // Shown as a curl command, so the token is renewed before. The reader's own client has another name than this page.
-      const headers = { ...request.headers, ...(isSessions && { Authorization: bearer(await freshToken()) }) };
-      const send = (address: Parameters<typeof fetch>[0], init: RequestInit | undefined, own: object) =>
-        fetch(address, { ...init, headers: { ...clientHeaders, ...headers, ...own } });
+      const usesSession =
+        session !== undefined && request.headers?.['Authorization'] === bearer(session.token);
+      // The page shows a curl command with these headers, so the token is renewed first. They lack
+      // the client name of this page, because the reader's client has its own.
+      const headers = {
+        ...request.headers,
+        ...(usesSession && { Authorization: bearer(await freshToken()) }),
+      };
+      const send = (
+        address: Parameters<typeof fetch>[0],
+        init: RequestInit | undefined,
+        extra: object,
+      ) => fetch(address, { ...init, headers: { ...clientHeaders, ...headers, ...extra } });
       const userFetch: typeof fetch = (address, init) =>
-        isSessions
-          ? withToken((token) => send(address, init, { Authorization: bearer(token) }), session.username)
+        usesSession
+          ? withToken(
+              (token) => send(address, init, { Authorization: bearer(token) }),
+              session.username,
+            )
           : send(address, init, {});
       return { ...request, headers, userFetch };
     },
@@ -56,17 +73,18 @@ function bearer(token = ''): string {
 
 async function documentOf(address: string): Promise<object | undefined> {
   try {
-    const answer = await fetch(address);
-    return answer.ok ? ((await answer.json()) as object) : undefined;
+    const response = await fetch(address);
+    return response.ok ? ((await response.json()) as object) : undefined;
   } catch {
     return undefined;
   }
 }
 
-// Swagger UI knows of dark colours, and leaves it to others to ask for them.
-function followColours(): void {
+// Swagger UI has dark colours, but does not read the preference of the browser.
+function applyColourScheme(): void {
   const dark = matchMedia('(prefers-color-scheme: dark)');
-  const follow = (): void => void document.documentElement.classList.toggle('dark-mode', dark.matches);
-  dark.addEventListener('change', follow);
-  follow();
+  const apply = (): void =>
+    void document.documentElement.classList.toggle('dark-mode', dark.matches);
+  dark.addEventListener('change', apply);
+  apply();
 }

@@ -1,4 +1,4 @@
-/** Makes an element with these properties and children. */
+/** Creates an element with these properties and children. */
 export function element<Name extends keyof HTMLElementTagNameMap>(
   name: Name,
   properties: Partial<HTMLElementTagNameMap[Name]> = {},
@@ -9,9 +9,9 @@ export function element<Name extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** The element of this id, which the server has put into the page. */
+/** The element with this id in the page of the server. Throws if there is none. */
 export function byId(id: string): HTMLElement {
   const found = document.getElementById(id);
-  if (!found) throw new Error(`there is no #${id} on this page`);
+  if (!found) throw new Error(`This page has no element #${id}`);
   return found;
 }

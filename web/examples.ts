@@ -1,16 +1,16 @@
 import { settings } from './settings.ts';
 
-/** A GraphQL operation as an explorer shows it. */
+/** A GraphQL operation of an explorer. */
 export interface Operation {
   query: string;
   /** JSON. */
   variables: string;
 }
 
-/** Operations to begin with. */
+/** Example operations. */
 export const examples: readonly [Operation, ...Operation[]] = [
   {
-    query: `# The cheapest products, a page at a time: give endCursor as "after" for the next one.
+    query: `# The cheapest products in pages: set "after" to endCursor for the next page.
 query Products {
   products(first: 5, orderBy: { field: PRICE }) {
     totalCount
@@ -29,7 +29,7 @@ query Products {
     variables: '',
   },
   {
-    query: `# Who asks: sign in above.
+    query: `# The signed-in user: sign in above.
 query Me {
   me {
     username
@@ -60,7 +60,7 @@ mutation AddItem($itemId: String!) {
     variables: '{\n  "itemId": "telescope"\n}',
   },
   {
-    query: `# What happens to products from now on, until you stop it.
+    query: `# Changes of products from now on, until you stop it.
 subscription ProductChanges {
   productChanged {
     kind
@@ -77,7 +77,7 @@ subscription ProductChanges {
   },
 ];
 
-/** The operation that the address of this page brings, as in `?query=…&variables=…`. */
+/** The operation in the address of this page: `?query=…&variables=…`. */
 export function linkedOperation(): Operation | undefined {
   const search = new URLSearchParams(location.search);
   const query = search.get('query');

@@ -11,16 +11,16 @@ import { currentSession, watchSession, withToken } from './session.ts';
 import { home } from './settings.ts';
 
 const ENDPOINT = `${home}/graphql`;
-/** The operation by which GraphiQL reads the schema. */
+/** The operation with which GraphiQL reads the schema. */
 const INTROSPECTION = 'IntrospectionQuery';
 
-/** Shows GraphiQL in the element. Returns what removes it. */
+/** Shows GraphiQL in the element. Returns a function that removes it. */
 export function showGraphiql(parent: HTMLElement): () => void {
   const linked = linkedOperation();
   const root = createRoot(parent);
   root.render(
     <GraphiQL
-      fetcher={ask}
+      fetcher={fetcher}
       defaultTabs={linked ? [linked, ...examples] : [...examples]}
       {...(linked && { initialQuery: linked.query, initialVariables: linked.variables })}
     >
@@ -39,31 +39,37 @@ function Credential(): ReactNode {
     <p className="credential">
       {session ? (
         <>
-          Sent along, unless the headers say otherwise: <code>Authorization: Bearer {session.token.slice(0, 8)}…</code>
+          Sent unless the headers have other credentials:{' '}
+          <code>Authorization: Bearer {session.token.slice(0, 8)}…</code>
         </>
       ) : (
-        'Sent without credentials, unless the headers bring some: sign in above.'
+        'Sent without credentials unless the headers have some: sign in above.'
       )}
     </p>
   );
 }
 
-const ask: GraphiQLProps['fetcher'] = async ({ query, variables, operationName }, options) => {
-  const asked = { query, variables, ...(operationName != null && needsName(query) && { operationName }) };
+const fetcher: GraphiQLProps['fetcher'] = async ({ query, variables, operationName }, options) => {
+  const request = {
+    query,
+    variables,
+    ...(operationName != null && needsName(query) && { operationName }),
+  };
   const typed = options?.headers ?? {};
   const headers = { ...clientHeaders, ...typed };
   const send = senderOf(typed);
   // On a small screen, the response may be below what is visible.
-  if (operationName !== INTROSPECTION) document.querySelector('#explorer .graphiql-response')?.scrollIntoView({ block: 'nearest' });
+  if (operationName !== INTROSPECTION)
+    document.querySelector('#explorer .graphiql-response')?.scrollIntoView({ block: 'nearest' });
   if (operationIn(query, operationName) === OperationTypeNode.SUBSCRIPTION) {
-    return createClient({ url: ENDPOINT, headers, fetchFn: send }).iterate(asked);
+    return createClient({ url: ENDPOINT, headers, fetchFn: send }).iterate(request);
   }
-  const answer = await send(ENDPOINT, {
+  const response = await send(ENDPOINT, {
     method: 'POST',
     headers: { Accept: 'application/json', 'Content-Type': 'application/json', ...headers },
-    body: JSON.stringify(asked),
+    body: JSON.stringify(request),
   });
-  return answer.json();
+  return response.json();
 };
 
 interface Init extends RequestInit {
@@ -71,10 +77,17 @@ interface Init extends RequestInit {
 }
 
 // Credentials in the headers editor take precedence over those of the bar.
-function senderOf(typed: Record<string, string>): (address: string, init: Init) => Promise<Response> {
+function senderOf(
+  typed: Record<string, string>,
+): (address: string, init: Init) => Promise<Response> {
   if (names(typed, 'authorization')) return fetch;
   return (address, init) =>
-    withToken((token) => fetch(address, { ...init, headers: { ...init.headers, ...(token && { Authorization: `Bearer ${token}` }) } }));
+    withToken((token) =>
+      fetch(address, {
+        ...init,
+        headers: { ...init.headers, ...(token && { Authorization: `Bearer ${token}` }) },
+      }),
+    );
 }
 
 function names(headers: object, wanted: string): boolean {
@@ -90,10 +103,12 @@ function operationIn(query: string, operationName?: string | null): OperationTyp
   }
 }
 
-// In a tab that has just been chosen, GraphiQL may still have the name of the operation in the one before.
+// After a change of tabs, GraphiQL may still have the operation name of the previous tab.
 function needsName(query: string): boolean {
   try {
-    return parse(query).definitions.filter(({ kind }) => kind === Kind.OPERATION_DEFINITION).length > 1;
+    return (
+      parse(query).definitions.filter(({ kind }) => kind === Kind.OPERATION_DEFINITION).length > 1
+    );
   } catch {
     return false;
   }

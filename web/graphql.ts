@@ -12,21 +12,23 @@ explorer.before(notice);
 explorer.append(graphiql, sandbox);
 const removeGraphiql = showGraphiql(graphiql);
 let inUse = false;
-for (const type of ['pointerdown', 'keydown']) graphiql.addEventListener(type, () => (inUse = true), { once: true });
-// A frame that never answers must not keep the page itself from being loaded.
+for (const type of ['pointerdown', 'keydown'])
+  graphiql.addEventListener(type, () => (inUse = true), { once: true });
+// A frame that never loads must not delay the load event of the page.
 if (document.readyState === 'complete') await trySandbox();
 else addEventListener('load', () => void trySandbox());
 
 async function trySandbox(): Promise<void> {
-  notice.textContent = 'Loading Apollo Sandbox from sandbox.embed.apollographql.com. GraphiQL is shown until it answers.';
+  notice.textContent =
+    'Loading Apollo Sandbox from sandbox.embed.apollographql.com. GraphiQL is shown until it has loaded.';
   const { loadSandbox } = await import('./sandbox-pane.ts');
   if (!(await loadSandbox(sandbox))) {
     notice.replaceChildren(
-      'Apollo Sandbox is loaded from sandbox.embed.apollographql.com, which cannot be reached from here. GraphiQL is shown in its place. ',
+      'Apollo Sandbox cannot be loaded from sandbox.embed.apollographql.com. GraphiQL is shown instead. ',
       button('Try again', () => void trySandbox()),
     );
   } else if (inUse) {
-    // What somebody works on does not go away by itself.
+    // GraphiQL is not removed automatically while it is in use.
     notice.replaceChildren('Apollo Sandbox is ready. ', button('Show Apollo Sandbox', showSandbox));
   } else {
     showSandbox();

@@ -5,15 +5,18 @@ import { home } from './settings.ts';
 
 await showBar();
 for (const code of document.querySelectorAll<HTMLElement>('.command code')) {
-  // What stands there is PUBLIC_URL; the reader reaches us here.
+  // The command has PUBLIC_URL; the address of this page works for the reader.
   const command = (code.textContent ?? '').replaceAll(code.dataset['home'] ?? '', home);
   code.textContent = command;
   const copy = element('button', { type: 'button' }, 'Copy');
-  copy.addEventListener('click', () => void copied(command).then((done) => (copy.textContent = done ? 'Copied' : 'Select it')));
+  copy.addEventListener(
+    'click',
+    () => void copied(command).then((done) => (copy.textContent = done ? 'Copied' : 'Select it')),
+  );
   code.after(copy);
 }
 
-// Pages that came without TLS from elsewhere than this machine have no clipboard.
+// Without TLS, pages have a clipboard only if they are loaded from this machine.
 async function copied(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

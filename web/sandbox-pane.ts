@@ -5,41 +5,48 @@ import { freshToken, withToken } from './session.ts';
 import { home } from './settings.ts';
 
 const ORIGIN = 'https://sandbox.embed.apollographql.com';
-/** What the frame says first when it runs. */
+/** The first message of the frame. */
 const GREETING = 'ExplorerListeningForHandshake';
-/** What the frame asks the page to subscribe to. */
+/** The message by which the frame requests a subscription. */
 const SUBSCRIPTION = 'ExplorerSubscriptionRequest';
 /** Maximum time to wait for the greeting, in ms. */
-const PATIENCE_MS = 10_000;
-/** Stands for the credential of the bar, which itself stays on this page: what the frame is given goes to its makers. */
-const SIGNED_IN = 'Bearer of-who-is-signed-in-above';
+const GREETING_TIMEOUT_MS = 10_000;
+/** Placeholder for the credential of the bar, which is not passed to the frame (another origin). */
+const SIGNED_IN = 'Bearer of-the-signed-in-user';
 
-/** Loads Apollo Sandbox into the element. Returns whether its frame has answered; if not, the frame is gone again. */
+/** Loads Apollo Sandbox into the element. Removes the frame and returns false if that fails. */
 export async function loadSandbox(target: HTMLElement): Promise<boolean> {
   if (!navigator.onLine) return false;
   const { query, variables } = linkedOperation() ?? examples[0];
-  // The first listener, so that it comes before the one of the sandbox.
+  // Added first, so that it runs before the listener of the sandbox.
   addEventListener('message', authorizeSubscription);
   const sandbox = new QuietSandbox({
     target,
     initialEndpoint: `${home}/graphql`,
-    initialState: { document: query, variables: parsed(variables), headers: { Authorization: SIGNED_IN } },
+    initialState: {
+      document: query,
+      variables: parsed(variables),
+      headers: { Authorization: SIGNED_IN },
+    },
     endpointIsEditable: false,
     runTelemetry: false,
     allowDynamicStyles: false,
     handleRequest: (address, options) => {
       const send = (token?: string): Promise<Response> =>
-        fetch(address, { ...options, headers: { ...clientHeaders, ...withCredential(options.headers, token) } });
+        fetch(address, {
+          ...options,
+          headers: { ...clientHeaders, ...withCredential(options.headers, token) },
+        });
       return Object.values(options.headers).includes(SIGNED_IN) ? withToken(send) : send();
     },
   });
   sandbox.embeddedSandboxIFrameElement.title = 'Apollo Sandbox';
-  const answered = await greeted(sandbox.embeddedSandboxIFrameElement);
-  if (!answered) sandbox.dispose();
-  return answered;
+  const isLoaded = await greeted(sandbox.embeddedSandboxIFrameElement);
+  if (!isLoaded) sandbox.dispose();
+  return isLoaded;
 }
 
-// The sandbox subscribes by a WebSocket of its own, with the headers of this message: it gets them with the credential in place.
+// The sandbox opens its own WebSocket with the headers of this message. Inserts the credential.
 function authorizeSubscription(message: MessageEvent<unknown>): void {
   const { origin, source, data } = message;
   if (origin !== ORIGIN || nameOf(data) !== SUBSCRIPTION) return;
@@ -47,16 +54,22 @@ function authorizeSubscription(message: MessageEvent<unknown>): void {
   if (!Object.values(headers).includes(SIGNED_IN)) return;
   message.stopImmediatePropagation();
   const send = (token?: string): void => {
-    dispatchEvent(new MessageEvent('message', { origin, source, data: { ...request, headers: withCredential(headers, token) } }));
+    dispatchEvent(
+      new MessageEvent('message', {
+        origin,
+        source,
+        data: { ...request, headers: withCredential(headers, token) },
+      }),
+    );
   };
   void freshToken().then(send, () => send());
 }
 
-/** The sandbox looks for an icon at the root of our origin, where under BASE_PATH somebody else may live. */
+/** Suppresses the request of the sandbox for an icon at the root, which is outside BASE_PATH. */
 class QuietSandbox extends ApolloSandbox {
   override injectEmbed(): HTMLIFrameElement {
     const { fetch } = globalThis;
-    globalThis.fetch = () => Promise.reject(new TypeError('not asked'));
+    globalThis.fetch = () => Promise.reject(new TypeError('Request suppressed'));
     try {
       return super.injectEmbed();
     } finally {
@@ -65,19 +78,20 @@ class QuietSandbox extends ApolloSandbox {
   }
 }
 
-// A frame does not report that it could not be loaded, or that an error page was.
+// Waits for the greeting, because a frame does not report load errors or error pages.
 function greeted(frame: HTMLIFrameElement): Promise<boolean> {
   return new Promise((done) => {
-    const end = (answered: boolean): void => {
-      removeEventListener('message', hear);
+    const end = (isGreeted: boolean): void => {
+      removeEventListener('message', onMessage);
       clearTimeout(timer);
-      done(answered);
+      done(isGreeted);
     };
-    const hear = ({ origin, source, data }: MessageEvent<unknown>): void => {
-      if (origin === ORIGIN && source === frame.contentWindow && nameOf(data) === GREETING) end(true);
+    const onMessage = ({ origin, source, data }: MessageEvent<unknown>): void => {
+      if (origin === ORIGIN && source === frame.contentWindow && nameOf(data) === GREETING)
+        end(true);
     };
-    const timer = setTimeout(() => end(false), PATIENCE_MS);
-    addEventListener('message', hear);
+    const timer = setTimeout(() => end(false), GREETING_TIMEOUT_MS);
+    addEventListener('message', onMessage);
   });
 }
 
@@ -85,7 +99,10 @@ function nameOf(data: unknown): unknown {
   return typeof data === 'object' && data !== null && 'name' in data ? data.name : undefined;
 }
 
-function withCredential(headers: Record<string, string>, token: string | undefined): Record<string, string> {
+function withCredential(
+  headers: Record<string, string>,
+  token: string | undefined,
+): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers).flatMap(([name, value]) => {
       if (value !== SIGNED_IN) return [[name, value]];

@@ -1,7 +1,7 @@
 import { clientHeaders } from './client.ts';
 import { home } from './settings.ts';
 
-/** Who is signed in on this tab. */
+/** The session of this tab. */
 export interface Session {
   username: string;
   token: string;
@@ -11,14 +11,14 @@ export interface Session {
   refreshToken: string;
 }
 
-/** What the server returns at `/token` (RFC 6749, 5.1). */
+/** The response of `/token` (RFC 6749, 5.1). */
 interface Tokens {
   access_token: string;
   expires_in: number;
   refresh_token: string;
 }
 
-/** Called with the session, if there is one, and with the reason if the server ended the last one. */
+/** Called with the session, if any, and with the reason if the server ended the last one. */
 type Listener = (session: Session | undefined, ended?: string) => void;
 
 const KEY = `shopfront session ${home}`;
@@ -29,7 +29,7 @@ const renewals = new Map<string, Promise<string>>();
 const otherTabs = new BroadcastChannel(KEY);
 let ended: string | undefined;
 
-/** What the tabs tell each other. */
+/** A message between tabs. */
 interface Renewal {
   /** The refresh token that was used. */
   used: string;
@@ -40,8 +40,8 @@ otherTabs.addEventListener('message', ({ data: { used, next } }: MessageEvent<Re
   if (currentSession()?.refreshToken === used) change(next);
 });
 
-/** A refusal by the server. Its message can be shown. */
-class Refusal extends Error {
+/** An error response of the server. Its message can be shown. */
+class Rejection extends Error {
   constructor(
     message: string,
     readonly status: number,
@@ -52,11 +52,14 @@ class Refusal extends Error {
 
 /** Returns the session of this tab. Its access token may have expired: `freshToken` renews it. */
 export function currentSession(): Session | undefined {
-  const kept = sessionStorage.getItem(KEY);
-  return kept === null ? undefined : (JSON.parse(kept) as Session);
+  const stored = sessionStorage.getItem(KEY);
+  return stored === null ? undefined : (JSON.parse(stored) as Session);
 }
 
-/** Calls the listener now, and whenever the session begins, is renewed or ends. Returns what removes the listener. */
+/**
+ * Calls the listener now, and whenever the session begins, is renewed or ends. Returns a function
+ * that removes the listener.
+ */
 export function watchSession(listener: Listener): () => void {
   listeners.add(listener);
   listener(currentSession(), ended);
@@ -66,16 +69,21 @@ export function watchSession(listener: Listener): () => void {
 /** Ends the session of this tab if the server has ended it. */
 export async function checkSession(): Promise<void> {
   if (!currentSession()) return;
-  const headers = (token: string | undefined) => ({ ...clientHeaders, Authorization: `Bearer ${token}` });
-  const answer = await withToken((token) => fetch(`${home}/users/me/`, { headers: headers(token) })).catch(() => undefined);
+  const headers = (token: string | undefined) => ({
+    ...clientHeaders,
+    Authorization: `Bearer ${token}`,
+  });
+  const response = await withToken((token) =>
+    fetch(`${home}/users/me/`, { headers: headers(token) }),
+  ).catch(() => undefined);
   // The user was disabled. A 401 has ended the session already.
-  if (answer?.status === 400) change(undefined, 'Your account is disabled.');
+  if (response?.status === 400) change(undefined, 'Your account is disabled.');
 }
 
 /**
- * Sends a request of the user with a fresh access token, if somebody is signed in, and once more with a new one if the server rejects
- * the token. Throws if the session has ended, or if another user has signed in meanwhile: the request is sent neither without credentials
- * nor with those of somebody else.
+ * Sends a request with an unexpired access token, if there is a session, and repeats it with a new
+ * token if the server rejects the token. Throws if the session has ended, or if another user has
+ * signed in meanwhile: the request is never sent without credentials or with those of another user.
  */
 export async function withToken(
   send: (token: string | undefined) => Promise<Response>,
@@ -83,8 +91,8 @@ export async function withToken(
 ): Promise<Response> {
   const token = await freshToken();
   requireUser(username);
-  const answer = await send(token);
-  if (token === undefined || !rejectsToken(answer)) return answer;
+  const response = await send(token);
+  if (token === undefined || !rejectsToken(response)) return response;
   const next = await renewed(token);
   requireUser(username);
   return send(next);
@@ -93,15 +101,19 @@ export async function withToken(
 function requireUser(username: string | undefined): void {
   const current = currentSession()?.username;
   if (current === username) return;
-  throw new Error(current === undefined ? 'You have signed out.' : `${current} has signed in meanwhile. Send the request again.`);
+  throw new Error(
+    current === undefined
+      ? 'You have signed out.'
+      : `${current} has signed in meanwhile. Send the request again.`,
+  );
 }
 
-// A login with a wrong password has no challenge where it takes a token as well, and must not be sent twice.
+// A failed login at an endpoint that also accepts tokens has no challenge, and is not repeated.
 function rejectsToken({ status, headers }: Response): boolean {
   return status === 401 && headers.has('WWW-Authenticate');
 }
 
-/** Returns an access token that has not expired, or nothing if nobody is signed in. Throws if it cannot be renewed. */
+/** Returns an unexpired access token; undefined without a session. Throws if renewal fails. */
 export async function freshToken(): Promise<string | undefined> {
   const session = currentSession();
   return session && hasExpired(session) ? renewed(session.token) : session?.token;
@@ -119,13 +131,16 @@ export async function signOut(): Promise<void> {
   const session = currentSession();
   if (!session) return;
   change(undefined);
-  // If the server cannot be reached, the session expires there. This tab has forgotten it in any case.
+  // If the server cannot be reached, the session expires. This tab has forgotten it in any case.
   await endOnServer(session).catch(() => undefined);
 }
 
 async function endOnServer(session: Session): Promise<void> {
   const { token } = hasExpired(session) ? await refreshed(session) : session;
-  await fetch(`${home}/api/v2/auth/login`, { method: 'POST', headers: { ...clientHeaders, Authorization: `Bearer ${token}` } });
+  await fetch(`${home}/api/v2/auth/login`, {
+    method: 'POST',
+    headers: { ...clientHeaders, Authorization: `Bearer ${token}` },
+  });
 }
 
 // A refresh token is valid once, so requests at the same time share one refresh.
@@ -134,7 +149,8 @@ async function renewed(token: string): Promise<string> {
   if (!session) throw new Error('You have signed out.');
   if (session.token !== token) return session.token;
   const { refreshToken } = session;
-  const renewal = renewals.get(refreshToken) ?? renew(session).finally(() => renewals.delete(refreshToken));
+  const renewal =
+    renewals.get(refreshToken) ?? renew(session).finally(() => renewals.delete(refreshToken));
   renewals.set(refreshToken, renewal);
   return renewal;
 }
@@ -144,12 +160,12 @@ async function renew(session: Session): Promise<string> {
     const next = await refreshed(session);
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel has no target origin
     otherTabs.postMessage({ used: session.refreshToken, next } satisfies Renewal);
-    // Whoever signed out meanwhile stays signed out.
+    // A session that was ended meanwhile stays ended.
     if (currentSession()?.refreshToken === session.refreshToken) change(next);
     return next.token;
   } catch (error) {
     // If the server was not reached or is overloaded, the session may still be valid.
-    if (!(error instanceof Refusal) || error.status >= 500 || error.status === 429) throw error;
+    if (!(error instanceof Rejection) || error.status >= 500 || error.status === 429) throw error;
     const reason = `The session of ${session.username} has ended. Sign in again.`;
     if (currentSession()?.refreshToken === session.refreshToken) change(undefined, reason);
     throw new Error(reason, { cause: error });
@@ -162,15 +178,25 @@ function refreshed({ username, refreshToken }: Session): Promise<Session> {
 
 async function requestSession(username: string, form: Record<string, string>): Promise<Session> {
   const body = new URLSearchParams(form);
-  const answer = await fetch(`${home}/token`, { method: 'POST', headers: clientHeaders, body }).catch(() => undefined);
-  if (!answer) throw new Error('The server cannot be reached.');
-  const { access_token: token, refresh_token: refreshToken, expires_in: seconds = 0, detail } = await jsonOf(answer);
-  if (!answer.ok || token === undefined || refreshToken === undefined) throw new Refusal(refusal(answer, detail), answer.status);
+  const response = await fetch(`${home}/token`, {
+    method: 'POST',
+    headers: clientHeaders,
+    body,
+  }).catch(() => undefined);
+  if (!response) throw new Error('The server cannot be reached.');
+  const {
+    access_token: token,
+    refresh_token: refreshToken,
+    expires_in: seconds = 0,
+    detail,
+  } = await jsonOf(response);
+  if (!response.ok || token === undefined || refreshToken === undefined)
+    throw new Rejection(rejectionMessage(response, detail), response.status);
   return { username, token, expiresAt: Date.now() + seconds * 1000, refreshToken };
 }
 
-async function jsonOf(answer: Response): Promise<Partial<Tokens> & { detail?: unknown }> {
-  return answer.json().catch(() => ({})) as Promise<Partial<Tokens>>;
+async function jsonOf(response: Response): Promise<Partial<Tokens> & { detail?: unknown }> {
+  return response.json().catch(() => ({})) as Promise<Partial<Tokens>>;
 }
 
 function change(session: Session | undefined, reason?: string): void {
@@ -180,12 +206,14 @@ function change(session: Session | undefined, reason?: string): void {
   for (const listener of listeners) listener(session, reason);
 }
 
-function refusal(answer: Response, detail: unknown): string {
-  if (answer.status === 429) {
-    const minutes = Math.ceil(Number(answer.headers.get('Retry-After') ?? 60) / 60);
+function rejectionMessage(response: Response, detail: unknown): string {
+  if (response.status === 429) {
+    const minutes = Math.ceil(Number(response.headers.get('Retry-After') ?? 60) / 60);
     return `Too many logins have failed. Try again in ${minutes === 1 ? 'a minute' : `${minutes} minutes`}.`;
   }
-  return typeof detail === 'string' ? `${detail}.` : `The server refused the login (${answer.status}).`;
+  return typeof detail === 'string'
+    ? `${detail}.`
+    : `The server rejected the login (${response.status}).`;
 }
 
 function hasExpired({ expiresAt }: Session): boolean {

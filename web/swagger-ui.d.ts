@@ -1,21 +1,26 @@
-/** What we use of Swagger UI, which brings no types. */
+/** The used part of Swagger UI, which has no types. */
 declare module 'swagger-ui-dist/swagger-ui-es-bundle.js' {
   import type { ComponentType, ReactElement, createElement, Fragment } from 'react';
 
-  /** Something of the document, as an immutable map. */
+  /** A part of the document, as an immutable map. */
   interface Part {
     get(name: string): Part | undefined;
     toJS(): unknown;
   }
   export type Component = ComponentType<{ operation?: Part }>;
-  export type Plugin = (system: { React: { createElement: typeof createElement; Fragment: typeof Fragment } }) => {
-    wrapComponents: Record<string, (original: Component) => (props: { operation?: Part }) => ReactElement>;
+  export type Plugin = (system: {
+    React: { createElement: typeof createElement; Fragment: typeof Fragment };
+  }) => {
+    wrapComponents: Record<
+      string,
+      (original: Component) => (props: { operation?: Part }) => ReactElement
+    >;
   };
   interface Ui {
     preauthorizeApiKey(scheme: string, credential: string): void;
     authActions: { logout(schemes: string[]): void };
   }
-  /** A request before it is sent, by `userFetch` where it is given. */
+  /** A request before it is sent; `userFetch` replaces `fetch`. */
   interface Request {
     headers?: Record<string, string>;
     userFetch?: typeof fetch;

@@ -7,13 +7,14 @@ import { defineConfig, type Plugin } from 'vite';
 /** Files up to this length, in bytes, are not compressed. */
 const MAX_PLAIN = 1_024;
 
-/** How the pages' files are compressed, by content coding. Brotli's best quality, 11, takes twelve times as long for 8 % less. */
+/** Compression by content coding. Brotli quality 11 takes twelve times as long for 8 % less. */
 const CODINGS = {
-  br: (plain: Buffer) => promisify(brotliCompress)(plain, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }),
+  br: (plain: Buffer) =>
+    promisify(brotliCompress)(plain, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }),
   gzip: (plain: Buffer) => promisify(gzip)(plain, { level: constants.Z_BEST_COMPRESSION }),
 };
 
-/** Writes each file of `assets/` a second time under `br/` and `gzip/`, compressed. The server chooses (src/server/pages). */
+/** Writes compressed copies of `assets/` to `br/` and `gzip/`, for the server to choose from. */
 const precompress: Plugin = {
   name: 'precompress',
   async writeBundle({ dir = '' }) {
@@ -23,16 +24,17 @@ const precompress: Plugin = {
       await Promise.all(
         names.map(async (name) => {
           const plain = await readFile(`${dir}/assets/${name}`);
-          if (plain.length > MAX_PLAIN) await writeFile(`${dir}/${coding}/assets/${name}`, await compress(plain));
+          if (plain.length > MAX_PLAIN)
+            await writeFile(`${dir}/${coding}/assets/${name}`, await compress(plain));
         }),
       );
     }
   },
 };
 
-/** Bundles the pages into dist/web: names with a hash of what is in them, and a manifest that says which page needs which. */
+/** Bundles the pages into dist/web: files with a content hash in the name, and a manifest. */
 export default defineConfig({
-  // What a file needs stands beside it, whatever BASE_PATH is.
+  // Files refer to each other by relative paths, whatever BASE_PATH is.
   base: './',
   logLevel: 'warn',
   plugins: [precompress],
@@ -42,12 +44,15 @@ export default defineConfig({
     manifest: 'manifest.json',
     license: { fileName: 'licenses.md' },
     modulePreload: false,
-    // Editors are large, and are loaded by those who came for them.
+    // Editors are large, and only loaded on their pages.
     chunkSizeWarningLimit: 5_000,
     rolldownOptions: {
-      input: ['home.ts', 'graphql.ts', 'graphiql.ts', 'docs.ts'].map((entry) => fileURLToPath(new URL(entry, import.meta.url))),
-      // Libraries that also run on servers say which of their modules do not.
-      onLog: (level, log, handle) => void (log.code !== 'MODULE_LEVEL_DIRECTIVE' && handle(level, log)),
+      input: ['home.ts', 'graphql.ts', 'graphiql.ts', 'docs.ts'].map((entry) =>
+        fileURLToPath(new URL(entry, import.meta.url)),
+      ),
+      // Ignores the directives of libraries that also run on servers.
+      onLog: (level, log, handle) =>
+        void (log.code !== 'MODULE_LEVEL_DIRECTIVE' && handle(level, log)),
     },
   },
 });

@@ -1,10 +1,13 @@
-// Fastify with mercurius, which compiles a query the second time that it comes, over one prepared statement.
+// Fastify with mercurius, which compiles a query at its second use, over one prepared statement.
 import Fastify from 'fastify';
 import mercurius from 'mercurius';
 import { Pool } from 'pg';
 
 const SIZE = 10;
-const PAGE = { name: 'page', text: 'select pk, name, barcode, price from product where pk > $1 order by pk limit 11' };
+const PAGE = {
+  name: 'page',
+  text: 'select pk, name, barcode, price from product where pk > $1 order by pk limit 11',
+};
 
 const schema = `
   type Query { products(first: Int, after: String): ProductConnection! }
@@ -20,8 +23,13 @@ const resolvers = {
   Query: {
     async products(_, { after }) {
       const { rows } = await pool.query({ ...PAGE, values: [after ? pkAt(after) : 0] });
-      const edges = rows.slice(0, SIZE).map((row) => ({ cursor: cursorAt(row.pk), node: { ...row, price: Number(row.price) } }));
-      return { edges, pageInfo: { hasNextPage: rows.length > SIZE, endCursor: edges.at(-1)?.cursor ?? null } };
+      const edges = rows
+        .slice(0, SIZE)
+        .map((row) => ({ cursor: cursorAt(row.pk), node: { ...row, price: Number(row.price) } }));
+      return {
+        edges,
+        pageInfo: { hasNextPage: rows.length > SIZE, endCursor: edges.at(-1)?.cursor ?? null },
+      };
     },
   },
 };

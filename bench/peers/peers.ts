@@ -1,13 +1,16 @@
 import { z } from 'zod';
 
-/** Another GraphQL server that answers a page of ten products. It reads DATABASE_URL and PORT, and answers at `/graphql`. */
+/**
+ * Another GraphQL server with a page of ten products. It reads DATABASE_URL and PORT, and serves
+ * `/graphql`.
+ */
 export interface Peer {
   name: string;
-  /** Its program, beside this file; `package.json` there names what it needs. */
+  /** Its program, beside this file; `package.json` has its dependencies. */
   file: string;
-  /** The query of the page; its variable `after` takes a cursor of this peer, or nothing for the first page. */
+  /** The query of the page; its variable `after` is a cursor, or null for the first page. */
   query: string;
-  /** Reads an answer; throws where it is no page of products. */
+  /** Parses a response. Throws unless it is a page of products. */
   page: (body: unknown) => { endCursor: string | null; count: number };
 }
 
@@ -17,7 +20,7 @@ const answer = z.object({
       edges: z.array(
         z.object({
           cursor: z.string(),
-          // PostGraphile answers a key as an integer and a decimal as a string.
+          // PostGraphile returns a key as an integer and a decimal as a string.
           node: z.object({
             pk: z.union([z.string(), z.int()]),
             name: z.string(),
@@ -35,7 +38,12 @@ const answer = z.object({
 export const peers: readonly Peer[] = [
   { name: 'mercurius', file: 'mercurius.js', query: queryOf('String', 'products'), page },
   { name: 'GraphQL Yoga', file: 'yoga.js', query: queryOf('String', 'products'), page },
-  { name: 'PostGraphile', file: 'postgraphile.js', query: queryOf('Cursor', 'products: allProducts'), page },
+  {
+    name: 'PostGraphile',
+    file: 'postgraphile.js',
+    query: queryOf('Cursor', 'products: allProducts'),
+    page,
+  },
 ];
 
 function queryOf(cursor: string, field: string): string {

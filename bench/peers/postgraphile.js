@@ -1,4 +1,5 @@
-// PostGraphile 5 with its amber preset, which makes its schema of the tables and a statement of each query.
+// PostGraphile 5 with its amber preset, which derives its schema from the tables and a statement
+// from each query.
 import { createServer } from 'node:http';
 import { postgraphile } from 'postgraphile';
 import { makePgService } from 'postgraphile/adaptors/pg';
@@ -7,9 +8,16 @@ import { PostGraphileAmberPreset } from 'postgraphile/presets/amber';
 
 const instance = postgraphile({
   extends: [PostGraphileAmberPreset],
-  pgServices: [makePgService({ connectionString: process.env.DATABASE_URL, schemas: ['public'], poolConfig: { max: 10 }, pubsub: false })],
+  pgServices: [
+    makePgService({
+      connectionString: process.env.DATABASE_URL,
+      schemas: ['public'],
+      poolConfig: { max: 10 },
+      pubsub: false,
+    }),
+  ],
   grafast: { explain: false },
-  // Queries by GET, as the other two take them, are how the benchmark asks whether a server is there.
+  // The benchmark checks by GET whether a server is ready.
   grafserv: { graphiql: false, websockets: false, graphqlOverGET: true },
 });
 

@@ -1,10 +1,14 @@
-// GraphQL Yoga on node:http, with its cache of parsed and validated queries, over one prepared statement.
+// GraphQL Yoga on node:http, with its cache of parsed and validated queries and one prepared
+// statement.
 import { createServer } from 'node:http';
 import { createSchema, createYoga } from 'graphql-yoga';
 import { Pool } from 'pg';
 
 const SIZE = 10;
-const PAGE = { name: 'page', text: 'select pk, name, barcode, price from product where pk > $1 order by pk limit 11' };
+const PAGE = {
+  name: 'page',
+  text: 'select pk, name, barcode, price from product where pk > $1 order by pk limit 11',
+};
 
 const typeDefs = `
   type Query { products(first: Int, after: String): ProductConnection! }
@@ -20,8 +24,13 @@ const resolvers = {
   Query: {
     async products(_, { after }) {
       const { rows } = await pool.query({ ...PAGE, values: [after ? pkAt(after) : 0] });
-      const edges = rows.slice(0, SIZE).map((row) => ({ cursor: cursorAt(row.pk), node: { ...row, price: Number(row.price) } }));
-      return { edges, pageInfo: { hasNextPage: rows.length > SIZE, endCursor: edges.at(-1)?.cursor ?? null } };
+      const edges = rows
+        .slice(0, SIZE)
+        .map((row) => ({ cursor: cursorAt(row.pk), node: { ...row, price: Number(row.price) } }));
+      return {
+        edges,
+        pageInfo: { hasNextPage: rows.length > SIZE, endCursor: edges.at(-1)?.cursor ?? null },
+      };
     },
   },
 };
@@ -34,5 +43,10 @@ function pkAt(cursor) {
   return JSON.parse(Buffer.from(cursor, 'base64url').toString())[1];
 }
 
-const yoga = createYoga({ schema: createSchema({ typeDefs, resolvers }), logging: false, graphiql: false, landingPage: false });
+const yoga = createYoga({
+  schema: createSchema({ typeDefs, resolvers }),
+  logging: false,
+  graphiql: false,
+  landingPage: false,
+});
 createServer(yoga).listen(Number(process.env.PORT), '127.0.0.1', () => console.log('ready'));

@@ -1,4 +1,5 @@
-# A list of products by Django REST framework in one file, in numbered pages, served by one sync worker of gunicorn.
+# A paginated list of products by Django REST framework, in one file, served by one sync worker of
+# gunicorn.
 import os
 import secrets
 import sys
@@ -11,7 +12,7 @@ if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
     bind = f"127.0.0.1:{os.environ['PORT']}"
     options = ["--chdir", here, "--bind", bind, "--workers", "1", "--worker-class", "sync", "--log-level", "warning"]
-    # -B: without it a compiled copy of this file would be left beside it.
+    # -B: writes no compiled copy of this file.
     os.execv(sys.executable, [sys.executable, "-B", "-m", "gunicorn", *options, "drf_app:application"])
 
 dsn = parse_dsn(os.environ["DATABASE_URL"])
@@ -41,7 +42,7 @@ settings.configure(
 )
 django.setup()
 
-# These read the settings as they are imported.
+# These imports read the settings.
 from django.core.wsgi import get_wsgi_application
 from django.db import models
 from django.urls import path

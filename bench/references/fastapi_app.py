@@ -16,7 +16,7 @@ from pydantic import BaseModel
 SECRET_KEY = secrets.token_hex(32)
 ALGORITHM = "HS256"
 EXPIRES = timedelta(minutes=30)
-# Compared with where there is no such user, so that the time taken tells nothing.
+# Compared for unknown users, so that the time does not reveal whether a user exists.
 DUMMY_HASH = bcrypt.hashpw(secrets.token_bytes(16).hex().encode(), bcrypt.gensalt(10)).decode()
 
 
@@ -37,7 +37,8 @@ class UserInDB(User):
 
 
 class PlainConnection(asyncpg.Connection):
-    # These statements leave nothing behind in their session: to clear it after each would be a round trip for nothing.
+    # These statements leave no session state: a reset after each would be an unnecessary round
+    # trip.
     async def reset(self, *, timeout=None):
         pass
 
@@ -90,7 +91,7 @@ async def get_current_active_user(user: UserInDB = Depends(get_current_user)) ->
 async def login(form: OAuth2PasswordRequestForm = Depends()):
     user = await get_user(form.username)
     hashed = user.hashed_password if user else None
-    # bcrypt takes long and lets go of the interpreter meanwhile: in a thread it holds up no other request.
+    # bcrypt is slow and releases the interpreter lock: in a thread it blocks no other request.
     same = await run_in_threadpool(bcrypt.checkpw, form.password.encode(), (hashed or DUMMY_HASH).encode())
     if not hashed or not same:
         raise unauthorized("Incorrect username or password")

@@ -1,17 +1,17 @@
-/** A service such as those that the REST interface stems from. It listens on 127.0.0.1, at PORT. */
+/** A service like those that the REST API replaces. It listens on 127.0.0.1, on PORT. */
 export interface Reference {
   name: string;
-  /** The Debian packages that it needs. */
+  /** Its Debian packages. */
   packages: readonly string[];
-  /** How it is started in this folder. */
+  /** Its start command, in this folder. */
   command: readonly string[];
-  /** What its environment has to hold beside PORT. */
+  /** Its environment besides PORT. */
   environment(databaseUrl: string): Record<string, string>;
-  /** A path that it answers with 200 to anyone once it is there. */
+  /** A public path that returns 200 once it is ready. */
   readyAt: string;
 }
 
-// Debian's packages are for Debian's interpreter, and another one may be the first on PATH.
+// Debian's packages need Debian's interpreter, which may not be the first on PATH.
 const PYTHON = '/usr/bin/python3';
 
 export const references: readonly Reference[] = [

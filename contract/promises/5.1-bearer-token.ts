@@ -1,235 +1,298 @@
-import type { Answer } from '../answer.ts';
+import type { HttpResponse } from '../response.ts';
 import { isSignedWith, partsOf, type Deployment } from '../deployment.ts';
-import { challenges, expectOf, hasHeader, hasStatus, isError, says } from '../expectations.ts';
-import { NotTried, section } from '../promised.ts';
-import { askAsUser, BLOG, ITEMS, ME, PROTECTED, rightForm, SPEAKS } from './common.ts';
+import {
+  hasBearerChallenge,
+  expectOf,
+  hasHeader,
+  hasStatus,
+  isError,
+  hasMessage,
+} from '../expectations.ts';
+import { Skipped, section } from '../promised.ts';
+import { getAsUser, BLOG, ITEMS, ME, PROTECTED, rightForm, MESSAGES } from './common.ts';
 
 const MINUTE = 60;
-/** How far a clock may be off where the interface leaves the issue time to be guessed. */
+/** Maximum clock difference between kit and deployment, in seconds. */
 const TOLERANCE = MINUTE;
-const ROWS = [ME, ITEMS, BLOG];
+const ENDPOINTS = [ME, ITEMS, BLOG];
 
-/** Tokens that cannot be decoded or verified, made of a good one or of nothing. */
-const UNVERIFIABLE: { name: string; words: string; make: (good: string) => string }[] = [
-  { name: 'other-claims', words: 'whose claims were changed', make: (good) => withClaims(good, { sub: 'somebody-else' }) },
-  { name: 'longer-life', words: 'whose lifetime was changed', make: (good) => withClaims(good, { exp: 9_999_999_999 }) },
-  { name: 'other-signature', words: 'with another signature', make: (good) => good.replace(/[^.]+$/, 'A'.repeat(43)) },
-  { name: 'no-signature', words: 'without a signature', make: (good) => good.replace(/[^.]+$/, '') },
+/** Tokens that cannot be verified, made from a valid one. */
+const UNVERIFIABLE: { name: string; words: string; make: (valid: string) => string }[] = [
+  {
+    name: 'other-claims',
+    words: 'with changed claims',
+    make: (valid) => withClaims(valid, { sub: 'somebody-else' }),
+  },
+  {
+    name: 'longer-life',
+    words: 'with a changed lifetime',
+    make: (valid) => withClaims(valid, { exp: 9_999_999_999 }),
+  },
+  {
+    name: 'other-signature',
+    words: 'with another signature',
+    make: (valid) => valid.replace(/[^.]+$/, 'A'.repeat(43)),
+  },
+  {
+    name: 'no-signature',
+    words: 'without a signature',
+    make: (valid) => valid.replace(/[^.]+$/, ''),
+  },
   {
     name: 'alg-none',
-    words: 'that asks not to be verified',
-    make: (good) => withHeader(good, { alg: 'none', typ: 'JWT' }).replace(/[^.]+$/, ''),
+    words: 'with alg none',
+    make: (valid) => withHeader(valid, { alg: 'none', typ: 'JWT' }).replace(/[^.]+$/, ''),
   },
 ];
 
-/** What a bearer token is, and when it is refused. */
+/** Format and rejection of bearer tokens. */
 export const bearerToken = section('5.1', 'Bearer token', [
   {
     id: 'right',
-    row: 'POST /token',
+    endpoint: 'POST /token',
     level: 'interface',
     needs: ['user'],
-    says: 'Credentials are answered with access_token, and token_type bearer.',
+    says: 'Valid credentials return access_token, and token_type bearer.',
     check: async (at) => {
-      const answer = await rightForm(at, '/token');
+      const response = await rightForm(at, '/token');
       expectOf(
-        answer,
+        response,
         'access_token, and token_type bearer',
-        answer.member('token_type') === 'bearer' && typeof answer.member('access_token') === 'string',
+        response.member('token_type') === 'bearer' &&
+          typeof response.member('access_token') === 'string',
       );
     },
   },
-  ...ROWS.map((path) => ({
+  ...ENDPOINTS.map((path) => ({
     id: `opens-${nameOf(path)}`,
-    row: `GET ${path}`,
+    endpoint: `GET ${path}`,
     level: 'interface' as const,
     needs: ['user'] as const,
-    says: 'The header Authorization: Bearer with an access token opens the row.',
-    check: async (at: Deployment) => hasStatus(await askAsUser(at, path), 200),
+    says: 'An access token in Authorization: Bearer authenticates the caller.',
+    check: async (at: Deployment) => hasStatus(await getAsUser(at, path), 200),
   })),
   {
     id: 'scheme-case',
-    row: `GET ${ME}`,
+    endpoint: `GET ${ME}`,
     level: 'decision',
     needs: ['user'],
-    says: 'Bearer may be written in any case.',
+    says: 'The scheme Bearer is case-insensitive.',
     check: async (at) => {
       const token = await at.token();
       for (const scheme of ['bearer', 'BEARER'])
-        hasStatus(await at.ask('GET', ME, { headers: { Authorization: `${scheme} ${token}` } }), 200);
+        hasStatus(
+          await at.send('GET', ME, { headers: { Authorization: `${scheme} ${token}` } }),
+          200,
+        );
     },
   },
   {
     id: 'hs256',
-    row: 'POST /token',
+    endpoint: 'POST /token',
     level: 'interface',
     needs: ['user'],
     says: 'The token is a JWT signed with HS256.',
     check: async (at) => {
-      const [answer, { alg }] = await issued(at);
-      expectOf(answer, 'a token of the algorithm HS256', alg === 'HS256', `one of ${JSON.stringify(alg)}`);
+      const [response, { alg }] = await issued(at);
+      expectOf(
+        response,
+        'a token with the algorithm HS256',
+        alg === 'HS256',
+        `one with ${JSON.stringify(alg)}`,
+      );
     },
   },
   {
     id: 'secret',
-    row: 'POST /token',
+    endpoint: 'POST /token',
     level: 'interface',
     needs: ['user', 'secret'],
-    says: 'Who shares the secret can verify the token.',
+    says: 'The token can be verified with the signing secret.',
     check: async (at) => {
-      const [answer] = await issued(at);
-      const isSigned = isSignedWith(String(answer.member('access_token')), at.given.signingSecret ?? '');
-      expectOf(answer, 'a token that is signed with the given secret', isSigned, 'one that is not');
+      const [response] = await issued(at);
+      const isSigned = isSignedWith(
+        String(response.member('access_token')),
+        at.options.signingSecret ?? '',
+      );
+      expectOf(response, 'a token signed with the given secret', isSigned, 'one that is not');
     },
   },
   {
     id: 'sub',
-    row: 'POST /token',
+    endpoint: 'POST /token',
     level: 'interface',
     needs: ['user'],
-    says: 'The claim sub holds the username.',
+    says: 'The claim sub is the username.',
     check: async (at) => {
-      const [answer, , { sub }] = await issued(at);
-      expectOf(answer, `the claim sub ${at.user.username}`, sub === at.user.username, JSON.stringify(sub));
+      const [response, , { sub }] = await issued(at);
+      expectOf(
+        response,
+        `the claim sub ${at.user.username}`,
+        sub === at.user.username,
+        JSON.stringify(sub),
+      );
     },
   },
   {
     id: 'exp',
-    row: 'POST /token',
+    endpoint: 'POST /token',
     level: 'interface',
     needs: ['user'],
     says: 'The claim exp is the issue time plus 30 minutes.',
     check: async (at) => {
-      const [answer, , { iat, exp }] = await issued(at);
-      const dated = Date.parse(answer.headers.get('Date') ?? '') / 1000 || Date.now() / 1000;
+      const [response, , { iat, exp }] = await issued(at);
+      const dated = Date.parse(response.headers.get('Date') ?? '') / 1000 || Date.now() / 1000;
       const lifetime = Number(exp) - (typeof iat === 'number' ? iat : dated);
       const isRight = Math.abs(lifetime - 30 * MINUTE) <= (typeof iat === 'number' ? 1 : TOLERANCE);
-      expectOf(answer, 'a lifetime of 1800 seconds', isRight, `one of ${Math.round(lifetime)}`);
+      expectOf(response, 'a lifetime of 1800 seconds', isRight, `one of ${Math.round(lifetime)}`);
     },
   },
   {
     id: 'default-lifetime',
-    row: `GET ${ME}`,
+    endpoint: `GET ${ME}`,
     level: 'decision',
     needs: ['user', 'secret'],
-    says: 'A token without exp lives 15 minutes from its issue.',
+    says: 'A token without exp expires 15 minutes after its issue.',
     check: async (at) => {
-      const live = await at.forge({ exp: undefined, iat: secondsFromNow(-14 * MINUTE) });
-      hasStatus(await at.ask('GET', ME, { token: live }), 200);
-      isRefusedAsToken(await at.ask('GET', ME, { token: await at.forge({ exp: undefined, iat: secondsFromNow(-21 * MINUTE) }) }));
+      const valid = await at.forge({ exp: undefined, iat: secondsFromNow(-14 * MINUTE) });
+      hasStatus(await at.send('GET', ME, { token: valid }), 200);
+      isRejectedAsToken(
+        await at.send('GET', ME, {
+          token: await at.forge({ exp: undefined, iat: secondsFromNow(-21 * MINUTE) }),
+        }),
+      );
     },
   },
-  ...ROWS.map((path) => ({
+  ...ENDPOINTS.map((path) => ({
     id: `undecodable-${nameOf(path)}`,
-    row: `GET ${path}`,
+    endpoint: `GET ${path}`,
     level: 'interface' as const,
     needs: [],
-    says: 'What cannot be decoded is refused with 401, detail that the credentials could not be validated, and WWW-Authenticate: Bearer.',
-    check: async (at: Deployment) => isRefusedAsToken(await at.ask('GET', path, { token: 'no.token.atall' })),
+    says: 'A token that cannot be decoded returns 401 with detail and WWW-Authenticate: Bearer.',
+    check: async (at: Deployment) =>
+      isRejectedAsToken(await at.send('GET', path, { token: 'no.token.atall' })),
   })),
   ...UNVERIFIABLE.map(({ name, words, make }) => ({
     id: name,
-    row: `GET ${ME}`,
+    endpoint: `GET ${ME}`,
     level: 'interface' as const,
     needs: ['user'] as const,
-    says: `A token ${words} is refused in the same way.`,
-    check: async (at: Deployment) => isRefusedAsToken(await at.ask('GET', ME, { token: make(await at.token()) })),
+    says: `A token ${words} is rejected in the same way.`,
+    check: async (at: Deployment) =>
+      isRejectedAsToken(await at.send('GET', ME, { token: make(await at.token()) })),
   })),
   {
     id: 'no-sub',
-    row: `GET ${ME}`,
+    endpoint: `GET ${ME}`,
     level: 'interface',
     needs: ['user', 'secret'],
-    says: 'A token without sub is refused in the same way.',
-    check: async (at) => isRefusedAsToken(await at.ask('GET', ME, { token: await at.forge({ sub: undefined }) })),
+    says: 'A token without sub is rejected in the same way.',
+    check: async (at) =>
+      isRejectedAsToken(await at.send('GET', ME, { token: await at.forge({ sub: undefined }) })),
   },
   {
     id: 'unknown-sub',
-    row: `GET ${ME}`,
+    endpoint: `GET ${ME}`,
     level: 'interface',
     needs: ['user', 'secret'],
-    says: 'A token of a user whom nobody knows is refused in the same way.',
-    check: async (at) => isRefusedAsToken(await at.ask('GET', ME, { token: await at.forge({ sub: at.nobody, sid: undefined }) })),
+    says: 'A token of an unknown user is rejected in the same way.',
+    check: async (at) =>
+      isRejectedAsToken(
+        await at.send('GET', ME, {
+          token: await at.forge({ sub: at.unknownUsername, sid: undefined }),
+        }),
+      ),
   },
   {
     id: 'refusal-text',
-    row: `GET ${ME}`,
+    endpoint: `GET ${ME}`,
     level: 'decision',
     needs: [],
-    says: 'At every protected row the text is "Could not validate credentials", and the header WWW-Authenticate is exactly "Bearer".',
+    says: 'Every protected endpoint returns "Could not validate credentials", and exactly WWW-Authenticate: Bearer.',
     check: async (at) => {
       for (const path of PROTECTED) {
-        const answer = await at.ask('GET', path, { token: 'no.token.atall' });
-        isError(answer, 401, { detail: 'Could not validate credentials' });
-        hasHeader(answer, 'WWW-Authenticate', 'Bearer');
+        const response = await at.send('GET', path, { token: 'no.token.atall' });
+        isError(response, 401, { detail: 'Could not validate credentials' });
+        hasHeader(response, 'WWW-Authenticate', 'Bearer');
       }
     },
   },
   {
     id: 'disabled',
-    row: `GET ${ME}`,
+    endpoint: `GET ${ME}`,
     level: 'interface',
     needs: ['user', 'disabled user', 'secret'],
-    says: 'A disabled user is answered 400 with detail that the user is inactive.',
+    says: 'A disabled user returns 400, and detail says that the user is inactive.',
     check: async (at) => {
-      const answer = await asDisabled(at);
-      hasStatus(answer, 400);
-      says(answer, 'detail', SPEAKS.ofInactivity, 'that the user is inactive');
+      const response = await asDisabled(at);
+      hasStatus(response, 400);
+      hasMessage(response, 'detail', MESSAGES.inactivity, 'that the user is inactive');
     },
   },
   {
     id: 'disabled-text',
-    row: `GET ${ME}`,
+    endpoint: `GET ${ME}`,
     level: 'decision',
     needs: ['user', 'disabled user', 'secret'],
-    says: 'The text is "Inactive user".',
+    says: 'The message is "Inactive user".',
     check: async (at) => isError(await asDisabled(at), 400, { detail: 'Inactive user' }),
   },
-  ...ROWS.map((path) => ({
+  ...ENDPOINTS.map((path) => ({
     id: `anonymous-${nameOf(path)}`,
-    row: `GET ${path}`,
+    endpoint: `GET ${path}`,
     level: 'interface' as const,
     needs: [],
-    says: 'Without a token, detail says that the caller is not authenticated.',
+    says: 'Without a token, the message in detail says that the caller is not authenticated.',
     check: async (at: Deployment) =>
-      says(await at.ask('GET', path), 'detail', SPEAKS.ofMissingLogin, 'that the caller is not authenticated'),
+      hasMessage(
+        await at.send('GET', path),
+        'detail',
+        MESSAGES.missingLogin,
+        'that the caller is not authenticated',
+      ),
   })),
-  ...ROWS.map((path) => ({
+  ...ENDPOINTS.map((path) => ({
     id: `anonymous-401-${nameOf(path)}`,
-    row: `GET ${path}`,
+    endpoint: `GET ${path}`,
     level: 'decision' as const,
     needs: [],
-    says: 'Without a token the answer is 401 "Not authenticated" with WWW-Authenticate: Bearer.',
+    says: 'Without a token, the response is 401 "Not authenticated" with WWW-Authenticate: Bearer.',
     check: async (at: Deployment) => {
-      const answer = await at.ask('GET', path);
-      isError(answer, 401, { detail: 'Not authenticated' });
-      hasHeader(answer, 'WWW-Authenticate', 'Bearer');
+      const response = await at.send('GET', path);
+      isError(response, 401, { detail: 'Not authenticated' });
+      hasHeader(response, 'WWW-Authenticate', 'Bearer');
     },
   })),
 ]);
 
-/** The refusal of a token that is not good. */
-export function isRefusedAsToken(answer: Answer): void {
-  hasStatus(answer, 401);
-  says(answer, 'detail', SPEAKS.ofBadToken, 'that the credentials could not be validated');
-  challenges(answer);
+/** The response rejects an invalid token. */
+export function isRejectedAsToken(response: HttpResponse): void {
+  hasStatus(response, 401);
+  hasMessage(response, 'detail', MESSAGES.badToken, 'that the credentials could not be validated');
+  hasBearerChallenge(response);
 }
 
-/** The numeric date that lies so many seconds ahead. */
+/** The NumericDate this number of seconds from now. */
 export function secondsFromNow(seconds: number): number {
   return Math.floor(Date.now() / 1000) + seconds;
 }
 
-/** What the token endpoint issued, with header and claims. */
-export async function issued(at: Deployment): Promise<[answer: Answer, header: Record<string, unknown>, claims: Record<string, unknown>]> {
-  const answer = await rightForm(at, '/token');
-  const token = answer.member('access_token');
-  if (typeof token !== 'string') throw new NotTried('POST /token gave no token');
-  return [answer, ...partsOf(token)];
+/** The token response, with header and claims of the token. */
+export async function issued(
+  at: Deployment,
+): Promise<
+  [response: HttpResponse, header: Record<string, unknown>, claims: Record<string, unknown>]
+> {
+  const response = await rightForm(at, '/token');
+  const token = response.member('access_token');
+  if (typeof token !== 'string') throw new Skipped('POST /token returned no token');
+  return [response, ...partsOf(token)];
 }
 
-async function asDisabled(at: Deployment): Promise<Answer> {
-  return at.ask('GET', ME, { token: await at.forge({ sub: at.disabledUser.username, sid: undefined }) });
+async function asDisabled(at: Deployment): Promise<HttpResponse> {
+  return at.send('GET', ME, {
+    token: await at.forge({ sub: at.disabledUser.username, sid: undefined }),
+  });
 }
 
 function withClaims(token: string, changes: Record<string, unknown>): string {

@@ -1,18 +1,35 @@
-import type { Answer } from '../answer.ts';
+import type { HttpResponse } from '../response.ts';
 import type { Deployment } from '../deployment.ts';
-import { challenges, expectOf, hasHeader, hasOnly, hasStatus, namesFields, says } from '../expectations.ts';
+import {
+  hasBearerChallenge,
+  expectOf,
+  hasHeader,
+  hasOnly,
+  hasStatus,
+  hasFieldErrors,
+  hasMessage,
+} from '../expectations.ts';
 import { section, type Need } from '../promised.ts';
-import { ME, SPEAKS, V1_PRODUCT, V1_PRODUCTS, V2_PRODUCTS, wrongForm, wrongLogout, wrongSessionLogin } from './common.ts';
+import {
+  ME,
+  MESSAGES,
+  V1_PRODUCT,
+  V1_PRODUCTS,
+  V2_PRODUCTS,
+  wrongForm,
+  wrongLogout,
+  wrongSessionLogin,
+} from './common.ts';
 
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 
-/** The rows of the interface's table of errors. */
+/** The table of errors of the interface. */
 const CONDITIONS: {
   id: string;
-  row: string;
+  endpoint: string;
   needs: readonly Need[];
   says: string;
-  ask: (at: Deployment) => Promise<Answer>;
+  send: (at: Deployment) => Promise<HttpResponse>;
   status: number;
   member: 'detail' | 'data';
   message: RegExp;
@@ -20,100 +37,128 @@ const CONDITIONS: {
 }[] = [
   {
     id: 'wrong-credentials',
-    row: 'POST /token',
+    endpoint: 'POST /token',
     needs: [],
     says: 'A wrong username or password: 401, detail, WWW-Authenticate: Bearer.',
-    ask: (at) => wrongForm(at, '/token'),
+    send: (at) => wrongForm(at, '/token'),
     status: 401,
     member: 'detail',
-    message: SPEAKS.ofWrongCredentials,
+    message: MESSAGES.wrongCredentials,
     isChallenged: true,
   },
   {
     id: 'bad-token',
-    row: `GET ${ME}`,
+    endpoint: `GET ${ME}`,
     needs: [],
     says: 'An invalid token: 401, detail, WWW-Authenticate: Bearer.',
-    ask: (at) => at.ask('GET', ME, { token: 'wrong' }),
+    send: (at) => at.send('GET', ME, { token: 'wrong' }),
     status: 401,
     member: 'detail',
-    message: SPEAKS.ofBadToken,
+    message: MESSAGES.badToken,
     isChallenged: true,
   },
   {
     id: 'disabled',
-    row: `GET ${ME}`,
+    endpoint: `GET ${ME}`,
     needs: ['user', 'disabled user', 'secret'],
     says: 'A disabled user: 400, detail.',
-    ask: async (at) => at.ask('GET', ME, { token: await at.forge({ sub: at.disabledUser.username, sid: undefined }) }),
+    send: async (at) =>
+      at.send('GET', ME, {
+        token: await at.forge({ sub: at.disabledUser.username, sid: undefined }),
+      }),
     status: 400,
     member: 'detail',
-    message: SPEAKS.ofInactivity,
+    message: MESSAGES.inactivity,
     isChallenged: false,
   },
   {
     id: 'wrong-session-login',
-    row: 'POST {session}/login',
+    endpoint: 'POST {session}/login',
     needs: [],
     says: 'Wrong credentials at the session login: 401, data.',
-    ask: wrongSessionLogin,
+    send: wrongSessionLogin,
     status: 401,
     member: 'data',
-    message: SPEAKS.ofWrongCredentials,
+    message: MESSAGES.wrongCredentials,
     isChallenged: false,
   },
   {
     id: 'wrong-session-key',
-    row: 'POST {session}/logout',
+    endpoint: 'POST {session}/logout',
     needs: [],
     says: 'An unknown session key at logout: 401, data.',
-    ask: wrongLogout,
+    send: wrongLogout,
     status: 401,
     member: 'data',
-    message: SPEAKS.ofBadKey,
+    message: MESSAGES.badKey,
     isChallenged: false,
   },
 ];
 
-/** What a client may send that is not as it should be, at doors that change nothing for it. */
-const MALFORMED: { id: string; says: string; status: number; row: string; ask: (at: Deployment) => Promise<Answer> }[] = [
+/** Malformed requests, to endpoints that change nothing. */
+const MALFORMED: {
+  id: string;
+  says: string;
+  status: number;
+  endpoint: string;
+  send: (at: Deployment) => Promise<HttpResponse>;
+}[] = [
   {
     id: 'no-json',
-    says: 'JSON that does not parse',
+    says: 'Invalid JSON',
     status: 400,
-    row: 'POST {session}/logout',
-    ask: (at) => at.ask('POST', at.session('logout'), { body: '{"session_key":', headers: JSON_TYPE }),
+    endpoint: 'POST {session}/logout',
+    send: (at) =>
+      at.send('POST', at.session('logout'), { body: '{"session_key":', headers: JSON_TYPE }),
   },
   {
     id: 'content-type',
     says: 'A body of another content type',
     status: 415,
-    row: 'POST {session}/logout',
-    ask: (at) => at.ask('POST', at.session('logout'), { body: '<session_key/>', headers: { 'Content-Type': 'application/xml' } }),
+    endpoint: 'POST {session}/logout',
+    send: (at) =>
+      at.send('POST', at.session('logout'), {
+        body: '<session_key/>',
+        headers: { 'Content-Type': 'application/xml' },
+      }),
   },
   {
     id: 'charset',
     says: 'A body of another charset',
     status: 415,
-    row: 'POST {session}/logout',
-    ask: (at) => at.ask('POST', at.session('logout'), { body: '{}', headers: { 'Content-Type': 'application/json; charset=utf-16' } }),
+    endpoint: 'POST {session}/logout',
+    send: (at) =>
+      at.send('POST', at.session('logout'), {
+        body: '{}',
+        headers: { 'Content-Type': 'application/json; charset=utf-16' },
+      }),
   },
   {
     id: 'too-large',
     says: 'A body that is too large',
     status: 413,
-    row: 'POST {session}/logout',
-    ask: (at) => at.ask('POST', at.session('logout'), { body: JSON.stringify({ session_key: 'x'.repeat(20_000) }), headers: JSON_TYPE }),
+    endpoint: 'POST {session}/logout',
+    send: (at) =>
+      at.send('POST', at.session('logout'), {
+        body: JSON.stringify({ session_key: 'x'.repeat(20_000) }),
+        headers: JSON_TYPE,
+      }),
   },
 ];
 
-/** Fields that are missing or wrong, and where the refusal says that they stand. */
-const FIELDS: { id: string; row: string; says: string; ask: (at: Deployment) => Promise<Answer>; names: string[][] }[] = [
+/** Missing or wrong fields, and the location of each in the response. */
+const FIELDS: {
+  id: string;
+  endpoint: string;
+  says: string;
+  send: (at: Deployment) => Promise<HttpResponse>;
+  names: string[][];
+}[] = [
   {
     id: 'missing-form',
-    row: 'POST /token',
-    says: 'Fields that a form lacks',
-    ask: (at) => at.ask('POST', '/token', { form: {} }),
+    endpoint: 'POST /token',
+    says: 'Missing fields of a form',
+    send: (at) => at.send('POST', '/token', { form: {} }),
     names: [
       ['body', 'username'],
       ['body', 'password'],
@@ -121,9 +166,9 @@ const FIELDS: { id: string; row: string; says: string; ask: (at: Deployment) => 
   },
   {
     id: 'missing-json',
-    row: 'POST {session}/login',
-    says: 'Fields that a JSON body lacks',
-    ask: (at) => at.ask('POST', at.session('login'), { json: {} }),
+    endpoint: 'POST {session}/login',
+    says: 'Missing fields of a JSON body',
+    send: (at) => at.send('POST', at.session('login'), { json: {} }),
     names: [
       ['body', 'username'],
       ['body', 'password'],
@@ -131,100 +176,110 @@ const FIELDS: { id: string; row: string; says: string; ask: (at: Deployment) => 
   },
   {
     id: 'wrong-type',
-    row: 'POST {session}/logout',
-    says: 'A field that is no text',
-    ask: (at) => at.ask('POST', at.session('logout'), { json: { session_key: 1 } }),
+    endpoint: 'POST {session}/logout',
+    says: 'A field that is not text',
+    send: (at) => at.send('POST', at.session('logout'), { json: { session_key: 1 } }),
     names: [['body', 'session_key']],
   },
   {
     id: 'wrong-query',
-    row: `GET ${V2_PRODUCTS}`,
-    says: 'A parameter that is no number',
-    ask: (at) => at.ask('GET', `${V2_PRODUCTS}?page=x`),
+    endpoint: `GET ${V2_PRODUCTS}`,
+    says: 'A parameter that is not a number',
+    send: (at) => at.send('GET', `${V2_PRODUCTS}?page=x`),
     names: [['query', 'page']],
   },
 ];
 
-/** What is answered when something is wrong. */
+/** Responses to errors. */
 export const errors = section('7', 'Errors', [
-  ...CONDITIONS.map(({ ask, status, member, message, isChallenged, ...promised }) => ({
+  ...CONDITIONS.map(({ send, status, member, message, isChallenged, ...promised }) => ({
     ...promised,
     level: 'interface' as const,
     check: async (at: Deployment) => {
-      const answer = await ask(at);
-      hasStatus(answer, status);
-      says(answer, member, message);
-      if (isChallenged) challenges(answer);
+      const response = await send(at);
+      hasStatus(response, status);
+      hasMessage(response, member, message);
+      if (isChallenged) hasBearerChallenge(response);
     },
   })),
-  ...CONDITIONS.map(({ id, row, needs, ask, member }) => ({
+  ...CONDITIONS.map(({ id, endpoint, needs, send, member }) => ({
     id: `${id}-shape`,
-    row,
+    endpoint,
     level: 'decision' as const,
     needs,
-    says: `The body has ${member} and nothing else, as application/json.`,
+    says: `The body has ${member} only, as application/json.`,
     check: async (at: Deployment) => {
-      const answer = await ask(at);
-      hasOnly(answer, answer.body, member);
-      hasHeader(answer, 'Content-Type', /^application\/json\b/);
+      const response = await send(at);
+      hasOnly(response, response.body, member);
+      hasHeader(response, 'Content-Type', /^application\/json\b/);
     },
   })),
-  ...MALFORMED.map(({ id, says: what, status, row, ask }) => ({
+  ...MALFORMED.map(({ id, says: input, status, endpoint, send }) => ({
     id,
-    row,
+    endpoint,
     level: 'decision' as const,
     needs: [],
-    says: `${what} is answered ${status} with data.`,
+    says: `${input} returns ${status} with data.`,
     check: async (at: Deployment) => {
-      const answer = await ask(at);
-      hasStatus(answer, status);
-      says(answer, 'data', /./, 'something');
+      const response = await send(at);
+      hasStatus(response, status);
+      hasMessage(response, 'data', /./, 'any message');
     },
   })),
-  ...FIELDS.map(({ id, row, says: what, ask, names }) => ({
+  ...FIELDS.map(({ id, endpoint, says: input, send, names }) => ({
     id,
-    row,
+    endpoint,
     level: 'decision' as const,
     needs: [],
-    says: `${what} are answered 422 with a list of {type, loc, msg}.`.replace(/^(A .*?) are/, '$1 is'),
-    check: async (at: Deployment) => namesFields(await ask(at), ...names),
+    says: `${input} return 422 with a list of {type, loc, msg}.`.replace(
+      /^(A .*?) return /,
+      '$1 returns ',
+    ),
+    check: async (at: Deployment) => hasFieldErrors(await send(at), ...names),
   })),
   {
     id: 'no-echo',
-    row: 'POST {session}/login',
+    endpoint: 'POST {session}/login',
     level: 'decision',
     needs: [],
-    says: 'What was sent is not echoed.',
+    says: 'Input is not echoed.',
     check: async (at) => {
-      const answer = await at.ask('POST', at.session('login'), { json: { username: ['echo-me'], password: ['echo-me'] } });
-      hasStatus(answer, 422);
-      expectOf(answer, 'no echo', !answer.text.includes('echo-me'));
+      const response = await at.send('POST', at.session('login'), {
+        json: { username: ['echo-me'], password: ['echo-me'] },
+      });
+      hasStatus(response, 422);
+      expectOf(response, 'no echo', !response.text.includes('echo-me'));
     },
   },
   {
     id: 'problem',
-    row: `GET ${ME}`,
+    endpoint: `GET ${ME}`,
     level: 'decision',
     needs: [],
-    says: 'A client that accepts application/problem+json gets type, title, status, detail and code.',
+    says: 'With Accept: application/problem+json, the body has type, title, status, detail and code.',
     check: async (at) => {
-      const answer = await at.ask('GET', ME, { headers: { Accept: 'application/problem+json' } });
-      hasStatus(answer, 401);
-      hasHeader(answer, 'Content-Type', /^application\/problem\+json\b/);
-      hasOnly(answer, answer.body, 'type', 'title', 'status', 'detail', 'code');
+      const response = await at.send('GET', ME, {
+        headers: { Accept: 'application/problem+json' },
+      });
+      hasStatus(response, 401);
+      hasHeader(response, 'Content-Type', /^application\/problem\+json\b/);
+      hasOnly(response, response.body, 'type', 'title', 'status', 'detail', 'code');
     },
   },
   ...[V1_PRODUCTS, V1_PRODUCT].map((path) => ({
     id: `head-or-get-${path === V1_PRODUCT ? 'product' : 'products'}`,
-    row: `HEAD ${path}`,
+    endpoint: `HEAD ${path}`,
     level: 'decision' as const,
     needs: [],
-    says: path === V1_PRODUCT ? 'HEAD and GET of a path that only takes POST are answered 405.' : 'HEAD is answered 200, without the list.',
+    says:
+      path === V1_PRODUCT
+        ? 'HEAD and GET of a path with POST only return 405.'
+        : 'HEAD returns 200 without the list.',
     check: async (at: Deployment) => {
-      const head = await at.ask('HEAD', path);
+      const head = await at.send('HEAD', path);
       hasStatus(head, path === V1_PRODUCT ? 405 : 200);
       expectOf(head, 'no body', head.text === '');
-      if (path === V1_PRODUCT) hasStatus(await at.ask('GET', path), 405);
+      if (path === V1_PRODUCT) hasStatus(await at.send('GET', path), 405);
     },
   })),
 ]);

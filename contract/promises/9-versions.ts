@@ -1,103 +1,116 @@
-import type { Answer } from '../answer.ts';
-import { expectOf, hasHeader, hasStatus, beginningOf, listOf } from '../expectations.ts';
-import { NotTried, section } from '../promised.ts';
-import { firstPage, needsEntries, V1_PRODUCTS, V2_LOGIN, V2_PRODUCTS, wholeList } from './common.ts';
+import type { HttpResponse } from '../response.ts';
+import { expectOf, hasHeader, hasStatus, firstEntries, listOf } from '../expectations.ts';
+import { Skipped, section } from '../promised.ts';
+import {
+  firstPage,
+  needsEntries,
+  V1_PRODUCTS,
+  V2_LOGIN,
+  V2_PRODUCTS,
+  wholeList,
+} from './common.ts';
 
-/** The versions in the paths, and what each carries. */
+/** Versions in paths, and the content of each. */
 export const versions = section('9', 'Versioning', [
   ...[
     { version: 'v1', path: V1_PRODUCTS },
     { version: 'v2', path: `${V2_PRODUCTS}?page=1` },
   ].map(({ version, path }) => ({
     id: version,
-    row: `GET /api/${version}/`,
+    endpoint: `GET /api/${version}/`,
     level: 'interface' as const,
     needs: [],
-    says: `The prefix /api/${version}/ carries the catalogue.`,
-    check: async (at: Parameters<typeof wholeList>[0]) => hasStatus(await at.askBeginning(path), 200),
+    says: `The catalogue is under /api/${version}/.`,
+    check: async (at: Parameters<typeof wholeList>[0]) => hasStatus(await at.readStart(path), 200),
   })),
   {
     id: 'v1-whole',
-    row: `GET ${V1_PRODUCTS}`,
+    endpoint: `GET ${V1_PRODUCTS}`,
     level: 'interface',
     needs: [],
-    says: 'The first version has no pages: more than one page of the second comes at once.',
+    says: 'The first version returns the whole list, without pages.',
     check: async (at) => {
       await needsEntries(at, V2_PRODUCTS, 11);
-      const answer = await wholeList(at);
-      const count = beginningOf(answer).length;
-      expectOf(answer, 'more than 10 products', count > 10, `${count}`);
+      const response = await wholeList(at);
+      const count = firstEntries(response).length;
+      expectOf(response, 'more than 10 products', count > 10, `${count}`);
     },
   },
   {
     id: 'v1-ignores',
-    row: `GET ${V1_PRODUCTS}`,
+    endpoint: `GET ${V1_PRODUCTS}`,
     level: 'interface',
     needs: [],
-    says: 'The first version does not read page, limit and offset.',
+    says: 'The first version ignores page, limit and offset.',
     check: async (at) => {
-      const [first] = beginningOf(await wholeList(at));
-      const answer = await at.askBeginning(`${V1_PRODUCTS}?page=2&limit=1&offset=1`);
-      const found = beginningOf(answer);
-      expectOf(answer, 'the list from its start', JSON.stringify(found[0]) === JSON.stringify(first), 'another');
+      const [first] = firstEntries(await wholeList(at));
+      const response = await at.readStart(`${V1_PRODUCTS}?page=2&limit=1&offset=1`);
+      const found = firstEntries(response);
+      expectOf(
+        response,
+        'the list from its start',
+        JSON.stringify(found[0]) === JSON.stringify(first),
+        'another',
+      );
     },
   },
   {
     id: 'v2-pages',
-    row: `GET ${V2_PRODUCTS}`,
+    endpoint: `GET ${V2_PRODUCTS}`,
     level: 'interface',
     needs: [],
-    says: 'The second version has the listing in pages.',
+    says: 'The second version lists products in pages.',
     check: async (at) => {
-      const answer = await firstPage(at);
-      const { length } = listOf(answer);
-      expectOf(answer, 'one page at most', length <= 10, `${length} entries`);
+      const response = await firstPage(at);
+      const { length } = listOf(response);
+      expectOf(response, 'one page at most', length <= 10, `${length} entries`);
     },
   },
   {
     id: 'v2-login',
-    row: `OPTIONS ${V2_LOGIN}`,
+    endpoint: `OPTIONS ${V2_LOGIN}`,
     level: 'interface',
     needs: [],
     says: 'The second version has the session login.',
     check: async (at) => {
-      const answer = await at.ask('OPTIONS', V2_LOGIN);
-      expectOf(answer, 'a known path', answer.status !== 404);
+      const response = await at.send('OPTIONS', V2_LOGIN);
+      expectOf(response, 'a known path', response.status !== 404);
     },
   },
   {
     id: 'v1-no-login',
-    row: 'OPTIONS /api/v1/auth/login',
+    endpoint: 'OPTIONS /api/v1/auth/login',
     level: 'decision',
     needs: [],
     says: 'The first version has no session login.',
-    check: async (at) => hasStatus(await at.ask('OPTIONS', '/api/v1/auth/login'), 404),
+    check: async (at) => hasStatus(await at.send('OPTIONS', '/api/v1/auth/login'), 404),
   },
   {
     id: 'no-other',
-    row: 'GET /api/v3/',
+    endpoint: 'GET /api/v3/',
     level: 'decision',
     needs: [],
-    says: 'There is no other version, and none without a number.',
+    says: 'Other versions, and paths without one, return 404.',
     check: async (at) => {
-      for (const path of ['/api/v3/shop/products', '/api/shop/products']) hasStatus(await at.ask('GET', path), 404);
+      for (const path of ['/api/v3/shop/products', '/api/shop/products'])
+        hasStatus(await at.send('GET', path), 404);
     },
   },
   {
     id: 'deprecation',
-    row: `GET ${V1_PRODUCTS}`,
+    endpoint: `GET ${V1_PRODUCTS}`,
     level: 'decision',
     needs: [],
-    says: 'Where a path is superseded, Deprecation says since when, and Link what took over.',
+    says: 'A superseded path has Deprecation, and Link to its successor.',
     check: async (at) => {
-      const answer = await at.askBeginning(V1_PRODUCTS);
-      if (!isSuperseded(answer)) throw new NotTried('the path is not superseded');
-      hasHeader(answer, 'Deprecation', /^@\d+$/);
-      hasHeader(answer, 'Link', /rel="successor-version"/);
+      const response = await at.readStart(V1_PRODUCTS);
+      if (!isSuperseded(response)) throw new Skipped('the path is not superseded');
+      hasHeader(response, 'Deprecation', /^@\d+$/);
+      hasHeader(response, 'Link', /rel="successor-version"/);
     },
   },
 ]);
 
-function isSuperseded({ headers }: Answer): boolean {
+function isSuperseded({ headers }: HttpResponse): boolean {
   return headers.has('Deprecation') || headers.has('Sunset');
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Lets a replica follow this server. The image of PostgreSQL runs it once, when it makes the database.
+# Permits replication from this server. The PostgreSQL image runs it once, for a new database.
 set -euo pipefail
 
 psql -v ON_ERROR_STOP=1 -U "$POSTGRES_USER" -d "$POSTGRES_DB" -v password="$POSTGRES_PASSWORD" <<'SQL'

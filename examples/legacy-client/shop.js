@@ -1,10 +1,10 @@
-/** How often a request is sent at most when the shop is busy. */
-const ATTEMPTS = 4;
-const AGAIN_LATER = new Set([429, 503]);
+/** Maximum number of attempts while the shop responds 429 or 503. */
+const MAX_ATTEMPTS = 4;
+const RETRY_STATUSES = new Set([429, 503]);
 const AUTH = '/api/v2/auth/login';
 
-/** What the shop has refused: its status, and why. */
-export class Refused extends Error {
+/** An error response of the shop: status and reason. */
+export class RequestError extends Error {
   constructor(status, reason) {
     super(`${status}: ${reason}`);
     this.status = status;
@@ -12,8 +12,8 @@ export class Refused extends Error {
   }
 }
 
-/** The three ways to sign in. Each says how to get credentials, as headers, and how to give them back. */
-export const WAYS = {
+/** The three logins. `signIn` returns the headers with credentials; `signOut` ends the session. */
+export const LOGINS = {
   token: {
     async signIn(shop, { username, password }) {
       const body = new URLSearchParams({ username, password });
@@ -24,10 +24,13 @@ export const WAYS = {
   },
   session: {
     async signIn(shop, { username, password }) {
-      const { session_key } = await shop.read(await shop.send('POST', '/session/login', json({ username, password })));
+      const { session_key } = await shop.read(
+        await shop.send('POST', '/session/login', json({ username, password })),
+      );
       return { 'X-SESSION-ID': session_key };
     },
-    signOut: async (shop, { 'X-SESSION-ID': session_key }) => shop.read(await shop.send('POST', '/session/logout', json({ session_key }))),
+    signOut: async (shop, { 'X-SESSION-ID': session_key }) =>
+      shop.read(await shop.send('POST', '/session/logout', json({ session_key }))),
   },
   'second version': {
     async signIn(shop, { username, password }) {
@@ -39,10 +42,10 @@ export const WAYS = {
   },
 };
 
-/** The shop, as a system that was written long ago knows it. */
+/** A client of the REST API. */
 export class Shop {
   #baseUrl;
-  #way;
+  #login;
   #user;
   #credentials;
 
@@ -50,44 +53,47 @@ export class Shop {
     this.#baseUrl = baseUrl.replace(/\/+$/, '');
   }
 
-  /** Signs in by one of the ways; the user is kept for signing in again. */
-  async signIn(way, user) {
-    this.#way = way;
+  /** Signs in, and stores the user for signing in again. */
+  async signIn(login, user) {
+    this.#login = login;
     this.#user = user;
-    this.#credentials = await way.signIn(this, user);
+    this.#credentials = await login.signIn(this, user);
   }
 
-  /** Ends the session. Does nothing where there is none. */
+  /** Ends the session, if there is one. */
   async signOut() {
     const credentials = this.#credentials;
     if (!credentials) return undefined;
     this.#credentials = undefined;
-    return this.#way.signOut(this, credentials);
+    return this.#login.signOut(this, credentials);
   }
 
   me() {
-    return this.#ask('GET', '/users/me/');
+    return this.#request('GET', '/users/me/');
   }
 
   items() {
-    return this.#ask('GET', '/users/me/items/');
+    return this.#request('GET', '/users/me/items/');
   }
 
   blog() {
-    return this.#ask('GET', '/blog');
+    return this.#request('GET', '/blog');
   }
 
-  /** Adds a product. Sent again with the same key, it is added once only. */
+  /** Creates a product. Requests with the same key create it once. */
   create(product, key) {
     const { body, headers } = json(product);
-    return this.#ask('POST', '/api/v1/shop/product/', { body, headers: { ...headers, 'Idempotency-Key': key } });
+    return this.#request('POST', '/api/v1/shop/product/', {
+      body,
+      headers: { ...headers, 'Idempotency-Key': key },
+    });
   }
 
   async product(pk) {
     return this.read(await this.send('GET', `/api/v1/shop/product/${pk}`));
   }
 
-  /** All products, page by page, by following `next`. */
+  /** All products in pages, by following `next`. */
   async *pages() {
     for (let url = '/api/v2/shop/products?page=1'; url;) {
       const { items, next } = await this.read(await this.send('GET', url));
@@ -96,24 +102,26 @@ export class Shop {
     }
   }
 
-  /** All products, part by part, by limit and offset. */
-  async *parts(limit) {
+  /** All products in pages, by limit and offset. */
+  async *offsetPages(limit) {
     for (let offset = 0; ; offset += limit) {
-      const { items } = await this.read(await this.send('GET', `/api/v2/shop/products?limit=${limit}&offset=${offset}`));
+      const { items } = await this.read(
+        await this.send('GET', `/api/v2/shop/products?limit=${limit}&offset=${offset}`),
+      );
       if (items.length > 0) yield items;
       if (items.length < limit) return;
     }
   }
 
-  /** All products, one by one, as they come, without holding the list in memory. */
+  /** All products, one by one, without the whole list in memory. */
   async *products() {
-    const answer = await this.send('GET', '/api/v1/shop/products');
-    if (!answer.ok) await this.read(answer);
+    const response = await this.send('GET', '/api/v1/shop/products');
+    if (!response.ok) await this.read(response);
     let rest = '';
-    for await (const text of answer.body.pipeThrough(new TextDecoderStream())) {
+    for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
       rest += text;
       let end = 0;
-      // A product has no objects inside, but its name may have braces.
+      // A product has no nested objects, but its name may have braces.
       for (const { 0: found, index } of rest.matchAll(/\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}/g)) {
         yield JSON.parse(found);
         end = index + found.length;
@@ -122,34 +130,47 @@ export class Shop {
     }
   }
 
-  /** Sends a request, and again where the shop asks to come back later. */
+  /** Sends a request, and retries 429 and 503 after `Retry-After`. */
   async send(method, path, { headers = {}, body } = {}) {
     for (let attempt = 1; ; attempt++) {
-      const answer = await fetch(new URL(path.startsWith('/') ? this.#baseUrl + path : path), { method, headers, body });
-      if (!AGAIN_LATER.has(answer.status) || attempt === ATTEMPTS) return answer;
-      await answer.body?.cancel();
-      await seconds(Number(answer.headers.get('Retry-After') ?? 1));
+      const response = await fetch(new URL(path.startsWith('/') ? this.#baseUrl + path : path), {
+        method,
+        headers,
+        body,
+      });
+      if (!RETRY_STATUSES.has(response.status) || attempt === MAX_ATTEMPTS) return response;
+      await response.body?.cancel();
+      await seconds(Number(response.headers.get('Retry-After') ?? 1));
     }
   }
 
-  /** The body of an answer; throws why it was refused. */
-  async read(answer) {
-    const body = await answer.json();
-    if (answer.ok) return body;
+  /** Returns the body of a response. Throws RequestError for an error response. */
+  async read(response) {
+    const body = await response.json();
+    if (response.ok) return body;
     const reason = body.detail ?? body.data;
-    throw new Refused(answer.status, Array.isArray(reason) ? reason.map(({ loc, msg }) => `${loc.at(-1)}: ${msg}`).join('; ') : reason);
+    throw new RequestError(
+      response.status,
+      Array.isArray(reason)
+        ? reason.map(({ loc, msg }) => `${loc.at(-1)}: ${msg}`).join('; ')
+        : reason,
+    );
   }
 
-  // Credentials run out, or are ended by somebody else: signing in again, once, is worth a try.
-  async #ask(method, path, request = {}) {
-    const send = () => this.send(method, path, { ...request, headers: { ...request.headers, ...this.#credentials } });
-    let answer = await send();
-    if (answer.status === 401 && this.#credentials) {
-      await answer.body?.cancel();
-      this.#credentials = await this.#way.signIn(this, this.#user);
-      answer = await send();
+  // Signs in again, once, because credentials expire or are revoked.
+  async #request(method, path, request = {}) {
+    const send = () =>
+      this.send(method, path, {
+        ...request,
+        headers: { ...request.headers, ...this.#credentials },
+      });
+    let response = await send();
+    if (response.status === 401 && this.#credentials) {
+      await response.body?.cancel();
+      this.#credentials = await this.#login.signIn(this, this.#user);
+      response = await send();
     }
-    return this.read(answer);
+    return this.read(response);
   }
 }
 

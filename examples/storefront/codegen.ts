@@ -6,7 +6,7 @@ const config: CodegenConfig = {
   generates: {
     'src/gql/': {
       preset: 'client',
-      // It is no hook, and is not to be taken for one.
+      // The default name looks like a hook.
       presetConfig: { fragmentMasking: { unmaskFunctionName: 'readFragment' } },
       config: {
         useTypeImports: true,
@@ -16,7 +16,7 @@ const config: CodegenConfig = {
           DateTime: 'string',
           Decimal: 'string',
           EAN13: 'string',
-          // As text no digit is lost on the way.
+          // Text preserves all digits.
           Price: { input: 'string', output: 'number' },
         },
       },

@@ -2,25 +2,42 @@ import type { Context } from '../request/context.ts';
 import type { RowPage } from '../pagination/keyset.ts';
 import type { Cell } from '../database/sql.ts';
 
-/** How a column's cell stands in a JSON answer. */
+/** JSON form of a column's cell. */
 export type JsonForm = 'id' | 'text' | 'number' | 'time';
 
-/** The fields of a GraphQL type that are a column and nothing more, by name: what a plan can read without an entity. */
+/** Fields of a GraphQL type that are a single column, so they need no entity. */
 export interface RowFields {
   type: string;
-  /** The property that the global id is made from. */
+  /** Property in the global id. */
   key: string;
   fields: Readonly<Record<string, { property: string; form: JsonForm }>>;
 }
 
 /**
- * A root field that can be answered straight from rows, by the same service as its resolver calls. `arguments` are as GraphQL
- * coerced them; what the plan does not know of, it leaves to the resolver by answering undefined.
+ * A root field that can be resolved from database rows, by the service that its resolver calls.
+ * `read` gets the coerced arguments, and returns undefined to leave the request to the resolver.
  */
-export type RootPlan = { row: RowFields; /** Its answer is the same for everyone until this table changes (tally.ts). */ tally: string } & (
-  | { kind: 'page'; read(ctx: Context, args: Arguments, properties: readonly string[]): Promise<RowPage> | undefined }
-  | { kind: 'one'; read(ctx: Context, args: Arguments, properties: readonly string[]): Promise<readonly Cell[] | undefined> }
+export type CompiledRoot = {
+  row: RowFields;
+  /** The result is the same for everyone until this table changes. */ rowCounts: string;
+} & (
+  | {
+      kind: 'page';
+      read(
+        ctx: Context,
+        args: Arguments,
+        properties: readonly string[],
+      ): Promise<RowPage> | undefined;
+    }
+  | {
+      kind: 'one';
+      read(
+        ctx: Context,
+        args: Arguments,
+        properties: readonly string[],
+      ): Promise<readonly Cell[] | undefined>;
+    }
 );
 
-/** The coerced arguments of a field. */
+/** Coerced arguments of a field. */
 type Arguments = Readonly<Record<string, unknown>>;

@@ -1,49 +1,58 @@
 import { ArgsType, Field, Int, ObjectType, type ClassType } from 'type-graphql';
 import type { Page, PageArgs } from '../pagination/keyset.ts';
 
-/** Where a page stands in its list (Relay cursor connections specification). */
-@ObjectType({ simpleResolvers: true, description: 'Where a page stands in its list.' })
+/** Position of a page in its list (Relay cursor connections specification). */
+@ObjectType({ simpleResolvers: true, description: 'Position of a page in its list.' })
 class PageInfo {
   constructor(private readonly page: Page<unknown>) {}
 
-  @Field(() => Boolean, { description: 'Whether there is more after this page.' })
+  @Field(() => Boolean, { description: 'Whether the list continues after this page.' })
   get hasNextPage(): Promise<boolean> {
     return this.page.hasNextPage();
   }
 
-  @Field(() => Boolean, { description: 'Whether there is more before this page.' })
+  @Field(() => Boolean, { description: 'Whether the list has entries before this page.' })
   get hasPreviousPage(): Promise<boolean> {
     return this.page.hasPreviousPage();
   }
 
-  @Field(() => String, { nullable: true, description: 'Cursor of the first edge; null on an empty page.' })
+  @Field(() => String, {
+    nullable: true,
+    description: 'Cursor of the first edge; null if the page is empty.',
+  })
   get startCursor(): string | null {
     return this.page.edges.at(0)?.cursor ?? null;
   }
 
-  @Field(() => String, { nullable: true, description: 'Cursor of the last edge; null on an empty page.' })
+  @Field(() => String, {
+    nullable: true,
+    description: 'Cursor of the last edge; null if the page is empty.',
+  })
   get endCursor(): string | null {
     return this.page.edges.at(-1)?.cursor ?? null;
   }
 }
 
-/** The arguments that every connection takes. */
+/** Arguments of every connection. */
 @ArgsType()
 export class ConnectionArgs implements PageArgs {
-  @Field(() => Int, { nullable: true, description: 'How many from the start, 1 to 100; 20 where neither `first` nor `last` is given.' })
+  @Field(() => Int, {
+    nullable: true,
+    description: 'Number of entries from the start, 1 to 100. Default: 20, unless `last` is given.',
+  })
   first?: number;
 
-  @Field(() => String, { nullable: true, description: 'Only what comes after this cursor.' })
+  @Field(() => String, { nullable: true, description: 'Only entries after this cursor.' })
   after?: string;
 
-  @Field(() => Int, { nullable: true, description: 'How many from the end, 1 to 100.' })
+  @Field(() => Int, { nullable: true, description: 'Number of entries from the end, 1 to 100.' })
   last?: number;
 
-  @Field(() => String, { nullable: true, description: 'Only what comes before this cursor.' })
+  @Field(() => String, { nullable: true, description: 'Only entries before this cursor.' })
   before?: string;
 }
 
-/** One page of a list, as a value of a connection type. */
+/** A page as the value of a connection type. */
 export interface Connection<T> {
   readonly edges: { cursor: string; node: T }[];
   readonly nodes: T[];
@@ -51,39 +60,49 @@ export interface Connection<T> {
   readonly totalCount: Promise<number>;
 }
 
-/** The connection and edge types of a node type, and the way from a page to a value of them. */
-export function connectionType<T extends object>(type: ClassType<T>): { new (page: Page<T>): Connection<T> } {
+/** Defines the connection and edge types of a node type. Returns the connection's class. */
+export function connectionType<T extends object>(
+  type: ClassType<T>,
+): { new (page: Page<T>): Connection<T> } {
   const { name } = type;
 
-  @ObjectType(`${name}Edge`, { simpleResolvers: true, description: `${withArticle(name)} in a list, with its place.` })
+  @ObjectType(`${name}Edge`, {
+    simpleResolvers: true,
+    description: `${withArticle(name)} in a list, with its cursor.`,
+  })
   class Edge {
-    @Field(() => String, { description: 'The place in the list, for `after` and `before`.' })
+    @Field(() => String, { description: 'Cursor of this entry, for `after` and `before`.' })
     cursor!: string;
 
     @Field(() => type, { description: `The ${name}.` })
     node!: T;
   }
 
-  @ObjectType(`${name}Connection`, { simpleResolvers: true, description: `One page of a list of ${name}.` })
+  @ObjectType(`${name}Connection`, {
+    simpleResolvers: true,
+    description: `One page of a list of ${name}.`,
+  })
   class TypedConnection implements Connection<T> {
     constructor(private readonly page: Page<T>) {}
 
-    @Field(() => [Edge], { description: 'The page, each with its place.' })
+    @Field(() => [Edge], { description: 'Entries of the page with their cursors.' })
     get edges(): Edge[] {
       return this.page.edges;
     }
 
-    @Field(() => [type], { description: 'The page, without places.' })
+    @Field(() => [type], { description: 'Entries of the page without cursors.' })
     get nodes(): T[] {
       return this.page.edges.map(({ node }) => node);
     }
 
-    @Field(() => PageInfo, { description: 'Where the page stands in the list.' })
+    @Field(() => PageInfo, { description: 'Position of the page in the list.' })
     get pageInfo(): PageInfo {
       return new PageInfo(this.page);
     }
 
-    @Field(() => Int, { description: 'How many there are in the whole list; counted only when asked for.' })
+    @Field(() => Int, {
+      description: 'Number of entries in the whole list. Counted only when requested.',
+    })
     get totalCount(): Promise<number> {
       return this.page.totalCount();
     }
@@ -92,7 +111,7 @@ export function connectionType<T extends object>(type: ClassType<T>): { new (pag
   return TypedConnection;
 }
 
-// A User is spoken with a consonant.
+// U is left out, because User starts with a consonant sound.
 function withArticle(name: string): string {
   return `${/^[AEIO]/.test(name) ? 'An' : 'A'} ${name}`;
 }

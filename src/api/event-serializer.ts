@@ -1,2 +1,5 @@
-/** What webhooks tell of something that has happened, as JSON: made of what the log of changes has of it (features/change-log/change-log.ts). */
-export type TellEvent = (event: { subject: string | null; state: Readonly<Record<string, unknown>> | null }) => object;
+/** Makes the JSON of a webhook event from a change (features/change-log/change-log.ts). */
+export type EventSerializer = (event: {
+  subject: string | null;
+  state: Readonly<Record<string, unknown>> | null;
+}) => object;

@@ -1,25 +1,31 @@
 import type { Context } from '../request/context.ts';
 
-/** A mail to one recipient, as plain text. */
-export interface Letter {
+/** A plain-text mail to one recipient. */
+export interface MailMessage {
   to: string;
   subject: string;
   text: string;
 }
 
-/** What a letter says. */
-export type Words = Pick<Letter, 'subject' | 'text'>;
+/** Content of a mail. */
+export type MailContent = Pick<MailMessage, 'subject' | 'text'>;
 
-/** A letter of which nothing is known yet but who is to have it. */
-export interface Draft {
+/** A mail whose content has not been written yet. */
+export interface MailTemplate {
   to: string;
-  /** The kind by which it counts towards the recipient's limit, if that is not the kind of the letter. */
+  /** Kind that counts towards the recipient's limit. Default: the mail's own kind. */
   countsAs?: string;
-  /** It tells of something that was done, and strangers cannot ask for it: no limit holds it back. */
+  /** Exempt from limits: notifies of a completed action, and strangers cannot request it. */
   isNotice?: true;
-  /** Finds its words. Called once it may leave, so that a token is made for a mail that is about to, and stands in no queue. */
-  write(): Words | Promise<Words>;
+  /** Writes the content just before sending, so that the queue never stores a token. */
+  write(): MailContent | Promise<MailContent>;
 }
 
-/** Drafts the letter that somebody asked for, in that one's words; none where there is nobody to write to. Called once for each attempt at sending it. */
-export type DraftLetter = (ctx: Context, asked: string) => Promise<Draft | undefined>;
+/**
+ * Finds the template for the username or address that was `requested`. Returns undefined without a
+ * recipient. Called for each attempt to send.
+ */
+export type FindMailTemplate = (
+  ctx: Context,
+  requested: string,
+) => Promise<MailTemplate | undefined>;

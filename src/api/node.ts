@@ -1,27 +1,30 @@
 import { Field, ID, InterfaceType } from 'type-graphql';
 import type { Context } from '../request/context.ts';
 
-/** What has an id across the whole schema, by the Relay specification of global object identification. */
-@InterfaceType({ description: 'What can be found again by its id with `node(id:)`.' })
+/** An object with a global id (Relay global object identification specification). */
+@InterfaceType({ description: 'An object that `node(id:)` finds by its global id.' })
 export abstract class Node {
-  @Field(() => ID, { simple: true, description: 'Global id, opaque. Good for `node(id:)` and for the cache of a client.' })
+  @Field(() => ID, {
+    simple: true,
+    description: 'Opaque global id, for `node(id:)` and client caches.',
+  })
   get id(): string {
     return globalId(this.constructor.name, this.nodeKey);
   }
 
-  /** What tells this node from others of its type. */
+  /** Key of this node, unique within its type. */
   protected abstract get nodeKey(): string | number;
 }
 
-/** Finds nodes of one type by their keys: in the order of the keys, null where there is none that the caller may see. */
+/** Finds nodes of one type, in the order of the keys; null if missing or not visible. */
 export type NodeFinder = (ctx: Context, keys: readonly string[]) => Promise<(Node | null)[]>;
 
-/** The opaque id of a node of this type. */
+/** Returns the global id of a node. */
 export function globalId(type: string, key: string | number): string {
   return Buffer.from(`${type}:${key}`).toString('base64url');
 }
 
-/** The type and key in a global id, or undefined where the text is none of ours. */
+/** Returns the type and key of a global id, or undefined for an invalid id. */
 export function readGlobalId(id: string): { type: string; key: string } | undefined {
   const text = Buffer.from(id, 'base64url').toString();
   const [, type, key] = /^([A-Z][A-Za-z]*):([\w-]+)$/.exec(text) ?? [];
@@ -29,8 +32,8 @@ export function readGlobalId(id: string): { type: string; key: string } | undefi
   return { type, key };
 }
 
-/** The key of a node of this type in a global id, or undefined where the id is of another type or none of ours. */
+/** Returns the key of a global id, or undefined for an invalid id or one of another type. */
 export function nodeKeyOf(type: string, id: string): string | undefined {
-  const found = readGlobalId(id);
-  return found?.type === type ? found.key : undefined;
+  const parts = readGlobalId(id);
+  return parts?.type === type ? parts.key : undefined;
 }

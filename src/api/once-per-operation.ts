@@ -1,9 +1,9 @@
 import { Extensions } from 'type-graphql';
 
-/** The extension of root fields of which an operation may have one, once (graphql/limits.ts). */
-export const ONCE = 'once';
+/** Extension of root fields of which an operation may select only one, once (graphql/limits.ts). */
+export const ONCE_PER_OPERATION = 'once';
 
-/** Marks root fields of which an operation may have one, once: what they do is dear, or worth doing a thousand times to an attacker. */
-export function Once(): MethodDecorator {
-  return Extensions({ [ONCE]: true });
+/** Marks expensive or often attacked root fields: one per operation, selected once. */
+export function OncePerOperation(): MethodDecorator {
+  return Extensions({ [ONCE_PER_OPERATION]: true });
 }

@@ -1,29 +1,26 @@
 import type { Context } from '../request/context.ts';
 
-/** Makes a context for a piece of work; undefined while there is no database. */
+/** Creates a context for one job. Returns undefined while the database is unavailable. */
 export type MakeContext = () => Context | undefined;
 
-/** Who delivers by itself what others have asked for, in rounds: one at a time, and none on the way out. */
-export abstract class Rounds {
-  private round: Promise<void> | undefined;
-  protected isLeaving = false;
+/** Processes queued jobs in the background, in one run at a time, and starts none after `stop`. */
+export abstract class PollingWorker {
+  private running: Promise<void> | undefined;
+  protected isStopping = false;
 
-  /**
-   * Delivers all that is due; what cannot be delivered stays for later. Called over and over: while one round is under way, there is no second, and nothing to
-   * wait for.
-   */
-  async deliver(makeContext: MakeContext): Promise<void> {
-    if (this.round) return;
-    this.round = this.deliverDue(makeContext).finally(() => (this.round = undefined));
-    await this.round;
+  /** Processes all jobs that are due. Returns at once while another run is in progress. */
+  async poll(makeContext: MakeContext): Promise<void> {
+    if (this.running) return;
+    this.running = this.processDue(makeContext).finally(() => (this.running = undefined));
+    await this.running;
   }
 
-  /** Begins no more, and waits for what is under way. */
+  /** Starts no further jobs, and waits for the current run. */
   async stop(): Promise<void> {
-    this.isLeaving = true;
-    // What went wrong has been told to whoever began the round.
-    await this.round?.catch(() => undefined);
+    this.isStopping = true;
+    // The caller of `poll` receives the error.
+    await this.running?.catch(() => undefined);
   }
 
-  protected abstract deliverDue(makeContext: MakeContext): Promise<void>;
+  protected abstract processDue(makeContext: MakeContext): Promise<void>;
 }

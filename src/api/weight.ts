@@ -1,9 +1,9 @@
 import { Extensions } from 'type-graphql';
 
-/** The extension of fields that cost more than their object (graphql/cost.ts). */
+/** Extension of fields with a cost of their own (graphql/cost.ts). */
 export const WEIGHT = 'weight';
 
-/** Marks a field that costs as much as so many objects, because its text may be as long. */
+/** Marks a field that costs as much as `objects` objects, because its text may be that long. */
 export function Weight(objects: number): PropertyDecorator {
   return Extensions({ [WEIGHT]: objects });
 }

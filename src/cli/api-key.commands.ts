@@ -8,35 +8,50 @@ import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
 import { printable } from './printable.ts';
 
-/** `api-keys …`: what an operator does to the keys of machines. */
+/** `api-keys …`: manages API keys. */
 export function apiKeyCommands(context: CommandContext): Command {
   const { print } = context;
-  const commands = new Command('api-keys').description('Make, see and end the API keys that machines call with.');
+  const commands = new Command('api-keys').description('Create, list and revoke API keys.');
 
   commands
     .command('create')
-    .description('Make an API key for a user and print it. It is shown here once.')
-    .argument('<username>', 'in whose name it calls')
-    .argument('<name>', 'what it is for')
-    .addOption(new Option('--scope <scope...>', 'what it may do, out of what the user may').choices(SCOPES).default([]))
-    .option('--days <number>', 'how long it is good, up to 366', wholeDays, 90)
+    .description('Create an API key for a user and print it. It is shown only once.')
+    .argument('<username>', 'the user that the key authenticates')
+    .argument('<name>', 'what the key is used for')
+    .addOption(
+      new Option('--scope <scope...>', 'scopes of the key, among those of the user')
+        .choices(SCOPES)
+        .default([]),
+    )
+    .option('--days <number>', 'lifetime in days, up to 366', wholeDays, 90)
     .action((username: string, name: string, { scope, days }: { scope: Scope[]; days: number }) =>
       runCommand(context, async ({ ctx }) => {
         const expiresAt = new Date(ctx.now().getTime() + days * DAY_MS);
-        const { key } = await apiKeys.createFor(ctx, await accounts.byName(ctx, username), { name, scopes: scope, expiresAt });
+        const { key } = await apiKeys.createFor(ctx, await accounts.byName(ctx, username), {
+          name,
+          scopes: scope,
+          expiresAt,
+        });
         print(key);
       }),
     );
 
   commands
     .command('list')
-    .description('List the good API keys of a user, the latest first: id, made, expires, last used, scopes, name.')
+    .description(
+      'List the valid API keys of a user, newest first: id, created, expires, last used, scopes, name.',
+    )
     .argument('<username>')
     .action((username: string) =>
       runCommand(context, async ({ ctx }) => {
         const { pk } = await accounts.byName(ctx, username);
-        for (const { kid, createdAt, expiresAt, lastUsedAt, scopes, name } of await apiKeys.listOf(ctx, pk)) {
-          const times = [createdAt, expiresAt, lastUsedAt].map((time) => time?.toISOString() ?? '-');
+        for (const { kid, createdAt, expiresAt, lastUsedAt, scopes, name } of await apiKeys.listOf(
+          ctx,
+          pk,
+        )) {
+          const times = [createdAt, expiresAt, lastUsedAt].map(
+            (time) => time?.toISOString() ?? '-',
+          );
           print([kid, ...times, scopes.join(',') || '-', printable(name)].join('  '));
         }
       }),
@@ -44,25 +59,34 @@ export function apiKeyCommands(context: CommandContext): Command {
 
   commands
     .command('revoke')
-    .description('End one API key of a user by its id, or all of them.')
+    .description('Revoke one API key of a user by its id, or all.')
     .argument('<username>')
-    .argument('[id]', 'as `api-keys list` shows it')
+    .argument('[id]', 'the id in `api-keys list`')
     .option('--all', 'all API keys of the user')
-    .action((username: string, id: string | undefined, { all = false }: { all?: boolean }, command: Command) => {
-      if ((id === undefined) !== all) command.error('error: give either the id of an API key or --all');
-      return runCommand(context, async ({ ctx }) => {
-        const { pk } = await accounts.byName(ctx, username);
-        const revoked = await apiKeys.revokeOf(ctx, pk, id);
-        if (revoked === 0 && id !== undefined) throw new DomainError('NOT_FOUND', `User ${username} has no good API key ${id}`);
-        print(`API keys revoked: ${revoked}.`);
-      });
-    });
+    .action(
+      (
+        username: string,
+        id: string | undefined,
+        { all = false }: { all?: boolean },
+        command: Command,
+      ) => {
+        if ((id === undefined) !== all)
+          command.error('error: give either the id of an API key or --all');
+        return runCommand(context, async ({ ctx }) => {
+          const { pk } = await accounts.byName(ctx, username);
+          const revoked = await apiKeys.revokeOf(ctx, pk, id);
+          if (revoked === 0 && id !== undefined)
+            throw new DomainError('NOT_FOUND', `User ${username} has no valid API key ${id}`);
+          print(`API keys revoked: ${revoked}.`);
+        });
+      },
+    );
 
   return commands;
 }
 
 function wholeDays(text: string): number {
   if (!/^\d{1,3}$/.test(text) || Number(text) < 1 || Number(text) > 366)
-    throw new InvalidArgumentError('It is a whole number from 1 to 366.');
+    throw new InvalidArgumentError('Must be a whole number from 1 to 366.');
   return Number(text);
 }

@@ -2,18 +2,18 @@ import { Console } from 'node:console';
 import type { Readable, Writable } from 'node:stream';
 import type { SignalSource } from '../core/signals.ts';
 
-/** The time of a command line. */
+/** The clock of the command line. */
 interface Clock {
   /** The wall clock. */
   now(): Date;
-  /** Milliseconds since a fixed moment. Never goes back. */
+  /** Monotonic time in milliseconds. */
   elapsedMs(): number;
 }
 
-/** Standard output or standard error: a stream that may be a terminal. */
+/** Standard output or standard error, which may be a terminal. */
 type OutputStream = Writable & { isTTY?: boolean; columns?: number };
 
-/** What the command line reads, writes and listens to: that of the process, or streams in memory. */
+/** Streams, environment and signals of the command line: of the process, or in memory. */
 export interface CommandIo {
   /** Settings, by the names of their environment variables. */
   readonly env: NodeJS.ProcessEnv;
@@ -27,9 +27,9 @@ export interface CommandIo {
   readonly exit: (code: number) => void;
 }
 
-/** What every command works with. */
+/** The context of every command. */
 export interface CommandContext extends CommandIo {
-  /** Writes a line to standard output. A reader that has left is no error. */
+  /** Writes a line to standard output. A closed pipe is no error. */
   readonly print: (line: string) => void;
   /** Writes a line to standard error. */
   readonly printError: (line: string) => void;
@@ -37,13 +37,14 @@ export interface CommandContext extends CommandIo {
   readonly setExitCode: (code: number) => void;
 }
 
-/** Makes the context of the commands of one program. */
+/** Creates the context of the commands of one program. */
 export function commandContext(io: CommandIo, setExitCode: (code: number) => void): CommandContext {
-  let opened: Console | undefined;
-  const lines = () => (opened ??= new Console({ stdout: io.stdout, stderr: io.stderr }));
+  let stdio: Console | undefined;
+  const openConsole = () => (stdio ??= new Console({ stdout: io.stdout, stderr: io.stderr }));
   return {
     env: io.env,
-    // Opening standard input sets the file non-blocking, also for other processes that share it: only commands that read it do so.
+    // Only commands that read standard input open it, because that makes the file non-blocking,
+    // also for other processes that share it.
     get stdin() {
       return io.stdin;
     },
@@ -52,8 +53,8 @@ export function commandContext(io: CommandIo, setExitCode: (code: number) => voi
     signals: io.signals,
     clock: io.clock,
     exit: io.exit,
-    print: (line) => lines().log(line),
-    printError: (line) => lines().error(line),
+    print: (line) => openConsole().log(line),
+    printError: (line) => openConsole().error(line),
     setExitCode,
   };
 }

@@ -8,18 +8,22 @@ import { redactor, type Redact } from '../core/redact.ts';
 import { openLog } from '../telemetry/log.ts';
 import type { CommandContext } from './command-context.ts';
 
-/** Exit codes of the commands: done, refused, used wrongly, configured wrongly (EX_USAGE and EX_CONFIG of sysexits(3)), ended by an interrupt of the terminal. */
-export const EXIT = { done: 0, refused: 1, usage: 64, config: 78, interrupted: 130 } as const;
+/**
+ * Exit codes: success, failure, invalid usage, invalid configuration (EX_USAGE and EX_CONFIG of
+ * sysexits(3)), interrupted by SIGINT.
+ */
+export const EXIT = { done: 0, failed: 1, usage: 64, config: 78, interrupted: 130 } as const;
 
-/** What a command on the database works with. */
+/** The database of a command, with the context for services. */
 interface OpenDatabase {
   ctx: Context;
   database: Database;
 }
 
 /**
- * Runs a command on the configured database, which is up to date unless `anyVersion` says that this does not matter.
- * On the embedded default this goes through a running server's database where there is one. Sets the exit code.
+ * Runs a command on the configured database, which must be fully migrated unless `anyVersion` is
+ * set. On the embedded default, uses the database of a running server, if any. Sets the exit
+ * code.
  */
 export async function runCommand(
   context: CommandContext,
@@ -31,19 +35,32 @@ export async function runCommand(
     const database = await openDatabase(config, options, log, true);
     try {
       if (config.databaseUrl === undefined) await database.migrate();
-      else if (!anyVersion) await database.refusePending();
-      const { statements, inBulk } = database;
+      else if (!anyVersion) await database.rejectPendingMigrations();
+      const { statements, inCopyTransaction: inBulk } = database;
       const now = () => context.clock.now();
-      const facts = { config, now, requestId: 'cli', operator: osUserName(), log, loaders: new Map() };
-      await work({ database, ctx: { ...facts, em: database.fork(), statements, inBulk } });
+      const baseContext = {
+        config,
+        now,
+        requestId: 'cli',
+        operator: osUserName(),
+        log,
+        loaders: new Map(),
+      };
+      await work({
+        database,
+        ctx: { ...baseContext, em: database.fork(), statements, inCopyTransaction: inBulk },
+      });
     } finally {
       await database.close();
     }
   });
 }
 
-/** Runs a command that needs no more than the configuration. Sets the exit code. */
-export async function runWithoutDatabase(context: CommandContext, work: (config: Config) => Promise<void>): Promise<void> {
+/** Runs a command that only needs the configuration. Sets the exit code. */
+export async function runWithoutDatabase(
+  context: CommandContext,
+  work: (config: Config) => Promise<void>,
+): Promise<void> {
   let redact: Redact = redactor({});
   try {
     // Commands sign nothing, so they need no secret.
@@ -51,14 +68,18 @@ export async function runWithoutDatabase(context: CommandContext, work: (config:
     redact = redactor(config);
     await work(config);
   } catch (error) {
-    context.printError(redact(textOf(error)));
-    context.setExitCode(error instanceof ConfigError ? EXIT.config : EXIT.refused);
+    context.printError(redact(messageOf(error)));
+    context.setExitCode(error instanceof ConfigError ? EXIT.config : EXIT.failed);
   }
 }
 
-// The texts of our own errors are meant for people; what the driver says may hold a statement with its values.
-function textOf(error: unknown): string {
+// Our own errors have messages for users. Database errors have their cause's message, because the
+// ORM's message may contain a statement with its values.
+function messageOf(error: unknown): string {
   if (error instanceof DomainError || error instanceof ConfigError) return error.message;
-  const cause = error instanceof Error && 'previous' in error && error.previous instanceof Error ? error.previous : error;
+  const cause =
+    error instanceof Error && 'previous' in error && error.previous instanceof Error
+      ? error.previous
+      : error;
   return cause instanceof Error ? cause.message || cause.name : 'The command failed';
 }

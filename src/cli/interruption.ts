@@ -2,7 +2,10 @@ import { onSignals } from '../core/signals.ts';
 import type { CommandContext } from './command-context.ts';
 import { EXIT } from './command.ts';
 
-/** Runs work that ends with an AbortError soon after Ctrl-C, and then sets the exit code. A later Ctrl-C ends the process at once. */
+/**
+ * Runs work that Ctrl-C aborts by the signal, and then sets the exit code. A second Ctrl-C ends the
+ * process at once.
+ */
 export async function interruptible(
   { signals, clock, exit, setExitCode }: CommandContext,
   work: (signal: AbortSignal) => Promise<void>,
@@ -20,12 +23,12 @@ export async function interruptible(
     if (!isAbort(error)) throw error;
     setExitCode(EXIT.interrupted);
   } finally {
-    // An echo of the signal may be still to come, and is not to end what follows.
+    // After an abort, keeps listening: the signal may arrive twice, and must not end what follows.
     if (!interruption.signal.aborted) stopListening();
   }
 }
 
-/** Whether it says no more than that somebody wanted an end. */
+/** Returns whether the error is an AbortError. */
 export function isAbort(error: unknown): boolean {
   return error instanceof Error && error.name === 'AbortError';
 }

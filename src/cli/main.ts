@@ -1,6 +1,6 @@
-import { refuseOldNode } from '../core/node-version.ts';
+import { requireNodeVersion } from '../core/node-version.ts';
 
-refuseOldNode();
+requireNodeVersion();
 const { createProgram } = await import('./program.ts');
 
 const { env, stdout, stderr } = process;

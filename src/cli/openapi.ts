@@ -3,7 +3,8 @@ import { features } from '../features.ts';
 import { readConfig } from '../core/config.ts';
 import { openapiText } from '../rest/openapi/openapi.ts';
 
-// Prints openapi.json, which is committed and which a test holds against the code: npm run -s openapi > openapi.json
+// Prints openapi.json. A test compares the committed file with this output:
+// npm run -s openapi > openapi.json
 process.stdout.write(
   openapiText(
     readConfig({}, () => ''),

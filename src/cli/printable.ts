@@ -1,9 +1,12 @@
-/** The text without control characters: clients choose what they are called, and a terminal takes some letters for orders. */
+/** Replaces control characters, which clients choose and a terminal would interpret. */
 export function printable(text: string): string {
   return text.replace(/\p{Cc}/gu, '?');
 }
 
-/** The value as JSON, in which all control characters are escaped: JSON.stringify leaves those past ASCII's first 32 as they are. */
+/** Returns JSON with all control characters escaped. JSON.stringify only escapes the first 32. */
 export function printableJson(value: unknown, indent?: number): string {
-  return JSON.stringify(value, undefined, indent).replace(/[\x7f-\x9f]/g, (letter) => `\\u00${letter.charCodeAt(0).toString(16)}`);
+  return JSON.stringify(value, undefined, indent).replace(
+    /[\x7f-\x9f]/g,
+    (letter) => `\\u00${letter.charCodeAt(0).toString(16)}`,
+  );
 }

@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
 import type { Context } from '../request/context.ts';
 import { FORMATS, type Format } from '../features/products/files/file-columns.ts';
-import { catalogueAsFile, size } from '../features/products/files/file-export.ts';
+import { exportCatalogue, countProducts } from '../features/products/files/file-export.ts';
 import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
 import { formatOf } from './files/format.ts';
@@ -21,28 +21,48 @@ export function productExportCommand(context: CommandContext): Command {
   return new Command('export')
     .summary('write the catalogue to a file')
     .description(
-      'Write all products as of one moment, by primary key, as CSV or NDJSON, to be imported elsewhere or read by other programs. A file is there when it is whole.',
+      'Write a consistent snapshot of all products, by primary key, as CSV or NDJSON. The file appears when it is complete.',
     )
     .argument('[file]', 'the file, or - for standard output', STANDARD)
-    .addOption(new Option('--format <format>', 'what it is, where its name does not end with .csv, .ndjson or .jsonl').choices(FORMATS))
-    .option('--gzip', 'pack it, as is done where the name of the file ends with .gz')
-    .option('--for-spreadsheets', 'put an apostrophe before names that a spreadsheet would take for formulas; not for importing')
-    .action((path: string, { format: asked, gzip = path.endsWith('.gz'), forSpreadsheets }: ExportFlags, command: Command) => {
-      const format = formatOf(command, path, asked ?? (path === STANDARD ? 'csv' : undefined));
-      const exporting = async (ctx: Context, signal: AbortSignal) => {
-        const progress = new Progress(context);
-        const total = await size(ctx);
-        let written = 0;
-        const text = async function* () {
-          for await (const piece of catalogueAsFile(ctx, format, forSpreadsheets)) {
-            yield piece.text;
-            written += piece.count;
-            progress.show(written, `Products: ${written}.`, written / Math.max(total, 1));
-          }
+    .addOption(
+      new Option(
+        '--format <format>',
+        'file format, unless the name ends with .csv, .ndjson or .jsonl',
+      ).choices(FORMATS),
+    )
+    .option('--gzip', 'compress by gzip; the default if the name ends with .gz')
+    .option(
+      '--for-spreadsheets',
+      'put an apostrophe before names that a spreadsheet would run as formulas; do not import such files',
+    )
+    .action(
+      (
+        path: string,
+        { format: requested, gzip = path.endsWith('.gz'), forSpreadsheets }: ExportFlags,
+        command: Command,
+      ) => {
+        const format = formatOf(
+          command,
+          path,
+          requested ?? (path === STANDARD ? 'csv' : undefined),
+        );
+        const exportFile = async (ctx: Context, signal: AbortSignal) => {
+          const progress = new Progress(context);
+          const total = await countProducts(ctx);
+          let written = 0;
+          const text = async function* () {
+            for await (const chunk of exportCatalogue(ctx, format, forSpreadsheets)) {
+              yield chunk.text;
+              written += chunk.count;
+              progress.show(written, `Products: ${written}.`, written / Math.max(total, 1));
+            }
+          };
+          await writeText(context, path, text(), { gzip, signal }).finally(() => progress.clear());
+          if (path !== STANDARD) context.print(`Products in ${path}: ${written}.`);
         };
-        await writeText(context, path, text(), { gzip, signal }).finally(() => progress.clear());
-        if (path !== STANDARD) context.print(`Products in ${path}: ${written}.`);
-      };
-      return runCommand(context, ({ ctx }) => interruptible(context, (signal) => exporting(ctx, signal)));
-    });
+        return runCommand(context, ({ ctx }) =>
+          interruptible(context, (signal) => exportFile(ctx, signal)),
+        );
+      },
+    );
 }

@@ -23,39 +23,53 @@ interface ImportFlags {
   fromStart?: boolean;
 }
 
-const READERS: Record<Format, (lines: AsyncIterable<readonly Line[]>) => AsyncIterable<readonly FileRow[]>> = {
+const READERS: Record<
+  Format,
+  (lines: AsyncIterable<readonly Line[]>) => AsyncIterable<readonly FileRow[]>
+> = {
   csv: csvRows,
   ndjson: ndjsonRows,
 };
 
-const DONE = ['Created', 'Changed', 'Left as they are'] as const;
-const PLANNED = ['To create', 'To change', 'To leave as they are'] as const;
+const DONE = ['Created', 'Changed', 'Unchanged'] as const;
+const PLANNED = ['To create', 'To change', 'To leave unchanged'] as const;
 
-const UNFINISHED = 'This is not all: the same command again goes on from here.';
-const UNFINISHED_FROM_START = 'This is not all: the same command without --from-start goes on from here.';
+const UNFINISHED = 'The import is incomplete. Run the same command again to resume it.';
+const UNFINISHED_FROM_START =
+  'The import is incomplete. Run the same command without --from-start to resume it.';
 
-/** `products import`: creates and changes products as a file says. */
+/** `products import`: creates and updates products from a file. */
 export function productImportCommand(context: CommandContext): Command {
   return new Command('import')
-    .summary('create and change products as a file says')
+    .summary('create and update products from a file')
     .description(
-      'Create the products of a file, and change those that have one of its barcodes. The file is CSV with the columns name, barcode and price, or NDJSON with these members, plain or packed by gzip. Columns that only an export has are ignored. An import that was interrupted goes on where it stopped when the same file is imported again within a day.',
+      'Create the products of a file, and update those with the same barcode. The file is CSV with the columns name, barcode and price, or NDJSON with these members, plain or gzip. Other columns of an export are ignored. An interrupted import resumes when the same file is imported again within a day.',
     )
     .argument('<file>', 'the file, or - for standard input')
-    .addOption(new Option('--format <format>', 'what it is, where its name does not end with .csv, .ndjson or .jsonl').choices(FORMATS))
-    .option('--dry-run', 'say what would become of the rows, and write nothing')
-    .option('--errors <file>', 'tell of each row that is refused in this file, as NDJSON; otherwise of the first on standard error')
-    .option('--stop-on-error', 'stop at the first row that is refused; those before it are imported')
-    .option('--from-start', 'take also the rows that an interrupted import has done')
+    .addOption(
+      new Option(
+        '--format <format>',
+        'file format, unless the name ends with .csv, .ndjson or .jsonl',
+      ).choices(FORMATS),
+    )
+    .option('--dry-run', 'report the changes without writing')
+    .option(
+      '--errors <file>',
+      'write all rejected rows to this file as NDJSON; by default, the first are printed to standard error',
+    )
+    .option('--stop-on-error', 'stop at the first rejected row; earlier rows are imported')
+    .option('--from-start', 'do not resume an interrupted import')
     .action((path: string, flags: ImportFlags, command: Command) => {
       const format = formatOf(command, path, flags.format);
       if (flags.errors !== undefined && isSameFile(context, flags.errors, path))
-        command.error('error: --errors names the file that is imported');
-      return runCommand(context, ({ ctx }) => interruptible(context, (signal) => importFile(context, ctx, path, format, flags, signal)));
+        command.error('error: --errors must not be the imported file');
+      return runCommand(context, ({ ctx }) =>
+        interruptible(context, (signal) => importFile(context, ctx, path, format, flags, signal)),
+      );
     });
 }
 
-// At the signal, what is being stored is finished.
+// At the signal, the batch in progress is completed.
 async function importFile(
   context: CommandContext,
   ctx: Context,
@@ -67,22 +81,23 @@ async function importFile(
   const reader = await openReader(context, path, signal);
   const refused = openRefusedRows(context, flags.errors);
   const progress = new Progress(context);
-  const tally = (report: ImportReport) => told(report, flags.dryRun === true ? PLANNED : DONE);
+  const summary = (report: ImportReport) =>
+    summaryOf(report, flags.dryRun === true ? PLANNED : DONE);
   let report: ImportReport | undefined;
   try {
     report = await importProducts(ctx, READERS[format](readLines(reader.bytes)), {
       ...flags,
       file: path === STANDARD ? undefined : basename(path),
-      onRefused(problems) {
+      onRejected(problems) {
         progress.clear();
-        refused.tell(problems);
+        refused.write(problems);
       },
-      onProgress(so) {
-        report = so;
-        progress.show(so.read, tally(so), reader.fraction());
+      onProgress(current) {
+        report = current;
+        progress.show(current.read, summary(current), reader.fraction());
       },
     });
-    if (report.refused > 0) context.setExitCode(EXIT.refused);
+    if (report.refused > 0) context.setExitCode(EXIT.failed);
   } catch (error) {
     progress.clear();
     if (report && flags.dryRun !== true && !(error instanceof DamagedFile))
@@ -90,12 +105,15 @@ async function importFile(
     throw error;
   } finally {
     progress.clear();
-    refused.end();
-    if (report) context.print(tally(report));
+    refused.close();
+    if (report) context.print(summary(report));
   }
 }
 
-function told({ created, changed, left, skipped, refused }: ImportReport, [create, change, leave]: readonly string[]): string {
-  const before = skipped > 0 ? ` Skipped, as done before: ${skipped}.` : '';
-  return `${create}: ${created}. ${change}: ${changed}. ${leave}: ${left}.${before} Refused: ${refused}.`;
+function summaryOf(
+  { created, changed, unchanged, skipped, refused }: ImportReport,
+  [create, change, leave]: readonly string[],
+): string {
+  const previously = skipped > 0 ? ` Skipped, imported before: ${skipped}.` : '';
+  return `${create}: ${created}. ${change}: ${changed}. ${leave}: ${unchanged}.${previously} Refused: ${refused}.`;
 }

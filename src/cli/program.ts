@@ -6,21 +6,21 @@ import { commandContext, type CommandIo } from './command-context.ts';
 import { EXIT } from './command.ts';
 import { migrateCommand, seedCommand } from './database.commands.ts';
 import { documentCommands } from './documents.commands.ts';
-import { legacyCommands } from './rest-usage.commands.ts';
+import { restUsageCommands } from './rest-usage.commands.ts';
 import { productCommands } from './product.commands.ts';
 import { sessionCommands } from './session.commands.ts';
 import { userCommands } from './user.commands.ts';
 import { webhookCommands } from './webhook.commands.ts';
 
-/** The command line, ready to run once. */
+/** The command line, for a single run. */
 export interface Program {
-  /** Runs the command that the arguments name. Resolves with the exit code once everything the command opened is closed. */
+  /** Runs the command in the arguments. Resolves with the exit code after closing all resources. */
   run(args: readonly string[]): Promise<number>;
 }
 
 /**
- * Creates the command line of the operator on these streams, settings and signals. It uses nothing else of the process, so several
- * may run in one, also at the same time.
+ * Creates the operator's command line on these streams, settings and signals. It uses nothing else
+ * of the process, so several may run concurrently in one process.
  */
 export function createProgram(io: CommandIo): Program {
   let exitCode: number = EXIT.done;
@@ -29,12 +29,12 @@ export function createProgram(io: CommandIo): Program {
   });
   const { stdout, stderr } = context;
   const program = new Command('shopfront')
-    .description('Commands for the operator of a Shopfront.')
+    .description('Administration commands of Shopfront.')
     .showHelpAfterError('(add --help for help)')
     .configureOutput({
       writeOut: (text) => stdout.write(text),
       writeErr: (text) => stderr.write(text),
-      // Without a width, commander takes its own, of 80 columns.
+      // Without a width, commander uses 80 columns.
       getOutHelpWidth: () => (stdout.isTTY ? stdout.columns : undefined) as number,
       getErrHelpWidth: () => (stderr.isTTY ? stderr.columns : undefined) as number,
     });
@@ -46,19 +46,20 @@ export function createProgram(io: CommandIo): Program {
     webhookCommands(context),
     auditCommands(context),
     documentCommands(context),
-    legacyCommands(context),
+    restUsageCommands(context),
     seedCommand(context),
     migrateCommand(context),
   ]) {
     program.addCommand(command);
   }
-  for (const command of everyCommand(program)) command.exitOverride().copyInheritedSettings(program);
+  for (const command of everyCommand(program))
+    command.exitOverride().copyInheritedSettings(program);
   return {
     async run(args) {
       try {
         await program.parseAsync(args, { from: 'user' });
       } catch (error) {
-        // Commander has said what is wrong, or shown the help that was asked for.
+        // Commander has printed the error or the help.
         if (!(error instanceof CommanderError)) throw error;
         return error.exitCode === 0 ? EXIT.done : EXIT.usage;
       }

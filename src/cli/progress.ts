@@ -1,46 +1,47 @@
 import { createLogUpdate } from 'log-update';
 import type { CommandContext } from './command-context.ts';
 
-/** How often a terminal is drawn anew, in ms. */
-const DRAWN_MS = 100;
-/** How often a line is printed where there is no terminal, in ms. */
-const PRINTED_MS = 5_000;
+/** Minimum interval between updates of a terminal, in milliseconds. */
+const REDRAW_MS = 100;
+/** Minimum interval between lines without a terminal, in milliseconds. */
+const PRINT_INTERVAL_MS = 5_000;
 const WIDTH = 24;
 
-/** Shows how far something has come on standard error: as a bar on a terminal, else as a line every few seconds. */
+/** Shows progress on standard error: a bar on a terminal, otherwise a line every few seconds. */
 export class Progress {
   private readonly bar;
-  private readonly begun;
-  private shown;
+  private readonly startedAt;
+  private shownAt;
 
   constructor(private readonly context: Pick<CommandContext, 'stderr' | 'clock'>) {
     const { stderr, clock } = context;
     this.bar = stderr.isTTY ? createLogUpdate(stderr) : undefined;
-    this.begun = clock.elapsedMs();
-    this.shown = this.bar ? -Infinity : this.begun;
+    this.startedAt = clock.elapsedMs();
+    this.shownAt = this.bar ? -Infinity : this.startedAt;
   }
 
-  /** Shows it, unless it was shown a moment ago: `count` of what is done, the text, and how much of the whole that is, from 0 to 1. */
+  /** Shows the text, the rate of `count` and the fraction (0 to 1), at most once per interval. */
   show(count: number, text: string, fraction?: number): void {
     const { stderr, clock } = this.context;
     const now = clock.elapsedMs();
-    if (now - this.shown < (this.bar ? DRAWN_MS : PRINTED_MS)) return;
-    this.shown = now;
+    if (now - this.shownAt < (this.bar ? REDRAW_MS : PRINT_INTERVAL_MS)) return;
+    this.shownAt = now;
     const share = fraction === undefined ? '' : `${Math.floor(Math.min(fraction, 1) * 100)} % `;
-    const rate = Math.round(count / Math.max((now - this.begun) / 1000, 0.001));
+    const rate = Math.round(count / Math.max((now - this.startedAt) / 1000, 0.001));
     const line = `${share}${text} ${rate} a second.`;
-    if (this.bar) this.bar(fraction === undefined ? line : `${drawn(Math.min(fraction, 1))} ${line}`);
+    if (this.bar)
+      this.bar(fraction === undefined ? line : `${barOf(Math.min(fraction, 1))} ${line}`);
     else stderr.write(`${line}\n`);
   }
 
-  /** Takes the bar away, so that something else can be printed. */
+  /** Removes the bar, so that other output can be printed. */
   clear(): void {
     this.bar?.clear();
     this.bar?.done();
   }
 }
 
-function drawn(fraction: number): string {
+function barOf(fraction: number): string {
   const full = Math.round(fraction * WIDTH);
   return `${'█'.repeat(full)}${'░'.repeat(WIDTH - full)}`;
 }

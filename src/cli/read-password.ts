@@ -4,13 +4,16 @@ import { DomainError } from '../core/errors.ts';
 import type { CommandContext } from './command-context.ts';
 
 /**
- * A password: typed twice and unseen on a terminal, else all of standard input but the end of its last line. Never an
- * argument, which everyone on the machine could read.
+ * Reads a password: prompted twice without echo on a terminal, otherwise all of standard input
+ * without its final line break. Never from an argument, which every user of the machine can read.
  */
-export async function readPassword({ stdin, stdout }: Pick<CommandContext, 'stdin' | 'stdout'>): Promise<string> {
+export async function readPassword({
+  stdin,
+  stdout,
+}: Pick<CommandContext, 'stdin' | 'stdout'>): Promise<string> {
   if (!stdin.isTTY) return (await text(stdin)).replace(/\r?\n$/, '');
-  const ask = (message: string) => promptPassword({ message }, { input: stdin, output: stdout });
-  const password = await ask('Password');
-  if ((await ask('Once more')) === password) return password;
-  throw new DomainError('BAD_USER_INPUT', 'These are two different passwords');
+  const prompt = (message: string) => promptPassword({ message }, { input: stdin, output: stdout });
+  const password = await prompt('Password');
+  if ((await prompt('Repeat password')) === password) return password;
+  throw new DomainError('BAD_USER_INPUT', 'The passwords do not match');
 }

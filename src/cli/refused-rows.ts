@@ -1,50 +1,60 @@
 import { appendFileSync, closeSync, openSync } from 'node:fs';
 import { DomainError } from '../core/errors.ts';
-import { refusalOfFile } from '../core/file-error.ts';
+import { fileErrorCode } from '../core/file-error.ts';
 import type { RowProblem } from '../features/products/files/file-columns.ts';
 import type { CommandContext } from './command-context.ts';
 
-/** How many are printed where no file takes them. */
+/** Maximum number of rows that are printed without an error file. */
 const MAX_PRINTED = 20;
 
-/** Where the rows of a file that are refused are told. */
+/** Output for the rejected rows of an import. */
 export interface RefusedRows {
-  tell(problems: readonly RowProblem[]): void;
-  end(): void;
+  write(problems: readonly RowProblem[]): void;
+  close(): void;
 }
 
-/** Tells them in a file, a JSON object on each line; without one, the first of them on standard error. Throws BAD_USER_INPUT where that cannot be written. */
+/**
+ * Writes rejected rows to a file as NDJSON; without a file, the first ones to standard error.
+ * Throws BAD_USER_INPUT if the file cannot be written.
+ */
 export function openRefusedRows(context: CommandContext, path: string | undefined): RefusedRows {
-  return path === undefined ? printed(context) : written(path);
+  return path === undefined ? toStandardError(context) : toFile(path);
 }
 
-function printed({ printError }: CommandContext): RefusedRows {
+function toStandardError({ printError }: CommandContext): RefusedRows {
   let count = 0;
   return {
-    tell(problems) {
+    write(problems) {
       for (const { line, column, message } of problems.slice(0, Math.max(0, MAX_PRINTED - count))) {
         printError(`Line ${line}: ${column === null ? '' : `${column}: `}${message}`);
       }
       count += problems.length;
     },
-    end() {
-      if (count > MAX_PRINTED) printError(`And ${count - MAX_PRINTED} more; --errors FILE keeps them all.`);
+    close() {
+      if (count > MAX_PRINTED)
+        printError(`And ${count - MAX_PRINTED} more. Use --errors FILE to get them all.`);
     },
   };
 }
 
-// At once, so that no more of them are held than there are in a piece of the file.
-function written(path: string): RefusedRows {
+// Writes synchronously, so that only the rows of one batch are in memory.
+function toFile(path: string): RefusedRows {
   const attempt = <T>(act: () => T): T => {
     try {
       return act();
     } catch (error) {
-      throw new DomainError('BAD_USER_INPUT', `${path} cannot be written (${refusalOfFile(error)})`);
+      throw new DomainError(
+        'BAD_USER_INPUT',
+        `${path} cannot be written (${fileErrorCode(error)})`,
+      );
     }
   };
   const file = attempt(() => openSync(path, 'w'));
   return {
-    tell: (problems) => attempt(() => appendFileSync(file, problems.map((problem) => `${JSON.stringify(problem)}\n`).join(''))),
-    end: () => closeSync(file),
+    write: (problems) =>
+      attempt(() =>
+        appendFileSync(file, problems.map((problem) => `${JSON.stringify(problem)}\n`).join('')),
+      ),
+    close: () => closeSync(file),
   };
 }

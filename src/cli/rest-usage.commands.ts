@@ -1,5 +1,12 @@
 import { Command, Option } from 'commander';
-import { forget, GROUPINGS, report, type Report, type ReportInput, type ReportLine } from '../features/rest-usage/rest-usage.service.ts';
+import {
+  forget,
+  GROUPINGS,
+  report,
+  type Report,
+  type ReportInput,
+  type ReportLine,
+} from '../features/rest-usage/rest-usage.service.ts';
 import { readDate, readLimit } from './arguments.ts';
 import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
@@ -8,53 +15,65 @@ import { printable, printableJson } from './printable.ts';
 const MAX_WIDTH = 60;
 const NUMBER_COLUMN = 'calls';
 
-/** `legacy …`: who still calls what an operator wants to switch off. */
-export function legacyCommands(context: CommandContext): Command {
+/** `rest-usage …`: reports the remaining clients of the REST API. */
+export function restUsageCommands(context: CommandContext): Command {
   const { print } = context;
-  const legacy = new Command('legacy').description('See who calls the REST paths, and forget a client.');
+  const usage = new Command('rest-usage').description(
+    'List the clients of the REST API, and delete a client.',
+  );
 
-  legacy
+  usage
     .command('report')
     .description(
-      'List who calls which REST path, since when and how often, the most calls first. What was called shows a few seconds later.',
+      'List the calls of each REST endpoint by client, the most calls first. Calls appear after a few seconds.',
     )
-    .option('--since <date>', 'only who has called on this day or later (UTC)', readDate)
-    .option('--row <text>', 'only paths that hold this text, such as /api/v1/')
-    .addOption(new Option('--by <what>', 'add up by').choices(GROUPINGS))
-    .option('--include-own', 'count the contract kit and the pages for browsers, too')
+    .option('--since <date>', 'only clients that called on or after this day (UTC)', readDate)
+    .option('--endpoint <text>', 'only endpoints that contain this text, such as /api/v1/')
+    .addOption(new Option('--by <what>', 'group by').choices(GROUPINGS))
+    .option('--include-own', 'include the contract kit and the browser pages')
     .option('--json', 'print JSON')
-    .option('--limit <number>', 'print so many lines at most', readLimit, 100)
-    .action(({ json = false, ...asked }: ReportInput & { json?: boolean }) =>
+    .option('--limit <number>', 'maximum number of lines', readLimit, 100)
+    .action(({ json = false, ...input }: ReportInput & { json?: boolean }) =>
       runCommand(context, async ({ ctx }) => {
-        const found = await report(ctx, asked);
-        print(json ? printableJson(found, 2) : asTable(found, asked));
+        const result = await report(ctx, input);
+        print(json ? printableJson(result, 2) : formatTable(result, input));
       }),
     );
 
-  legacy
+  usage
     .command('forget')
     .description(
-      'Delete what is recorded of a client, until it calls again. Calls that a running server has counted but not yet stored show again a few ' +
+      'Delete the records of a client. Calls that a running server has counted but not yet stored appear a few ' +
         'seconds later.',
     )
-    .argument('<client>', 'its whole name, as `legacy report --json` shows it')
-    .action((client: string) => runCommand(context, async ({ ctx }) => print(`Lines deleted: ${await forget(ctx, client)}.`)));
+    .argument('<client>', 'the full name in `rest-usage report --json`')
+    .action((client: string) =>
+      runCommand(context, async ({ ctx }) => print(`Lines deleted: ${await forget(ctx, client)}.`)),
+    );
 
-  return legacy;
+  return usage;
 }
 
-function asTable({ lines, total }: Report, { since, row }: ReportInput): string {
+function formatTable({ lines, total }: Report, { since, endpoint }: ReportInput): string {
   const [first] = lines;
-  if (!first) return since === undefined && row === undefined ? 'No calls are recorded.' : 'No such calls are recorded.';
+  if (!first)
+    return since === undefined && endpoint === undefined
+      ? 'No calls are recorded.'
+      : 'No such calls are recorded.';
   const names = Object.keys(first) as (keyof ReportLine)[];
-  const columns = names.map((name) => padded([name, ...lines.map((line) => cellOf(line[name]))], name === NUMBER_COLUMN));
+  const columns = names.map((name) =>
+    pad([name, ...lines.map((line) => cellOf(line[name]))], name === NUMBER_COLUMN),
+  );
   const table = columns[0]?.map((_, index) => columns.map((column) => column[index]).join('  '));
-  return [...(table ?? []), `Lines: ${lines.length} of ${total.lines}. Calls in all: ${total.calls}.`].join('\n');
+  return [
+    ...(table ?? []),
+    `Lines: ${lines.length} of ${total.lines}. Total calls: ${total.calls}.`,
+  ].join('\n');
 }
 
-function padded(cells: readonly string[], toTheRight: boolean): string[] {
+function pad(cells: readonly string[], isRightAligned: boolean): string[] {
   const width = Math.max(...cells.map((cell) => cell.length));
-  return cells.map((cell) => (toTheRight ? cell.padStart(width) : cell.padEnd(width)));
+  return cells.map((cell) => (isRightAligned ? cell.padStart(width) : cell.padEnd(width)));
 }
 
 function cellOf(value: ReportLine[keyof ReportLine]): string {

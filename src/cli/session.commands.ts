@@ -6,38 +6,62 @@ import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
 import { printable } from './printable.ts';
 
-/** `session …`: what an operator does to logins. */
+/** `session …`: lists and ends sessions. */
 export function sessionCommands(context: CommandContext): Command {
   const { print } = context;
-  const session = new Command('session').description('See and end the sessions of a user.');
+  const session = new Command('session').description('List and end the sessions of a user.');
 
   session
     .command('list')
-    .description('List the open sessions of a user, the latest first: id, opened, last used, expires, client.')
+    .description(
+      'List the open sessions of a user, newest first: id, created, last used, expires, client.',
+    )
     .argument('<username>')
     .action((username: string) =>
       runCommand(context, async ({ ctx }) => {
         const { pk } = await accounts.byName(ctx, username);
-        for (const { sid, createdAt, lastSeenAt, expiresAt, userAgent } of await sessions.listOf(ctx, pk)) {
-          print([sid, ...[createdAt, lastSeenAt, expiresAt].map((time) => time.toISOString()), printable(userAgent ?? '-')].join('  '));
+        for (const { sid, createdAt, lastSeenAt, expiresAt, userAgent } of await sessions.listOf(
+          ctx,
+          pk,
+        )) {
+          print(
+            [
+              sid,
+              ...[createdAt, lastSeenAt, expiresAt].map((time) => time.toISOString()),
+              printable(userAgent ?? '-'),
+            ].join('  '),
+          );
         }
       }),
     );
 
   session
     .command('end')
-    .description('End one session of a user by its id, or all of them.')
+    .description('End one session of a user by its id, or all.')
     .argument('<username>')
-    .argument('[id]', 'as `session list` shows it')
+    .argument('[id]', 'the id in `session list`')
     .option('--all', 'all sessions of the user')
-    .action((username: string, id: string | undefined, { all = false }: { all?: boolean }, command: Command) => {
-      if ((id === undefined) !== all) command.error('error: give either the id of a session or --all');
-      return runCommand(context, async ({ ctx }) => {
-        const ended = await accounts.endSessions(ctx, await accounts.byName(ctx, username), id === undefined ? {} : { only: id });
-        if (ended.length === 0 && id !== undefined) throw new DomainError('NOT_FOUND', `User ${username} has no open session ${id}`);
-        print(`Sessions ended: ${ended.length}.`);
-      });
-    });
+    .action(
+      (
+        username: string,
+        id: string | undefined,
+        { all = false }: { all?: boolean },
+        command: Command,
+      ) => {
+        if ((id === undefined) !== all)
+          command.error('error: give either the id of a session or --all');
+        return runCommand(context, async ({ ctx }) => {
+          const ended = await accounts.endSessions(
+            ctx,
+            await accounts.byName(ctx, username),
+            id === undefined ? {} : { only: id },
+          );
+          if (ended.length === 0 && id !== undefined)
+            throw new DomainError('NOT_FOUND', `User ${username} has no open session ${id}`);
+          print(`Sessions ended: ${ended.length}.`);
+        });
+      },
+    );
 
   return session;
 }

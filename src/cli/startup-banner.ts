@@ -1,8 +1,8 @@
 import type { Config } from '../core/config.ts';
 import { demoUsers } from '../features/demo-data.ts';
 
-/** What a start prints: on the embedded default, what to try. */
-export function welcome(config: Config, port: number): string {
+/** Returns the text that a start prints, with examples on the embedded default. */
+export function startupBanner(config: Config, port: number): string {
   const base = `http://${config.host}:${port}${config.basePath}`;
   if (config.databaseUrl !== undefined) return `Shopfront listens on ${base}`;
   const users = demoUsers.map(({ username, password, scopes, disabled }) => {
@@ -10,7 +10,7 @@ export function welcome(config: Config, port: number): string {
     return `    ${username.padEnd(6)} / ${password.padEnd(13)} ${may}`;
   });
   return `
-Shopfront listens on ${base}, with its own database in ${config.dataDir}.
+Shopfront listens on ${base}, with an embedded database in ${config.dataDir}.
 ${config.explorer ? inBrowser(base) : ''}
   GraphQL:
     ${base}/graphql
@@ -20,14 +20,14 @@ ${config.explorer ? inBrowser(base) : ''}
     curl ${base}/token -d username=alice -d password=alice-demo-1
     curl ${base}/session/login -H 'Content-Type: application/json' -d '{"username":"bob","password":"bob-demo-1"}'
 
-  Demo users, where the database is new:
+  Demo users of a new database:
 ${users.join('\n')}
 `;
 }
 
 function inBrowser(base: string): string {
   return `
-  In a browser, where things are, GraphiQL, and the REST reference:
+  In a browser: home page, GraphiQL, REST reference
     ${base}/
     ${base}/graphiql
     ${base}/docs

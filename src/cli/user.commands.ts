@@ -5,30 +5,34 @@ import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
 import { readPassword } from './read-password.ts';
 
-/** `user …`: what an operator does to accounts. */
+/** `user …`: manages users. */
 export function userCommands(context: CommandContext): Command {
   const { print } = context;
-  const user = new Command('user').description('Manage the people who can sign in.');
-  const scopes = () => new Argument('<scope...>', 'the permissions').choices(SCOPES);
+  const user = new Command('user').description('Manage users.');
+  const scopes = () => new Argument('<scope...>', 'the scopes').choices(SCOPES);
 
   user
     .command('create')
-    .description('Make a user. The password is asked for, or read from standard input.')
-    .argument('<username>', 'the name to sign in with, compared exactly')
+    .description('Create a user. The password is prompted for, or read from standard input.')
+    .argument('<username>', 'the name to sign in with, case-sensitive')
     .option('--email <address>', 'the email address')
     .option('--full-name <name>', 'the name to show')
-    .addOption(new Option('--scope <scope...>', 'what the user may do').choices(SCOPES))
-    .action((username: string, { email, fullName, scope }: { email?: string; fullName?: string; scope?: Scope[] }) =>
-      runCommand(context, async ({ ctx }) => {
-        const password = await readPassword(context);
-        await accounts.create(ctx, { username, password, email, fullName, scopes: scope });
-        print(`User ${username} is there.`);
-      }),
+    .addOption(new Option('--scope <scope...>', 'scopes of the user').choices(SCOPES))
+    .action(
+      (
+        username: string,
+        { email, fullName, scope }: { email?: string; fullName?: string; scope?: Scope[] },
+      ) =>
+        runCommand(context, async ({ ctx }) => {
+          const password = await readPassword(context);
+          await accounts.create(ctx, { username, password, email, fullName, scopes: scope });
+          print(`User ${username} created.`);
+        }),
     );
 
   user
     .command('disable')
-    .description('Keep a user from signing in, and end all sessions of the user.')
+    .description('Disable a user, and end all sessions of the user.')
     .argument('<username>')
     .action((username: string) =>
       runCommand(context, async ({ ctx }) => {
@@ -39,7 +43,7 @@ export function userCommands(context: CommandContext): Command {
 
   user
     .command('enable')
-    .description('Let a disabled user sign in again.')
+    .description('Enable a disabled user.')
     .argument('<username>')
     .action((username: string) =>
       runCommand(context, async ({ ctx }) => {
@@ -50,7 +54,9 @@ export function userCommands(context: CommandContext): Command {
 
   user
     .command('set-password')
-    .description('Set a password and end all sessions of the user. It is asked for, or read from standard input.')
+    .description(
+      'Set a password and end all sessions of the user. The password is prompted for, or read from standard input.',
+    )
     .argument('<username>')
     .action((username: string) =>
       runCommand(context, async ({ ctx }) => {
@@ -62,20 +68,24 @@ export function userCommands(context: CommandContext): Command {
 
   user
     .command('grant')
-    .description('Give a user permissions, beside those that the user holds.')
+    .description('Add scopes to a user.')
     .argument('<username>')
     .addArgument(scopes())
     .action((username: string, add: Scope[]) =>
-      runCommand(context, async ({ ctx }) => print(scopesOf(username, await accounts.changeScopes(ctx, username, { add })))),
+      runCommand(context, async ({ ctx }) =>
+        print(scopesOf(username, await accounts.changeScopes(ctx, username, { add }))),
+      ),
     );
 
   user
     .command('revoke')
-    .description('Take permissions from a user.')
+    .description('Remove scopes from a user.')
     .argument('<username>')
     .addArgument(scopes())
     .action((username: string, remove: Scope[]) =>
-      runCommand(context, async ({ ctx }) => print(scopesOf(username, await accounts.changeScopes(ctx, username, { remove })))),
+      runCommand(context, async ({ ctx }) =>
+        print(scopesOf(username, await accounts.changeScopes(ctx, username, { remove }))),
+      ),
     );
 
   return user;

@@ -1,64 +1,75 @@
-import type { Abortable } from '../database/sql.ts';
+/** Work that can be cancelled. Lighter than an AbortSignal, because cancellation is rare. */
+export interface Cancellable {
+  readonly isCancelled: boolean;
+  /** Called when the database starts the work. */
+  begin?(): void;
+  /** The work that this work is a part of. */
+  readonly parent?: Cancellable | undefined;
+  /** Adds a listener. A listener added after cancellation runs immediately. */
+  onCancel(listener: () => void): void;
+  offCancel(listener: () => void): void;
+}
 
-/** What somebody waits for, until it is given up. Who asks too late to be told of that is told at once. */
-export class GivingUp implements Abortable {
-  private givenUp = false;
-  private ends: Set<() => void> | undefined;
+/** Cancels work, and notifies its listeners and its AbortSignal. */
+export class Cancellation implements Cancellable {
+  private cancelled = false;
+  private listeners: Set<() => void> | undefined;
   private controller: AbortController | undefined;
 
-  constructor(readonly whole?: Abortable) {}
+  constructor(readonly parent?: Cancellable) {}
 
-  /** Whether nobody waits for it any longer. */
-  get isGivenUp(): boolean {
-    return this.givenUp;
+  get isCancelled(): boolean {
+    return this.cancelled;
   }
 
-  /** Aborted when it is given up. Made when it is asked for: few requests take long enough. */
+  /** Aborted on cancellation. Created on first use, because few requests need it. */
   get signal(): AbortSignal {
     this.controller ??= new AbortController();
-    if (this.givenUp) this.controller.abort();
+    if (this.cancelled) this.controller.abort();
     return this.controller.signal;
   }
 
-  /** Stops what is being done for it. */
-  giveUp(): void {
-    if (this.givenUp) return;
-    this.givenUp = true;
+  cancel(): void {
+    if (this.cancelled) return;
+    this.cancelled = true;
     this.controller?.abort();
-    for (const end of this.ends ?? []) end();
+    for (const listener of this.listeners ?? []) listener();
   }
 
-  onGiveUp(end: () => void): void {
-    if (this.givenUp) end();
-    else (this.ends ??= new Set()).add(end);
+  onCancel(listener: () => void): void {
+    if (this.cancelled) listener();
+    else (this.listeners ??= new Set()).add(listener);
   }
 
-  offGiveUp(end: () => void): void {
-    this.ends?.delete(end);
+  offCancel(listener: () => void): void {
+    this.listeners?.delete(listener);
   }
 }
 
-/** Does work that is given up with the request, or so many ms after the database has begun with it: then returns undefined. */
-export async function withinTime<T>(
-  request: Abortable | undefined,
+/**
+ * Runs work that is cancelled with the request or `ms` after the database started it. Returns
+ * undefined when the time limit cancelled it.
+ */
+export async function withTimeLimit<T>(
+  request: Cancellable | undefined,
   ms: number,
-  work: (own: Abortable) => Promise<T>,
+  work: (cancellation: Cancellable) => Promise<T>,
 ): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined;
-  const own: GivingUp & Abortable = new GivingUp(request);
-  const end = () => own.giveUp();
-  own.begin = () => {
+  const cancellation: Cancellation & Cancellable = new Cancellation(request);
+  const cancel = () => cancellation.cancel();
+  cancellation.begin = () => {
     clearTimeout(timer);
-    timer = setTimeout(end, ms);
+    timer = setTimeout(cancel, ms);
   };
-  request?.onGiveUp(end);
+  request?.onCancel(cancel);
   try {
-    return await work(own);
+    return await work(cancellation);
   } catch (error) {
-    if (own.isGivenUp && request?.isGivenUp !== true) return undefined;
+    if (cancellation.isCancelled && request?.isCancelled !== true) return undefined;
     throw error;
   } finally {
     clearTimeout(timer);
-    request?.offGiveUp(end);
+    request?.offCancel(cancel);
   }
 }

@@ -5,12 +5,14 @@ import { z } from 'zod';
 import { DEFAULT_DATA_DIR } from './data-dir.ts';
 import { SCOPES } from './scopes.ts';
 
-/** Every setting, read and checked. The README's table says what each is for. */
+/** All settings, parsed and validated. docs/configuration.md is printed from their descriptions. */
 export type Config = Readonly<
-  Omit<z.output<typeof schema>, 'signingSecrets'> & { /** Newest first: it signs, and all verify. */ signingSecrets: readonly string[] }
+  Omit<z.output<typeof schema>, 'signingSecrets'> & {
+    /** Newest first: the first signs, all verify. */ signingSecrets: readonly string[];
+  }
 >;
 
-/** Configuration that cannot be used: every problem, named by its variable and never with its value. */
+/** Invalid configuration. Names the variable of each problem, but never its value. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 
@@ -18,28 +20,32 @@ export class ConfigError extends Error {
     readonly problems: readonly string[],
     options?: ErrorOptions,
   ) {
-    super(`The configuration cannot be used:\n${problems.map((problem) => `  ${problem}`).join('\n')}`, options);
+    super(
+      `Invalid configuration:\n${problems.map((problem) => `  ${problem}`).join('\n')}`,
+      options,
+    );
   }
 }
 
-/** The ways past the ordinary one that can be switched off (docs/performance.md). */
+/** The optimizations that can be switched off (docs/performance.md). */
 export const SHORTCUTS = ['direct', 'plans', 'shared', 'tokens'] as const;
 
-/** What becomes of GraphQL documents that are in no manifest: `log` tells of them, `enforce` refuses them. */
+/** Handling of GraphQL documents that no manifest contains: `log` logs, `enforce` rejects them. */
 const TRUST_MODES = ['off', 'log', 'enforce'] as const;
 
-/** What may stand between us and the database, lending its connections: nothing, or a pooler that lends one for each transaction. */
+/** Connection pooler in front of the database: none, or one in transaction mode. */
 const POOLERS = ['none', 'transaction'] as const;
 
-/** The most that a password's hash may cost: a stored one of more would hold up a thread for minutes. */
+/** Maximum bcrypt cost. A stored hash of a higher cost would block a thread for minutes. */
 export const MAX_BCRYPT_COST = 16;
 
 const SECRET_RULE = 'must have 32 bytes or more';
-/** How many secrets may be good at a time: each costs one more look at a token that is not ours. */
+/** Maximum number of signing secrets. A foreign token is checked against each of them. */
 const MAX_SECRETS = 8;
-/** More would take the machine from what answers requests. */
+/** Maximum number of hash threads. More would take CPU time from request handling. */
 const MAX_HASH_THREADS = 8;
-// Of FastAPI's tutorial, which the first clients of the interface were written after, of jwt.io, of RFC 7515 (A.1), and of a tutorial for Spring.
+// From FastAPI's tutorial, which the first clients of the interface followed, jwt.io, RFC 7515
+// (A.1), and a Spring tutorial.
 const KNOWN_SECRETS = new Set([
   '09d25e094faa6ca2556c818166b7a9563b93f7099f6f0f4caa6cf63b88e8d3e7',
   'a-string-secret-at-least-256-bits-long',
@@ -47,266 +53,517 @@ const KNOWN_SECRETS = new Set([
   '404E635266556A586E3272357538782F413F4428472B4B6250645367566B5970',
 ]);
 
-/** Whom a mail is from that leaves the machine only as a file. */
+/** Sender of mails that are only written to files. */
 const LOCAL_SENDER = 'shopfront@localhost';
 
-const flag = z.enum(['true', 'false'], 'must be true or false').transform((text) => text === 'true');
-const whole = (min: number, max: number) =>
+const flag = z
+  .enum(['true', 'false'], 'must be true or false')
+  .transform((text) => text === 'true');
+const integer = (min: number, max: number) =>
   z
     .string()
     .regex(/^\d{1,9}$/, 'must be a whole number')
     .transform(Number)
     .refine((value) => value >= min && value <= max, `must be from ${min} to ${max}`);
 const onOff = z.enum(['on', 'off'], 'must be on or off').transform((text) => text === 'on');
-const share = z
+const fraction = z
   .string()
   .regex(/^\d(\.\d{1,6})?$/, 'must be a number such as 0.25')
   .transform(Number)
   .refine((value) => value <= 1, 'must be from 0 to 1');
-const path = z.string().regex(/^(\/[\w.~-]+)*$/, 'must be empty or a path such as /shop, with no slash at its end');
+const path = z
+  .string()
+  .regex(/^(\/[\w.~-]+)*$/, 'must be empty or a path such as /shop, without a trailing slash');
 const mailbox = z
   .string()
-  .regex(/^([^<>@\p{Cc}]*<[^\s<>@]+@[^\s<>@]+>|[^\s<>@]+@[^\s<>@]+)$/u, 'must be an address such as Shop <shop@shop.example>');
-const url = (protocol: RegExp, example: string) => z.url({ protocol, error: `must be a URL such as ${example}` });
+  .regex(
+    /^([^<>@\p{Cc}]*<[^\s<>@]+@[^\s<>@]+>|[^\s<>@]+@[^\s<>@]+)$/u,
+    'must be an address such as Shop <shop@shop.example>',
+  );
+const url = (protocol: RegExp, example: string) =>
+  z.url({ protocol, error: `must be a URL such as ${example}` });
 const secret = z
   .string()
   .refine((text) => Buffer.byteLength(text) >= 32, SECRET_RULE)
-  .refine((text) => !KNOWN_SECRETS.has(text), 'is one that stands in a tutorial, where everyone can read it');
-// The name of a file may have spaces in it.
+  .refine(
+    (text) => !KNOWN_SECRETS.has(text),
+    'must not be an example secret from a published tutorial',
+  );
+// File names may contain spaces.
 const files = list(/\s*,\s*/);
-const scopes = list().pipe(z.array(z.enum(SCOPES, `must name scopes out of ${SCOPES.join(', ')}`)));
+const scopes = list().pipe(
+  z.array(z.enum(SCOPES, `must be a list of these scopes: ${SCOPES.join(', ')}`)),
+);
 const date = z.iso.date('must be a date such as 2027-01-31').transform((text) => new Date(text));
 
 const environment = z.object({
-  HOST: z.string().optional(),
-  PORT: whole(0, 65_535).default(4000),
-  BASE_PATH: path.default(''),
-  PUBLIC_URL: url(/^https?$/, 'https://shop.example').optional(),
-  DATABASE_URL: url(/^postgres(ql)?$/, 'postgresql://user@host/name').optional(),
+  HOST: z
+    .string()
+    .optional()
+    .describe('Address to listen on. Default: `127.0.0.1`; `0.0.0.0` with `DATABASE_URL`.'),
+  PORT: integer(0, 65_535).default(4000).describe('TCP port to listen on.'),
+  BASE_PATH: path.default('').describe('Path prefix of every route, such as `/shop`.'),
+  PUBLIC_URL: url(/^https?$/, 'https://shop.example')
+    .optional()
+    .describe(
+      'URL by which clients reach the server. Links in responses and mails start with it. Default: `http://HOST:PORT`.',
+    ),
+  DATABASE_URL: url(/^postgres(ql)?$/, 'postgresql://user@host/name')
+    .optional()
+    .describe(
+      'URL of a PostgreSQL server, version 15 or newer; `sslmode` in the URL selects TLS. Default: the embedded database.',
+    ),
   DATABASE_REPLICA_URLS: list()
     .pipe(z.array(url(/^postgres(ql)?$/, 'postgresql://user@host/name')))
-    .default([]),
-  DATABASE_REPLICA_MAX_LAG_MS: whole(500, 600_000).default(1_000),
-  DATABASE_POOLER: z.enum(POOLERS, `must be one of ${POOLERS.join(', ')}`).default('none'),
-  DATABASE_POOL_MAX: whole(1, 1000).default(10),
-  DATABASE_SHARED_CONNECTIONS: whole(0, 16).default(1),
-  DATABASE_PREPARED_STATEMENTS: flag.default(true),
-  DATABASE_STATEMENT_TIMEOUT_MS: whole(100, 600_000).default(10_000),
-  DATA_DIR: z.string().default(DEFAULT_DATA_DIR),
-  SIGNING_SECRET: secret.optional(),
+    .default([])
+    .describe('Read replicas of that server, for public reads ([scaling.md](scaling.md)).'),
+  DATABASE_REPLICA_MAX_LAG_MS: integer(500, 600_000)
+    .default(1_000)
+    .describe('Maximum replication lag in ms. Replicas further behind are not read.'),
+  DATABASE_POOLER: z
+    .enum(POOLERS, `must be one of ${POOLERS.join(', ')}`)
+    .default('none')
+    .describe('`transaction` for a connection pooler in transaction mode.'),
+  DATABASE_POOL_MAX: integer(1, 1000).default(10).describe('Maximum number of pooled connections.'),
+  DATABASE_PIPELINE_CONNECTIONS: integer(0, 16)
+    .default(1)
+    .describe(
+      'Number of additional connections on which prepared reads are pipelined. 0 for none.',
+    ),
+  DATABASE_PREPARED_STATEMENTS: flag
+    .default(true)
+    .describe('Whether statements are prepared. `false` for a pooler that does not support them.'),
+  DATABASE_STATEMENT_TIMEOUT_MS: integer(100, 600_000)
+    .default(10_000)
+    .describe(
+      'Maximum duration of a statement in ms, migrations excepted. The embedded database is restarted when it does not respond for so long.',
+    ),
+  DATA_DIR: z
+    .string()
+    .default(DEFAULT_DATA_DIR)
+    .describe('Directory of the embedded database and its signing secret.'),
+  SIGNING_SECRET: secret
+    .optional()
+    .describe(
+      'Secret that signs tokens, 32 bytes or more. Required with `DATABASE_URL`. Default: generated and stored in `DATA_DIR`.',
+    ),
   SIGNING_SECRETS: list()
-    .pipe(z.array(secret).min(1).max(MAX_SECRETS, `must be at most ${MAX_SECRETS}`))
-    .optional(),
-  SESSION_PREFIX: path.refine(isFreePrefix, 'must be a path under which nothing else signs in, such as /session').default('/session'),
-  SESSION_IDLE_DAYS: whole(1, 3650).default(14),
-  SESSION_LIFETIME_DAYS: whole(1, 3650).default(90),
-  REFRESH_REUSE_SECONDS: whole(0, 300).default(10),
-  BCRYPT_COST: whole(10, MAX_BCRYPT_COST).default(10),
-  HASH_THREADS: whole(1, MAX_HASH_THREADS).optional(),
-  HASH_QUEUE: whole(1, 10_000).default(64),
-  LOGIN_FAILURES_PER_ACCOUNT: whole(1, 1_000_000).default(100),
-  LOGIN_FAILURES_PER_ADDRESS: whole(1, 1_000_000).default(1_000),
-  REGISTRATION: onOff.default(false),
-  PASSWORD_RESET: onOff.default(false),
+    .pipe(z.array(secret).min(1).max(MAX_SECRETS, `must contain at most ${MAX_SECRETS} secrets`))
+    .optional()
+    .describe(
+      'Replaces `SIGNING_SECRET`: up to 8 secrets, separated by commas. The first signs, all verify ([rotation](operations.md#rotate-signing-secrets)).',
+    ),
+  SESSION_PREFIX: path
+    .refine(isFreePrefix, 'must be a path such as /session, but not /api/v2/auth')
+    .default('/session')
+    .describe('Path prefix of the session endpoints.'),
+  SESSION_IDLE_DAYS: integer(1, 3650)
+    .default(14)
+    .describe('Days after which an unused session expires.'),
+  SESSION_LIFETIME_DAYS: integer(1, 3650)
+    .default(90)
+    .describe('Days after which any session expires.'),
+  REFRESH_REUSE_SECONDS: integer(0, 300)
+    .default(10)
+    .describe(
+      'Seconds during which a used refresh token may be used again, for lost responses. 0 for never.',
+    ),
+  BCRYPT_COST: integer(10, MAX_BCRYPT_COST)
+    .default(10)
+    .describe('bcrypt cost of password hashes. Older hashes are replaced at login.'),
+  PASSWORD_HASH_THREADS: integer(1, MAX_HASH_THREADS)
+    .optional()
+    .describe('Number of threads that hash passwords. Default: the number of cores, at most 8.'),
+  PASSWORD_HASH_QUEUE: integer(1, 10_000)
+    .default(64)
+    .describe('Maximum number of logins that wait for such a thread. Further logins get 503.'),
+  LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: integer(1, 1_000_000)
+    .default(100)
+    .describe(
+      'Maximum number of failed logins per account and client address (IPv6: /64) in 10 minutes.',
+    ),
+  LOGIN_FAILURES_PER_ADDRESS_PER_10_MINUTES: integer(1, 1_000_000)
+    .default(1_000)
+    .describe('Maximum number of failed logins per client address (IPv6: /64) in 10 minutes.'),
+  REGISTRATION: onOff
+    .default(false)
+    .describe(
+      '`on` allows people to register by email ([operations.md](operations.md#registration-and-password-reset)).',
+    ),
+  PASSWORD_RESET: onOff
+    .default(false)
+    .describe('`on` allows users to reset their password by email.'),
   ACCOUNT_URL: url(/^https?$/, 'https://shop.example/account')
-    .refine((text) => !text.includes('#'), 'must have no fragment: the token stands there')
-    .optional(),
-  SMTP_URL: url(/^smtps?$/, 'smtps://user:password@mail.example').optional(),
-  MAIL_FROM: mailbox.optional(),
-  MAIL_REQUESTS_PER_ADDRESS: whole(1, 1_000_000).default(30),
-  MAILS_PER_RECIPIENT: whole(1, 1_000_000).default(5),
-  ANONYMOUS_SCOPES: scopes.default([]),
-  JWT_ISSUER: z.string().optional(),
-  JWT_AUDIENCE: z.string().optional(),
-  JWT_LEEWAY_SECONDS: whole(0, 300).default(0),
-  LEGACY_QUERY_LOGIN: flag.default(true),
-  COMPRESSION: onOff.default(true),
-  DEFAULT_PAGE_SIZE: whole(1, 1000).default(100),
-  PUBLIC_MAX_AGE_SECONDS: whole(0, 31_536_000).default(0),
-  V1_DEPRECATED_ON: date.optional(),
-  V1_SUNSET_ON: date.optional(),
-  V2_DEPRECATED_ON: date.optional(),
-  V2_SUNSET_ON: date.optional(),
-  LEGACY_CALLS_KEPT_DAYS: whole(1, 3650).default(400),
-  CHANGES_KEPT_DAYS: whole(1, 3650).default(3),
-  WEBHOOK_PRIVATE_TARGETS: flag.default(false),
-  GRAPHQL_MAX_TOKENS: whole(1, 1_000_000).default(1_000),
-  GRAPHQL_MAX_DEPTH: whole(1, 1_000).default(8),
-  GRAPHQL_MAX_ALIASES: whole(0, 10_000).default(15),
-  GRAPHQL_MAX_ROOT_FIELDS: whole(1, 10_000).default(10),
-  GRAPHQL_MAX_DIRECTIVES: whole(0, 10_000).default(50),
-  GRAPHQL_MAX_COST: whole(1, 100_000_000).default(1_000),
-  GRAPHQL_MAX_RESPONSE_BYTES: whole(1_000, 100_000_000).default(10_000_000),
-  TRUSTED_DOCUMENTS: files.default([]),
-  TRUSTED_DOCUMENTS_MODE: z.enum(TRUST_MODES, `must be one of ${TRUST_MODES.join(', ')}`).default('off'),
-  MAX_ITEMS_PER_USER: whole(1, 1_000_000).default(10_000),
-  MAX_BLOG_ENTRIES_PER_USER: whole(1, 1_000_000).default(10_000),
-  MAX_CONNECTIONS: whole(1, 1_000_000).default(5_000),
-  MAX_REQUESTS_IN_FLIGHT: whole(1, 1_000_000).default(1_000),
-  MAX_LIVE_CONNECTIONS: whole(0, 1_000_000).default(2_000),
-  MAX_LIVE_PER_ADDRESS: whole(1, 1_000_000).default(200),
-  MAX_SUBSCRIPTIONS_PER_ADDRESS: whole(1, 1_000_000).default(1_000),
-  MAX_SUBSCRIPTIONS_PER_SOCKET: whole(1, 1_000).default(20),
-  REQUEST_DEADLINE_MS: whole(100, 600_000).default(10_000),
+    .refine((text) => !text.includes('#'), 'must not have a fragment: links carry the token there')
+    .optional()
+    .describe(
+      'Page of the storefront that mails link to, with `#confirm=TOKEN` or `#reset=TOKEN`. Default: mails contain the token only.',
+    ),
+  SMTP_URL: url(/^smtps?$/, 'smtps://user:password@mail.example')
+    .optional()
+    .describe(
+      'SMTP server. Required with `DATABASE_URL` for registration and password reset. Default: mails are written to files.',
+    ),
+  MAIL_FROM: mailbox
+    .optional()
+    .describe('Sender of mails. Required with `SMTP_URL`. Default: `shopfront@localhost`.'),
+  MAIL_REQUESTS_PER_ADDRESS_PER_HOUR: integer(1, 1_000_000)
+    .default(30)
+    .describe(
+      'Maximum number of mails that one client address (IPv6: /64) may request in an hour.',
+    ),
+  MAILS_PER_RECIPIENT_PER_HOUR: integer(1, 1_000_000)
+    .default(5)
+    .describe('Maximum number of mails of one kind to one recipient in an hour.'),
+  ANONYMOUS_SCOPES: scopes
+    .default([])
+    .describe('Scopes of callers without credentials, separated by commas.'),
+  JWT_ISSUER: z
+    .string()
+    .optional()
+    .describe('Issuer (`iss`) of issued tokens. Required in every accepted token when set.'),
+  JWT_AUDIENCE: z
+    .string()
+    .optional()
+    .describe(
+      'Audience (`aud`) of issued tokens. A token for another audience is always rejected.',
+    ),
+  JWT_LEEWAY_SECONDS: integer(0, 300)
+    .default(0)
+    .describe('Clock skew in seconds accepted in tokens.'),
+  LEGACY_QUERY_LOGIN: flag
+    .default(true)
+    .describe('Whether `GET /api/v2/auth/login` accepts a password in the query string.'),
+  COMPRESSION: onOff
+    .default(true)
+    .describe('Whether responses are compressed. `off` behind a proxy that compresses.'),
+  DEFAULT_PAGE_SIZE: integer(1, 1000)
+    .default(100)
+    .describe('Page size where a request has no `limit`.'),
+  PUBLIC_MAX_AGE_SECONDS: integer(0, 31_536_000)
+    .default(0)
+    .describe('Seconds for which caches may reuse public responses without revalidation.'),
+  V1_DEPRECATED_ON: date
+    .optional()
+    .describe(
+      'Date since which all paths under `/api/v1` are deprecated (`Deprecation` header, RFC 9745).',
+    ),
+  V1_SUNSET_ON: date
+    .optional()
+    .describe(
+      'Date on which all paths under `/api/v1` will be removed (`Sunset` header, RFC 8594). Not before `V1_DEPRECATED_ON`.',
+    ),
+  V2_DEPRECATED_ON: date.optional().describe('The same for paths under `/api/v2`.'),
+  V2_SUNSET_ON: date.optional().describe('The same for paths under `/api/v2`.'),
+  REST_USAGE_RETENTION_DAYS: integer(1, 3650)
+    .default(400)
+    .describe(
+      'Days for which the usage of a REST endpoint by a client is kept after its last call.',
+    ),
+  CHANGE_LOG_RETENTION_DAYS: integer(1, 3650)
+    .default(3)
+    .describe(
+      'Days for which changes are kept. Clients can resume from an older cursor only within them.',
+    ),
+  WEBHOOK_ALLOW_PRIVATE_NETWORKS: flag
+    .default(false)
+    .describe(
+      'Whether webhooks may use private addresses and plain HTTP ([events.md](events.md)).',
+    ),
+  GRAPHQL_MAX_TOKENS: integer(1, 1_000_000)
+    .default(1_000)
+    .describe('Maximum number of tokens of a GraphQL document.'),
+  GRAPHQL_MAX_DEPTH: integer(1, 1_000)
+    .default(8)
+    .describe('Maximum depth of a document. Fragments add no level.'),
+  GRAPHQL_MAX_ALIASES: integer(0, 10_000)
+    .default(15)
+    .describe('Maximum number of aliases of a document.'),
+  GRAPHQL_MAX_ROOT_FIELDS: integer(1, 10_000)
+    .default(10)
+    .describe('Maximum number of root fields of a document.'),
+  GRAPHQL_MAX_DIRECTIVES: integer(0, 10_000)
+    .default(50)
+    .describe('Maximum number of directives of a document.'),
+  GRAPHQL_MAX_COST: integer(1, 100_000_000)
+    .default(1_000)
+    .describe(
+      'Maximum cost of an operation, about the number of objects that it can return ([graphql.md](graphql.md)).',
+    ),
+  GRAPHQL_MAX_RESPONSE_BYTES: integer(1_000, 100_000_000)
+    .default(10_000_000)
+    .describe('Maximum size of a GraphQL response in bytes.'),
+  TRUSTED_DOCUMENTS: files
+    .default([])
+    .describe('Manifest files of trusted GraphQL documents, separated by commas.'),
+  TRUSTED_DOCUMENTS_MODE: z
+    .enum(TRUST_MODES, `must be one of ${TRUST_MODES.join(', ')}`)
+    .default('off')
+    .describe(
+      'Handling of other documents: `off` runs them, `log` runs and logs them, `enforce` rejects them.',
+    ),
+  MAX_ITEMS_PER_USER: integer(1, 1_000_000)
+    .default(10_000)
+    .describe('Maximum number of items of a user.'),
+  MAX_BLOG_ENTRIES_PER_USER: integer(1, 1_000_000)
+    .default(10_000)
+    .describe('Maximum number of blog entries of a user.'),
+  MAX_CONNECTIONS: integer(1, 1_000_000)
+    .default(5_000)
+    .describe('Maximum number of client connections.'),
+  MAX_REQUESTS_IN_FLIGHT: integer(1, 1_000_000)
+    .default(1_000)
+    .describe(
+      'Maximum number of requests queued or in progress. Further requests get 503; in a lasting overload from half of it.',
+    ),
+  MAX_SUBSCRIPTION_CONNECTIONS: integer(0, 1_000_000)
+    .default(2_000)
+    .describe('Maximum number of WebSocket connections and event streams. 0 for none.'),
+  MAX_SUBSCRIPTION_CONNECTIONS_PER_ADDRESS: integer(1, 1_000_000)
+    .default(200)
+    .describe('The same per client address (IPv6: /64).'),
+  MAX_SUBSCRIPTIONS_PER_ADDRESS: integer(1, 1_000_000)
+    .default(1_000)
+    .describe('Maximum number of subscriptions per client address (IPv6: /64).'),
+  MAX_SUBSCRIPTIONS_PER_SOCKET: integer(1, 1_000)
+    .default(20)
+    .describe('Maximum number of subscriptions on one WebSocket connection.'),
+  REQUEST_TIMEOUT_MS: integer(100, 600_000)
+    .default(10_000)
+    .describe(
+      'Maximum time in ms until the response to a request begins. Then the request gets 503 and its statements are cancelled.',
+    ),
   SHORTCUTS: list()
     .transform((names) => (names.includes('none') ? [] : names))
-    .pipe(z.array(z.enum(SHORTCUTS, `must be none, or name some of ${SHORTCUTS.join(', ')}`)))
-    .default([...SHORTCUTS]),
-  GRAPHQL_EXPLORER: flag.optional(),
+    .pipe(z.array(z.enum(SHORTCUTS, `must be none or a list of these: ${SHORTCUTS.join(', ')}`)))
+    .default([...SHORTCUTS])
+    .describe('Optimizations that are switched on ([performance.md](performance.md)), or `none`.'),
+  GRAPHQL_EXPLORER: flag
+    .optional()
+    .describe(
+      'Whether the pages for browsers, introspection and `/openapi.json` are served. Default: `true`; `false` with `DATABASE_URL`.',
+    ),
   TRUST_PROXY: list()
-    .refine((parts) => parts.every(isNetwork), 'must name addresses and networks such as 10.0.0.0/8')
-    .default([]),
-  METRICS_HOST: z.string().default('127.0.0.1'),
-  METRICS_PORT: whole(1, 65_535).optional(),
-  SHUTDOWN_SECONDS: whole(1, 600).default(10),
-  OTEL_EXPORTER_OTLP_ENDPOINT: url(/^https?$/, 'http://collector.example:4318').optional(),
-  OTEL_SERVICE_NAME: z.string().default('shopfront'),
-  OTEL_TRACES_SAMPLER_ARG: share.default(1),
-  LOG_REQUESTS: flag.default(true),
-  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], 'must be a level of the log').default('info'),
+    .refine(
+      (parts) => parts.every(isNetwork),
+      'must be a list of addresses and networks such as 10.0.0.0/8',
+    )
+    .default([])
+    .describe('Addresses and networks of proxies whose `X-Forwarded-For` is trusted.'),
+  METRICS_HOST: z.string().default('127.0.0.1').describe('Address to listen on for metrics.'),
+  METRICS_PORT: integer(1, 65_535)
+    .optional()
+    .describe('TCP port for metrics at `/metrics`. Default: no metrics.'),
+  SHUTDOWN_TIMEOUT_SECONDS: integer(1, 600)
+    .default(10)
+    .describe('Seconds for which a shutdown waits for requests in progress.'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: url(/^https?$/, 'http://collector.example:4318')
+    .optional()
+    .describe(
+      'OTLP collector for traces, such as `http://127.0.0.1:4318` ([observability.md](observability.md)). Default: no traces.',
+    ),
+  OTEL_SERVICE_NAME: z.string().default('shopfront').describe('Service name in traces.'),
+  OTEL_TRACES_SAMPLER_ARG: fraction.default(1).describe('Fraction of requests that start a trace.'),
+  LOG_REQUESTS: flag.default(true).describe('Whether each request is logged.'),
+  LOG_LEVEL: z
+    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], 'must be a level of the log')
+    .default('info')
+    .describe(
+      'Lowest level that is logged to standard error: `fatal`, `error`, `warn`, `info`, `debug` or `silent`.',
+    ),
 });
 
-/** The names of all settings, as they stand in the environment. */
-export const settingNames: readonly string[] = Object.keys(environment.shape);
+/** A setting as it is documented. */
+export interface Setting {
+  name: string;
+  /** In the form in which it is set. Empty where there is none. */
+  default: string;
+  description: string;
+}
 
-const schema = environment.check(refuseEarlySunset('V1'), refuseEarlySunset('V2')).transform((env) => {
-  const embedded = env.DATABASE_URL === undefined;
-  const host = env.HOST ?? (embedded ? '127.0.0.1' : '0.0.0.0');
-  const isAnyAddress = /^(0\.0\.0\.0|::)$/.test(host);
-  return {
-    host,
-    port: env.PORT,
-    basePath: env.BASE_PATH,
-    publicUrl: (env.PUBLIC_URL ?? `http://${isAnyAddress ? 'localhost' : bracketed(host)}:${env.PORT}`).replace(/\/$/, ''),
-    /** Whether the operator has set PUBLIC_URL. */
-    isPublicUrlSet: env.PUBLIC_URL !== undefined,
-    /** Whether links lead to this machine only by default, while clients may be elsewhere. */
-    linksToLocalhost: env.PUBLIC_URL === undefined && (isAnyAddress || (!embedded && /^(127\.[\d.]+|::1|localhost)$/.test(host))),
-    /** Absent on the embedded default. */
-    databaseUrl: env.DATABASE_URL,
-    replicaUrls: env.DATABASE_REPLICA_URLS,
-    replicaMaxLagMs: env.DATABASE_REPLICA_MAX_LAG_MS,
-    pooler: env.DATABASE_POOLER,
-    poolMax: env.DATABASE_POOL_MAX,
-    sharedConnections: env.DATABASE_SHARED_CONNECTIONS,
-    preparedStatements: env.DATABASE_PREPARED_STATEMENTS,
-    statementTimeoutMs: env.DATABASE_STATEMENT_TIMEOUT_MS,
-    dataDir: env.DATA_DIR,
-    signingSecrets: env.SIGNING_SECRETS ?? (env.SIGNING_SECRET === undefined ? undefined : [env.SIGNING_SECRET]),
-    sessionPrefix: env.SESSION_PREFIX,
-    sessionIdleDays: env.SESSION_IDLE_DAYS,
-    sessionLifetimeDays: env.SESSION_LIFETIME_DAYS,
-    refreshReuseSeconds: env.REFRESH_REUSE_SECONDS,
-    bcryptCost: env.BCRYPT_COST,
-    hashThreads: env.HASH_THREADS ?? Math.min(availableParallelism(), MAX_HASH_THREADS),
-    hashQueue: env.HASH_QUEUE,
-    loginFailuresPerAccount: env.LOGIN_FAILURES_PER_ACCOUNT,
-    loginFailuresPerAddress: env.LOGIN_FAILURES_PER_ADDRESS,
-    registration: env.REGISTRATION,
-    passwordReset: env.PASSWORD_RESET,
-    /** Absent where mails have the token and no link. */
-    accountUrl: env.ACCOUNT_URL,
-    /** Absent where mails become files, which is on the embedded default only. */
-    smtpUrl: env.SMTP_URL,
-    mailFrom: env.MAIL_FROM ?? LOCAL_SENDER,
-    mailRequestsPerAddress: env.MAIL_REQUESTS_PER_ADDRESS,
-    mailsPerRecipient: env.MAILS_PER_RECIPIENT,
-    anonymousScopes: env.ANONYMOUS_SCOPES,
-    jwtIssuer: env.JWT_ISSUER,
-    jwtAudience: env.JWT_AUDIENCE,
-    jwtLeewaySeconds: env.JWT_LEEWAY_SECONDS,
-    legacyQueryLogin: env.LEGACY_QUERY_LOGIN,
-    compression: env.COMPRESSION,
-    defaultPageSize: env.DEFAULT_PAGE_SIZE,
-    publicMaxAgeSeconds: env.PUBLIC_MAX_AGE_SECONDS,
-    /** By the version in a path, from when on it is deprecated, and until when it is served. */
-    versionDates: {
-      v1: { deprecatedOn: env.V1_DEPRECATED_ON, sunsetOn: env.V1_SUNSET_ON },
-      v2: { deprecatedOn: env.V2_DEPRECATED_ON, sunsetOn: env.V2_SUNSET_ON },
-    },
-    legacyCallsKeptDays: env.LEGACY_CALLS_KEPT_DAYS,
-    changesKeptDays: env.CHANGES_KEPT_DAYS,
-    webhookPrivateTargets: env.WEBHOOK_PRIVATE_TARGETS,
-    graphqlLimits: {
-      tokens: env.GRAPHQL_MAX_TOKENS,
-      depth: env.GRAPHQL_MAX_DEPTH,
-      aliases: env.GRAPHQL_MAX_ALIASES,
-      rootFields: env.GRAPHQL_MAX_ROOT_FIELDS,
-      directives: env.GRAPHQL_MAX_DIRECTIVES,
-      cost: env.GRAPHQL_MAX_COST,
-      responseBytes: env.GRAPHQL_MAX_RESPONSE_BYTES,
-    },
-    trustedDocuments: { files: env.TRUSTED_DOCUMENTS, mode: env.TRUSTED_DOCUMENTS_MODE },
-    maxItemsPerUser: env.MAX_ITEMS_PER_USER,
-    maxBlogEntriesPerUser: env.MAX_BLOG_ENTRIES_PER_USER,
-    maxConnections: env.MAX_CONNECTIONS,
-    maxRequestsInFlight: env.MAX_REQUESTS_IN_FLIGHT,
-    maxLiveConnections: env.MAX_LIVE_CONNECTIONS,
-    maxLivePerAddress: env.MAX_LIVE_PER_ADDRESS,
-    maxSubscriptionsPerAddress: env.MAX_SUBSCRIPTIONS_PER_ADDRESS,
-    maxSubscriptionsPerSocket: env.MAX_SUBSCRIPTIONS_PER_SOCKET,
-    requestDeadlineMs: env.REQUEST_DEADLINE_MS,
-    shortcuts: env.SHORTCUTS,
-    explorer: env.GRAPHQL_EXPLORER ?? embedded,
-    trustProxy: env.TRUST_PROXY,
-    metricsHost: env.METRICS_HOST,
-    /** Absent where metrics are off. */
-    metricsPort: env.METRICS_PORT,
-    shutdownSeconds: env.SHUTDOWN_SECONDS,
-    /** Absent where no traces are sent. */
-    otlpEndpoint: env.OTEL_EXPORTER_OTLP_ENDPOINT,
-    serviceName: env.OTEL_SERVICE_NAME,
-    tracedShare: env.OTEL_TRACES_SAMPLER_ARG,
-    logRequests: env.LOG_REQUESTS,
-    logLevel: env.LOG_LEVEL,
-  };
-});
+/** All settings, in the order in which they are documented. */
+export const settings: readonly Setting[] = Object.entries(environment.shape).map(
+  ([name, type]) => {
+    const [description = '', stated] = (type.description ?? '').split(' Default: ');
+    return { name, default: stated?.replace(/\.$/, '') ?? defaultOf(type), description };
+  },
+);
+
+/** Names of all settings. */
+export const settingNames: readonly string[] = settings.map(({ name }) => name);
+
+const schema = environment
+  .check(rejectEarlySunset('V1'), rejectEarlySunset('V2'))
+  .transform((env) => {
+    const embedded = env.DATABASE_URL === undefined;
+    const host = env.HOST ?? (embedded ? '127.0.0.1' : '0.0.0.0');
+    const isAnyAddress = /^(0\.0\.0\.0|::)$/.test(host);
+    return {
+      host,
+      port: env.PORT,
+      basePath: env.BASE_PATH,
+      publicUrl: (
+        env.PUBLIC_URL ?? `http://${isAnyAddress ? 'localhost' : bracketed(host)}:${env.PORT}`
+      ).replace(/\/$/, ''),
+      /** Whether PUBLIC_URL is set. */
+      isPublicUrlSet: env.PUBLIC_URL !== undefined,
+      /** Whether links point to localhost by default, although remote clients may connect. */
+      linksToLocalhost:
+        env.PUBLIC_URL === undefined &&
+        (isAnyAddress || (!embedded && /^(127\.[\d.]+|::1|localhost)$/.test(host))),
+      /** Undefined with the embedded database. */
+      databaseUrl: env.DATABASE_URL,
+      replicaUrls: env.DATABASE_REPLICA_URLS,
+      replicaMaxLagMs: env.DATABASE_REPLICA_MAX_LAG_MS,
+      pooler: env.DATABASE_POOLER,
+      poolMax: env.DATABASE_POOL_MAX,
+      pipelineConnections: env.DATABASE_PIPELINE_CONNECTIONS,
+      preparedStatements: env.DATABASE_PREPARED_STATEMENTS,
+      statementTimeoutMs: env.DATABASE_STATEMENT_TIMEOUT_MS,
+      dataDir: env.DATA_DIR,
+      signingSecrets:
+        env.SIGNING_SECRETS ??
+        (env.SIGNING_SECRET === undefined ? undefined : [env.SIGNING_SECRET]),
+      sessionPrefix: env.SESSION_PREFIX,
+      sessionIdleDays: env.SESSION_IDLE_DAYS,
+      sessionLifetimeDays: env.SESSION_LIFETIME_DAYS,
+      refreshReuseSeconds: env.REFRESH_REUSE_SECONDS,
+      bcryptCost: env.BCRYPT_COST,
+      passwordHashThreads:
+        env.PASSWORD_HASH_THREADS ?? Math.min(availableParallelism(), MAX_HASH_THREADS),
+      passwordHashQueue: env.PASSWORD_HASH_QUEUE,
+      loginFailuresPerAccount: env.LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES,
+      loginFailuresPerAddress: env.LOGIN_FAILURES_PER_ADDRESS_PER_10_MINUTES,
+      registration: env.REGISTRATION,
+      passwordReset: env.PASSWORD_RESET,
+      /** If undefined, mails contain the token without a link. */
+      accountUrl: env.ACCOUNT_URL,
+      /** If undefined, mails are written to files; only with the embedded database. */
+      smtpUrl: env.SMTP_URL,
+      mailFrom: env.MAIL_FROM ?? LOCAL_SENDER,
+      mailRequestsPerAddress: env.MAIL_REQUESTS_PER_ADDRESS_PER_HOUR,
+      mailsPerRecipient: env.MAILS_PER_RECIPIENT_PER_HOUR,
+      anonymousScopes: env.ANONYMOUS_SCOPES,
+      jwtIssuer: env.JWT_ISSUER,
+      jwtAudience: env.JWT_AUDIENCE,
+      jwtLeewaySeconds: env.JWT_LEEWAY_SECONDS,
+      legacyQueryLogin: env.LEGACY_QUERY_LOGIN,
+      compression: env.COMPRESSION,
+      defaultPageSize: env.DEFAULT_PAGE_SIZE,
+      publicMaxAgeSeconds: env.PUBLIC_MAX_AGE_SECONDS,
+      /** Deprecation and sunset dates of each API version. */
+      versionDates: {
+        v1: { deprecatedOn: env.V1_DEPRECATED_ON, sunsetOn: env.V1_SUNSET_ON },
+        v2: { deprecatedOn: env.V2_DEPRECATED_ON, sunsetOn: env.V2_SUNSET_ON },
+      },
+      restUsageRetentionDays: env.REST_USAGE_RETENTION_DAYS,
+      changeLogRetentionDays: env.CHANGE_LOG_RETENTION_DAYS,
+      webhookAllowPrivateNetworks: env.WEBHOOK_ALLOW_PRIVATE_NETWORKS,
+      graphqlLimits: {
+        tokens: env.GRAPHQL_MAX_TOKENS,
+        depth: env.GRAPHQL_MAX_DEPTH,
+        aliases: env.GRAPHQL_MAX_ALIASES,
+        rootFields: env.GRAPHQL_MAX_ROOT_FIELDS,
+        directives: env.GRAPHQL_MAX_DIRECTIVES,
+        cost: env.GRAPHQL_MAX_COST,
+        responseBytes: env.GRAPHQL_MAX_RESPONSE_BYTES,
+      },
+      trustedDocuments: { files: env.TRUSTED_DOCUMENTS, mode: env.TRUSTED_DOCUMENTS_MODE },
+      maxItemsPerUser: env.MAX_ITEMS_PER_USER,
+      maxBlogEntriesPerUser: env.MAX_BLOG_ENTRIES_PER_USER,
+      maxConnections: env.MAX_CONNECTIONS,
+      maxRequestsInFlight: env.MAX_REQUESTS_IN_FLIGHT,
+      maxSubscriptionConnections: env.MAX_SUBSCRIPTION_CONNECTIONS,
+      maxSubscriptionConnectionsPerAddress: env.MAX_SUBSCRIPTION_CONNECTIONS_PER_ADDRESS,
+      maxSubscriptionsPerAddress: env.MAX_SUBSCRIPTIONS_PER_ADDRESS,
+      maxSubscriptionsPerSocket: env.MAX_SUBSCRIPTIONS_PER_SOCKET,
+      requestTimeoutMs: env.REQUEST_TIMEOUT_MS,
+      shortcuts: env.SHORTCUTS,
+      explorer: env.GRAPHQL_EXPLORER ?? embedded,
+      trustProxy: env.TRUST_PROXY,
+      metricsHost: env.METRICS_HOST,
+      /** Undefined if metrics are disabled. */
+      metricsPort: env.METRICS_PORT,
+      shutdownTimeoutSeconds: env.SHUTDOWN_TIMEOUT_SECONDS,
+      /** Time in ms in which a client can read why its subscriptions end. Not a setting. */
+      subscriptionGraceMs: 5_000,
+      /** Undefined if traces are disabled. */
+      otlpEndpoint: env.OTEL_EXPORTER_OTLP_ENDPOINT,
+      serviceName: env.OTEL_SERVICE_NAME,
+      tracedShare: env.OTEL_TRACES_SAMPLER_ARG,
+      logRequests: env.LOG_REQUESTS,
+      logLevel: env.LOG_LEVEL,
+    };
+  });
 
 /**
- * Reads the configuration from the environment. Where SIGNING_SECRET is unset, `secretFor` may supply one.
- * Throws ConfigError, which names every problem at once: those of settings by themselves, or else those of settings together.
+ * Reads the configuration from the environment. If no signing secret is set, `secretFor` may supply
+ * one. Throws ConfigError with all problems of single settings or, if there are none, all
+ * conflicts.
  */
-export function readConfig(env: NodeJS.ProcessEnv, secretFor: (config: Omit<Config, 'signingSecrets'>) => string | undefined): Config {
-  // An empty variable counts as unset: that is how compose files and CI systems hand over what nobody has set.
+export function readConfig(
+  env: NodeJS.ProcessEnv,
+  secretFor: (config: Omit<Config, 'signingSecrets'>) => string | undefined,
+): Config {
+  // An empty variable counts as unset, because compose files and CI systems pass unset variables
+  // so.
   const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
   const result = schema.safeParse(set);
-  if (!result.success) throw new ConfigError(result.error.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`));
-  const problems = [...mismatches(result.data, set)];
+  if (!result.success)
+    throw new ConfigError(
+      result.error.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`),
+    );
+  const problems = [...findConflicts(result.data, set)];
   if (problems.length > 0) throw new ConfigError(problems);
-  // Last, for it may have one made.
-  const made = result.data.signingSecrets === undefined ? secretFor(result.data) : undefined;
-  const signingSecrets = result.data.signingSecrets ?? (made === undefined ? undefined : [made]);
-  if (!signingSecrets) throw new ConfigError([`SIGNING_SECRET is needed with DATABASE_URL, and ${SECRET_RULE}`]);
+  // Last, because `secretFor` may create a secret.
+  const generated = result.data.signingSecrets === undefined ? secretFor(result.data) : undefined;
+  const signingSecrets =
+    result.data.signingSecrets ?? (generated === undefined ? undefined : [generated]);
+  if (!signingSecrets)
+    throw new ConfigError([`SIGNING_SECRET is needed with DATABASE_URL, and ${SECRET_RULE}`]);
   return { ...result.data, signingSecrets };
 }
 
-/** What does not go together, of settings that are each good by themselves. */
-function* mismatches(
-  { databaseUrl, replicaUrls, trustedDocuments, smtpUrl, registration, passwordReset }: z.output<typeof schema>,
+/** Yields the conflicts between settings that are each valid. */
+function* findConflicts(
+  {
+    databaseUrl,
+    replicaUrls,
+    trustedDocuments,
+    smtpUrl,
+    registration,
+    passwordReset,
+  }: z.output<typeof schema>,
   set: Readonly<NodeJS.ProcessEnv>,
 ): Generator<string> {
   if (set['SIGNING_SECRET'] !== undefined && set['SIGNING_SECRETS'] !== undefined) {
-    yield 'SIGNING_SECRETS takes the place of SIGNING_SECRET: set one of the two';
+    yield 'SIGNING_SECRETS replaces SIGNING_SECRET: set only one of them';
   }
   if (databaseUrl === undefined && replicaUrls.length > 0)
-    yield 'DATABASE_REPLICA_URLS names replicas of a database: set DATABASE_URL, too';
+    yield 'DATABASE_URL is needed with DATABASE_REPLICA_URLS';
   const { mode, files: manifests } = trustedDocuments;
-  if (mode !== 'off' && manifests.length === 0) yield `TRUSTED_DOCUMENTS is needed with TRUSTED_DOCUMENTS_MODE=${mode}`;
-  if (smtpUrl !== undefined && set['MAIL_FROM'] === undefined) yield 'MAIL_FROM is needed with SMTP_URL';
+  if (mode !== 'off' && manifests.length === 0)
+    yield `TRUSTED_DOCUMENTS is needed with TRUSTED_DOCUMENTS_MODE=${mode}`;
+  if (smtpUrl !== undefined && set['MAIL_FROM'] === undefined)
+    yield 'MAIL_FROM is needed with SMTP_URL';
   if (smtpUrl !== undefined || databaseUrl === undefined) return;
-  // A token in a file beside the database is for whoever tries things out; in earnest it goes to its recipient and nobody else.
+  // Mail files contain tokens: acceptable for trials, but in production only the recipient may get
+  // one.
   if (registration) yield 'SMTP_URL is needed with DATABASE_URL and REGISTRATION=on';
   if (passwordReset) yield 'SMTP_URL is needed with DATABASE_URL and PASSWORD_RESET=on';
 }
 
-// RFC 9745, 4. Looked at beside all else that may be wrong, so the dates may be none yet.
-function refuseEarlySunset(version: 'V1' | 'V2') {
+// RFC 9745, 4. Runs even if other settings are invalid, so the dates may be invalid too.
+function rejectEarlySunset(version: 'V1' | 'V2') {
   const [deprecatedOn, sunsetOn] = [`${version}_DEPRECATED_ON`, `${version}_SUNSET_ON`] as const;
-  return z.refine<z.output<typeof environment>>((env) => !(Number(env[deprecatedOn]) > Number(env[sunsetOn])), {
-    path: [sunsetOn],
-    error: `must not be before ${deprecatedOn}`,
-    when: () => true,
-  });
+  return z.refine<z.output<typeof environment>>(
+    (env) => !(Number(env[deprecatedOn]) > Number(env[sunsetOn])),
+    {
+      path: [sunsetOn],
+      error: `must not be before ${deprecatedOn}`,
+      when: () => true,
+    },
+  );
 }
 
 function list(separator = /[\s,]+/) {
@@ -318,12 +575,12 @@ function list(separator = /[\s,]+/) {
   );
 }
 
-// Under these, the session router's login would take the place of another.
+// Under these prefixes, the session router's login would replace another login.
 function isFreePrefix(prefix: string): boolean {
   return prefix !== '' && prefix !== '/api/v2/auth';
 }
 
-// By who will read it; of names that it has for networks, we take none.
+// Checked by proxy-addr, which uses the value. Its named networks are not accepted.
 function isNetwork(text: string): boolean {
   try {
     proxyaddr.compile(text);
@@ -335,4 +592,12 @@ function isNetwork(text: string): boolean {
 
 function bracketed(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
+}
+
+function defaultOf(type: z.ZodType): string {
+  const { data } = type.safeParse(undefined);
+  if (data === undefined || data === '' || (Array.isArray(data) && data.length === 0)) return '';
+  if (data === true && type.safeParse('on').success) return '`on`';
+  if (data === false && type.safeParse('off').success) return '`off`';
+  return `\`${Array.isArray(data) ? data.join() : (data as string | number | boolean)}\``;
 }

@@ -1,2 +1,2 @@
-/** Where the embedded database keeps its data, unless DATA_DIR says otherwise. */
+/** Default data directory of the embedded database (DATA_DIR). */
 export const DEFAULT_DATA_DIR = 'data';

@@ -1,11 +1,11 @@
-/** Why the domain refuses: a closed set, which each door names in its own words (http/error-map.ts). */
+/** Error codes of the domain: a closed set, which http/error-map.ts maps to each API's errors. */
 export type ErrorCode =
   | 'BAD_USER_INPUT'
-  | 'CHANGES_LOST'
+  | 'CURSOR_EXPIRED'
   | 'CONFLICT'
   | 'CREDENTIALS_REQUIRED'
   | 'DOCUMENT_NOT_TRUSTED'
-  | 'FELL_BEHIND'
+  | 'SLOW_CONSUMER'
   | 'FORBIDDEN'
   | 'INACTIVE_LOGIN'
   | 'INACTIVE_USER'
@@ -20,20 +20,20 @@ export type ErrorCode =
   | 'TIMEOUT'
   | 'UNAVAILABLE';
 
-/** One field of the input that was refused. */
+/** An error in one field of the input. */
 export interface FieldError {
-  /** Path to the field, its parts joined by dots; empty for the input as a whole. */
+  /** Path to the field, joined by dots; empty for the whole input. */
   field: string;
-  /** Kind of mistake for programs, such as `missing` or `string_too_long`. */
+  /** Machine-readable type, such as `missing` or `string_too_long`. */
   type: string;
   message: string;
-  /** Which part of a request it stands in, where that is known. */
+  /** Part of the request that contains the field, if known. */
   part?: RequestPart;
 }
 
 export type RequestPart = 'path' | 'query' | 'header' | 'body';
 
-/** A refusal that the caller may see: the only error whose text leaves the process. */
+/** An error that the caller may see: the only error whose message leaves the process. */
 export class DomainError extends Error {
   override readonly name = 'DomainError';
 
@@ -41,14 +41,14 @@ export class DomainError extends Error {
     readonly code: ErrorCode,
     message: string,
     readonly fields: readonly FieldError[] = [],
-    /** Seconds after which it is worth asking again. */
+    /** Seconds after which the client may retry. */
     readonly retryAfter?: number,
   ) {
     super(message);
   }
 }
 
-/** An error for one field of the input. */
+/** Returns the BAD_USER_INPUT error for one field of the input. */
 export function badInput(field: string, message: string, type = 'value_error'): DomainError {
   return new DomainError('BAD_USER_INPUT', `${field}: ${message}`, [{ field, type, message }]);
 }

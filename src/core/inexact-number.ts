@@ -1,4 +1,4 @@
-/** A number of a JSON document that a double would change. It is no number to any schema, so it is refused rather than rounded. */
+/** A JSON number that a double would change. Schemas reject it, so it is never rounded. */
 export class InexactNumber {
   constructor(readonly source: string) {}
 }

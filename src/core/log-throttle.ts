@@ -1,33 +1,35 @@
-const QUIET_MS = 10_000;
+/** Interval between two lines, in ms. */
+const INTERVAL_MS = 10_000;
 
-/** Tells of one, with how many there were. */
-export type Tell<Event> = (event: Event, times: number) => void;
+/** Logs an event with the number of events that the line stands for. */
+export type WriteLine<Event> = (event: Event, count: number) => void;
 
 /**
- * What comes in bursts, such as the same trouble for each of a thousand requests: the first is told of at once, and those of the next ten
- * seconds together, by the last of them, when these are over.
+ * Throttles the log of frequent events, such as one error for each of a thousand requests. The
+ * first event is logged at once; those of each following 10 seconds as one line with the last
+ * event.
  */
-export class Bursts<Event> {
-  private waiting: { last: Event; times: number; tell: Tell<Event> } | undefined;
+export class LogThrottle<Event> {
+  private pending: { last: Event; count: number; writeLine: WriteLine<Event> } | undefined;
   private timer: NodeJS.Timeout | undefined;
 
-  /** Tells of it, now or later, by the function given with the last one. */
-  note(event: Event, tell: Tell<Event>): void {
+  /** Logs the event now or later. A later line is written by the last event's `writeLine`. */
+  record(event: Event, writeLine: WriteLine<Event>): void {
     if (this.timer) {
-      this.waiting = { last: event, times: (this.waiting?.times ?? 0) + 1, tell };
+      this.pending = { last: event, count: (this.pending?.count ?? 0) + 1, writeLine };
       return;
     }
-    tell(event, 1);
-    this.timer = setTimeout(() => this.flush(), QUIET_MS).unref();
+    writeLine(event, 1);
+    this.timer = setTimeout(() => this.flush(), INTERVAL_MS).unref();
   }
 
   private flush(): void {
-    const { waiting } = this;
+    const { pending } = this;
     this.timer = undefined;
-    this.waiting = undefined;
-    if (!waiting) return;
-    waiting.tell(waiting.last, waiting.times);
-    // It goes on: what comes now is of the same burst.
-    this.timer = setTimeout(() => this.flush(), QUIET_MS).unref();
+    this.pending = undefined;
+    if (!pending) return;
+    pending.writeLine(pending.last, pending.count);
+    // Events that follow now belong to the same burst.
+    this.timer = setTimeout(() => this.flush(), INTERVAL_MS).unref();
   }
 }

@@ -1,28 +1,33 @@
 import { Counter, Gauge, register } from 'prom-client';
 
-/** A number that is counted up by adding to it: to count costs nothing else, and it is read when somebody asks for the metrics. */
+/** A counter that is incremented in place, and read only when the metrics are collected. */
 export interface Count {
   value: number;
 }
 
-/** A metric of one number that only grows, since the process began. One of the same name from before is replaced. */
+/** Registers a counter without labels. Replaces an existing metric of the same name. */
 export function counter(name: string, help: string): Count {
-  const counted = { value: 0 };
+  const count = { value: 0 };
   replace(name);
   void new Counter({
     name,
     help,
     collect() {
       this.reset();
-      this.inc(counted.value);
+      this.inc(count.value);
     },
   });
-  return counted;
+  return count;
 }
 
-/** The same with one number for each value of a label, all of which are known beforehand. */
-export function counters<Value extends string>(name: string, help: string, label: string, values: readonly Value[]): Record<Value, number> {
-  const counted = Object.fromEntries(values.map((value) => [value, 0])) as Record<Value, number>;
+/** Registers a counter with one label, whose values are known beforehand. */
+export function counters<Value extends string>(
+  name: string,
+  help: string,
+  label: string,
+  values: readonly Value[],
+): Record<Value, number> {
+  const counts = Object.fromEntries(values.map((value) => [value, 0])) as Record<Value, number>;
   replace(name);
   void new Counter({
     name,
@@ -30,13 +35,13 @@ export function counters<Value extends string>(name: string, help: string, label
     labelNames: [label],
     collect() {
       this.reset();
-      for (const value of values) this.inc({ [label]: value }, counted[value]);
+      for (const value of values) this.inc({ [label]: value }, counts[value]);
     },
   });
-  return counted;
+  return counts;
 }
 
-/** A metric of a number that is so just now, and is read when somebody asks for the metrics. One of the same name from before is replaced. */
+/** Registers a gauge that is read on collection. Replaces an existing metric of the same name. */
 export function gauge(name: string, help: string, read: () => number): void {
   replace(name);
   void new Gauge({
@@ -48,8 +53,13 @@ export function gauge(name: string, help: string, read: () => number): void {
   });
 }
 
-/** The same with a number for each value of a label, those that there are just now. */
-export function gauges(name: string, help: string, label: string, read: () => Readonly<Record<string, number>>): void {
+/** Registers a gauge with one label. `read` returns the current number for each label value. */
+export function gauges(
+  name: string,
+  help: string,
+  label: string,
+  read: () => Readonly<Record<string, number>>,
+): void {
   replace(name);
   void new Gauge({
     name,
@@ -57,12 +67,12 @@ export function gauges(name: string, help: string, label: string, read: () => Re
     labelNames: [label],
     collect() {
       this.reset();
-      for (const [value, now] of Object.entries(read())) this.set({ [label]: value }, now);
+      for (const [value, current] of Object.entries(read())) this.set({ [label]: value }, current);
     },
   });
 }
 
-// What a process has one of is opened once; tests open several of them in one process.
+// A process registers each metric once, but tests start several servers in one process.
 function replace(name: string): void {
   register.removeSingleMetric(name);
 }

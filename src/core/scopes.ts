@@ -1,28 +1,31 @@
-/** The permissions there are (docs/decisions.md, "Who may write?"), and whether they allow to change anything. */
-const DECLARED = {
+/** All permissions (docs/decisions.md, "Logins and credentials"). `writes`: allows changes. */
+const DEFINITIONS = {
   'products:write': { writes: true, allows: 'Create, change and delete products.' },
-  'users:read': { writes: false, allows: 'Read the email addresses, scopes and items of all users.' },
-  'blog:write': { writes: true, allows: 'Write blog entries, and change and delete own ones.' },
+  'users:read': {
+    writes: false,
+    allows: 'Read the email addresses, scopes and items of all users.',
+  },
+  'blog:write': { writes: true, allows: 'Create blog entries, and change and delete own entries.' },
   'audit:read': { writes: false, allows: 'Read the audit trail.' },
 } as const;
 
 /** A permission that a user holds and a token or session may narrow. */
-export type Scope = keyof typeof DECLARED;
+export type Scope = keyof typeof DEFINITIONS;
 
 /** The names of all permissions. */
-export const SCOPES = Object.keys(DECLARED) as [Scope, ...Scope[]];
+export const SCOPES = Object.keys(DEFINITIONS) as [Scope, ...Scope[]];
 
-/** What a permission allows, in a sentence. */
-export function allowedBy(scope: Scope): string {
-  return DECLARED[scope].allows;
+/** Returns the description of a permission. */
+export function scopeDescription(scope: Scope): string {
+  return DEFINITIONS[scope].allows;
 }
 
-/** Whether one of the permissions allows to change anything. */
-export function includesWriting(scopes: Iterable<Scope>): boolean {
-  return [...scopes].some((scope) => DECLARED[scope].writes);
+/** Returns whether any of the permissions allows changes. */
+export function includesWriteScope(scopes: Iterable<Scope>): boolean {
+  return [...scopes].some((scope) => DEFINITIONS[scope].writes);
 }
 
-/** Whether the text names a permission. */
+/** Returns whether the text is the name of a permission. */
 export function isScope(text: string): text is Scope {
   return SCOPES.some((scope) => scope === text);
 }

@@ -2,17 +2,17 @@ import { createHash, randomBytes } from 'node:crypto';
 
 const KEY_BYTES = 32;
 
-/** A new key that nobody can guess: 256 random bits, base64url. */
-export function newKey(): string {
+/** Returns a new key: 256 random bits, base64url. */
+export function newSecretKey(): string {
   return randomBytes(KEY_BYTES).toString('base64url');
 }
 
-/** What a log may say of a key: the first 8 hexadecimal digits of its hash. */
-export function printOf(key: string): string {
+/** Returns the part of a key's hash that may be logged: its first 8 hexadecimal digits. */
+export function fingerprint(key: string): string {
   return hashKey(key).toString('hex').slice(0, 8);
 }
 
-/** What is stored of a key: its SHA-256. The key has so many bits that no slower hash is needed. */
+/** Returns the hash that is stored: SHA-256. A slower hash is unnecessary for 256 random bits. */
 export function hashKey(key: string): Buffer {
   return createHash('sha256').update(key).digest();
 }

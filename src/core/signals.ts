@@ -1,30 +1,40 @@
-/** How long after a signal the same one may be its echo, in ms: a terminal sends it to npm and to what npm runs, and npm passes it on. */
-const ECHO_MS = 1_000;
+/**
+ * Time after the first signal, in ms, during which signals are duplicates: a terminal signals npm
+ * and npm's child process, and npm forwards the signal.
+ */
+const DUPLICATE_MS = 1_000;
 
-/** Emits signals by their names, as a process does. */
+/** The part of `process` that emits signals. */
 export interface SignalSource {
   on(signal: NodeJS.Signals, listener: () => void): unknown;
   off(signal: NodeJS.Signals, listener: () => void): unknown;
 }
 
-/** Calls `first` at the first of these signals, and `later` at those that come when no echo of it is to be expected any more. Returns what ends that. */
+/**
+ * Calls `onFirst` at the first of these signals, and `onRepeat` at further ones, except duplicates
+ * of the first. Returns a function that removes the listeners.
+ */
 export function onSignals(
   signals: readonly NodeJS.Signals[],
-  first: () => void,
-  later: () => void,
-  { source = process, elapsedMs = () => performance.now() }: { source?: SignalSource; elapsedMs?: () => number } = {},
+  onFirst: () => void,
+  onRepeat: () => void,
+  {
+    source = process,
+    elapsedMs = () => performance.now(),
+  }: { source?: SignalSource; elapsedMs?: () => number } = {},
 ): () => void {
-  let begun: number | undefined;
-  const hear = () => {
+  let firstAt: number | undefined;
+  const onSignal = () => {
     const now = elapsedMs();
-    if (begun === undefined) {
-      begun = now;
-      first();
-    } else if (now - begun >= ECHO_MS) later();
+    if (firstAt === undefined) {
+      firstAt = now;
+      onFirst();
+    } else if (now - firstAt >= DUPLICATE_MS) onRepeat();
   };
-  // Not `once`: others that listen, such as who puts a terminal's cursor back, end the process where they find nobody else listening.
-  for (const signal of signals) source.on(signal, hear);
+  // Not `once`: other listeners, such as one that restores the terminal's cursor, end the process
+  // if they are the only listeners.
+  for (const signal of signals) source.on(signal, onSignal);
   return () => {
-    for (const signal of signals) source.off(signal, hear);
+    for (const signal of signals) source.off(signal, onSignal);
   };
 }

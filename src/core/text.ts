@@ -1,44 +1,50 @@
 import { z } from 'zod';
-import { refuse } from './validation.ts';
+import { reject } from './validation.ts';
 
-const CONTROL = /\p{Cc}/u;
+const CONTROL_CHARACTER = /\p{Cc}/u;
 
-/** Whether PostgreSQL can store the text as it is: no NUL, and no half of a surrogate pair. */
+/** Returns whether PostgreSQL can store the text: no NUL, no lone surrogates. */
 export function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
 
-/** How many code points a text has. */
-export function lengthOf(text: string): number {
+/** Returns the number of code points. */
+export function codePointLength(text: string): number {
   return [...text].length;
 }
 
-/** Whether the text is longer than `max` bytes in UTF-8, where a unit of UTF-16 takes one to three bytes. */
-export function isLonger(text: string, max: number): boolean {
+/** Returns whether the text exceeds `max` bytes of UTF-8. A UTF-16 unit takes 1 to 3 bytes. */
+export function exceedsBytes(text: string, max: number): boolean {
   return text.length * 3 > max && (text.length > max || Buffer.byteLength(text) > max);
 }
 
-/** One line of text, trimmed: 1 to `max` code points, no control characters. */
+/** Schema of a trimmed line of text: 1 to `max` code points, no control characters. */
 export function lineOf(max: number): z.ZodType<string> {
   return z
     .string()
     .transform((text) => text.trim())
     .superRefine((text, ctx) => {
-      if (!text.isWellFormed() || CONTROL.test(text)) refuse(ctx, 'string_control_characters', 'String should have no control characters');
+      if (!text.isWellFormed() || CONTROL_CHARACTER.test(text))
+        reject(ctx, 'string_control_characters', 'String should have no control characters');
       else checkLength(ctx, text, max);
     });
 }
 
-/** Running text as it was written, with line breaks and tabs: 1 to `max` code points. */
+/** Schema of untrimmed text with line breaks and tabs: 1 to `max` code points. */
 export function proseOf(max: number): z.ZodType<string> {
   return z.string().superRefine((text, ctx) => {
-    if (!isStorable(text)) refuse(ctx, 'string_control_characters', 'String should have no NUL and be well-formed Unicode');
+    if (!isStorable(text))
+      reject(
+        ctx,
+        'string_control_characters',
+        'String should have no NUL and be well-formed Unicode',
+      );
     else checkLength(ctx, text, max);
   });
 }
 
 function checkLength(ctx: z.core.$RefinementCtx, text: string, max: number): void {
-  const length = lengthOf(text);
-  if (length === 0) refuse(ctx, 'string_too_short', 'String should have at least 1 character');
-  if (length > max) refuse(ctx, 'string_too_long', `String should have at most ${max} characters`);
+  const length = codePointLength(text);
+  if (length === 0) reject(ctx, 'string_too_short', 'String should have at least 1 character');
+  if (length > max) reject(ctx, 'string_too_long', `String should have at most ${max} characters`);
 }

@@ -1,2 +1,2 @@
-/** A day, in ms. */
+/** One day, in ms. */
 export const DAY_MS = 86_400_000;

@@ -1,33 +1,35 @@
 import { tracingChannel, type TracingChannel } from 'node:diagnostics_channel';
 
-/** Work that is told of while it is done. */
+/** Work that is published on a tracing channel. */
 export interface Timed {
-  /** When it began (performance.now), for whoever measures it. */
+  /** Start time (performance.now), set by the subscriber that measures it. */
   startedAt?: number;
 }
 
-/** What the database is asked: single statements, whole transactions, and each statement of a unit of work. */
-export interface Asking extends Timed {
+/** A database call: a single statement, a transaction, or a statement of a unit of work. */
+export interface DatabaseCall extends Timed {
   kind: 'read' | 'write' | 'transaction' | 'statement';
-  /** The statement, without its values. */
+  /** SQL of the statement, without its values. */
   text?: string;
 }
 
-/** A password that is hashed, or held against a hash. */
+/** Hashing a password (`make`), or verifying a password against a hash (`check`). */
 export interface Hashing extends Timed {
   kind: 'check' | 'make';
 }
 
-/** A root field of the GraphQL schema that is resolved. */
+/** Resolving a root field of the GraphQL schema. */
 export interface Resolving extends Timed {
   field: string;
 }
 
-/** What is asked of the database. Costs next to nothing while nobody listens, as the others do. */
-export const asking: TracingChannel<unknown, Asking> = tracingChannel('shopfront.database');
+/** Database calls. All channels cost next to nothing without subscribers. */
+export const databaseChannel: TracingChannel<unknown, DatabaseCall> =
+  tracingChannel('shopfront.database');
 
-/** What hashes. */
-export const hashing: TracingChannel<unknown, Hashing> = tracingChannel('shopfront.hash');
+/** Password hashing. */
+export const hashingChannel: TracingChannel<unknown, Hashing> = tracingChannel('shopfront.hash');
 
-/** What resolves. */
-export const resolving: TracingChannel<unknown, Resolving> = tracingChannel('shopfront.resolver');
+/** GraphQL root fields. */
+export const resolvingChannel: TracingChannel<unknown, Resolving> =
+  tracingChannel('shopfront.resolver');

@@ -1,62 +1,93 @@
 import { z } from 'zod';
 import { DomainError, type FieldError, type RequestPart } from './errors.ts';
 
-/** Maximum number of mistakes that a refusal names. The last one says that there are others. */
-export const MAX_MISTAKES = 50;
+/** Maximum number of field errors in a response. The last one may say that others were omitted. */
+export const MAX_FIELD_ERRORS = 50;
 
-/** Returns the input as the schema reads it, or throws BAD_USER_INPUT with an entry for each mistake. */
-export function check<Schema extends z.ZodType>(schema: Schema, input: unknown, part?: RequestPart): z.output<Schema> {
+/** Returns the input parsed by the schema. Throws BAD_USER_INPUT with an entry for each error. */
+export function check<Schema extends z.ZodType>(
+  schema: Schema,
+  input: unknown,
+  part?: RequestPart,
+): z.output<Schema> {
   const result = schema.safeParse(input);
   if (result.success) return result.data;
   const { issues } = result.error;
-  const named = issues.slice(0, MAX_MISTAKES).map((issue) => fieldError(issue, input));
-  if (issues.length > MAX_MISTAKES) named[MAX_MISTAKES - 1] = OTHERS;
-  throw badInputs(named.map((fault) => ({ ...fault, ...(part && { part }) })));
+  const fields = issues.slice(0, MAX_FIELD_ERRORS).map((issue) => fieldError(issue, input));
+  if (issues.length > MAX_FIELD_ERRORS) fields[MAX_FIELD_ERRORS - 1] = TOO_MANY_ERRORS;
+  throw badInputs(fields.map((field) => ({ ...field, ...(part && { part }) })));
 }
 
-/** The refusal of an input for these mistakes. */
+/** Returns the BAD_USER_INPUT error for these field errors. */
 export function badInputs(fields: readonly FieldError[]): DomainError {
-  const summary = fields.map(({ field, message }) => (field ? `${field}: ${message}` : message)).join('; ');
+  const summary = fields
+    .map(({ field, message }) => (field ? `${field}: ${message}` : message))
+    .join('; ');
   return new DomainError('BAD_USER_INPUT', summary, fields);
 }
 
-/** Says that there are more mistakes than a refusal names. */
-export const OTHERS: FieldError = { field: '', type: 'too_many_errors', message: 'There are more mistakes' };
+/** The field error that replaces those above the maximum. */
+export const TOO_MANY_ERRORS: FieldError = {
+  field: '',
+  type: 'too_many_errors',
+  message: 'Further errors omitted',
+};
 
-/** The values that are there, without the members that are undefined. */
+/** Returns the object without its undefined members. */
 export function defined(values: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 }
 
-/** Adds a refusal of the value at hand, with its type for programs, to a zod transform or refinement. */
-export function refuse(ctx: z.core.$RefinementCtx, type: string, message: string): typeof z.NEVER {
+/** Adds an issue with a machine-readable type to a zod transform or refinement. */
+export function reject(ctx: z.core.$RefinementCtx, type: string, message: string): typeof z.NEVER {
   ctx.addIssue({ code: 'custom', message, params: { type } });
   return z.NEVER;
 }
 
-// The words are those that clients of the original services know (docs/decisions.md, "Malformed bodies"). The input is never echoed.
+// Types and messages are those of the original services (docs/decisions.md, "REST"). The input is
+// never echoed.
 function fieldError(issue: z.core.$ZodIssue, input: unknown): FieldError {
   const field = issue.path.join('.');
   switch (issue.code) {
     case 'invalid_type':
       return valueAt(input, issue.path) === undefined
         ? { field, type: 'missing', message: 'Field required' }
-        : { field, type: `${typeName(issue.expected)}_type`, message: `Input should be a valid ${typeName(issue.expected)}` };
+        : {
+            field,
+            type: `${typeName(issue.expected)}_type`,
+            message: `Input should be a valid ${typeName(issue.expected)}`,
+          };
     case 'too_small':
-      return { field, type: 'string_too_short', message: `String should have at least ${plural(issue.minimum, 'character')}` };
+      return {
+        field,
+        type: 'string_too_short',
+        message: `String should have at least ${plural(issue.minimum, 'character')}`,
+      };
     case 'too_big':
-      return { field, type: 'string_too_long', message: `String should have at most ${plural(issue.maximum, 'character')}` };
+      return {
+        field,
+        type: 'string_too_long',
+        message: `String should have at most ${plural(issue.maximum, 'character')}`,
+      };
     case 'invalid_value':
       return { field, type: 'value_error', message: issue.message };
     case 'custom':
-      return { field, type: String(issue.params?.['type'] ?? 'value_error'), message: issue.message };
+      return {
+        field,
+        type: String(issue.params?.['type'] ?? 'value_error'),
+        message: issue.message,
+      };
     default:
       return { field, type: 'value_error', message: 'Input is not valid' };
   }
 }
 
 function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
-  return path.reduce<unknown>((value, key) => (typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined), input);
+  return path.reduce<unknown>(
+    (value, key) =>
+      typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined,
+    input,
+  );
 }
 
 function typeName(expected: string): string {

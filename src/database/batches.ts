@@ -1,15 +1,21 @@
-/** How many rows a statement ends or deletes, at most: in one statement, much would take longer than a statement may. */
-export const PIECE = 5_000;
-/** How many such statements a sweep is, at most: the next one goes on. */
-const MAX_PIECES = 50;
+/** Maximum number of rows per statement. More could exceed the time limit of a statement. */
+export const BATCH_SIZE = 5_000;
+/** Maximum number of batches per sweep. The next sweep continues. */
+const MAX_BATCHES = 50;
 
-/** Does it a piece at a time, until one comes to less than a whole piece or there were `most`. Returns how many rows it came to in all. */
-export async function inPieces(doPiece: () => Promise<number>, most = MAX_PIECES): Promise<number> {
-  let all = 0;
-  for (let piece = 0; piece < most; piece++) {
-    const count = await doPiece();
-    all += count;
-    if (count < PIECE) break;
+/**
+ * Runs batches until one has fewer rows than BATCH_SIZE or `maxBatches` have run. Returns the total
+ * number of rows.
+ */
+export async function inBatches(
+  runBatch: () => Promise<number>,
+  maxBatches = MAX_BATCHES,
+): Promise<number> {
+  let total = 0;
+  for (let batch = 0; batch < maxBatches; batch++) {
+    const count = await runBatch();
+    total += count;
+    if (count < BATCH_SIZE) break;
   }
-  return all;
+  return total;
 }

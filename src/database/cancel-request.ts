@@ -2,17 +2,19 @@ import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
 import pLimit from 'p-limit';
 import pg, { type ClientBase } from 'pg';
-import { lose } from './pool-repair.ts';
+import { destroyConnection } from './pool-repair.ts';
 
-/** How many are asked at a time, beside the pool's connections. */
-const AT_ONCE = 2;
-const CONNECT_MS = 2_000;
-const AGAIN_MS = 100;
+/** Maximum number of concurrent cancel requests. They use no connections of the pool. */
+const MAX_CONCURRENT = 2;
+/** Maximum duration of a cancel request, in ms. */
+const TIMEOUT_MS = 2_000;
+/** Delay before the next cancel request, in ms. */
+const RETRY_MS = 100;
 const MAX_ATTEMPTS = 50;
 const NEVER = new AbortController().signal;
 
-/** What of the driver's client and connection a cancellation uses; its types leave it out. */
-interface Cancellable {
+/** Members of the driver's client that its types omit. */
+interface CancellableClient {
   host: string;
   port: number;
   ssl: boolean | object;
@@ -20,6 +22,7 @@ interface Cancellable {
   secretKey: number | null;
 }
 
+/** Members of the driver's connection that its types omit. */
 interface Wire {
   stream: { destroy(): void };
   connect(port: number | string, host?: string): void;
@@ -29,32 +32,35 @@ interface Wire {
   once(event: string, listener: () => void): void;
 }
 
-const turn = pLimit(AT_ONCE);
+const limit = pLimit(MAX_CONCURRENT);
 
 /**
- * Cancels what the backend of this connection is doing (PostgreSQL, 55.2.8): on a connection of its own, which needs no login, and reaches the
- * right backend through a pooler as well. Best effort: where that fails, the statement's own time limit ends it.
+ * Cancels the statement that runs on this connection (PostgreSQL, 55.2.8). The cancel request uses
+ * a separate connection, which needs no login and reaches the right backend through a pooler, too.
+ * Best effort: if the request fails, the statement's own time limit ends the statement.
  */
 export function cancel(client: ClientBase): void {
-  void turn(() => cancelOnce(client, NEVER));
+  void limit(() => cancelOnce(client, NEVER));
 }
 
 /**
- * Cancels the statement that runs on this connection, and again until it has ended: a cancel request that arrives before the statement
- * does nothing. Resolves when the statement has ended and no cancel request is on its way. Until then nothing else may run on
+ * Cancels the statement that runs on this connection. Repeats the cancel request until the
+ * statement has ended, because a request that arrives before the statement does nothing. Resolves
+ * when the statement has ended and no cancel request is pending. Until then nothing else may run on
  * this connection: a cancel request ends whatever runs when it arrives.
  */
 export async function cancelUntilEnded(client: ClientBase, ended: AbortSignal): Promise<void> {
   for (let attempt = 0; attempt < MAX_ATTEMPTS && !ended.aborted; attempt++) {
-    await turn(() => cancelOnce(client, ended));
-    await setTimeout(AGAIN_MS, undefined, { ref: false, signal: ended }).catch(() => undefined);
+    await limit(() => cancelOnce(client, ended));
+    await setTimeout(RETRY_MS, undefined, { ref: false, signal: ended }).catch(() => undefined);
   }
   if (!ended.aborted) await once(ended, 'abort');
 }
 
-// Resolves when the server has closed the connection, which says that it has signalled the backend; or when that fails.
+// Resolves when the server has closed the connection, which means that it has signalled the
+// backend, or when the request fails.
 function cancelOnce(client: ClientBase, ended: AbortSignal): Promise<void> {
-  const { host, port, ssl, processID, secretKey } = client as unknown as Cancellable;
+  const { host, port, ssl, processID, secretKey } = client as unknown as CancellableClient;
   if (processID === null || secretKey === null || ended.aborted) return Promise.resolve();
   const wire = new pg.Connection({ ssl }) as unknown as Wire;
   return new Promise((done) => {
@@ -62,9 +68,9 @@ function cancelOnce(client: ClientBase, ended: AbortSignal): Promise<void> {
     const timer = globalThis
       .setTimeout(() => {
         wire.stream.destroy();
-        // It may arrive yet.
-        if (isSent) lose(client);
-      }, CONNECT_MS)
+        // The request may still arrive, and would cancel the next statement.
+        if (isSent) destroyConnection(client);
+      }, TIMEOUT_MS)
       .unref();
     const send = () => {
       if (ended.aborted) return wire.stream.destroy();

@@ -1,14 +1,15 @@
 import { pipeline } from 'node:stream/promises';
 import type { Pool, PoolClient } from 'pg';
 import { from } from 'pg-copy-streams';
-import type { Bulk, InBulk } from './copy.ts';
-import { retried } from './retry.ts';
+import type { CopyTransaction, RunCopyTransaction } from './copy.ts';
+import { withRetries } from './retry.ts';
 import { identifier, join, raw, sql, type Cell, type Statement } from './sql.ts';
 import { isLost } from './pipelined-connection.ts';
 
-/** Opens transactions on the pool that take many rows at a time: by COPY, where the database can. */
-export function openBulk(pool: Pool, canCopy: boolean): InBulk {
-  return (work) => retried(() => transaction(pool, (client) => work(new Session(client, canCopy))));
+/** Creates transactions that write many rows at a time: by COPY, if the database supports it. */
+export function createCopyTransactions(pool: Pool, canCopy: boolean): RunCopyTransaction {
+  return (work) =>
+    withRetries(() => transaction(pool, (client) => work(new Session(client, canCopy))));
 }
 
 async function transaction<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
@@ -28,7 +29,7 @@ async function transaction<T>(pool: Pool, work: (client: PoolClient) => Promise<
   }
 }
 
-class Session implements Bulk {
+class Session implements CopyTransaction {
   constructor(
     private readonly client: PoolClient,
     private readonly canCopy: boolean,
@@ -38,14 +39,22 @@ class Session implements Bulk {
     return (await this.client.query<Cell[]>({ text, values, rowMode: 'array' })).rows;
   }
 
-  async stage(table: string, columns: Readonly<Record<string, string>>, rows: readonly (readonly string[])[]): Promise<void> {
+  async stage(
+    table: string,
+    columns: Readonly<Record<string, string>>,
+    rows: readonly (readonly string[])[],
+  ): Promise<void> {
     const types = Object.entries(columns);
     const definitions = types.map(([name, type]) => sql`${identifier(name)} ${raw(type)}`);
     // Behind a pooler, the next transaction may be on another connection.
-    await this.run(sql`create temporary table ${identifier(table)} (${join(definitions)}) on commit drop`);
+    await this.run(
+      sql`create temporary table ${identifier(table)} (${join(definitions)}) on commit drop`,
+    );
     if (this.canCopy) return this.copy(table, rows);
-    const lists = types.map(([, type], place) => sql`${rows.map((row) => row[place])}::${raw(type)}[]`);
-    await this.run(sql`insert into ${identifier(table)} select * from unnest(${join(lists)})`);
+    const arrays = types.map(
+      ([, type], index) => sql`${rows.map((row) => row[index])}::${raw(type)}[]`,
+    );
+    await this.run(sql`insert into ${identifier(table)} select * from unnest(${join(arrays)})`);
   }
 
   private async copy(table: string, rows: readonly (readonly string[])[]): Promise<void> {
@@ -54,9 +63,14 @@ class Session implements Bulk {
   }
 }
 
-const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' };
+const ESCAPES: Readonly<Record<string, string>> = {
+  '\\': '\\\\',
+  '\t': '\\t',
+  '\n': '\\n',
+  '\r': '\\r',
+};
 
-// PostgreSQL, COPY, "Text Format".
+// Escapes a cell (PostgreSQL, COPY, "Text Format").
 function escaped(cell: string): string {
-  return cell.replace(/[\\\t\n\r]/g, (letter) => ESCAPES[letter] ?? letter);
+  return cell.replace(/[\\\t\n\r]/g, (character) => ESCAPES[character] ?? character);
 }

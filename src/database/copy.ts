@@ -1,15 +1,21 @@
 import type { Cell, Statement } from './sql.ts';
 
-/** A transaction that takes many rows at a time. */
-export interface Bulk {
-  /** Runs a statement and answers its rows. */
+/** A transaction that writes many rows at a time. */
+export interface CopyTransaction {
+  /** Runs a statement and returns its rows. */
   run(statement: Statement): Promise<Cell[][]>;
   /**
-   * Makes a table with these columns, each of the type beside it, and puts the rows into it, cells in the order of the columns. Nobody else
-   * sees the table, and it is gone with the transaction.
+   * Creates a temporary table with these columns (name: type) and inserts the rows, whose cells are
+   * in the order of the columns. The end of the transaction drops the table.
    */
-  stage(table: string, columns: Readonly<Record<string, string>>, rows: readonly (readonly string[])[]): Promise<void>;
+  stage(
+    table: string,
+    columns: Readonly<Record<string, string>>,
+    rows: readonly (readonly string[])[],
+  ): Promise<void>;
 }
 
-/** Does the work in one transaction, and again where PostgreSQL has undone it because of others (retry.ts). */
-export type InBulk = <T>(work: (bulk: Bulk) => Promise<T>) => Promise<T>;
+/** Runs the work in one transaction. Retries it after a conflict with others (retry.ts). */
+export type RunCopyTransaction = <T>(
+  work: (transaction: CopyTransaction) => Promise<T>,
+) => Promise<T>;

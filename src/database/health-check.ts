@@ -3,31 +3,32 @@ import { setImmediate, setTimeout } from 'node:timers/promises';
 import pg, { type ClientConfig } from 'pg';
 import type { Logger } from 'pino';
 
-/** How often the database is asked whether it is there, in ms. */
-const EVERY_MS = 250;
-/** So many of them without an answer, and it counts as silent: 1.5 s. */
-const PATIENCE = 6;
-/** A name of its own in pg_stat_activity. */
+/** Interval between two checks, in ms. */
+const INTERVAL_MS = 250;
+/** Number of intervals without a response until the database counts as down: 1.5 s. */
+const MAX_INTERVALS = 6;
+/** Name in pg_stat_activity. */
 const NAME = 'shopfront pulse';
 
-/** Is told when the database falls silent, and when it answers again. */
-export type OnChange = (isBeating: boolean) => void;
+/** Called when the database goes down, and when it is up again. */
+export type OnChange = (isHealthy: boolean) => void;
 
 /**
- * Asks the database over and over whether it is there, on a connection of its own. One that has been frozen, or whose machine has
- * gone, says nothing at all: without this, each request would find that out for itself, as slowly as its time limits allow.
+ * Checks the database repeatedly, on a separate connection. A database that is frozen, or whose
+ * machine is gone, sends nothing: without this check, each request would wait for its own time
+ * limit.
  */
-export class Pulse {
-  private beating = true;
+export class HealthCheck {
+  private healthy = true;
   private closed = false;
   private client: pg.Client | undefined;
   private socket: Socket | undefined;
-  /** Aborted when what is waited for has come, or is waited for no longer. */
+  /** Aborted to end the current wait. */
   private turn = new AbortController();
   private running: Promise<void> | undefined;
   private sleeping = false;
-  /** They are told what comes of the next question, not of one that was on its way when they came. */
-  private askers: ((isAnswered: boolean) => void)[] = [];
+  /** Receive the result of the next check, not of one that had already started. */
+  private waiters: ((isHealthy: boolean) => void)[] = [];
 
   constructor(
     private readonly config: ClientConfig,
@@ -35,21 +36,21 @@ export class Pulse {
     private readonly onChange: OnChange,
   ) {}
 
-  /** False while the database does not answer. */
-  get isBeating(): boolean {
-    return this.beating;
+  /** False while the database is down. */
+  get isHealthy(): boolean {
+    return this.healthy;
   }
 
-  /** Whether it answers now: asks at once where it is not known to be silent. */
+  /** Returns whether the database responds now. Checks at once, unless it is known to be down. */
   async next(): Promise<boolean> {
-    if (!this.beating) return false;
+    if (!this.healthy) return false;
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    this.askers.push(resolve);
+    this.waiters.push(resolve);
     if (this.sleeping) this.turn.abort();
     return promise;
   }
 
-  /** Begins to ask. Until then it counts as answering. */
+  /** Starts the checks. Until then the database counts as healthy. */
   start(): void {
     this.running ??= this.run();
   }
@@ -63,46 +64,52 @@ export class Pulse {
 
   private async run(): Promise<void> {
     while (!this.closed) {
-      const askers = this.askers.splice(0);
-      const answered = await this.isAnswered();
-      this.tell(answered);
-      for (const tell of askers) tell(answered);
-      if (this.askers.length === 0) await this.sleep();
+      const waiters = this.waiters.splice(0);
+      const answered = await this.check();
+      this.update(answered);
+      for (const resolve of waiters) resolve(answered);
+      if (this.waiters.length === 0) await this.sleep();
     }
-    for (const tell of this.askers) tell(false);
+    for (const resolve of this.waiters) resolve(false);
   }
 
   private async sleep(): Promise<void> {
     this.sleeping = true;
-    await setTimeout(EVERY_MS, undefined, { signal: this.nextTurn(), ref: false }).catch(() => undefined);
+    await setTimeout(INTERVAL_MS, undefined, { signal: this.nextWait(), ref: false }).catch(
+      () => undefined,
+    );
     this.sleeping = false;
   }
 
-  private nextTurn(): AbortSignal {
+  private nextWait(): AbortSignal {
     this.turn = new AbortController();
     if (this.closed) this.turn.abort();
     return this.turn.signal;
   }
 
-  private tell(isAnswered: boolean): void {
-    if (isAnswered === this.beating || this.closed) return;
-    this.beating = isAnswered;
-    if (isAnswered) this.log.info({ event: 'database.answers' }, 'the database answers again');
-    else this.log.warn({ event: 'database.silent' }, 'the database does not answer; what needs it is refused until it does');
-    this.onChange(isAnswered);
+  private update(isHealthy: boolean): void {
+    if (isHealthy === this.healthy || this.closed) return;
+    this.healthy = isHealthy;
+    if (isHealthy) this.log.info({ event: 'database.up' }, 'Database is up again');
+    else
+      this.log.warn(
+        { event: 'database.down' },
+        'Database is down; requests that need it are rejected until it is up',
+      );
+    this.onChange(isHealthy);
   }
 
-  private async isAnswered(): Promise<boolean> {
-    const signal = this.nextTurn();
-    const answered = await Promise.race([this.ask(signal), patience(signal)]);
+  private async check(): Promise<boolean> {
+    const signal = this.nextWait();
+    const answered = await Promise.race([this.query(signal), timeLimit(signal)]);
     this.turn.abort();
-    // Whoever has not answered is not waited for again: the next attempt is a connection of its own.
+    // The next check opens a new connection.
     if (!answered) this.drop();
     return answered;
   }
 
-  // A connection that is lost says little about the database; one that cannot be opened in its place does.
-  private async ask(signal: AbortSignal): Promise<boolean> {
+  // A lost connection does not mean that the database is down; failure to reopen it does.
+  private async query(signal: AbortSignal): Promise<boolean> {
     if (this.client) {
       try {
         await this.client.query('select 1');
@@ -127,7 +134,7 @@ export class Pulse {
     const socket = new Socket();
     const client = new pg.Client({ ...this.config, application_name: NAME, stream: () => socket });
     client.on('error', () => {
-      // At once, rather than after what is left of the pause.
+      // Checks at once, not after the rest of the interval.
       if (this.sleeping && this.client === client) this.turn.abort();
     });
     this.client = client;
@@ -142,21 +149,21 @@ export class Pulse {
   }
 }
 
-// Counted in turns of the event loop, and not by the clock: where this process itself was busy for long, an answer may have come in that it
-// has not read yet.
-async function patience(signal: AbortSignal): Promise<false> {
+// Counted in turns of the event loop, not by the clock: after a long block of this process, a
+// response may have arrived that it has not read yet.
+async function timeLimit(signal: AbortSignal): Promise<false> {
   try {
-    for (let turn = 0; turn < PATIENCE; turn++) {
-      await setTimeout(EVERY_MS, undefined, { signal, ref: false });
+    for (let turn = 0; turn < MAX_INTERVALS; turn++) {
+      await setTimeout(INTERVAL_MS, undefined, { signal, ref: false });
       await setImmediate();
     }
   } catch {
-    // There is nothing to wait for any more.
+    // The check has ended.
   }
   return false;
 }
 
-// Whoever says that there are too many clients is there (PostgreSQL's 53300).
+// A server that rejects a connection because of too many clients is up (PostgreSQL, 53300).
 function isFull(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === '53300';
 }

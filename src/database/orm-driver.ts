@@ -3,7 +3,7 @@ import { PostgreSqlConnection, PostgreSqlDriver } from '@mikro-orm/postgresql';
 import { CompiledQuery, PostgresDriver, type DatabaseConnection, type QueryResult } from 'kysely';
 import type { Pool, PoolClient, QueryResultRow } from 'pg';
 import { abortOptionsOf } from './sql.ts';
-import { asking } from '../core/tracing-channels.ts';
+import { databaseChannel } from '../core/tracing-channels.ts';
 import { cancelUntilEnded } from './cancel-request.ts';
 
 /** Commands whose row count is the number of changed rows. */
@@ -17,8 +17,9 @@ interface Bound {
 }
 
 /**
- * The ORM's driver, with values sent beside the statement. By itself the ORM writes them into its text, escaped: nobody gets past
- * that, but a database that logs its statements then logs what users write, and their hashes.
+ * The ORM's driver, with values sent separately from the statement. The ORM itself writes escaped
+ * values into the text. That is safe from injection, but a database that logs statements would then
+ * log what users write, and their hashes.
  */
 export class BindingDriver extends PostgreSqlDriver {
   constructor(config: Configuration) {
@@ -28,29 +29,36 @@ export class BindingDriver extends PostgreSqlDriver {
 }
 
 class BindingConnection extends PostgreSqlConnection {
-  override createKyselyDialect(overrides: Parameters<PostgreSqlConnection['createKyselyDialect']>[0]) {
+  override createKyselyDialect(
+    overrides: Parameters<PostgreSqlConnection['createKyselyDialect']>[0],
+  ) {
     let pool: Pool | undefined;
-    const onPoolCreated = (made: Pool) => (pool = made);
+    const onPoolCreated = (created: Pool) => (pool = created);
     const dialect = super.createKyselyDialect(Object.assign({}, overrides, { onPoolCreated }));
-    if (!pool) throw new Error('The ORM has made no pool');
+    if (!pool) throw new Error('The ORM created no pool');
     const driver = new CancellingDriver(pool);
     return Object.assign(dialect, { createDriver: () => driver });
   }
 
-  override async execute<T extends Awaited<ReturnType<Execute>>>(...args: Parameters<Execute>): Promise<T> {
+  override async execute<T extends Awaited<ReturnType<Execute>>>(
+    ...args: Parameters<Execute>
+  ): Promise<T> {
     const [query, params = [], method = 'all', transaction, options] = args;
     const bound = boundOf(query, params);
     if (!bound) return super.execute<T>(...args);
     await this.ensureConnection();
     const compiled = CompiledQuery.raw(bound.text, bound.values);
     const client = transaction ?? this.getClient();
-    return this.transformRawResult<T>(await client.executeQuery(compiled, abortOptionsOf(options)), method);
+    return this.transformRawResult<T>(
+      await client.executeQuery(compiled, abortOptionsOf(options)),
+      method,
+    );
   }
 }
 
-/** Acquires and releases connections of the pool. Cancels their statements by cancel requests, as statements.ts does. */
+/** Acquires and releases connections of the pool. Cancels statements as statements.ts does. */
 class CancellingDriver extends PostgresDriver {
-  private readonly known = new WeakMap<PoolClient, CancellingConnection>();
+  private readonly connections = new WeakMap<PoolClient, CancellingConnection>();
 
   constructor(private readonly pool: Pool) {
     super({ pool });
@@ -58,20 +66,21 @@ class CancellingDriver extends PostgresDriver {
 
   override async acquireConnection(): Promise<CancellingConnection> {
     const client = await this.pool.connect();
-    const connection = this.known.get(client) ?? new CancellingConnection(client);
-    this.known.set(client, connection);
+    const connection = this.connections.get(client) ?? new CancellingConnection(client);
+    this.connections.set(client, connection);
     return connection;
   }
 
   override async releaseConnection(connection: DatabaseConnection): Promise<void> {
-    if (!(connection instanceof CancellingConnection)) throw new TypeError('not lent by this driver');
+    if (!(connection instanceof CancellingConnection))
+      throw new TypeError('The connection was not acquired from this driver');
     await connection.cancelling;
     connection.client.release();
   }
 }
 
 class CancellingConnection implements DatabaseConnection {
-  /** Resolves when a statement that was cancelled has ended. */
+  /** Resolves when the cancelled statement has ended. */
   cancelling: Promise<void> | undefined;
   private isRunning = false;
   private ended: AbortController | undefined;
@@ -79,13 +88,16 @@ class CancellingConnection implements DatabaseConnection {
   constructor(readonly client: PoolClient) {}
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    // ROLLBACK comes while a cancelled statement still runs, or its cancel request is on the way.
+    // ROLLBACK is serialize while a cancelled statement runs or its cancel request is pending.
     await this.cancelling;
     this.isRunning = true;
     try {
       const run = () => this.client.query<R & QueryResultRow>(query.sql, [...query.parameters]);
-      const { command, rowCount, rows } = await asking.tracePromise(run, { kind: 'statement', text: withoutValues(query) });
-      // Of several statements in one text, the driver returns a list of results.
+      const { command, rowCount, rows } = await databaseChannel.tracePromise(run, {
+        kind: 'statement',
+        text: withoutValues(query),
+      });
+      // For several statements in one text, the driver returns a list of results.
       const result = { rows: rows ?? [] };
       return CHANGES.has(command) ? { ...result, numAffectedRows: BigInt(rowCount ?? 0) } : result;
     } finally {
@@ -104,34 +116,48 @@ class CancellingConnection implements DatabaseConnection {
   }
 
   streamQuery(): never {
-    throw new Error('Statements are not streamed by the ORM');
+    throw new Error('The ORM does not stream statements');
   }
 }
 
-// Of what has no values beside it, the ORM may have written them into its text.
+// Without parameters, the ORM may have written values into the text.
 function withoutValues({ sql, parameters }: CompiledQuery): string {
   return parameters.length > 0 ? sql : (/^\w+(?: into| from)?(?: "\w+")?/.exec(sql)?.[0] ?? '');
 }
 
-// What is no plain statement with plain values is left to the ORM, which knows all its own kinds.
-function boundOf(query: Parameters<Execute>[0], given: NonNullable<Parameters<Execute>[1]>): Bound | undefined {
+// Returns undefined unless the values are plain: the ORM handles its own kinds.
+function boundOf(
+  query: Parameters<Execute>[0],
+  args: NonNullable<Parameters<Execute>[1]>,
+): Bound | undefined {
   const { sql, params } =
     typeof query === 'string'
-      ? { sql: query, params: given }
+      ? { sql: query, params: args }
       : isRaw(query)
         ? query
         : (query.toRaw() as { sql: string; params: unknown[] });
-  if (!Array.isArray(params) || params.length === 0 || /\?\?|\\\?/.test(sql) || !params.every(isPlain)) return undefined;
+  if (
+    !Array.isArray(params) ||
+    params.length === 0 ||
+    /\?\?|\\\?/.test(sql) ||
+    !params.every(isPlain)
+  )
+    return undefined;
   let count = 0;
   const text = sql.replace(/\?/g, () => `$${++count}`);
-  return count === params.length ? { text, values: params.map(sent) } : undefined;
+  return count === params.length ? { text, values: params.map(serialize) } : undefined;
 }
 
 function isPlain(value: unknown): boolean {
-  return value === null || typeof value !== 'object' || value instanceof Date || ArrayBuffer.isView(value);
+  return (
+    value === null ||
+    typeof value !== 'object' ||
+    value instanceof Date ||
+    ArrayBuffer.isView(value)
+  );
 }
 
-function sent(value: unknown): unknown {
+function serialize(value: unknown): unknown {
   if (value instanceof Date) return value.toISOString();
   return typeof value === 'bigint' ? String(value) : value;
 }

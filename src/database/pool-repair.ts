@@ -2,25 +2,26 @@ import type { Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import type { ClientBase, Pool, PoolClient } from 'pg';
 
-/** How long a statement from before an outage may take to end after it, in ms. */
-const PATIENCE_MS = 2_000;
-/** How long whoever has a connection may take to give it back once it is lost, in ms. */
-const GIVE_BACK_MS = 100;
+/** Maximum time for a statement from before an outage to end after it, in ms. */
+const BUSY_TIMEOUT_MS = 2_000;
+/** Maximum time for the holder of a lost connection to release it, in ms. */
+const RELEASE_TIMEOUT_MS = 100;
 
-/** Closes the connections from before. */
+/** Closes all earlier connections. */
 export type Renew = () => Promise<void>;
 
 /**
- * Looks after the connections of a pool. A connection that is lost is given back where whoever has it does not: the ORM forgets one whose
- * BEGIN or ROLLBACK fails, and the pool would miss it for ever. What this returns closes those that are idle, and, a while later, those that are
- * still in use: after an outage none from before can be trusted, for the peer may have gone without a word.
+ * Releases lost connections that their holder does not release: the ORM forgets a connection whose
+ * BEGIN or ROLLBACK fails, and the pool would never get it back. Returns a function that closes
+ * idle connections, and 2 s later earlier ones still in use: after an outage no earlier connection
+ * can be trusted, because the peer may be gone without notice.
  */
-export function lookAfter(pool: Pool): Renew {
+export function repairPool(pool: Pool): Renew {
   const idle = new Set<PoolClient>();
-  /** With the number of the checkout. */
+  /** Clients in use, with the number of their checkout. */
   const busy = new Map<PoolClient, number>();
   let checkouts = 0;
-  pool.on('connect', (client) => client.once('end', () => void giveBack(client)));
+  pool.on('connect', (client) => client.once('end', () => void releaseLost(client)));
   pool.on('acquire', (client) => {
     idle.delete(client);
     busy.set(client, (checkouts += 1));
@@ -33,14 +34,15 @@ export function lookAfter(pool: Pool): Renew {
   retryTimeouts(pool);
   return async () => {
     const before = [...busy];
-    idle.forEach(lose);
-    await setTimeout(PATIENCE_MS, undefined, { ref: false });
-    for (const [client, checkout] of before) if (busy.get(client) === checkout) lose(client);
+    idle.forEach(destroyConnection);
+    await setTimeout(BUSY_TIMEOUT_MS, undefined, { ref: false });
+    for (const [client, checkout] of before)
+      if (busy.get(client) === checkout) destroyConnection(client);
   };
 
-  async function giveBack(client: PoolClient): Promise<void> {
+  async function releaseLost(client: PoolClient): Promise<void> {
     if (!busy.has(client)) return;
-    await setTimeout(GIVE_BACK_MS, undefined, { ref: false });
+    await setTimeout(RELEASE_TIMEOUT_MS, undefined, { ref: false });
     if (!busy.has(client)) return;
     client.release(new Error('The connection was lost'));
     client.release = () => undefined;
@@ -48,8 +50,8 @@ export function lookAfter(pool: Pool): Renew {
 }
 
 /**
- * Keeps callers waiting for a connection while others get one: the pool is busy then, not stuck. The pool's own time limit ends a wait
- * only if no connection was acquired in its second half.
+ * Retries the wait for a connection while others acquire one: the pool is busy then, not stuck. The
+ * pool's time limit ends a wait only if no connection was acquired in its second half.
  */
 function retryTimeouts(pool: Pool): void {
   const connect = pool.connect.bind(pool) as () => Promise<PoolClient>;
@@ -65,7 +67,8 @@ function retryTimeouts(pool: Pool): void {
     }
   };
   // The pool's own `query` passes a callback.
-  pool.connect = ((...args: []) => (args.length > 0 ? connect(...args) : retrying())) as Pool['connect'];
+  pool.connect = ((...args: []) =>
+    args.length > 0 ? connect(...args) : retrying()) as Pool['connect'];
 }
 
 /** Returns whether all connections of a pool were in use for as long as its time limit. */
@@ -73,8 +76,8 @@ export function isAcquireTimeout(error: unknown): boolean {
   return error instanceof Error && error.message === 'timeout exceeded when trying to connect';
 }
 
-/** Breaks a connection, as if the peer had closed it: its pool lets go of it, and what waits for its answer fails. */
-export function lose(client: ClientBase): void {
-  // Known to the driver, and not to its types.
+/** Breaks a connection as if the peer had closed it. The pool drops it; pending statements fail. */
+export function destroyConnection(client: ClientBase): void {
+  // The driver's types omit it.
   (client as unknown as { connection: { stream: Socket } }).connection.stream.destroy();
 }

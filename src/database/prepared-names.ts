@@ -1,20 +1,21 @@
 import { LRUCache } from 'lru-cache';
 
 /**
- * How many statements have names at most, pages and others: each costs memory on every connection. Pages have their limit in their text,
- * and columns in the order that was asked for: anyone can ask for very many.
+ * Maximum number of names of pages, and of other statements. Each name costs memory on every
+ * connection. The text of a page contains its limit, and its columns in the requested order, so
+ * clients can create very many.
  */
 const MAX_NAMES = 250;
 const PAGE = /\blimit \d+$/;
 
-/** The names of prepared statements. That of the one that was unused for longest is given up for another. */
+/** Names of prepared statements. A new statement replaces the least recently used name. */
 export class PreparedNames {
   private readonly texts = new Map<string, string>();
   private readonly pages = this.namesByText();
   private readonly others = this.namesByText();
   private last = 0;
 
-  /** Returns the name of this statement, which no other has ever had. */
+  /** Returns the name of this statement. Names are never reused. */
   of(text: string): string {
     const known = this.pages.get(text) ?? this.others.get(text);
     if (known !== undefined) return known;
@@ -24,14 +25,14 @@ export class PreparedNames {
     return name;
   }
 
-  /** Gives the name up: the statement gets another. */
-  giveUp(name: string): void {
+  /** Releases the name. The statement gets another. */
+  release(name: string): void {
     const text = this.texts.get(name);
     if (text !== undefined) this.namesFor(text).delete(text);
   }
 
-  /** Returns whether the name has been given up. */
-  isGivenUp(name: string): boolean {
+  /** Returns whether the name was released. */
+  isReleased(name: string): boolean {
     return !this.texts.has(name);
   }
 

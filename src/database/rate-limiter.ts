@@ -3,17 +3,17 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { RateLimiterPostgres } from 'rate-limiter-flexible';
 import { execute } from './sql.ts';
 
-/** What is counted, in which table, and how much of it for how long. */
+/** Maximum number of points per key and duration, and the table that counts them. */
 export interface Limit {
   table: string;
   keyPrefix: string;
   points: number;
-  /** Seconds. */
+  /** In seconds. */
   duration: number;
 }
 
-/** A row of a limiter's table: how much was counted for a key, and until when that counts. */
-export abstract class LimiterRow {
+/** A row of a limiter's table: the points of a key, and when they expire. */
+export abstract class RateLimiterRow {
   @PrimaryKey({ columnType: 'varchar(255)', type: 'string' })
   key!: string;
 
@@ -25,10 +25,13 @@ export abstract class LimiterRow {
   expire!: string | null;
 }
 
-/** A limiter that counts in the database, where all instances see it, in a table of `LimiterRow`s. */
-export function openLimiter(em: EntityManager, { table, keyPrefix, points, duration }: Limit): RateLimiterPostgres {
+/** Creates a limiter that counts in a table of `RateLimiterRow`s, shared by all instances. */
+export function createRateLimiter(
+  em: EntityManager,
+  { table, keyPrefix, points, duration }: Limit,
+): RateLimiterPostgres {
   return new RateLimiterPostgres({
-    storeClient: unnamed(em),
+    storeClient: withoutNames(em),
     storeType: 'client',
     tableName: table,
     tableCreated: true,
@@ -39,13 +42,16 @@ export function openLimiter(em: EntityManager, { table, keyPrefix, points, durat
   });
 }
 
-// The library names its statements, which connections to the embedded database would take from each other.
-function unnamed(em: EntityManager) {
-  // It outlives the request that was the first to need it.
-  const own = em.fork({ signal: new AbortController().signal, inflightQueryAbortStrategy: 'ignore query' });
+// The library names its statements, and connections to the embedded database share those names.
+function withoutNames(em: EntityManager) {
+  // The limiter outlives the request that creates it.
+  const unit = em.fork({
+    signal: new AbortController().signal,
+    inflightQueryAbortStrategy: 'ignore query',
+  });
   return {
     async query({ text, values }: { text: string; values: unknown[] }) {
-      const { rows, affected } = await execute(own, { text, values });
+      const { rows, affected } = await execute(unit, { text, values });
       return { rows, rowCount: affected || rows.length };
     },
   };

@@ -2,26 +2,31 @@ import pg, { type Submittable } from 'pg';
 import type { Cell } from './sql.ts';
 import type { PreparedNames } from './prepared-names.ts';
 
-// How the driver writes values for PostgreSQL; its types leave it out.
-const { prepareValue } = (pg as unknown as { utils: { prepareValue: (value: unknown) => unknown } }).utils;
+// Serializes values for PostgreSQL. The driver's types omit it.
+const { prepareValue } = (pg as unknown as { utils: { prepareValue: (value: unknown) => unknown } })
+  .utils;
 
-/** What of the driver's connection a statement uses (protocol flow: PostgreSQL, 55.2.3). */
+/** Members of the driver's connection that its types omit (protocol: PostgreSQL, 55.2.3). */
 interface Wire {
   stream: { cork(): void; uncork(): void };
   parsedStatements: Record<string, string | undefined>;
   submittedNamedStatements: Record<string, string | undefined>;
   parse(message: { name?: string; text: string }): void;
   close(message: { type: 'S'; name: string }): void;
-  bind(message: { statement?: string; values: readonly unknown[]; valueMapper: (value: unknown) => unknown }): void;
+  bind(message: {
+    statement?: string;
+    values: readonly unknown[];
+    valueMapper: (value: unknown) => unknown;
+  }): void;
   execute(message: object): void;
   sync(): void;
 }
 
 /**
- * A statement on its way. The driver's own asks each time which columns there are and builds a value for each cell; here the
- * asker knows the columns, and cells stay as PostgreSQL writes them.
+ * A statement that returns cells as PostgreSQL sends them. The driver's own query requests the
+ * columns each time and parses each cell; here the caller knows the columns.
  */
-export class Asked implements Submittable {
+export class RawQuery implements Submittable {
   /** Set by the driver. */
   callback?: (error: Error | null, rows: Cell[][]) => void;
   private readonly rows: Cell[][] = [];
@@ -29,9 +34,9 @@ export class Asked implements Submittable {
   constructor(
     readonly text: string,
     private readonly values: readonly unknown[],
-    /** Under which it stays prepared on a connection. */
+    /** Name of the prepared statement. */
     readonly name?: string,
-    private readonly names?: Pick<PreparedNames, 'isGivenUp'>,
+    private readonly names?: Pick<PreparedNames, 'isReleased'>,
   ) {}
 
   submit(connection: unknown): void {
@@ -41,12 +46,19 @@ export class Asked implements Submittable {
     try {
       if (name === undefined) {
         wire.parse({ text });
-      } else if (wire.parsedStatements[name] === undefined && wire.submittedNamedStatements[name] === undefined) {
-        this.closeGivenUp(wire);
+      } else if (
+        wire.parsedStatements[name] === undefined &&
+        wire.submittedNamedStatements[name] === undefined
+      ) {
+        this.closeReleased(wire);
         wire.parse({ name, text });
         wire.submittedNamedStatements[name] = text;
       }
-      wire.bind({ values, valueMapper: prepareValue, ...(name !== undefined && { statement: name }) });
+      wire.bind({
+        values,
+        valueMapper: prepareValue,
+        ...(name !== undefined && { statement: name }),
+      });
       wire.execute({});
       wire.sync();
     } finally {
@@ -54,10 +66,11 @@ export class Asked implements Submittable {
     }
   }
 
-  // What is prepared stays on the connection until it is closed there. Closing what is not there is no error.
-  private closeGivenUp(wire: Wire): void {
+  // A prepared statement stays on the connection until it is closed. Closing an unknown name is no
+  // error.
+  private closeReleased(wire: Wire): void {
     for (const name of Object.keys(wire.parsedStatements)) {
-      if (this.names?.isGivenUp(name) !== true) continue;
+      if (this.names?.isReleased(name) !== true) continue;
       wire.close({ type: 'S', name });
       delete wire.parsedStatements[name];
     }
@@ -75,7 +88,7 @@ export class Asked implements Submittable {
     this.callback?.(error, []);
   }
 
-  // What else the driver tells of is not asked for, or says nothing that the rows do not say.
+  // Further messages are not requested, or add nothing to the rows.
   handleRowDescription(): void {}
   handleCommandComplete(): void {}
   handleEmptyQuery(): void {}

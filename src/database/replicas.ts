@@ -3,86 +3,93 @@ import type { Logger } from 'pino';
 import type { Config } from '../core/config.ts';
 import { gauges } from '../core/metrics.ts';
 import { sql, type Statements } from './sql.ts';
-import { abilitiesOf, reachedAt } from './connection-options.ts';
-import { Replica, type Mark } from './replica.ts';
+import { capabilitiesOf, connectionOptions } from './connection-options.ts';
+import { Replica, type LagSample } from './replica.ts';
 
-/** How often the primary and each replica are asked how far they have come, in ms. */
-const EVERY_MS = 250;
-/** How long the end of the connections is waited for, in ms. */
-const GOODBYE_MS = 1_000;
+/** Delay between two reads of the log position of a server, in ms. */
+const DELAY_MS = 250;
+/** Maximum time to wait until the connections are closed, in ms. */
+const CLOSE_TIMEOUT_MS = 1_000;
 
-const PLACE = sql`select pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')`;
+const POSITION = sql`select pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')`;
 
-/** The replicas of DATABASE_REPLICA_URLS, watched. */
+/** The replicas of DATABASE_REPLICA_URLS. */
 export interface Replicas {
-  /** One that is no further behind than it may be, by turns; undefined where there is none. */
+  /** Returns the next usable replica, round robin; undefined if there is none. */
   choose(): Statements | undefined;
   close(): Promise<void>;
 }
 
 /**
- * Opens the replicas and watches how far each has come: what the primary's log held when it was asked is on a replica that has
- * replayed its log to there, so that each is known to be as of a certain time.
+ * Opens the replicas and monitors their lag. A replica that has replayed a sampled position of the
+ * primary's log has all commits before the time of that sample.
  */
 export function openReplicas(config: Config, primary: Statements, log: Logger): Replicas {
-  const marks: Mark[] = [];
-  const mark = async (): Promise<void> => {
+  const samples: LagSample[] = [];
+  const takeSample = async (): Promise<void> => {
     const at = performance.now();
-    const [row] = await primary.read(PLACE, true);
-    marks.push({ at, place: Number(row?.[0]) });
-    while (marks[0] && marks[0].at < at - config.replicaMaxLagMs) marks.shift();
+    const [row] = await primary.read(POSITION, true);
+    samples.push({ at, position: Number(row?.[0]) });
+    while (samples[0] && samples[0].at < at - config.replicaMaxLagMs) samples.shift();
   };
   const replicas = config.replicaUrls.map((url) => {
-    // With its port, and without who signs in there.
+    // Host and port, without credentials.
     const { host } = new URL(url);
-    const limits = {
-      config: { ...reachedAt(config, url), max: config.poolMax },
-      abilities: abilitiesOf(config),
+    const options = {
+      config: { ...connectionOptions(config, url), max: config.poolMax },
+      capabilities: capabilitiesOf(config),
       maxLagMs: config.replicaMaxLagMs,
     };
-    return new Replica(host, limits, primary, log);
+    return new Replica(host, options, primary, log);
   });
-  const ofEach = (read: (replica: Replica) => number) => () => Object.fromEntries(replicas.map((replica) => [replica.name, read(replica)]));
+  const ofEach = (read: (replica: Replica) => number) => () =>
+    Object.fromEntries(replicas.map((replica) => [replica.name, read(replica)]));
   gauges(
     'shopfront_replica_lag_seconds',
-    'How far a replica is behind the primary at most.',
+    'Maximum lag of the replica behind the primary, in seconds.',
     'replica',
     ofEach((replica) => replica.lag()),
   );
   gauges(
-    'shopfront_replica_serving',
-    'Whether a replica is read from: 1, or 0 where it is left out.',
+    'shopfront_replica_usable',
+    'Whether reads may use the replica: 1 or 0.',
     'replica',
-    ofEach((replica) => Number(replica.serves())),
+    ofEach((replica) => Number(replica.isUsable())),
   );
-  const loops = [repeated(() => mark().catch(() => undefined)), ...replicas.map((replica) => repeated(() => replica.look(marks)))];
-  let turn = 0;
+  const loops = [
+    repeat(() => takeSample().catch(() => undefined)),
+    ...replicas.map((replica) => repeat(() => replica.checkLag(samples))),
+  ];
+  let index = 0;
   return {
     choose() {
       for (let tried = 0; tried < replicas.length; tried++) {
-        const replica = replicas[(turn = (turn + 1) % replicas.length)];
-        if (replica?.serves()) return replica;
+        const replica = replicas[(index = (index + 1) % replicas.length)];
+        if (replica?.isUsable()) return replica;
       }
       return undefined;
     },
     async close() {
       await Promise.all(loops.map((end) => end()));
-      // One that is silent does not say goodbye.
-      await Promise.race([Promise.all(replicas.map((replica) => replica.close())), setTimeout(GOODBYE_MS, undefined, { ref: false })]);
+      // The connections of an unresponsive replica do not close.
+      await Promise.race([
+        Promise.all(replicas.map((replica) => replica.close())),
+        setTimeout(CLOSE_TIMEOUT_MS, undefined, { ref: false }),
+      ]);
     },
   };
 }
 
-// One after the other, however long each takes. Returns what ends it.
-function repeated(work: () => Promise<void>): () => Promise<void> {
+// Repeats the work, with a delay after each run. Returns a function that ends the loop.
+function repeat(work: () => Promise<void>): () => Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   let ended = false;
   let running: Promise<void>;
-  const go = async (): Promise<void> => {
+  const run = async (): Promise<void> => {
     await work();
-    if (!ended) timer = globalThis.setTimeout(() => (running = go()), EVERY_MS).unref();
+    if (!ended) timer = globalThis.setTimeout(() => (running = run()), DELAY_MS).unref();
   };
-  running = go();
+  running = run();
   return () => {
     ended = true;
     clearTimeout(timer);

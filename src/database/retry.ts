@@ -1,23 +1,30 @@
 import pRetry from 'p-retry';
 
+/** Maximum number of retries. */
 const RETRIES = 3;
-/** How long the first retry waits, in ms: up to twice as long by chance, so that those who met do not meet again; each further one waits longer. */
-const FIRST_MS = 20;
+/**
+ * Delay of the first retry, in ms. Randomized to up to twice as long, so that the same transactions
+ * do not conflict again. Each further delay is longer.
+ */
+const FIRST_DELAY_MS = 20;
 
 /**
- * Does a whole transaction, and again, three times at most, where PostgreSQL has undone it because of others at work at the same time.
- * What else goes wrong is thrown: where a connection is lost, nobody knows what has been done.
+ * Runs a whole transaction. Retries it if PostgreSQL has rolled it back because of concurrent
+ * transactions. Throws other errors: after a lost connection, the outcome is unknown.
  */
-export function retried<T>(transaction: () => Promise<T>): Promise<T> {
+export function withRetries<T>(transaction: () => Promise<T>): Promise<T> {
   return pRetry(transaction, {
     retries: RETRIES,
-    minTimeout: FIRST_MS,
+    minTimeout: FIRST_DELAY_MS,
     randomize: true,
     shouldRetry: ({ error }) => isConflict(error),
   });
 }
 
-/** Whether a transaction was undone for the sake of others: a failed serialization, or a deadlock (PostgreSQL's appendix A, 40001 and 40P01). */
+/**
+ * Returns whether a transaction was rolled back because of others: a serialization failure or a
+ * deadlock (PostgreSQL, appendix A, 40001 and 40P01).
+ */
 export function isConflict(error: Error): boolean {
   return 'code' in error && (error.code === '40001' || error.code === '40P01');
 }

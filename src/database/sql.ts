@@ -2,81 +2,72 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { CompiledQuery, type AbortableQueryOptions } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import sql, { empty, join, raw, type Sql } from 'sql-template-tag';
-import { retried } from './retry.ts';
+import type { Cancellable } from '../core/cancellation.ts';
+import { withRetries } from './retry.ts';
 
 export { empty, join, raw, sql, type Sql };
 
-/** A value of a row as the driver hands it over: text in PostgreSQL's form, or null; inside a transaction also what the driver made of it. */
+/** Value from the driver: PostgreSQL's text or null; inside a transaction also a parsed value. */
 export type Cell = unknown;
 
-/** A statement as it is sent: its text, and the values of its parameters in their order. */
+/** Text of a statement, and the values of its parameters in order. */
 export type Statement = Pick<Sql, 'text' | 'values'>;
 
-/** What may be given up before it is done. Lighter than an AbortSignal, for nearly none ever is. */
-export interface Abortable {
-  readonly isGivenUp: boolean;
-  /** Called when the database begins with it. */
-  begin?(): void;
-  /** What it is a part of. */
-  readonly whole?: Abortable | undefined;
-  /** Has this called when it is given up; at once, if it has been. */
-  onGiveUp(end: () => void): void;
-  /** Has it called no more. */
-  offGiveUp(end: () => void): void;
-}
-
-/** Runs single statements, each a transaction of its own. Rows are their columns' cells, in order. */
+/** Runs single statements, each in its own transaction. A row is a list of cells. */
 export interface Statements {
   /**
-   * Reads. A `hot` statement is one that is quick whatever its values are: it is prepared once on each connection, and
-   * shares one with others. What takes long is cancelled when the request is given up.
+   * Reads. A `prepared` statement must be fast for all values: it is prepared once per connection
+   * and shares a connection with others. Statements on the pool are cancelled with the request.
    */
-  read(statement: Statement, hot?: boolean, request?: Abortable): Promise<Cell[][]>;
-  /** Writes, by a statement that is prepared once on each connection. */
-  write(statement: Statement, request?: Abortable): Promise<Cell[][]>;
-  /** How often this process has committed: what was read before the last commit may be out of date. */
+  read(statement: Statement, prepared?: boolean, request?: Cancellable): Promise<Cell[][]>;
+  /** Writes, by a statement that is prepared once per connection. */
+  write(statement: Statement, request?: Cancellable): Promise<Cell[][]>;
+  /** Number of commits of this process. Data from before the last commit may be outdated. */
   commits: number;
 }
 
-/** Runs a statement in the transaction at hand, or by itself. Rows by the names of their columns. Cancelled with the unit of work's request. */
+/**
+ * Runs a statement in the current transaction, or alone. Returns rows by column name. Cancelled
+ * with the unit of work's request.
+ */
 export async function execute(
   em: EntityManager,
   { text, values }: Statement,
 ): Promise<{ rows: Record<string, unknown>[]; affected: number }> {
   const query = CompiledQuery.raw(text, values);
   const run = () => em.getKysely().executeQuery<Record<string, unknown>>(query, abortOptionsOf(em));
-  // By itself, it is a transaction of its own.
-  const { rows, numAffectedRows } = await (em.isInTransaction() ? run() : retried(run));
+  // Alone, the statement is a whole transaction.
+  const { rows, numAffectedRows } = await (em.isInTransaction() ? run() : withRetries(run));
   return { rows, affected: Number(numAffectedRows ?? 0) };
 }
 
-/** What aborts a statement, as the ORM puts it on its units of work and beside its own statements; undefined where nothing does. */
+/** Returns the abort options of the ORM's unit of work or statement, if it has any. */
 export function abortOptionsOf(holder: object = {}): AbortableQueryOptions | undefined {
   const { signal, inflightQueryAbortStrategy } = holder as AbortableQueryOptions;
   return signal && { signal, inflightQueryAbortStrategy };
 }
 
 /**
- * A whole number that stands in the statement itself. Of a LIMIT whose value is left open, the planner takes a tenth of the table
- * to be read, and plans anew each time because that looks dear.
+ * Returns an integer as part of the statement's text. For a LIMIT parameter the planner assumes a
+ * tenth of the table, and plans again each time because of that cost.
  */
 export function literal(value: number): Sql {
-  if (!Number.isSafeInteger(value)) throw new TypeError('no whole number');
+  if (!Number.isSafeInteger(value)) throw new TypeError('A literal must be a safe integer');
   return raw(String(value));
 }
 
-/** Whether PostgreSQL refused a row because there is one of the same unique values (its appendix A, 23505). */
-export function isTaken(error: unknown): boolean {
+/** Returns whether a unique constraint rejected a row (PostgreSQL, appendix A, 23505). */
+export function isUniqueViolation(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === '23505';
 }
 
 const texts = new LRUCache<string, string>({ max: 500 });
 
 /**
- * A statement whose text is put together once for its key, as that takes longer than sending it. What `make` makes has to
- * depend on the key alone, but for its values.
+ * Returns a statement whose text is built once per key, because building takes longer than sending.
+ * Except for the values, the result of `make` must depend on the key alone.
  */
-export function kept(key: string, values: unknown[], make: () => Sql): Statement {
+export function cachedStatement(key: string, values: unknown[], make: () => Sql): Statement {
   const known = texts.get(key);
   if (known !== undefined) return { text: known, values };
   const { text } = make();
@@ -84,20 +75,20 @@ export function kept(key: string, values: unknown[], make: () => Sql): Statement
   return { text, values };
 }
 
-/** The instant that PostgreSQL writes, such as `2026-11-21 08:30:00.123+00`: the sessions of our connections are in UTC. */
+/** Parses a timestamp such as `2026-11-21 08:30:00.123+00`. Our database sessions use UTC. */
 export function readTime(cell: Cell): Date {
   if (cell instanceof Date) return cell;
-  // In the form of ISO 8601, which JavaScript reads a good deal quicker than others.
+  // JavaScript parses ISO 8601 considerably faster than other formats.
   const text = cell as string;
   return new Date(text.endsWith('+00') ? `${text.slice(0, 10)}T${text.slice(11, -3)}Z` : text);
 }
 
-/** The value of a `json` or `jsonb` that is no text itself. */
+/** Returns the value of a `json` or `jsonb` cell that is not a string itself. */
 export function readJson(cell: Cell): unknown {
   return typeof cell === 'string' ? JSON.parse(cell) : cell;
 }
 
-/** A name of a table or column, in quotation marks; with the table's, where both are given. */
+/** Returns a quoted name: of a table or column, or of a table and its column. */
 export function identifier(...parts: readonly string[]): Sql {
   return raw(parts.map((part) => `"${part.replaceAll('"', '""')}"`).join('.'));
 }

@@ -1,85 +1,124 @@
 import type { ClientConfig, Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
-import type { Abortable, Cell, Statement, Statements } from './sql.ts';
-import { retried } from './retry.ts';
-import { asking } from '../core/tracing-channels.ts';
-import { Turns } from '../core/keyed-limit.ts';
-import { Asked } from './raw-query.ts';
+import type { Cell, Statement, Statements } from './sql.ts';
+import type { Cancellable } from '../core/cancellation.ts';
+import { withRetries } from './retry.ts';
+import { databaseChannel } from '../core/tracing-channels.ts';
+import { KeyedLimit } from '../core/keyed-limit.ts';
+import { RawQuery } from './raw-query.ts';
 import { cancel, cancelUntilEnded } from './cancel-request.ts';
-import { isLost, isOutdated, Lane } from './pipelined-connection.ts';
+import { isLost, isOutdated, PipelinedConnection } from './pipelined-connection.ts';
 import { PreparedNames } from './prepared-names.ts';
 
-/** Connections of the pool that one request uses at a time: the rest is for others. */
-const MAX_OF_REQUEST = 2;
+/** Maximum number of connections of the pool that one request uses at a time. */
+const MAX_PER_REQUEST = 2;
 
-/** What a database can do for its statements. */
-export interface Abilities {
+/** Capabilities of a database. */
+export interface Capabilities {
   /** Named statements stay prepared on a connection. */
   prepares: boolean;
   /** A statement can be cancelled while it runs. */
   cancels: boolean;
-  /** How many connections the hot statements share; on each, one is sent while others are still on their way. */
-  shared: number;
+  /** Number of pipelined connections, which run the prepared reads. */
+  pipelineConnections: number;
 }
 
-/** Statements that run by themselves, on the pool, and their connections' end. */
+/** Single statements, and the lifecycle of their pipelined connections. */
 export interface OpenStatements extends Statements {
-  /** Has the shared connections opened anew. */
+  /** Reopens the pipelined connections. */
   renew(): void;
   close(): Promise<void>;
 }
 
-/** Opens what runs single statements: on the pool, and where they are hot, on connections that they share. */
-export function openStatements(pool: Pool, config: ClientConfig, { prepares, shared, cancels }: Abilities, log: Logger): OpenStatements {
+/** Runs single statements on the pool, and prepared reads on pipelined connections if possible. */
+export function openStatements(
+  pool: Pool,
+  config: ClientConfig,
+  { prepares, pipelineConnections: shared, cancels }: Capabilities,
+  log: Logger,
+): OpenStatements {
   const names = new PreparedNames();
-  const turns = new Turns(MAX_OF_REQUEST);
-  const lanes = Array.from({ length: shared }, () => new Lane(config, log, cancel));
-  let turn = 0;
+  const requestLimit = new KeyedLimit(MAX_PER_REQUEST);
+  const pipelines = Array.from(
+    { length: shared },
+    () => new PipelinedConnection(config, log, cancel),
+  );
+  let index = 0;
 
-  const asked = ({ text, values }: Statement, prepared: boolean): Asked =>
-    new Asked(text, values, prepared && prepares ? names.of(text) : undefined, names);
-  const onPool = (statement: Statement, prepared: boolean, isRead: boolean, request?: Abortable): Promise<Cell[][]> => {
-    if (!request) return onFreePool(statement, prepared, isRead);
-    return turns.run(request.whole ?? request, () => onFreePool(statement, prepared, isRead, request));
+  const createQuery = ({ text, values }: Statement, prepared: boolean): RawQuery =>
+    new RawQuery(text, values, prepared && prepares ? names.of(text) : undefined, names);
+  const onPool = (
+    statement: Statement,
+    prepared: boolean,
+    isRead: boolean,
+    request?: Cancellable,
+  ): Promise<Cell[][]> => {
+    if (!request) return onPoolUnlimited(statement, prepared, isRead);
+    return requestLimit.run(request.parent ?? request, () =>
+      onPoolUnlimited(statement, prepared, isRead, request),
+    );
   };
-  const onFreePool = async (statement: Statement, prepared: boolean, isRead: boolean, request?: Abortable): Promise<Cell[][]> => {
-    const first = asked(statement, prepared);
+  const onPoolUnlimited = async (
+    statement: Statement,
+    prepared: boolean,
+    isRead: boolean,
+    request?: Cancellable,
+  ): Promise<Cell[][]> => {
+    const first = createQuery(statement, prepared);
     try {
       return await run(pool, first, request, cancels);
     } catch (error) {
-      // What has changed nothing may be asked once more elsewhere.
-      if (isRead && isLost(error)) return run(pool, asked(statement, prepared), request, cancels);
+      // A read can be retried on another connection.
+      if (isRead && isLost(error))
+        return run(pool, createQuery(statement, prepared), request, cancels);
       if (!isOutdated(error)) throw error;
-      // Under a new name, it is prepared anew wherever it is asked.
-      if (first.name !== undefined) names.giveUp(first.name);
-      return run(pool, asked(statement, prepared), request, cancels);
+      // Under a new name, each connection prepares it again.
+      if (first.name !== undefined) names.release(first.name);
+      return run(pool, createQuery(statement, prepared), request, cancels);
     }
   };
 
-  const read: Statements['read'] = (statement, hot = false, request) => {
-    const lane = hot ? lanes[(turn = (turn + 1) % lanes.length)] : undefined;
-    return lane?.run(asked(statement, hot), () => onPool(statement, hot, true, request)) ?? onPool(statement, hot, true, request);
+  const read: Statements['read'] = (statement, prepared = false, request) => {
+    const pipelined = prepared ? pipelines[(index = (index + 1) % pipelines.length)] : undefined;
+    return (
+      pipelined?.run(createQuery(statement, prepared), () =>
+        onPool(statement, prepared, true, request),
+      ) ?? onPool(statement, prepared, true, request)
+    );
   };
 
   return {
     commits: 0,
-    read: (statement, hot, request) => asking.tracePromise(() => read(statement, hot, request), { kind: 'read', text: statement.text }),
+    read: (statement, prepared, request) =>
+      databaseChannel.tracePromise(() => read(statement, prepared, request), {
+        kind: 'read',
+        text: statement.text,
+      }),
     async write(statement, request) {
-      const write = () => retried(() => onPool(statement, true, false, request));
-      const rows = await asking.tracePromise(write, { kind: 'write', text: statement.text });
+      const write = () => withRetries(() => onPool(statement, true, false, request));
+      const rows = await databaseChannel.tracePromise(write, {
+        kind: 'write',
+        text: statement.text,
+      });
       this.commits++;
       return rows;
     },
-    renew: () => lanes.forEach((lane) => lane.renew()),
-    close: async () => void (await Promise.all(lanes.map((lane) => lane.close()))),
+    renew: () => pipelines.forEach((pipelined) => pipelined.renew()),
+    close: async () => void (await Promise.all(pipelines.map((pipelined) => pipelined.close()))),
   };
 }
 
-// The pool's own `query` would close the connection after any error, and with it all that is prepared there: here only one that is lost.
-async function run(pool: Pool, statement: Asked, request: Abortable | undefined, cancels: boolean): Promise<Cell[][]> {
-  if (request?.isGivenUp) throw new AbortError();
+// The pool's own `query` would close the connection, with its prepared statements, after any error.
+// This function closes lost connections only.
+async function run(
+  pool: Pool,
+  statement: RawQuery,
+  request: Cancellable | undefined,
+  cancels: boolean,
+): Promise<Cell[][]> {
+  if (request?.isCancelled) throw new AbortError();
   const client = await pool.connect();
-  if (request?.isGivenUp) {
+  if (request?.isCancelled) {
     client.release();
     throw new AbortError();
   }
@@ -94,20 +133,20 @@ async function run(pool: Pool, statement: Asked, request: Abortable | undefined,
       cancelled = cancelUntilEnded(client, ended.signal);
     };
     statement.callback = (error, rows) => {
-      request?.offGiveUp(abort);
+      request?.offCancel(abort);
       ended?.abort();
       if (cancelled && !isLost(error)) void releaseAfter(cancelled, client);
       else client.release(isLost(error));
       if (error) fail(error);
       else done(rows);
     };
-    request?.onGiveUp(abort);
+    request?.onCancel(abort);
     try {
       client.query(statement);
     } catch (error) {
-      // The connection's end would call it.
+      // The end of the connection would call the callback.
       statement.callback = () => undefined;
-      request?.offGiveUp(abort);
+      request?.offCancel(abort);
       client.release(true);
       fail(error);
     }
@@ -119,7 +158,7 @@ async function releaseAfter(cancelled: Promise<void>, client: PoolClient): Promi
   client.release();
 }
 
-/** Nobody waits for the statement any longer. */
+/** The request of the statement was cancelled. */
 class AbortError extends Error {
   override readonly name = 'AbortError';
 }

@@ -1,15 +1,27 @@
 import bcrypt from 'bcrypt';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { differences, note } from './audit/audit.log.ts';
+import { diff, record } from './audit/audit.log.ts';
 import { DomainError } from '../core/errors.ts';
 import { osUserName } from '../core/os-user.ts';
 import type { Scope } from '../core/scopes.ts';
 import { execute, sql } from '../database/sql.ts';
 import { checkDigit } from './products/ean13.ts';
 
-/** The users of the demo data who can sign in, or could; their passwords are public. */
-export const demoUsers: readonly { username: string; password: string; fullName: string; scopes: Scope[]; disabled: boolean }[] = [
-  { username: 'alice', password: 'alice-demo-1', fullName: 'Alice Archer', scopes: ['products:write', 'blog:write'], disabled: false },
+/** Users of the demo data with a password; the passwords are public. */
+export const demoUsers: readonly {
+  username: string;
+  password: string;
+  fullName: string;
+  scopes: Scope[];
+  disabled: boolean;
+}[] = [
+  {
+    username: 'alice',
+    password: 'alice-demo-1',
+    fullName: 'Alice Archer',
+    scopes: ['products:write', 'blog:write'],
+    disabled: false,
+  },
   { username: 'bob', password: 'bob-demo-1', fullName: 'Bob Baker', scopes: [], disabled: false },
   {
     username: 'admin',
@@ -24,23 +36,62 @@ export const demoUsers: readonly { username: string; password: string; fullName:
 const OTHER_USERS = 120;
 const PRODUCTS = 1_200;
 
-const MATERIALS = ['Oak', 'Steel', 'Linen', 'Copper', 'Bamboo', 'Glass', 'Wool', 'Cotton', 'Walnut', 'Slate'];
-const THINGS = ['Table', 'Chair', 'Lamp', 'Kettle', 'Blanket', 'Bowl', 'Shelf', 'Clock', 'Vase', 'Basket', 'Mirror', 'Tray'];
-const KINDS = ['Classic', 'Compact', 'Tall', 'Low', 'Light', 'Heavy', 'Round', 'Folding', 'Narrow', 'Wide'];
+const MATERIALS = [
+  'Oak',
+  'Steel',
+  'Linen',
+  'Copper',
+  'Bamboo',
+  'Glass',
+  'Wool',
+  'Cotton',
+  'Walnut',
+  'Slate',
+];
+const THINGS = [
+  'Table',
+  'Chair',
+  'Lamp',
+  'Kettle',
+  'Blanket',
+  'Bowl',
+  'Shelf',
+  'Clock',
+  'Vase',
+  'Basket',
+  'Mirror',
+  'Tray',
+];
+const KINDS = [
+  'Classic',
+  'Compact',
+  'Tall',
+  'Low',
+  'Light',
+  'Heavy',
+  'Round',
+  'Folding',
+  'Narrow',
+  'Wide',
+];
 
-/** Who of them has items and blog entries. */
+/** Demo users with items and blog entries. */
 const AUTHORS = new Set(['alice', 'bob']);
 const ITEMS = ['notebook', 'umbrella', 'bicycle', 'lantern', 'rucksack'];
 const ENTRIES = [
   { title: 'Opening day', body: 'The doors are open, both of them.', published: true },
-  { title: 'How we choose our lamps', body: 'By the light that they give, and by the hand that made them.', published: true },
+  {
+    title: 'How we choose our lamps',
+    body: 'By the light that they give, and by the hand that made them.',
+    published: true,
+  },
   { title: 'Notes for the spring catalogue', body: 'Not ready to be read.', published: false },
 ];
 
-/** How many rows of the demo data were added, and which of the users who can sign in. */
+/** Number of rows added, by table, and the users with a password among them. */
 export interface SeededRows {
   users: number;
-  /** Those of `demoUsers` that were added: their passwords are public. */
+  /** Users of `demoUsers` that were added; their passwords are public. */
   usernames: string[];
   products: number;
   items: number;
@@ -48,13 +99,21 @@ export interface SeededRows {
 }
 
 /**
- * Adds the demo data to an empty database; with `addToExisting`, to any. Rows that exist stay as they are, and users who existed
- * get no items or blog entries. Returns what was added. Throws CONFLICT where the database has users or products.
+ * Adds the demo data to an empty database; with `addToExisting`, to any. Existing rows do not
+ * change, and existing users get no items or blog entries. Returns what was added. Throws CONFLICT
+ * if the database has users or products and `addToExisting` is false.
  */
-export async function seedDemo(em: EntityManager, bcryptCost: number, now: Date, addToExisting = false): Promise<SeededRows> {
-  const hashes = await Promise.all(demoUsers.map(({ password }) => bcrypt.hash(password, bcryptCost)));
+export async function seedDemo(
+  em: EntityManager,
+  bcryptCost: number,
+  now: Date,
+  addToExisting = false,
+): Promise<SeededRows> {
+  const hashes = await Promise.all(
+    demoUsers.map(({ password }) => bcrypt.hash(password, bcryptCost)),
+  );
   return em.transactional(async (tx) => {
-    // Two that run at once take turns, so that the second finds what the first has added.
+    // Serializes concurrent calls, so that the second one sees the rows of the first.
     await execute(tx, sql`select pg_advisory_xact_lock(hashtext('shopfront demo data'))`);
     if (!addToExisting) await rejectIfFilled(tx);
     const usernames: string[] = [];
@@ -68,7 +127,7 @@ export async function seedDemo(em: EntityManager, bcryptCost: number, now: Date,
       );
       if (affected > 0) usernames.push(username);
     }
-    const others = await execute(
+    const otherUsers = await execute(
       tx,
       sql`
       insert into "user" (username, email, full_name)
@@ -85,10 +144,16 @@ export async function seedDemo(em: EntityManager, bcryptCost: number, now: Date,
         as made (name, barcode, price)
       on conflict do nothing`,
     );
-    const users = usernames.length + others.affected;
-    const changes = differences({}, { users: String(users), products: String(added) });
+    const users = usernames.length + otherUsers.affected;
+    const changes = diff({}, { users: String(users), products: String(added) });
     const operator = osUserName();
-    if (users + added > 0) await note({ em: tx, now: () => now, requestId: 'seed', operator }, 'demo.seeded', undefined, changes);
+    if (users + added > 0)
+      await record(
+        { em: tx, now: () => now, requestId: 'seed', operator },
+        'demo.seeded',
+        undefined,
+        changes,
+      );
     let [items, entries] = [0, 0];
     for (const username of usernames.filter((name) => AUTHORS.has(name))) {
       const { affected } = await execute(
@@ -114,11 +179,14 @@ export async function seedDemo(em: EntityManager, bcryptCost: number, now: Date,
 }
 
 async function rejectIfFilled(em: EntityManager): Promise<void> {
-  const { rows } = await execute(em, sql`select exists (select from "user") or exists (select from product) as filled`);
+  const { rows } = await execute(
+    em,
+    sql`select exists (select from "user") or exists (select from product) as filled`,
+  );
   if (rows[0]?.['filled'] !== true) return;
   throw new DomainError(
     'CONFLICT',
-    'The database already has users or products. --add-to-existing adds the demo data, with users whose passwords are public',
+    'The database already has users or products. Use --add-to-existing to add the demo data; the passwords of its users are public',
   );
 }
 
@@ -128,5 +196,9 @@ function demoProduct(index: number): { name: string; barcode: string; price: str
   const thing = THINGS[Math.floor(index / (KINDS.length * MATERIALS.length)) % THINGS.length];
   const digits = `400638${String(index).padStart(6, '0')}`;
   const cents = 199 + ((index * 7_919) % 99_801);
-  return { name: `${kind} ${material} ${thing}`, barcode: digits + checkDigit(digits), price: (cents / 100).toFixed(2) };
+  return {
+    name: `${kind} ${material} ${thing}`,
+    barcode: digits + checkDigit(digits),
+    price: (cents / 100).toFixed(2),
+  };
 }

@@ -4,8 +4,8 @@ import { Cost } from './cost.ts';
 import { requestError } from './errors.ts';
 
 /**
- * Refuses what costs more than GRAPHQL_MAX_COST before anything of it runs. A request with `"extensions": {"cost": true}` is told
- * the cost and the limit under `extensions.cost`.
+ * Rejects operations that cost more than GRAPHQL_MAX_COST before they run. For a request with
+ * `"extensions": {"cost": true}`, returns the cost and the limit in `extensions.cost`.
  */
 export function costPlugin(limit: number): ApolloServerPlugin<Context> {
   return {
@@ -13,21 +13,33 @@ export function costPlugin(limit: number): ApolloServerPlugin<Context> {
       didResolveOperation: async ({ schema, document, operation, request: { variables = {} } }) => {
         if (!operation) return;
         try {
-          new Cost(schema, document, operation, limit).refuseDear(variables);
+          new Cost(schema, document, operation, limit).checkLimit(variables);
         } catch (error) {
           throw requestError(error);
         }
       },
       willSendResponse: async ({ schema, document, operation, request, response: { body } }) => {
-        if (request.extensions?.['cost'] !== true || body.kind !== 'single' || !document || !operation) return;
+        if (
+          request.extensions?.['cost'] !== true ||
+          body.kind !== 'single' ||
+          !document ||
+          !operation
+        )
+          return;
         const requested = costOf(new Cost(schema, document, operation, limit), request.variables);
-        body.singleResult.extensions = { ...body.singleResult.extensions, cost: { requested, limit } };
+        body.singleResult.extensions = {
+          ...body.singleResult.extensions,
+          cost: { requested, limit },
+        };
       },
     }),
   };
 }
 
-function costOf(cost: Cost, variables: GraphQLRequestContext<Context>['request']['variables']): number | null {
+function costOf(
+  cost: Cost,
+  variables: GraphQLRequestContext<Context>['request']['variables'],
+): number | null {
   try {
     return cost.of(variables ?? {}) ?? null;
   } catch {

@@ -9,23 +9,33 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
-import { getComplexity, type ComplexityEstimator, type ComplexityEstimatorArgs } from 'graphql-query-complexity';
+import {
+  getComplexity,
+  type ComplexityEstimator,
+  type ComplexityEstimatorArgs,
+} from 'graphql-query-complexity';
 import { LRUCache } from 'lru-cache';
 import { badInput, DomainError } from '../core/errors.ts';
 import { DEFAULT_PAGE, MAX_PAGE } from '../pagination/keyset.ts';
 import { WEIGHT } from '../api/weight.ts';
 import { tooComplex } from './limits.ts';
 
-/** What a filter costs besides: a word that may be mistyped is compared with thousands, a part of a name that is too short for an index with every name, and what meets it may have to be counted. */
-const SEARCH = 50;
-/** What is remembered of one operation, by the variables that decide its cost, at most so many. */
-const MAX_KNOWN = 100;
-/** How many selections are looked at, each as often as its fragment is spread. */
+/**
+ * Additional cost of a filter: a mistyped word is compared with thousands of words, a part of a
+ * name that is too short for an index with every name, and the matches may have to be counted.
+ */
+const SEARCH_COST = 50;
+/** Maximum number of cached results per operation, by the variables that affect its cost. */
+const MAX_CACHED = 100;
+/** Maximum number of selections that are counted, those of a fragment once for each spread. */
 const MAX_SELECTIONS = 2_000;
 
-/** What an operation costs: one for each object that its answer may hold, and more for a search and for long texts. Known before anything runs. */
+/**
+ * Cost of an operation, computed before it runs: 1 for each object that the response may contain,
+ * and more for searches and long texts.
+ */
 export class Cost {
-  /** Made with a plan's first request: what is asked once has no use for a memory. */
+  /** Created by the first `allows`: only compiled operations, which run repeatedly, use it. */
   private allowed: LRUCache<string, boolean> | undefined;
   private readonly names: readonly string[];
 
@@ -39,21 +49,22 @@ export class Cost {
     this.names = (operation.variableDefinitions ?? []).map(({ variable }) => variable.name.value);
   }
 
-  /** Throws QUERY_TOO_COMPLEX where the cost with these variables is above the limit. */
-  refuseDear(variables: Readonly<Record<string, unknown>>): void {
+  /** Throws QUERY_TOO_COMPLEX if the cost with these variables exceeds the limit. */
+  checkLimit(variables: Readonly<Record<string, unknown>>): void {
     const cost = this.of(variables);
-    if (cost !== undefined && cost > this.limit) throw tooComplex(`The query costs ${cost}, which is more than ${this.limit}`);
+    if (cost !== undefined && cost > this.limit)
+      throw tooComplex(`The query costs ${cost}, which is more than ${this.limit}`);
   }
 
-  /** Whether the cost with these variables is known to be within the limit. Remembers what it has found. */
+  /** Returns whether the cost with these variables is within the limit. Caches positive results. */
   allows(variables: Readonly<Record<string, unknown>>): boolean {
-    this.allowed ??= new LRUCache({ max: MAX_KNOWN });
-    const key = this.names.map((name) => weightOf(variables[name])).join();
-    const before = this.allowed.get(key);
-    if (before !== undefined) return before;
-    const found = this.isWithin(variables);
-    if (found) this.allowed.set(key, found);
-    return found;
+    this.allowed ??= new LRUCache({ max: MAX_CACHED });
+    const key = this.names.map((name) => cacheKeyOf(variables[name])).join();
+    const cached = this.allowed.get(key);
+    if (cached !== undefined) return cached;
+    const isAllowed = this.isWithin(variables);
+    if (isAllowed) this.allowed.set(key, isAllowed);
+    return isAllowed;
   }
 
   private isWithin(variables: Readonly<Record<string, unknown>>): boolean {
@@ -65,62 +76,82 @@ export class Cost {
     }
   }
 
-  /** The cost with these variables, undefined where they are no values for it. Throws BAD_USER_INPUT for pages larger than there are. */
+  /**
+   * Returns the cost with these variables; undefined if they are invalid. Throws BAD_USER_INPUT for
+   * a page size above the maximum.
+   */
   of(variables: Readonly<Record<string, unknown>>): number | undefined {
     const { schema, document: query, operation } = this;
-    const { coerced } = getVariableValues(schema, operation.variableDefinitions ?? [], variables, { maxErrors: 1 });
-    // What is wrong with them is told by who executes.
+    const { coerced } = getVariableValues(schema, operation.variableDefinitions ?? [], variables, {
+      maxErrors: 1,
+    });
+    // The execution reports invalid variables.
     if (!coerced) return undefined;
     try {
       return getComplexity({
         schema,
         query,
         variables: { ...variables },
-        estimators: [objects],
+        estimators: [countObjects],
         maxQueryNodes: MAX_SELECTIONS,
         ...nameOf(operation),
       });
     } catch (error) {
-      throw refusalOf(error);
+      throw requestErrorOf(error);
     }
   }
 }
 
-// A page is as many objects as are asked for of what its edges or nodes hold; a list by keys, as many as there are keys.
-const objects: ComplexityEstimator = ({ field, args, childComplexity }: ComplexityEstimatorArgs) => {
+// A page counts its nodes or edges as often as its size, a list by keys its items as often as keys.
+const countObjects: ComplexityEstimator = ({
+  field,
+  args,
+  childComplexity,
+}: ComplexityEstimatorArgs) => {
   if (!isCompositeType(getNamedType(field.type))) return Number(field.extensions[WEIGHT] ?? 0);
   if (field.name === 'pageInfo') return 0;
   if (field.args.some(({ name }) => name === 'first'))
-    return 1 + (searches(args['filter']) ? SEARCH : 0) + pageSize(args) * childComplexity;
+    return 1 + (searches(args['filter']) ? SEARCH_COST : 0) + pageSize(args) * childComplexity;
   const keys = listLength(args);
   return (isListType(getNullableType(field.type)) ? (keys ?? 1) : 1) * (1 + childComplexity);
 };
 
 function searches(filter: unknown): boolean {
   if (typeof filter !== 'object' || filter === null) return false;
-  const { search, nameContains, priceMin, priceMax, createdSince, updatedSince } = filter as Record<string, unknown>;
-  return [search, nameContains, priceMin, priceMax, createdSince, updatedSince].some((part) => part != null);
+  const { search, nameContains, priceMin, priceMax, createdSince, updatedSince } = filter as Record<
+    string,
+    unknown
+  >;
+  return [search, nameContains, priceMin, priceMax, createdSince, updatedSince].some(
+    (part) => part != null,
+  );
 }
 
 function pageSize({ first, last }: Record<string, unknown>): number {
-  const [name, size] = typeof last === 'number' ? (['last', last] as const) : (['first', first ?? DEFAULT_PAGE] as const);
-  return Math.max(0, checked(name, Number(size)));
+  const [name, size] =
+    typeof last === 'number'
+      ? (['last', last] as const)
+      : (['first', first ?? DEFAULT_PAGE] as const);
+  return Math.max(0, checkSize(name, Number(size)));
 }
 
 function listLength(args: Record<string, unknown>): number | undefined {
-  for (const [name, value] of Object.entries(args)) if (Array.isArray(value)) return checked(name, value.length);
+  for (const [name, value] of Object.entries(args))
+    if (Array.isArray(value)) return checkSize(name, value.length);
   return undefined;
 }
 
-function checked(name: string, size: number): number {
+function checkSize(name: string, size: number): number {
   if (size > MAX_PAGE) throw badInput(name, `must be at most ${MAX_PAGE}`);
   return size;
 }
 
-// Whatever else the values are, only how many they ask for, whether they search, and what they switch off, changes the cost.
-function weightOf(value: unknown): string {
+// The cost depends only on the sizes and switches (numbers, booleans, list lengths) among the
+// variables, and on whether a filter searches.
+function cacheKeyOf(value: unknown): string {
   if (Array.isArray(value)) return `[${value.length}]`;
-  if (typeof value === 'number' || typeof value === 'boolean' || value == null) return String(value);
+  if (typeof value === 'number' || typeof value === 'boolean' || value == null)
+    return String(value);
   return searches(value) ? 'search' : '';
 }
 
@@ -128,10 +159,11 @@ function nameOf({ name }: OperationDefinitionNode): { operationName?: string } {
   return name ? { operationName: name.value } : {};
 }
 
-// The library counts the selections it looks at, and stops where fragments within fragments are too many. What else it throws
-// is about an argument that is no value for its field.
-function refusalOf(error: unknown): unknown {
+// The library limits the number of selections, so that nested fragments are bounded. Its other
+// errors report invalid arguments.
+function requestErrorOf(error: unknown): unknown {
   if (!(error instanceof GraphQLError)) return error;
-  if (/maximum allowed number of nodes/.test(error.message)) return tooComplex('The query has too many selections');
+  if (/maximum allowed number of nodes/.test(error.message))
+    return tooComplex('The query has too many selections');
   return new DomainError('BAD_USER_INPUT', error.message);
 }

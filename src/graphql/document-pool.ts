@@ -1,89 +1,112 @@
 import type { DocumentNode } from 'graphql';
 import { DomainError } from '../core/errors.ts';
-import { unavailable } from '../http/http-error.ts';
+import { unavailableError } from '../http/http-error.ts';
 import { sizeOf, withoutTokens } from './documents.ts';
 
-/** Maximum number of bytes of the documents and variables of all subscriptions, and of those from one network. */
+/** Maximum number of bytes of documents and variables: of all subscriptions, and per network. */
 const MAX_BYTES = 64_000_000;
 const MAX_NETWORK_BYTES = 16_000_000;
-/** What a subscription takes besides, in bytes, about. */
+/** Approximate number of further bytes that a subscription uses. */
 const SUBSCRIPTION_BYTES = 5_000;
-/** When a rejected client should retry, in seconds. */
+/** Seconds after which a rejected client should retry. */
 const RETRY_S = 5;
 
-interface Held {
+interface PooledDocument {
   readonly document: DocumentNode;
   readonly size: number;
   users: number;
 }
 
-/** What the subscriptions from one network hold. */
-interface Share {
+/** Memory used by the subscriptions of one network. */
+interface NetworkUsage {
   bytes: number;
   subscriptions: number;
-  readonly users: Map<Held, number>;
+  readonly users: Map<PooledDocument, number>;
 }
 
-/** The documents of subscriptions, each once for all that use it and for as long as one does. What they and variables take is bounded. */
-export class HeldDocuments {
-  private readonly held = new Map<string, Held>();
-  private readonly shares = new Map<string, Share>();
+/**
+ * Documents in use by subscriptions, each stored once. Limits the memory of documents and
+ * variables.
+ */
+export class DocumentPool {
+  private readonly documents = new Map<string, PooledDocument>();
+  private readonly usageByNetwork = new Map<string, NetworkUsage>();
   private bytes = 0;
 
   constructor(
-    /** Maximum number of subscriptions from one network. */
-    private readonly maxOfNetwork: number,
+    /** Maximum number of subscriptions per network. */
+    private readonly maxPerNetwork: number,
   ) {}
 
-  /** Returns the document of this text, parsed and validated before, where it is in use. */
+  /** Returns the parsed and validated document of this text if it is in use. */
   get(text: string): DocumentNode | undefined {
-    return this.held.get(text)?.document;
+    return this.documents.get(text)?.document;
   }
 
   /**
-   * Holds the document of this text, and so many bytes of variables, until what this returns is called. Throws UNAVAILABLE if all
-   * subscriptions hold too much, and RATE_LIMITED if those from this network do or are too many.
+   * Adds a subscription with this document and this size of variables. Returns a function that
+   * releases both. Throws UNAVAILABLE if all subscriptions use too much memory, and RATE_LIMITED if
+   * those of this network do, or are too many.
    */
-  hold(network: string, text: string, document: DocumentNode, variables: number): () => void {
-    const own = variables + SUBSCRIPTION_BYTES;
-    const held = this.held.get(text) ?? { document, size: sizeOf(document), users: 0 };
-    const share = this.shares.get(network) ?? { bytes: 0, subscriptions: 0, users: new Map<Held, number>() };
-    const usersHere = share.users.get(held) ?? 0;
-    const added = own + (held.users === 0 ? held.size : 0);
-    const addedHere = own + (usersHere === 0 ? held.size : 0);
-    if (share.subscriptions >= this.maxOfNetwork) {
-      throw new DomainError('RATE_LIMITED', 'There are too many subscriptions from this address', [], RETRY_S);
+  acquire(
+    network: string,
+    text: string,
+    document: DocumentNode,
+    variableBytes: number,
+  ): () => void {
+    const ownBytes = variableBytes + SUBSCRIPTION_BYTES;
+    const pooled = this.documents.get(text) ?? { document, size: sizeOf(document), users: 0 };
+    const usage = this.usageByNetwork.get(network) ?? {
+      bytes: 0,
+      subscriptions: 0,
+      users: new Map<PooledDocument, number>(),
+    };
+    const networkUsers = usage.users.get(pooled) ?? 0;
+    const addedBytes = ownBytes + (pooled.users === 0 ? pooled.size : 0);
+    const addedNetworkBytes = ownBytes + (networkUsers === 0 ? pooled.size : 0);
+    if (usage.subscriptions >= this.maxPerNetwork) {
+      throw new DomainError(
+        'RATE_LIMITED',
+        'Too many subscriptions from this address',
+        [],
+        RETRY_S,
+      );
     }
-    if (share.bytes + addedHere > MAX_NETWORK_BYTES) {
-      throw new DomainError('RATE_LIMITED', 'The subscriptions from this address take too much memory', [], RETRY_S);
+    if (usage.bytes + addedNetworkBytes > MAX_NETWORK_BYTES) {
+      throw new DomainError(
+        'RATE_LIMITED',
+        'The subscriptions from this address use too much memory',
+        [],
+        RETRY_S,
+      );
     }
-    if (this.bytes + added > MAX_BYTES) throw unavailable();
-    if (held.users === 0) withoutTokens(document);
-    this.held.set(text, held);
-    this.shares.set(network, share);
-    this.bytes += added;
-    held.users++;
-    share.bytes += addedHere;
-    share.subscriptions++;
-    share.users.set(held, usersHere + 1);
-    return () => this.release(network, text, own);
+    if (this.bytes + addedBytes > MAX_BYTES) throw unavailableError();
+    if (pooled.users === 0) withoutTokens(document);
+    this.documents.set(text, pooled);
+    this.usageByNetwork.set(network, usage);
+    this.bytes += addedBytes;
+    pooled.users++;
+    usage.bytes += addedNetworkBytes;
+    usage.subscriptions++;
+    usage.users.set(pooled, networkUsers + 1);
+    return () => this.release(network, text, ownBytes);
   }
 
-  private release(network: string, text: string, own: number): void {
-    const [held, share] = [this.held.get(text), this.shares.get(network)];
-    if (!held || !share) return;
-    this.bytes -= own;
-    share.bytes -= own;
-    share.subscriptions--;
-    const usersHere = (share.users.get(held) ?? 1) - 1;
-    if (usersHere > 0) share.users.set(held, usersHere);
+  private release(network: string, text: string, ownBytes: number): void {
+    const [pooled, usage] = [this.documents.get(text), this.usageByNetwork.get(network)];
+    if (!pooled || !usage) return;
+    this.bytes -= ownBytes;
+    usage.bytes -= ownBytes;
+    usage.subscriptions--;
+    const networkUsers = (usage.users.get(pooled) ?? 1) - 1;
+    if (networkUsers > 0) usage.users.set(pooled, networkUsers);
     else {
-      share.users.delete(held);
-      share.bytes -= held.size;
+      usage.users.delete(pooled);
+      usage.bytes -= pooled.size;
     }
-    if (share.users.size === 0) this.shares.delete(network);
-    if (--held.users > 0) return;
-    this.held.delete(text);
-    this.bytes -= held.size;
+    if (usage.users.size === 0) this.usageByNetwork.delete(network);
+    if (--pooled.users > 0) return;
+    this.documents.delete(text);
+    this.bytes -= pooled.size;
   }
 }

@@ -1,31 +1,43 @@
-import { GraphQLError, Kind, specifiedRules, validate, type DocumentNode, type GraphQLSchema } from 'graphql';
+import {
+  GraphQLError,
+  Kind,
+  specifiedRules,
+  validate,
+  type DocumentNode,
+  type GraphQLSchema,
+} from 'graphql';
 import type { Config } from '../core/config.ts';
 import { DomainError } from '../core/errors.ts';
 import { Cost } from './cost.ts';
 import { limitRules } from './limits.ts';
-import { wordsOf } from './document-tokens.ts';
+import { normalizeDocument } from './document-tokens.ts';
 
 /**
- * Why a document would be refused: what the schema has no place for, and the limits that it exceeds. Its cost is looked at with the
- * defaults of its variables, where it has no others.
+ * Returns the errors for which a document would be rejected: by the schema, and by the limits. The
+ * cost is computed with the default values of its variables.
  */
-export function faultsOf(
+export function validateDocument(
   schema: GraphQLSchema,
   limits: Config['graphqlLimits'],
   text: string,
   document: DocumentNode,
 ): readonly GraphQLError[] {
-  if (wordsOf(text, limits.tokens) === undefined) return [new GraphQLError(`The query has more than ${limits.tokens} tokens`)];
-  const faults = validate(schema, document, [...specifiedRules, ...limitRules(limits)]);
-  return faults.length > 0 ? faults : costFaults(schema, limits, document);
+  if (normalizeDocument(text, limits.tokens) === undefined)
+    return [new GraphQLError(`The query has more than ${limits.tokens} tokens`)];
+  const errors = validate(schema, document, [...specifiedRules, ...limitRules(limits)]);
+  return errors.length > 0 ? errors : validateCost(schema, limits, document);
 }
 
-function costFaults(schema: GraphQLSchema, limits: Config['graphqlLimits'], document: DocumentNode): GraphQLError[] {
+function validateCost(
+  schema: GraphQLSchema,
+  limits: Config['graphqlLimits'],
+  document: DocumentNode,
+): GraphQLError[] {
   return document.definitions
     .filter((definition) => definition.kind === Kind.OPERATION_DEFINITION)
     .flatMap((operation) => {
       try {
-        new Cost(schema, document, operation, limits.cost).refuseDear({});
+        new Cost(schema, document, operation, limits.cost).checkLimit({});
         return [];
       } catch (error) {
         if (!(error instanceof GraphQLError || error instanceof DomainError)) throw error;

@@ -1,47 +1,53 @@
 import { visit, type DocumentNode, type Location } from 'graphql';
 import { LRUCache } from 'lru-cache';
 
-/** What a node of a parsed document takes, in bytes, about. */
+/** Approximate number of bytes of a node of a parsed document. */
 const NODE_BYTES = 300;
-/** How much is kept, of documents and of what is made of them, in bytes. */
+/** Maximum number of bytes of cached documents, and of compiled operations. */
 export const MAX_DOCUMENTS_BYTES = 16_000_000;
-/** Larger documents are parsed each time: they are few, or they are sent to fill our memory. */
+/**
+ * Maximum number of bytes of a cached document. Larger ones are parsed for each request: they are
+ * rare, or sent to fill the memory.
+ */
 const MAX_DOCUMENT_BYTES = 200_000;
 
-/** Parsed and validated documents, by the size that they really have: Apollo Server's own store measures them without their text. */
+/**
+ * Cache of parsed and validated documents, bounded by their memory. Apollo Server's own store does
+ * not count their text.
+ */
 export class Documents {
-  private readonly known = new LRUCache<string, DocumentNode>({
+  private readonly cache = new LRUCache<string, DocumentNode>({
     maxSize: MAX_DOCUMENTS_BYTES,
     maxEntrySize: MAX_DOCUMENT_BYTES,
     sizeCalculation: sizeOf,
   });
 
   async get(key: string): Promise<DocumentNode | undefined> {
-    return this.known.get(key);
+    return this.cache.get(key);
   }
 
   async set(key: string, document: DocumentNode): Promise<void> {
     withoutTokens(document);
-    this.known.set(key, document);
+    this.cache.set(key, document);
   }
 
   async delete(key: string): Promise<boolean> {
-    return this.known.delete(key);
+    return this.cache.delete(key);
   }
 }
 
-/** What a parsed document takes of memory, in bytes, about: its text, and its nodes. */
+/** Returns the approximate number of bytes of a parsed document: its text and its nodes. */
 export function sizeOf(document: DocumentNode): number {
   let nodes = 0;
   visit(document, { enter: () => void nodes++ });
   return (document.loc?.source.body.length ?? 0) + nodes * NODE_BYTES;
 }
 
-/** Takes out what the parser links: every token of the text, comments too, which are many times the text. Nobody asks for them once it is parsed. */
+/** Removes the linked tokens, which are unused after parsing and much larger than the text. */
 export function withoutTokens(document: DocumentNode): void {
-  visit(document, { enter: ({ loc }) => loc && cut(loc) });
+  visit(document, { enter: ({ loc }) => loc && removeTokens(loc) });
 }
 
-function cut(location: Location): void {
+function removeTokens(location: Location): void {
   Object.assign(location, { startToken: undefined, endToken: undefined });
 }

@@ -5,29 +5,30 @@ import { DomainError } from '../core/errors.ts';
 import { maskedError } from '../http/responses.ts';
 import { graphqlExtensions } from '../http/error-map.ts';
 import { visibleError } from '../http/http-error.ts';
-import type { Services } from '../http/dependencies.ts';
-import { noteErrors, type Seen } from '../telemetry/request-record.ts';
-import { tellUnavailable } from '../http/log-unavailable.ts';
+import type { Dependencies } from '../http/dependencies.ts';
+import { recordErrors, type RequestRecord } from '../telemetry/request-record.ts';
+import { logUnavailable } from '../http/log-unavailable.ts';
 
-/** What graphql-js says after the last of the errors in variables that it lists, without any code. */
-const TOO_MANY_VARIABLE_ERRORS = 'Too many errors processing variables, error limit reached. Execution aborted.';
+/** Message that graphql-js adds, without a code, if there are more errors in variables. */
+const TOO_MANY_VARIABLE_ERRORS =
+  'Too many errors processing variables, error limit reached. Execution aborted.';
 
-/** Maximum number of characters of the message of an error: graphql-js repeats what the client has sent. */
+/** Maximum number of characters of an error message: graphql-js repeats the client's input. */
 const MAX_MESSAGE = 1_000;
-/** What a hint of graphql-js at names of the schema begins with; it is the end of a message. */
+/** Start of the hint, at the end of a graphql-js message, that contains names of the schema. */
 const HINT = ' Did you mean ';
-/** The words of REST for a field that is absent. */
+/** Message for a missing field, as in the REST API. */
 const REQUIRED = 'Field required';
 
-/** A mistake that graphql-js found in a value. */
-export interface ValueFault {
-  /** The member of the value that is wrong, where it is absent or unknown. */
+/** Error that graphql-js found in a value. */
+export interface ValueError {
+  /** The missing or unknown member of the value. */
   member?: string | undefined;
   message: string;
 }
 
-/** A mistake that graphql-js found in the value of a variable. */
-export interface VariableFault {
+/** Error that graphql-js found in the value of a variable. */
+export interface VariableError {
   variable: string;
   path: readonly (string | number)[];
   message: string;
@@ -35,118 +36,183 @@ export interface VariableFault {
   isAbsent?: boolean;
 }
 
-/** Returns a refusal of an operation before its execution: a request error (GraphQL, 7.1.2), whose status is 400. */
+/** Returns a request error (GraphQL, 7.1.2), with status 400, for an error before execution. */
 export function requestError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const originalError = error instanceof GraphQLError ? (error.originalError ?? error) : error;
   return new GraphQLError(error.message, { originalError, extensions: { http: { status: 400 } } });
 }
 
-/** Errors that Apollo Server does not format as `formatError` has them. */
-export function formatErrors(services: Services, errors: readonly GraphQLError[]): GraphQLFormattedError[] {
+/** Formats errors that do not pass through Apollo Server. */
+export function formatErrors(
+  dependencies: Dependencies,
+  errors: readonly GraphQLError[],
+): GraphQLFormattedError[] {
   return errors.map((error) => {
     const { extensions, ...rest } = error.toJSON();
-    return formatError(services, { ...rest, extensions: { code: 'INTERNAL_SERVER_ERROR', ...extensions } }, error);
+    return formatError(
+      dependencies,
+      { ...rest, extensions: { code: 'INTERNAL_SERVER_ERROR', ...extensions } },
+      error,
+    );
   });
 }
 
-/** The same, with their codes noted for the observer. */
-export function refusalsOf(services: Services, errors: readonly GraphQLError[], seen: Seen): GraphQLFormattedError[] {
-  const formatted = formatErrors(services, errors);
-  noteErrors(seen, formatted);
+/** Formats errors as `formatErrors`, and adds their codes to the request record. */
+export function formatAndRecordErrors(
+  dependencies: Dependencies,
+  errors: readonly GraphQLError[],
+  record: RequestRecord,
+): GraphQLFormattedError[] {
+  const formatted = formatErrors(dependencies, errors);
+  recordErrors(record, formatted);
   return formatted;
 }
 
-/** An error of GraphQL as its client sees it (docs/decisions.md, "GraphQL"): a refusal as it is, a fault of ours as an id in the log. */
-export function formatError({ log, config }: Services, formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError {
+/**
+ * Formats an error for the client (docs/graphql.md). An internal error is logged, and
+ * the client gets its id.
+ */
+export function formatError(
+  { log, config }: Dependencies,
+  formatted: GraphQLFormattedError,
+  error: unknown,
+): GraphQLFormattedError {
   const original = causeOf(error);
-  const seen = original === error ? undefined : visibleError(original);
-  // What was given up is nobody's trouble any more.
-  if (seen !== original && seen instanceof DomainError && seen.code === 'UNAVAILABLE') tellUnavailable(log, original);
-  if (seen instanceof DomainError) return { ...formatted, message: shortened(seen.message), extensions: graphqlExtensions(seen) };
+  const visible = original === error ? undefined : visibleError(original);
+  // Cancelled work (TIMEOUT) is not logged.
+  if (visible !== original && visible instanceof DomainError && visible.code === 'UNAVAILABLE')
+    logUnavailable(log, original);
+  if (visible instanceof DomainError)
+    return {
+      ...formatted,
+      message: truncated(visible.message),
+      extensions: graphqlExtensions(visible),
+    };
   if (error instanceof GraphQLError && error.message === TOO_MANY_VARIABLE_ERRORS) {
     return { ...formatted, extensions: { code: ApolloServerErrorCode.BAD_USER_INPUT } };
   }
   if (formatted.extensions?.['code'] === 'INTERNAL_SERVER_ERROR') {
     const requestId = randomUUID();
-    log.error({ err: original, requestId, path: formatted.path }, 'a resolver failed');
+    log.error({ err: original, requestId, path: formatted.path }, 'Resolver failed');
     return { ...formatted, ...maskedError(requestId) };
   }
-  const named = namedVariable(formatted, error, config.explorer);
-  return { ...named, message: told(named.message, config.explorer) };
+  const located = withVariableField(formatted, error, config.explorer);
+  return { ...located, message: clientMessage(located.message, config.explorer) };
 }
 
-/** Returns the message of graphql-js as a client is told it: without hints at the schema where the explorer is off, and cut to its maximum length. */
-export function told(message: string, isExplorer: boolean): string {
-  return shortened(isExplorer ? message : withoutHint(message));
+/** Returns a graphql-js message truncated, and without schema hints if the explorer is off. */
+export function clientMessage(message: string, isExplorer: boolean): string {
+  return truncated(isExplorer ? message : withoutHint(message));
 }
 
-/** Cuts a message to its maximum length. */
-export function shortened(message: string): string {
+/** Truncates a message to its maximum length. */
+export function truncated(message: string): string {
   return message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE - 1)}…` : message;
 }
 
-// Of what a resolver throws, Apollo Server unwraps the cause; of what a limit refuses (limits.ts), we do.
+// Apollo Server unwraps the errors of resolvers, but not those of the limits (limits.ts).
 function causeOf(error: unknown): unknown {
-  if (error instanceof GraphQLError && error.originalError instanceof DomainError) return error.originalError;
+  if (error instanceof GraphQLError && error.originalError instanceof DomainError)
+    return error.originalError;
   return unwrapResolverError(error);
 }
 
-// What graphql-js says of a variable repeats its value. What is told is where the mistake is, and what it is.
-function namedVariable(formatted: GraphQLFormattedError, error: unknown, isExplorer: boolean): GraphQLFormattedError {
-  const fault = error instanceof GraphQLError ? variableFault(error) : undefined;
-  if (!fault) return formatted;
-  const field = fieldAt(fault.variable, fault.path);
-  const message = told(fault.message, isExplorer);
-  return placed(fault.isAbsent ? formatted : { ...formatted, message: `${field}: ${message}` }, field, message);
+// A graphql-js message about a variable repeats its value. Replaces it by the field and the error.
+function withVariableField(
+  formatted: GraphQLFormattedError,
+  error: unknown,
+  isExplorer: boolean,
+): GraphQLFormattedError {
+  const variableError = error instanceof GraphQLError ? parseVariableError(error) : undefined;
+  if (!variableError) return formatted;
+  const field = fieldPath(variableError.variable, variableError.path);
+  const message = clientMessage(variableError.message, isExplorer);
+  return withFieldError(
+    variableError.isAbsent ? formatted : { ...formatted, message: `${field}: ${message}` },
+    field,
+    message,
+  );
 }
 
-/** Returns the error with the place of the mistake that it is about. */
-export function placed(formatted: GraphQLFormattedError, field: string, message: string): GraphQLFormattedError {
+/** Returns the error with the field that it refers to. */
+export function withFieldError(
+  formatted: GraphQLFormattedError,
+  field: string,
+  message: string,
+): GraphQLFormattedError {
   return { ...formatted, extensions: { ...formatted.extensions, fields: [{ field, message }] } };
 }
 
 /**
- * Returns the name of a field in a refusal: its path, below the name of the argument or variable where that is no object of fields, or
- * below what the services put before it.
+ * Returns the name of a field in an error: its path, prefixed by `under`, or by the argument or
+ * variable if that is not an object.
  */
-export function fieldAt(name: string, path: readonly (string | number)[], under?: string): string {
-  const above = under ?? (typeof path[0] === 'string' ? undefined : name);
-  return (above === undefined ? path : [above, ...path]).join('.');
+export function fieldPath(
+  name: string,
+  path: readonly (string | number)[],
+  under?: string,
+): string {
+  const prefix = under ?? (typeof path[0] === 'string' ? undefined : name);
+  return (prefix === undefined ? path : [prefix, ...path]).join('.');
 }
 
-/** Returns the mistake in a variable that the error is about, or undefined where it is about something else. */
-export function variableFault({ message, originalError }: GraphQLError): VariableFault | undefined {
+/** Returns the variable's error that a graphql-js error describes; undefined for other errors. */
+export function parseVariableError({
+  message,
+  originalError,
+}: GraphQLError): VariableError | undefined {
   const [, absent, state] =
-    /^Variable "\$(\w+)" of (required|non-null) type "[^"]+" (?:was not provided|must not be null)\.$/.exec(message) ?? [];
+    /^Variable "\$(\w+)" of (required|non-null) type "[^"]+" (?:was not provided|must not be null)\.$/.exec(
+      message,
+    ) ?? [];
   if (absent !== undefined)
-    return { variable: absent, path: [], message: state === 'required' ? REQUIRED : 'must not be null', isAbsent: true };
+    return {
+      variable: absent,
+      path: [],
+      message: state === 'required' ? REQUIRED : 'must not be null',
+      isAbsent: true,
+    };
   const [, variable] = /^Variable "\$(\w+)" got invalid value /.exec(message) ?? [];
   const cause = originalError?.message;
-  if (cause === undefined || variable === undefined || !message.endsWith(`; ${cause}`)) return undefined;
-  // In the value, which comes before, every quotation mark is escaped.
-  const [, text = ''] = / at "\w+((?:\.\w+|\[\d+\])+)"$/.exec(message.slice(0, -cause.length - 2)) ?? [];
-  const path = Array.from(text.matchAll(/\.(\w+)|\[(\d+)\]/g), ([, name, index]) => name ?? Number(index));
-  const fault = valueFault(cause);
-  return { variable, path: fault.member === undefined ? path : [...path, fault.member], message: fault.message };
+  if (cause === undefined || variable === undefined || !message.endsWith(`; ${cause}`))
+    return undefined;
+  // Quotation marks in the value, which precedes the path, are escaped.
+  const [, text = ''] =
+    / at "\w+((?:\.\w+|\[\d+\])+)"$/.exec(message.slice(0, -cause.length - 2)) ?? [];
+  const path = Array.from(
+    text.matchAll(/\.(\w+)|\[(\d+)\]/g),
+    ([, name, index]) => name ?? Number(index),
+  );
+  const valueError = parseValueError(cause);
+  return {
+    variable,
+    path: valueError.member === undefined ? path : [...path, valueError.member],
+    message: valueError.message,
+  };
 }
 
-/** Reads what graphql-js says of a value, without repeating the value. */
-export function valueFault(message: string): ValueFault {
+/** Parses a graphql-js message about a value, and removes the value from it. */
+export function parseValueError(message: string): ValueError {
   const [, required] =
     /^Field "(?:\w+\.)?(\w+)" of required type "[^"]+" was not provided\.$/.exec(message) ??
-    /^(?:Field|Directive) "@?\w+" argument "(\w+)" of type "[^"]+" is required, but it was not provided\.$/.exec(message) ??
+    /^(?:Field|Directive) "@?\w+" argument "(\w+)" of type "[^"]+" is required, but it was not provided\.$/.exec(
+      message,
+    ) ??
     [];
   if (required !== undefined) return { member: required, message: REQUIRED };
   const [, unknown] = /^Field "(.+?)" is not defined by type "\w+"\./s.exec(message) ?? [];
-  const shown = message
+  const publicMessage = message
     .replace(/^Expected type "\w+!?"\. /, '')
-    .replace(/^(\w+(?: "\w+")?) cannot represent (?:[\w-]+ ){0,4}value: .*$/s, '$1 cannot represent this value')
+    .replace(
+      /^(\w+(?: "\w+")?) cannot represent (?:[\w-]+ ){0,4}value: .*$/s,
+      '$1 cannot represent this value',
+    )
     .replace(/^(Expected value of type "[^"]+"), found .*$/s, '$1.');
-  return { member: unknown, message: shown };
+  return { member: unknown, message: publicMessage };
 }
 
-// Apollo Server would leave hints out of what validation says, in time that grows with the square of what the client has sent.
+// Apollo Server would remove hints in time quadratic in the length of the input.
 function withoutHint(message: string): string {
   const at = message.endsWith('?') ? message.lastIndexOf(HINT) : -1;
   return at < 0 ? message : message.slice(0, at);

@@ -11,16 +11,18 @@ const QUERY_ERRORS = new Set<unknown>([
 ]);
 
 /**
- * A client that asks for `application/json`, and not for whatever there is, may be an old one, for which the status says whether the
- * server was reached and nothing of the query: it is answered 200 where the query cannot be run (GraphQL over HTTP, 6.4.1).
+ * Returns 200 instead of 400 for an invalid query if the client accepts `application/json` without
+ * a wildcard: for legacy clients, the status says only whether the server was reached (GraphQL over
+ * HTTP, 6.4.1).
  */
-export const legacyStatusPlugin: ApolloServerPlugin<Context> = {
+export const httpStatusPlugin: ApolloServerPlugin<Context> = {
   requestDidStart: async () => ({
     willSendResponse: async ({ request, response, errors }) => {
       if (response.http.status !== 400 || !isLegacy(request.http?.headers.get('accept'))) return;
-      // What a limit refuses is not the query's fault in the sense of the specification.
+      // Exceeded limits are not query errors in the sense of the specification.
       const isOfQuery = errors?.every(
-        ({ extensions, originalError }) => QUERY_ERRORS.has(extensions['code']) && !(originalError instanceof DomainError),
+        ({ extensions, originalError }) =>
+          QUERY_ERRORS.has(extensions['code']) && !(originalError instanceof DomainError),
       );
       if (isOfQuery) response.http.status = 200;
     },
@@ -28,5 +30,7 @@ export const legacyStatusPlugin: ApolloServerPlugin<Context> = {
 };
 
 function isLegacy(accept: string | undefined): boolean {
-  return !!accept && !accept.includes('/*') && graphqlTypeFor({ headers: { accept } }) === JSON_TYPE;
+  return (
+    !!accept && !accept.includes('/*') && graphqlTypeFor({ headers: { accept } }) === JSON_TYPE
+  );
 }

@@ -1,151 +1,185 @@
 import type { IncomingMessage } from 'node:http';
 import { ApolloServer, HeaderMap, type HTTPGraphQLResponse } from '@apollo/server';
-import { ApolloServerPluginCacheControlDisabled, ApolloServerPluginLandingPageDisabled } from '@apollo/server/plugin/disabled';
+import {
+  ApolloServerPluginCacheControlDisabled,
+  ApolloServerPluginLandingPageDisabled,
+} from '@apollo/server/plugin/disabled';
 import accepts from 'accepts';
 import type { GraphQLSchema } from 'graphql';
 import type { Context } from '../request/context.ts';
 import { DomainError } from '../core/errors.ts';
-import { isLonger } from '../core/text.ts';
+import { exceedsBytes } from '../core/text.ts';
 import { JSON_TYPE } from '../http/responses.ts';
 import { parseJson, readGraphqlText } from '../http/body.ts';
 import { identify, isAnonymous } from '../http/credentials.ts';
-import { answeredAsKept, codedTagOf, tagOf, VARY_BY_TYPE } from '../http/http-cache.ts';
-import { acceptedCoding, codingFor, mayBeCompressed, sendCompressed, VARY_BY_CODING, type Coding } from '../http/compression.ts';
-import { answerInTime } from '../http/request-timeout.ts';
+import { answerFromClientCache, codedTagOf, tagOf, VARY_BY_TYPE } from '../http/http-cache.ts';
+import {
+  acceptedCoding,
+  codingFor,
+  mayBeCompressed,
+  sendCompressed,
+  VARY_BY_CODING,
+  type Coding,
+} from '../http/compression.ts';
+import { withTimeout } from '../http/request-timeout.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Endpoint } from '../http/paths.ts';
 import { HttpError } from '../http/http-error.ts';
-import { searchOf, titled } from '../http/request-headers.ts';
+import { queryStringOf, canonicalHeaderName } from '../http/request-headers.ts';
 import { makeSchema } from './schema.ts';
-import { contextOf, type Services } from '../http/dependencies.ts';
+import { contextOf, type Dependencies } from '../http/dependencies.ts';
 import { operationPlugin } from './operation.plugin.ts';
 import { Operations } from '../telemetry/operations.ts';
-import type { GraphqlShortcuts, ShortAnswer } from './compiled/compiled-endpoint.ts';
-import type { Shortcuts } from './compiled/shortcuts.ts';
-import { conditionalFaultsOf } from './normalization.ts';
+import type { CompiledEndpoint, CompiledResponse } from './compiled/compiled-endpoint.ts';
+import type { FastPaths } from './compiled/shortcuts.ts';
+import { validateTextWithoutConditions } from './normalization.ts';
 import { costPlugin } from './cost.plugin.ts';
 import { Documents } from './documents.ts';
 import { formatError } from './errors.ts';
-import { answerEvents, asksForEvents } from './subscriptions/sse.ts';
+import { sendEventStream, acceptsEventStream } from './subscriptions/sse.ts';
 import { idempotencyPlugin } from './idempotency.plugin.ts';
-import { legacyStatusPlugin } from './http-status.plugin.ts';
+import { httpStatusPlugin } from './http-status.plugin.ts';
 import { MAX_VALIDATION_ERRORS, MAX_VARIABLE_ERRORS, validationRules } from './limits.ts';
 import { RefusedDocuments } from './refused-documents.ts';
-import { openLive, WORDING, type Live } from './subscriptions/connections.ts';
-import { scalarFaultsPlugin } from './input-errors.plugin.ts';
+import {
+  openConnections,
+  ERROR_FORMAT,
+  type SubscriptionConnections,
+} from './subscriptions/connections.ts';
+import { inputErrorsPlugin } from './input-errors.plugin.ts';
 import { subscriptionsPlugin } from './subscriptions/subscriptions.plugin.ts';
 import { unavailablePlugin } from './unavailable.plugin.ts';
 import { trustedDocuments, type TrustedDocuments } from './trusted-documents.ts';
 
-const NOT_STORED = { 'Cache-Control': 'no-store' };
-const NOT_STORED_BY_CODING = { ...NOT_STORED, ...VARY_BY_CODING };
+const NO_STORE = { 'Cache-Control': 'no-store' };
+const NO_STORE_BY_CODING = { ...NO_STORE, ...VARY_BY_CODING };
 
-/** The GraphQL door, started. */
-export interface GraphqlDoor {
+/** The running GraphQL API. */
+export interface GraphqlApi {
   endpoints: Endpoint[];
-  /** Those who listen. */
-  live: Live;
+  connections: SubscriptionConnections;
   stop(): Promise<void>;
 }
 
-interface Door {
+interface EndpointState {
   apollo: ApolloServer<Context>;
-  shortcuts: GraphqlShortcuts;
-  /** Undefined where any document may run. */
+  compiledEndpoint: CompiledEndpoint;
+  /** Undefined if any document may run. */
   trusted: TrustedDocuments | undefined;
-  live: Live;
+  connections: SubscriptionConnections;
   schema: GraphQLSchema;
   refused: RefusedDocuments;
-  answerPage: Endpoint['answer'] | undefined;
+  answerPage: Endpoint['handle'] | undefined;
 }
 
-/** Starts Apollo Server on our schema; its endpoints are served like every other path. A browser is answered the page, if there is one. */
-export async function openGraphqlDoor(
-  services: Services,
-  all: Shortcuts,
-  answerPage: Endpoint['answer'] | undefined,
-): Promise<GraphqlDoor> {
-  const { graphqlLimits } = services.config;
-  const trusted = trustedDocuments(services.config);
+/** Starts Apollo Server. Its endpoints send `answerPage`, if given, to browsers. */
+export async function openGraphqlApi(
+  dependencies: Dependencies,
+  fastPaths: FastPaths,
+  answerPage: Endpoint['handle'] | undefined,
+): Promise<GraphqlApi> {
+  const { graphqlLimits } = dependencies.config;
+  const trusted = trustedDocuments(dependencies.config);
   const schema = await makeSchema();
   const operations = new Operations(trusted?.operationNames);
-  const shortcuts = all.graphql(schema, operations);
+  const compiledEndpoint = fastPaths.graphql(schema, operations);
   const refused = new RefusedDocuments();
   const apollo = new ApolloServer<Context>({
     schema,
-    // Apollo Server's refusal speaks of its own options: ours is among the rules.
+    // A validation rule disables introspection: Apollo Server's message names its own options.
     introspection: true,
-    // formatError leaves hints at the schema out, of all errors.
+    // formatError removes schema hints from all errors.
     hideSchemaDetailsFromClientErrors: false,
     includeStacktraceInErrorResponses: false,
-    // There are no cookies: what another site's page sends carries nobody's credentials.
+    // There are no cookies, so requests from pages of other sites carry no credentials.
     csrfPrevention: false,
-    // Registering documents by hash would let anyone fill our memory.
+    // Automatic persisted queries would allow any client to fill the memory.
     persistedQueries: false,
     documentStore: new Documents(),
     stopOnTerminationSignals: false,
     parseOptions: { maxTokens: graphqlLimits.tokens },
-    validationRules: validationRules(services.config),
+    validationRules: validationRules(dependencies.config),
     validationOptions: { maxErrors: MAX_VALIDATION_ERRORS },
     executionOptions: { maxCoercionErrors: MAX_VARIABLE_ERRORS },
-    formatError: (formatted, error) => formatError(services, formatted, error),
+    formatError: (formatted, error) => formatError(dependencies, formatted, error),
     plugins: [
       subscriptionsPlugin,
       costPlugin(graphqlLimits.cost),
-      idempotencyPlugin(services),
-      legacyStatusPlugin,
+      idempotencyPlugin(dependencies),
+      httpStatusPlugin,
       unavailablePlugin,
-      scalarFaultsPlugin,
-      shortcuts.plugin,
+      inputErrorsPlugin,
+      compiledEndpoint.plugin,
       refused.plugin,
       operationPlugin(operations),
-      // It looks at every field to find out how long an answer may be kept; ours may not be kept at all.
+      // The plugin visits every field to compute a cache lifetime. Our responses are not stored.
       ApolloServerPluginCacheControlDisabled(),
       ApolloServerPluginLandingPageDisabled(),
     ],
   });
   await apollo.start();
-  const live = openLive(services, schema, trusted, operations);
+  const connections = openConnections(dependencies, schema, trusted, operations);
   const endpoint = (method: 'GET' | 'POST'): Endpoint => ({
     method,
     path: '/graphql',
-    door: 'graphql',
-    errorKey: WORDING.errorKey,
-    answer: (exchange) => answer(services, { apollo, shortcuts, trusted, live, schema, refused, answerPage }, exchange),
+    api: 'graphql',
+    errorKey: ERROR_FORMAT.errorKey,
+    handle: (exchange) =>
+      answer(
+        dependencies,
+        { apollo, compiledEndpoint, trusted, connections, schema, refused, answerPage },
+        exchange,
+      ),
   });
-  return { endpoints: [endpoint('GET'), endpoint('POST')], live, stop: () => apollo.stop() };
+  return {
+    endpoints: [endpoint('GET'), endpoint('POST')],
+    connections,
+    stop: () => apollo.stop(),
+  };
 }
 
 async function answer(
-  services: Services,
-  { apollo, shortcuts, trusted, live, schema, refused, answerPage }: Door,
+  dependencies: Dependencies,
+  { apollo, compiledEndpoint, trusted, connections, schema, refused, answerPage }: EndpointState,
   exchange: Exchange,
 ): Promise<void> {
   const { req } = exchange;
-  if (req.method !== 'HEAD' && asksForEvents(req)) return answerInTime(services, exchange, WORDING, () => answerEvents(live, exchange));
-  if (answerPage && req.method !== 'POST' && accepts(req).type(['json', 'html']) === 'html') return answerPage(exchange);
-  await answerInTime(services, exchange, WORDING, async () => {
+  if (req.method !== 'HEAD' && acceptsEventStream(req))
+    return withTimeout(dependencies, exchange, ERROR_FORMAT, () =>
+      sendEventStream(connections, exchange),
+    );
+  if (answerPage && req.method !== 'POST' && accepts(req).type(['json', 'html']) === 'html')
+    return answerPage(exchange);
+  await withTimeout(dependencies, exchange, ERROR_FORMAT, async () => {
     const text = req.method === 'POST' ? await readGraphqlText(exchange) : undefined;
-    const ctx = contextOf(services, exchange);
-    const shared = text === undefined ? undefined : shortcuts.shared(ctx, req, text);
-    if (shared) return sendPlain(services, exchange, shared);
-    const sent = text === undefined ? {} : parseJson(text);
-    // What is shared has come this way before, with the same text.
-    const body = trusted ? trusted.readBody(ctx, sent) : sent;
-    const search = trusted && req.method !== 'POST' ? trusted.readSearch(ctx, searchOf(req)) : searchOf(req);
+    const ctx = contextOf(dependencies, exchange);
+    const cached = text === undefined ? undefined : compiledEndpoint.cached(ctx, req, text);
+    if (cached) return sendPlain(dependencies, exchange, cached);
+    const parsed = text === undefined ? {} : parseJson(text);
+    // A cached response passed this check before, with the same text.
+    const body = trusted ? trusted.readBody(ctx, parsed) : parsed;
+    const search =
+      trusted && req.method !== 'POST'
+        ? trusted.readSearch(ctx, queryStringOf(req))
+        : queryStringOf(req);
     if (!isAnonymous(req)) await identify(ctx, exchange);
-    const planned = text === undefined ? undefined : await shortcuts.planned(ctx, req, text, body);
-    if (planned) return sendPlain(services, exchange, planned);
+    const compiled =
+      text === undefined ? undefined : await compiledEndpoint.compiled(ctx, req, text, body);
+    if (compiled) return sendPlain(dependencies, exchange, compiled);
     const document = text === undefined ? undefined : documentIn(body);
-    const before = refused.find(req, document);
-    if (before) {
-      exchange.seen.errors = before.codes;
-      exchange.set(NOT_STORED);
-      return send(services, exchange, before.answer);
+    const previous = refused.find(req, document);
+    if (previous) {
+      exchange.record.errors = previous.codes;
+      exchange.set(NO_STORE);
+      return send(dependencies, exchange, previous.response);
     }
-    refuseConditional(services, schema, text === undefined ? new URLSearchParams(search).get('query') : document);
-    const answered = await apollo.executeHTTPGraphQLRequest({
-      // What is asked by HEAD is answered as to GET; Node leaves the body out.
+    rejectConditional(
+      dependencies,
+      schema,
+      text === undefined ? new URLSearchParams(search).get('query') : document,
+    );
+    const response = await apollo.executeHTTPGraphQLRequest({
+      // HEAD is processed as GET; Node omits the body.
       httpGraphQLRequest: {
         method: req.method === 'HEAD' ? 'GET' : (req.method ?? ''),
         headers: headersOf(req),
@@ -154,66 +188,100 @@ async function answer(
       },
       context: async () => ctx,
     });
-    refused.keep(exchange, document, answered);
-    // Where nothing says for how long an answer may be kept, someone would guess.
-    exchange.set(NOT_STORED);
-    const forEveryone = bodyForEveryone(req, answered);
-    const coding = codingOf(services, exchange, answered);
-    if (forEveryone !== undefined && answeredAsKept(exchange, services.config, codedTagOf(tagOf(forEveryone), coding), VARY_BY_TYPE))
+    refused.store(exchange, document, response);
+    // Without this header, caches choose a lifetime heuristically.
+    exchange.set(NO_STORE);
+    const publicBody = publicBodyOf(req, response);
+    const coding = codingOf(dependencies, exchange, response);
+    if (
+      publicBody !== undefined &&
+      answerFromClientCache(
+        exchange,
+        dependencies.config,
+        codedTagOf(tagOf(publicBody), coding),
+        VARY_BY_TYPE,
+      )
+    )
       return;
-    await send(services, exchange, answered, coding);
+    await send(dependencies, exchange, response, coding);
   });
 }
 
-// Apollo Server would take what fails then for a fault of its own.
-function refuseConditional({ config }: Services, schema: GraphQLSchema, text: unknown): void {
-  const [fault] = conditionalFaultsOf(schema, text, config.graphqlLimits.tokens);
-  if (fault) throw new HttpError(400, fault.message);
+// Apollo Server would report the resulting failure as an internal error.
+function rejectConditional({ config }: Dependencies, schema: GraphQLSchema, text: unknown): void {
+  const [error] = validateTextWithoutConditions(schema, text, config.graphqlLimits.tokens);
+  if (error) throw new HttpError(400, error.message);
 }
 
 function documentIn(body: unknown): unknown {
   return typeof body === 'object' && body !== null && 'query' in body ? body.query : undefined;
 }
 
-// What is asked by GET changes nothing; without credentials, whoever asks the same gets the same. An error may pass.
-function bodyForEveryone(req: IncomingMessage, { status = 200, body }: HTTPGraphQLResponse): string | undefined {
-  if (req.method === 'POST' || status !== 200 || !isAnonymous(req) || body.kind !== 'complete') return undefined;
+// Returns the body of a GET response that is the same for every anonymous client. Errors may be
+// transient and are excluded.
+function publicBodyOf(
+  req: IncomingMessage,
+  { status = 200, body }: HTTPGraphQLResponse,
+): string | undefined {
+  if (req.method === 'POST' || status !== 200 || !isAnonymous(req) || body.kind !== 'complete')
+    return undefined;
   return body.string.startsWith('{"errors"') ? undefined : body.string;
 }
 
-// Credentials are the answers of mutations, and of nothing else. Who compresses one beside what somebody else wrote gives it away by its length.
-function codingOf({ config }: Services, exchange: Exchange, { body }: HTTPGraphQLResponse): Coding | undefined {
-  if (exchange.seen.operation?.type !== 'query' || body.kind !== 'complete') return undefined;
+// Only responses of mutations contain credentials. Compressing a credential together with text that
+// others chose reveals the credential by the length, so only queries are compressed.
+function codingOf(
+  { config }: Dependencies,
+  exchange: Exchange,
+  { body }: HTTPGraphQLResponse,
+): Coding | undefined {
+  if (exchange.record.operation?.type !== 'query' || body.kind !== 'complete') return undefined;
   return codingFor(exchange, config, body.string);
 }
 
-// As Apollo Server answers what goes well.
-function sendPlain({ config }: Services, exchange: Exchange, found: ShortAnswer): Promise<void> | undefined {
-  const { body, operation } = found;
-  if (operation) exchange.seen.operation = operation;
-  refuseLong(body, config.graphqlLimits.responseBytes);
+// Sends a success response as Apollo Server does.
+function sendPlain(
+  { config }: Dependencies,
+  exchange: Exchange,
+  response: CompiledResponse,
+): Promise<void> | undefined {
+  const { body, operation } = response;
+  if (operation) exchange.record.operation = operation;
+  rejectLong(body, config.graphqlLimits.responseBytes);
   const isLong = mayBeCompressed(config, body);
-  exchange.set(isLong ? NOT_STORED_BY_CODING : NOT_STORED);
-  return sendCompressed(exchange, isLong ? acceptedCoding(exchange.req) : undefined, 200, found, JSON_TYPE);
+  exchange.set(isLong ? NO_STORE_BY_CODING : NO_STORE);
+  return sendCompressed(
+    exchange,
+    isLong ? acceptedCoding(exchange.req) : undefined,
+    200,
+    response,
+    JSON_TYPE,
+  );
 }
 
-// Its cost bounds how many objects an answer holds, and not how long their texts are.
-function refuseLong(body: string, max: number): void {
-  if (isLonger(body, max)) throw new DomainError('QUERY_TOO_COMPLEX', `The response has more than ${max} bytes`);
+// The cost bounds the number of objects of a response, not the length of their texts.
+function rejectLong(body: string, max: number): void {
+  if (exceedsBytes(body, max))
+    throw new DomainError('QUERY_TOO_COMPLEX', `The response has more than ${max} bytes`);
 }
 
 async function send(
-  { config }: Services,
+  { config }: Dependencies,
   exchange: Exchange,
   { status = 200, headers, body }: HTTPGraphQLResponse,
   coding?: Coding,
 ): Promise<void> {
-  if (body.kind === 'complete') refuseLong(body.string, config.graphqlLimits.responseBytes);
+  if (body.kind === 'complete') rejectLong(body.string, config.graphqlLimits.responseBytes);
   const { 'content-type': type = JSON_TYPE, ...rest } = Object.fromEntries(headers);
-  // Apollo Server writes names in lower case; a header is to be replaced whatever its case.
-  exchange.set(Object.fromEntries(Object.entries(rest).map(([name, value]) => [titled(name), value])));
-  if (body.kind === 'complete') return sendCompressed(exchange, coding, status, { body: body.string }, type);
-  if (exchange.isGivenUp) return;
+  // Apollo Server's names are lower case. Title case replaces headers that were set before.
+  exchange.set(
+    Object.fromEntries(
+      Object.entries(rest).map(([name, value]) => [canonicalHeaderName(name), value]),
+    ),
+  );
+  if (body.kind === 'complete')
+    return sendCompressed(exchange, coding, status, { body: body.string }, type);
+  if (exchange.isCancelled) return;
   exchange.set({ 'Content-Type': type });
   exchange.start(status);
   for await (const chunk of body.asyncIterator) exchange.write(chunk);

@@ -17,13 +17,13 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 import { z } from 'zod';
-import { idempotencyKey, once } from '../features/idempotency/idempotency.service.ts';
+import { idempotencyKey, idempotent } from '../features/idempotency/idempotency.service.ts';
 import type { Context } from '../request/context.ts';
 import { badInput } from '../core/errors.ts';
 import { IGNORES_IDEMPOTENCY_KEY } from '../api/ignores-idempotency-key.ts';
 import { isConflict } from '../database/retry.ts';
 import { check } from '../core/validation.ts';
-import type { Services } from '../http/dependencies.ts';
+import type { Dependencies } from '../http/dependencies.ts';
 import { formatErrors, requestError } from './errors.ts';
 
 const NAME = 'idempotency-key';
@@ -39,18 +39,18 @@ interface Keyed {
   field: readonly FieldNode[];
 }
 
-/** Thrown to roll back a mutation that has failed. */
+/** Thrown to roll back a failed mutation. */
 class Failed extends Error {
   constructor(readonly errors: readonly GraphQLError[]) {
-    super('The mutation has failed');
+    super('The mutation failed');
   }
 }
 
 /**
- * Executes a mutation with an `Idempotency-Key` in one transaction with its key and response. The
- * same request again is answered by the stored response.
+ * Executes a mutation with an `Idempotency-Key` in one transaction with its key and response. A
+ * repetition of the request gets the stored response.
  */
-export function idempotencyPlugin(services: Services): ApolloServerPlugin<Context> {
+export function idempotencyPlugin(dependencies: Dependencies): ApolloServerPlugin<Context> {
   return {
     requestDidStart: async () => {
       let keyed: Keyed | undefined;
@@ -63,8 +63,10 @@ export function idempotencyPlugin(services: Services): ApolloServerPlugin<Contex
           }
         },
         responseForOperation: async (request) => {
-          const singleResult = keyed && (await answer(services, request, keyed));
-          return singleResult ? { http: { headers: new HeaderMap() }, body: { kind: 'single', singleResult } } : null;
+          const singleResult = keyed && (await answer(dependencies, request, keyed));
+          return singleResult
+            ? { http: { headers: new HeaderMap() }, body: { kind: 'single', singleResult } }
+            : null;
         },
       };
     },
@@ -75,51 +77,80 @@ export function idempotencyPlugin(services: Services): ApolloServerPlugin<Contex
  * Returns the key and field of a mutation with a key; undefined for other requests. Throws
  * BAD_USER_INPUT for a malformed key, and for a key for several mutations.
  */
-function keyedOf({ contextValue, request, schema, document, operation }: Resolved): Keyed | undefined {
-  const given = request.http?.headers.get(NAME);
-  if (given === undefined || operation?.operation !== OperationTypeNode.MUTATION) return undefined;
-  // Callers without any right write nothing, and are refused without a transaction.
+function keyedOf({
+  contextValue,
+  request,
+  schema,
+  document,
+  operation,
+}: Resolved): Keyed | undefined {
+  const header = request.http?.headers.get(NAME);
+  if (header === undefined || operation?.operation !== OperationTypeNode.MUTATION) return undefined;
+  // Callers without any scope write nothing, and are rejected without a transaction.
   if (!contextValue.caller && contextValue.config.anonymousScopes.length === 0) return undefined;
-  const known = schema.getMutationType()?.getFields() ?? {};
-  const fields = [...rootFields(document, operation.selectionSet)].filter(({ name }) => name.value in known);
-  if (fields.every(({ name }) => known[name.value]?.extensions[IGNORES_IDEMPOTENCY_KEY] === true)) return undefined;
-  const key = check(headers, { [NAME]: given }, 'header')[NAME];
-  if (new Set(fields.map(responseName)).size > 1) throw badInput(NAME, 'The header goes with one mutation in a request');
+  const mutations = schema.getMutationType()?.getFields() ?? {};
+  const fields = [...rootFields(document, operation.selectionSet)].filter(
+    ({ name }) => name.value in mutations,
+  );
+  if (
+    fields.every(({ name }) => mutations[name.value]?.extensions[IGNORES_IDEMPOTENCY_KEY] === true)
+  )
+    return undefined;
+  const key = check(headers, { [NAME]: header }, 'header')[NAME];
+  if (new Set(fields.map(responseName)).size > 1)
+    throw badInput(NAME, 'The header requires a single mutation in the request');
   return key === undefined ? undefined : { key, field: fields };
 }
 
-/** Returns the response; undefined for invalid variables, which Apollo Server then refuses. */
+/** Returns the response; undefined for invalid variables, which Apollo Server then rejects. */
 async function answer(
-  services: Services,
+  dependencies: Dependencies,
   request: GraphQLRequestContext<Context>,
   { key, field }: Keyed,
 ): Promise<FormattedExecutionResult | undefined> {
   const { contextValue, schema, document, operation, source } = request;
   const { variables = {}, operationName } = request.request;
   if (!document || !operation) return undefined;
-  if (getVariableValues(schema, operation.variableDefinitions ?? [], variables, { maxErrors: 1 }).errors) return undefined;
+  if (
+    getVariableValues(schema, operation.variableDefinitions ?? [], variables, { maxErrors: 1 })
+      .errors
+  )
+    return undefined;
   const input = ['graphql', rightsOf(contextValue), source, operationName ?? null, variables];
   try {
-    const data = await once(contextValue, key, input, async (tx) => {
-      const result = await execute({ schema, document, contextValue: tx, variableValues: variables, operationName });
+    const data = await idempotent(contextValue, key, input, async (tx) => {
+      const result = await execute({
+        schema,
+        document,
+        contextValue: tx,
+        variableValues: variables,
+        operationName,
+      });
       if (result.errors) throw causeOf(result.errors);
-      // As text, because `jsonb` has an order of its own for the members of an object.
+      // As text, because `jsonb` reorders the members of an object.
       return JSON.stringify(result.data);
     });
     return { data: JSON.parse(data) as Record<string, unknown> };
   } catch (error) {
     const [first] = field;
-    const errors = error instanceof Failed ? error.errors : [locatedError(error, field, first && [responseName(first)])];
-    return { errors: formatErrors(services, errors), data: null };
+    const errors =
+      error instanceof Failed
+        ? error.errors
+        : [locatedError(error, field, first && [responseName(first)])];
+    return { errors: formatErrors(dependencies, errors), data: null };
   }
 }
 
 // A conflict of transactions is thrown as it is, so that the transaction is retried.
 function causeOf(errors: readonly GraphQLError[]): Error {
-  return errors.map(({ originalError }) => originalError).find((cause) => cause && isConflict(cause)) ?? new Failed(errors);
+  return (
+    errors.map(({ originalError }) => originalError).find((cause) => cause && isConflict(cause)) ??
+    new Failed(errors)
+  );
 }
 
-// A stored response is only for credentials with the same rights: it may show what others hide.
+// A stored response is only returned to credentials with the same rights, because it may contain
+// what other credentials must not see.
 function rightsOf({ caller, config }: Context): unknown {
   return {
     scopes: [...(caller?.scopes ?? config.anonymousScopes)].toSorted(),
@@ -129,7 +160,10 @@ function rightsOf({ caller, config }: Context): unknown {
 }
 
 // Validation bounds their number, fields of fragments counted for each spread.
-function* rootFields(document: DocumentNode, { selections }: SelectionSetNode): Generator<FieldNode> {
+function* rootFields(
+  document: DocumentNode,
+  { selections }: SelectionSetNode,
+): Generator<FieldNode> {
   for (const part of selections) {
     if (part.kind === Kind.FIELD) {
       yield part;
@@ -138,8 +172,11 @@ function* rootFields(document: DocumentNode, { selections }: SelectionSetNode): 
     const spread =
       part.kind === Kind.INLINE_FRAGMENT
         ? part
-        : document.definitions.find((node) => node.kind === Kind.FRAGMENT_DEFINITION && node.name.value === part.name.value);
-    if (spread && 'selectionSet' in spread && spread.selectionSet) yield* rootFields(document, spread.selectionSet);
+        : document.definitions.find(
+            (node) => node.kind === Kind.FRAGMENT_DEFINITION && node.name.value === part.name.value,
+          );
+    if (spread && 'selectionSet' in spread && spread.selectionSet)
+      yield* rootFields(document, spread.selectionSet);
   }
 }
 

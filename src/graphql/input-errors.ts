@@ -25,69 +25,75 @@ import { z } from 'zod';
 import type { InputRule } from '../api/checked-input.ts';
 import { DomainError, type FieldError } from '../core/errors.ts';
 import { readLiteral, RULE } from '../api/scalars.ts';
-import { check, OTHERS } from '../core/validation.ts';
-import { fieldAt } from './errors.ts';
+import { check, TOO_MANY_ERRORS } from '../core/validation.ts';
+import { fieldPath } from './errors.ts';
 
 type Path = readonly (string | number)[];
 
-/** Maximum number of items of a list that are looked at: no list that the services take is longer. */
+/** Maximum number of items of a list that are checked: the services accept no longer list. */
 const MAX_ITEMS = 101;
 
-/** A mistake that graphql-js found in a document. */
-export interface LiteralFault {
+/** Error that graphql-js found in a document. */
+export interface LiteralError {
   node: ASTNode;
-  /** The member of the node's value that is absent. */
+  /** The missing member of the node's value. */
   member?: string | undefined;
-  /** Its place, once it is known. */
+  /** Name of the field, once known. */
   field?: string;
 }
 
-/** What graphql-js refused. */
+/** A request that graphql-js rejected. */
 export interface RefusedRequest {
   schema: GraphQLSchema;
   document: DocumentNode;
   now: Date;
-  /** The mistakes in the document that graphql-js found. */
-  literals: readonly LiteralFault[];
-  /** What is to be executed. Absent where the document is refused: its variables have no values then. */
+  /** Errors that graphql-js found in the document. */
+  literals: readonly LiteralError[];
+  /** The operation to execute. Absent if the document is invalid: variables then have no values. */
   operation?: OperationDefinitionNode | undefined;
   variables: Readonly<Record<string, unknown>>;
-  /** The mistakes that graphql-js found in a variable, by its name. */
-  refusedIn: ReadonlyMap<string, readonly { readonly path: Path }[]>;
+  /** Errors that graphql-js found in variables, by the variable's name. */
+  variableErrors: ReadonlyMap<string, readonly { readonly path: Path }[]>;
 }
 
-/** An argument, or the default value of a variable. */
+/** An argument, or a default value of a variable. */
 interface Root {
   type: GraphQLInputType;
   name: string;
-  /** Places of which graphql-js has told, or of which nothing is known. */
-  settled: Path[];
+  /** Paths that graphql-js has reported, or whose values are unknown. */
+  excluded: Path[];
 }
 
 /**
- * Returns at most so many mistakes that the rules of the services find in the arguments of a request that graphql-js refuses, without
- * those that graphql-js has found; then an entry that says so if a rule found more than it named. Notes the places of what graphql-js found.
+ * Returns at most `max` errors that the services' rules find in the arguments of a request that
+ * graphql-js rejects, without those of graphql-js, and a final entry if a rule found more errors
+ * than it listed. Sets the fields of the graphql-js errors.
  */
-export function inputFaults(request: RefusedRequest, max: number): FieldError[] {
+export function findInputErrors(request: RefusedRequest, max: number): FieldError[] {
   return new InputCheck(request, max).run();
 }
 
 class InputCheck {
-  private readonly found = new Map<string, FieldError>();
-  /** Whether a rule found more than a refusal names. */
+  private readonly errors = new Map<string, FieldError>();
+  /** Whether a rule found more errors than it listed. */
   private hasOthers = false;
   private readonly definitions: ReadonlyMap<string, VariableDefinitionNode>;
-  /** The variables that were looked at, and where they are used. Each is looked at once for each place. */
-  private readonly seen = new Set<string>();
-  private readonly faultsAt: ReadonlyMap<ASTNode, LiteralFault[]>;
+  /** Variables with their type and field. Each is checked once per field. */
+  private readonly checkedVariables = new Set<string>();
+  private readonly literalErrors: ReadonlyMap<ASTNode, LiteralError[]>;
 
   constructor(
     private readonly request: RefusedRequest,
     private readonly max: number,
   ) {
     const { operation, literals } = request;
-    this.definitions = new Map(operation?.variableDefinitions?.map((definition) => [definition.variable.name.value, definition]));
-    this.faultsAt = Map.groupBy(literals, ({ node }) => node);
+    this.definitions = new Map(
+      operation?.variableDefinitions?.map((definition) => [
+        definition.variable.name.value,
+        definition,
+      ]),
+    );
+    this.literalErrors = Map.groupBy(literals, ({ node }) => node);
   }
 
   run(): FieldError[] {
@@ -99,101 +105,123 @@ class InputCheck {
         OperationDefinition: (node) => (operation && node !== operation ? false : undefined),
         VariableDefinition: ({ type, variable, defaultValue }) => {
           const known = typeFromAST(schema, type);
-          if (!operation && defaultValue && isInputType(known)) this.look(known, variable.name.value, defaultValue);
+          if (!operation && defaultValue && isInputType(known))
+            this.checkArgument(known, variable.name.value, defaultValue);
           return false;
         },
-        Field: (node) => this.noteAbsent(node),
-        Directive: (node) => this.noteAbsent(node),
+        Field: (node) => this.locateAbsent(node),
+        Directive: (node) => this.locateAbsent(node),
         Argument: ({ name, value }) => {
           const type = types.getArgument()?.type;
-          if (type) this.look(type, name.value, value);
+          if (type) this.checkArgument(type, name.value, value);
           return false;
         },
       }),
     );
-    return [...this.found.values(), ...(this.hasOthers ? [OTHERS] : [])];
+    return [...this.errors.values(), ...(this.hasOthers ? [TOO_MANY_ERRORS] : [])];
   }
 
-  // An argument that is absent.
-  private noteAbsent(node: ASTNode): void {
-    for (const fault of this.faultsAt.get(node) ?? []) if (fault.member !== undefined) fault.field = fault.member;
+  // Sets the field of a missing argument.
+  private locateAbsent(node: ASTNode): void {
+    for (const error of this.literalErrors.get(node) ?? [])
+      if (error.member !== undefined) error.field = error.member;
   }
 
-  private look(type: GraphQLInputType, name: string, node: ValueNode): void {
-    const root: Root = { type, name, settled: [] };
-    // Read even if nothing more is to be found: the places of what graphql-js found are noted.
+  private checkArgument(type: GraphQLInputType, name: string, node: ValueNode): void {
+    const root: Root = { type, name, excluded: [] };
+    // Also sets the fields of graphql-js errors, so it runs even if the maximum is reached.
     const value = this.read(type, node, [], root);
-    if (this.found.size >= this.max) return;
-    for (const { path, fault } of this.check(type, value, [])) {
-      if (fault.type === OTHERS.type) this.hasOthers = true;
-      if (fault.type === OTHERS.type || root.settled.some((settled) => isWithin(path, settled))) continue;
-      const field = placeIn(root, path);
-      // What is alike in several places cannot be told apart.
-      this.found.set(`${field} ${fault.message}`, { ...fault, field });
-      if (this.found.size >= this.max) return;
+    if (this.errors.size >= this.max) return;
+    for (const { path, error } of this.check(type, value, [])) {
+      if (error.type === TOO_MANY_ERRORS.type) this.hasOthers = true;
+      if (
+        error.type === TOO_MANY_ERRORS.type ||
+        root.excluded.some((excluded) => isWithin(path, excluded))
+      )
+        continue;
+      const field = fieldPathIn(root, path);
+      // Equal errors of equal fields are one error.
+      this.errors.set(`${field} ${error.message}`, { ...error, field });
+      if (this.errors.size >= this.max) return;
     }
   }
 
-  /** Returns the value of a literal as the services would have it. */
+  /** Returns the value of a literal as the services would get it. */
   private read(type: GraphQLInputType, node: ValueNode, path: Path, root: Root): unknown {
     if (isNonNullType(type)) return this.read(type.ofType, node, path, root);
     if (node.kind === Kind.VARIABLE) return this.readVariable(type, node.name.value, path, root);
     if (isListType(type) && node.kind !== Kind.NULL) {
       const items = node.kind === Kind.LIST ? node.values : [node];
-      return items.slice(0, MAX_ITEMS).map((item, index) => this.read(type.ofType, item, [...path, index], root));
+      return items
+        .slice(0, MAX_ITEMS)
+        .map((item, index) => this.read(type.ofType, item, [...path, index], root));
     }
-    this.settle(node, path, root);
+    this.locateLiteralErrors(node, path, root);
     if (node.kind === Kind.NULL) return null;
-    if (isInputObjectType(type) && node.kind === Kind.OBJECT) return this.readObject(type, node, path, root);
-    return isLeafType(type) ? parsed(type, readLiteral(node)) : readLiteral(node);
+    if (isInputObjectType(type) && node.kind === Kind.OBJECT)
+      return this.readObject(type, node, path, root);
+    return isLeafType(type) ? parseLeaf(type, readLiteral(node)) : readLiteral(node);
   }
 
-  private readObject(type: GraphQLInputObjectType, { fields }: ObjectValueNode, path: Path, root: Root): Record<string, unknown> {
+  private readObject(
+    type: GraphQLInputObjectType,
+    { fields }: ObjectValueNode,
+    path: Path,
+    root: Root,
+  ): Record<string, unknown> {
     const known = type.getFields();
     const members: [string, unknown][] = [];
     for (const node of fields) {
       const { value: name } = node.name;
-      const place = [...path, name];
-      this.settle(node, place, root);
+      const memberPath = [...path, name];
+      this.locateLiteralErrors(node, memberPath, root);
       const field = Object.hasOwn(known, name) ? known[name] : undefined;
-      if (field) members.push([name, this.read(field.type, node.value, place, root)]);
+      if (field) members.push([name, this.read(field.type, node.value, memberPath, root)]);
     }
     return Object.fromEntries(members);
   }
 
   private readVariable(type: GraphQLInputType, name: string, path: Path, root: Root): unknown {
     const definition = this.definitions.get(name);
-    const key = `${name} ${String(type)} ${placeIn(root, path)}`;
-    if (!definition || this.seen.has(key)) {
-      root.settled.push(path);
+    const key = `${name} ${String(type)} ${fieldPathIn(root, path)}`;
+    if (!definition || this.checkedVariables.has(key)) {
+      root.excluded.push(path);
       return undefined;
     }
-    this.seen.add(key);
-    const { variables, refusedIn } = this.request;
-    for (const fault of refusedIn.get(name) ?? []) root.settled.push([...path, ...fault.path]);
-    if (Object.hasOwn(variables, name)) return coerced(type, variables[name]);
+    this.checkedVariables.add(key);
+    const { variables, variableErrors } = this.request;
+    for (const error of variableErrors.get(name) ?? [])
+      root.excluded.push([...path, ...error.path]);
+    if (Object.hasOwn(variables, name)) return coerce(type, variables[name]);
     return definition.defaultValue && this.read(type, definition.defaultValue, path, root);
   }
 
-  private settle(node: ASTNode, path: Path, root: Root): void {
-    for (const fault of this.faultsAt.get(node) ?? []) {
-      const place = fault.member === undefined ? path : [...path, fault.member];
-      fault.field = placeIn(root, place);
-      root.settled.push(place);
+  private locateLiteralErrors(node: ASTNode, path: Path, root: Root): void {
+    for (const error of this.literalErrors.get(node) ?? []) {
+      const memberPath = error.member === undefined ? path : [...path, error.member];
+      error.field = fieldPathIn(root, memberPath);
+      root.excluded.push(memberPath);
     }
   }
 
-  private *check(type: GraphQLInputType, value: unknown, path: Path): Generator<{ path: Path; fault: FieldError }> {
+  private *check(
+    type: GraphQLInputType,
+    value: unknown,
+    path: Path,
+  ): Generator<{ path: Path; error: FieldError }> {
     if (isNonNullType(type)) return yield* this.check(type.ofType, value, path);
     if (value == null) return undefined;
     const schema = this.schemaOf(type);
     if (schema) {
-      for (const fault of faultsOf(schema, value)) yield { path: [...path, ...(fault.field ? fault.field.split('.') : [])], fault };
+      for (const error of fieldErrorsOf(schema, value))
+        yield { path: [...path, ...(error.field ? error.field.split('.') : [])], error };
     } else if (isListType(type)) {
-      for (const [index, item] of (value as unknown[]).entries()) yield* this.check(type.ofType, item, [...path, index]);
+      for (const [index, item] of (value as unknown[]).entries())
+        yield* this.check(type.ofType, item, [...path, index]);
     } else if (isInputObjectType(type)) {
       const members = value as Record<string, unknown>;
-      for (const field of Object.values(type.getFields())) yield* this.check(field.type, members[field.name], [...path, field.name]);
+      for (const field of Object.values(type.getFields()))
+        yield* this.check(field.type, members[field.name], [...path, field.name]);
     }
     return undefined;
   }
@@ -208,35 +236,48 @@ class InputCheck {
   }
 }
 
-/** Returns the value of a variable as the services would have it. */
-function coerced(type: GraphQLInputType, value: unknown): unknown {
-  if (isNonNullType(type)) return coerced(type.ofType, value);
+/** Returns the value of a variable as the services would get it. */
+function coerce(type: GraphQLInputType, value: unknown): unknown {
+  if (isNonNullType(type)) return coerce(type.ofType, value);
   if (value == null) return value;
   if (isListType(type)) {
     const items = Array.isArray(value) ? value.slice(0, MAX_ITEMS) : [value];
-    return items.map((item) => coerced(type.ofType, item));
+    return items.map((item) => coerce(type.ofType, item));
   }
-  if (isLeafType(type)) return parsed(type, value);
+  if (isLeafType(type)) return parseLeaf(type, value);
   if (typeof value !== 'object' || Array.isArray(value)) return value;
   const given = value as Record<string, unknown>;
-  return Object.fromEntries(Object.values(type.getFields()).map((field) => [field.name, coerced(field.type, given[field.name])]));
+  return Object.fromEntries(
+    Object.values(type.getFields()).map((field) => [
+      field.name,
+      coerce(field.type, given[field.name]),
+    ]),
+  );
 }
 
-/** Returns the path with the index of each item that is given without its list, as the services would have it. */
-export function indexed(type: GraphQLInputType, value: unknown, path: Path): Path {
-  if (isNonNullType(type)) return indexed(type.ofType, value, path);
+/** Returns the path with index 0 for each item that is given without its list. */
+export function withItemIndexes(type: GraphQLInputType, value: unknown, path: Path): Path {
+  if (isNonNullType(type)) return withItemIndexes(type.ofType, value, path);
   if (value == null) return path;
   const [part, ...rest] = path;
   if (isListType(type)) {
-    if (!Array.isArray(value)) return [0, ...indexed(type.ofType, value, path)];
-    return typeof part === 'number' ? [part, ...indexed(type.ofType, value[part], rest)] : path;
+    if (!Array.isArray(value)) return [0, ...withItemIndexes(type.ofType, value, path)];
+    return typeof part === 'number'
+      ? [part, ...withItemIndexes(type.ofType, value[part], rest)]
+      : path;
   }
-  const field = isInputObjectType(type) && typeof part === 'string' ? type.getFields()[part] : undefined;
-  return field ? [field.name, ...indexed(field.type, (value as Record<string, unknown>)[field.name], rest)] : path;
+  const field =
+    isInputObjectType(type) && typeof part === 'string' ? type.getFields()[part] : undefined;
+  return field
+    ? [
+        field.name,
+        ...withItemIndexes(field.type, (value as Record<string, unknown>)[field.name], rest),
+      ]
+    : path;
 }
 
-// What a scalar refuses is refused by the rule, too.
-function parsed(type: GraphQLLeafType, value: unknown): unknown {
+// A value that the scalar rejects is kept: the rule rejects it, too.
+function parseLeaf(type: GraphQLLeafType, value: unknown): unknown {
   try {
     return type.parseValue(value);
   } catch {
@@ -244,7 +285,7 @@ function parsed(type: GraphQLLeafType, value: unknown): unknown {
   }
 }
 
-function faultsOf(schema: z.ZodType, value: unknown): readonly FieldError[] {
+function fieldErrorsOf(schema: z.ZodType, value: unknown): readonly FieldError[] {
   try {
     check(schema, value);
     return [];
@@ -254,15 +295,15 @@ function faultsOf(schema: z.ZodType, value: unknown): readonly FieldError[] {
   }
 }
 
-/** The rule of the input type in it, if the services have one. */
+/** Returns the services' rule for the input type, without its list and non-null wrappers. */
 export function ruleOf(type: GraphQLInputType): InputRule | undefined {
   const named = getNamedType(type);
-  // Nothing but the decorator sets it.
+  // Only the decorator sets this extension.
   return isInputObjectType(named) ? (named.extensions[RULE] as InputRule | undefined) : undefined;
 }
 
-function placeIn({ type, name }: Root, path: Path): string {
-  return fieldAt(name, path, ruleOf(type)?.under);
+function fieldPathIn({ type, name }: Root, path: Path): string {
+  return fieldPath(name, path, ruleOf(type)?.under);
 }
 
 function isWithin(path: Path, above: Path): boolean {

@@ -12,76 +12,103 @@ import {
 } from 'graphql';
 import type { Config } from '../core/config.ts';
 import { DomainError } from '../core/errors.ts';
-import { ONCE } from '../api/once-per-operation.ts';
+import { ONCE_PER_OPERATION } from '../api/once-per-operation.ts';
 
 type Limits = Config['graphqlLimits'];
 
-/** How often each root field of an operation is asked for. */
+/** Number of selections of each root field of an operation. */
 type RootFields = Map<string, number>;
 
-/** Maximum number of errors that validation finds before it stops: each may be compared with every name of the schema. One says that it stopped. */
+/**
+ * Maximum number of validation errors; a further one says that validation stopped. For each error,
+ * graphql-js may compare a name with every name of the schema.
+ */
 export const MAX_VALIDATION_ERRORS = 4;
-/** Maximum number of errors in variables. One more says that there are others. */
+/** Maximum number of errors in variables. A further one says that there are more. */
 export const MAX_VARIABLE_ERRORS = 49;
 
 const NO_FIELDS: RootFields = new Map();
 
-/** What a document may be at most, whatever its variables are: each limit a rule of validation, refused as QUERY_TOO_COMPLEX. */
+/** Returns a validation rule for each limit of a document. Their errors are QUERY_TOO_COMPLEX. */
 export function limitRules({ depth, aliases, directives, rootFields }: Limits): ValidationRule[] {
-  const named = (noun: string, limit: number) => ({
+  const ruleOptions = (noun: string, limit: number) => ({
     n: limit,
     propagateOnRejection: false,
-    onReject: [(context: ValidationContext | null) => context?.reportError(tooComplex(`The query has more than ${limit} ${noun}`))],
+    onReject: [
+      (context: ValidationContext | null) =>
+        context?.reportError(tooComplex(`The query has more than ${limit} ${noun}`)),
+    ],
   });
   return [
-    // A fragment is no level of its own, and introspection, where it is on, has a limit of graphql-js's own.
-    maxDepthRule({ ...named('levels', depth), flattenFragments: true, ignoreIntrospection: true }),
-    maxAliasesRule({ ...named('aliases', aliases), allowList: [] }),
+    // Fragments do not count as levels. graphql-js limits introspection itself.
+    maxDepthRule({
+      ...ruleOptions('levels', depth),
+      flattenFragments: true,
+      ignoreIntrospection: true,
+    }),
+    maxAliasesRule({ ...ruleOptions('aliases', aliases), allowList: [] }),
     directivesRule(directives),
     rootFieldsRule(rootFields),
     knownOperationRule,
   ];
 }
 
-/** The refusal of a query that would cost more than is allowed. */
+/** Returns the error for a query that exceeds a limit. */
 export function tooComplex(message: string): GraphQLError {
-  return new GraphQLError(message, { originalError: new DomainError('QUERY_TOO_COMPLEX', message) });
+  return new GraphQLError(message, {
+    originalError: new DomainError('QUERY_TOO_COMPLEX', message),
+  });
 }
 
-// Wherever they stand, and as often as their fragment is spread. The rule of that name beside the two above leaves out those on
-// further spreads of a fragment.
+// Counts all directives, those of a fragment once for each spread. The directives rule of the
+// library used above ignores those on further spreads of a fragment.
 function directivesRule(limit: number): ValidationRule {
   return (context) => {
-    const known = new Map<string, number>();
+    const cache = new Map<string, number>();
     return {
       OperationDefinition({ directives = [], variableDefinitions = [], selectionSet }) {
-        const ofVariables = variableDefinitions.reduce((sum, { directives: own = [] }) => sum + own.length, 0);
-        const count = directives.length + ofVariables + directivesIn(context, selectionSet, known);
-        if (count > limit) context.reportError(tooComplex(`The query has more than ${limit} directives`));
+        const ofVariables = variableDefinitions.reduce(
+          (sum, { directives: ofVariable = [] }) => sum + ofVariable.length,
+          0,
+        );
+        const count = directives.length + ofVariables + directivesIn(context, selectionSet, cache);
+        if (count > limit)
+          context.reportError(tooComplex(`The query has more than ${limit} directives`));
       },
     };
   };
 }
 
-function directivesIn(context: ValidationContext, { selections }: SelectionSetNode, known: Map<string, number>): number {
+function directivesIn(
+  context: ValidationContext,
+  { selections }: SelectionSetNode,
+  cache: Map<string, number>,
+): number {
   let count = 0;
   for (const part of selections) {
     count += part.directives?.length ?? 0;
     if (part.kind === Kind.FRAGMENT_SPREAD) {
-      count += ofFragment(
+      count += memoized(
         context,
         part.name.value,
-        known,
+        cache,
         0,
-        ({ directives = [], selectionSet }) => directives.length + directivesIn(context, selectionSet, known),
+        ({ directives = [], selectionSet }) =>
+          directives.length + directivesIn(context, selectionSet, cache),
       );
-    } else if (part.selectionSet) count += directivesIn(context, part.selectionSet, known);
+    } else if (part.selectionSet) count += directivesIn(context, part.selectionSet, cache);
   }
   return count;
 }
 
-/** Returns the rules that documents meet beside those of the specification: the limits, and no introspection without the explorer. */
-export function validationRules({ graphqlLimits, explorer }: Pick<Config, 'graphqlLimits' | 'explorer'>): ValidationRule[] {
+/**
+ * Returns the validation rules beyond the specification: the limits, and no introspection if the
+ * explorer is off.
+ */
+export function validationRules({
+  graphqlLimits,
+  explorer,
+}: Pick<Config, 'graphqlLimits' | 'explorer'>): ValidationRule[] {
   return [...limitRules(graphqlLimits), ...(explorer ? [] : [noIntrospectionRule])];
 }
 
@@ -89,74 +116,98 @@ const noIntrospectionRule: ValidationRule = (context) => ({
   Field(node) {
     if (node.name.value !== '__schema' && node.name.value !== '__type') return;
     const message = 'Introspection is disabled on this server (GRAPHQL_EXPLORER)';
-    context.reportError(new GraphQLError(message, { nodes: node, extensions: { validationErrorCode: 'INTROSPECTION_DISABLED' } }));
+    context.reportError(
+      new GraphQLError(message, {
+        nodes: node,
+        extensions: { validationErrorCode: 'INTROSPECTION_DISABLED' },
+      }),
+    );
   },
 });
 
-// graphql-js finds out only when it executes that there are no operations of this kind.
+// graphql-js checks only at execution whether the schema has this operation type.
 const knownOperationRule: ValidationRule = (context) => ({
   OperationDefinition({ operation }) {
-    if (!context.getSchema().getRootType(operation)) context.reportError(new GraphQLError(`There is no ${operation} here`));
+    if (!context.getSchema().getRootType(operation))
+      context.reportError(new GraphQLError(`The schema has no ${operation} operations`));
   },
 });
 
-// How many fields stand at the root, fragments included, and those that may stand there once.
+// Limits the number of root fields, fragments included, and of those allowed once per operation.
 function rootFieldsRule(limit: number): ValidationRule {
   return (context) => {
-    const known = new Map<string, RootFields>();
+    const cache = new Map<string, RootFields>();
     return {
       OperationDefinition(operation) {
-        const found = rootFieldsOf(context, operation.selectionSet, known);
-        const count = [...found.values()].reduce((sum, times) => sum + times, 0);
-        if (count > limit) context.reportError(tooComplex(`The query has more than ${limit} root fields`));
-        const once = [...found].filter(([name]) => isOnce(context, operation, name));
-        // Together: each is a guess at a password.
-        if (once.reduce((sum, [, times]) => sum + times, 0) > 1) {
-          context.reportError(tooComplex(`An operation has ${once.map(([name]) => name).join(' or ')} once at most`));
+        const fields = rootFieldsOf(context, operation.selectionSet, cache);
+        const count = [...fields.values()].reduce((sum, times) => sum + times, 0);
+        if (count > limit)
+          context.reportError(tooComplex(`The query has more than ${limit} root fields`));
+        const limited = [...fields].filter(([name]) =>
+          isOncePerOperation(context, operation, name),
+        );
+        // They are counted together, because each is a guess at a password.
+        if (limited.reduce((sum, [, times]) => sum + times, 0) > 1) {
+          context.reportError(
+            tooComplex(
+              `An operation has ${limited.map(([name]) => name).join(' or ')} at most once`,
+            ),
+          );
         }
       },
     };
   };
 }
 
-function rootFieldsOf(context: ValidationContext, { selections }: SelectionSetNode, known: Map<string, RootFields>): RootFields {
-  const found: RootFields = new Map();
-  const add = (name: string, times: number) => found.set(name, (found.get(name) ?? 0) + times);
+function rootFieldsOf(
+  context: ValidationContext,
+  { selections }: SelectionSetNode,
+  cache: Map<string, RootFields>,
+): RootFields {
+  const fields: RootFields = new Map();
+  const add = (name: string, times: number) => fields.set(name, (fields.get(name) ?? 0) + times);
   for (const part of selections) {
     if (part.kind === Kind.FIELD) {
       add(part.name.value, 1);
       continue;
     }
-    const own =
+    const nested =
       part.kind === Kind.INLINE_FRAGMENT
-        ? rootFieldsOf(context, part.selectionSet, known)
-        : ofFragment(context, part.name.value, known, NO_FIELDS, ({ selectionSet }) => rootFieldsOf(context, selectionSet, known));
-    for (const [name, times] of own) add(name, times);
+        ? rootFieldsOf(context, part.selectionSet, cache)
+        : memoized(context, part.name.value, cache, NO_FIELDS, ({ selectionSet }) =>
+            rootFieldsOf(context, selectionSet, cache),
+          );
+    for (const [name, times] of nested) add(name, times);
   }
-  return found;
+  return fields;
 }
 
-// Each fragment is gone through once: a few that spread each other twice would otherwise be endless work. One that leads back to
-// itself, which a rule of the specification refuses, has nothing the second time.
-function ofFragment<T>(
+// Visits each fragment once: a few fragments that spread each other twice would otherwise take
+// exponential time. A cycle, which a rule of the specification rejects, counts as empty.
+function memoized<T>(
   context: ValidationContext,
   name: string,
-  known: Map<string, T>,
-  nothing: T,
-  find: (fragment: FragmentDefinitionNode) => T,
+  cache: Map<string, T>,
+  empty: T,
+  compute: (fragment: FragmentDefinitionNode) => T,
 ): T {
-  const before = known.get(name);
-  if (before !== undefined) return before;
+  const cached = cache.get(name);
+  if (cached !== undefined) return cached;
   const fragment = context.getFragment(name);
-  if (!fragment) return nothing;
-  known.set(name, nothing);
-  const found = find(fragment);
-  known.set(name, found);
-  return found;
+  if (!fragment) return empty;
+  cache.set(name, empty);
+  const value = compute(fragment);
+  cache.set(name, value);
+  return value;
 }
 
-function isOnce(context: ValidationContext, { operation }: OperationDefinitionNode, name: string): boolean {
+function isOncePerOperation(
+  context: ValidationContext,
+  { operation }: OperationDefinitionNode,
+  name: string,
+): boolean {
   const schema = context.getSchema();
-  const root = operation === OperationTypeNode.MUTATION ? schema.getMutationType() : schema.getQueryType();
-  return root?.getFields()[name]?.extensions[ONCE] === true;
+  const root =
+    operation === OperationTypeNode.MUTATION ? schema.getMutationType() : schema.getQueryType();
+  return root?.getFields()[name]?.extensions[ONCE_PER_OPERATION] === true;
 }

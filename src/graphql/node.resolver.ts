@@ -7,21 +7,33 @@ import { Node, readGlobalId, type NodeFinder } from '../api/node.ts';
 
 const MAX_NODES = 100;
 
-const finders: ReadonlyMap<string, NodeFinder> = new Map(features.flatMap(({ nodes = {} }) => Object.entries(nodes)));
+const finders: ReadonlyMap<string, NodeFinder> = new Map(
+  features.flatMap(({ nodes = {} }) => Object.entries(nodes)),
+);
 
 @Resolver()
 export class NodeResolver {
-  @Query(() => Node, { nullable: true, description: 'What has this id; null where there is nothing that the caller may see.' })
-  node(@Ctx() ctx: Context, @Arg('id', () => ID, { description: 'A global id.' }) id: string): Promise<Node | null> {
+  @Query(() => Node, {
+    nullable: true,
+    description: 'The object with this id; null if it does not exist or the caller may not see it.',
+  })
+  node(
+    @Ctx() ctx: Context,
+    @Arg('id', () => ID, { description: 'A global id.' }) id: string,
+  ): Promise<Node | null> {
     return find(ctx, id);
   }
 
   @Query(() => [Node], {
     nullable: 'items',
-    description: 'What has these ids, in their order; null for each where there is nothing that the caller may see.',
+    description:
+      'The objects with these ids, in the same order; null for each that does not exist or that the caller may not see.',
   })
-  nodes(@Ctx() ctx: Context, @Arg('ids', () => [ID], { description: 'Global ids, at most 100.' }) ids: string[]): Promise<(Node | null)[]> {
-    if (ids.length > MAX_NODES) throw badInput('ids', `names at most ${MAX_NODES} ids`);
+  nodes(
+    @Ctx() ctx: Context,
+    @Arg('ids', () => [ID], { description: 'Global ids, at most 100.' }) ids: string[],
+  ): Promise<(Node | null)[]> {
+    if (ids.length > MAX_NODES) throw badInput('ids', `must contain at most ${MAX_NODES} ids`);
     return Promise.all(ids.map((id) => find(ctx, id)));
   }
 }
@@ -29,5 +41,7 @@ export class NodeResolver {
 async function find(ctx: Context, id: string): Promise<Node | null> {
   const { type = '', key = '' } = readGlobalId(id) ?? {};
   const finder = finders.get(type);
-  return finder ? loader(ctx, `node ${type}`, async (keys: readonly string[]) => finder(ctx, keys)).load(key) : null;
+  return finder
+    ? loader(ctx, `node ${type}`, async (keys: readonly string[]) => finder(ctx, keys)).load(key)
+    : null;
 }

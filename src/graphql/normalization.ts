@@ -13,43 +13,70 @@ import {
 } from 'graphql';
 
 /**
- * What is wrong with a document because the field of a subscription hangs on a condition. It is looked at before the rules of the specification, for of these one fails where a
- * variable decides, and graphql-js where nothing is left.
+ * Returns an error for each subscription whose field has a condition. Runs before the rules of the
+ * specification: one of them throws if a variable decides, and graphql-js if no field is left.
  */
-export function conditionalFaults(schema: GraphQLSchema, document: DocumentNode): readonly GraphQLError[] {
-  return validate(schema, document, [unconditionalRule]);
+export function validateWithoutConditions(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+): readonly GraphQLError[] {
+  return validate(schema, document, [noConditionsRule]);
 }
 
-/** As `conditionalFaults`, of a document's text. One that cannot be read has none: it is refused by who reads it. */
-export function conditionalFaultsOf(schema: GraphQLSchema, text: unknown, maxTokens: number): readonly GraphQLError[] {
+/** Parses the text and validates it as above. Returns no errors for a syntax error. */
+export function validateTextWithoutConditions(
+  schema: GraphQLSchema,
+  text: unknown,
+  maxTokens: number,
+): readonly GraphQLError[] {
   if (typeof text !== 'string' || !text.includes('subscription')) return [];
   try {
-    return conditionalFaults(schema, parse(text, { maxTokens }));
+    return validateWithoutConditions(schema, parse(text, { maxTokens }));
   } catch {
     return [];
   }
 }
 
-const unconditionalRule: ValidationRule = (context) => ({
+const noConditionsRule: ValidationRule = (context) => ({
   OperationDefinition(operation) {
-    if (operation.operation !== OperationTypeNode.SUBSCRIPTION || !hasCondition(context, operation.selectionSet, new Set())) return;
-    context.reportError(new GraphQLError('The field of a subscription cannot be skipped or included on a condition', { nodes: operation }));
+    if (
+      operation.operation !== OperationTypeNode.SUBSCRIPTION ||
+      !hasCondition(context, operation.selectionSet, new Set())
+    )
+      return;
+    context.reportError(
+      new GraphQLError('The field of a subscription must not have @skip or @include', {
+        nodes: operation,
+      }),
+    );
   },
 });
 
-function hasCondition(context: ValidationContext, { selections }: SelectionSetNode, seen: Set<string>): boolean {
-  return selections.some((part) => isConditional(part) || (part.kind !== Kind.FIELD && hasConditionBelow(context, part, seen)));
+function hasCondition(
+  context: ValidationContext,
+  { selections }: SelectionSetNode,
+  visited: Set<string>,
+): boolean {
+  return selections.some(
+    (part) =>
+      isConditional(part) ||
+      (part.kind !== Kind.FIELD && hasConditionBelow(context, part, visited)),
+  );
 }
 
 function isConditional({ directives = [] }: SelectionNode): boolean {
   return directives.some(({ name: { value } }) => value === 'skip' || value === 'include');
 }
 
-// Each fragment is gone through once.
-function hasConditionBelow(context: ValidationContext, part: Exclude<SelectionNode, { kind: Kind.FIELD }>, seen: Set<string>): boolean {
-  if (part.kind === Kind.INLINE_FRAGMENT) return hasCondition(context, part.selectionSet, seen);
+// Visits each fragment once.
+function hasConditionBelow(
+  context: ValidationContext,
+  part: Exclude<SelectionNode, { kind: Kind.FIELD }>,
+  visited: Set<string>,
+): boolean {
+  if (part.kind === Kind.INLINE_FRAGMENT) return hasCondition(context, part.selectionSet, visited);
   const { value } = part.name;
-  const fragment = seen.has(value) ? undefined : context.getFragment(value);
-  seen.add(value);
-  return fragment ? hasCondition(context, fragment.selectionSet, seen) : false;
+  const fragment = visited.has(value) ? undefined : context.getFragment(value);
+  visited.add(value);
+  return fragment ? hasCondition(context, fragment.selectionSet, visited) : false;
 }

@@ -1,23 +1,24 @@
 import type { ApolloServerPlugin } from '@apollo/server';
 import type { Context } from '../request/context.ts';
-import { seenOf } from '../http/dependencies.ts';
+import { recordOf } from '../http/dependencies.ts';
 import type { Operations } from '../telemetry/operations.ts';
-import { noteErrors } from '../telemetry/request-record.ts';
+import { recordErrors } from '../telemetry/request-record.ts';
 
-/** Notes which operation a request runs, who turns out to make it, and the codes of what goes wrong with it. */
+/** Adds the operation, the user and the error codes to the request record. */
 export function operationPlugin(operations: Operations): ApolloServerPlugin<Context> {
   return {
     requestDidStart: async ({ contextValue }) => {
-      const seen = seenOf(contextValue);
-      if (!seen) return {};
+      const record = recordOf(contextValue);
+      if (!record) return {};
       return {
         didResolveOperation: async ({ operation }) => {
-          if (operation) seen.operation = operations.of(operation);
+          if (operation) record.operation = operations.of(operation);
         },
         willSendResponse: async ({ response: { body } }) => {
           const user = contextValue.caller?.username;
-          if (user !== undefined) seen.user = user;
-          if (body.kind === 'single' && body.singleResult.errors) noteErrors(seen, body.singleResult.errors);
+          if (user !== undefined) record.user = user;
+          if (body.kind === 'single' && body.singleResult.errors)
+            recordErrors(record, body.singleResult.errors);
         },
       };
     },

@@ -3,59 +3,64 @@ import type { ApolloServerPlugin, HTTPGraphQLResponse } from '@apollo/server';
 import { LRUCache } from 'lru-cache';
 import type { Context } from '../request/context.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { seenOf } from '../http/dependencies.ts';
-import type { Seen } from '../telemetry/request-record.ts';
+import { recordOf } from '../http/dependencies.ts';
+import type { RequestRecord } from '../telemetry/request-record.ts';
 
-/** Maximum number of characters of all refused documents and their refusals in one memory, and of one document with its refusal. */
-const MAX_KEPT = 2_000_000;
-const MAX_ENTRY = 100_000;
+/** Maximum number of characters of documents and errors in a cache, and in one entry. */
+const MAX_SIZE = 2_000_000;
+const MAX_ENTRY_SIZE = 100_000;
 
-/** The answer to a document that is invalid, whoever sends it, and the codes of its errors. */
-interface RefusedAnswer {
-  answer: HTTPGraphQLResponse;
+/** Response to an invalid document, for every client, and the codes of its errors. */
+interface RefusedResponse {
+  response: HTTPGraphQLResponse;
   codes: readonly string[];
 }
 
-/** A bounded memory of refusals by the text of the refused document. `sizeOf` returns the number of characters of a refusal. */
-export function refusalsByText<Refusal extends object>(sizeOf: (refusal: Refusal) => number): LRUCache<string, Refusal> {
+/** Creates a bounded cache of refusals by document text. `sizeOf` counts a refusal's characters. */
+export function createRefusalCache<Refusal extends object>(
+  sizeOf: (refusal: Refusal) => number,
+): LRUCache<string, Refusal> {
   return new LRUCache({
-    maxSize: MAX_KEPT,
-    maxEntrySize: MAX_ENTRY,
+    maxSize: MAX_SIZE,
+    maxEntrySize: MAX_ENTRY_SIZE,
     sizeCalculation: (refusal, text) => text.length + sizeOf(refusal),
   });
 }
 
-/** Remembers documents that cannot be parsed or are invalid, so that a client that repeats one does not have it validated again. */
+/** Caches responses to invalid documents, so that a repeated document is not validated again. */
 export class RefusedDocuments {
-  private readonly known = refusalsByText(({ answer: { body } }: RefusedAnswer) =>
-    body.kind === 'complete' ? body.string.length : MAX_ENTRY,
+  private readonly cache = createRefusalCache(({ response: { body } }: RefusedResponse) =>
+    body.kind === 'complete' ? body.string.length : MAX_ENTRY_SIZE,
   );
-  private readonly refused = new WeakSet<Seen>();
+  private readonly refused = new WeakSet<RequestRecord>();
 
-  /** Learns which documents Apollo Server refuses before anything else of the request is looked at. */
+  /** Records which requests Apollo Server rejects by parsing or validation. */
   readonly plugin: ApolloServerPlugin<Context> = {
     requestDidStart: async ({ contextValue }) => {
-      const seen = seenOf(contextValue);
-      const note = async (errors?: unknown) => {
-        if (seen && errors !== undefined) this.refused.add(seen);
+      const record = recordOf(contextValue);
+      const markRefused = async (errors?: unknown) => {
+        if (record && errors !== undefined) this.refused.add(record);
       };
-      return { parsingDidStart: async () => note, validationDidStart: async () => note };
+      return {
+        parsingDidStart: async () => markRefused,
+        validationDidStart: async () => markRefused,
+      };
     },
   };
 
-  /** Returns what was answered to this document before. */
-  find(req: IncomingMessage, document: unknown): RefusedAnswer | undefined {
-    return typeof document === 'string' ? this.known.get(keyOf(req, document)) : undefined;
+  /** Returns the stored response to this document. */
+  find(req: IncomingMessage, document: unknown): RefusedResponse | undefined {
+    return typeof document === 'string' ? this.cache.get(keyOf(req, document)) : undefined;
   }
 
-  /** Keeps the answer, if it refuses the document. */
-  keep({ req, seen }: Exchange, document: unknown, answer: HTTPGraphQLResponse): void {
-    if (typeof document !== 'string' || !this.refused.has(seen)) return;
-    this.known.set(keyOf(req, document), { answer, codes: seen.errors ?? [] });
+  /** Stores the response if it rejects the document. */
+  store({ req, record }: Exchange, document: unknown, response: HTTPGraphQLResponse): void {
+    if (typeof document !== 'string' || !this.refused.has(record)) return;
+    this.cache.set(keyOf(req, document), { response, codes: record.errors ?? [] });
   }
 }
 
-// The media type and the status depend on what the client accepts.
+// The media type and the status depend on `Accept`.
 function keyOf({ headers: { accept = '' } }: IncomingMessage, document: string): string {
   return `${accept}\n${document}`;
 }

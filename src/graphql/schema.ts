@@ -1,27 +1,39 @@
-import { printSchema, lexicographicSortSchema, type GraphQLFieldResolver, type GraphQLObjectType, type GraphQLSchema } from 'graphql';
+import {
+  printSchema,
+  lexicographicSortSchema,
+  type GraphQLFieldResolver,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+} from 'graphql';
 import { buildSchema, type NonEmptyArray, type PubSub } from 'type-graphql';
 import { features } from '../features.ts';
 import { IGNORES_IDEMPOTENCY_KEY } from '../api/ignores-idempotency-key.ts';
-import { resolving } from '../core/tracing-channels.ts';
+import { resolvingChannel } from '../core/tracing-channels.ts';
 import { NodeResolver } from './node.resolver.ts';
 
 type ResolverClass = new () => object;
 
-// type-graphql asks for it where there are subscriptions. Ours follow the database, and publish nothing.
-const NO_TOPICS: PubSub = { publish: refuseTopic, subscribe: refuseTopic };
+// type-graphql requires it for subscriptions. Ours read the change log and publish nothing.
+const NO_PUB_SUB: PubSub = { publish: rejectTopic, subscribe: rejectTopic };
 type Resolve = GraphQLFieldResolver<unknown, unknown>;
 
-/** The executable schema: the resolvers of all features, and `node`. */
+/** Builds the executable schema from the resolvers of all features and `node`. */
 export async function makeSchema(): Promise<GraphQLSchema> {
-  const resolvers: NonEmptyArray<ResolverClass> = [NodeResolver, ...features.flatMap(({ resolvers: own = [] }) => [...own])];
-  // Input is checked by the services, which both doors go through.
-  const schema = await buildSchema({ resolvers, validate: false, pubSub: NO_TOPICS });
-  describe(schema.getQueryType(), 'What can be read.');
+  const resolvers: NonEmptyArray<ResolverClass> = [
+    NodeResolver,
+    ...features.flatMap(({ resolvers: featureResolvers = [] }) => [...featureResolvers]),
+  ];
+  // The services check the input, for both APIs.
+  const schema = await buildSchema({ resolvers, validate: false, pubSub: NO_PUB_SUB });
+  describe(schema.getQueryType(), 'Root type of all queries.');
   describe(
     schema.getMutationType(),
-    `What can be done. The fields of one request run one after another. A POST with one mutation and the header \`Idempotency-Key\` is executed once: for a day, the same request is answered as the first time. ${namesOfIgnoring(schema)} ignore the header.`,
+    `Root type of all mutations. The fields of a request run one after another. A POST with one mutation and the header \`Idempotency-Key\` is executed once: for a day, a repeated request gets the stored response. ${namesOfIgnoring(schema)} ignore the header.`,
   );
-  describe(schema.getSubscriptionType(), 'What can be listened to, by WebSocket or server-sent events: one of these in an operation.');
+  describe(
+    schema.getSubscriptionType(),
+    'Root type of all subscriptions, by WebSocket or server-sent events. An operation has one field.',
+  );
   for (const type of [schema.getQueryType(), schema.getMutationType()]) if (type) timeFields(type);
   return schema;
 }
@@ -33,21 +45,21 @@ function namesOfIgnoring(schema: GraphQLSchema): string {
   return new Intl.ListFormat('en').format(ignoring.map(({ name }) => `\`${name}\``).toSorted());
 }
 
-/** The schema as text, in an order that does not depend on the code's. */
+/** Returns the schema as text, sorted by name. */
 export function schemaText(schema: GraphQLSchema): string {
   return `${printSchema(lexicographicSortSchema(schema))}\n`;
 }
 
-function refuseTopic(): never {
-  throw new TypeError('There are no topics here');
+function rejectTopic(): never {
+  throw new TypeError('PubSub is not supported');
 }
 
-// type-graphql has no place for these.
+// type-graphql has no option for the descriptions of root types.
 function describe(type: GraphQLObjectType | null | undefined, description: string): void {
   if (type) type.description = description;
 }
 
-// What is below them is resolved in batches, and much of it from what is there.
+// Times root fields only: nested fields are resolved in batches, or from loaded data.
 function timeFields(type: GraphQLObjectType): void {
   for (const definition of Object.values(type.getFields())) {
     const { name, resolve } = definition;
@@ -56,5 +68,5 @@ function timeFields(type: GraphQLObjectType): void {
 }
 
 function timed(field: string, resolve: Resolve): Resolve {
-  return (...args) => resolving.tracePromise(async () => resolve(...args), { field });
+  return (...args) => resolvingChannel.tracePromise(async () => resolve(...args), { field });
 }

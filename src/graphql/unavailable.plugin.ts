@@ -2,12 +2,12 @@ import type { ApolloServerPlugin } from '@apollo/server';
 import { Kind, OperationTypeNode, type OperationDefinitionNode } from 'graphql';
 import type { Context } from '../request/context.ts';
 
-/** Refusals that pass, which are 503 where they leave nothing to answer. */
-const PASSING = new Set<unknown>(['UNAVAILABLE', 'TIMEOUT']);
+/** Transient errors. The response is 503 if they leave no data. */
+const TRANSIENT = new Set<unknown>(['UNAVAILABLE', 'TIMEOUT']);
 
 /**
- * Answers an operation that could read nothing because the database is not there as the whole request is answered then: 503 with
- * `Retry-After`, so that whoever looks no further than the status asks again. What could be read in part is answered.
+ * Returns 503 with `Retry-After` for an operation that read nothing because the database is
+ * unavailable, so that clients that only check the status retry. Partial data is returned.
  */
 export const unavailablePlugin: ApolloServerPlugin<Context> = {
   requestDidStart: async () => ({
@@ -15,8 +15,12 @@ export const unavailablePlugin: ApolloServerPlugin<Context> = {
       const { body, http } = response;
       if (body.kind !== 'single') return;
       const { errors: [first, ...others] = [], data } = body.singleResult;
-      if (!first || ![first, ...others].every(({ extensions }) => PASSING.has(extensions?.['code']))) return;
-      if (operation && mayHaveDonePart(operation)) return;
+      if (
+        !first ||
+        ![first, ...others].every(({ extensions }) => TRANSIENT.has(extensions?.['code']))
+      )
+        return;
+      if (operation && mayHavePartialEffects(operation)) return;
       if (Object.values(data ?? {}).some((value) => value !== null)) return;
       const { message, extensions = {} } = first;
       http.status = 503;
@@ -27,7 +31,13 @@ export const unavailablePlugin: ApolloServerPlugin<Context> = {
   }),
 };
 
-// Its fields run one after another, and what one has done stays done where the next is refused.
-function mayHaveDonePart({ operation, selectionSet: { selections } }: OperationDefinitionNode): boolean {
-  return operation === OperationTypeNode.MUTATION && (selections.length > 1 || selections[0]?.kind !== Kind.FIELD);
+// The fields of a mutation run one after another. An error does not roll back the previous fields.
+function mayHavePartialEffects({
+  operation,
+  selectionSet: { selections },
+}: OperationDefinitionNode): boolean {
+  return (
+    operation === OperationTypeNode.MUTATION &&
+    (selections.length > 1 || selections[0]?.kind !== Kind.FIELD)
+  );
 }

@@ -1,50 +1,57 @@
 import type { RequestListener } from 'node:http';
 import { counter } from '../core/metrics.ts';
-import { inFlight, mayQueue, takeOff, takeOffAtOnce, type Listeners } from './in-flight.ts';
-import { refuser } from './overload-response.ts';
-import type { Services } from './dependencies.ts';
+import { inFlight, mayQueue, begin, beginAtOnce, type TicketListeners } from './in-flight.ts';
+import { overloadResponder } from './overload-response.ts';
+import type { Dependencies } from './dependencies.ts';
 
-/** Time in ms without a rejection after which an overload is over. */
-const OVER_MS = 5_000;
+/** Time without a rejection after which an overload has ended, in ms. */
+const OVERLOAD_END_MS = 5_000;
 
-const refusals = counter(
+const rejections = counter(
   'shopfront_overload_refusals_total',
-  'Requests refused with 503 because there were more than could be answered in good time.',
+  'Requests rejected with 503 because of overload.',
 );
 
 /**
- * Starts requests in the order of their arrival, and rejects them with 503 before anything else is done for them when there are
- * MAX_REQUESTS_IN_FLIGHT, or when requests have waited for too long for a while (request-queue.ts). A request whose body has not been
- * received is also rejected when that many wait for their bodies. Preflights and health checks are
- * started at once. A connection with too many pending responses is closed.
+ * Starts requests in the order of their arrival. Rejects requests with 503, before any other work,
+ * when there are MAX_REQUESTS_IN_FLIGHT or when requests have queued for too long
+ * (request-queue.ts). A request whose body has not been received is also rejected when that many
+ * requests wait for their bodies. Preflights and health checks start at once. A connection with
+ * too many pending responses is closed.
  */
-export function admission(services: Services, inner: RequestListener): RequestListener {
-  const { config, log } = services;
-  const refuse = refuser(services);
-  const alwaysIn = new Set(['/livez', '/readyz'].map((path) => config.basePath + path));
+export function admission(dependencies: Dependencies, inner: RequestListener): RequestListener {
+  const { config, log } = dependencies;
+  const respond = overloadResponder(dependencies);
+  const healthPaths = new Set(['/livez', '/readyz'].map((path) => config.basePath + path));
   inFlight.max = config.maxRequestsInFlight;
   let overload: NodeJS.Timeout | undefined;
 
-  const note = () => {
+  const recordRejection = () => {
     if (overload) {
       overload.refresh();
     } else {
-      const before = refusals.value;
-      log.warn({ event: 'overload.begin', inFlight: inFlight.size }, 'there are more requests than can be answered: some are refused');
-      const end = () => {
+      const before = rejections.value;
+      log.warn(
+        { event: 'overload.begin', inFlight: inFlight.size },
+        'Overload began; some requests are rejected with 503',
+      );
+      const endOverload = () => {
         overload = undefined;
-        log.warn({ event: 'overload.end', refused: refusals.value - before }, 'requests are no longer refused');
+        log.warn(
+          { event: 'overload.end', refused: rejections.value - before },
+          'Overload ended; requests are no longer rejected',
+        );
       };
-      overload = setTimeout(end, OVER_MS).unref();
+      overload = setTimeout(endOverload, OVERLOAD_END_MS).unref();
     }
-    refusals.value++;
+    rejections.value++;
   };
 
-  const listeners: Listeners = {
+  const listeners: TicketListeners = {
     start: inner,
     reject(req, res) {
-      note();
-      refuse(req, res);
+      recordRejection();
+      respond(req, res);
     },
   };
   return (req, res) => {
@@ -53,8 +60,9 @@ export function admission(services: Services, inner: RequestListener): RequestLi
       req.socket.destroy();
       return;
     }
-    if (req.method === 'OPTIONS' || alwaysIn.has(req.url ?? '')) takeOffAtOnce(req, res, listeners);
+    if (req.method === 'OPTIONS' || healthPaths.has(req.url ?? ''))
+      beginAtOnce(req, res, listeners);
     else if (inFlight.isFull()) listeners.reject(req, res);
-    else takeOff(req, res, listeners);
+    else begin(req, res, listeners);
   };
 }

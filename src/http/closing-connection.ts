@@ -1,35 +1,38 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { MIN_PIECE_BYTES } from './body.ts';
+import { MIN_CHUNK_BYTES } from './body.ts';
 
-/** The requests that were dropped on a connection. */
+/** Requests that were dropped on a connection. */
 interface Dropped {
   requests: number;
-  /** Size of their bodies. */
+  /** Size of their bodies, in bytes. */
   bytes: number;
 }
 
 /** Property of a socket that is being closed. */
 const CLOSING = Symbol('closing');
-type Marked = Socket & { [CLOSING]?: Dropped };
+type ClosingSocket = Socket & { [CLOSING]?: Dropped };
 
-/** Maximum number of requests that arrive on a connection that is being closed. Node keeps each of them until the connection is closed. */
+/**
+ * Maximum number of requests that arrive on a connection that is being closed. Node keeps each
+ * request in memory until the connection is closed.
+ */
 const MAX_DROPPED = 64;
 
-/** Maximum size of the bodies of these requests in bytes. */
+/** Maximum size of the bodies of these requests, in bytes. */
 const MAX_DROPPED_BYTES = 1_000_000;
 
 /**
- * Notes that the connection is closed after a response, which has been begun or is pending. Requests behind that response must not be
- * executed, because no client would see what they have done (RFC 9112, 9.6).
+ * Marks a connection that is closed after a response that has begun or is pending. Later requests
+ * must not be executed, because their client would get no response (RFC 9112, 9.6).
  */
-export function noteClosing(socket: Socket): void {
-  (socket as Marked)[CLOSING] ??= { requests: 0, bytes: 0 };
+export function markClosing(socket: Socket): void {
+  (socket as ClosingSocket)[CLOSING] ??= { requests: 0, bytes: 0 };
 }
 
-/** Returns whether a request that arrives now on this connection would have no response. */
+/** Returns whether a request that arrives now on this connection would get no response. */
 export function isClosing(socket: Socket): boolean {
-  return (socket as Marked)[CLOSING] !== undefined;
+  return (socket as ClosingSocket)[CLOSING] !== undefined;
 }
 
 /** Responses that are never sent. */
@@ -40,14 +43,16 @@ export function isDropped(res: ServerResponse): boolean {
   return unsent.has(res);
 }
 
-/** Drops a request on a connection that is being closed. Destroys the connection when too much has been dropped on it. */
+/**
+ * Drops a request on a connection that is being closed. Destroys the connection past the limits.
+ */
 export function drop(req: IncomingMessage, res: ServerResponse): void {
   unsent.add(res);
   const { socket } = req;
-  const dropped = (socket as Marked)[CLOSING];
+  const dropped = (socket as ClosingSocket)[CLOSING];
   if (!dropped) return;
   req.on('data', ({ length }: Buffer) => {
-    dropped.bytes += Math.max(length, MIN_PIECE_BYTES);
+    dropped.bytes += Math.max(length, MIN_CHUNK_BYTES);
     if (dropped.bytes > MAX_DROPPED_BYTES) socket.destroy();
   });
   if (++dropped.requests > MAX_DROPPED) socket.destroy();

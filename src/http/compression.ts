@@ -16,84 +16,98 @@ import {
 import Negotiator from 'negotiator';
 import type { Config } from '../core/config.ts';
 import { counters } from '../core/metrics.ts';
-import { isLonger } from '../core/text.ts';
+import { exceedsBytes } from '../core/text.ts';
 import type { Exchange } from './exchange.ts';
 
 /** A content coding that the server can write (RFC 9110, 8.4.1). */
 export type Coding = 'br' | 'gzip';
 
-/** Between codings that a client likes alike, the first of these is used. */
+/** Content codings in order of preference, for clients that accept several equally. */
 const PREFERRED: readonly Coding[] = ['br', 'gzip'];
 const AVAILABLE = [...PREFERRED, 'identity'] as const;
-/** Longest body that is never compressed, in bytes. */
-export const MAX_PLAIN = 1_024;
-/** Longest body that is compressed on the event loop, in bytes: to have another thread do it would hold up the loop for as long. */
+/** Maximum size of a body that is never compressed, in bytes. */
+export const MAX_UNCOMPRESSED_BYTES = 1_024;
+/**
+ * Maximum size of a body that is compressed on the event loop, in bytes. Another thread would block
+ * the event loop for as long.
+ */
 const MAX_SYNC = 32 * 1_024;
-/** Maximum number of longer bodies and pieces of streams that are compressed at once. They take processor time from requests. */
-const MAX_AT_ONCE = Math.min(Math.max(availableParallelism() - 1, 1), 4);
-/** Maximum number of compressed streams that are open at once. Each takes memory until its client has read it. */
+/**
+ * Maximum number of longer bodies and stream chunks that are compressed at once. They take
+ * processor time from requests.
+ */
+const MAX_CONCURRENT = Math.min(Math.max(availableParallelism() - 1, 1), 4);
+/** Maximum number of open compressed streams. Each takes memory until its client has read it. */
 export const MAX_STREAMS = 16;
-/** Memory that a stored form takes beside its bytes, in bytes. */
+/** Memory of a compressed form besides its bytes, in bytes. */
 const FORM_OVERHEAD = 200;
-const PIECE = 64 * 1_024;
+const CHUNK_BYTES = 64 * 1_024;
 
 /** How a body is compressed. */
 interface Coder {
-  /** On another thread. */
+  /** Compresses on another thread. */
   compress(plain: Buffer): Promise<Buffer>;
   compressSync(plain: Buffer): Buffer;
-  /** Compresses a stream, each piece as soon as it is there. */
+  /** Compresses a stream and flushes each chunk at once. */
   stream(): Transform;
 }
 
-const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_LGWIN, BROTLI_OPERATION_FLUSH, Z_SYNC_FLUSH } = constants;
+const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_LGWIN, BROTLI_OPERATION_FLUSH, Z_SYNC_FLUSH } =
+  constants;
 // A window of 512 KiB: the default takes several MiB for each stream.
-const brotli = (quality: number) => ({ params: { [BROTLI_PARAM_QUALITY]: quality, [BROTLI_PARAM_LGWIN]: 19 } });
+const brotli = (quality: number) => ({
+  params: { [BROTLI_PARAM_QUALITY]: quality, [BROTLI_PARAM_LGWIN]: 19 },
+});
 const [promisedGzip, promisedBrotli] = [
   promisify<Buffer, ZlibOptions, Buffer>(gzip),
   promisify<Buffer, BrotliOptions, Buffer>(brotliCompress),
 ];
-// The levels are measured (docs/performance.md). A list is hardly any shorter by more than the least.
+// Measured levels (docs/performance.md). Higher levels hardly shorten a list.
 const WHOLE = { br: brotli(4), gzip: { level: 6 } };
 const STREAMED = { br: brotli(2), gzip: { level: 1 } };
 const CODERS: Readonly<Record<Coding, Coder>> = {
   br: {
     compress: (plain) => promisedBrotli(plain, WHOLE.br),
     compressSync: (plain) => brotliCompressSync(plain, WHOLE.br),
-    stream: () => createBrotliCompress({ ...STREAMED.br, flush: BROTLI_OPERATION_FLUSH, chunkSize: PIECE }),
+    stream: () =>
+      createBrotliCompress({
+        ...STREAMED.br,
+        flush: BROTLI_OPERATION_FLUSH,
+        chunkSize: CHUNK_BYTES,
+      }),
   },
   gzip: {
     compress: (plain) => promisedGzip(plain, WHOLE.gzip),
     compressSync: (plain) => gzipSync(plain, WHOLE.gzip),
-    stream: () => createGzip({ ...STREAMED.gzip, flush: Z_SYNC_FLUSH, chunkSize: PIECE }),
+    stream: () => createGzip({ ...STREAMED.gzip, flush: Z_SYNC_FLUSH, chunkSize: CHUNK_BYTES }),
   },
 };
 
 const compressions = counters(
   'shopfront_compressions_total',
-  'Responses compressed, by content coding; none where too many were being compressed.',
+  'Compressed responses by content coding; none: not compressed because of the limit.',
   'coding',
   [...PREFERRED, 'none'],
 );
-let underWay = 0;
-let streams = 0;
+let running = 0;
+let openStreams = 0;
 
-/** The compressed forms of a text that many are sent: each is made once. */
-export class Forms {
-  /** Number of bytes of the forms that have been made. */
+/** Compressed forms of a text that is sent repeatedly. Each form is made once. */
+export class CompressedForms {
+  /** Size of the forms that have been made, in bytes. */
   bytes = 0;
   private readonly made = new Map<Coding, Promise<Buffer | undefined>>();
 
   constructor(
     private readonly text: string,
     /** Called when a form has been made. */
-    private readonly grown: () => void = () => undefined,
+    private readonly onGrown: () => void = () => undefined,
   ) {}
 
-  /** Returns the form in this coding; undefined while too much else is being compressed. */
+  /** Returns the form in this coding, or undefined while too many compressions run. */
   of(coding: Coding): Promise<Buffer | undefined> {
-    const before = this.made.get(coding);
-    if (before) return before;
+    const existing = this.made.get(coding);
+    if (existing) return existing;
     const form = this.make(coding);
     this.made.set(coding, form);
     form.then(
@@ -106,46 +120,56 @@ export class Forms {
   private async make(coding: Coding): Promise<Buffer | undefined> {
     const made = await compressed(this.text, coding);
     if (!made) return undefined;
-    // zlib returns a part of a larger buffer, all of which would stay in memory.
+    // zlib returns a part of a larger buffer, which would stay in memory.
     const form = Buffer.from(new Uint8Array(made).buffer);
     this.bytes += form.length + FORM_OVERHEAD;
-    this.grown();
+    this.onGrown();
     return form;
   }
 }
 
-/** A body, and its compressed forms where they are kept. */
+/** A body, with its compressed forms if it is cached. */
 export interface Body {
   body: string;
-  forms?: Forms;
+  forms?: CompressedForms;
 }
 
 /** `Vary` of a response that may be compressed. */
 export const VARY_BY_CODING = { Vary: 'Accept-Encoding' } as const;
 
 /**
- * Returns the coding of the response to this request; undefined where it is sent as it is. A response that may be compressed says so in
- * `Vary`. Without a body, it is a stream, whose length nobody knows.
+ * Returns the content coding of the response, or undefined for none. Sets `Vary` on a response that
+ * may be compressed. Without `body`, the response is a stream of unknown length.
  */
-export function codingFor(exchange: Exchange, config: Pick<Config, 'compression'>, body?: string): Coding | undefined {
+export function codingFor(
+  exchange: Exchange,
+  config: Pick<Config, 'compression'>,
+  body?: string,
+): Coding | undefined {
   if (!mayBeCompressed(config, body)) return undefined;
   exchange.set(VARY_BY_CODING);
   return acceptedCoding(exchange.req);
 }
 
 /** Returns whether a response with this body is compressed for clients that accept it. */
-export function mayBeCompressed({ compression }: Pick<Config, 'compression'>, body?: string): boolean {
-  return compression && (body === undefined || isLonger(body, MAX_PLAIN));
+export function mayBeCompressed(
+  { compression }: Pick<Config, 'compression'>,
+  body?: string,
+): boolean {
+  return compression && (body === undefined || exceedsBytes(body, MAX_UNCOMPRESSED_BYTES));
 }
 
-/** Returns the best of our codings for the client; undefined where it is to be sent none. */
+/** Returns the best coding that the client accepts, or undefined for none. */
 export function acceptedCoding(req: Pick<IncomingMessage, 'headers'>): Coding | undefined {
   if (req.headers['accept-encoding'] === undefined) return undefined;
   const [best] = new Negotiator(req).encodings(AVAILABLE, { preferred: PREFERRED });
   return best === 'identity' ? undefined : best;
 }
 
-/** Sends the whole response in this coding; as it is, while too much else is being compressed. Without a coding it is sent at once. */
+/**
+ * Sends the whole response in this coding, or uncompressed while too many compressions run. Sends
+ * it synchronously without a coding.
+ */
 export function sendCompressed(
   exchange: Exchange,
   coding: Coding | undefined,
@@ -158,57 +182,69 @@ export function sendCompressed(
   return undefined;
 }
 
-async function sendForm(exchange: Exchange, coding: Coding, status: number, { body, forms }: Body, type: string): Promise<void> {
+async function sendForm(
+  exchange: Exchange,
+  coding: Coding,
+  status: number,
+  { body, forms }: Body,
+  type: string,
+): Promise<void> {
   const form = await (forms ? forms.of(coding) : compressed(body, coding));
   if (form) exchange.send(status, form, type, coding);
   else exchange.send(status, body, type);
 }
 
-/** Returns the pieces compressed, each as soon as it is there; undefined while too much else is being compressed. */
-export function compressedPieces(pieces: AsyncIterable<string>, coding: Coding): AsyncIterable<Buffer> | undefined {
-  return isBusy(streams >= MAX_STREAMS) ? undefined : compressing(pieces, coding);
+/**
+ * Returns compressed chunks, each flushed at once, or undefined while too many compressions run.
+ */
+export function compressedChunks(
+  chunks: AsyncIterable<string>,
+  coding: Coding,
+): AsyncIterable<Buffer> | undefined {
+  return isBusy(openStreams >= MAX_STREAMS) ? undefined : compressing(chunks, coding);
 }
 
-async function* compressing(pieces: AsyncIterable<string>, coding: Coding): AsyncGenerator<Buffer> {
+async function* compressing(chunks: AsyncIterable<string>, coding: Coding): AsyncGenerator<Buffer> {
   const coder = CODERS[coding].stream();
-  streams++;
-  underWay++;
+  openStreams++;
+  running++;
   compressions[coding]++;
   try {
-    // What goes wrong with either ends the other, and is thrown to who reads. One piece at a time, for each is long.
-    pipeline(Readable.from(pieces, { highWaterMark: 1 }), coder, () => undefined);
-    for await (const piece of coder as AsyncIterable<Buffer>) {
-      // While its client reads, nothing is compressed.
-      underWay--;
+    // An error in one stream ends the other and is thrown to the reader. Chunks are long, so only
+    // one is buffered.
+    pipeline(Readable.from(chunks, { highWaterMark: 1 }), coder, () => undefined);
+    for await (const chunk of coder as AsyncIterable<Buffer>) {
+      // Nothing is compressed while the client reads.
+      running--;
       try {
-        yield piece;
+        yield chunk;
       } finally {
-        underWay++;
+        running++;
       }
     }
   } finally {
-    underWay--;
-    streams--;
+    running--;
+    openStreams--;
     coder.destroy();
   }
 }
 
 async function compressed(text: string, coding: Coding): Promise<Buffer | undefined> {
-  const isLong = isLonger(text, MAX_SYNC);
+  const isLong = exceedsBytes(text, MAX_SYNC);
   if (isLong && isBusy()) return undefined;
   compressions[coding]++;
   const plain = Buffer.from(text);
   if (!isLong) return CODERS[coding].compressSync(plain);
-  underWay++;
+  running++;
   try {
     return await CODERS[coding].compress(plain);
   } finally {
-    underWay--;
+    running--;
   }
 }
 
 function isBusy(isFull = false): boolean {
-  if (underWay < MAX_AT_ONCE && !isFull) return false;
+  if (running < MAX_CONCURRENT && !isFull) return false;
   compressions.none++;
   return true;
 }

@@ -8,32 +8,40 @@ import type { Exchange } from './exchange.ts';
 /** The headers that carry credentials (interface, 5.1.2 and 5.3.1). */
 export const CREDENTIAL_HEADERS = ['Authorization', 'X-SESSION-ID', 'X-SESSIONID'];
 
-/** A request, or what else carries what its headers would. */
-type Bearer = Pick<IncomingMessage, 'headers'>;
+/** A request, or another carrier of request headers. */
+type HeaderSource = Pick<IncomingMessage, 'headers'>;
 
-/** Whether the request carries anything that could name its caller. */
-export function isAnonymous({ headers }: Bearer): boolean {
-  return headers.authorization === undefined && headers['x-session-id'] === undefined && headers['x-sessionid'] === undefined;
+/** Returns whether the request has no header that carries credentials. */
+export function isAnonymous({ headers }: HeaderSource): boolean {
+  return (
+    headers.authorization === undefined &&
+    headers['x-session-id'] === undefined &&
+    headers['x-sessionid'] === undefined
+  );
 }
 
-/** As `findCaller`, of a request, whose observers are told who it is. */
-export async function identify(ctx: Context, { req, seen }: Exchange): Promise<void> {
+/** Sets the caller as `findCaller` does, and the user in the request record. */
+export async function identify(ctx: Context, { req, record }: Exchange): Promise<void> {
   await findCaller(ctx, req);
-  if (ctx.caller) seen.user = ctx.caller.username;
+  if (ctx.caller) record.user = ctx.caller.username;
 }
 
 /**
- * Makes who the credentials name the caller; nobody, where there are none. Where `Authorization` is present it alone
- * decides: an API key or an access token, and anything that is no bearer token counts as none. Throws what is wrong with credentials that are there.
+ * Sets the caller that the credentials identify. Sets none without credentials. `Authorization`, if
+ * present, decides alone: it holds an API key or an access token, and anything but a bearer token
+ * counts as no credentials. Throws for invalid credentials.
  */
-export async function findCaller(ctx: Context, req: Bearer): Promise<void> {
+export async function findCaller(ctx: Context, req: HeaderSource): Promise<void> {
   const { authorization } = req.headers;
   if (authorization !== undefined) {
     const [, token] = /^bearer +([^\s]+)$/i.exec(authorization) ?? [];
-    if (token !== undefined) ctx.caller = await (isApiKey(token) ? callerByApiKey : callerByToken)(ctx, token);
+    if (token !== undefined)
+      ctx.caller = await (isApiKey(token) ? callerByApiKey : callerByToken)(ctx, token);
     return;
   }
-  const keys = [req.headers['x-session-id'], req.headers['x-sessionid']].filter((key) => typeof key === 'string');
+  const keys = [req.headers['x-session-id'], req.headers['x-sessionid']].filter(
+    (key) => typeof key === 'string',
+  );
   const [key, other = key] = keys;
   if (key === undefined) return;
   if (key !== other) throw new DomainError('NOT_AUTHENTICATED', 'Not authenticated');

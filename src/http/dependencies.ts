@@ -8,73 +8,74 @@ import proxyaddr from 'proxy-addr';
 import type { Statements } from '../database/sql.ts';
 import type { CallCounter } from '../features/rest-usage/call-counter.ts';
 import type { Exchange } from './exchange.ts';
-import { unavailable } from './http-error.ts';
-import type { Observer, Seen } from '../telemetry/request-record.ts';
+import { unavailableError } from './http-error.ts';
+import type { Observer, RequestRecord } from '../telemetry/request-record.ts';
 import type { Tracing } from './tracing.ts';
 
-/** What is kept of how a client names itself. */
-const MAX_USER_AGENT = 255;
+/** Maximum length of a stored client name, in characters. */
+const MAX_CLIENT_NAME = 255;
 
-/** A database as the doors use it. */
-interface ReachedDatabase {
-  /** A new unit of work, whose statements are cancelled when the signal is aborted. */
+/** The database, as both APIs use it. */
+interface AvailableDatabase {
+  /** Returns a new unit of work. Aborting the signal cancels its statements. */
   fork(signal?: AbortSignal): EntityManager;
   statements: Statements;
-  /** How many statements wait for a connection. */
+  /** Returns the number of statements that wait for a connection. */
   waiting(): number;
-  /** How many connections of the pool there are, and how many of them nobody uses. */
+  /** Returns the numbers of open and of idle connections of the pool. */
   connections(): { open: number; idle: number };
-  /** Resolves when it answers, and rejects as soon as it is known that it does not. */
+  /** Resolves when the database responds. Rejects as soon as it is known to be unavailable. */
   ping(): Promise<void>;
 }
 
-/** What the doors are given by whoever starts them. */
-export interface Services {
+/** What both APIs need from the process. */
+export interface Dependencies {
   config: Config;
   log: Logger;
-  /** Counts the calls of REST rows. */
+  /** Counts the calls of REST endpoints. */
   calls: CallCounter;
   now: () => Date;
-  /** Is told of each request when it is over. */
+  /** Called with the record of each completed request. */
   observe: Observer;
   /** Where traces are sent. */
   tracing?: Tracing;
-  /** Undefined while there is none to work with, or it does not answer. */
-  database: () => ReachedDatabase | undefined;
-  /** A replica to read from, where there is one that is good enough just now. */
+  /** Returns the database, or undefined while it is unavailable. */
+  database: () => AvailableDatabase | undefined;
+  /** Returns a usable replica, if there is one. */
   replica?: () => Statements | undefined;
-  /** True once the process is on its way out: it answers what has come in, and asks for no more. */
+  /** Returns true during shutdown: received requests are completed, and connections are closed. */
   isDraining: () => boolean;
 }
 
-/** An exchange, or what else a context is made for. */
-type Asking = NonNullable<Context['request']> & Pick<Exchange, 'req' | 'requestId' | 'signal'> & { readonly seen?: Seen | undefined };
+/** An exchange, or another origin of a context. */
+type ContextSource = NonNullable<Context['request']> &
+  Pick<Exchange, 'req' | 'requestId' | 'signal'> & { readonly record?: RequestRecord | undefined };
 
-/** The context of a request, before anyone has looked at its credentials. */
-export function contextOf(services: Services, exchange: Asking): Context {
-  return new RequestContext(services, exchange);
+/** Returns the context of a request before authentication. */
+export function contextOf(dependencies: Dependencies, exchange: ContextSource): Context {
+  return new RequestContext(dependencies, exchange);
 }
 
-/** What the observer will be told of the request with this context; undefined where it is of none. */
-export function seenOf(ctx: Context): Seen | undefined {
-  return ctx instanceof RequestContext ? ctx.request.seen : undefined;
+/** Returns the record of the request with this context, or undefined without a request. */
+export function recordOf(ctx: Context): RequestRecord | undefined {
+  return ctx instanceof RequestContext ? ctx.request.record : undefined;
 }
 
-/** What the client calls itself, as far as it is kept. */
+/** Returns the client's `User-Agent`, truncated. */
 function userAgentOf({ headers }: IncomingMessage): string | undefined {
-  return headers['user-agent']?.slice(0, MAX_USER_AGENT);
+  return headers['user-agent']?.slice(0, MAX_CLIENT_NAME);
 }
 
 /**
- * The name of the client, as far as it is kept: `apollographql-client-name`, which pages in a browser can set, else `User-Agent`.
- * Undefined where it sends neither.
+ * Returns the truncated name of the client: `apollographql-client-name`, which browser pages can
+ * set, else `User-Agent`. Undefined without either.
  */
 export function clientNameOf({ headers }: IncomingMessage): string | undefined {
   const name = headers['apollographql-client-name'] || headers['user-agent'];
-  return typeof name === 'string' ? name.slice(0, MAX_USER_AGENT) : undefined;
+  return typeof name === 'string' ? name.slice(0, MAX_CLIENT_NAME) : undefined;
 }
 
-/** What few requests need is made when it is asked for. Asking for the database throws UNAVAILABLE where there is none. */
+/** Creates rarely used members on first access. Throws UNAVAILABLE without a database. */
 class RequestContext implements Context {
   readonly config: Config;
   readonly now: () => Date;
@@ -84,18 +85,18 @@ class RequestContext implements Context {
   declare caller?: Caller;
   declare userAgent?: string;
   declare resumeAfter?: string;
-  private reached: ReachedDatabase | undefined;
-  private unit: EntityManager | undefined;
-  private own: Logger | undefined;
+  private connected: AvailableDatabase | undefined;
+  private entityManager: EntityManager | undefined;
+  private requestLog: Logger | undefined;
 
   constructor(
-    private readonly services: Services,
-    readonly request: Asking,
+    private readonly dependencies: Dependencies,
+    readonly request: ContextSource,
   ) {
-    const replica = services.replica?.();
+    const replica = dependencies.replica?.();
     if (replica) this.replica = replica;
-    this.config = services.config;
-    this.now = services.now;
+    this.config = dependencies.config;
+    this.now = dependencies.now;
     this.requestId = request.requestId;
     const userAgent = userAgentOf(request.req);
     if (userAgent !== undefined) this.userAgent = userAgent;
@@ -106,15 +107,18 @@ class RequestContext implements Context {
   }
 
   get em(): EntityManager {
-    return (this.unit ??= this.database.fork(this.request.signal));
+    return (this.entityManager ??= this.database.fork(this.request.signal));
   }
 
-  private get database(): ReachedDatabase {
-    return (this.reached ??= this.services.database() ?? refuse());
+  private get database(): AvailableDatabase {
+    return (this.connected ??= this.dependencies.database() ?? throwUnavailable());
   }
 
   get log(): Logger {
-    return (this.own ??= this.services.log.child({ requestId: this.requestId, ip: addressOf(this.config, this.request.req) }));
+    return (this.requestLog ??= this.dependencies.log.child({
+      requestId: this.requestId,
+      ip: addressOf(this.config, this.request.req),
+    }));
   }
 
   get network(): string {
@@ -122,20 +126,21 @@ class RequestContext implements Context {
   }
 }
 
-function refuse(): never {
-  throw unavailable();
+function throwUnavailable(): never {
+  throw unavailableError();
 }
 
-const trusts = new WeakMap<Config, (address: string, distance: number) => boolean>();
+const trustByConfig = new WeakMap<Config, (address: string, distance: number) => boolean>();
 
-// What a proxy forwards counts only where the proxy is one of ours.
+// Only trusted proxies may forward an address.
 function addressOf(config: Config, req: IncomingMessage): string {
-  let trust = trusts.get(config);
-  if (!trust) trusts.set(config, (trust = proxyaddr.compile([...config.trustProxy])));
+  let trust = trustByConfig.get(config);
+  if (!trust) trustByConfig.set(config, (trust = proxyaddr.compile([...config.trustProxy])));
   return proxyaddr(req, trust);
 }
 
-// Whoever has one IPv6 address has 2^64 of them, so it is the network that counts. A proxy may forward what is no address.
+// A client with one IPv6 address has 2^64 of them, so the network counts. A proxy may forward an
+// invalid address.
 function networkOf(address: string): string {
   if (!ipaddr.isValid(address)) return 'unknown';
   const parsed = ipaddr.process(address);

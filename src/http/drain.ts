@@ -3,14 +3,17 @@ import { Server as Listener, type Socket } from 'node:net';
 import { setImmediate as turn, setTimeout } from 'node:timers/promises';
 import { responseOn } from './in-flight.ts';
 
-/** How long a client that has a connection open may take to send its next request on it, and to send the head of one that it has begun. */
+/**
+ * Time in which a client may send its next request on an open connection, and complete the head of
+ * a request that it has begun, in ms.
+ */
 export const GRACE_MS = 1_000;
-const LOOK_EVERY_MS = 100;
+const CHECK_INTERVAL_MS = 100;
 const QUIET_TURNS = 3;
 
 const connections = new WeakMap<Server, Set<Socket>>();
 
-/** Notes which connections a server has, for `stopListening`. */
+/** Tracks the connections of a server for `stopListening`. */
 export function trackConnections(server: Server): void {
   const open = new Set<Socket>();
   connections.set(server, open);
@@ -21,26 +24,30 @@ export function trackConnections(server: Server): void {
 }
 
 /**
- * Takes no more connections, and returns what has all answered that comes in on those that there are, and resolves when the last has closed. From
- * then on, answers have to say `Connection: close`, and not before, for who is told so connects anew: so a client that sends again
- * learns of the end by an answer, and not by a connection that breaks.
+ * Stops accepting connections. Returns a function that closes the open ones after their current
+ * response and resolves when the last has closed. Responses must have `Connection: close` from then
+ * on, and not earlier, because that header makes clients reconnect. A client that sends again gets
+ * that header with a response instead of a broken connection.
  */
 export async function stopListening(server: Server): Promise<() => Promise<void>> {
-  await accepted(server);
-  // Node's own `close` breaks idle connections at once, and with them what clients are just sending there.
-  const closed = new Promise<void>((done) => void Listener.prototype.close.call(server, () => done()));
+  await acceptBacklog(server);
+  // Node's own `close` destroys idle connections at once, with any request that a client just
+  // sends.
+  const closed = new Promise<void>(
+    (done) => void Listener.prototype.close.call(server, () => done()),
+  );
   return () => closeConnections(server, closed);
 }
 
 async function closeConnections(server: Server, closed: Promise<void>): Promise<void> {
   server.headersTimeout = GRACE_MS;
   await Promise.race([closed, setTimeout(GRACE_MS)]);
-  // In the check phase: right after what has arrived was read.
+  // Runs in the check phase, right after received data was read.
   const closeIdle = () => {
-    // Node takes a connection for idle whose response has ended and not been sent yet.
+    // Node regards a connection as idle when its response has ended, even before it is sent.
     if (![...(connections.get(server) ?? [])].some(isSending)) server.closeIdleConnections();
   };
-  const closing = setInterval(() => setImmediate(closeIdle), LOOK_EVERY_MS);
+  const closing = setInterval(() => setImmediate(closeIdle), CHECK_INTERVAL_MS);
   await closed;
   clearInterval(closing);
 }
@@ -50,12 +57,12 @@ function isSending(socket: Socket): boolean {
   return res?.writableEnded === true && !res.writableFinished;
 }
 
-// What the kernel has accepted already comes to us one connection a turn of the loop.
-async function accepted(server: Server): Promise<void> {
-  let turnsWithout = 0;
-  const note = () => (turnsWithout = 0);
-  server.on('connection', note);
-  // The turn that this begins in may have looked for connections before.
-  for (; turnsWithout < QUIET_TURNS; turnsWithout++) await turn();
-  server.off('connection', note);
+// Waits for connections that the kernel has accepted: Node takes one per turn of the event loop.
+async function acceptBacklog(server: Server): Promise<void> {
+  let quietTurns = 0;
+  const onConnection = () => (quietTurns = 0);
+  server.on('connection', onConnection);
+  // The current turn may already have polled for connections.
+  for (; quietTurns < QUIET_TURNS; quietTurns++) await turn();
+  server.off('connection', onConnection);
 }

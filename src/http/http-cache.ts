@@ -5,41 +5,52 @@ import { CREDENTIAL_HEADERS } from './credentials.ts';
 import type { Coding } from './compression.ts';
 import type { Exchange } from './exchange.ts';
 
-// Who sends credentials, even wrong ones, is not to get what was kept for someone without.
+// A request with credentials, even invalid ones, must not get a response cached for one without.
 const VARY = CREDENTIAL_HEADERS.join(', ');
-/** What an answer of the GraphQL door depends on besides: its media type. */
+/** `Vary` of the GraphQL API, whose responses also depend on the media type. */
 export const VARY_BY_TYPE = `Accept, ${VARY}`;
-/** Of a hash, in characters of six bits each: as many as no two answers share. */
+/** Length of the hash in a tag, in characters of 6 bits: long enough to avoid collisions. */
 const TAG_LENGTH = 27;
 
-/** The entity tag of a body, byte for byte (RFC 9110, 8.8.3). */
+/** Returns the strong entity tag of a body (RFC 9110, 8.8.3). */
 export function tagOf(body: string): string {
   return `"${hash('sha256', body, 'base64url').slice(0, TAG_LENGTH)}"`;
 }
 
-/** The tag of the same answer in a coding: weak, because its bytes are others (RFC 9110, 8.8.1). It still matches the strong one in `If-None-Match`. */
+/**
+ * Returns the tag of the response in a coding: weak, because its bytes differ (RFC 9110, 8.8.1).
+ * A weak tag still matches the strong tag in `If-None-Match`.
+ */
 export function codedTagOf(tag: string, coding: Coding | undefined): string {
   return coding === undefined ? tag : `W/${tag}`;
 }
 
-/** The weak tag of what is made of a table, by a text that changes with each write to it. */
+/** Returns the weak tag of a response made from a table, whose revision changes with each write. */
 export function weakTagOf(revision: string): string {
   return `W/${tagOf(revision)}`;
 }
 
 /**
- * Says that the answer is the same for everyone without credentials, and how long it may be kept (RFC 9111, 5.2.2): PUBLIC_MAX_AGE_SECONDS,
- * and where that is 0, only as long as it is asked about each time. Answers 304, and says so, where the client has it (RFC 9110, 13.1.2).
+ * Sets the caching headers of a response that is the same for all callers without credentials
+ * (RFC 9111, 5.2.2): cacheable for PUBLIC_MAX_AGE_SECONDS, or revalidated each time if that is 0.
+ * Sends 304 and returns true if the client has the response (RFC 9110, 13.1.2).
  */
-export function answeredAsKept(exchange: Exchange, { publicMaxAgeSeconds }: Config, tag: string, vary = VARY): boolean {
+export function answerFromClientCache(
+  exchange: Exchange,
+  { publicMaxAgeSeconds }: Config,
+  tag: string,
+  vary = VARY,
+): boolean {
   exchange.set({
     ETag: tag,
-    'Cache-Control': publicMaxAgeSeconds === 0 ? 'public, no-cache' : `public, max-age=${publicMaxAgeSeconds}`,
+    'Cache-Control':
+      publicMaxAgeSeconds === 0 ? 'public, no-cache' : `public, max-age=${publicMaxAgeSeconds}`,
     Vary: vary,
   });
-  const known = exchange.req.headers['if-none-match'];
-  // `Cache-Control` of a request is for the caches on its way: every `fetch` with a tag says no-cache, and still has what it names.
-  if (known === undefined || !fresh({ 'if-none-match': known }, { etag: tag })) return false;
+  const clientTags = exchange.req.headers['if-none-match'];
+  // `Cache-Control` of a request is for caches on the way. `fetch` sends no-cache with every tag.
+  if (clientTags === undefined || !fresh({ 'if-none-match': clientTags }, { etag: tag }))
+    return false;
   exchange.start(304);
   exchange.res.end();
   return true;

@@ -1,6 +1,6 @@
 import { DomainError } from '../core/errors.ts';
 
-/** A refusal of HTTP's own kind, before the domain is asked. */
+/** An error of the HTTP layer. */
 export class HttpError extends Error {
   override readonly name = 'HttpError';
 
@@ -13,48 +13,54 @@ export class HttpError extends Error {
   }
 }
 
-// What the parsers of bodies and paths report by status; their own texts may hold a piece of the input.
-const TEXTS = {
+// Messages of errors that the body and path parsers report by status. The parsers' own messages may
+// contain input.
+const MESSAGES = {
   400: 'The request cannot be read',
   408: 'The request took too long',
   413: 'The request is too large',
   415: 'This content type, charset or encoding is not supported',
 } as const;
 
-// States of the database, and errors of the way to it, that pass: PostgreSQL's appendix A, and Node's.
-const PASSING = /^(08...|53...|57P0.|57014|40001|40P01|ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT)$/;
-const PASSING_TEXT =
+// Transient errors of the database and the connection: codes of PostgreSQL's appendix A and of
+// Node.
+const TRANSIENT =
+  /^(08...|53...|57P0.|57014|40001|40P01|ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT)$/;
+const TRANSIENT_MESSAGE =
   /^(timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|database ".*" is not currently accepting connections)/;
 
-/** The error as one that the caller may see, or undefined where it is a fault of ours. */
+/** Returns the error that the caller may see, or undefined for an internal error. */
 export function visibleError(error: unknown): DomainError | HttpError | undefined {
   if (error instanceof DomainError || error instanceof HttpError) return error;
   if (!(error instanceof Error)) return undefined;
-  if (error.name === 'AbortError') return tooLate();
-  if (isPassing(error)) return unavailable();
+  if (error.name === 'AbortError') return timeoutError();
+  if (isTransient(error)) return unavailableError();
   const status = 'status' in error ? error.status : undefined;
-  return isUsual(status) ? usualError(status) : undefined;
+  return hasMessage(status) ? errorForStatus(status) : undefined;
 }
 
-/** The refusal of a request that HTTP's own rules leave no room for, in the words for its status. */
-export function usualError(status: keyof typeof TEXTS): HttpError {
-  return new HttpError(status, TEXTS[status]);
+/** Returns the standard error for this status. */
+export function errorForStatus(status: keyof typeof MESSAGES): HttpError {
+  return new HttpError(status, MESSAGES[status]);
 }
 
-/** The refusal of a request that was given up because it took too long. */
-export function tooLate(): DomainError {
-  return new DomainError('TIMEOUT', 'The service took too long to answer', [], 1);
+/** Returns the error of a request that was cancelled because it took too long. */
+export function timeoutError(): DomainError {
+  return new DomainError('TIMEOUT', 'The service took too long to respond', [], 1);
 }
 
-/** The refusal of what cannot be done just now, and may be in a second. */
-export function unavailable(): DomainError {
+/** Returns the error of a request that can be retried after a second. */
+export function unavailableError(): DomainError {
   return new DomainError('UNAVAILABLE', 'The service is not available at the moment', [], 1);
 }
 
-function isUsual(status: unknown): status is keyof typeof TEXTS {
-  return typeof status === 'number' && status in TEXTS;
+function hasMessage(status: unknown): status is keyof typeof MESSAGES {
+  return typeof status === 'number' && status in MESSAGES;
 }
 
-function isPassing(error: Error): boolean {
-  return ('code' in error && typeof error.code === 'string' && PASSING.test(error.code)) || PASSING_TEXT.test(error.message);
+function isTransient(error: Error): boolean {
+  return (
+    ('code' in error && typeof error.code === 'string' && TRANSIENT.test(error.code)) ||
+    TRANSIENT_MESSAGE.test(error.message)
+  );
 }

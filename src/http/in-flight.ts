@@ -1,43 +1,49 @@
 import { ServerResponse, type IncomingMessage, type RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
-import { isClosing, noteClosing } from './closing-connection.ts';
+import { isClosing, markClosing } from './closing-connection.ts';
 import { hasBody } from './request-headers.ts';
 import { RequestQueue, Ticket } from './request-queue.ts';
 
-/** The requests without a response. One process has one event loop, and so one queue. */
+/** Queue of the requests without a response: one per process, as there is one event loop. */
 export const inFlight = new RequestQueue();
 
-/** Where a response has its ticket: a WeakMap costs the garbage collector more than a property. */
+/** Property of a response with its ticket. A WeakMap would be slower in garbage collection. */
 const TICKET = Symbol('ticket');
-type Counted = ServerResponse & { [TICKET]?: Ticket };
+type CountedResponse = ServerResponse & { [TICKET]?: RequestTicket };
 
 /** Maximum number of responses that wait for the one before them on the same connection. */
 const MAX_QUEUED = 64;
 
-/** Maximum number of bytes of the same responses. */
+/** Maximum size of these responses, in bytes. */
 const MAX_QUEUED_BYTES = 1_000_000;
 
-/** Responses that wait for others on their connection to go first, for a client may send more before it is answered (RFC 9112, 9.3.2). */
+/**
+ * Pending responses by connection, in order. Clients may pipeline requests (RFC 9112, 9.3.2), and
+ * each response waits for the earlier ones.
+ */
 const queues = new WeakMap<Socket, Set<ServerResponse>>();
 
-/** Methods of the requests whose body is read. Others are executed without it, and so never wait for it. */
-const READ: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
+/** Methods whose request body is read. Other requests never wait for their body. */
+const METHODS_WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
 
-/** What is done with a request: it is started, or rejected. */
-export interface Listeners {
+/** Called to start or to reject a request. */
+export interface TicketListeners {
   start: RequestListener;
   reject: RequestListener;
 }
 
 /** A request over HTTP. */
 class RequestTicket extends Ticket {
+  /** Called when the response closes. */
+  onClosed: (() => void) | undefined;
+
   constructor(
     private readonly req: IncomingMessage,
     private readonly res: ServerResponse,
-    private readonly listeners: Listeners,
+    private readonly listeners: TicketListeners,
   ) {
-    super(performance.now(), READ.has(req.method ?? '') && hasBody(req));
-    (res as Counted)[TICKET] = this;
+    super(performance.now(), METHODS_WITH_BODY.has(req.method ?? '') && hasBody(req));
+    (res as CountedResponse)[TICKET] = this;
     res.on('close', onClose);
   }
 
@@ -58,46 +64,55 @@ class RequestTicket extends Ticket {
   }
 }
 
-/** Starts the request when its turn comes, unless its client has left, and counts it until it is answered. */
-export function takeOff(req: IncomingMessage, res: ServerResponse, listeners: Listeners): void {
+/**
+ * Queues the request, starts it unless its client disconnects, and counts it until its response.
+ */
+export function begin(req: IncomingMessage, res: ServerResponse, listeners: TicketListeners): void {
   inFlight.add(new RequestTicket(req, res, listeners));
 }
 
-/** Starts the request at once, and counts it until it is answered. */
-export function takeOffAtOnce(req: IncomingMessage, res: ServerResponse, listeners: Listeners): void {
+/** Starts the request at once, and counts it until its response. */
+export function beginAtOnce(
+  req: IncomingMessage,
+  res: ServerResponse,
+  listeners: TicketListeners,
+): void {
   const ticket = new RequestTicket(req, res, listeners);
   inFlight.addStarted(ticket);
   ticket.start();
 }
 
 /**
- * Counts the request no longer, though it may have no response yet: it waits for something that neither the event loop nor the database
- * does, such as a slow reader or a password hash.
+ * Stops counting the request, even without a response: it waits for something other than the event
+ * loop or the database, such as a slow reader or a password hash.
  */
-export function setAside(res: ServerResponse): void {
-  const ticket = (res as Counted)[TICKET];
+export function exclude(res: ServerResponse): void {
+  const ticket = (res as CountedResponse)[TICKET];
   if (ticket) inFlight.remove(ticket, res.headersSent && res.statusCode < 500);
 }
 
-/** Returns when the request arrived, on the clock of `performance.now()`. */
+/** Returns when the request arrived, in ms of `performance.now()`. */
 export function arrivalOf(res: ServerResponse): number {
-  return (res as Counted)[TICKET]?.arrivedAt ?? performance.now();
+  return (res as CountedResponse)[TICKET]?.arrivedAt ?? performance.now();
 }
 
-/** Returns the response that the socket is for at the moment. */
-export function responseOn(socket: Socket): Counted | undefined {
-  // Node has no other name for it.
+/** Returns the response that currently owns the socket. */
+export function responseOn(socket: Socket): CountedResponse | undefined {
+  // Node has no public property for it.
   const res: unknown = Reflect.get(socket, '_httpMessage');
   return res instanceof ServerResponse ? res : undefined;
 }
 
-/** Returns whether the request that the socket waits for is queued or in progress. */
+/** Returns whether the current request of the socket is queued or in progress. */
 export function isPending(socket: Socket): boolean {
   const state = responseOn(socket)?.[TICKET]?.state;
   return state === 'queued' || state === 'running';
 }
 
-/** Whether the answer may wait for those before it on its connection. Where they are too many, nobody reads them. */
+/**
+ * Adds the response to those of its connection. Returns false if too many are pending, because the
+ * client does not read them.
+ */
 export function mayQueue(res: ServerResponse): boolean {
   const { socket } = res.req;
   const queue = queues.get(socket) ?? new Set();
@@ -106,47 +121,67 @@ export function mayQueue(res: ServerResponse): boolean {
   return queue.size <= MAX_QUEUED;
 }
 
-/** Returns whether the responses that wait on the connection of this one, of which it is one, hold too much: nobody reads the one in front. */
-export function holdsTooMuch(res: ServerResponse): boolean {
+/**
+ * Returns whether this response waits on its connection and the waiting responses are too large,
+ * because the client does not read the current one.
+ */
+export function exceedsQueueLimit(res: ServerResponse): boolean {
   if (res.socket) return false;
-  let held = 0;
-  for (const waiting of queues.get(res.req.socket) ?? []) if (!waiting.socket) held += waiting.writableLength;
-  return held > MAX_QUEUED_BYTES;
+  let bytes = 0;
+  for (const waiting of queues.get(res.req.socket) ?? [])
+    if (!waiting.socket) bytes += waiting.writableLength;
+  return bytes > MAX_QUEUED_BYTES;
 }
 
 /**
- * Closes the connection after the response to the last request that has been received on it: the server has perhaps started that one,
- * and its client needs the response. Requests that arrive later are not executed. Returns whether this response is that one.
+ * Closes the connection after the response to the last request received on it, because that request
+ * may have started. Requests that arrive later are not executed. Returns whether this response is
+ * the last.
  */
 export function closeAfterLast(res: ServerResponse): boolean {
   const { socket } = res.req;
   const last = [...(queues.get(socket) ?? [])].at(-1) ?? res;
-  const isNoted = isClosing(socket);
-  noteClosing(socket);
-  // Its head may be written already, and say that the connection stays.
-  if (last !== res && !isNoted) last.once('finish', () => socket.destroySoon());
+  const wasClosing = isClosing(socket);
+  markClosing(socket);
+  // Its head may be written already, without `Connection: close`.
+  if (last !== res && !wasClosing) last.once('finish', () => socket.destroySoon());
   return last === res;
 }
 
-/** Ends the connection of a response that has begun and cannot be completed: once those in front of it have been sent. */
-export function breakOff(res: ServerResponse): void {
-  noteClosing(res.req.socket);
-  // Node still sends the queued part of a destroyed response, and leaves the connection open without the responses behind it.
-  whenInFront(res, () => res.req.socket.destroy());
+/** Destroys the connection of an incomplete response when the earlier responses have been sent. */
+export function abortResponse(res: ServerResponse): void {
+  // The connection of a finished response may serve other requests.
+  if (res.destroyed || res.writableFinished) return;
+  markClosing(res.req.socket);
+  // Node still sends the queued part of a destroyed response, and leaves the connection open
+  // without the later responses.
+  whenCurrent(res, () => res.req.socket.destroy());
   res.destroy();
 }
 
-/** Runs the function when all earlier responses of the connection have been sent. A queued response is not written to the socket until then. */
-export function whenInFront(res: ServerResponse, run: () => void): void {
+/**
+ * Runs the function when all earlier responses of the connection have been sent. Until then, a
+ * queued response is not written to the socket.
+ */
+export function whenCurrent(res: ServerResponse, run: () => void): void {
   if (res.socket) run();
   else res.once('socket', run);
 }
 
-/** Closes the answers that waited on a connection that is closed: those in front of a CONNECT, Node forgets. */
+/** Destroys the pending responses of a closed connection. Node ignores those before a CONNECT. */
 export function closeQueue(socket: Socket): void {
   for (const res of queues.get(socket) ?? []) res.destroy();
 }
 
-function onClose(this: ServerResponse): void {
-  setAside(this);
+/** Calls the listener when the response closes. At most once for each response. */
+export function onceClosed(res: ServerResponse, listener: () => void): void {
+  const ticket = (res as CountedResponse)[TICKET];
+  // One listener of the event is cheaper than two.
+  if (ticket) ticket.onClosed = listener;
+  else res.on('close', listener);
+}
+
+function onClose(this: CountedResponse): void {
+  exclude(this);
+  this[TICKET]?.onClosed?.();
 }

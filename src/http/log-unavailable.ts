@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
-import { Bursts } from '../core/log-throttle.ts';
+import { LogThrottle } from '../core/log-throttle.ts';
 
-const bursts = new Bursts<unknown>();
+const throttle = new LogThrottle<unknown>();
 
-/** Tells the log why the database did not do what a request asked for: while it is away, each request meets the same. */
-export function tellUnavailable(log: Logger, err: unknown): void {
-  bursts.note(err, (last, times) => log.error({ err: last, times }, 'the database is not available'));
+/** Logs why a database request failed, throttled because every request fails during an outage. */
+export function logUnavailable(log: Logger, err: unknown): void {
+  throttle.record(err, (last, times) => log.error({ err: last, times }, 'Database unavailable'));
 }

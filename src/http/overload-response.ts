@@ -1,30 +1,39 @@
 import type { RequestListener } from 'node:http';
 import { features } from '../features.ts';
 import { graphqlTypeFor, JSON_TYPE } from './responses.ts';
-import { endAfterBody, mayBeLong } from './body.ts';
-import { EXPOSED } from './common-headers.ts';
+import { endAfterBody, mayExceedDiscardLimit } from './body.ts';
+import { EXPOSED_HEADERS } from './common-headers.ts';
 import { ERRORS, graphqlExtensions } from './error-map.ts';
-import { unavailable } from './http-error.ts';
+import { unavailableError } from './http-error.ts';
 import { closeAfterLast } from './in-flight.ts';
 import { hasBody } from './request-headers.ts';
-import type { Services } from './dependencies.ts';
+import type { Dependencies } from './dependencies.ts';
 import { requestIdOf } from '../telemetry/request-id.ts';
 
-/** Makes what refuses a request as cheaply as can be: with 503 in the words of its door, made beforehand, and without looking at anything else. */
-export function refuser({ config, isDraining, observe }: Pick<Services, 'config' | 'isDraining' | 'observe'>): RequestListener {
-  const error = unavailable();
+/**
+ * Returns a listener that rejects requests with 503 at minimal cost: the response of each API is
+ * prepared, and nothing else is checked.
+ */
+export function overloadResponder({
+  config,
+  isDraining,
+  observe,
+}: Pick<Dependencies, 'config' | 'isDraining' | 'observe'>): RequestListener {
+  const error = unavailableError();
   const { status } = ERRORS[error.code];
   const { basePath } = config;
   const graphqlPath = `${basePath}/graphql`;
-  const rows = features.flatMap(({ routes }) => routes?.(config) ?? []);
-  const sessionRows = rows.filter(({ errorKey }) => errorKey === 'data');
-  const sessionPaths = new Set(sessionRows.flatMap(({ path }) => [basePath + path, `${basePath}${path}/`]));
-  const answerOf = (body: object) => {
+  const endpoints = features.flatMap(({ routes }) => routes?.(config) ?? []);
+  const sessionEndpoints = endpoints.filter(({ errorKey }) => errorKey === 'data');
+  const sessionPaths = new Set(
+    sessionEndpoints.flatMap(({ path }) => [basePath + path, `${basePath}${path}/`]),
+  );
+  const prepare = (body: object) => {
     const text = JSON.stringify(body);
-    // Of the headers that all answers have, those that matter for this one: each costs a part of what is to be saved.
+    // Only the common headers that matter for this response: each header adds cost.
     const headers = {
       'Access-Control-Allow-Origin': '*',
-      'Access-Control-Expose-Headers': EXPOSED,
+      'Access-Control-Expose-Headers': EXPOSED_HEADERS,
       'X-Content-Type-Options': 'nosniff',
       'Content-Length': String(Buffer.byteLength(text)),
       'Cache-Control': 'no-store',
@@ -32,24 +41,38 @@ export function refuser({ config, isDraining, observe }: Pick<Services, 'config'
     };
     return { text, headers: Object.entries(headers).flat() };
   };
-  const rest = answerOf({ detail: error.message });
-  const session = answerOf({ data: error.message });
-  const graphql = answerOf({ errors: [{ message: error.message, extensions: graphqlExtensions(error) }] });
+  const rest = prepare({ detail: error.message });
+  const session = prepare({ data: error.message });
+  const graphql = prepare({
+    errors: [{ message: error.message, extensions: graphqlExtensions(error) }],
+  });
   return (req, res) => {
     const { url = '' } = req;
-    const door = url.startsWith(graphqlPath) ? 'graphql' : 'rest';
-    const { text, headers } = door === 'graphql' ? graphql : sessionPaths.has(pathOf(url)) ? session : rest;
-    const type = door === 'graphql' ? graphqlTypeFor(req) : JSON_TYPE;
+    const api = url.startsWith(graphqlPath) ? 'graphql' : 'rest';
+    const { text, headers } =
+      api === 'graphql' ? graphql : sessionPaths.has(pathOf(url)) ? session : rest;
+    const type = api === 'graphql' ? graphqlTypeFor(req) : JSON_TYPE;
     const requestId = requestIdOf(req.headers);
-    const own = [...headers, 'Content-Type', type, 'X-Request-Id', requestId];
-    // A body that is not long is discarded by Node, and the connection stays: to open another one costs more.
-    const isLast = (isDraining() || mayBeLong(req)) && closeAfterLast(res);
-    if (isLast) own.push('Connection', 'close');
-    res.writeHead(status, own);
+    const allHeaders = [...headers, 'Content-Type', type, 'X-Request-Id', requestId];
+    // Node discards a short body and the connection stays open: a new one would cost more.
+    const isLast = (isDraining() || mayExceedDiscardLimit(req)) && closeAfterLast(res);
+    if (isLast) allHeaders.push('Connection', 'close');
+    res.writeHead(status, allHeaders);
     if (isLast && hasBody(req)) endAfterBody(req, res, text);
     else res.end(text);
-    // Without its row, which would have to be looked for.
-    observe({ requestId, method: req.method ?? '', door, status, errors: [error.code], bytes: text.length, end: 'answered' }, 0);
+    // Without the endpoint, which would need a lookup.
+    observe(
+      {
+        requestId,
+        method: req.method ?? '',
+        api,
+        status,
+        errors: [error.code],
+        bytes: text.length,
+        end: 'answered',
+      },
+      0,
+    );
   };
 }
 

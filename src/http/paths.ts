@@ -1,83 +1,102 @@
 import { METHODS, type Method } from '../api/route.ts';
-import { answerError, type Wording } from './responses.ts';
+import { sendError, type ErrorFormat } from './responses.ts';
 import type { Exchange } from './exchange.ts';
 import { HttpError } from './http-error.ts';
-import { refuseHeaders } from './request-headers.ts';
-import type { Services } from './dependencies.ts';
-import type { Door } from '../telemetry/request-record.ts';
+import { rejectInvalidHeaders } from './request-headers.ts';
+import type { Dependencies } from './dependencies.ts';
+import type { Api } from '../telemetry/request-record.ts';
 
-/** How long a browser may keep what it was granted, in seconds: the longest that Chromium keeps it. */
+/** Time for which browsers may cache a preflight response, in seconds: Chromium's maximum. */
 const MAX_AGE_S = 7_200;
-/** The name of a header (RFC 9110, 5.1). */
-const NAME = /^[\w!#$%&'*+.^`|~-]+$/;
+/** Header name (RFC 9110, 5.1). */
+const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
 
-/** What is served at one path by one method. */
+/** A path and a method that the server handles. */
 export interface Endpoint {
   method: Method;
-  /** With parameters in braces; the slash at its end makes no difference. */
+  /** With parameters in braces. A slash at the end is optional. */
   path: string;
-  /** Which door it belongs to; none where it is absent. */
-  door?: Door;
-  errorKey: Wording['errorKey'];
-  answer: (exchange: Exchange) => Promise<void>;
+  /** API of the endpoint, if any. */
+  api?: Api;
+  errorKey: ErrorFormat['errorKey'];
+  handle: (exchange: Exchange) => Promise<void>;
 }
 
 /** One path with all its methods. */
 export interface Path {
-  /** Under BASE_PATH, with parameters in braces and no slash at its end. */
+  /** Including BASE_PATH, with parameters in braces and no slash at the end. */
   path: string;
-  answer: (exchange: Exchange) => Promise<void>;
+  handle: (exchange: Exchange) => Promise<void>;
 }
 
-/** The paths of the endpoints, and for each what follows from them: OPTIONS, HEAD where GET is, and 405 with `Allow`. */
-export function pathsOf(services: Services, endpoints: readonly Endpoint[]): Path[] {
-  const byPath = Map.groupBy(endpoints, ({ path }) => services.config.basePath + path.replace(/\/$/, ''));
-  const { tracing } = services;
-  return [...byPath].map(([path, own]) => {
-    const answer = answererOf(services, own);
-    return { path, answer: tracing ? tracing.around(answer) : answer };
+/** Returns the paths of the endpoints. Adds OPTIONS, HEAD for GET, and 405 with `Allow`. */
+export function pathsOf(dependencies: Dependencies, endpoints: readonly Endpoint[]): Path[] {
+  const byPath = Map.groupBy(
+    endpoints,
+    ({ path }) => dependencies.config.basePath + path.replace(/\/$/, ''),
+  );
+  const { tracing } = dependencies;
+  return [...byPath].map(([path, methods]) => {
+    const handle = handlerOf(dependencies, methods);
+    return { path, handle: tracing ? tracing.around(handle) : handle };
   });
 }
 
-function answererOf({ log }: Services, own: readonly Endpoint[]): Path['answer'] {
-  const byMethod = new Map(own.map((endpoint) => [endpoint.method as string, { ...endpoint, row: `${endpoint.method} ${endpoint.path}` }]));
-  const door = own[0]?.door ?? 'other';
-  const path = own[0]?.path ?? '';
+function handlerOf({ log }: Dependencies, endpoints: readonly Endpoint[]): Path['handle'] {
+  const byMethod = new Map(
+    endpoints.map((endpoint) => [
+      endpoint.method as string,
+      { ...endpoint, name: `${endpoint.method} ${endpoint.path}` },
+    ]),
+  );
+  const api = endpoints[0]?.api ?? 'other';
+  const path = endpoints[0]?.path ?? '';
   const methods = METHODS.filter((method) => byMethod.has(method) || method === 'OPTIONS');
   const allow = methods.join(', ');
-  const wording: Wording = { errorKey: own[0]?.errorKey ?? 'detail', inputPart: 'body' };
+  const errorFormat: ErrorFormat = {
+    errorKey: endpoints[0]?.errorKey ?? 'detail',
+    inputPart: 'body',
+  };
   return async (exchange) => {
     try {
-      const { req, res, seen } = exchange;
-      seen.door = door;
-      seen.row = path;
-      refuseHeaders(req);
+      const { req, res, record } = exchange;
+      record.api = api;
+      record.endpoint = path;
+      rejectInvalidHeaders(req);
       if (req.method === 'OPTIONS') {
-        exchange.set({ ...crossOrigin(exchange, allow), 'Content-Length': '0' });
+        exchange.set({ ...corsHeaders(exchange, allow), 'Content-Length': '0' });
         exchange.start(200);
         res.end();
         return;
       }
-      const endpoint = byMethod.get(req.method ?? '') ?? (req.method === 'HEAD' ? byMethod.get('GET') : undefined);
-      if (!endpoint) throw new HttpError(405, `Method "${req.method}" not allowed.`, { Allow: allow });
-      seen.row = endpoint.row;
-      await endpoint.answer(exchange);
+      const endpoint =
+        byMethod.get(req.method ?? '') ?? (req.method === 'HEAD' ? byMethod.get('GET') : undefined);
+      if (!endpoint)
+        throw new HttpError(405, `Method "${req.method}" not allowed.`, { Allow: allow });
+      record.endpoint = endpoint.name;
+      await endpoint.handle(exchange);
     } catch (error) {
-      answerError(exchange, error, log, wording);
+      sendError(exchange, error, log, errorFormat);
     }
   };
 }
 
-// The interface's three headers (4.5), and `Allow`. A browser's preflight is granted the further headers that it asks for: of credentials, a browser sends none by itself.
-function crossOrigin({ req: { headers } }: Exchange, allow: string): Record<string, string> {
-  const isPreflight = headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
-  const asked = isPreflight ? (headers['access-control-request-headers'] ?? '').split(',').map((name) => name.trim()) : [];
-  const others = asked.filter((name) => NAME.test(name) && name.toLowerCase() !== 'content-type');
+// Returns the interface's three headers (4.5) and `Allow`. A preflight is granted all headers that
+// it requests, because browsers send no credentials by themselves.
+function corsHeaders({ req: { headers } }: Exchange, allow: string): Record<string, string> {
+  const isPreflight =
+    headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
+  const requested = isPreflight
+    ? (headers['access-control-request-headers'] ?? '').split(',').map((name) => name.trim())
+    : [];
+  const allowed = requested.filter(
+    (name) => HEADER_NAME.test(name) && name.toLowerCase() !== 'content-type',
+  );
   return {
     Allow: allow,
     'Access-Control-Allow-Origin': '*',
     'Access-Control-Allow-Methods': allow,
-    'Access-Control-Allow-Headers': ['Content-Type', ...others].join(', '),
+    'Access-Control-Allow-Headers': ['Content-Type', ...allowed].join(', '),
     ...(isPreflight && { 'Access-Control-Max-Age': String(MAX_AGE_S) }),
   };
 }

@@ -1,14 +1,20 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** Time in ms in which requests are started before the next turn of the event loop. In each, sockets are read, and one connection is accepted. */
+/**
+ * Time for starting requests before the next turn of the event loop, in ms. Each turn reads sockets
+ * and accepts one connection.
+ */
 const SLICE_MS = 5;
-/** Bounds of the number of requests in progress. Within them, it follows how long they take. */
+/** Bounds of the maximum number of requests in progress, which adapts to their duration. */
 const MIN_RUNNING = 32;
 const MAX_RUNNING = 128;
-/** Longest time in ms that a request should wait in a standing queue, and be in progress. */
+/** Target for the time of a request in a standing queue, and for its time in progress, in ms. */
 const TARGET_MS = 500;
 
-/** Runs a function outside of any request: what starts a request must not be traced as a part of the one whose end made room for it. */
+/**
+ * Runs a function outside of any request. A request must not be traced as a part of the request
+ * whose end allowed its start.
+ */
 const outsideRequests = AsyncLocalStorage.snapshot();
 
 /**
@@ -16,7 +22,7 @@ const outsideRequests = AsyncLocalStorage.snapshot();
  * - `queued`: added and not started.
  * - `running`: started, and counted in the number of requests in progress.
  * - `unreceived`: started, and waits for its body.
- * - `unlimited`: started by its caller, and counted nowhere but in the size.
+ * - `unlimited`: started by its caller, and counted only in the size.
  */
 type State = 'outside' | 'queued' | 'running' | 'unreceived' | 'unlimited';
 
@@ -36,13 +42,15 @@ export abstract class Ticket {
   abstract start(): void;
   /** Rejects the request instead of starting it. */
   abstract reject(): void;
-  /** Returns whether the request has been received in full. Otherwise it waits for its client and takes no place. */
+  /**
+   * Returns whether the request was received completely. If not, it is not counted as in progress.
+   */
   abstract isReceived(): boolean;
-  /** Calls this when the rest of the request has been received and read. */
+  /** Calls the listener when the rest of the request has been received and read. */
   abstract onceReceived(listener: () => void): void;
 }
 
-/** What has no body, such as a subscription on a WebSocket. */
+/** A request without a body, such as a subscription on a WebSocket. */
 class BodilessTicket extends Ticket {
   constructor(
     arrivedAt: number,
@@ -58,22 +66,26 @@ class BodilessTicket extends Ticket {
 }
 
 /**
- * Starts requests in the order of their arrival, as many at a time as the process and its database can work on. A burst of up to `max`
- * requests is queued. A queue that is still there after `max` requests were started is a standing queue (CoDel, RFC 8289): then new
- * requests are rejected when there are half of `max`, or when they would be queued for longer than the target. Requests that wait for
- * their bodies take the place of no other request; when there are `max` of them, only requests whose body has not been received are
- * rejected.
+ * Starts requests in the order of their arrival, as many at a time as the process and its database
+ * can handle. Queues a burst of up to `max` requests. A queue that is not empty after `max`
+ * requests were started is a standing queue (CoDel, RFC 8289): new requests are then rejected when
+ * there are half of `max`, or when they would be queued for longer than the target. Requests that
+ * wait for their bodies do not count against other requests. When there are `max` of them, only
+ * requests whose body has not been received are rejected.
  */
 export class RequestQueue {
   /** Number of all requests that were added and not removed. */
   size = 0;
-  /** Maximum number of requests, queued and in progress, and maximum number of requests that wait for their bodies. */
+  /**
+   * Maximum number of requests, queued and in progress, and maximum number of requests that wait
+   * for their bodies.
+   */
   max = Infinity;
   private readonly queue: Ticket[] = [];
   /** Requests that were started before their bodies could be read. */
   private unchecked: Ticket[] = [];
   private startsSinceEmpty = 0;
-  /** How long the last started request had waited in ms, for each request in front of it and itself. */
+  /** Queue time of the last started request, per request ahead of it and itself, in ms. */
   private msPerRequest = 0;
   private running = 0;
   private unreceived = 0;
@@ -83,7 +95,8 @@ export class RequestQueue {
 
   constructor(
     private readonly now: () => number = () => performance.now(),
-    private readonly onNextTurn: (work: () => void) => void = (work) => outsideRequests(setImmediate, work),
+    private readonly onNextTurn: (work: () => void) => void = (work) =>
+      outsideRequests(setImmediate, work),
   ) {}
 
   /** Returns whether a new request must be rejected. */
@@ -91,19 +104,19 @@ export class RequestQueue {
     const queued = this.queue.length;
     const counted = queued + this.running;
     if (counted >= this.max) return true;
-    // A burst has drained by then, however slow the machine is.
+    // A burst has drained by then, even on a slow machine.
     const isStanding = queued > 0 && this.startsSinceEmpty > this.max;
     return isStanding && (counted >= this.max / 2 || queued * this.msPerRequest > TARGET_MS);
   }
 
-  /** Returns the ticket of a request without a body that arrives now, to be added. */
+  /** Returns a ticket to add for a request without a body that arrives now. */
   issue(start: () => void, isReceived: () => boolean): Ticket {
     return new BodilessTicket(this.now(), start, isReceived);
   }
 
   /**
-   * Adds a request and starts it when its turn comes: with nothing ahead of it, at once, for what is read of its body while it is
-   * parsed need not be stored.
+   * Adds a request, to start in order. Starts it at once if the queue is empty, because a body that
+   * is read while it is parsed need not be stored.
    */
   add(ticket: Ticket): void {
     ticket.ahead = this.queue.length;
@@ -113,23 +126,24 @@ export class RequestQueue {
       const mayStart = this.running < this.maxRunning && ticket.arrivedAt < this.sliceEnd;
       if (mayStart && !ticket.hasBody) return this.start(ticket, ticket.arrivedAt);
       if (mayStart && this.unreceived < this.max) {
-        // What has been received of its body is read by then.
+        // By the next turn, the received part of its body has been read.
         if (this.unchecked.push(ticket) === 1) this.onNextTurn(this.uncountAllUnreceived);
         return this.start(ticket, ticket.arrivedAt);
       }
     }
     ticket.state = 'queued';
     this.queue.push(ticket);
-    if (this.running < this.maxRunning && (ticket.ahead > 0 || this.scheduled === 0)) this.schedule(1);
+    if (this.running < this.maxRunning && (ticket.ahead > 0 || this.scheduled === 0))
+      this.schedule(1);
   }
 
-  /** Adds a request that is started by its caller, at once, and that no limit holds for. */
+  /** Adds a request that its caller starts at once, without any limit. */
   addStarted(ticket: Ticket): void {
     this.size++;
     ticket.state = 'unlimited';
   }
 
-  /** Removes a request, once. With `isServed`, the time that it was in progress counts. */
+  /** Removes a request. With `isServed`, its time in progress adapts the maximum. */
   remove(ticket: Ticket, isServed: boolean): void {
     const { state } = ticket;
     if (state === 'outside') return;
@@ -150,7 +164,8 @@ export class RequestQueue {
     if (this.scheduled === 0 && this.queue.length > 0) this.schedule(1);
   }
 
-  // Node finishes what one callback has begun before it calls the next one: the clock sees the work of those started before.
+  // One callback per request: Node finishes the work that a callback began before it calls the
+  // next, so that the clock includes the work of the requests started before.
   private schedule(starts: number): void {
     for (let count = 0; count < starts; count++) {
       const isFirst = this.scheduled === 0;
@@ -173,7 +188,8 @@ export class RequestQueue {
       const ticket = this.queue.shift();
       if (ticket) this.startOrReject(ticket, now);
     } finally {
-      if (--this.scheduled === 0) this.schedule(Math.min(this.queue.length, this.maxRunning - this.running));
+      if (--this.scheduled === 0)
+        this.schedule(Math.min(this.queue.length, this.maxRunning - this.running));
     }
   }
 
@@ -211,7 +227,7 @@ export class RequestQueue {
     ticket.onceReceived(() => this.countReceived(ticket));
   }
 
-  // Above the maximum as well: its client has waited already, and what it has begun cannot be queued.
+  // Even above the maximum: its client has waited already, and started work cannot be queued.
   private countReceived(ticket: Ticket): void {
     if (ticket.state !== 'unreceived') return;
     ticket.state = 'running';

@@ -1,87 +1,103 @@
 import type { Socket } from 'node:net';
 import type { DomainError } from '../core/errors.ts';
-import { answerError, type Wording } from './responses.ts';
+import { sendError, type ErrorFormat } from './responses.ts';
 import type { Exchange } from './exchange.ts';
-import { tooLate, unavailable } from './http-error.ts';
-import type { Services } from './dependencies.ts';
+import { timeoutError, unavailableError } from './http-error.ts';
+import type { Dependencies } from './dependencies.ts';
 
-/** How exactly the deadline is kept: at most so much of it later. */
-const TICKS = 20;
+/** Number of checks per timeout. A request times out at most one check too late. */
+const CHECKS_PER_TIMEOUT = 20;
 
 interface Pending {
   exchange: Exchange;
   due: number;
-  end(refusal: DomainError): void;
+  end(error: DomainError): void;
 }
 
-/** The requests that are not answered yet, those that came first first: one timer looks after all of them, for few are ever late. */
-const pending = new Map<number, Set<Pending>>();
+/**
+ * Pending requests by timeout, oldest first. One timer per timeout checks all of them, because few
+ * requests time out.
+ */
+const pendingByTimeout = new Map<number, Set<Pending>>();
 
 /**
- * Runs what answers a request. What it throws is answered in the row's words, and so is taking longer than
- * REQUEST_DEADLINE_MS to begin the answer: then what the database still does for it is cancelled.
+ * Runs the handler of a request. Sends errors in the given format, also if the response has not
+ * begun after REQUEST_TIMEOUT_MS: then the request's database work is cancelled.
  */
-export async function answerInTime(
-  { config: { requestDeadlineMs }, log }: Services,
+export async function withTimeout(
+  { config: { requestTimeoutMs }, log }: Dependencies,
   exchange: Exchange,
-  wording: Wording,
-  work: () => Promise<void>,
+  errorFormat: ErrorFormat,
+  handler: () => Promise<void>,
 ): Promise<void> {
-  const own = watchedFor(requestDeadlineMs);
+  const pending = pendingFor(requestTimeoutMs);
   const entry: Pending = {
     exchange,
-    due: performance.now() + requestDeadlineMs,
-    end: (refusal) => {
-      exchange.giveUp();
-      if (refusal.code === 'TIMEOUT') {
-        log.warn({ event: 'request.timeout', requestId: exchange.requestId, row: wording.row }, 'a request took too long');
+    due: performance.now() + requestTimeoutMs,
+    end: (error) => {
+      exchange.cancel();
+      if (error.code === 'TIMEOUT') {
+        log.warn(
+          {
+            event: 'request.timeout',
+            requestId: exchange.requestId,
+            endpoint: errorFormat.endpoint,
+          },
+          'Request timed out',
+        );
       }
-      answerError(exchange, refusal, log, wording);
+      sendError(exchange, error, log, errorFormat);
     },
   };
-  own.add(entry);
+  pending.add(entry);
   try {
-    await work();
+    await handler();
   } catch (error) {
-    answerError(exchange, error, log, wording);
+    sendError(exchange, error, log, errorFormat);
   } finally {
-    own.delete(entry);
+    pending.delete(entry);
   }
 }
 
-/** Refuses all requests that wait for an answer, as the database has stopped answering. Returns how many. */
-export function refuseWaiting(): number {
-  const waiting = [...pending.values()].flatMap((own) => [...own]).filter(({ exchange }) => !exchange.res.headersSent && isRead(exchange));
-  for (const entry of waiting) entry.end(unavailable());
+/**
+ * Rejects all requests without a response, because the database is unavailable. Returns their
+ * number.
+ */
+export function rejectPending(): number {
+  const waiting = [...pendingByTimeout.values()]
+    .flatMap((pending) => [...pending])
+    .filter(({ exchange }) => !exchange.res.headersSent && isBodyRead(exchange));
+  for (const entry of waiting) entry.end(unavailableError());
   return waiting.length;
 }
 
-/** Stops what is being done for requests of a client that has gone. */
-export function giveUpFor(socket: Socket): void {
-  for (const own of pending.values()) for (const { exchange } of own) if (exchange.req.socket === socket) exchange.giveUp();
+/** Cancels the requests of a closed connection. */
+export function cancelFor(socket: Socket): void {
+  for (const pending of pendingByTimeout.values())
+    for (const { exchange } of pending) if (exchange.req.socket === socket) exchange.cancel();
 }
 
-function watchedFor(deadline: number): Set<Pending> {
-  const before = pending.get(deadline);
-  if (before) return before;
-  const own = new Set<Pending>();
-  pending.set(deadline, own);
-  setInterval(() => endLate(own, deadline), deadline / TICKS).unref();
-  return own;
+function pendingFor(timeoutMs: number): Set<Pending> {
+  const existing = pendingByTimeout.get(timeoutMs);
+  if (existing) return existing;
+  const pending = new Set<Pending>();
+  pendingByTimeout.set(timeoutMs, pending);
+  setInterval(() => endOverdue(pending, timeoutMs), timeoutMs / CHECKS_PER_TIMEOUT).unref();
+  return pending;
 }
 
-function endLate(own: Set<Pending>, deadline: number): void {
+function endOverdue(pending: Set<Pending>, timeoutMs: number): void {
   const now = performance.now();
-  for (const entry of own) {
+  for (const entry of pending) {
     if (entry.due > now) return;
-    own.delete(entry);
+    pending.delete(entry);
     if (entry.exchange.res.headersSent) continue;
-    // How long a client may take to send its body is the server's to say (http-server.ts).
-    if (isRead(entry.exchange)) entry.end(tooLate());
-    else own.add(Object.assign(entry, { due: now + deadline }));
+    // The server limits the time for sending a body (http-server.ts).
+    if (isBodyRead(entry.exchange)) entry.end(timeoutError());
+    else pending.add(Object.assign(entry, { due: now + timeoutMs }));
   }
 }
 
-function isRead({ req }: Exchange): boolean {
+function isBodyRead({ req }: Exchange): boolean {
   return !req.readableFlowing || req.readableEnded;
 }

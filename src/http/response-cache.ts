@@ -1,131 +1,160 @@
+import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
 import type { Context } from '../request/context.ts';
 import { counters, gauge } from '../core/metrics.ts';
-import { freshOf, tallyOf } from '../pagination/row-counts.ts';
-import { Forms, type Body } from './compression.ts';
+import { cachedVersion, versionOf } from '../pagination/row-counts.ts';
+import { CompressedForms, type Body } from './compression.ts';
 import type { Operation } from '../telemetry/request-record.ts';
 
+/** Maximum size of the cache, and of a cached body, in characters. */
 const MAX_CHARACTERS = 16_000_000;
-const MAX_ANSWER = 200_000;
-/** An answer with its request and its compressed forms. */
-const MAX_ENTRY = 3 * MAX_ANSWER;
-/** Longer requests are not remembered: of those that have come once, the whole text is. */
+const MAX_BODY = 200_000;
+/** Maximum size of a body with its key and its compressed forms. */
+const MAX_ENTRY = 3 * MAX_BODY;
+/** Maximum length of a key, in characters: a key is remembered as a whole. */
 const MAX_KEY = 10_000;
-/** How many requests are remembered as having come once. */
-const MAX_SEEN = 1_000;
+/** Maximum number of remembered keys of earlier requests. */
+const MAX_RECENT_KEYS = 1_000;
 
 const lookups = counters(
-  'shopfront_shared_lookups_total',
-  'Public reads that could share an answer, by whether there was one.',
+  'shopfront_response_cache_lookups_total',
+  'Lookups in the response cache by outcome.',
   'outcome',
   ['hit', 'miss'],
 );
 
-/** An answer that is the same for everyone. */
-export interface SharedAnswer extends Body {
+/** A response that is the same for all callers. */
+export interface CachedResponse extends Body {
   headers?: Readonly<Record<string, string>>;
-  /** Its entity tag, where it may be kept by whoever gets it (caching.ts). */
+  /** Entity tag, if clients may cache the response (http-cache.ts). */
   tag?: string;
-  /** What it is the answer to, at the GraphQL door. */
+  /** Operation, on the GraphQL API. */
   operation?: Operation;
 }
 
-interface Kept {
-  answer: SharedAnswer;
-  tally: string;
-  /** How far the table had come before the answer was made, and on which server. */
+/** Returns the cached response to a request without credentials, or the result of `make`. */
+export type ReadThroughCache = (
+  ctx: Context,
+  req: IncomingMessage,
+  rowCounts: string,
+  make: () => Promise<CachedResponse>,
+) => Promise<CachedResponse>;
+
+interface Entry {
+  response: CachedResponse;
+  rowCounts: string;
+  /** Version of the table before the response was made, and its server. */
   revision: string;
 }
 
 /**
- * Answers of public reads, shared while the table that they were made from stays as it is. How far that has come is never older
- * than pagination/row-counts.ts promises.
+ * Caches responses of public reads until their table changes. The version of the table is at most
+ * as old as pagination/row-counts.ts allows.
  */
-export class SharedAnswers {
-  private readonly kept = new LRUCache<string, Kept>({
+export class ResponseCache {
+  private readonly entries = new LRUCache<string, Entry>({
     maxSize: MAX_CHARACTERS,
     maxEntrySize: MAX_ENTRY,
-    sizeCalculation: ({ answer }, key) => answer.body.length + key.length + (answer.forms?.bytes ?? 0),
+    sizeCalculation: ({ response }, key) =>
+      response.body.length + key.length + (response.forms?.bytes ?? 0),
   });
-  private seen = new Set<string>();
-  private seenBefore = new Set<string>();
-  private readonly making = new Map<string, { revision: string; answer: Promise<SharedAnswer | undefined> }>();
+  private recentKeys = new Set<string>();
+  private olderKeys = new Set<string>();
+  private readonly pending = new Map<
+    string,
+    { revision: string; response: Promise<CachedResponse | undefined> }
+  >();
 
   constructor() {
-    gauge('shopfront_shared_answers', 'Shared answers that are kept.', () => this.kept.size);
+    gauge(
+      'shopfront_response_cache_entries',
+      'Responses in the response cache.',
+      () => this.entries.size,
+    );
   }
 
-  /** The answer to this request, where there is one and it is known to hold. */
-  find(ctx: Pick<Context, 'statements'>, key: string): SharedAnswer | undefined {
-    const kept = this.kept.get(key);
-    if (!kept || freshOf(ctx, kept.tally)?.revision !== kept.revision) return undefined;
+  /** Returns the cached response if it is known to be current. */
+  find(ctx: Pick<Context, 'statements'>, key: string): CachedResponse | undefined {
+    const entry = this.entries.get(key);
+    if (!entry || cachedVersion(ctx, entry.rowCounts)?.revision !== entry.revision)
+      return undefined;
     lookups.hit++;
-    return kept.answer;
+    return entry.response;
   }
 
   /**
-   * The answer to this request: one that holds, one that is just being made, or what `make` makes. Undefined is not kept. Throws as `make`
-   * does, and where the database cannot tell how far the table has come.
+   * Returns the current cached response, a pending one, or the result of `make`, and caches that
+   * unless it is undefined. Throws the errors of `make` and of reading the table's version.
    */
-  async answer<Made extends SharedAnswer | undefined>(
+  async getOrMake<Made extends CachedResponse | undefined>(
     ctx: Context,
     key: string,
-    tally: string,
+    rowCounts: string,
     make: () => Promise<Made>,
-  ): Promise<SharedAnswer | Made> {
-    // What comes once is not worth keeping, and most of what comes in great numbers comes once.
+  ): Promise<CachedResponse | Made> {
+    // Responses are cached from the second request on, because most keys occur only once.
     if (key.length > MAX_KEY) return make();
-    if (!this.seen.has(key) && !this.seenBefore.has(key)) {
+    if (!this.recentKeys.has(key) && !this.olderKeys.has(key)) {
       lookups.miss++;
-      this.note(key);
-      return this.firstOf(key, make);
+      this.remember(key);
+      return this.makeFirst(key, make);
     }
-    const { revision } = await tallyOf(ctx, tally);
-    const kept = this.kept.get(key);
-    const running = this.making.get(key);
-    if (kept?.revision === revision || running?.revision === revision) lookups.hit++;
+    const { revision } = await versionOf(ctx, rowCounts);
+    const entry = this.entries.get(key);
+    const pending = this.pending.get(key);
+    if (entry?.revision === revision || pending?.revision === revision) lookups.hit++;
     else lookups.miss++;
-    if (kept?.revision === revision) return kept.answer;
-    if (running?.revision === revision) return (await running.answer) ?? make();
-    // What is kept under the primary's version is read from the primary: a replica behind it would be kept as new.
+    if (entry?.revision === revision) return entry.response;
+    if (pending?.revision === revision) return (await pending.response) ?? make();
+    // A response cached under the primary's version must be read from the primary: a lagging
+    // replica's rows would be cached as current.
     delete ctx.replica;
-    const made = make().then((answer) => this.keep(key, answer, tally, revision));
-    const flight = { revision, answer: made.catch(() => undefined) };
-    this.making.set(key, flight);
+    const made = make().then((response) => this.store(key, response, rowCounts, revision));
+    const own = { revision, response: made.catch(() => undefined) };
+    this.pending.set(key, own);
     try {
       return await made;
     } finally {
-      if (this.making.get(key) === flight) this.making.delete(key);
+      if (this.pending.get(key) === own) this.pending.delete(key);
     }
   }
 
-  private keep<Made extends SharedAnswer | undefined>(key: string, answer: Made, tally: string, revision: string): Made {
-    if (!answer || answer.body.length > MAX_ANSWER) return answer;
-    const store = () => this.kept.set(key, { answer, tally, revision });
-    // As long as it is stored, it is measured again with what has been added. The cache measures another object only.
-    answer.forms = new Forms(answer.body, () => this.kept.peek(key)?.answer === answer && store());
-    store();
-    return answer;
+  private store<Made extends CachedResponse | undefined>(
+    key: string,
+    response: Made,
+    rowCounts: string,
+    revision: string,
+  ): Made {
+    if (!response || response.body.length > MAX_BODY) return response;
+    const put = () => this.entries.set(key, { response, rowCounts, revision });
+    // A new form changes the size of a cached entry. The cache measures only a new object again.
+    response.forms = new CompressedForms(
+      response.body,
+      () => this.entries.peek(key)?.response === response && put(),
+    );
+    put();
+    return response;
   }
 
-  // What is refused is not remembered: another time, too, it is refused without asking the database for its version.
-  private async firstOf<Made>(key: string, make: () => Promise<Made>): Promise<Made> {
+  // Rejected requests are not remembered, so that later ones are also rejected without a query for
+  // the table's version.
+  private async makeFirst<Made>(key: string, make: () => Promise<Made>): Promise<Made> {
     let made: Made | undefined;
     try {
       return (made = await make());
     } finally {
       if (made === undefined) {
-        this.seen.delete(key);
-        this.seenBefore.delete(key);
+        this.recentKeys.delete(key);
+        this.olderKeys.delete(key);
       }
     }
   }
 
-  // The latest ones, in two halves: the older half goes as a whole.
-  private note(key: string): void {
-    this.seen.add(key);
-    if (this.seen.size < MAX_SEEN / 2) return;
-    this.seenBefore = this.seen;
-    this.seen = new Set();
+  // Keeps the latest keys in two halves, and drops the older half as a whole.
+  private remember(key: string): void {
+    this.recentKeys.add(key);
+    if (this.recentKeys.size < MAX_RECENT_KEYS / 2) return;
+    this.olderKeys = this.recentKeys;
+    this.recentKeys = new Set();
   }
 }

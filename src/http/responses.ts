@@ -5,7 +5,7 @@ import { DomainError, type FieldError, type RequestPart } from '../core/errors.t
 import { ERRORS, graphqlExtensions } from './error-map.ts';
 import type { Exchange } from './exchange.ts';
 import { HttpError, visibleError } from './http-error.ts';
-import { tellUnavailable } from './log-unavailable.ts';
+import { logUnavailable } from './log-unavailable.ts';
 
 /** The content type of JSON. */
 export const JSON_TYPE = 'application/json; charset=utf-8';
@@ -15,141 +15,208 @@ const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 /** The media types of responses of the GraphQL API, the default first. */
 const GRAPHQL_TYPES = [JSON_TYPE, 'application/graphql-response+json; charset=utf-8'];
 
-/** How the row at hand words its errors. */
-export interface Wording {
-  /** The row's name in the log. */
-  row?: string;
+/** Error format of an endpoint. */
+export interface ErrorFormat {
+  /** Name of the endpoint in the log. */
+  endpoint?: string;
   /** The member that holds the error; `errors` in the shape of GraphQL. */
   errorKey: 'detail' | 'data' | 'errors';
-  /** Where input comes from that the services, not the row's schemas, refuse. */
+  /** Origin of input that the services reject, rather than the endpoint's schemas. */
   inputPart: RequestPart;
   /** Whether errors also have `error` and `error_description` (RFC 6749, 5.2). */
   isOauth?: boolean;
 }
 
-interface Refusal {
+interface ErrorResponse {
   status: number;
   code: string;
   text: string;
-  key: Wording['errorKey'];
+  key: ErrorFormat['errorKey'];
   fields?: readonly FieldError[];
   headers: Readonly<Record<string, string>>;
   /** `error` for a client of OAuth 2.0. */
   oauth: string;
-  /** The same for a client of GraphQL. */
+  /** `extensions` for a client of GraphQL. */
   extensions: Record<string, unknown>;
 }
 
-/** Answers JSON. */
-export function answerJson(exchange: Exchange, status: number, body: unknown, type: string = JSON_TYPE): void {
+/** Sends a JSON response. */
+export function sendJson(
+  exchange: Exchange,
+  status: number,
+  body: unknown,
+  type: string = JSON_TYPE,
+): void {
   exchange.send(status, JSON.stringify(body), type);
 }
 
 /**
- * Answers an error, in the words of docs/decisions.md ("Errors"): a refusal as it is, a fault of ours as 500 with an id that
- * is in the log and nothing else. Once the head of the answer is out, the connection breaks instead.
+ * Sends an error (docs/rest.md): a visible error as it is, an internal error as 500 with only an id
+ * that is in the log. Destroys the connection instead if the head of the response has been sent.
  */
-export function answerError(exchange: Exchange, error: unknown, parent: Logger, wording: Wording): void {
+export function sendError(
+  exchange: Exchange,
+  error: unknown,
+  parent: Logger,
+  errorFormat: ErrorFormat,
+): void {
   const { req, res, requestId } = exchange;
-  const log = parent.child({ requestId, row: wording.row });
+  const log = parent.child({ requestId, endpoint: errorFormat.endpoint });
   if (res.headersSent) {
-    if (exchange.isGivenUp) return;
-    log.error({ err: error }, 'an answer was cut short');
-    exchange.breakOff();
+    if (exchange.isCancelled) return;
+    log.error({ err: error }, 'Response interrupted');
+    exchange.abort();
     return;
   }
-  const refusal = refusalOf(exchange, error, wording, log);
-  exchange.seen.errors = [wording.errorKey === 'errors' ? String(refusal.extensions['code']) : refusal.code];
-  exchange.set({ 'Cache-Control': 'no-store', ...refusal.headers });
-  if (wording.errorKey === 'errors') {
-    answerJson(exchange, refusal.status, { errors: [{ message: refusal.text, extensions: refusal.extensions }] }, graphqlTypeFor(req));
+  const response = errorResponseOf(exchange, error, errorFormat, log);
+  exchange.record.errors = [
+    errorFormat.errorKey === 'errors' ? String(response.extensions['code']) : response.code,
+  ];
+  exchange.set({ 'Cache-Control': 'no-store', ...response.headers });
+  if (errorFormat.errorKey === 'errors') {
+    sendJson(
+      exchange,
+      response.status,
+      { errors: [{ message: response.text, extensions: response.extensions }] },
+      graphqlTypeFor(req),
+    );
   } else if ([accepts(req).types()].flat().includes('application/problem+json')) {
-    answerJson(exchange, refusal.status, problem(refusal, wording), PROBLEM_TYPE);
+    sendJson(exchange, response.status, problem(response, errorFormat), PROBLEM_TYPE);
   } else {
-    answerJson(exchange, refusal.status, restError(refusal, wording));
+    sendJson(exchange, response.status, restError(response, errorFormat));
   }
-}
-
-/** The error as an endpoint of REST returns it: its status, code and headers, and its body as JSON and as RFC 9457 has it. */
-export function errorExample(error: DomainError | HttpError, wording: Wording) {
-  const refusal = error instanceof HttpError ? refusalOfHttp(error, wording) : refusalOfDomain(error, wording);
-  const { status, code, headers } = refusal;
-  return { status, code, headers, json: restError(refusal, wording), problem: problem(refusal, wording) };
 }
 
 /**
- * Returns the media type of a response of the GraphQL API to this request, which is the one that Apollo Server chooses: what the
- * client prefers, and JSON for a client that accepts neither (GraphQL over HTTP, 6.1).
+ * Returns the error of a REST endpoint: status, code, headers, and body as JSON and per RFC 9457.
+ */
+export function errorExample(error: DomainError | HttpError, errorFormat: ErrorFormat) {
+  const response =
+    error instanceof HttpError
+      ? httpErrorResponse(error, errorFormat)
+      : domainErrorResponse(error, errorFormat);
+  const { status, code, headers } = response;
+  return {
+    status,
+    code,
+    headers,
+    json: restError(response, errorFormat),
+    problem: problem(response, errorFormat),
+  };
+}
+
+/**
+ * Returns the media type of a GraphQL response, as Apollo Server chooses it: the client's
+ * preference, or JSON for a client that accepts neither (GraphQL over HTTP, 6.1).
  */
 export function graphqlTypeFor(req: Pick<IncomingMessage, 'headers'>): string {
   const [chosen] = [accepts(req as IncomingMessage).type(GRAPHQL_TYPES)].flat();
   return chosen || JSON_TYPE;
 }
 
-/** What is told of a fault of ours: its id in the log, and nothing else. */
-export function maskedError(requestId: string): { message: string; extensions: Record<string, unknown> } {
+/** Returns an internal error for clients, with only its id in the log. */
+export function maskedError(requestId: string): {
+  message: string;
+  extensions: Record<string, unknown>;
+} {
   return { message: 'Internal server error', extensions: { code: INTERNAL, requestId } };
 }
 
-function refusalOf(exchange: Exchange, error: unknown, wording: Wording, log: Logger): Refusal {
-  const seen = visibleError(error);
-  if (seen instanceof HttpError) return refusalOfHttp(seen, wording);
-  if (seen) {
-    if (seen !== error && !exchange.isGivenUp) tellUnavailable(log, error);
-    return refusalOfDomain(seen, wording);
+function errorResponseOf(
+  exchange: Exchange,
+  error: unknown,
+  errorFormat: ErrorFormat,
+  log: Logger,
+): ErrorResponse {
+  const visible = visibleError(error);
+  if (visible instanceof HttpError) return httpErrorResponse(visible, errorFormat);
+  if (visible) {
+    if (visible !== error && !exchange.isCancelled) logUnavailable(log, error);
+    return domainErrorResponse(visible, errorFormat);
   }
-  log.error({ err: error }, 'a request failed');
+  log.error({ err: error }, 'Request failed');
   const { message, extensions } = maskedError(exchange.requestId);
-  return { status: 500, code: INTERNAL, text: message, key: wording.errorKey, headers: {}, oauth: 'server_error', extensions };
+  return {
+    status: 500,
+    code: INTERNAL,
+    text: message,
+    key: errorFormat.errorKey,
+    headers: {},
+    oauth: 'server_error',
+    extensions,
+  };
 }
 
-function refusalOfHttp({ status, message, headers }: HttpError, { errorKey }: Wording): Refusal {
+function httpErrorResponse(
+  { status, message, headers }: HttpError,
+  { errorKey }: ErrorFormat,
+): ErrorResponse {
   const code = codeOf(status);
-  return { status, code, text: message, key: errorKey, headers, oauth: INVALID_REQUEST, extensions: { code } };
+  return {
+    status,
+    code,
+    text: message,
+    key: errorKey,
+    headers,
+    oauth: INVALID_REQUEST,
+    extensions: { code },
+  };
 }
 
-function refusalOfDomain(error: DomainError, { errorKey }: Wording): Refusal {
+function domainErrorResponse(error: DomainError, { errorKey }: ErrorFormat): ErrorResponse {
   const { code, message, fields, retryAfter } = error;
   const { status, challenge, sessionRouter, aboutCaller, oauth = INVALID_REQUEST } = ERRORS[code];
   const headers = {
     ...(challenge && { 'WWW-Authenticate': challenge }),
     ...(retryAfter !== undefined && { 'Retry-After': String(retryAfter) }),
   };
-  // Fields are listed under `detail` everywhere: that is the shape which clients of the original services know.
-  const refusal: Refusal = {
+  // Fields are always listed under `detail`, the format of the original services.
+  const response: ErrorResponse = {
     status,
     code,
     text: message,
     key: aboutCaller ? 'detail' : errorKey,
     headers,
-    oauth: fields.some(({ field, type }) => field === 'grant_type' && type === 'value_error') ? 'unsupported_grant_type' : oauth,
+    oauth: fields.some(({ field, type }) => field === 'grant_type' && type === 'value_error')
+      ? 'unsupported_grant_type'
+      : oauth,
     extensions: graphqlExtensions(error),
   };
-  if (code === 'BAD_USER_INPUT') return { ...refusal, key: 'detail', fields };
-  return errorKey === 'data' && sessionRouter ? { ...refusal, ...sessionRouter, headers: {} } : refusal;
+  if (code === 'BAD_USER_INPUT') return { ...response, key: 'detail', fields };
+  return errorKey === 'data' && sessionRouter
+    ? { ...response, ...sessionRouter, headers: {} }
+    : response;
 }
 
-function restError(refusal: Refusal, wording: Wording) {
-  const { key, text, fields } = refusal;
-  return { [key]: fields ? fields.map((field) => entry(field, wording)) : text, ...oauthError(refusal, wording) };
+function restError(response: ErrorResponse, errorFormat: ErrorFormat) {
+  const { key, text, fields } = response;
+  return {
+    [key]: fields ? fields.map((field) => validationEntry(field, errorFormat)) : text,
+    ...oauthError(response, errorFormat),
+  };
 }
 
-function entry({ field, type, message, part }: FieldError, { inputPart }: Wording) {
+function validationEntry({ field, type, message, part }: FieldError, { inputPart }: ErrorFormat) {
   return {
     type,
-    loc: [part ?? inputPart, ...(field === '' ? [] : field.split('.').map((name) => (/^\d+$/.test(name) ? Number(name) : name)))],
+    loc: [
+      part ?? inputPart,
+      ...(field === ''
+        ? []
+        : field.split('.').map((name) => (/^\d+$/.test(name) ? Number(name) : name))),
+    ],
     msg: message,
   };
 }
 
-// RFC 6749, 5.2, which allows neither quotation marks nor backslashes in a description.
-function oauthError({ oauth, text }: Refusal, { isOauth = false }: Wording) {
+// RFC 6749, 5.2, allows neither quotation marks nor backslashes in a description.
+function oauthError({ oauth, text }: ErrorResponse, { isOauth = false }: ErrorFormat) {
   return isOauth ? { error: oauth, error_description: text.replace(/[^ !#-[\]-~]/g, "'") } : {};
 }
 
 // RFC 9457.
-function problem(refusal: Refusal, wording: Wording) {
-  const { status, code, text, fields } = refusal;
+function problem(response: ErrorResponse, errorFormat: ErrorFormat) {
+  const { status, code, text, fields } = response;
   return {
     type: 'about:blank',
     title: STATUS_CODES[status],
@@ -157,7 +224,7 @@ function problem(refusal: Refusal, wording: Wording) {
     detail: text,
     code,
     ...(fields && { errors: fields.map(({ field, type, message }) => ({ field, type, message })) }),
-    ...oauthError(refusal, wording),
+    ...oauthError(response, errorFormat),
   };
 }
 

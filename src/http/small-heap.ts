@@ -1,25 +1,26 @@
 import { setFlagsFromString } from 'node:v8';
 
-/** By how much of what is in use the heap may grow before its old part is collected again, in percent. */
+/** Maximum growth of the heap beyond its memory in use before the next collection, in percent. */
 const GROWTH = 30;
-/** V8 decides for itself. */
-const BY_ITSELF = 0;
+/** Restores V8's default. */
+const DEFAULT_GROWTH = 0;
 
-let sending = 0;
+let running = 0;
 
 /**
- * Keeps the heap close to what is in use while this is sent. By itself, V8 lets a heap of our size double before it looks for what nobody needs any
- * more, and the texts of whole lists are too long for the young part, where garbage costs nothing. Pages would pay for it with a tenth of their rate.
+ * Keeps the heap close to the memory in use while `send` runs. By default, V8 lets a heap of this
+ * size double before it collects garbage, and the texts of whole lists are too long for the young
+ * generation, where collection is free. For pages, a small heap would cost a tenth of their rate.
  */
 export async function inSmallHeap(send: () => Promise<void>): Promise<void> {
-  if (sending++ === 0) grow(GROWTH);
+  if (running++ === 0) setGrowth(GROWTH);
   try {
     await send();
   } finally {
-    if (--sending === 0) grow(BY_ITSELF);
+    if (--running === 0) setGrowth(DEFAULT_GROWTH);
   }
 }
 
-function grow(percent: number): void {
+function setGrowth(percent: number): void {
   setFlagsFromString(`--heap-growing-percent=${percent}`);
 }

@@ -2,16 +2,24 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Exchange } from './exchange.ts';
 import type { Path } from './paths.ts';
 
-/** Makes the exchange of a request whose path has been found. */
-export type MakeExchange = (req: IncomingMessage, res: ServerResponse, params: Record<string, string>) => Exchange;
+/** Creates the exchange of a request whose path has been found. */
+export type MakeExchange = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  params: Record<string, string>,
+) => Exchange;
 
 /**
- * Finds the path of a request without the router, where the path is written the way that the interface writes it and holds
- * nothing that would have to be decoded. Everything else goes on to the router, which knows the other ways.
+ * Finds the path of a request without the router if the URL has the form of the interface and needs
+ * no decoding. Passes other requests to the router.
  */
-export function directly(paths: readonly Path[], exchangeOf: MakeExchange, router: RequestListener): RequestListener {
+export function staticRoutes(
+  paths: readonly Path[],
+  exchangeOf: MakeExchange,
+  router: RequestListener,
+): RequestListener {
   const exact = new Map<string, Path>();
-  /** By what stands before the one parameter that ends them. */
+  /** Paths that end in their only parameter, by the prefix before it. */
   const byPrefix = new Map<string, { path: Path; parameter: string }>();
   for (const path of paths) {
     const [, prefix = path.path, parameter] = /^(.*\/)\{(\w+)\}$/.exec(path.path) ?? [];
@@ -21,13 +29,14 @@ export function directly(paths: readonly Path[], exchangeOf: MakeExchange, route
   return (req, res) => {
     const { url = '' } = req;
     const end = url.indexOf('?');
-    const asked = end < 0 ? url : url.slice(0, end);
-    const known = exact.get(asked);
-    if (known) return void known.answer(exchangeOf(req, res, {}));
-    const at = asked.lastIndexOf('/') + 1;
-    const found = byPrefix.get(asked.slice(0, at));
-    const value = asked.slice(at);
-    if (found && /^[\w-]+$/.test(value)) return void found.path.answer(exchangeOf(req, res, { [found.parameter]: value }));
+    const pathname = end < 0 ? url : url.slice(0, end);
+    const exactPath = exact.get(pathname);
+    if (exactPath) return void exactPath.handle(exchangeOf(req, res, {}));
+    const valueStart = pathname.lastIndexOf('/') + 1;
+    const prefixed = byPrefix.get(pathname.slice(0, valueStart));
+    const value = pathname.slice(valueStart);
+    if (prefixed && /^[\w-]+$/.test(value))
+      return void prefixed.path.handle(exchangeOf(req, res, { [prefixed.parameter]: value }));
     return router(req, res);
   };
 }

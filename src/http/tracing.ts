@@ -14,45 +14,62 @@ import {
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import { BasicTracerProvider, BatchSpanProcessor, ParentBasedSampler, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace-base';
+import {
+  BasicTracerProvider,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  TraceIdRatioBasedSampler,
+} from '@opentelemetry/sdk-trace-base';
 import type { Logger } from 'pino';
-import { Bursts } from '../core/log-throttle.ts';
+import { LogThrottle } from '../core/log-throttle.ts';
 import type { Config } from '../core/config.ts';
-import { asking, hashing } from '../core/tracing-channels.ts';
+import { databaseChannel, hashingChannel } from '../core/tracing-channels.ts';
 import type { Exchange } from './exchange.ts';
-import type { Seen } from '../telemetry/request-record.ts';
+import type { RequestRecord } from '../telemetry/request-record.ts';
 
-/** How long the last spans may take to be sent, in ms. */
-const GOODBYE_MS = 2_000;
+/** Maximum time to send the last spans, in ms. */
+const FLUSH_TIMEOUT_MS = 2_000;
 
-type Answer = (exchange: Exchange) => Promise<void>;
+type Handler = (exchange: Exchange) => Promise<void>;
 
-/** Where traces go. */
+/** Traces requests. */
 export interface Tracing {
-  /** The same answer, with a span around it: one of the client's trace, where the request names one (W3C Trace Context). */
-  around(answer: Answer): Answer;
-  /** Sends what has not been sent. */
+  /**
+   * Wraps the handler in a span of the client's trace, if the request has one (W3C Trace Context).
+   */
+  around(handler: Handler): Handler;
+  /** Sends the remaining spans. */
   close(): Promise<void>;
 }
 
 /**
- * Opens the traces to OTEL_EXPORTER_OTLP_ENDPOINT: a span for each request and below it one for each thing asked of the database, without
- * values, and for each hash. Loaded only where that is set.
+ * Starts sending traces to OTEL_EXPORTER_OTLP_ENDPOINT: a span for each request with child spans
+ * for each database call, without values, and each password hash. Loaded only if that is set.
  */
-export function openTracing({ otlpEndpoint = '', serviceName, tracedShare }: Config, log: Logger): Tracing {
-  tellTroubles(log);
+export function openTracing(
+  { otlpEndpoint = '', serviceName, tracedShare }: Config,
+  log: Logger,
+): Tracing {
+  logExportErrors(log);
   const provider = new BasicTracerProvider({
     resource: resourceFromAttributes({ 'service.name': serviceName }),
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(tracedShare) }),
-    spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter({ url: `${otlpEndpoint.replace(/\/$/, '')}/v1/traces` }))],
+    spanProcessors: [
+      new BatchSpanProcessor(
+        new OTLPTraceExporter({ url: `${otlpEndpoint.replace(/\/$/, '')}/v1/traces` }),
+      ),
+    ],
   });
   const tracer = provider.getTracer('shopfront');
   const propagator = new W3CTraceContextPropagator();
-  /** The span that is at work, within OpenTelemetry's context. */
+  /** OpenTelemetry context with the current span. */
   const current = new AsyncLocalStorage<unknown>();
 
-  // Work of no request, such as the look whether the database is there, is no part of a trace.
-  const follow = <Work extends object>(channel: TracingChannel<unknown, Work>, describe: (work: Work) => [string, Attributes]) => {
+  // Work outside of requests, such as health checks of the database, is not traced.
+  const traceChannel = <Work extends object>(
+    channel: TracingChannel<unknown, Work>,
+    describe: (work: Work) => [string, Attributes],
+  ) => {
     const ends = new WeakMap<Work, (failed: boolean) => void>();
     channel.start.bindStore(current, (work) => {
       const outer = current.getStore() as typeof ROOT_CONTEXT | undefined;
@@ -70,39 +87,55 @@ export function openTracing({ otlpEndpoint = '', serviceName, tracedShare }: Con
       ends.get(work)?.(work.error !== undefined);
     });
   };
-  follow(asking, ({ kind, text }) => [kind, { 'db.system.name': 'postgresql', ...(text !== undefined && { 'db.query.text': text }) }]);
-  follow(hashing, ({ kind }) => ['hash', { 'shopfront.hash': kind }]);
+  traceChannel(databaseChannel, ({ kind, text }) => [
+    kind,
+    { 'db.system.name': 'postgresql', ...(text !== undefined && { 'db.query.text': text }) },
+  ]);
+  traceChannel(hashingChannel, ({ kind }) => ['hash', { 'shopfront.hash': kind }]);
 
   return {
-    around: (answer) => (exchange) => {
-      const { req, res, seen } = exchange;
+    around: (handler) => (exchange) => {
+      const { req, res, record } = exchange;
       const outer = propagator.extract(ROOT_CONTEXT, req.headers, defaultTextMapGetter);
       const span = tracer.startSpan('request', { kind: SpanKind.SERVER }, outer);
-      seen.traceId = span.spanContext().traceId;
+      record.traceId = span.spanContext().traceId;
       res.once('close', () => {
-        span.updateName(nameOf(seen)).setAttributes(attributesOf(seen));
-        if (seen.end === 'broken' || (seen.status ?? 0) >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
+        span.updateName(nameOf(record)).setAttributes(attributesOf(record));
+        if (record.end === 'broken' || (record.status ?? 0) >= 500)
+          span.setStatus({ code: SpanStatusCode.ERROR });
         span.end();
       });
-      return current.run(trace.setSpan(outer, span), () => answer(exchange));
+      return current.run(trace.setSpan(outer, span), () => handler(exchange));
     },
     async close() {
-      await Promise.race([provider.shutdown().catch(() => undefined), setTimeout(GOODBYE_MS, undefined, { ref: false })]);
+      await Promise.race([
+        provider.shutdown().catch(() => undefined),
+        setTimeout(FLUSH_TIMEOUT_MS, undefined, { ref: false }),
+      ]);
     },
   };
 }
 
-// As metrics name it, so that there are only so many.
-function nameOf({ method, row = method, operation }: Seen): string {
-  return operation ? `${operation.type} ${operation.label}` : row;
+// As in metrics, so that the number of names is limited.
+function nameOf({ method, endpoint = method, operation }: RequestRecord): string {
+  return operation ? `${operation.type} ${operation.label}` : endpoint;
 }
 
-// By OpenTelemetry's semantic conventions, where they have a word for it.
-function attributesOf({ requestId, method, row, operation, status, errors, user, end }: Seen): Attributes {
+// Names of OpenTelemetry's semantic conventions, where they exist.
+function attributesOf({
+  requestId,
+  method,
+  endpoint,
+  operation,
+  status,
+  errors,
+  user,
+  end,
+}: RequestRecord): Attributes {
   return {
     'http.request.method': method,
     'shopfront.request_id': requestId,
-    ...(row !== undefined && { 'http.route': row }),
+    ...(endpoint !== undefined && { 'http.route': endpoint }),
     ...(operation && { 'graphql.operation.type': operation.type }),
     ...(operation?.name !== undefined && { 'graphql.operation.name': operation.name }),
     ...(status !== undefined && { 'http.response.status_code': status }),
@@ -112,12 +145,17 @@ function attributesOf({ requestId, method, row, operation, status, errors, user,
   };
 }
 
-// While the collector is away, each batch meets the same.
-function tellTroubles(log: Logger): void {
-  const bursts = new Bursts<string>();
-  const tell = (reason: string) =>
-    bursts.note(reason, (last, times) => log.warn({ event: 'traces.lost', times, reason: last }, 'traces cannot be sent'));
-  diag.setLogger({ error: tell, warn: tell, info: ignore, debug: ignore, verbose: ignore }, DiagLogLevel.WARN);
+// Throttled, because each batch fails while the collector is unavailable.
+function logExportErrors(log: Logger): void {
+  const throttle = new LogThrottle<string>();
+  const warn = (reason: string) =>
+    throttle.record(reason, (last, times) =>
+      log.warn({ event: 'traces.lost', times, reason: last }, 'Traces could not be sent'),
+    );
+  diag.setLogger(
+    { error: warn, warn, info: ignore, debug: ignore, verbose: ignore },
+    DiagLogLevel.WARN,
+  );
 }
 
 function ignore(): void {}

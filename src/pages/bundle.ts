@@ -3,45 +3,62 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { ConfigError } from '../core/config.ts';
 
-/** The files of the pages, as `npm run web` has made them. */
+/** The files of the pages, built by `npm run web`. */
 export interface Bundle {
   directory: string;
-  /** What stands under `assets/`; each name holds a hash of what is in it. */
+  /** Names of the files in `assets/`, each with a hash of its content. */
   assets: ReadonlySet<string>;
-  /** Those of them that are also there compressed, under the same name under `br/` and `gzip/`. */
+  /** Names of the files that are also in `br/` and `gzip/`, compressed. */
   compressed: ReadonlySet<string>;
-  /** What a page is made of, relative to the directory. */
+  /** Returns the script and styles of a page, relative to the directory. */
   partsOf(entry: string): { script: string; styles: string[] };
 }
 
-const OURS = fileURLToPath(new URL('../../web', import.meta.url));
+const DEFAULT_DIRECTORY = fileURLToPath(new URL('../../web', import.meta.url));
 
-const chunk = z.object({ file: z.string(), css: z.array(z.string()).default([]), imports: z.array(z.string()).default([]) });
+const chunk = z.object({
+  file: z.string(),
+  css: z.array(z.string()).default([]),
+  imports: z.array(z.string()).default([]),
+});
 const manifest = z.record(z.string(), chunk);
 
-/** Reads what there is. Throws ConfigError where nothing has been made. */
-export function readBundle(directory: string = OURS): Bundle {
+/** Reads the bundle. Throws ConfigError if it is not built. */
+export function readBundle(directory: string = DEFAULT_DIRECTORY): Bundle {
   try {
     const chunks = manifest.parse(JSON.parse(readFileSync(`${directory}/manifest.json`, 'utf8')));
-    const assetsIn = (below: string) => new Set(readdirSync(`${below}/assets`));
-    return { directory, assets: assetsIn(directory), compressed: assetsIn(`${directory}/br`), partsOf: (entry) => partsOf(chunks, entry) };
+    const assetsIn = (parent: string) => new Set(readdirSync(`${parent}/assets`));
+    return {
+      directory,
+      assets: assetsIn(directory),
+      compressed: assetsIn(`${directory}/br`),
+      partsOf: (entry) => partsOf(chunks, entry),
+    };
   } catch (error) {
-    throw new ConfigError(['GRAPHQL_EXPLORER is on, but its pages are not there: make them with `npm run web`, or set it to false'], {
-      cause: error,
-    });
+    throw new ConfigError(
+      [
+        'GRAPHQL_EXPLORER is on, but its pages are not built: run `npm run web`, or set it to false',
+      ],
+      {
+        cause: error,
+      },
+    );
   }
 }
 
-function partsOf(chunks: z.output<typeof manifest>, entry: string): { script: string; styles: string[] } {
-  const seen = new Set<string>();
+function partsOf(
+  chunks: z.output<typeof manifest>,
+  entry: string,
+): { script: string; styles: string[] } {
+  const visited = new Set<string>();
   const styles = (name: string): string[] => {
-    const found = chunks[name];
-    if (!found || seen.has(name)) return [];
-    seen.add(name);
-    // What is imported comes first, so that the page's own styles win.
-    return [...found.imports.flatMap(styles), ...found.css];
+    const imported = chunks[name];
+    if (!imported || visited.has(name)) return [];
+    visited.add(name);
+    // Imported styles come first, so that the page's own styles override them.
+    return [...imported.imports.flatMap(styles), ...imported.css];
   };
-  const own = chunks[entry];
-  if (!own) throw new Error(`the bundle has no page ${entry}`);
-  return { script: own.file, styles: styles(entry) };
+  const entryChunk = chunks[entry];
+  if (!entryChunk) throw new Error(`The bundle has no page ${entry}`);
+  return { script: entryChunk.file, styles: styles(entry) };
 }

@@ -10,30 +10,42 @@ const YEAR_MS = 365 * DAY_MS;
 interface File {
   directory: string;
   name: string;
-  /** In what coding it is there. */
+  /** Content coding of the file. */
   coding?: Coding | undefined;
 }
 
-/** Sends a file of the directory; `immutable` where its name says what is in it. */
-export function sendFile({ directory, name, coding }: File, exchange: Exchange, immutable: boolean): Promise<void> {
+/** Sends a file of the directory. `immutable` if its name contains a hash of its content. */
+export function sendFile(
+  { directory, name, coding }: File,
+  exchange: Exchange,
+  immutable: boolean,
+): Promise<void> {
   const { req, res } = exchange;
-  const out = exchange.handOver();
+  const out = exchange.release();
   if (coding !== undefined) out.setHeader('Content-Encoding', coding);
   return new Promise((done, fail) => {
-    const options = { root: directory, maxAge: immutable ? YEAR_MS : DAY_MS, immutable, index: false, acceptRanges: false };
+    const options = {
+      root: directory,
+      maxAge: immutable ? YEAR_MS : DAY_MS,
+      immutable,
+      index: false,
+      acceptRanges: false,
+    };
     const file = send(req, `/${name}`, options);
     file.once('error', (error: { status?: number }) => {
-      // What was said of the file does not hold for the refusal.
+      // The headers of the file do not apply to the error.
       if (!res.headersSent) for (const header of res.getHeaderNames()) res.removeHeader(header);
-      fail(refusalOf(error));
+      fail(responseErrorOf(error));
     });
-    // Also without a body, and when the reader has gone.
+    // `close` also fires without a body, and when the client has disconnected.
     res.once('close', done);
     file.pipe(out);
   });
 }
 
-function refusalOf(error: { status?: number }): unknown {
+function responseErrorOf(error: { status?: number }): unknown {
   if (error.status === 404) return unknownPath();
-  return error.status === 412 ? new HttpError(412, 'The file is not the one that was asked for') : error;
+  return error.status === 412
+    ? new HttpError(412, 'The file does not match the precondition')
+    : error;
 }

@@ -2,61 +2,69 @@ import { demoUsers } from '../features/demo-data.ts';
 import type { Config } from '../core/config.ts';
 import { markup, type Html } from './markup.ts';
 
-const PLACES = [
+const LINKS = [
   {
     path: '/graphql',
     name: 'GraphQL',
-    what: 'The one address of the GraphQL door. A browser gets Apollo Sandbox, or GraphiQL where that cannot come.',
+    what: 'The GraphQL API. Browsers get Apollo Sandbox, or GraphiQL if the Sandbox cannot load.',
   },
-  { path: '/graphiql', name: 'GraphiQL', what: 'Explores the schema, with examples to run. It comes from this server and asks no other.' },
+  {
+    path: '/graphiql',
+    name: 'GraphiQL',
+    what: 'Schema explorer with example queries, served by this server only.',
+  },
   {
     path: '/docs',
     name: 'REST reference',
-    what: 'Every REST path with its input, its answers and its twin in GraphQL, to be tried where it stands.',
+    what: 'All REST endpoints with their input, responses and GraphQL equivalents, and a form to try them.',
   },
-  { path: '/openapi.json', name: 'OpenAPI', what: 'The same for programs that make clients, tests or collections of it.' },
-  { path: '/livez', name: 'Liveness', what: 'Whether the process runs.' },
-  { path: '/readyz', name: 'Readiness', what: 'Whether it can serve.' },
+  {
+    path: '/openapi.json',
+    name: 'OpenAPI',
+    what: 'The same in machine-readable form, for generators of clients, tests or collections.',
+  },
+  { path: '/livez', name: 'Liveness', what: 'Returns 200 while the process runs.' },
+  { path: '/readyz', name: 'Readiness', what: 'Returns 200 while the process can serve requests.' },
 ];
 
-/** What stands on the home page: what this is, where things are, who can sign in, what to try. */
+/** Returns the body of the home page: introduction, links, users, example commands. */
 export function homeBody(config: Config): Html {
   return markup`<main>
 <h1>Shopfront</h1>
-<p class="lead">One shop domain behind two doors: GraphQL for rich frontends, and the REST paths that legacy clients have always called.
-What one door can do the other can, and a login at either is good for both.</p>
-${placesOf(config)}
-${config.databaseUrl === undefined ? users() : accounts()}
-${commandsOf(config)}
+<p class="lead">One shop backend with two APIs: GraphQL for rich frontends, and REST for legacy clients.
+Both APIs have the same functions, and a login at either is valid for both.</p>
+${linksTable(config)}
+${config.databaseUrl === undefined ? demoUsersSection() : usersSection()}
+${commandsSection(config)}
 </main>`;
 }
 
-function placesOf({ basePath }: Config): Html {
-  const rows = PLACES.map(({ path, name, what }) => {
+function linksTable({ basePath }: Config): Html {
+  const rows = LINKS.map(({ path, name, what: purpose }) => {
     const address = basePath + path;
-    return markup`<tr><th scope="row"><a href="${address}">${name}</a></th><td><code>${address}</code></td><td>${what}</td></tr>\n`;
+    return markup`<tr><th scope="row"><a href="${address}">${name}</a></th><td><code>${address}</code></td><td>${purpose}</td></tr>\n`;
   });
-  return markup`<h2>Where things are</h2>
-${table('Where things are', ['What', 'Path', 'For'], rows)}`;
+  return markup`<h2>Contents</h2>
+${table('Contents', ['What', 'Path', 'For'], rows)}`;
 }
 
-function users(): Html {
+function demoUsersSection(): Html {
   const rows = demoUsers.map(({ username, password, scopes, disabled }) => {
-    const may = disabled ? 'disabled: a login is refused' : scopes.join(', ') || 'none';
+    const may = disabled ? 'disabled, cannot sign in' : scopes.join(', ') || 'none';
     return markup`<tr><th scope="row">${username}</th><td><code>${password}</code></td><td>${may}</td></tr>\n`;
   });
-  return markup`<h2>Who can sign in</h2>
-<p>The demo data comes with these. <a href="#session">Sign in at the top</a> of any page, and what you run there runs as that user.</p>
-${table('Who can sign in', ['Username', 'Password', 'Scopes'], rows)}`;
+  return markup`<h2>Users</h2>
+<p>The users of the demo data. <a href="#session">Sign in at the top</a> of any page to run requests as that user.</p>
+${table('Users', ['Username', 'Password', 'Scopes'], rows)}`;
 }
 
-function accounts(): Html {
-  return markup`<h2>Who can sign in</h2>
-<p>Users whom the operator has made. <a href="#session">Sign in at the top</a> of any page, and what you run there runs as you.</p>`;
+function usersSection(): Html {
+  return markup`<h2>Users</h2>
+<p>Users are created by the operator. <a href="#session">Sign in at the top</a> of any page to run requests as your user.</p>`;
 }
 
-function commandsOf({ publicUrl, basePath, databaseUrl }: Config): Html {
-  // An address must not end the quotes that it stands in.
+function commandsSection({ publicUrl, basePath, databaseUrl }: Config): Html {
+  // An apostrophe in the URL must not end the shell's quotes.
   const home = publicUrl.replaceAll("'", '%27') + basePath;
   const [username, password] = databaseUrl === undefined ? ['alice', 'alice-demo-1'] : ['…', '…'];
   const commands = [
@@ -68,7 +76,7 @@ function commandsOf({ publicUrl, basePath, databaseUrl }: Config): Html {
 ${commands.map((command) => markup`<div class="command"><code data-home="${home}">${command}</code></div>\n`)}`;
 }
 
-// Wider than a phone, it scrolls by itself, by keyboard too.
+// On narrow screens, the table scrolls separately, also by keyboard.
 function table(label: string, columns: readonly string[], rows: readonly Html[]): Html {
   return markup`<div class="wide" role="region" aria-label="${label}" tabindex="0">
 <table>

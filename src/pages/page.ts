@@ -7,15 +7,15 @@ import type { Bundle } from './bundle.ts';
 import { markup, scriptJson, type Html } from './markup.ts';
 import type { PageSettings } from './settings.ts';
 
-/** A page, before it is asked for. */
+/** Definition of a page. */
 export interface Page {
-  /** Where it is, under BASE_PATH. */
+  /** Path under BASE_PATH. */
   path: string;
   title: string;
-  /** Its script in the bundle. */
+  /** Script in the bundle. */
   entry: string;
   body: Html;
-  /** What it may do beyond what every page may. */
+  /** Directives added to the Content-Security-Policy of every page. */
   policy?: Readonly<Record<string, string>>;
 }
 
@@ -27,16 +27,20 @@ const EXPLORERS = [
   { path: '/docs', name: 'REST' },
 ];
 
-const NOTHING = markup``;
+const EMPTY = markup``;
 const CURRENT = markup` aria-current="page"`;
 
-/** Makes what answers a page: the same text each time but for its nonce. */
-export function pageAnswerer(config: Config, bundle: Bundle, page: Page): (exchange: Exchange) => Promise<void> {
+/** Creates the handler of a page. Its text only differs by the nonce. */
+export function createPageHandler(
+  config: Config,
+  bundle: Bundle,
+  page: Page,
+): (exchange: Exchange) => Promise<void> {
   const { basePath } = config;
   const { script, styles } = bundle.partsOf(page.entry);
   const links = styles.map((file) => markup`<link rel="stylesheet" href="${basePath}/${file}">\n`);
   const settings = scriptJson(settingsOf(config));
-  const bar = barOf(basePath, page.path);
+  const bar = headerBar(basePath, page.path);
   return async (exchange) => {
     const nonce = randomBytes(16).toString('base64');
     const { text } = markup`<!doctype html>
@@ -56,19 +60,33 @@ ${page.body}
 </body>
 </html>
 `;
-    exchange.set({ 'Cache-Control': 'no-store', 'Content-Security-Policy': policyOf(nonce, page.policy) });
-    await sendCompressed(exchange, codingFor(exchange, config, text), 200, { body: text }, HTML_TYPE);
+    exchange.set({
+      'Cache-Control': 'no-store',
+      'Content-Security-Policy': policyOf(nonce, page.policy),
+    });
+    await sendCompressed(
+      exchange,
+      codingFor(exchange, config, text),
+      200,
+      { body: text },
+      HTML_TYPE,
+    );
   };
 }
 
 function settingsOf({ basePath, databaseUrl }: Config): PageSettings {
   const users = databaseUrl === undefined ? demoUsers.filter(({ disabled }) => !disabled) : [];
-  return { base: basePath, demoUsers: users.map(({ username, password }) => ({ username, password })) };
+  return {
+    base: basePath,
+    demoUsers: users.map(({ username, password }) => ({ username, password })),
+  };
 }
 
-function barOf(basePath: string, current: string): Html {
-  const mark = (path: string): Html => (path === current ? CURRENT : NOTHING);
-  const explorers = EXPLORERS.map(({ path, name }) => markup`<a href="${basePath}${path}"${mark(path)}>${name}</a>\n`);
+function headerBar(basePath: string, current: string): Html {
+  const mark = (path: string): Html => (path === current ? CURRENT : EMPTY);
+  const explorers = EXPLORERS.map(
+    ({ path, name }) => markup`<a href="${basePath}${path}"${mark(path)}>${name}</a>\n`,
+  );
   return markup`<header class="bar">
 <a class="brand" href="${basePath}/"${mark('/')}>Shopfront</a>
 <nav aria-label="Explorers">
@@ -77,15 +95,15 @@ ${explorers}</nav>
 </header>`;
 }
 
-// Nothing but what is named. A script that came with the nonce may load what it is made of.
-function policyOf(nonce: string, own: Readonly<Record<string, string>> = {}): string {
+// Allows only the listed sources. A script with the nonce may load its own modules.
+function policyOf(nonce: string, pagePolicy: Readonly<Record<string, string>> = {}): string {
   const policy = {
     'default-src': "'none'",
     'script-src': `'nonce-${nonce}' 'strict-dynamic'`,
     'style-src': "'self'",
     'connect-src': "'self'",
     'img-src': "'self' data:",
-    ...own,
+    ...pagePolicy,
     'frame-ancestors': "'none'",
     'base-uri': "'none'",
     'form-action': "'none'",

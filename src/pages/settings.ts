@@ -1,7 +1,7 @@
-/** What a page is told by the server, for its scripts. */
+/** Settings that the server passes to the scripts of a page. */
 export interface PageSettings {
   /** BASE_PATH. */
   base: string;
-  /** Who can sign in without being asked for a password; nobody but on the embedded default. */
+  /** Users offered for sign-in with their passwords. Empty unless on the embedded default. */
   demoUsers: readonly { username: string; password: string }[];
 }

@@ -1,13 +1,13 @@
 import type { Context } from '../request/context.ts';
 import { fingerprint, readCursor, writeCursor } from './cursor.ts';
 import { badInput } from '../core/errors.ts';
-import { ListQuery, NOBODY, type Listing, type Owners } from './list-definition.ts';
+import { ListQuery, NO_OWNER, type ListDefinition, type Owners } from './list-definition.ts';
 import { shapeOf, type Shape } from '../database/row-mapper.ts';
 import type { Cell } from '../database/sql.ts';
 
-export type { Listing };
+export type { ListDefinition };
 
-/** Arguments of a connection, by the Relay cursor connections specification. */
+/** Arguments of a connection (Relay cursor connections specification). */
 export interface PageArgs {
   first?: number | null;
   after?: string | null;
@@ -15,7 +15,7 @@ export interface PageArgs {
   before?: string | null;
 }
 
-/** One page of a list. What it takes a further statement to know is asked only when it is read. */
+/** One page of a list. Methods run a further statement only when called. */
 export interface Page<T> {
   edges: { cursor: string; node: T }[];
   hasNextPage(): Promise<boolean>;
@@ -23,25 +23,32 @@ export interface Page<T> {
   totalCount(): Promise<number>;
 }
 
-/** One page as rows of cells: the columns that were asked for, and behind them whatever its cursors take. */
+/** One page as rows: the requested columns, followed by further columns that the cursors need. */
 export interface RowPage extends Omit<Page<never>, 'edges'> {
   rows: Cell[][];
   cursor: (row: readonly Cell[]) => string;
 }
 
-/** How many entries a page has at most. */
+/** Maximum number of entries per page. */
 export const MAX_PAGE = 100;
-/** How many entries a page has where nobody says. */
+/** Default number of entries per page. */
 export const DEFAULT_PAGE = 20;
 
-/** One page of the list. Throws BAD_USER_INPUT for arguments that do not fit together and cursors that are not the list's. */
-export async function readPage<T extends object>(ctx: Context, listing: Listing<T>, args: PageArgs): Promise<Page<T>> {
-  const shape = shapeOf(ctx, listing.entity);
-  return pageOf(shape, await readRowPage(ctx, listing, args, shape.properties));
+/** Reads one page. Throws BAD_USER_INPUT for conflicting arguments and cursors of other lists. */
+export async function readPage<T extends object>(
+  ctx: Context,
+  list: ListDefinition<T>,
+  args: PageArgs,
+): Promise<Page<T>> {
+  const shape = shapeOf(ctx, list.entity);
+  return pageOf(shape, await readRowPage(ctx, list, args, shape.properties));
 }
 
-/** All pages of a list, each of this size and read when the one before was used: no more than one is in memory. */
-export async function* eachPage<T>(read: (args: PageArgs) => Promise<Page<T>>, size: number): AsyncGenerator<T[]> {
+/** Yields all pages of this size. Reads each page on demand, so only one is in memory. */
+export async function* eachPage<T>(
+  read: (args: PageArgs) => Promise<Page<T>>,
+  size: number,
+): AsyncGenerator<T[]> {
   let after: string | undefined;
   do {
     const page = await read({ first: size, ...(after !== undefined && { after }) });
@@ -50,20 +57,27 @@ export async function* eachPage<T>(read: (args: PageArgs) => Promise<Page<T>>, s
   } while (after !== undefined);
 }
 
-/** One page for each owner, in the order of the owners: the batched form, for lists inside lists. */
-export async function readPagesOf<T extends object>(ctx: Context, listing: Listing<T>, args: PageArgs, owners: Owners): Promise<Page<T>[]> {
-  const shape = shapeOf(ctx, listing.entity);
-  return (await readRowPages(ctx, listing, args, shape.properties, owners)).map((page) => pageOf(shape, page));
+/** Reads one page for each owner, in the order of the owners, for nested lists. */
+export async function readPagesOf<T extends object>(
+  ctx: Context,
+  list: ListDefinition<T>,
+  args: PageArgs,
+  owners: Owners,
+): Promise<Page<T>[]> {
+  const shape = shapeOf(ctx, list.entity);
+  return (await readRowPages(ctx, list, args, shape.properties, owners)).map((page) =>
+    pageOf(shape, page),
+  );
 }
 
-/** As `readPage`, with rows of these properties in place of entities. */
+/** Like `readPage`, but returns rows of these properties instead of entities. */
 export async function readRowPage<T extends object>(
   ctx: Context,
-  listing: Listing<T>,
+  list: ListDefinition<T>,
   args: PageArgs,
   properties: readonly string[],
 ): Promise<RowPage> {
-  const [page] = await readRowPages(ctx, listing, args, properties);
+  const [page] = await readRowPages(ctx, list, args, properties);
   if (!page) throw new Error('A list without owners has one page');
   return page;
 }
@@ -72,66 +86,68 @@ function pageOf<T extends object>(shape: Shape<T>, { rows, cursor, ...rest }: Ro
   return { ...rest, edges: rows.map((row) => new RowEdge(row, cursor, shape.entity(row))) };
 }
 
-/** An entity of a page with the place of its row, which is written where it is asked for. */
+/** An edge that computes its cursor on access. */
 export class RowEdge<T> {
   constructor(
     private readonly row: readonly Cell[],
-    private readonly write: (row: readonly Cell[]) => string,
+    private readonly cursorOf: (row: readonly Cell[]) => string,
     readonly node: T,
   ) {}
 
   get cursor(): string {
-    return this.write(this.row);
+    return this.cursorOf(this.row);
   }
 }
 
 async function readRowPages<T extends object>(
   ctx: Context,
-  listing: Listing<T>,
+  list: ListDefinition<T>,
   args: PageArgs,
   properties: readonly string[],
   owners?: Owners,
 ): Promise<RowPage[]> {
   const { size, backward } = readSize(args);
-  const { order } = listing;
-  const print = fingerprint(listing.name, order, listing.descending, listing.filter);
-  const after = args.after == null ? undefined : readCursor(order, print, 'after', args.after);
-  const before = args.before == null ? undefined : readCursor(order, print, 'before', args.before);
-  const query = new ListQuery(ctx, listing, properties, owners);
+  const { order } = list;
+  const digest = fingerprint(list.name, order, list.descending, list.filter);
+  const after = args.after == null ? undefined : readCursor(order, digest, 'after', args.after);
+  const before = args.before == null ? undefined : readCursor(order, digest, 'before', args.before);
+  const query = new ListQuery(ctx, list, properties, owners);
 
   const byOwner = await query.rows(after, before, backward, size + 1);
   const counts = lazily(() => query.counts());
-  // How much lies at or before `after`, and at or after `before`: whether a page has neighbours where it was entered.
-  const atOrBefore = lazily(async () => (after ? query.neighbours('before', after) : NONE));
-  const atOrAfter = lazily(async () => (before ? query.neighbours('behind', before) : NONE));
+  // Whether there are rows at or before `after`, and at or after `before`.
+  const atOrBefore = lazily(async () => (after ? query.existsBeyond('before', after) : NO_ROWS));
+  const atOrAfter = lazily(async () => (before ? query.existsBeyond('after', before) : NO_ROWS));
 
-  return (owners?.pks ?? [NOBODY]).map((owner) => {
+  return (owners?.pks ?? [NO_OWNER]).map((owner) => {
     const rows = byOwner.get(owner) ?? [];
-    const more = rows.length > size;
-    if (more) rows.length = size;
+    const hasMore = rows.length > size;
+    if (hasMore) rows.length = size;
     if (backward) rows.reverse();
     return {
       rows,
-      cursor: (row) => writeCursor(order, print, query.placeOf(row)),
-      hasNextPage: async () => (backward ? ((await atOrAfter()).get(owner) ?? 0) > 0 : more),
-      hasPreviousPage: async () => (backward ? more : ((await atOrBefore()).get(owner) ?? 0) > 0),
+      cursor: (row) => writeCursor(order, digest, query.boundOf(row)),
+      hasNextPage: async () => (backward ? ((await atOrAfter()).get(owner) ?? 0) > 0 : hasMore),
+      hasPreviousPage: async () =>
+        backward ? hasMore : ((await atOrBefore()).get(owner) ?? 0) > 0,
       totalCount: async () => (await counts()).get(owner) ?? 0,
     };
   });
 }
 
-const NONE: ReadonlyMap<number, number> = new Map();
+const NO_ROWS: ReadonlyMap<number, number> = new Map();
 
-/** How many entries a page has, and from which end. Throws BAD_USER_INPUT. */
+/** Returns the page size and the direction. Throws BAD_USER_INPUT. */
 export function readSize({ first, last }: PageArgs): { size: number; backward: boolean } {
   if (first != null && last != null) throw badInput('last', 'give either first or last, not both');
-  const [argument, size] = last == null ? (['first', first ?? DEFAULT_PAGE] as const) : (['last', last] as const);
+  const [argument, size] =
+    last == null ? (['first', first ?? DEFAULT_PAGE] as const) : (['last', last] as const);
   if (size < 1 || size > MAX_PAGE) throw badInput(argument, `must be from 1 to ${MAX_PAGE}`);
   return { size, backward: argument === 'last' };
 }
 
-/** Makes it when it is asked for, and no more than once. */
+/** Returns a function that calls `make` once, on its first call. */
 export function lazily<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined;
-  return () => (made ??= make());
+  let result: Promise<T> | undefined;
+  return () => (result ??= make());
 }

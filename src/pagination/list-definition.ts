@@ -1,194 +1,254 @@
 import type { Context } from '../request/context.ts';
 import { sqlTypeOf, type Bound, type OrderColumn } from './cursor.ts';
 import { DomainError } from '../core/errors.ts';
-import { withinTime } from '../core/cancellation.ts';
+import { withTimeLimit } from '../core/cancellation.ts';
 import { readRows, shapeOf, type EntityClass, type Shape } from '../database/row-mapper.ts';
-import { empty, join, kept, literal, identifier, raw, sql, type Cell, type Sql, type Statement, type Statements } from '../database/sql.ts';
+import {
+  empty,
+  join,
+  cachedStatement,
+  literal,
+  identifier,
+  raw,
+  sql,
+  type Cell,
+  type Sql,
+  type Statement,
+  type Statements,
+} from '../database/sql.ts';
 import { countOf } from './row-counts.ts';
-import { Turns } from '../core/keyed-limit.ts';
+import { KeyedLimit } from '../core/keyed-limit.ts';
 
-/** A list that can be read in pages by keyset: the same order and condition each time, from any place on. */
-export interface Listing<T extends object> {
-  /** Tells cursors of this list from those of others. */
+/** Definition of a list that is read in pages by keyset. */
+export interface ListDefinition<T extends object> {
+  /** Identifies the list in its cursors. */
   name: string;
   entity: EntityClass<T>;
-  /** The columns of the order, by property; the last one is unique. All run the same way. */
+  /** Order columns; the last one is unique. All have the same direction. */
   order: readonly OrderColumn[];
   descending?: boolean;
   where?: Sql;
-  /** A range of the order's own index, beside `where`. */
+  /** A range of the order's index, in addition to `where`. */
   range?: Sql;
-  /** Whether `where` is met by so few that they are looked up, however the list is ordered. */
-  isFew?: boolean;
-  /** What `where` was made from: a cursor is good for the same filter alone. */
+  /** Whether `where` matches so few rows that they are looked up, whatever the order. */
+  isSelective?: boolean;
+  /** The filter behind `where`. Cursors are only valid for the same filter. */
   filter?: unknown;
-  /** The table that the database keeps its count in (tally.ts); only without `where`. */
-  tally?: string;
+  /** The table with the list's row counts (row-counts.ts); used only without `where`. */
+  rowCounts?: string;
 }
 
-/** The rows of a list that belong to several owners: one page for each, in one statement. */
+/** Owners of nested lists, which are read in one statement, one page for each owner. */
 export interface Owners {
-  /** Property of the listing's entity that names the owner. */
+  /** Property of the list's entity that references the owner. */
   property: string;
   pks: readonly number[];
 }
 
-/** Stands for the one owner of a list that has none. */
-export const NOBODY = 0;
+/** Owner key of a list without owners. */
+export const NO_OWNER = 0;
 
-/** Longest time in ms for counting what meets a filter. */
+/** Time limit for counting the rows of a filtered list, in ms. */
 const MAX_COUNT_MS = 1_000;
-/** Of one request, one filtered list is counted at a time; of one network, one request's, and so many may wait for that. */
-const countingOfRequest = new Turns();
-const countingOfNetwork = new Turns();
+/** Filtered lists are counted one at a time per request and per network. */
+const countLimitPerRequest = new KeyedLimit();
+const countLimitPerNetwork = new KeyedLimit();
+/** Maximum number of counts of one network that wait. */
 const MAX_WAITING_COUNTS = 20;
-/** When a rejected client should retry, in seconds. */
+/** Delay until a rejected client may retry, in seconds. */
 const RETRY_S = 1;
 
-/** How many rows are looked through for those that meet a filter, before all that meet it are looked up. */
-export const LOOKED_THROUGH = 2_000;
+/** Maximum number of rows that are scanned in order for a filter, before an index look-up. */
+export const MAX_SCANNED_ROWS = 2_000;
 
-/** The statements of one listing, for one owner or many. Answers are keyed by owner. */
+/** Statements of one list, for one owner or many. Results are keyed by owner. */
 export class ListQuery<T extends object> {
   private readonly shape: Shape<T>;
-  /** What is read: the properties asked for, then those of the order that are not among them. */
-  private readonly read: readonly string[];
-  private readonly places: readonly number[];
+  /** Selected properties: the requested ones, then the missing ones of the order. */
+  private readonly selected: readonly string[];
+  /** Index of each order column among the selected properties. */
+  private readonly orderIndexes: readonly number[];
 
   constructor(
     private readonly ctx: Context,
-    private readonly listing: Listing<T>,
+    private readonly list: ListDefinition<T>,
     properties: readonly string[],
     private readonly owners?: Owners,
   ) {
-    this.shape = shapeOf(ctx, listing.entity);
-    const missing = listing.order.map(({ property }) => property).filter((property) => !properties.includes(property));
-    this.read = missing.length > 0 ? [...properties, ...missing] : properties;
-    this.places = listing.order.map(({ property }) => this.read.indexOf(property));
+    this.shape = shapeOf(ctx, list.entity);
+    const missing = list.order
+      .map(({ property }) => property)
+      .filter((property) => !properties.includes(property));
+    this.selected = missing.length > 0 ? [...properties, ...missing] : properties;
+    this.orderIndexes = list.order.map(({ property }) => this.selected.indexOf(property));
   }
 
-  placeOf(row: readonly Cell[]): Bound {
-    return this.places.map((place) => row[place]);
+  boundOf(row: readonly Cell[]): Bound {
+    return this.orderIndexes.map((index) => row[index]);
   }
 
-  async rows(after: Bound | undefined, before: Bound | undefined, backward: boolean, limit: number): Promise<Map<number, Cell[][]>> {
-    const { name, order, descending = false, where, range, filter } = this.listing;
+  async rows(
+    after: Bound | undefined,
+    before: Bound | undefined,
+    backward: boolean,
+    limit: number,
+  ): Promise<Map<number, Cell[][]>> {
+    const { name, order, descending = false, where, range, filter } = this.list;
     if (where && filter != null && !this.owners)
-      return new Map([[NOBODY, await this.filtered(this.between(after, before), backward, limit)]]);
-    const make = () =>
-      sql`select ${this.columns()} ${this.from(this.between(after, before))} ${this.inOrder(backward)} limit ${literal(limit)}`;
-    if (where || range || this.owners) return this.byOwner(make());
-    const places = order.map(({ property }) => property).join();
+      return new Map([
+        [NO_OWNER, await this.readFiltered(this.betweenCondition(after, before), backward, limit)],
+      ]);
+    const build = () =>
+      sql`select ${this.columns()} ${this.from(this.betweenCondition(after, before))} ${this.orderBy(backward)} limit ${literal(limit)}`;
+    if (where || range || this.owners) return this.readByOwner(build());
+    const orderKey = order.map(({ property }) => property).join();
     const direction = descending === backward ? 'asc' : 'desc';
-    const key = `page ${name} ${this.read.join()} ${places} ${direction} ${after ? 'after' : ''} ${before ? 'before' : ''} ${descending} ${limit}`;
-    return this.byOwner(kept(key, [...(after ?? []), ...(before ?? [])], make));
+    const key = `page ${name} ${this.selected.join()} ${orderKey} ${direction} ${after ? 'after' : ''} ${before ? 'before' : ''} ${descending} ${limit}`;
+    return this.readByOwner(cachedStatement(key, [...(after ?? []), ...(before ?? [])], build));
   }
 
-  /** How many rows there are. Throws QUERY_TOO_COMPLEX where so many meet a filter that it takes too long to count them, and RATE_LIMITED. */
+  /** Counts the rows. Throws QUERY_TOO_COMPLEX at the time limit of a filter, and RATE_LIMITED. */
   async counts(): Promise<ReadonlyMap<number, number>> {
-    const { tally, where, range, filter } = this.listing;
+    const { rowCounts, where, range, filter } = this.list;
     const { statements } = this.ctx;
     if ((where || range) && filter != null && statements) {
-      return countingOfRequest.run(this.ctx.request ?? this.ctx, () => this.countInTurn(statements));
+      return countLimitPerRequest.run(this.ctx.request ?? this.ctx, () =>
+        this.countInSlot(statements),
+      );
     }
-    if (tally !== undefined && !where && !range && !this.owners) return new Map([[NOBODY, await countOf(this.ctx, tally)]]);
-    return counted(await this.byOwner(sql`select count(*) ${this.from()}`));
+    if (rowCounts !== undefined && !where && !range && !this.owners)
+      return new Map([[NO_OWNER, await countOf(this.ctx, rowCounts)]]);
+    return firstNumbers(await this.readByOwner(sql`select count(*) ${this.from()}`));
   }
 
-  private async countInTurn(statements: Statements): Promise<ReadonlyMap<number, number>> {
+  private async countInSlot(statements: Statements): Promise<ReadonlyMap<number, number>> {
     const { network, request } = this.ctx;
-    if (countingOfNetwork.hasWaiting(network, MAX_WAITING_COUNTS)) {
-      throw new DomainError('RATE_LIMITED', 'Too many filtered lists are being counted for this address', [], RETRY_S);
+    if (countLimitPerNetwork.hasWaiting(network, MAX_WAITING_COUNTS)) {
+      throw new DomainError(
+        'RATE_LIMITED',
+        'Too many concurrent counts of filtered lists from this address; retry later',
+        [],
+        RETRY_S,
+      );
     }
     const select = sql`select count(*) ${this.from()}`;
-    const rows = await countingOfNetwork.run(network, () =>
-      withinTime(request, MAX_COUNT_MS, (own) => statements.read(select, false, own)),
+    const rows = await countLimitPerNetwork.run(network, () =>
+      withTimeLimit(request, MAX_COUNT_MS, (cancellation) =>
+        statements.read(select, false, cancellation),
+      ),
     );
-    if (rows) return new Map([[NOBODY, Number(rows[0]?.[0])]]);
-    throw new DomainError('QUERY_TOO_COMPLEX', 'Too many meet the filter to be counted: leave out totalCount, or narrow the filter');
+    if (rows) return new Map([[NO_OWNER, Number(rows[0]?.[0])]]);
+    throw new DomainError(
+      'QUERY_TOO_COMPLEX',
+      'Too many entries match the filter to be counted: omit totalCount or narrow the filter',
+    );
   }
 
-  /** Whether there is a row at this place or before it, or at it or behind it: 1 where there is. */
-  async neighbours(side: 'before' | 'behind', bound: Bound): Promise<ReadonlyMap<number, number>> {
-    const { where, filter } = this.listing;
+  /** Returns 1 for each owner with a row at the bound or on this side of it. */
+  async existsBeyond(side: 'before' | 'after', bound: Bound): Promise<ReadonlyMap<number, number>> {
+    const { where, filter } = this.list;
     const backward = side === 'before';
     const beyond = this.compare(backward ? '<=' : '>=', bound);
-    if (where && filter != null && !this.owners) return new Map([[NOBODY, (await this.filtered(beyond, backward, 1)).length]]);
-    // In the list's order, so that its index is where the one is looked for.
-    return counted(await this.byOwner(sql`select 1 ${this.from(beyond)} ${this.inOrder(false)} limit 1`));
+    if (where && filter != null && !this.owners)
+      return new Map([[NO_OWNER, (await this.readFiltered(beyond, backward, 1)).length]]);
+    // In the list's order, so that PostgreSQL uses its index.
+    return firstNumbers(
+      await this.readByOwner(sql`select 1 ${this.from(beyond)} ${this.orderBy(false)} limit 1`),
+    );
   }
 
-  // What meets a filter may stand close together and far from here, while the planner takes it to be spread evenly. So a part of the list
-  // is looked through first, and only where too few of it meet the filter, all that do are looked up and sorted.
-  private async filtered(bounds: Sql | undefined, backward: boolean, limit: number): Promise<Cell[][]> {
-    const { where = empty, range, isFew = false } = this.listing;
+  // Matching rows may be clustered far from here, while the planner assumes an even distribution.
+  // So a part of the list is scanned in order first; if too few rows match, all matches are looked
+  // up and sorted.
+  private async readFiltered(
+    bounds: Sql | undefined,
+    backward: boolean,
+    limit: number,
+  ): Promise<Cell[][]> {
+    const { where = empty, range, isSelective: isFew = false } = this.list;
     const table = identifier(this.shape.table);
-    const end = sql`${this.inOrder(backward)} limit ${literal(limit)}`;
-    const within = conditions(range, bounds);
+    const orderAndLimit = sql`${this.orderBy(backward)} limit ${literal(limit)}`;
+    const inRange = whereClause(range, bounds);
     if (!isFew) {
-      const part = sql`select * from ${table} ${within} ${this.inOrder(backward)} limit ${literal(LOOKED_THROUGH)}`;
-      const found = await readRows(this.ctx, sql`select ${this.columns()} from (${part}) as ${table} where ${where} ${end}`);
-      if (found.length === limit) return found;
+      const scanned = sql`select * from ${table} ${inRange} ${this.orderBy(backward)} limit ${literal(MAX_SCANNED_ROWS)}`;
+      const rows = await readRows(
+        this.ctx,
+        sql`select ${this.columns()} from (${scanned}) as ${table} where ${where} ${orderAndLimit}`,
+      );
+      if (rows.length === limit) return rows;
     }
-    // The OFFSET keeps the order and the limit from how they are looked up.
-    const all = sql`select * from ${table} ${conditions(range, bounds, where)} offset 0`;
-    return readRows(this.ctx, sql`select ${this.columns()} from (${all}) as ${table} ${end}`);
+    // The OFFSET keeps the planner from using the order and the limit for the look-up.
+    const matching = sql`select * from ${table} ${whereClause(range, bounds, where)} offset 0`;
+    return readRows(
+      this.ctx,
+      sql`select ${this.columns()} from (${matching}) as ${table} ${orderAndLimit}`,
+    );
   }
 
-  /** Compares the place of a row with a bound, in the direction of the list: `>` is further on. */
+  /** Returns a condition that compares rows with a bound in the list's direction: `>` is after. */
   private compare(operator: '<' | '<=' | '>' | '>=', bound: Bound): Sql {
-    const turned = this.listing.descending ? operator.replace(/[<>]/, (sign) => (sign === '<' ? '>' : '<')) : operator;
-    const values = bound.map((value, index) => sql`${value}::${raw(sqlTypeOf(this.listing.order[index]?.kind ?? 'text'))}`);
-    return sql`(${join(this.orderColumns())}) ${raw(turned)} (${join(values)})`;
+    const directed = this.list.descending
+      ? operator.replace(/[<>]/, (sign) => (sign === '<' ? '>' : '<'))
+      : operator;
+    const values = bound.map(
+      (value, index) => sql`${value}::${raw(sqlTypeOf(this.list.order[index]?.kind ?? 'text'))}`,
+    );
+    return sql`(${join(this.orderColumns())}) ${raw(directed)} (${join(values)})`;
   }
 
-  private between(after: Bound | undefined, before: Bound | undefined): Sql | undefined {
-    const bounds = [...(after ? [this.compare('>', after)] : []), ...(before ? [this.compare('<', before)] : [])];
+  private betweenCondition(after: Bound | undefined, before: Bound | undefined): Sql | undefined {
+    const bounds = [
+      ...(after ? [this.compare('>', after)] : []),
+      ...(before ? [this.compare('<', before)] : []),
+    ];
     return bounds.length > 0 ? join(bounds, ' and ') : undefined;
   }
 
   private columns(): Sql {
-    return join(this.read.map((property) => this.shape.column(property)));
+    return join(this.selected.map((property) => this.shape.column(property)));
   }
 
-  private inOrder(backward: boolean): Sql {
-    const direction = raw((this.listing.descending ?? false) === backward ? ' asc' : ' desc');
+  private orderBy(backward: boolean): Sql {
+    const direction = raw((this.list.descending ?? false) === backward ? ' asc' : ' desc');
     return sql`order by ${join(this.orderColumns().map((column) => sql`${column}${direction}`))}`;
   }
 
   private orderColumns(): Sql[] {
-    return this.listing.order.map(({ property }) => this.shape.column(property));
+    return this.list.order.map(({ property }) => this.shape.column(property));
   }
 
   private from(bounds?: Sql): Sql {
     const { owners } = this;
-    const owned = owners && sql`${this.shape.column(owners.property)} = ${owners.pks.length > 1 ? raw('owner.pk') : owners.pks[0]}`;
-    return sql`from ${identifier(this.shape.table)} ${conditions(owned, this.listing.range, this.listing.where, bounds)}`;
+    const ownerCondition =
+      owners &&
+      sql`${this.shape.column(owners.property)} = ${owners.pks.length > 1 ? raw('owner.pk') : owners.pks[0]}`;
+    return sql`from ${identifier(this.shape.table)} ${whereClause(ownerCondition, this.list.range, this.list.where, bounds)}`;
   }
 
-  private async byOwner(select: Statement): Promise<Map<number, Cell[][]>> {
-    // What a filter is best looked up by depends on its values, so such statements are planned anew each time.
-    const hot = this.listing.filter == null;
-    const pks = this.owners?.pks ?? [NOBODY];
-    if (pks.length === 1) return new Map([[pks[0] ?? NOBODY, await readRows(this.ctx, select, hot)]]);
+  private async readByOwner(select: Statement): Promise<Map<number, Cell[][]>> {
+    // The best plan for a filter depends on its values, so such statements are planned each time.
+    const prepared = this.list.filter == null;
+    const pks = this.owners?.pks ?? [NO_OWNER];
+    if (pks.length === 1)
+      return new Map([[pks[0] ?? NO_OWNER, await readRows(this.ctx, select, prepared)]]);
     const statement = sql`
       select page.*, owner.pk from unnest(${[...pks]}::integer[]) as owner(pk) cross join lateral (${select}) as page`;
-    const found = new Map<number, Cell[][]>();
-    for (const row of await readRows(this.ctx, statement, hot)) {
+    const rowsByOwner = new Map<number, Cell[][]>();
+    for (const row of await readRows(this.ctx, statement, prepared)) {
       const owner = Number(row.pop());
-      const own = found.get(owner);
-      if (own) own.push(row);
-      else found.set(owner, [row]);
+      const ownerRows = rowsByOwner.get(owner);
+      if (ownerRows) ownerRows.push(row);
+      else rowsByOwner.set(owner, [row]);
     }
-    return found;
+    return rowsByOwner;
   }
 }
 
-function conditions(...all: (Sql | undefined)[]): Sql {
-  const given = all.filter((condition) => condition !== undefined);
-  return given.length > 0 ? sql`where ${join(given, ' and ')}` : empty;
+function whereClause(...conditions: (Sql | undefined)[]): Sql {
+  const defined = conditions.filter((condition) => condition !== undefined);
+  return defined.length > 0 ? sql`where ${join(defined, ' and ')}` : empty;
 }
 
-function counted(found: ReadonlyMap<number, Cell[][]>): ReadonlyMap<number, number> {
-  return new Map([...found].map(([owner, [row]]) => [owner, Number(row?.[0] ?? 0)]));
+function firstNumbers(rowsByOwner: ReadonlyMap<number, Cell[][]>): ReadonlyMap<number, number> {
+  return new Map([...rowsByOwner].map(([owner, [row]]) => [owner, Number(row?.[0] ?? 0)]));
 }

@@ -1,113 +1,154 @@
 import type { Context } from '../request/context.ts';
-import { fingerprint, notOurs, rankIn, readCursor, writeCursor, type Bound, type OrderColumn } from './cursor.ts';
+import {
+  fingerprint,
+  invalidCursor,
+  rankIn,
+  readCursor,
+  writeCursor,
+  type Bound,
+  type OrderColumn,
+} from './cursor.ts';
 import { lazily, readSize, RowEdge, type Page, type PageArgs } from './keyset.ts';
-import { ListQuery, NOBODY, type Listing } from './list-definition.ts';
+import { ListQuery, NO_OWNER, type ListDefinition } from './list-definition.ts';
 import { shapeOf } from '../database/row-mapper.ts';
 import type { Cell } from '../database/sql.ts';
 
-/** A part of a tiered list: what comes before all of a higher rank. */
-export interface Tier<T extends object> {
-  /** Stands in cursors: the same part has the same rank each time. */
+/** A part of a ranked list. It precedes all parts of a higher rank. */
+export interface RankedPart<T extends object> {
+  /** Part of the cursors, so the rank of a part must not change. */
   rank: number;
-  listing: Listing<T>;
+  list: ListDefinition<T>;
 }
 
-/** Lists that are read as one, the lowest rank first. No entry is in more than one of them. */
-export interface TieredListing<T extends object> {
-  tiers: readonly Tier<T>[];
-  /** All of them together, to be counted; its name, order and filter are what cursors are good for. */
-  whole: Listing<T>;
+/** Lists that are read as one, the lowest rank first. Each entry is in one part only. */
+export interface RankedList<T extends object> {
+  parts: readonly RankedPart<T>[];
+  /** All parts as one list, for the count. Its name, order and filter identify the cursors. */
+  whole: ListDefinition<T>;
 }
 
-/** One of the lists with its statements. */
-interface TierQuery<T extends object> {
+/** A part with its statements. */
+interface RankedQuery<T extends object> {
   rank: number;
-  /** What its cursors hold: the rank, and then its own order. */
+  /** Columns of its cursors: the rank, then the part's order. */
   order: readonly OrderColumn[];
   query: ListQuery<T>;
 }
 
-/** A place in one of the lists. */
-interface Place<T extends object> {
-  tier: TierQuery<T>;
+/** A position in one of the parts. */
+interface Position<T extends object> {
+  part: RankedQuery<T>;
   bound: Bound;
 }
 
 const RANK: OrderColumn = { property: 'rank', kind: 'rank' };
 
-/** One page of the lists, as `readPage` of one: no list is asked that does not have to be. */
-export async function readTieredPage<T extends object>(ctx: Context, listing: TieredListing<T>, args: PageArgs): Promise<Page<T>> {
+/** Like `readPage`, for a ranked list. Reads only the parts that the page needs. */
+export async function readRankedPage<T extends object>(
+  ctx: Context,
+  list: RankedList<T>,
+  args: PageArgs,
+): Promise<Page<T>> {
   const { size, backward } = readSize(args);
-  const { name, entity, order, descending, filter } = listing.whole;
+  const { name, entity, order, descending, filter } = list.whole;
   const shape = shapeOf(ctx, entity);
-  const print = fingerprint(name, order, descending, filter);
-  const tiers = listing.tiers.map((tier): TierQuery<T> => ({
-    rank: tier.rank,
-    order: [RANK, ...tier.listing.order],
-    query: new ListQuery(ctx, tier.listing, shape.properties),
+  const digest = fingerprint(name, order, descending, filter);
+  const parts = list.parts.map((part): RankedQuery<T> => ({
+    rank: part.rank,
+    order: [RANK, ...part.list.order],
+    query: new ListQuery(ctx, part.list, shape.properties),
   }));
-  const after = placeIn(tiers, print, 'after', args.after);
-  const before = placeIn(tiers, print, 'before', args.before);
+  const after = positionOf(parts, digest, 'after', args.after);
+  const before = positionOf(parts, digest, 'before', args.before);
 
-  const found = await rowsOf(backward ? tiers.toReversed() : tiers, after, before, backward, size + 1);
-  const more = found.length > size;
-  if (more) found.length = size;
-  if (backward) found.reverse();
+  const rows = await readParts(
+    backward ? parts.toReversed() : parts,
+    after,
+    before,
+    backward,
+    size + 1,
+  );
+  const hasMore = rows.length > size;
+  if (hasMore) rows.length = size;
+  if (backward) rows.reverse();
   return {
-    edges: found.map(({ tier, row }) => new RowEdge(row, (cells) => cursorOf(tier, print, cells), shape.entity(row))),
-    hasNextPage: async () => (backward ? before !== undefined && (await isAny(tiers, before, 'behind')) : more),
-    hasPreviousPage: async () => (backward ? more : after !== undefined && (await isAny(tiers, after, 'before'))),
-    totalCount: lazily(async () => (await new ListQuery(ctx, listing.whole, shape.properties).counts()).get(NOBODY) ?? 0),
+    edges: rows.map(
+      ({ part, row }) =>
+        new RowEdge(row, (cells) => cursorOf(part, digest, cells), shape.entity(row)),
+    ),
+    hasNextPage: async () =>
+      backward ? before !== undefined && (await existsBeyond(parts, before, 'after')) : hasMore,
+    hasPreviousPage: async () =>
+      backward ? hasMore : after !== undefined && (await existsBeyond(parts, after, 'before')),
+    totalCount: lazily(
+      async () =>
+        (await new ListQuery(ctx, list.whole, shape.properties).counts()).get(NO_OWNER) ?? 0,
+    ),
   };
 }
 
-function placeIn<T extends object>(
-  tiers: readonly TierQuery<T>[],
-  print: string,
+function positionOf<T extends object>(
+  parts: readonly RankedQuery<T>[],
+  digest: string,
   argument: string,
   cursor: string | null | undefined,
-): Place<T> | undefined {
+): Position<T> | undefined {
   if (cursor == null) return undefined;
   const rank = rankIn(cursor);
-  const tier = tiers.find((one) => one.rank === rank);
-  if (!tier) throw notOurs(argument);
-  const [, ...bound] = readCursor(tier.order, print, argument, cursor);
-  return { tier, bound };
+  const part = parts.find((candidate) => candidate.rank === rank);
+  if (!part) throw invalidCursor(argument);
+  const [, ...bound] = readCursor(part.order, digest, argument, cursor);
+  return { part, bound };
 }
 
-// One after another, as the first ones are often enough.
-async function rowsOf<T extends object>(
-  tiers: readonly TierQuery<T>[],
-  after: Place<T> | undefined,
-  before: Place<T> | undefined,
+// Reads the parts one after another, because the first ones often suffice.
+async function readParts<T extends object>(
+  parts: readonly RankedQuery<T>[],
+  after: Position<T> | undefined,
+  before: Position<T> | undefined,
   backward: boolean,
   limit: number,
-): Promise<{ tier: TierQuery<T>; row: Cell[] }[]> {
-  const found: { tier: TierQuery<T>; row: Cell[] }[] = [];
-  for (const tier of tiers) {
-    if ((after && tier.rank < after.tier.rank) || (before && tier.rank > before.tier.rank)) continue;
-    if (found.length === limit) break;
-    const rows = await tier.query.rows(boundIn(tier, after), boundIn(tier, before), backward, limit - found.length);
-    found.push(...(rows.get(NOBODY) ?? []).map((row) => ({ tier, row })));
+): Promise<{ part: RankedQuery<T>; row: Cell[] }[]> {
+  const rows: { part: RankedQuery<T>; row: Cell[] }[] = [];
+  for (const part of parts) {
+    if ((after && part.rank < after.part.rank) || (before && part.rank > before.part.rank))
+      continue;
+    if (rows.length === limit) break;
+    const partRows = await part.query.rows(
+      boundIn(part, after),
+      boundIn(part, before),
+      backward,
+      limit - rows.length,
+    );
+    rows.push(...(partRows.get(NO_OWNER) ?? []).map((row) => ({ part, row })));
   }
-  return found;
+  return rows;
 }
 
-// The place itself is nearly always still there.
-async function isAny<T extends object>(
-  tiers: readonly TierQuery<T>[],
-  { tier, bound }: Place<T>,
-  side: 'before' | 'behind',
+// Checks the position's own part first: its row nearly always still exists.
+async function existsBeyond<T extends object>(
+  parts: readonly RankedQuery<T>[],
+  { part, bound }: Position<T>,
+  side: 'before' | 'after',
 ): Promise<boolean> {
-  if (((await tier.query.neighbours(side, bound)).get(NOBODY) ?? 0) > 0) return true;
-  const others = tiers.filter(({ rank }) => (side === 'before' ? rank < tier.rank : rank > tier.rank));
-  return (await rowsOf(others, undefined, undefined, false, 1)).length > 0;
+  if (((await part.query.existsBeyond(side, bound)).get(NO_OWNER) ?? 0) > 0) return true;
+  const others = parts.filter(({ rank }) =>
+    side === 'before' ? rank < part.rank : rank > part.rank,
+  );
+  return (await readParts(others, undefined, undefined, false, 1)).length > 0;
 }
 
-function boundIn<T extends object>(tier: TierQuery<T>, place: Place<T> | undefined): Bound | undefined {
-  return place?.tier === tier ? place.bound : undefined;
+function boundIn<T extends object>(
+  part: RankedQuery<T>,
+  position: Position<T> | undefined,
+): Bound | undefined {
+  return position?.part === part ? position.bound : undefined;
 }
 
-function cursorOf<T extends object>({ rank, order, query }: TierQuery<T>, print: string, row: readonly Cell[]): string {
-  return writeCursor(order, print, [rank, ...query.placeOf(row)]);
+function cursorOf<T extends object>(
+  { rank, order, query }: RankedQuery<T>,
+  digest: string,
+  row: readonly Cell[],
+): string {
+  return writeCursor(order, digest, [rank, ...query.boundOf(row)]);
 }

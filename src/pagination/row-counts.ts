@@ -2,135 +2,155 @@ import type { Context } from '../request/context.ts';
 import { readRows, type Reader } from '../database/row-mapper.ts';
 import { identifier, literal, sql, type Cell, type Sql, type Statements } from '../database/sql.ts';
 
-// A table that grows without end has its rows counted by the database, in the transaction that adds or removes them: by
-// ranges of 65,536 primary keys, and by ranges of 256 (migrations: `product_tally`, `product_tally_fine`). From those follow the count of the whole, and
-// where a page by number starts, without reading what comes before it. Each row of a tally also holds how many statements have
-// written to its range. The sum of those moves with every commit, and so tells whether what was read a moment ago still holds.
+// Triggers count the rows of an unbounded table in the transaction that adds or removes them, by
+// ranges of 65,536 primary keys and by ranges of 256 (migrations: `product_tally`,
+// `product_tally_fine`). The counts give the total and the start of an offset page without reading
+// the rows before it. Each row also counts the statements that wrote to its range. Their sum, the
+// version, changes with every commit, so it shows whether cached data is current.
 
 const FINE_RANGE = 256;
 const COARSE_RANGE = 65_536;
 
-/** For how long what was seen of a table is taken to hold, in ms. */
-const HOLDS_MS = 40;
-/** From this age on, in ms, it is looked at again in the background while it is asked for. */
-const RENEWED_MS = 15;
+/** Maximum age of a cached version, in ms. */
+const MAX_AGE_MS = 40;
+/** Age from which a request for the cached version refreshes it in the background, in ms. */
+const REFRESH_AGE_MS = 15;
 
-/** How far a table has come, as of a moment ago: HOLDS_MS at most, and never before this process's own last commit. */
-export interface Seen {
-  /** Moves with every commit that writes to the table. */
+/** Version of a table: at most MAX_AGE_MS old, and never older than this process's last commit. */
+export interface TableVersion {
+  /** Increases with every commit that writes to the table. */
   version: number;
   count: number;
 }
 
-/** The same, as the server itself says. */
-export interface Looked extends Seen {
-  /** Another after each such commit, and on each server: one that took over may lack commits, and count others in their place. */
+/** A version with the identity of its server. */
+export interface ReadVersion extends TableVersion {
+  /**
+   * Changes with every such commit, and differs between servers, because a new primary may lack
+   * commits and count others instead.
+   */
   revision: string;
 }
 
-/** Where the row of a certain rank stands: this many rows after the first one whose primary key is `pk` or more. */
-export interface Place {
+/** Position of a row: `skip` rows after the first row whose primary key is at least `pk`. */
+export interface RowPosition {
   pk: number;
   skip: number;
 }
 
-interface Dated extends Looked {
+interface CachedVersion extends ReadVersion {
   at: number;
   commits: number;
 }
 
-interface Ranks extends Seen {
+interface Ranks extends TableVersion {
   coarse: readonly Range[];
-  /** By the number of the coarse range; filled as they are asked for. */
+  /** Fine ranges by coarse bucket, loaded on demand. */
   fine: Map<number, readonly Range[]>;
 }
 
-/** The rows in a range of primary keys, and in all ranges before it. */
+/** Number of rows in a range of primary keys, and in all ranges before it. */
 interface Range {
   bucket: number;
   rows: number;
   before: number;
 }
 
-/** What one process knows of one table. */
-interface Memory {
+/** Cached data of one table. */
+interface TableCache {
   server?: string;
-  seen?: Dated;
-  asking?: { commits: number; answer: Promise<Dated> };
+  version?: CachedVersion;
+  reading?: { commits: number; result: Promise<CachedVersion> };
   ranks?: Ranks;
-  /** The last version that places were asked for at, without ranks. */
-  asked?: number;
-  isReading?: boolean;
+  /** The last version for which ranks were requested but not loaded. */
+  requestedVersion?: number;
+  isReadingRanks?: boolean;
 }
 
-/** Which server it is, and since when it runs: another one, or the same from a backup, has another. */
+/** Identity of the running server: differs after a failover, a restore or a restart. */
 const SERVER = sql`concat_ws(' ', (pg_control_system()).system_identifier, (pg_control_checkpoint()).timeline_id, pg_postmaster_start_time())`;
 
-const memories = new WeakMap<Statements, Map<string, Memory>>();
+const caches = new WeakMap<Statements, Map<string, TableCache>>();
 
-/** How far the table of this tally has come. */
-export async function tallyOf(ctx: Context, table: string): Promise<Looked> {
+/** Returns the version of the table, from the cache if possible. */
+export async function versionOf(ctx: Context, table: string): Promise<ReadVersion> {
   const { statements } = ctx;
-  if (!statements) return look(ctx, table);
-  return freshOf(ctx, table) ?? (await ask(statements, table, memoryOf(statements, table)));
+  if (!statements) return readVersion(ctx, table);
+  return (
+    cachedVersion(ctx, table) ?? (await readOnce(statements, table, cacheOf(statements, table)))
+  );
 }
 
-/** As `tallyOf`, where that is known without asking the database; else undefined. */
-export function freshOf(ctx: Pick<Context, 'statements'>, table: string): Looked | undefined {
+/** Returns the cached version of the table, or undefined without a current one. */
+export function cachedVersion(
+  ctx: Pick<Context, 'statements'>,
+  table: string,
+): ReadVersion | undefined {
   const { statements } = ctx;
   if (!statements) return undefined;
-  const memory = memoryOf(statements, table);
-  const { seen } = memory;
-  if (!seen || seen.commits !== statements.commits) return undefined;
-  const age = performance.now() - seen.at;
-  if (age > HOLDS_MS) return undefined;
-  // Nobody waits for this one, so an error is left to those who will.
-  if (age > RENEWED_MS && !memory.asking) void ask(statements, table, memory).catch(() => undefined);
-  return seen;
+  const cache = cacheOf(statements, table);
+  const { version } = cache;
+  if (!version || version.commits !== statements.commits) return undefined;
+  const age = performance.now() - version.at;
+  if (age > MAX_AGE_MS) return undefined;
+  // Nothing waits for this refresh. Errors are ignored: a later read throws them.
+  if (age > REFRESH_AGE_MS && !cache.reading)
+    void readOnce(statements, table, cache).catch(() => undefined);
+  return version;
 }
 
-/** A text that is another after each write to the table, and on each database that the table was ever restored to. */
+/** Returns a version string that changes with every write and differs between restored copies. */
 export async function revisionOf(ctx: Context, table: string): Promise<string> {
   const [row] = await readRows(
     ctx,
     sql`
-      select coalesce(${stampOf(table)}, '') || ' ' || ${table}::regclass::oid || ' ' || ${SERVER}`,
+      select coalesce(${versionColumn(table)}, '') || ' ' || ${table}::regclass::oid || ' ' || ${SERVER}`,
   );
   return String(row?.[0]);
 }
 
-/** The count of the whole, as of now. */
+/** Returns the current number of rows in the table. */
 export async function countOf(ctx: Context, table: string): Promise<number> {
-  const [row] = await readRows(ctx, sql`select coalesce(sum(rows), 0) from ${identifier(table)}`, true);
+  const [row] = await readRows(
+    ctx,
+    sql`select coalesce(sum(rows), 0) from ${identifier(table)}`,
+    true,
+  );
   return Number(row?.[0]);
 }
 
-/** How far the table has come, as one column of a statement: read with rows, it tells of the same moment as they do. */
-export function stampOf(table: string): Sql {
+/** SQL of the table's version as a column, with the same snapshot as the selected rows. */
+export function versionColumn(table: string): Sql {
   return sql`(select sum(writes) || ' ' || sum(rows) from ${identifier(table)})`;
 }
 
-/** What the column of `stampOf` says. */
-export function readStamp(cell: Cell): Seen {
+/** Parses a cell of `versionColumn`. */
+export function parseVersion(cell: Cell): TableVersion {
   const [version = '0', count = '0'] = (typeof cell === 'string' ? cell : '').split(' ');
   return { version: Number(version), count: Number(count) };
 }
 
 /**
- * Where the row of this rank stands, from 0, in the table as it was at a certain version, with the count of the whole then; undefined where that would
- * have to be read first, and is not worth it: `placeAt` finds it in the statement that reads the rows.
+ * Returns the position of the row of this rank, from 0, with the version and row count it is valid
+ * for. Returns undefined if loading the ranks is not worthwhile: `positionQuery` then finds the
+ * position within the statement that reads the rows.
  */
-export async function placeOf(ctx: Context, table: string, rank: number): Promise<(Place & Seen) | undefined> {
-  const { version, count } = await tallyOf(ctx, table);
+export async function positionOf(
+  ctx: Context,
+  table: string,
+  rank: number,
+): Promise<(RowPosition & TableVersion) | undefined> {
+  const { version, count } = await versionOf(ctx, table);
   if (rank === 0 || rank >= count) return { pk: 1, skip: rank, version, count };
-  const ranks = ctx.statements && (await ranksOf(ctx, table, version, memoryOf(ctx.statements, table)));
-  const wide = ranks && rangeAt(ranks.coarse, rank);
-  const place = wide && (await locate(ctx, table, ranks, wide, rank - wide.before));
-  return place && { ...place, version: ranks.version, count: ranks.count };
+  const ranks =
+    ctx.statements && (await ranksOf(ctx, table, version, cacheOf(ctx.statements, table)));
+  const coarse = ranks && rangeAt(ranks.coarse, rank);
+  const position = coarse && (await locate(ctx, table, ranks, coarse, rank - coarse.before));
+  return position && { ...position, version: ranks.version, count: ranks.count };
 }
 
-/** As one row of `pk` and `skip` within a statement, the place of the row of this rank; no row where there is none of it. */
-export function placeAt(table: string, rank: number): Sql {
+/** SQL that selects the position of the row of this rank as `pk` and `skip`, or no row. */
+export function positionQuery(table: string, rank: number): Sql {
   const fineRanges = literal(COARSE_RANGE / FINE_RANGE);
   return sql`
     select bucket * ${literal(FINE_RANGE)} + 1 as pk, (${rank}::bigint - before)::bigint as skip
@@ -152,40 +172,57 @@ export function placeAt(table: string, rank: number): Sql {
     where before + rows > ${rank}::bigint order by bucket limit 1`;
 }
 
-/** Has this table looked at anew before anyone is told of it again. */
-export function forget({ statements }: Pick<Context, 'statements'>, table: string): void {
+/** Invalidates the cached version, so that the next request reads it from the database. */
+export function invalidateVersion(
+  { statements }: Pick<Context, 'statements'>,
+  table: string,
+): void {
   if (!statements) return;
-  const memory = memoryOf(statements, table);
-  delete memory.seen;
-  delete memory.asking;
+  const cache = cacheOf(statements, table);
+  delete cache.version;
+  delete cache.reading;
 }
 
-// Read when they are asked for a second time at a version: while others write without a pause, each version is gone before it is of use.
-async function ranksOf(ctx: Context, table: string, version: number, memory: Memory): Promise<Ranks | undefined> {
-  if (memory.ranks && memory.ranks.version >= version) return memory.ranks;
-  if (memory.asked !== version || memory.isReading) {
-    memory.asked = version;
+// Loads ranks only on the second request for a version: under constant writes, each version would
+// be out of date before its ranks are used.
+async function ranksOf(
+  ctx: Context,
+  table: string,
+  version: number,
+  cache: TableCache,
+): Promise<Ranks | undefined> {
+  if (cache.ranks && cache.ranks.version >= version) return cache.ranks;
+  if (cache.requestedVersion !== version || cache.isReadingRanks) {
+    cache.requestedVersion = version;
     return undefined;
   }
-  memory.isReading = true;
+  cache.isReadingRanks = true;
   try {
-    return (memory.ranks = await readRanks(ctx, table));
+    return (cache.ranks = await readRanks(ctx, table));
   } finally {
-    memory.isReading = false;
+    cache.isReadingRanks = false;
   }
 }
 
-async function locate(ctx: Context, table: string, { fine }: Ranks, wide: Range, inWide: number): Promise<Place | undefined> {
-  // A full range has no gaps, so that the rank tells the primary key.
-  if (wide.rows === COARSE_RANGE) return { pk: firstOf(wide) + inWide, skip: 0 };
-  const narrow = fine.get(wide.bucket) ?? (await readFine(ctx, table, wide.bucket));
-  if (totalOf(narrow) !== wide.rows) return undefined;
-  fine.set(wide.bucket, narrow);
-  const own = rangeAt(narrow, inWide);
-  if (!own) return undefined;
-  const inOwn = inWide - own.before;
-  const start = own.bucket * FINE_RANGE + 1;
-  return own.rows === FINE_RANGE ? { pk: start + inOwn, skip: 0 } : { pk: start, skip: inOwn };
+async function locate(
+  ctx: Context,
+  table: string,
+  { fine: fineByBucket }: Ranks,
+  coarse: Range,
+  rankInCoarse: number,
+): Promise<RowPosition | undefined> {
+  // A full range has no gaps, so the rank determines the primary key.
+  if (coarse.rows === COARSE_RANGE) return { pk: firstOf(coarse) + rankInCoarse, skip: 0 };
+  const fineRanges = fineByBucket.get(coarse.bucket) ?? (await readFine(ctx, table, coarse.bucket));
+  if (totalOf(fineRanges) !== coarse.rows) return undefined;
+  fineByBucket.set(coarse.bucket, fineRanges);
+  const fine = rangeAt(fineRanges, rankInCoarse);
+  if (!fine) return undefined;
+  const rankInFine = rankInCoarse - fine.before;
+  const start = fine.bucket * FINE_RANGE + 1;
+  return fine.rows === FINE_RANGE
+    ? { pk: start + rankInFine, skip: 0 }
+    : { pk: start, skip: rankInFine };
 }
 
 function firstOf({ bucket }: Range): number {
@@ -215,7 +252,12 @@ async function readRanks(ctx: Context, table: string): Promise<Ranks> {
     true,
   );
   const coarse = rangesOf(rows);
-  return { version: rows.reduce((sum, [, , writes]) => sum + Number(writes), 0), count: totalOf(coarse), coarse, fine: new Map() };
+  return {
+    version: rows.reduce((sum, [, , writes]) => sum + Number(writes), 0),
+    count: totalOf(coarse),
+    coarse,
+    fine: new Map(),
+  };
 }
 
 async function readFine(ctx: Context, table: string, bucket: number): Promise<Range[]> {
@@ -239,33 +281,41 @@ function rangesOf(rows: readonly (readonly unknown[])[]): Range[] {
   });
 }
 
-// On nobody's behalf: others wait for the same answer, which is not given up with the request that asked first.
-function ask(statements: Statements, table: string, memory: Memory): Promise<Dated> {
+// Concurrent requests share one read, so it is not cancelled with the request that started it.
+function readOnce(
+  statements: Statements,
+  table: string,
+  cache: TableCache,
+): Promise<CachedVersion> {
   const { commits } = statements;
-  if (memory.asking?.commits === commits) return memory.asking.answer;
-  const asking = { commits, answer: seeAnew(statements, table, memory) };
-  memory.asking = asking;
-  return asking.answer.finally(() => {
-    if (memory.asking === asking) delete memory.asking;
+  if (cache.reading?.commits === commits) return cache.reading.result;
+  const reading = { commits, result: refreshVersion(statements, table, cache) };
+  cache.reading = reading;
+  return reading.result.finally(() => {
+    if (cache.reading === reading) delete cache.reading;
   });
 }
 
-async function seeAnew(statements: Statements, table: string, memory: Memory): Promise<Dated> {
+async function refreshVersion(
+  statements: Statements,
+  table: string,
+  cache: TableCache,
+): Promise<CachedVersion> {
   const { commits } = statements;
-  // What is seen may be as old as the question.
+  // The age counts from the start of the query.
   const at = performance.now();
-  const { server, ...looked } = await look({ statements }, table);
-  const seen = { ...looked, at, commits };
-  if (memory.server !== server) {
-    memory.server = server;
-    delete memory.ranks;
-    delete memory.asked;
+  const { server, ...readFromServer } = await readVersion({ statements }, table);
+  const version = { ...readFromServer, at, commits };
+  if (cache.server !== server) {
+    cache.server = server;
+    delete cache.ranks;
+    delete cache.requestedVersion;
   }
-  if ((memory.seen?.at ?? 0) <= at) memory.seen = seen;
-  return seen;
+  if ((cache.version?.at ?? 0) <= at) cache.version = version;
+  return version;
 }
 
-async function look(ctx: Reader, table: string): Promise<Looked & { server: string }> {
+async function readVersion(ctx: Reader, table: string): Promise<ReadVersion & { server: string }> {
   const [row] = await readRows(
     ctx,
     sql`select coalesce(sum(writes), 0) as version, coalesce(sum(rows), 0) as count, ${SERVER} as server from ${identifier(table)}`,
@@ -275,10 +325,10 @@ async function look(ctx: Reader, table: string): Promise<Looked & { server: stri
   return { version, count, server, revision: `${version} ${server}` };
 }
 
-function memoryOf(statements: Statements, table: string): Memory {
-  const tables = memories.get(statements) ?? new Map<string, Memory>();
-  memories.set(statements, tables);
-  const memory = tables.get(table) ?? {};
-  tables.set(table, memory);
-  return memory;
+function cacheOf(statements: Statements, table: string): TableCache {
+  const tables = caches.get(statements) ?? new Map<string, TableCache>();
+  caches.set(statements, tables);
+  const cache = tables.get(table) ?? {};
+  tables.set(table, cache);
+  return cache;
 }

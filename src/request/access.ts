@@ -2,45 +2,54 @@ import type { Caller, Context } from './context.ts';
 import { DomainError } from '../core/errors.ts';
 import { SCOPES, type Scope } from '../core/scopes.ts';
 
-/** The signed-in caller, or NOT_AUTHENTICATED. */
+/** Returns the authenticated caller. Throws NOT_AUTHENTICATED. */
 export function requireCaller(ctx: Context): Caller {
   if (!ctx.caller) throw new DomainError('NOT_AUTHENTICATED', 'Not authenticated');
   return ctx.caller;
 }
 
-/** The signed-in caller, who is no machine: an API key changes nothing of its account. Throws NOT_AUTHENTICATED, and FORBIDDEN for an API key. */
+/**
+ * Returns the authenticated caller. Throws NOT_AUTHENTICATED, and FORBIDDEN for API keys, which
+ * must not change their account.
+ */
 export function requirePerson(ctx: Context): Caller {
   const caller = requireCaller(ctx);
-  if (caller.apiKeyId !== undefined) throw forbidden(ctx, 'This is not for API keys');
+  if (caller.apiKeyId !== undefined) throw forbidden(ctx, 'Not allowed with an API key');
   return caller;
 }
 
-/** The signed-in caller, for a change of what is the caller's own. Throws NOT_AUTHENTICATED, and FORBIDDEN for credentials that were narrowed to reading. */
+/**
+ * Returns the authenticated caller, for changes of the caller's own data. Throws NOT_AUTHENTICATED,
+ * and FORBIDDEN for credentials that were narrowed to read scopes.
+ */
 export function requireWriter(ctx: Context): Caller {
   const caller = requireCaller(ctx);
-  if (caller.isReadOnly) throw forbidden(ctx, 'These credentials have no scope to change anything');
+  if (caller.isReadOnly) throw forbidden(ctx, 'These credentials are read-only');
   return caller;
 }
 
-/** Whether the caller holds the scope; without credentials, whether ANONYMOUS_SCOPES names it. */
-export function holds(ctx: Context, scope: Scope): boolean {
+/** Returns whether the caller or, without credentials, ANONYMOUS_SCOPES has the scope. */
+export function hasScope(ctx: Context, scope: Scope): boolean {
   return ctx.caller ? ctx.caller.scopes.has(scope) : ctx.config.anonymousScopes.includes(scope);
 }
 
-/** The scopes that this request may use. */
+/** Returns the scopes of the request. */
 export function usableScopes(ctx: Context): Scope[] {
-  return SCOPES.filter((scope) => holds(ctx, scope));
+  return SCOPES.filter((scope) => hasScope(ctx, scope));
 }
 
-/** The refusal of what the caller may not do. */
+/** Logs the attempt, and returns the FORBIDDEN error. */
 export function forbidden(ctx: Context, message: string): DomainError {
-  ctx.log.info({ event: 'auth.forbidden', outcome: 'failure', user: ctx.caller?.username ?? null }, message);
+  ctx.log.info(
+    { event: 'auth.forbidden', outcome: 'failure', user: ctx.caller?.username ?? null },
+    message,
+  );
   return new DomainError('FORBIDDEN', message);
 }
 
-/** Refuses a caller who lacks the scope: NOT_AUTHENTICATED without credentials, FORBIDDEN with them. */
+/** Throws if the scope is missing: NOT_AUTHENTICATED without credentials, FORBIDDEN with them. */
 export function requireScope(ctx: Context, scope: Scope): void {
-  if (holds(ctx, scope)) return;
+  if (hasScope(ctx, scope)) return;
   requireCaller(ctx);
-  throw forbidden(ctx, `This needs the scope ${scope}`);
+  throw forbidden(ctx, `Missing scope: ${scope}`);
 }

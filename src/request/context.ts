@@ -1,90 +1,105 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type DataLoader from 'dataloader';
 import type { Logger } from 'pino';
-import type { InBulk } from '../database/copy.ts';
+import type { RunCopyTransaction } from '../database/copy.ts';
 import type { Config } from '../core/config.ts';
 import type { DomainError } from '../core/errors.ts';
 import type { Scope } from '../core/scopes.ts';
-import { retried } from '../database/retry.ts';
-import type { Abortable, Statements } from '../database/sql.ts';
-import { asking } from '../core/tracing-channels.ts';
+import { withRetries } from '../database/retry.ts';
+import type { Statements } from '../database/sql.ts';
+import type { Cancellable } from '../core/cancellation.ts';
+import { databaseChannel } from '../core/tracing-channels.ts';
 
-/** Who makes a request: facts read from its credentials, once. */
+/** The authenticated user or API key of a request, read from its credentials once. */
 export interface Caller {
   pk: number;
   username: string;
-  /** The session that the credentials belong to; a token of another issuer has none. */
+  /** Session of the credentials. Tokens of another issuer have none. */
   sessionId?: string;
-  /** The API key that a machine came with, if it did. */
+  /** API key that authenticated the request, if any. */
   apiKeyId?: string;
-  /** What the caller may do: what the user holds, narrowed by the session and the token, or by the API key. */
+  /** Scopes of the user, narrowed by the session and the token, or by the API key. */
   scopes: ReadonlySet<Scope>;
-  /** The credentials were narrowed to scopes that allow no change: not of what is the user's own either. */
+  /** Narrowed to read scopes: the credentials cannot change the user's own data either. */
   isReadOnly?: true;
-  /** When the credentials end by themselves: a token's expiry. That of a session is moved as it is used. */
-  until?: Date;
+  /** Expiry of the token, if any. A session has none here, because its expiry moves with use. */
+  expiresAt?: Date;
 }
 
-/** The request, as those see it who work for it. */
-interface Waiting extends Abortable {
-  /** Says that what it waits for from here on is no work of this process's event loop, and takes long. */
-  setAside(): void;
-  /** Gives up what has no end of its own, such as a subscription, and has the client told why. */
-  end?(refusal: DomainError): void;
-  /** The connection that it came on. */
+/** The request, as services see it. */
+interface RequestHandle extends Cancellable {
+  /** Excludes the request from admission control: it now waits for long work off the event loop. */
+  exclude(): void;
+  /** Cancels a request without its own end, such as a subscription; the client gets the error. */
+  end?(error: DomainError): void;
+  /** Connection of the request. */
   readonly connection?: object;
-  /** What the client is told then. */
-  readonly refusal?: DomainError | undefined;
+  /** The error passed to `end`. */
+  readonly error?: DomainError | undefined;
 }
 
-/** What every service knows of the request it works for: facts, and nothing of HTTP or GraphQL. */
+/** Context of a request for services, independent of HTTP and GraphQL. */
 export interface Context {
-  /** The unit of work, for writes. */
+  /** Unit of work, for writes. */
   em: EntityManager;
-  /** For single statements; absent inside a transaction, which reads its own writes. */
+  /** Runs single statements. Undefined inside a transaction, which reads its own writes. */
   statements?: Statements;
-  /** A replica of the database, where this request has one; what may be read from it goes by request/on-replica.ts. */
+  /** Replica for this request, if any. Use it through request/on-replica.ts. */
   replica?: Statements;
-  /** Transactions for many rows at a time. Only the operator's commands have them: a request brings few. */
-  inBulk?: InBulk;
+  /** Runs bulk transactions. Set for the operator's commands only. */
+  inCopyTransaction?: RunCopyTransaction;
   config: Config;
   caller?: Caller;
-  /** Who runs the operator's command that this is for, by the name at the operating system. */
+  /** OS user that runs the operator's command. */
   operator?: string;
-  /** The time, which tests may move. */
+  /** Current time; tests can replace it. */
   now(): Date;
   requestId: string;
-  /** Given up when nobody waits for the request any longer: what the database does for it is then cancelled. */
-  request?: Waiting;
+  /** Cancelled when the client no longer waits; this cancels running statements. */
+  request?: RequestHandle;
   log: Logger;
   userAgent?: string;
-  /** Where a subscription goes on that was interrupted: the cursor of the last event that the client has had. */
+  /** Cursor of the last event that the client received, to resume an interrupted subscription. */
   resumeAfter?: string;
-  /** The caller's network: an IPv4 address, or the /64 of an IPv6 address. */
+  /** Network of the client: an IPv4 address, or the /64 of an IPv6 address. */
   network?: string;
-  /** The batching loaders of this request, by name (loaders.ts). Never shared between requests. */
+  /** Loaders of this request, by name (loaders.ts). Never shared between requests. */
   loaders: Map<string, DataLoader<unknown, unknown>>;
 }
 
 /**
- * Runs the work in one transaction: all of it is stored, or none. What the request reads after it, it reads anew. The work is done again where
- * PostgreSQL has undone it because of others (retry.ts), so it makes its entities itself, and changes nothing but the database.
+ * Runs the work in one transaction, then clears the request's loaders. Retries on a serialization
+ * failure or deadlock (retry.ts), so the work must create its own entities and must have no side
+ * effects outside the database.
  */
-export async function inTransaction<T>(ctx: Context, work: (ctx: Context) => Promise<T>): Promise<T> {
+export async function inTransaction<T>(
+  ctx: Context,
+  work: (ctx: Context) => Promise<T>,
+): Promise<T> {
   const { statements } = ctx;
   const attempt = (unit: EntityManager) =>
-    unit.transactional((em) => work(changed(ctx, { em, statements: undefined, loaders: new Map() })));
-  // Inside another transaction, it is that one that is undone.
+    unit.transactional((em) =>
+      work(withContext(ctx, { em, statements: undefined, loaders: new Map() })),
+    );
+  // Inside another transaction, only the outer one can be retried.
   const result = await (ctx.em.isInTransaction()
     ? attempt(ctx.em)
-    : asking.tracePromise(() => retried(() => attempt(ctx.em.fork())), { kind: 'transaction' }));
+    : databaseChannel.tracePromise(() => withRetries(() => attempt(ctx.em.fork())), {
+        kind: 'transaction',
+      }));
   if (statements) statements.commits++;
   ctx.loaders.clear();
   return result;
 }
 
-/** The context with these facts in place of its own, and all others as they are. */
-export function changed(ctx: Context, facts: { [Fact in keyof Context]?: Context[Fact] | undefined }): Context {
-  const properties = Object.entries(facts).map(([name, value]) => [name, { value, writable: true, enumerable: true, configurable: true }]);
+/** Returns a context that inherits from `ctx` and overrides these properties. */
+export function withContext(
+  ctx: Context,
+  overrides: { [Name in keyof Context]?: Context[Name] | undefined },
+): Context {
+  const properties = Object.entries(overrides).map(([name, value]) => [
+    name,
+    { value, writable: true, enumerable: true, configurable: true },
+  ]);
   return Object.create(ctx, Object.fromEntries(properties) as PropertyDescriptorMap) as Context;
 }

@@ -1,12 +1,18 @@
-import { changed, type Context } from './context.ts';
-import { includesWriting } from '../core/scopes.ts';
+import { withContext, type Context } from './context.ts';
+import { includesWriteScope } from '../core/scopes.ts';
 
 /**
- * The context to read public tables with: by the request's replica where it has one, unless the caller may write. Who may write reads
- * from the primary and so finds all that was written, whichever instance is asked: nothing has to be remembered about anyone.
+ * Returns the context for reading public tables: on the request's replica, if any. Callers with a
+ * write scope read from the primary, so they see their own writes on every instance without
+ * per-caller state.
  */
-export function reading(ctx: Context): Context {
+export function onReplica(ctx: Context): Context {
   const { replica, statements } = ctx;
-  if (!replica || !statements || includesWriting(ctx.caller?.scopes ?? ctx.config.anonymousScopes)) return ctx;
-  return changed(ctx, { statements: replica });
+  if (
+    !replica ||
+    !statements ||
+    includesWriteScope(ctx.caller?.scopes ?? ctx.config.anonymousScopes)
+  )
+    return ctx;
+  return withContext(ctx, { statements: replica });
 }

@@ -4,86 +4,117 @@ import { requireCaller, requireScope } from '../request/access.ts';
 import type { Caller, Context } from '../request/context.ts';
 import { DomainError } from '../core/errors.ts';
 import type { Access, Input, Route } from '../api/route.ts';
-import { reading } from '../request/on-replica.ts';
+import { onReplica } from '../request/on-replica.ts';
 import { revisionOf } from '../pagination/row-counts.ts';
 import { check } from '../core/validation.ts';
-import { JSON_TYPE, type Wording } from '../http/responses.ts';
+import { JSON_TYPE, type ErrorFormat } from '../http/responses.ts';
 import { readForm, readJson } from '../http/body.ts';
-import { answeredAsKept, codedTagOf, tagOf, weakTagOf } from '../http/http-cache.ts';
-import { codingFor, compressedPieces, sendCompressed, type Coding } from '../http/compression.ts';
+import { answerFromClientCache, codedTagOf, tagOf, weakTagOf } from '../http/http-cache.ts';
+import { codingFor, compressedChunks, sendCompressed, type Coding } from '../http/compression.ts';
 import { identify, isAnonymous } from '../http/credentials.ts';
-import { answerInTime } from '../http/request-timeout.ts';
+import { withTimeout } from '../http/request-timeout.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { inSmallHeap } from '../http/small-heap.ts';
-import { searchOf } from '../http/request-headers.ts';
-import { clientNameOf, contextOf, type Services } from '../http/dependencies.ts';
-import type { SharedAnswer } from '../http/response-cache.ts';
-import type { Shortcuts } from '../graphql/compiled/shortcuts.ts';
+import { queryStringOf } from '../http/request-headers.ts';
+import { clientNameOf, contextOf, type Dependencies } from '../http/dependencies.ts';
+import type { CachedResponse, ReadThroughCache } from '../http/response-cache.ts';
 
-/** What answers requests by this row, and counts them: credentials, input, the handler, and what the row says leaves. */
-export function rowAnswerer(services: Services, shortcuts: Shortcuts, row: Route): (exchange: Exchange) => Promise<void> {
-  const name = `${row.method} ${row.path}`;
-  const wording = { row: name, ...wordingOf(row) };
+/**
+ * Returns the handler of an endpoint: authenticates, reads input, sends the response, and counts.
+ */
+export function endpointHandler(
+  dependencies: Dependencies,
+  share: ReadThroughCache,
+  endpoint: Route,
+): (exchange: Exchange) => Promise<void> {
+  const name = `${endpoint.method} ${endpoint.path}`;
+  const errorFormat = { endpoint: name, ...errorFormatOf(endpoint) };
   return (exchange) => {
-    if (row.secret) exchange.set({ 'Cache-Control': 'no-store' });
-    // Its form says whether the client speaks OAuth 2.0.
-    const own = row.oauth ? { ...wording } : wording;
-    return answerInTime(services, exchange, own, () => answerCounted(services, shortcuts, name, row, exchange, own));
+    if (endpoint.secret) exchange.set({ 'Cache-Control': 'no-store' });
+    // The form shows whether the client uses OAuth 2.0.
+    const ownFormat = endpoint.oauth ? { ...errorFormat } : errorFormat;
+    return withTimeout(dependencies, exchange, ownFormat, () =>
+      answerCounted(dependencies, share, name, endpoint, exchange, ownFormat),
+    );
   };
 }
 
-/** How the row words its errors. */
-export function wordingOf({ errorKey = 'detail', method }: Route): Wording {
+/** Returns the error format of an endpoint. */
+export function errorFormatOf({ errorKey = 'detail', method }: Route): ErrorFormat {
   return { errorKey, inputPart: method === 'GET' ? 'query' : 'body' };
 }
 
-// So that an operator can see who has not moved on yet (docs/leaving.md).
+// Counts the call, so that operators can see which clients still use REST (docs/migrate.md).
 async function answerCounted(
-  services: Services,
-  shortcuts: Shortcuts,
+  dependencies: Dependencies,
+  share: ReadThroughCache,
   name: string,
-  row: Route,
+  endpoint: Route,
   exchange: Exchange,
-  wording: Wording,
+  errorFormat: ErrorFormat,
 ): Promise<void> {
   let ctx: Context | undefined;
   let caller: Caller | undefined;
   try {
-    ctx = contextOf(services, exchange);
-    const body = bodyReader(row, exchange, wording);
-    const access = typeof row.access === 'function' ? row.access(asObject(await body())) : row.access;
+    ctx = contextOf(dependencies, exchange);
+    const body = bodyReader(endpoint, exchange, errorFormat);
+    const access =
+      typeof endpoint.access === 'function'
+        ? endpoint.access(asObject(await body()))
+        : endpoint.access;
     await authorize(ctx, access, exchange);
     caller = ctx.caller;
-    await answerRow(ctx, shortcuts, row, exchange, body);
+    await answerEndpoint(ctx, share, endpoint, exchange, body);
   } finally {
-    // Who signs in is known at the end, who signs out only before it.
+    // A login has a caller only at the end, and a logout only before.
     const subject = (ctx?.caller ?? caller)?.username;
-    if (subject !== undefined) exchange.seen.user = subject;
-    services.calls.count(name, clientNameOf(exchange.req) ?? '-', subject ?? '', services.now());
+    if (subject !== undefined) exchange.record.user = subject;
+    dependencies.calls.count(
+      name,
+      clientNameOf(exchange.req) ?? '-',
+      subject ?? '',
+      dependencies.now(),
+    );
   }
 }
 
-async function answerRow(ctx: Context, shortcuts: Shortcuts, row: Route, exchange: Exchange, body: ReadBody): Promise<void> {
-  // What is one caller's is nobody else's, and caches know nothing of session keys.
+async function answerEndpoint(
+  ctx: Context,
+  share: ReadThroughCache,
+  endpoint: Route,
+  exchange: Exchange,
+  body: ReadBody,
+): Promise<void> {
+  // Responses to a caller must not be cached for others, and caches do not know session keys.
   if (ctx.caller) exchange.set({ 'Cache-Control': 'no-store' });
-  const { tally, success } = row;
-  const handle = async (): Promise<unknown> => row.handle(ctx, await readInput(row, exchange, body));
+  const { rowCounts, success } = endpoint;
+  const handle = async (): Promise<unknown> =>
+    endpoint.handle(ctx, await readInput(endpoint, exchange, body));
   if (success.stream) {
-    // Before the first row is read and from the same server, so that what is read may be newer than its tag, and never older.
-    const tag = isForEveryone(tally, ctx) ? weakTagOf(await revisionOf(reading(ctx), tally)) : undefined;
-    const coding = row.secret ? undefined : codingFor(exchange, ctx.config);
-    if (tag !== undefined && answeredAsKept(exchange, ctx.config, tag)) return;
-    const list = streamOf(await handle());
-    await inSmallHeap(() => answerStream(exchange, coding, success.status, list));
+    // Reads the revision before the first row and from the same server, so that the rows may be
+    // newer than the tag, but never older.
+    const tag = isForEveryone(rowCounts, ctx)
+      ? weakTagOf(await revisionOf(onReplica(ctx), rowCounts))
+      : undefined;
+    const coding = endpoint.secret ? undefined : codingFor(exchange, ctx.config);
+    if (tag !== undefined && answerFromClientCache(exchange, ctx.config, tag)) return;
+    const stream = streamOf(await handle());
+    await inSmallHeap(() => sendStream(exchange, coding, success.status, stream));
     return;
   }
-  const make = async () => answerOf(row, ctx, await handle());
-  const answer = await (tally === undefined ? make() : shortcuts.share(ctx, exchange.req, tally, make));
-  if (answer.headers) exchange.set(answer.headers);
-  // Who compresses a credential beside what somebody else wrote gives it away by its length.
-  const coding = row.secret ? undefined : codingFor(exchange, ctx.config, answer.body);
-  if (answer.tag !== undefined && answeredAsKept(exchange, ctx.config, codedTagOf(answer.tag, coding))) return;
-  await sendCompressed(exchange, coding, success.status, answer, JSON_TYPE);
+  const make = async () => responseOf(endpoint, ctx, await handle());
+  const response = await (rowCounts === undefined
+    ? make()
+    : share(ctx, exchange.req, rowCounts, make));
+  if (response.headers) exchange.set(response.headers);
+  // Compressing a credential together with text from other clients would reveal it by the length.
+  const coding = endpoint.secret ? undefined : codingFor(exchange, ctx.config, response.body);
+  if (
+    response.tag !== undefined &&
+    answerFromClientCache(exchange, ctx.config, codedTagOf(response.tag, coding))
+  )
+    return;
+  await sendCompressed(exchange, coding, success.status, response, JSON_TYPE);
 }
 
 async function authorize(ctx: Context, access: Access, exchange: Exchange): Promise<void> {
@@ -95,26 +126,30 @@ async function authorize(ctx: Context, access: Access, exchange: Exchange): Prom
 
 type ReadBody = () => Promise<unknown>;
 
-function bodyReader(row: Route, exchange: Exchange, wording: Wording): ReadBody {
-  const read = row.input?.form ? readForm : readJson;
+function bodyReader(endpoint: Route, exchange: Exchange, errorFormat: ErrorFormat): ReadBody {
+  const read = endpoint.input?.form ? readForm : readJson;
   let body: Promise<unknown> | undefined;
-  const noting = row.oauth
+  const readBody = endpoint.oauth
     ? async () => {
         const form = await readForm(exchange);
-        wording.isOauth = namesGrant(asObject(form));
+        errorFormat.isOauth = hasGrantType(asObject(form));
         return form;
       }
     : () => read(exchange);
-  return () => (body ??= noting());
+  return () => (body ??= readBody());
 }
 
-// A parameter without a value counts as left out (RFC 6749, 3.2).
-function namesGrant(form: object = {}): boolean {
+// A parameter without a value counts as absent (RFC 6749, 3.2).
+function hasGrantType(form: object = {}): boolean {
   return 'grant_type' in form && form.grant_type !== '';
 }
 
-async function readInput(row: Route, { req, params }: Exchange, body: ReadBody): Promise<Input<object>> {
-  const { path, query, headers, form, json } = row.input ?? {};
+async function readInput(
+  endpoint: Route,
+  { req, params }: Exchange,
+  body: ReadBody,
+): Promise<Input<object>> {
+  const { path, query, headers, form, json } = endpoint.input ?? {};
   return {
     path: path && check(path, params, 'path'),
     headers: headers && check(headers, req.headers, 'header'),
@@ -124,10 +159,10 @@ async function readInput(row: Route, { req, params }: Exchange, body: ReadBody):
   } as Input<object>;
 }
 
-// Each parameter as text; one that is given twice as a list, which no schema takes.
+// Returns each parameter as text, and a repeated one as a list, which no schema accepts.
 function queryOf(req: IncomingMessage): Record<string, string | string[]> {
-  const text = searchOf(req);
-  // One parameter in plain letters, as in `?page=2`, has nothing to decode.
+  const text = queryStringOf(req);
+  // A single plain parameter, as in `?page=2`, needs no decoding.
   const [, name, value] = /^\?(\w+)=(\w+)$/.exec(text) ?? [];
   if (name !== undefined && value !== undefined) return { [name]: value };
   const search = new URLSearchParams(text);
@@ -139,18 +174,31 @@ function queryOf(req: IncomingMessage): Record<string, string | string[]> {
   return query;
 }
 
-function answerOf({ tally, success: { body: schema, headers } }: Route, ctx: Context, given: unknown): SharedAnswer {
-  const body = JSON.stringify(schema.parse(given));
-  return { body, ...(headers && { headers: headers(ctx, given) }), ...(isForEveryone(tally, ctx) && { tag: tagOf(body) }) };
+function responseOf(
+  { rowCounts, success: { body: schema, headers } }: Route,
+  ctx: Context,
+  result: unknown,
+): CachedResponse {
+  const body = JSON.stringify(schema.parse(result));
+  return {
+    body,
+    ...(headers && { headers: headers(ctx, result) }),
+    ...(isForEveryone(rowCounts, ctx) && { tag: tagOf(body) }),
+  };
 }
 
-function isForEveryone(tally: string | undefined, { caller }: Context): tally is string {
-  return tally !== undefined && !caller;
+function isForEveryone(rowCounts: string | undefined, { caller }: Context): rowCounts is string {
+  return rowCounts !== undefined && !caller;
 }
 
-async function answerStream(exchange: Exchange, coding: Coding | undefined, status: number, pieces: AsyncIterable<string>): Promise<void> {
+async function sendStream(
+  exchange: Exchange,
+  coding: Coding | undefined,
+  status: number,
+  chunks: AsyncIterable<string>,
+): Promise<void> {
   const { req, res } = exchange;
-  const compressed = coding && compressedPieces(pieces, coding);
+  const compressed = coding && compressedChunks(chunks, coding);
   const headers = { 'Content-Type': JSON_TYPE, ...(compressed && { 'Content-Encoding': coding }) };
   if (req.method === 'HEAD') {
     exchange.set(headers);
@@ -158,33 +206,35 @@ async function answerStream(exchange: Exchange, coding: Coding | undefined, stat
     res.end();
     return;
   }
-  const gone = new AbortController();
-  res.once('close', () => gone.abort());
-  for await (const piece of compressed ?? pieces) {
-    if (res.destroyed || exchange.isGivenUp) return;
-    // Not before there is something to send: until then, an error can still be told as one.
+  const disconnected = new AbortController();
+  res.once('close', () => disconnected.abort());
+  for await (const chunk of compressed ?? chunks) {
+    if (res.destroyed || exchange.isCancelled) return;
+    // Not before the first chunk: until then, an error response is still possible.
     if (!res.headersSent) {
       exchange.set(headers);
       exchange.start(status);
-      exchange.setAside();
+      exchange.exclude();
     }
-    // A reader that is slower than the database sets the pace; one that has gone ends the reading.
-    if (!exchange.write(piece)) await once(res, 'drain', { signal: gone.signal }).catch(() => undefined);
+    // A slow reader pauses the database read. A disconnected one ends it.
+    if (!exchange.write(chunk))
+      await once(res, 'drain', { signal: disconnected.signal }).catch(() => undefined);
     if (res.destroyed) return;
   }
   res.end();
 }
 
-function streamOf(answered: unknown): AsyncIterable<string> {
-  if (typeof answered !== 'object' || answered === null || !(Symbol.asyncIterator in answered)) throw new TypeError('no stream');
-  return answered as AsyncIterable<string>;
+function streamOf(result: unknown): AsyncIterable<string> {
+  if (typeof result !== 'object' || result === null || !(Symbol.asyncIterator in result))
+    throw new TypeError('The result is not a stream');
+  return result as AsyncIterable<string>;
 }
 
 function asObject(body: unknown): object | undefined {
   return typeof body === 'object' && body !== null ? body : undefined;
 }
 
-/** The refusal of a path that there is none of. */
+/** Returns the error for an unknown path. */
 export function unknownPath(): DomainError {
   return new DomainError('NOT_FOUND', 'Not found');
 }

@@ -1,90 +1,105 @@
 import pino, { type DestinationStream } from 'pino';
 import { counter } from '../core/metrics.ts';
 
-/** How long a line may wait for others, in ms. */
-const WAIT_MS = 100;
-/** So many characters are written at once. */
-const ENOUGH = 32 * 1024;
-/** So many bytes wait at most for a reader of the log who is too slow: what comes then is dropped, and the server goes on. */
+/** Maximum time for which a line is buffered, in ms. */
+const MAX_DELAY_MS = 100;
+/** Length of the buffer at which it is written, in characters. */
+const BUFFER_LENGTH = 32 * 1024;
+/**
+ * Maximum size of unwritten lines if the log's reader is slow, in bytes. Later lines are dropped.
+ */
 const MAX_UNREAD = 16 * 1024 * 1024;
 const ERROR = 50;
 type Destination = ReturnType<typeof pino.destination>;
 
-/** Has pino say, before it writes a line, which level that is of. */
+/** Makes pino set `lastLevel` before it writes a line. */
 const METADATA: unique symbol = Symbol.for('pino.metadata');
 
 /**
- * Lines of the log on their way to a file descriptor: those of a while in one piece, and off the event loop, for to write each by itself would
- * cost a tenth of a request. An error waits for nothing, and what waits is written when the process ends.
+ * Writes log lines to a file descriptor, in batches and off the event loop, because single writes
+ * would cost a tenth of a request. Errors are written at once, and buffered lines when the process
+ * ends.
  */
-export class LogLines implements DestinationStream {
+export class LogDestination implements DestinationStream {
   readonly [METADATA] = true;
   /** Set by pino. */
   lastLevel = 0;
   private text = '';
   private timer: NodeJS.Timeout | undefined;
-  /** The pieces that the destination was given and has not written, and how many bytes it has written of the first. */
-  private given: string[] = [];
-  private begun = 0;
+  /** Batches that are not completely written, and the number of written bytes of the first. */
+  private unwritten: string[] = [];
+  private writtenBytes = 0;
   private destination: Destination;
-  private readonly dropped = counter('shopfront_log_lines_dropped_total', 'Lines of the log that could not be written, or not in time.');
+  private readonly dropped = counter(
+    'shopfront_log_lines_dropped_total',
+    'Log lines that could not be written, or not in time.',
+  );
 
   constructor(
     private readonly fd: number,
     private readonly maxUnread = MAX_UNREAD,
   ) {
     this.destination = this.open();
-    // Before pino's own, which then writes what it has been given.
+    // Runs before pino's own listener, which then writes these lines.
     process.prependListener('exit', () => this.send());
   }
 
   write(line: string): void {
     this.text += line;
-    if (this.lastLevel >= ERROR || this.text.length >= ENOUGH) this.send();
-    else this.timer ??= setTimeout(() => this.send(), WAIT_MS).unref();
+    if (this.lastLevel >= ERROR || this.text.length >= BUFFER_LENGTH) this.send();
+    else this.timer ??= setTimeout(() => this.send(), MAX_DELAY_MS).unref();
     this.lastLevel = 0;
   }
 
-  /** Writes all that waits before it returns. Pino asks for it after a fatal error. */
+  /** Writes all buffered lines synchronously. Pino calls it after a fatal error. */
   flushSync(): void {
     this.send();
     this.destination.flushSync();
   }
 
-  /** Resolves when all that waits is written. */
+  /** Resolves when all buffered lines are written. */
   written(): Promise<void> {
     this.send();
     return new Promise((done) => this.destination.flush(() => done()));
   }
 
   private open(): Destination {
-    // With a least length, or it would not tell when all is written.
-    const made = pino.destination({ fd: this.fd, sync: false, minLength: 1, maxLength: this.maxUnread });
-    made.on('drop', (text: string) => {
-      this.given.pop();
-      this.lose(text);
+    // Without a minimum length, `flush` would not report when all is written.
+    const destination = pino.destination({
+      fd: this.fd,
+      sync: false,
+      minLength: 1,
+      maxLength: this.maxUnread,
     });
-    made.on('write', (bytes) => this.forget(bytes));
-    // A disk that is full is no reason to end, and what could not be written is not tried for ever.
-    made.on('error', () => {
-      this.lose(Buffer.from(this.given.join('')).toString('utf8', this.begun));
-      this.given = [];
-      this.begun = 0;
-      made.destroy();
+    destination.on('drop', (text: string) => {
+      this.unwritten.pop();
+      this.countDropped(text);
+    });
+    destination.on('write', (bytes) => this.onWritten(bytes));
+    // A full disk must not end the process, and failed lines are not retried forever.
+    destination.on('error', () => {
+      this.countDropped(Buffer.from(this.unwritten.join('')).toString('utf8', this.writtenBytes));
+      this.unwritten = [];
+      this.writtenBytes = 0;
+      destination.destroy();
       this.destination = this.open();
     });
-    return made;
+    return destination;
   }
 
-  private forget(bytes: number): void {
-    this.begun += bytes;
-    for (let [first] = this.given; first !== undefined && Buffer.byteLength(first) <= this.begun; [first] = this.given) {
-      this.begun -= Buffer.byteLength(first);
-      this.given.shift();
+  private onWritten(bytes: number): void {
+    this.writtenBytes += bytes;
+    for (
+      let [first] = this.unwritten;
+      first !== undefined && Buffer.byteLength(first) <= this.writtenBytes;
+      [first] = this.unwritten
+    ) {
+      this.writtenBytes -= Buffer.byteLength(first);
+      this.unwritten.shift();
     }
   }
 
-  private lose(text: string): void {
+  private countDropped(text: string): void {
     this.dropped.value += text.split('\n').length - 1;
   }
 
@@ -94,7 +109,7 @@ export class LogLines implements DestinationStream {
     if (this.text === '') return;
     const { text } = this;
     this.text = '';
-    this.given.push(text);
+    this.unwritten.push(text);
     this.destination.write(text);
   }
 }

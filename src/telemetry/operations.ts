@@ -1,29 +1,29 @@
 import type { OperationDefinitionNode } from 'graphql';
 import type { Operation } from './request-record.ts';
 
-/** What is kept of an operation's name, which is the client's to choose. */
+/** Maximum length of an operation name, which the client chooses, in characters. */
 const MAX_NAME = 64;
-/** How many names the metrics tell apart where no manifest says which there are. */
+/** Maximum number of operation names in metrics without a manifest. */
 const MAX_LABELS = 100;
 
 const ANONYMOUS = '(anonymous)';
-const OTHERS = 'other';
+const OTHER = 'other';
 
 /**
- * Names operations. Metrics tell those of the trusted documents apart, where there are any, else the first hundred names that come: all
- * others are one, whatever clients call them.
+ * Names operations. Metrics distinguish the operations of trusted documents or, without any, the
+ * first hundred names. All other operations share one label.
  */
 export class Operations {
   private readonly labels = new Set<string>();
 
   constructor(private readonly trusted?: ReadonlySet<string>) {}
 
-  /** The operation of a document that is valid. */
+  /** Returns the operation of a valid document. */
   of({ name, operation: type }: OperationDefinitionNode): Operation {
     if (!name) return { type, label: ANONYMOUS };
-    // Through bytes, for a piece of a long text would keep the whole of it in memory.
+    // Copies through bytes, because a slice would keep the whole string in memory.
     const text = Buffer.from(name.value.slice(0, MAX_NAME)).toString();
-    return { name: text, type, label: this.isKnown(text) ? text : OTHERS };
+    return { name: text, type, label: this.isKnown(text) ? text : OTHER };
   }
 
   private isKnown(name: string): boolean {

@@ -1,25 +1,29 @@
 import type { DestinationStream, Logger } from 'pino';
-import type { Observer, Seen } from './request-record.ts';
+import type { Observer, RequestRecord } from './request-record.ts';
 
 const INFO = 30;
-const MESSAGES: Record<Seen['end'], string> = {
-  answered: 'a request was answered',
-  aborted: 'a client left before its answer',
-  broken: 'an answer was cut short',
+const MESSAGES: Record<RequestRecord['end'], string> = {
+  answered: 'Request completed',
+  aborted: 'Client disconnected before the response was complete',
+  broken: 'Response interrupted',
 };
 
 /**
- * Writes a line for each request that is over, in the form of the log's other lines. It is put together here, for pino and what looks every
- * line through for secrets take ten times as long: so nothing goes into it but what `Seen` promises to be harmless.
+ * Returns an observer that writes a log line for each completed request. Builds the line without
+ * pino and the redaction of secrets, which take ten times as long. The line must therefore contain
+ * only members of `RequestRecord`, which are never secret.
  */
 export function requestLog(log: Logger, destination: DestinationStream): Observer {
   if (!log.isLevelEnabled('info')) return () => undefined;
   const timeOf = clock();
-  return ({ requestId, traceId, method, door, row, operation, user, status, errors, bytes, end }, ms) => {
+  return (
+    { requestId, traceId, method, api, endpoint, operation, user, status, errors, bytes, end },
+    ms,
+  ) => {
     destination.write(
       `{"level":${INFO},"time":"${timeOf()}","event":"request","requestId":"${requestId}",` +
-        `${traceId === undefined ? '' : `"traceId":"${traceId}",`}"method":"${method}","door":"${door}",` +
-        `${row === undefined ? '' : `"row":"${row}",`}${operation ? operationText(operation) : ''}` +
+        `${traceId === undefined ? '' : `"traceId":"${traceId}",`}"method":"${method}","api":"${api}",` +
+        `${endpoint === undefined ? '' : `"endpoint":"${endpoint}",`}${operation ? operationText(operation) : ''}` +
         `${status === undefined ? '' : `"status":${status},`}${errors ? `"errors":${JSON.stringify(errors)},` : ''}` +
         `${end === 'answered' ? '' : `"end":"${end}",`}"user":${user === undefined ? 'null' : JSON.stringify(user)},` +
         `"ms":${ms.toFixed(3)},"bytes":${bytes},"msg":"${MESSAGES[end]}"}\n`,
@@ -27,11 +31,11 @@ export function requestLog(log: Logger, destination: DestinationStream): Observe
   };
 }
 
-function operationText({ name, type }: NonNullable<Seen['operation']>): string {
+function operationText({ name, type }: NonNullable<RequestRecord['operation']>): string {
   return `${name === undefined ? '' : `"operation":"${name}",`}"type":"${type}",`;
 }
 
-// Many requests are over in the same millisecond.
+// Caches the text, because many requests complete in the same millisecond.
 function clock(): () => string {
   let [at, text] = [0, ''];
   return () => {

@@ -1,41 +1,58 @@
-/** Which of the two doors a request came to: `other` are the pages, the health endpoints and paths that there are none of. */
-export type Door = 'graphql' | 'rest' | 'other';
+/** API of a request. `other`: pages, health endpoints and unknown paths. */
+export type Api = 'graphql' | 'rest' | 'other';
 
 /** A GraphQL operation, as the log and the metrics name it. */
 export interface Operation {
-  /** Absent where it has none. */
+  /** Absent for an anonymous operation. */
   name?: string;
   type: string;
-  /** Its name in metrics, which tell only so many apart. */
+  /** Name in metrics, which distinguish a limited number of names. */
   label: string;
 }
 
-/** What is known of a request, all of it once it is over. Nothing of it is a secret, or text of the client's choosing without bounds. */
-export interface Seen {
+/**
+ * Facts of a request, complete when the request is over. Never contains secrets or unbounded text
+ * chosen by the client.
+ */
+export interface RequestRecord {
   requestId: string;
-  /** The id of its trace, where traces are sent. */
+  /** Trace id, if traces are sent. */
   traceId?: string;
   method: string;
-  door: Door;
-  /** Method and path of its row, parameters in braces; the path alone where there is no row for the method, or for OPTIONS. */
-  row?: string;
+  api: Api;
+  /**
+   * Method and path of the endpoint, with parameters in braces. Only the path for OPTIONS and for
+   * methods without an endpoint.
+   */
+  endpoint?: string;
   operation?: Operation;
-  /** The username of who made it. */
+  /** Username of the caller. */
   user?: string;
-  /** Absent where nothing was answered. */
+  /** Absent without a response. */
   status?: number;
-  /** The codes of what was refused. */
+  /** Error codes. */
   errors?: readonly string[];
-  /** Of the answer's body, as far as it was sent. */
+  /** Number of sent bytes of the response body. */
   bytes: number;
-  /** How it ended: with an answer, with a client that left before it had it all, or with an answer that we broke off. */
+  /**
+   * `answered`: the response was sent. `aborted`: the client disconnected before. `broken`: the
+   * server interrupted the response.
+   */
   end: 'answered' | 'aborted' | 'broken';
 }
 
-/** Notes the codes of what a client of GraphQL is told is wrong, each once. */
-export function noteErrors(seen: Seen, errors: readonly { readonly extensions?: Readonly<Record<string, unknown>> }[]): void {
-  seen.errors = [...new Set([...(seen.errors ?? []), ...errors.map(({ extensions }) => String(extensions?.['code']))])];
+/** Adds the distinct codes of GraphQL errors to the record. */
+export function recordErrors(
+  record: RequestRecord,
+  errors: readonly { readonly extensions?: Readonly<Record<string, unknown>> }[],
+): void {
+  record.errors = [
+    ...new Set([
+      ...(record.errors ?? []),
+      ...errors.map(({ extensions }) => String(extensions?.['code'])),
+    ]),
+  ];
 }
 
-/** Is told of a request when it is over, and how long it took in ms. */
-export type Observer = (seen: Seen, ms: number) => void;
+/** Called with each completed request and its duration in ms. */
+export type Observer = (record: RequestRecord, ms: number) => void;

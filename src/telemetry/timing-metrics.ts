@@ -1,41 +1,46 @@
 import type { TracingChannel } from 'node:diagnostics_channel';
 import { Histogram } from 'prom-client';
-import { asking, hashing, resolving, type Timed } from '../core/tracing-channels.ts';
+import {
+  databaseChannel,
+  hashingChannel,
+  resolvingChannel,
+  type Timed,
+} from '../core/tracing-channels.ts';
 
-/** In seconds, for what takes a part of a request. */
+/** In seconds, for parts of a request. */
 const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 let isMeasuring = false;
 
-/** Measures from now on what requests spend their time with: the database, resolvers, hashes. */
+/** Starts measuring the database, resolvers and password hashes. */
 export function measureTimings(): void {
   if (isMeasuring) return;
   isMeasuring = true;
   measure(
-    asking,
+    databaseChannel,
     new Histogram({
       name: 'shopfront_database_duration_seconds',
-      help: 'How long the database took, with the wait for a connection: single reads and writes, transactions, and each statement of one.',
+      help: 'Duration of database reads, writes, transactions and their statements, including the wait for a connection.',
       labelNames: ['kind'],
       buckets: BUCKETS,
     }),
     ({ kind }) => kind,
   );
   measure(
-    hashing,
+    hashingChannel,
     new Histogram({
-      name: 'shopfront_hash_duration_seconds',
-      help: 'How long passwords took to be hashed, with the wait for a thread.',
+      name: 'shopfront_password_hash_duration_seconds',
+      help: 'Duration of password hashes, including the wait for a thread.',
       labelNames: ['kind'],
       buckets: BUCKETS,
     }),
     ({ kind }) => kind,
   );
   measure(
-    resolving,
+    resolvingChannel,
     new Histogram({
       name: 'shopfront_resolver_duration_seconds',
-      help: 'How long root fields of GraphQL took to be resolved, by resolvers and by plans.',
+      help: 'Duration of GraphQL root fields, by resolvers and compiled operations.',
       labelNames: ['field'],
       buckets: BUCKETS,
     }),
@@ -43,19 +48,25 @@ export function measureTimings(): void {
   );
 }
 
-function measure<Work extends Timed>(channel: TracingChannel<unknown, Work>, histogram: Histogram, labelOf: (work: Work) => string): void {
-  // What the library makes for a label is kept: to find it takes longer than to measure. There are as many as we name.
-  const kept = new Map<string, Histogram.Internal<string>>();
+function measure<Work extends Timed>(
+  channel: TracingChannel<unknown, Work>,
+  histogram: Histogram,
+  labelOf: (work: Work) => string,
+): void {
+  // Cached, because the library's lookup takes longer than the measurement. Labels are few.
+  const measures = new Map<string, Histogram.Internal<string>>();
   const measureOf = (label: string) => {
     const made = histogram.labels(label);
-    kept.set(label, made);
+    measures.set(label, made);
     return made;
   };
   channel.subscribe({
     start: (work) => void (work.startedAt = performance.now()),
     asyncEnd: (work) => {
       const label = labelOf(work);
-      (kept.get(label) ?? measureOf(label)).observe((performance.now() - (work.startedAt ?? 0)) / 1000);
+      (measures.get(label) ?? measureOf(label)).observe(
+        (performance.now() - (work.startedAt ?? 0)) / 1000,
+      );
     },
     end: ignore,
     asyncStart: ignore,

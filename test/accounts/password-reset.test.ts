@@ -2,94 +2,136 @@ import { describe, expect, test } from '../support/jest.ts';
 import * as accounts from '../../src/features/auth/user-administration.service.ts';
 import { features } from '../../src/features.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
-import { tokenIn, usePostOffice, type Arrived } from '../support/post-office.ts';
-import { hashed } from '../support/hashes.ts';
+import { tokenIn, useSmtpServer, type ReceivedMail } from '../support/smtp-server.ts';
+import { observeHashing } from '../support/hashes.ts';
 import { openSession } from '../support/logins.ts';
-import { counted } from '../support/statements.ts';
+import { recordStatements } from '../support/statements.ts';
 import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
-const shop = useShop({ PASSWORD_RESET: 'on', SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'shop@shop.example', LOG_LEVEL: 'debug' });
-const office = usePostOffice(shop);
+const shop = useShop({
+  PASSWORD_RESET: 'on',
+  SMTP_URL: 'smtp://127.0.0.1:1',
+  MAIL_FROM: 'shop@shop.example',
+  LOG_LEVEL: 'debug',
+});
+const smtpServer = useSmtpServer(shop);
 
 const REQUEST = 'mutation ($user: String!) { requestPasswordReset(user: $user) }';
-const RESET = 'mutation ($token: String!, $new: String!) { resetPassword(token: $token, new: $new) { username } }';
-const CHANGE = 'mutation ($current: String!, $new: String!) { changePassword(current: $current, new: $new) { username } }';
+const RESET =
+  'mutation ($token: String!, $new: String!) { resetPassword(token: $token, new: $new) { username } }';
+const CHANGE =
+  'mutation ($current: String!, $new: String!) { changePassword(current: $current, new: $new) { username } }';
 const NEW_PASSWORD = 'another good password';
 const HOUR = 3_600_000;
 
 describe('requestPasswordReset', () => {
   test.each(['ada', 'ada@shop.example', 'ADA@Shop.Example'])(
-    '%s is answered by a mail to the address that is stored, with the username',
-    async (asked) => {
+    '%s sends a mail with the username to the stored address',
+    async (identifier) => {
       await shop.makeUser({ username: 'ada', email: 'Ada@shop.example' });
-      expect((await request(asked)).body).toEqual({ data: { requestPasswordReset: true } });
-      const mails = await office.deliver();
+      expect((await request(identifier)).body).toEqual({ data: { requestPasswordReset: true } });
+      const mails = await smtpServer.deliver();
       expect(mails).toMatchObject([
-        { to: 'Ada@shop.example', subject: 'Set a new password', text: expect.stringContaining('password of ada.') },
+        {
+          to: 'Ada@shop.example',
+          subject: 'Set a new password',
+          text: expect.stringContaining('password of ada.'),
+        },
       ]);
-      expect(tokenIn(mails[0] as Arrived)).toMatch(/^[\w-]{43}$/);
+      expect(tokenIn(mails[0] as ReceivedMail)).toMatch(/^[\w-]{43}$/);
     },
   );
 
-  test('E7 whoever is asked for, the answer is the same, and it costs the same statements', async () => {
+  test('E7 the response and the statements are the same for every user and address', async () => {
     await shop.makeUser({ username: 'ada' });
     await shop.makeUser({ username: 'zoe', disabled: true });
     await shop.makeUser({ username: 'max', password: null });
     await shop.makeUser({ username: 'eve', email: null });
-    const asked = ['ada', 'nobody', 'zoe', 'max', 'eve', 'ada@shop.example', 'Ada', 'nobody@shop.example', 'ı@shop.example', `'; --`];
+    const identifiers = [
+      'ada',
+      'nobody',
+      'zoe',
+      'max',
+      'eve',
+      'ada@shop.example',
+      'Ada',
+      'nobody@shop.example',
+      'ı@shop.example',
+      `'; --`,
+    ];
     const answers = new Set<string>();
     const costs = new Set<string>();
-    for (const user of asked) {
-      const { answer, statements } = await counted(() => request(user));
+    for (const user of identifiers) {
+      const { answer, statements } = await recordStatements(() => request(user));
       answers.add(comparable(answer));
       costs.add(JSON.stringify(statements));
     }
-    expect([...answers]).toEqual([expect.stringContaining('{"data":{"requestPasswordReset":true}}')]);
+    expect([...answers]).toEqual([
+      expect.stringContaining('{"data":{"requestPasswordReset":true}}'),
+    ]);
     expect([...costs]).toEqual([expect.stringContaining('into mail')]);
-    // One that has left for the name, and one for the address.
-    expect((await office.deliver()).map(({ to }) => to)).toEqual(['ada@shop.example', 'ada@shop.example']);
+    // One mail for the name, and one for the address.
+    expect((await smtpServer.deliver()).map(({ to }) => to)).toEqual([
+      'ada@shop.example',
+      'ada@shop.example',
+    ]);
   });
 
-  test('E7 who is disabled, has no password, or no address, gets no mail, and no token is made', async () => {
+  test('E7 a user who is disabled or has no password or address gets no mail, and no token is created', async () => {
     await shop.makeUser({ username: 'zoe', disabled: true });
     await shop.makeUser({ username: 'max', password: null });
     await shop.makeUser({ username: 'eve', email: null });
     for (const user of ['zoe', 'max', 'eve', 'zoe@shop.example']) await request(user);
-    expect(await office.deliver()).toEqual([]);
+    expect(await smtpServer.deliver()).toEqual([]);
     expect(await shop.sql('select * from password_reset')).toEqual([]);
   });
 
-  test('users who share an address get a token each, for the account that the mail names', async () => {
-    for (const username of ['ada', 'bea']) await shop.makeUser({ username, email: 'both@shop.example' });
+  test('users who share an address get one token each, for the account that the mail names', async () => {
+    for (const username of ['ada', 'bea'])
+      await shop.makeUser({ username, email: 'both@shop.example' });
     await request('both@shop.example');
-    // They are sent at the same time, in whatever order.
-    const [toAda, toBea] = (await office.deliver()).toSorted((a, b) => a.text.localeCompare(b.text));
-    expect([toAda?.text, toBea?.text]).toEqual([expect.stringContaining('of ada.'), expect.stringContaining('of bea.')]);
-    expect((await reset(tokenIn(toBea as Arrived))).body.data.resetPassword).toEqual({ username: 'bea' });
-    expect((await reset(tokenIn(toAda as Arrived))).body.data.resetPassword).toEqual({ username: 'ada' });
+    // The mails are sent concurrently, in any order.
+    const [toAda, toBea] = (await smtpServer.deliver()).toSorted((a, b) =>
+      a.text.localeCompare(b.text),
+    );
+    expect([toAda?.text, toBea?.text]).toEqual([
+      expect.stringContaining('of ada.'),
+      expect.stringContaining('of bea.'),
+    ]);
+    expect((await reset(tokenIn(toBea as ReceivedMail))).body.data.resetPassword).toEqual({
+      username: 'bea',
+    });
+    expect((await reset(tokenIn(toAda as ReceivedMail))).body.data.resetPassword).toEqual({
+      username: 'ada',
+    });
   });
 
-  test('E7 a new password, by whatever way, takes the token that was mailed before', async () => {
+  test('E7 any change of the password invalidates the token mailed before', async () => {
     const ada = await shop.makeUser({ username: 'ada' });
     for (const change of [
       () => accounts.setPassword(shop.context(), 'ada', 'set by the operator'),
       () => shop.graphql(CHANGE, { current: 'set by the operator', new: PASSWORD }, { as: ada }),
     ]) {
       await request('ada');
-      const [mail] = await office.deliver();
+      const [mail] = await smtpServer.deliver();
       expect(await change()).not.toHaveProperty('body.errors');
-      expect((await reset(tokenIn(mail as Arrived))).body.errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
+      expect((await reset(tokenIn(mail as ReceivedMail))).body.errors).toMatchObject([
+        { extensions: { code: 'BAD_USER_INPUT' } },
+      ]);
     }
     expect(await shop.sql('select * from password_reset')).toEqual([]);
   });
 
-  test.each(['', 'x'.repeat(255), 'a\0b', 'a\ud800'])('%j is nobody, and refused as input', async (user) => {
-    expect((await request(user)).body.errors[0].extensions).toMatchObject({ code: 'BAD_USER_INPUT', fields: [{ field: 'user' }] });
+  test.each(['', 'x'.repeat(255), 'a\0b', 'a\ud800'])('%j is rejected as input', async (user) => {
+    expect((await request(user)).body.errors[0].extensions).toMatchObject({
+      code: 'BAD_USER_INPUT',
+      fields: [{ field: 'user' }],
+    });
   });
 });
 
 describe('resetPassword', () => {
-  test('it sets the password, ends all sessions and API keys, tells by mail, and is no login', async () => {
+  test('it sets the password, ends all sessions and API keys, sends a mail, and does not log in', async () => {
     const user = await shop.makeUser({ username: 'ada' });
     const [own, other] = [await openSession(shop, user), await openSession(shop, user)];
     const key = await newApiKey(user);
@@ -105,10 +147,12 @@ describe('resetPassword', () => {
     ]).toEqual([false, false, false]);
     expect(await isSignedIn({ sessionKey: bystander.key })).toBe(true);
     expect([await statusOfLogin(PASSWORD), await statusOfLogin(NEW_PASSWORD)]).toEqual([401, 200]);
-    expect(await office.deliver()).toMatchObject([{ to: 'ada@shop.example', subject: 'Your password was changed' }]);
+    expect(await smtpServer.deliver()).toMatchObject([
+      { to: 'ada@shop.example', subject: 'Your password was changed' },
+    ]);
   });
 
-  test('the rest of the operation is nobody, where the session it came in has ended', async () => {
+  test('the rest of the operation is unauthenticated if it came in a session that has ended', async () => {
     const user = await shop.makeUser();
     const { key } = await openSession(shop, user);
     const token = await tokenFor(user);
@@ -120,8 +164,14 @@ describe('resetPassword', () => {
   test.each<[string, (token: string, user: User) => Promise<string>]>([
     ['made up', async () => 'A'.repeat(43)],
     ['empty', async () => ''],
-    ['changed in its last letter', async (token) => token.slice(0, -1) + (token.endsWith('A') ? 'B' : 'A')],
-    ['in other letters', async (token) => (token === token.toLowerCase() ? token.toUpperCase() : token.toLowerCase())],
+    [
+      'changed in its last character',
+      async (token) => token.slice(0, -1) + (token.endsWith('A') ? 'B' : 'A'),
+    ],
+    [
+      'in the other case',
+      async (token) => (token === token.toLowerCase() ? token.toUpperCase() : token.toLowerCase()),
+    ],
     [
       'used',
       async (token) => {
@@ -139,92 +189,114 @@ describe('resetPassword', () => {
     [
       'older than an hour',
       async (token) => {
-        shop.pass(HOUR);
+        shop.advanceClock(HOUR);
         return token;
       },
     ],
     [
-      "a user's who has been disabled since",
+      'of a user disabled since',
       async (token, { username }) => {
         await accounts.disable(shop.context(), username);
         return token;
       },
     ],
     [
-      "a user's who has been deleted since",
+      'of a user deleted since',
       async (token, { pk }) => {
         await shop.sql(`delete from "user" where pk = ${pk}`);
         return token;
       },
     ],
-    ['the hash of one', async () => String((await shop.sql("select encode(token_hash, 'hex') as hash from password_reset"))[0]?.['hash'])],
-    ['a number of its user', async (_token, { pk }) => String(pk)],
-  ])('E7 a token that is %s sets nothing, is refused in the same words, and nothing is hashed for it', async (_what, change) => {
-    const user = await shop.makeUser({ username: 'ada' });
-    const token = await change(await tokenFor(user), user);
-    const { answer, tasks } = await hashed(() => reset(token));
-    expect([tasks, answer.status, answer.body]).toEqual([
-      0,
-      200,
-      {
-        data: null,
-        errors: [
-          expect.objectContaining({
-            message: 'token: is not good, or not any more',
-            extensions: { code: 'BAD_USER_INPUT', fields: [{ field: 'token', message: 'is not good, or not any more' }] },
-          }),
-        ],
-      },
-    ]);
-    expect(await statusOfLogin(NEW_PASSWORD)).toBe(401);
-  });
+    [
+      'the hash of a token',
+      async () =>
+        String(
+          (await shop.sql("select encode(token_hash, 'hex') as hash from password_reset"))[0]?.[
+            'hash'
+          ],
+        ),
+    ],
+    ['the pk of its user', async (_token, { pk }) => String(pk)],
+  ])(
+    'E7 a token that is %s sets nothing, gets the same error, and causes no hashing',
+    async (_what, change) => {
+      const user = await shop.makeUser({ username: 'ada' });
+      const token = await change(await tokenFor(user), user);
+      const { answer, tasks } = await observeHashing(() => reset(token));
+      expect([tasks, answer.status, answer.body]).toEqual([
+        0,
+        200,
+        {
+          data: null,
+          errors: [
+            expect.objectContaining({
+              message: 'token: is invalid, used or expired',
+              extensions: {
+                code: 'BAD_USER_INPUT',
+                fields: [{ field: 'token', message: 'is invalid, used or expired' }],
+              },
+            }),
+          ],
+        },
+      ]);
+      expect(await statusOfLogin(NEW_PASSWORD)).toBe(401);
+    },
+  );
 
-  test('E7 of five at once with one token, one sets its password', async () => {
+  test('E7 of five concurrent resets with one token, one sets its password', async () => {
     const token = await tokenFor(await shop.makeUser({ username: 'ada' }));
     const passwords = [1, 2, 3, 4, 5].map((number) => `password number ${number}`);
     const answers = await Promise.all(passwords.map((password) => reset(token, {}, password)));
-    const winners = passwords.filter((_password, index) => answers[index]?.body.errors === undefined);
+    const winners = passwords.filter(
+      (_password, index) => answers[index]?.body.errors === undefined,
+    );
     expect(winners).toHaveLength(1);
     const codes = answers.flatMap(({ body }) => body.errors?.[0].extensions.code ?? []);
     expect(codes).toEqual(Array(4).fill('BAD_USER_INPUT'));
     expect(await statusOfLogin(String(winners[0]))).toBe(200);
   });
 
-  test('a login with the old password that runs at the same time leaves no session', async () => {
+  test('a concurrent login with the old password leaves no session', async () => {
     const user = await shop.makeUser({ username: 'ada' });
     const token = await tokenFor(user);
-    const logins = Array.from({ length: 6 }, () => shop.rest('POST', '/session/login', { json: { username: 'ada', password: PASSWORD } }));
+    const logins = Array.from({ length: 6 }, () =>
+      shop.rest('POST', '/session/login', { json: { username: 'ada', password: PASSWORD } }),
+    );
     await Promise.all([reset(token), ...logins]);
     expect(await shop.sql('select sid from session')).toEqual([]);
   });
 
-  test.each(['short', 'x'.repeat(73)])('%s is no password, and the token stays good', async (password) => {
-    const token = await tokenFor(await shop.makeUser({ username: 'ada' }));
-    expect((await reset(token, {}, password)).body.errors[0].extensions).toMatchObject({
-      code: 'BAD_USER_INPUT',
-      fields: [{ field: 'new' }],
-    });
-    expect((await reset(token)).body.errors).toBeUndefined();
-  });
+  test.each(['short', 'x'.repeat(73)])(
+    '%s is not a password, and the token stays valid',
+    async (password) => {
+      const token = await tokenFor(await shop.makeUser({ username: 'ada' }));
+      expect((await reset(token, {}, password)).body.errors[0].extensions).toMatchObject({
+        code: 'BAD_USER_INPUT',
+        fields: [{ field: 'new' }],
+      });
+      expect((await reset(token)).body.errors).toBeUndefined();
+    },
+  );
 
-  test('what has expired is swept away', async () => {
+  test('the sweep deletes expired tokens', async () => {
     await tokenFor(await shop.makeUser());
-    shop.pass(HOUR);
+    shop.advanceClock(HOUR);
     for (const feature of features) await feature.sweep?.(shop.context());
     expect(await shop.sql('select * from password_reset')).toEqual([]);
   });
 });
 
-test('X2 a token is in no table, no answer and no line of the log', async () => {
+test('X2 a token is in no table, no response and no log line', async () => {
   const user = await shop.makeUser({ username: 'ada' });
   await request('ada');
   const waiting = await dumpOfAllTables();
-  const [mail] = await office.deliver();
-  const token = tokenIn(mail as Arrived);
-  const refused = await reset(`${token}x`);
+  const [mail] = await smtpServer.deliver();
+  const token = tokenIn(mail as ReceivedMail);
+  const rejected = await reset(`${token}x`);
   const stored = await dumpOfAllTables();
-  const taken = await reset(token);
-  for (const text of [waiting, stored, refused.text, taken.text, ...shop.logged]) expect(text).not.toContain(token);
+  const accepted = await reset(token);
+  for (const text of [waiting, stored, rejected.text, accepted.text, ...shop.logged])
+    expect(text).not.toContain(token);
   const events = shop.logged
     .map((line) => JSON.parse(line) as Record<string, unknown>)
     .filter(({ event }) => /^(account|mail)\./.test(String(event)));
@@ -236,28 +308,38 @@ test('X2 a token is in no table, no answer and no line of the log', async () => 
   ]);
 });
 
-test('PASSWORD_RESET is off unless somebody sets it: both are FORBIDDEN, whatever they hold', async () => {
-  const closed = await new Shop().start();
+test('PASSWORD_RESET is off by default: both mutations are FORBIDDEN with any input', async () => {
+  const defaultShop = await new Shop().start();
   try {
-    for (const answer of [await closed.graphql(REQUEST, { user: '' }), await closed.graphql(RESET, { token: '', new: '' })]) {
-      expect(answer.body.errors).toMatchObject([{ message: 'PASSWORD_RESET is off here', extensions: { code: 'FORBIDDEN' } }]);
+    for (const answer of [
+      await defaultShop.graphql(REQUEST, { user: '' }),
+      await defaultShop.graphql(RESET, { token: '', new: '' }),
+    ]) {
+      expect(answer.body.errors).toMatchObject([
+        { message: 'PASSWORD_RESET is off', extensions: { code: 'FORBIDDEN' } },
+      ]);
     }
     expect(await shop.sql('select * from mail')).toEqual([]);
   } finally {
-    await closed.stop();
+    await defaultShop.stop();
   }
 });
 
-test('with ACCOUNT_URL the mail has a link, and its token stands in the fragment, which no server is sent', async () => {
-  const linking = await new Shop({ ...shopSettings(), ACCOUNT_URL: 'https://shop.example/account' }).start();
+test('with ACCOUNT_URL the mail has a link with the token in the fragment, which no server receives', async () => {
+  const linkingShop = await new Shop({
+    ...shopSettings(),
+    ACCOUNT_URL: 'https://shop.example/account',
+  }).start();
   try {
     await shop.makeUser({ username: 'ada' });
-    await linking.graphql(REQUEST, { user: 'ada' });
-    const { letters } = await import('../../src/features.ts');
-    const draft = await letters['password-reset']?.(linking.workerContext(), 'ada');
-    expect((await draft?.write())?.text).toMatch(/^https:\/\/shop\.example\/account#reset=[\w-]{43}$/m);
+    await linkingShop.graphql(REQUEST, { user: 'ada' });
+    const { mailTemplates } = await import('../../src/features.ts');
+    const template = await mailTemplates['password-reset']?.(linkingShop.workerContext(), 'ada');
+    expect((await template?.write())?.text).toMatch(
+      /^https:\/\/shop\.example\/account#reset=[\w-]{43}$/m,
+    );
   } finally {
-    await linking.stop();
+    await linkingShop.stop();
   }
 });
 
@@ -269,17 +351,25 @@ function request(user: string): Promise<Answer> {
   return shop.graphql(REQUEST, { user });
 }
 
-function reset(token: string, credentials: RequestOptions = {}, password = NEW_PASSWORD): Promise<Answer> {
+function reset(
+  token: string,
+  credentials: RequestOptions = {},
+  password = NEW_PASSWORD,
+): Promise<Answer> {
   return shop.graphql(RESET, { token, new: password }, credentials);
 }
 
 async function tokenFor({ username }: User): Promise<string> {
   await request(username);
-  return tokenIn((await office.deliver())[0] as Arrived);
+  return tokenIn((await smtpServer.deliver())[0] as ReceivedMail);
 }
 
 async function newApiKey(as: User): Promise<string> {
-  const { body } = await shop.graphql('mutation { createApiKey(input: { name: "till", scopes: [] }) { key } }', {}, { as });
+  const { body } = await shop.graphql(
+    'mutation { createApiKey(input: { name: "till", scopes: [] }) { key } }',
+    {},
+    { as },
+  );
   return body.data.createApiKey.key;
 }
 
@@ -291,13 +381,22 @@ async function statusOfLogin(password: string): Promise<number> {
   return (await shop.rest('POST', '/token', { form: { username: 'ada', password } })).status;
 }
 
-/** All of an answer but its time and its name. */
+/** The response without its date and request id. */
 function comparable({ status, headers, text }: Answer): string {
-  return JSON.stringify([status, [...headers].filter(([name]) => name !== 'date' && name !== 'x-request-id')]) + text;
+  return (
+    JSON.stringify([
+      status,
+      [...headers].filter(([name]) => name !== 'date' && name !== 'x-request-id'),
+    ]) + text
+  );
 }
 
 async function dumpOfAllTables(): Promise<string> {
-  const tables = await shop.sql(`select quote_ident(tablename) as name from pg_tables where schemaname = 'public'`);
-  const dumps = await Promise.all(tables.map(({ name }) => shop.sql(`select rows::text from ${String(name)} as rows`)));
+  const tables = await shop.sql(
+    `select quote_ident(tablename) as name from pg_tables where schemaname = 'public'`,
+  );
+  const dumps = await Promise.all(
+    tables.map(({ name }) => shop.sql(`select rows::text from ${String(name)} as rows`)),
+  );
   return JSON.stringify(dumps);
 }

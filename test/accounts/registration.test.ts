@@ -1,45 +1,70 @@
 import { describe, expect, test } from '../support/jest.ts';
 import { features } from '../../src/features.ts';
-import { tokenIn, usePostOffice, type Arrived } from '../support/post-office.ts';
+import { tokenIn, useSmtpServer, type ReceivedMail } from '../support/smtp-server.ts';
 import { PASSWORD, Shop, useShop, type Answer } from '../support/shop.ts';
 
-const shop = useShop({ REGISTRATION: 'on', PASSWORD_RESET: 'on', SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'shop@shop.example' });
-const office = usePostOffice(shop);
+const shop = useShop({
+  REGISTRATION: 'on',
+  PASSWORD_RESET: 'on',
+  SMTP_URL: 'smtp://127.0.0.1:1',
+  MAIL_FROM: 'shop@shop.example',
+});
+const smtpServer = useSmtpServer(shop);
 
 const REGISTER = 'mutation ($email: String!) { register(input: { email: $email }) }';
-const CONFIRM = 'mutation ($input: ConfirmationInput!) { confirmRegistration(input: $input) { username fullName email scopes disabled } }';
+const CONFIRM =
+  'mutation ($input: ConfirmationInput!) { confirmRegistration(input: $input) { username fullName email scopes disabled } }';
 const HOUR = 3_600_000;
 
 describe('register', () => {
-  test('a mail with a token makes an account, with the name and password that its reader chooses, and without scopes', async () => {
+  test('a token from a mail creates an account with the chosen name and password, and without scopes', async () => {
     expect((await register('ada@shop.example')).body).toEqual({ data: { register: true } });
-    const [mail] = await office.deliver();
+    const [mail] = await smtpServer.deliver();
     expect(mail).toMatchObject({ to: 'ada@shop.example', subject: 'Confirm your address' });
-    const answer = await confirm(tokenIn(mail as Arrived), { fullName: 'Ada Archer' });
+    const answer = await confirm(tokenIn(mail as ReceivedMail), { fullName: 'Ada Archer' });
     expect(answer.body).toEqual({
-      data: { confirmRegistration: { username: 'ada', fullName: 'Ada Archer', email: null, scopes: [], disabled: false } },
+      data: {
+        confirmRegistration: {
+          username: 'ada',
+          fullName: 'Ada Archer',
+          email: null,
+          scopes: [],
+          disabled: false,
+        },
+      },
     });
-    expect((await shop.rest('POST', '/token', { form: { username: 'ada', password: PASSWORD } })).status).toBe(200);
-    expect(await shop.sql('select email, scopes from "user"')).toEqual([{ email: 'ada@shop.example', scopes: [] }]);
+    expect(
+      (await shop.rest('POST', '/token', { form: { username: 'ada', password: PASSWORD } })).status,
+    ).toBe(200);
+    expect(await shop.sql('select email, scopes from "user"')).toEqual([
+      { email: 'ada@shop.example', scopes: [] },
+    ]);
     expect(await shop.sql('select * from registration')).toEqual([]);
   });
 
-  test('E6 an address that has an account gets the same answer; its mail alone tells, and holds no token', async () => {
+  test('E6 an address with an account gets the same response; only its mail differs, and has no token', async () => {
     await shop.makeUser({ username: 'ada', email: 'Ada@shop.example' });
-    const [known, unknown] = [await register('ada@SHOP.example'), await register('bea@shop.example')];
+    const [known, unknown] = [
+      await register('ada@SHOP.example'),
+      await register('bea@shop.example'),
+    ];
     expect(comparable(known)).toBe(comparable(unknown));
-    const mails = await office.deliver();
+    const mails = await smtpServer.deliver();
     const toKnown = mails.find(({ to }) => to === 'ada@shop.example');
     expect(toKnown?.subject).toBe('You have an account');
-    expect(toKnown?.text).toContain('There is one already: ada.');
-    expect(tokenIn(toKnown as Arrived)).toBe('');
-    expect(await shop.sql('select email from registration')).toEqual([{ email: 'bea@shop.example' }]);
+    expect(toKnown?.text).toContain('It already has one: ada.');
+    expect(tokenIn(toKnown as ReceivedMail)).toBe('');
+    expect(await shop.sql('select email from registration')).toEqual([
+      { email: 'bea@shop.example' },
+    ]);
   });
 
-  test('E6 a disabled user gets the same answer, and no mail', async () => {
+  test('E6 a disabled user gets the same response, and no mail', async () => {
     await shop.makeUser({ email: 'zoe@shop.example', disabled: true });
-    expect(comparable(await register('zoe@shop.example'))).toBe(comparable(await register('nobody@shop.example')));
-    expect((await office.deliver()).map(({ to }) => to)).toEqual(['nobody@shop.example']);
+    expect(comparable(await register('zoe@shop.example'))).toBe(
+      comparable(await register('nobody@shop.example')),
+    );
+    expect((await smtpServer.deliver()).map(({ to }) => to)).toEqual(['nobody@shop.example']);
   });
 
   test.each([
@@ -50,20 +75,24 @@ describe('register', () => {
     'a@shop.example\r\nBcc: b@shop.example',
     `${'x'.repeat(250)}@shop.example`,
     'ä@shop.example',
-  ])('what is no address is refused, and asked of nobody: %j', async (email) => {
+  ])('an invalid address is rejected, and nothing is sent: %j', async (email) => {
     const { body } = await register(email);
-    expect(body.errors[0].extensions).toMatchObject({ code: 'BAD_USER_INPUT', fields: [{ field: 'email' }] });
-    expect(await office.deliver()).toEqual([]);
+    expect(body.errors[0].extensions).toMatchObject({
+      code: 'BAD_USER_INPUT',
+      fields: [{ field: 'email' }],
+    });
+    expect(await smtpServer.deliver()).toEqual([]);
   });
 
-  test('asked twice before the mail has left, it is one mail', async () => {
-    for (const email of ['ada@shop.example', 'ADA@shop.example', 'ada@shop.example']) await register(email);
-    expect(await office.deliver()).toHaveLength(1);
+  test('repeated requests before the mail is sent cause one mail', async () => {
+    for (const email of ['ada@shop.example', 'ADA@shop.example', 'ada@shop.example'])
+      await register(email);
+    expect(await smtpServer.deliver()).toHaveLength(1);
   });
 });
 
 describe('confirmRegistration', () => {
-  test('a name that somebody has is a conflict, and the token stays good for another', async () => {
+  test('a taken name is a conflict, and the token stays valid for another', async () => {
     await shop.makeUser({ username: 'ada', email: 'other@shop.example' });
     const token = await tokenFor('ada@shop.example');
     expect(codeOf(await confirm(token))).toBe('CONFLICT');
@@ -75,16 +104,22 @@ describe('confirmRegistration', () => {
     ['a password over 72 bytes', { password: 'x'.repeat(73) }, 'password'],
     ['no username', { username: ' ' }, 'username'],
     ['a name with a line break', { fullName: 'a\nb' }, 'fullName'],
-  ])('%s is refused, and the token stays good', async (_what, change, field) => {
+  ])('%s is rejected, and the token stays valid', async (_what, change, field) => {
     const token = await tokenFor('ada@shop.example');
-    expect((await confirm(token, change)).body.errors[0].extensions).toMatchObject({ code: 'BAD_USER_INPUT', fields: [{ field }] });
+    expect((await confirm(token, change)).body.errors[0].extensions).toMatchObject({
+      code: 'BAD_USER_INPUT',
+      fields: [{ field }],
+    });
     expect((await confirm(token)).body.errors).toBeUndefined();
   });
 
   test.each<[string, (token: string) => Promise<string>]>([
     ['made up', async () => 'A'.repeat(43)],
     ['empty', async () => ''],
-    ['changed in its last letter', async (token) => token.slice(0, -1) + (token.endsWith('A') ? 'B' : 'A')],
+    [
+      'changed in its last character',
+      async (token) => token.slice(0, -1) + (token.endsWith('A') ? 'B' : 'A'),
+    ],
     ['with a space after it', async (token) => `${token} `],
     [
       'used',
@@ -103,67 +138,88 @@ describe('confirmRegistration', () => {
     [
       'older than a day',
       async (token) => {
-        shop.pass(24 * HOUR);
+        shop.advanceClock(24 * HOUR);
         return token;
       },
     ],
-    ['the hash of one', async () => String((await shop.sql("select encode(token_hash, 'hex') as hash from registration"))[0]?.['hash'])],
-  ])('a token that is %s makes no account, and is refused in the same words', async (_what, change) => {
+    [
+      'the hash of a token',
+      async () =>
+        String(
+          (await shop.sql("select encode(token_hash, 'hex') as hash from registration"))[0]?.[
+            'hash'
+          ],
+        ),
+    ],
+  ])('a token that is %s creates no account, and gets the same error', async (_what, change) => {
     const token = await change(await tokenFor('ada@shop.example'));
     const { status, body } = await confirm(token);
     expect([status, body.errors[0].message, body.errors[0].extensions]).toEqual([
       200,
-      'token: is not good, or not any more',
-      { code: 'BAD_USER_INPUT', fields: [{ field: 'token', message: 'is not good, or not any more' }] },
+      'token: is invalid, used or expired',
+      {
+        code: 'BAD_USER_INPUT',
+        fields: [{ field: 'token', message: 'is invalid, used or expired' }],
+      },
     ]);
     expect(await shop.sql(`select username from "user" where username = 'ada'`)).toEqual([]);
   });
 
-  test('E6 a token that is not good does not tell whether a name is taken', async () => {
+  test('E6 an invalid token does not reveal whether a name is taken', async () => {
     await shop.makeUser({ username: 'ada' });
-    const [taken, free] = [await confirm('A'.repeat(43)), await confirm('A'.repeat(43), { username: 'bea' })];
+    const [taken, free] = [
+      await confirm('A'.repeat(43)),
+      await confirm('A'.repeat(43), { username: 'bea' }),
+    ];
     expect([codeOf(taken), comparable(taken)]).toEqual(['BAD_USER_INPUT', comparable(free)]);
   });
 
-  test('of five at once with one token, one makes an account', async () => {
+  test('of five concurrent confirmations with one token, one creates an account', async () => {
     const token = await tokenFor('ada@shop.example');
-    const answers = await Promise.all([1, 2, 3, 4, 5].map((number) => confirm(token, { username: `ada${number}` })));
-    expect(answers.map((answer) => codeOf(answer) ?? 'made').toSorted(byName)).toEqual([...Array(4).fill('BAD_USER_INPUT'), 'made']);
+    const answers = await Promise.all(
+      [1, 2, 3, 4, 5].map((number) => confirm(token, { username: `ada${number}` })),
+    );
+    expect(answers.map((answer) => codeOf(answer) ?? 'made').toSorted(byName)).toEqual([
+      ...Array(4).fill('BAD_USER_INPUT'),
+      'made',
+    ]);
     expect(await shop.sql('select pk from "user"')).toHaveLength(1);
   });
 
-  test('of two at once with one name, one has it', async () => {
+  test('of two concurrent confirmations with one name, one gets it', async () => {
     const tokens = [await tokenFor('ada@shop.example'), await tokenFor('bea@shop.example')];
     const answers = await Promise.all(tokens.map((token) => confirm(token)));
     expect(new Set(answers.map(codeOf))).toEqual(new Set(['CONFLICT', undefined]));
     expect(await shop.sql('select token_hash from registration')).toHaveLength(1);
   });
 
-  test('what has expired is swept away', async () => {
+  test('the sweep deletes expired tokens', async () => {
     await tokenFor('ada@shop.example');
-    shop.pass(24 * HOUR);
+    shop.advanceClock(24 * HOUR);
     for (const feature of features) await feature.sweep?.(shop.context());
     expect(await shop.sql('select * from registration')).toEqual([]);
   });
 });
 
-test('REGISTRATION is off unless somebody sets it: both are FORBIDDEN, whatever they hold, and nothing is stored', async () => {
-  const closed = await new Shop().start();
+test('REGISTRATION is off by default: both mutations are FORBIDDEN with any input, and nothing is stored', async () => {
+  const defaultShop = await new Shop().start();
   try {
     for (const answer of [
-      await closed.graphql(REGISTER, { email: 'ada@shop.example' }),
-      await closed.graphql(REGISTER, { email: 'nonsense' }),
-      await closed.graphql(CONFIRM, { input: { token: '', username: '', password: '' } }),
+      await defaultShop.graphql(REGISTER, { email: 'ada@shop.example' }),
+      await defaultShop.graphql(REGISTER, { email: 'nonsense' }),
+      await defaultShop.graphql(CONFIRM, { input: { token: '', username: '', password: '' } }),
     ]) {
-      expect(answer.body.errors).toMatchObject([{ message: 'REGISTRATION is off here', extensions: { code: 'FORBIDDEN' } }]);
+      expect(answer.body.errors).toMatchObject([
+        { message: 'REGISTRATION is off', extensions: { code: 'FORBIDDEN' } },
+      ]);
     }
     expect(await shop.sql('select * from mail')).toEqual([]);
   } finally {
-    await closed.stop();
+    await defaultShop.stop();
   }
 });
 
-test('an operation asks for one mail, or proves one token, and no more', async () => {
+test('an operation requests at most one mail or confirms at most one token', async () => {
   for (const query of [
     'mutation { a: register(input: { email: "a@shop.example" }) b: register(input: { email: "b@shop.example" }) }',
     'mutation { register(input: { email: "a@shop.example" }) requestPasswordReset(user: "a") }',
@@ -179,13 +235,15 @@ function register(email: string): Promise<Answer> {
 }
 
 function confirm(token: string, change: object = {}): Promise<Answer> {
-  return shop.graphql(CONFIRM, { input: { token, username: 'ada', password: PASSWORD, ...change } });
+  return shop.graphql(CONFIRM, {
+    input: { token, username: 'ada', password: PASSWORD, ...change },
+  });
 }
 
 async function tokenFor(email: string): Promise<string> {
   await register(email);
-  const mail = (await office.deliver()).find(({ to }) => to === email);
-  return tokenIn(mail as Arrived);
+  const mail = (await smtpServer.deliver()).find(({ to }) => to === email);
+  return tokenIn(mail as ReceivedMail);
 }
 
 function codeOf({ body }: Answer): string | undefined {
@@ -196,7 +254,11 @@ function byName(one: string, other: string): number {
   return one.localeCompare(other);
 }
 
-/** All of an answer but its time and its name. */
+/** The response without its date and request id. */
 function comparable({ status, headers, text }: Answer): string {
-  return JSON.stringify([status, [...headers].filter(([name]) => name !== 'date' && name !== 'x-request-id'), text]);
+  return JSON.stringify([
+    status,
+    [...headers].filter(([name]) => name !== 'date' && name !== 'x-request-id'),
+    text,
+  ]);
 }

@@ -10,9 +10,14 @@ import { createHttpServer } from '../../src/http/http-server.ts';
 import { useShop } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 
-/** What a client has sent so far, compressed and left in the middle. */
+/** Request bodies, compressed; each test sends only their beginning. */
 const TEXT = Buffer.from('x'.repeat(50_000));
-const BODIES = { gzip: gzipSync(TEXT), deflate: deflateSync(TEXT), br: brotliCompressSync(TEXT), identity: TEXT };
+const BODIES = {
+  gzip: gzipSync(TEXT),
+  deflate: deflateSync(TEXT),
+  br: brotliCompressSync(TEXT),
+  identity: TEXT,
+};
 const READERS = { '/graphql': readGraphqlText, '/json': readJson, '/form': readForm };
 
 const shop = useShop();
@@ -33,7 +38,7 @@ beforeAll(async () => {
     const read = READERS[req.url as keyof typeof READERS];
     read(exchange).then(
       () => outcomes.push('read'),
-      () => outcomes.push('refused'),
+      () => outcomes.push('rejected'),
     );
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -41,27 +46,28 @@ beforeAll(async () => {
 
 afterAll(() => void server.close());
 
-test.each(Object.keys(READERS).flatMap((path) => Object.keys(BODIES).map((coding) => [path, coding] as const)))(
-  'P16 reading it ends when the client leaves: %s, %s',
-  async (path, coding) => {
-    outcomes = [];
-    const body = BODIES[coding as keyof typeof BODIES];
-    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
-    const type = path === '/form' ? 'application/x-www-form-urlencoded' : 'application/json';
-    const head = `POST ${path} HTTP/1.1\r\nHost: shop\r\nContent-Type: ${type}\r\nContent-Encoding: ${coding}\r\n`;
-    const accepted = once(server, 'request');
-    socket.write(`${head}Content-Length: 4000\r\n\r\n`);
-    socket.write(body.subarray(0, Math.min(20, body.length - 1)));
-    await accepted;
-    socket.destroy();
-    await until(() => outcomes.length > 0, 'the end of reading');
-    expect(outcomes).toEqual(['refused']);
-  },
-);
+test.each(
+  Object.keys(READERS).flatMap((path) =>
+    Object.keys(BODIES).map((coding) => [path, coding] as const),
+  ),
+)('P16 reading the body ends when the client disconnects: %s, %s', async (path, coding) => {
+  outcomes = [];
+  const body = BODIES[coding as keyof typeof BODIES];
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  const type = path === '/form' ? 'application/x-www-form-urlencoded' : 'application/json';
+  const head = `POST ${path} HTTP/1.1\r\nHost: shop\r\nContent-Type: ${type}\r\nContent-Encoding: ${coding}\r\n`;
+  const accepted = once(server, 'request');
+  socket.write(`${head}Content-Length: 4000\r\n\r\n`);
+  socket.write(body.subarray(0, Math.min(20, body.length - 1)));
+  await accepted;
+  socket.destroy();
+  await until(() => outcomes.length > 0, 'the end of the read');
+  expect(outcomes).toEqual(['rejected']);
+});
 
-describe('P21 a body in pieces', () => {
-  const LIVE = '{"query":"{ __typename }"}';
-  /** The whole request: this text of a body, in chunks of so many bytes. */
+describe('P21 a chunked body', () => {
+  const QUERY = '{"query":"{ __typename }"}';
+  /** Returns a request whose body is sent in chunks of `size` bytes. */
   const inChunks = (path: string, headers: string, body: Buffer, size: number) => {
     const chunks = Array.from({ length: Math.ceil(body.length / size) }, (_, index) => {
       const chunk = body.subarray(index * size, (index + 1) * size);
@@ -71,27 +77,48 @@ describe('P21 a body in pieces', () => {
     return `${head}${chunks.join('')}0\r\n\r\n`;
   };
   const JSON_TYPE = 'Content-Type: application/json\r\n';
-  const statusOf = async (request: string) => Number(/^HTTP\/1.1 (\d+)/.exec(await shop.raw(request))?.[1]);
+  const statusOf = async (request: string) =>
+    Number(/^HTTP\/1.1 (\d+)/.exec(await shop.raw(request))?.[1]);
 
   test.each([
-    ['JSON', '/graphql', JSON_TYPE, Buffer.from(LIVE.padEnd(2_000))],
-    ['JSON of REST', '/api/v2/auth/login', JSON_TYPE, Buffer.from('{"username":"ada","password":"x"}'.padEnd(2_000))],
-    ['compressed JSON', '/graphql', `${JSON_TYPE}Content-Encoding: gzip\r\n`, gzipSync(LIVE.padEnd(2_000), { level: 0 })],
-    ['a form', '/token', 'Content-Type: application/x-www-form-urlencoded\r\n', Buffer.from(`username=ada&password=${'x'.repeat(2_000)}`)],
-  ])('P21 is refused with 413 where it has more than a thousand, of a byte each: %s', async (_what, path, headers, body) => {
-    expect(await statusOf(inChunks(path, headers, body, 1))).toBe(413);
-  });
+    ['JSON', '/graphql', JSON_TYPE, Buffer.from(QUERY.padEnd(2_000))],
+    [
+      'JSON of REST',
+      '/api/v2/auth/login',
+      JSON_TYPE,
+      Buffer.from('{"username":"ada","password":"x"}'.padEnd(2_000)),
+    ],
+    [
+      'compressed JSON',
+      '/graphql',
+      `${JSON_TYPE}Content-Encoding: gzip\r\n`,
+      gzipSync(QUERY.padEnd(2_000), { level: 0 }),
+    ],
+    [
+      'a form',
+      '/token',
+      'Content-Type: application/x-www-form-urlencoded\r\n',
+      Buffer.from(`username=ada&password=${'x'.repeat(2_000)}`),
+    ],
+  ])(
+    'P21 is rejected with 413 if it has more than 1,000 one-byte chunks: %s',
+    async (_what, path, headers, body) => {
+      expect(await statusOf(inChunks(path, headers, body, 1))).toBe(413);
+    },
+  );
 
-  test('P21 is not received on and on while its request is queued', async () => {
+  test('P21 is not received further while its request is queued', async () => {
     const { promise: arrival, resolve } = Promise.withResolvers<IncomingMessage>();
     const queueing = createHttpServer(shop.config, resolve);
     await once(queueing.listen(0, '127.0.0.1'), 'listening');
     const socket = connect((queueing.address() as AddressInfo).port, '127.0.0.1');
-    socket.on('error', () => undefined).write(inChunks('/graphql', JSON_TYPE, Buffer.from(LIVE.padEnd(100_000)), 1));
+    socket
+      .on('error', () => undefined)
+      .write(inChunks('/graphql', JSON_TYPE, Buffer.from(QUERY.padEnd(100_000)), 1));
     const req = await arrival;
     await until(() => req.readableLength > 0, 'a part of the body');
     await setTimeout(500);
-    // What is read of a connection at a time, 64 KB, has eleven thousand such chunks.
+    // One read of the connection, 64 KB, has 11,000 such chunks.
     expect(req.readableLength).toBeLessThan(20_000);
     queueing.closeAllConnections();
     queueing.close();
@@ -101,7 +128,12 @@ describe('P21 a body in pieces', () => {
     [16 * 1024, 20],
     [100 * 1024, 64],
     [1_000, 1],
-  ])('P21 is read where a slow client may have sent it: %s bytes, %s in each', async (length, size) => {
-    expect(await statusOf(inChunks('/graphql', JSON_TYPE, Buffer.from(LIVE.padEnd(length)), size))).toBe(200);
-  });
+  ])(
+    'P21 is read if a slow client could have sent it: %s bytes in chunks of %s',
+    async (length, size) => {
+      expect(
+        await statusOf(inChunks('/graphql', JSON_TYPE, Buffer.from(QUERY.padEnd(length)), size)),
+      ).toBe(200);
+    },
+  );
 });

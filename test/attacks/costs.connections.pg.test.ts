@@ -7,7 +7,7 @@ import { until } from '../support/until.ts';
 const shop = useShop({ DATABASE_POOL_MAX: '6' });
 const other = useSecondSession();
 
-/** Statements that wait for a lock. What pg_stat_activity shows stays the same within a transaction. */
+/** Number of waiting locks. Unlike pg_locks, pg_stat_activity is frozen within a transaction. */
 const waiting = async () =>
   (
     await other.query(
@@ -15,14 +15,15 @@ const waiting = async () =>
     )
   ).rowCount;
 
-test('P4 one request uses two connections at most, however many lists it asks for', async () => {
+test('P4 one request uses at most two connections, however many lists it queries', async () => {
   await shop.makeProduct({ name: 'Product' });
   await other.query('begin; lock table product in access exclusive mode');
   const lists = Array.from(
     { length: 10 },
-    (_, index) => `p${index}: products(first: 1, filter: { search: "Product ${index}" }) { nodes { pk } }`,
+    (_, index) =>
+      `p${index}: products(first: 1, filter: { search: "Product ${index}" }) { nodes { pk } }`,
   );
-  const asked = shop.graphql(`{ ${lists.join(' ')} }`);
+  const response = shop.graphql(`{ ${lists.join(' ')} }`);
   try {
     await until(async () => (await waiting()) === 2, 'two statements');
     await delay(200);
@@ -30,5 +31,5 @@ test('P4 one request uses two connections at most, however many lists it asks fo
   } finally {
     await other.query('rollback');
   }
-  expect(Object.keys((await asked).body.data)).toHaveLength(10);
+  expect(Object.keys((await response).body.data)).toHaveLength(10);
 });

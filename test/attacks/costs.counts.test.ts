@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, jest, test } from '../support/jest.ts';
 import { createApp } from '../../src/app.ts';
-import type { Abortable, Statements } from '../../src/database/sql.ts';
+import type { Statements } from '../../src/database/sql.ts';
+import type { Cancellable } from '../../src/core/cancellation.ts';
 import { CallCounter } from '../../src/features/rest-usage/call-counter.ts';
 import { createHttpServer } from '../../src/http/http-server.ts';
 import { openLog } from '../../src/telemetry/log.ts';
@@ -12,25 +13,28 @@ const shop = useShop();
 
 afterEach(() => void jest.restoreAllMocks());
 
-describe('P4 counting what meets a filter', () => {
-  /** Lets counts take until they are cancelled. Returns how many were. */
+describe('P4 the count of a filtered list', () => {
+  /** Makes counts run until they are cancelled. Returns the SQL of the cancelled ones. */
   const countForever = () => {
     const { statements } = shop.context();
     if (!statements) throw new Error('no statements');
     const read = statements.read.bind(statements);
     const cancelled: string[] = [];
-    jest.spyOn(statements, 'read').mockImplementation((statement, hot, request?: Abortable) => {
-      if (!statement.text.startsWith('select count(*) from "product"')) return read(statement, hot, request);
-      // Whoever gives it no end waits for the test.
-      if (!request?.begin) return Promise.reject(new Error('unlimited'));
-      request.begin();
-      return new Promise((_done, fail) =>
-        request.onGiveUp(() => {
-          cancelled.push(statement.text);
-          fail(Object.assign(new Error('cancelled'), { name: 'AbortError' }));
-        }),
-      );
-    });
+    jest
+      .spyOn(statements, 'read')
+      .mockImplementation((statement, prepared, request?: Cancellable) => {
+        if (!statement.text.startsWith('select count(*) from "product"'))
+          return read(statement, prepared, request);
+        // A count without a limit would wait until the test times out.
+        if (!request?.begin) return Promise.reject(new Error('unlimited'));
+        request.begin();
+        return new Promise((_done, fail) =>
+          request.onCancel(() => {
+            cancelled.push(statement.text);
+            fail(Object.assign(new Error('cancelled'), { name: 'AbortError' }));
+          }),
+        );
+      });
     return cancelled;
   };
 
@@ -40,39 +44,52 @@ describe('P4 counting what meets a filter', () => {
     ['priceMin: 1', 'PK'],
     ['priceMax: 5', 'PK'],
     ['barcodeIn: ["4006381333931"]', 'PK'],
-    // A range of the order's own index.
+    // A range of the index that orders the list.
     ['priceMin: 1', 'PRICE'],
     ['priceMax: 5', 'PRICE'],
     ['createdSince: "2000-01-01T00:00:00Z"', 'CREATED_AT'],
     ['updatedSince: "2000-01-01T00:00:00Z"', 'UPDATED_AT'],
-  ])('P4 ends after a second with an error that says so, and nothing of it goes on: %s, ordered by %s', async (filter, field) => {
-    await shop.makeProduct({ name: 'Product', price: '2.00', barcode: '4006381333931' });
-    const ask = (fields: string) => shop.graphql(`{ products(filter: { ${filter} }, orderBy: { field: ${field} }) { ${fields} } }`);
-    expect((await ask('totalCount nodes { name }')).body.data.products).toEqual({ totalCount: 1, nodes: [{ name: 'Product' }] });
-    const cancelled = countForever();
-    const { body } = await ask('totalCount nodes { name }');
-    expect(body.errors).toMatchObject([
-      {
-        path: ['products', 'totalCount'],
-        message: expect.stringContaining('leave out totalCount'),
-        extensions: { code: 'QUERY_TOO_COMPLEX' },
-      },
-    ]);
-    expect(cancelled).toHaveLength(1);
-    expect((await ask('nodes { name }')).body.data.products.nodes).toEqual([{ name: 'Product' }]);
-  });
+  ])(
+    'P4 is cancelled after a second with an error for totalCount: %s, ordered by %s',
+    async (filter, field) => {
+      await shop.makeProduct({ name: 'Product', price: '2.00', barcode: '4006381333931' });
+      const query = (fields: string) =>
+        shop.graphql(
+          `{ products(filter: { ${filter} }, orderBy: { field: ${field} }) { ${fields} } }`,
+        );
+      expect((await query('totalCount nodes { name }')).body.data.products).toEqual({
+        totalCount: 1,
+        nodes: [{ name: 'Product' }],
+      });
+      const cancelled = countForever();
+      const { body } = await query('totalCount nodes { name }');
+      expect(body.errors).toMatchObject([
+        {
+          path: ['products', 'totalCount'],
+          message: expect.stringContaining('omit totalCount'),
+          extensions: { code: 'QUERY_TOO_COMPLEX' },
+        },
+      ]);
+      expect(cancelled).toHaveLength(1);
+      expect((await query('nodes { name }')).body.data.products.nodes).toEqual([
+        { name: 'Product' },
+      ]);
+    },
+  );
 
-  test('P4 is done for one request of an address at a time', async () => {
+  test('P4 runs for one request per address at a time', async () => {
     await shop.makeProduct({ name: 'Product' });
     const { statements } = shop.database;
     const read = statements.read.bind(statements);
     let [running, most] = [0, 0];
     jest.spyOn(statements, 'read').mockImplementation(async (statement, ...rest) => {
-      if (!statement.text.startsWith('select count(*) from "product"')) return read(statement, ...rest);
+      if (!statement.text.startsWith('select count(*) from "product"'))
+        return read(statement, ...rest);
       most = Math.max(most, ++running);
       return read(statement, ...rest).finally(() => running--);
     });
-    const query = '{ a: products(filter: { priceMin: 1 }) { totalCount } b: products(filter: { priceMin: 0 }) { totalCount } }';
+    const query =
+      '{ a: products(filter: { priceMin: 1 }) { totalCount } b: products(filter: { priceMin: 0 }) { totalCount } }';
     const answers = await Promise.all(Array.from({ length: 4 }, () => shop.graphql(query)));
     for (const { body } of answers) expect(body.data.b).toEqual({ totalCount: 1 });
     expect(most).toBe(1);
@@ -81,30 +98,38 @@ describe('P4 counting what meets a filter', () => {
   test.each([
     ['from the database', false],
     ['from a replica', true],
-  ])('P4 twenty requests at most wait for it, each once for all that it counts: %s', async (_where, hasReplica) => {
-    const { statements } = shop.database;
-    const server = hasReplica ? await serveWithReplica(statements) : undefined;
-    const read = statements.read.bind(statements);
-    const released = Promise.withResolvers<void>();
-    jest.spyOn(statements, 'read').mockImplementation(async (statement, ...rest) => {
-      if (statement.text.startsWith('select count(*) from "product"')) await released.promise;
-      return read(statement, ...rest);
-    });
-    const ask = (query: string) => (server ? server.ask(query) : shop.graphql(query));
-    const lists = Array.from({ length: 4 }, (_, index) => `p${index}: products(filter: { priceMin: ${index} }) { totalCount }`);
-    let refused = 0;
-    const answers = Array.from({ length: 24 }, async () => {
-      const { body } = await ask(`{ ${lists.join(' ')} }`);
-      // The first that is told is told that there are too many, and then the others are counted.
-      if (body.errors && ++refused === 3) released.resolve();
-      return body;
-    });
-    const bodies = await Promise.all(answers);
-    const codes = bodies.map(({ errors = [] }) => (errors as { extensions: { code: string } }[]).map(({ extensions }) => extensions.code));
-    expect(codes.filter((own) => own.length === 0)).toHaveLength(21);
-    expect(new Set(codes.flat())).toEqual(new Set(['RATE_LIMITED']));
-    await server?.stop();
-  });
+  ])(
+    'P4 has at most twenty waiting requests, each with one place for all its counts: %s',
+    async (_where, hasReplica) => {
+      const { statements } = shop.database;
+      const server = hasReplica ? await serveWithReplica(statements) : undefined;
+      const read = statements.read.bind(statements);
+      const released = Promise.withResolvers<void>();
+      jest.spyOn(statements, 'read').mockImplementation(async (statement, ...rest) => {
+        if (statement.text.startsWith('select count(*) from "product"')) await released.promise;
+        return read(statement, ...rest);
+      });
+      const send = (query: string) => (server ? server.send(query) : shop.graphql(query));
+      const lists = Array.from(
+        { length: 4 },
+        (_, index) => `p${index}: products(filter: { priceMin: ${index} }) { totalCount }`,
+      );
+      let rejected = 0;
+      const answers = Array.from({ length: 24 }, async () => {
+        const { body } = await send(`{ ${lists.join(' ')} }`);
+        // The counts run once the requests beyond the limit have been rejected.
+        if (body.errors && ++rejected === 3) released.resolve();
+        return body;
+      });
+      const bodies = await Promise.all(answers);
+      const codes = bodies.map(({ errors = [] }) =>
+        (errors as { extensions: { code: string } }[]).map(({ extensions }) => extensions.code),
+      );
+      expect(codes.filter((own) => own.length === 0)).toHaveLength(21);
+      expect(new Set(codes.flat())).toEqual(new Set(['RATE_LIMITED']));
+      await server?.stop();
+    },
+  );
 
   test.each([
     'search: "a"',
@@ -113,17 +138,17 @@ describe('P4 counting what meets a filter', () => {
     'priceMax: 1',
     'createdSince: "2000-01-01T00:00:00Z"',
     'updatedSince: "2000-01-01T00:00:00Z"',
-  ])('P4 costs 50 more than a list without filter: %s', async (filter) => {
+  ])('P4 costs 50 more than a list without a filter: %s', async (filter) => {
     const costOf = async (args: string) => {
       const query = `{ products(first: 10${args}) { totalCount nodes { pk } } }`;
-      return (await shop.rest('POST', '/graphql', { json: { query, extensions: { cost: true } } })).body.extensions.cost
-        .requested as number;
+      return (await shop.rest('POST', '/graphql', { json: { query, extensions: { cost: true } } }))
+        .body.extensions.cost.requested as number;
     };
     expect(await costOf(`, filter: { ${filter} }`)).toBe((await costOf('')) + 50);
   });
 });
 
-/** Serves the shop with these statements as those of a replica. */
+/** Serves the shop with a replica that runs `statements`. */
 async function serveWithReplica(statements: Statements) {
   const app = await createApp({
     config: shop.config,
@@ -139,9 +164,13 @@ async function serveWithReplica(statements: Statements) {
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
   return {
-    async ask(query: string): Promise<{ body: any }> {
+    async send(query: string): Promise<{ body: any }> {
       const headers = { 'Content-Type': 'application/json' };
-      return { body: await (await fetch(url, { method: 'POST', headers, body: JSON.stringify({ query }) })).json() };
+      return {
+        body: await (
+          await fetch(url, { method: 'POST', headers, body: JSON.stringify({ query }) })
+        ).json(),
+      };
     },
     async stop(): Promise<void> {
       server.closeAllConnections();

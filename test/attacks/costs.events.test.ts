@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, jest, test } from '../support/jest.ts';
-import { follow } from '../../src/features/change-log/subscribe.ts';
+import { subscribe as subscribeToChanges } from '../../src/features/change-log/subscribe.ts';
 import type { Statements } from '../../src/database/sql.ts';
 import { ProductSubscription } from '../../src/features/products/product.subscription.ts';
-import { Listening } from '../../src/graphql/subscriptions/active-subscription.ts';
+import { ActiveSubscription } from '../../src/graphql/subscriptions/active-subscription.ts';
 import { settled } from '../support/settled.ts';
 import { Shop, useShop } from '../support/shop.ts';
-import { closeSockets, greet, type RawSocket } from '../support/sockets.ts';
+import { closeSockets, connectSocket, type RawSocket } from '../support/sockets.ts';
 
 const shop = useShop();
 const PKS = 'subscription { productChanged { pk cursor } }';
@@ -16,16 +16,21 @@ afterEach(() => {
   closeSockets();
 });
 
-/** Subscribes, and returns once that has begun. */
-async function subscribe(socket: RawSocket, id: string, query: string, variables?: Record<string, unknown>): Promise<void> {
+/** Subscribes, and returns once the subscription has started. */
+async function subscribe(
+  socket: RawSocket,
+  id: string,
+  query: string,
+  variables?: Record<string, unknown>,
+): Promise<void> {
   socket.send({ id, type: 'subscribe', payload: { query, variables } });
   socket.send({ type: 'ping' });
   expect(await socket.next()).toEqual({ type: 'pong' });
 }
 
-/** The cursor of a change after which there are so many others. */
+/** Makes a change and then `count` others. Returns the cursor of the first. */
 async function cursorBefore(count: number): Promise<string> {
-  const socket = await greet(shop);
+  const socket = await connectSocket(shop);
   await subscribe(socket, '1', PKS);
   await shop.makeProduct();
   const { payload } = await socket.next();
@@ -34,22 +39,39 @@ async function cursorBefore(count: number): Promise<string> {
   return payload.data.productChanged.cursor;
 }
 
-/** Reads a log of so many changes, the first of which is written once it has been read for a first time. */
+/**
+ * Reads a change log of `total` changes, in pages of 500.
+ * They appear after the first read has found the log empty.
+ */
 function readingChanges(total: number): Statements['read'] {
   return async ({ text, values }) => {
     const [tx, pk] = values.map(Number);
     if (!text.includes('as horizon')) return [['1']];
     const from = tx === 1 ? Number(pk) : total;
-    const numbers = Array.from({ length: Math.min(500, total - from) }, (_, index) => String(from + index + 1));
-    const written = numbers.map((number) => ['1', '1', number, new Date().toISOString(), 'product.deleted', number, '{}']);
+    const numbers = Array.from({ length: Math.min(500, total - from) }, (_, index) =>
+      String(from + index + 1),
+    );
+    const written = numbers.map((number) => [
+      '1',
+      '1',
+      number,
+      new Date().toISOString(),
+      'product.deleted',
+      number,
+      '{}',
+    ]);
     return written.length > 0 ? written : [['2', null, null, null, null, null, null]];
   };
 }
 
 describe('P12 subscriptions to the same events', () => {
-  test('P12 an event is executed once for all that asked the same with the same variables, and each is told under its own id', async () => {
-    const told = jest.spyOn(ProductSubscription.prototype, 'productChanged');
-    const sockets = [await greet(shop), await greet(shop), await greet(shop)];
+  test('P12 an event is executed once for all subscriptions with the same document and variables, and each gets it under its own id', async () => {
+    const executed = jest.spyOn(ProductSubscription.prototype, 'productChanged');
+    const sockets = [
+      await connectSocket(shop),
+      await connectSocket(shop),
+      await connectSocket(shop),
+    ];
     const [first, second, third] = sockets as [RawSocket, RawSocket, RawSocket];
     const filtered = 'subscription ($pks: [ID!]) { productChanged(pks: $pks) { kind } }';
     for (const [index, socket] of sockets.entries()) await subscribe(socket, `same ${index}`, PKS);
@@ -61,58 +83,82 @@ describe('P12 subscriptions to the same events', () => {
     const answers = [await first.next(), await second.next(), await third.next()];
     const kinds = [await first.next(), await second.next(), await third.next()];
     const named = [...answers, ...kinds].toSorted((a, b) => a.id.localeCompare(b.id));
-    expect(named.map(({ id }) => id)).toEqual(['one', 'other document', 'other variables', 'same 0', 'same 1', 'same 2']);
-    for (const { payload } of named.slice(0, 3)) expect(payload).toEqual({ data: { productChanged: { kind: 'CREATED' } } });
+    expect(named.map(({ id }) => id)).toEqual([
+      'one',
+      'other document',
+      'other variables',
+      'same 0',
+      'same 1',
+      'same 2',
+    ]);
+    for (const { payload } of named.slice(0, 3))
+      expect(payload).toEqual({ data: { productChanged: { kind: 'CREATED' } } });
     for (const { payload } of named.slice(3))
-      expect(payload).toEqual({ data: { productChanged: { pk: String(pk), cursor: expect.any(String) } } });
-    expect(told).toHaveBeenCalledTimes(4);
+      expect(payload).toEqual({
+        data: { productChanged: { pk: String(pk), cursor: expect.any(String) } },
+      });
+    expect(executed).toHaveBeenCalledTimes(4);
   });
 
-  test('P12 others have their turn while very many are told', async () => {
+  test('P12 the event loop runs other work while very many subscribers are notified', async () => {
     let turn = 0;
     let isOver = false;
     const count = (): void => {
       turn++;
       if (!isOver) setImmediate(count);
     };
-    const listening = Array.from({ length: 300 }, () => new Listening({ headers: {} } as never));
-    const followers = await Promise.all(listening.map((request) => follow(Object.assign(shop.context(), { request }))));
+    const subscriptions = Array.from(
+      { length: 300 },
+      () => new ActiveSubscription({ headers: {} } as never),
+    );
+    const subscribers = await Promise.all(
+      subscriptions.map((request) =>
+        subscribeToChanges(Object.assign(shop.context(), { request })),
+      ),
+    );
     try {
       setImmediate(count);
-      const turns = Promise.all(followers.map((changes) => changes.next().then(() => turn)));
+      const turns = Promise.all(subscribers.map((changes) => changes.next().then(() => turn)));
       await shop.makeProduct();
       const [first = 0, ...others] = await turns;
       expect(Math.max(...others) - first).toBeGreaterThanOrEqual(5);
     } finally {
       isOver = true;
-      for (const each of listening) each.end();
+      for (const each of subscriptions) each.end();
     }
   });
 
-  test('P12 nobody falls behind because very many are told before', async () => {
+  test('P12 no subscriber is too slow because very many others are notified before it', async () => {
     const total = 6_000;
     const ended: string[] = [];
-    const statements = { commits: 0, read: readingChanges(total), write: () => Promise.reject(new Error('nothing is written')) };
-    const followers = await Promise.all(
+    const statements = {
+      commits: 0,
+      read: readingChanges(total),
+      write: () => Promise.reject(new Error('nothing is written')),
+    };
+    const subscribers = await Promise.all(
       Array.from({ length: 300 }, async () => {
-        const request = new Listening({ headers: {} } as never);
-        request.onGiveUp(() => request.refusal && ended.push(request.refusal.code));
-        return { request, changes: await follow({ ...shop.context(), statements, request }) };
+        const request = new ActiveSubscription({ headers: {} } as never);
+        request.onCancel(() => request.error && ended.push(request.error.code));
+        return {
+          request,
+          changes: await subscribeToChanges({ ...shop.context(), statements, request }),
+        };
       }),
     );
     await Promise.all(
-      followers.map(async ({ request, changes }) => {
-        for (let told = 0; told < total && !request.isGivenUp; told++) await changes.next();
+      subscribers.map(async ({ request, changes }) => {
+        for (let count = 0; count < total && !request.isCancelled; count++) await changes.next();
       }),
     );
     expect(ended).toEqual([]);
-    for (const { request } of followers) request.end();
+    for (const { request } of subscribers) request.end();
   });
 
-  test('P12 one address has MAX_SUBSCRIPTIONS_PER_ADDRESS of them, on however many sockets', async () => {
+  test('P12 an address has at most MAX_SUBSCRIPTIONS_PER_ADDRESS subscriptions, over all its sockets', async () => {
     const small = await new Shop({ MAX_SUBSCRIPTIONS_PER_ADDRESS: '2' }).start();
     try {
-      const [first, second] = [await greet(small), await greet(small)];
+      const [first, second] = [await connectSocket(small), await connectSocket(small)];
       await subscribe(first, '1', PKS);
       await subscribe(second, '1', PKS);
       second.send({ id: '2', type: 'subscribe', payload: { query: PKS } });
@@ -132,17 +178,18 @@ describe('P12 subscriptions to the same events', () => {
   });
 });
 
-describe('P13 changes from before', () => {
-  test('P13 are read for one subscription of a socket at a time', async () => {
+describe('P13 past changes', () => {
+  test('P13 are read for one subscription per socket at a time', async () => {
     const after = await cursorBefore(60);
-    const socket = await greet(shop);
-    for (const id of ['1', '2', '3']) socket.send({ id, type: 'subscribe', payload: { query: AFTER, variables: { after } } });
+    const socket = await connectSocket(shop);
+    for (const id of ['1', '2', '3'])
+      socket.send({ id, type: 'subscribe', payload: { query: AFTER, variables: { after } } });
     const ids: string[] = [];
     while (ids.length < 180) ids.push((await socket.next()).id);
     expect(ids).toEqual(ids.toSorted());
   });
 
-  test('P13 are read by one statement at a time for all sockets of an address', async () => {
+  test('P13 are read by one statement at a time per address', async () => {
     const after = await cursorBefore(60);
     const { statements } = shop.database;
     const read = statements.read.bind(statements);
@@ -153,20 +200,24 @@ describe('P13 changes from before', () => {
       most = Math.max(most, ++running);
       return read(statement, ...rest).finally(() => running--);
     });
-    const sockets = await Promise.all(Array.from({ length: 10 }, () => greet(shop)));
-    for (const socket of sockets) socket.send({ id: '1', type: 'subscribe', payload: { query: AFTER, variables: { after } } });
-    for (const socket of sockets) for (let told = 0; told < 60; told++) expect(await socket.next()).toMatchObject({ type: 'next' });
+    const sockets = await Promise.all(Array.from({ length: 10 }, () => connectSocket(shop)));
+    for (const socket of sockets)
+      socket.send({ id: '1', type: 'subscribe', payload: { query: AFTER, variables: { after } } });
+    for (const socket of sockets)
+      for (let count = 0; count < 60; count++)
+        expect(await socket.next()).toMatchObject({ type: 'next' });
     expect(reads).toBeGreaterThanOrEqual(30);
     expect(most).toBe(1);
   });
 
-  test('P13 whoever leaves lets the next one read', async () => {
+  test('P13 are read for the next socket once a socket disconnects', async () => {
     const after = await cursorBefore(60);
-    const [first, second] = [await greet(shop), await greet(shop)];
+    const [first, second] = [await connectSocket(shop), await connectSocket(shop)];
     first.send({ id: '1', type: 'subscribe', payload: { query: AFTER, variables: { after } } });
     await first.next();
     first.socket.terminate();
     second.send({ id: '1', type: 'subscribe', payload: { query: AFTER, variables: { after } } });
-    for (let told = 0; told < 60; told++) expect(await second.next()).toMatchObject({ type: 'next' });
+    for (let count = 0; count < 60; count++)
+      expect(await second.next()).toMatchObject({ type: 'next' });
   });
 });

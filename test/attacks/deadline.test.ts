@@ -1,42 +1,61 @@
 import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
-import { expectLate, served, type Ask } from '../support/late.ts';
+import { expectTimeout, retryUntilServed, type SendRequest } from '../support/late.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
 import { useStoppedClock } from '../support/clock.ts';
 
-// Somebody else has the database to himself, longer than a request may take: on the embedded one, whose single backend is everyone's,
-// by any transaction that is open; on a server, by locks.
+// Another transaction blocks the database for longer than the request timeout: on the embedded
+// database, which has a single backend, by being open; on a server, by its locks.
 
 const DEADLINE_MS = 500;
-const shop = useShop({ REQUEST_DEADLINE_MS: String(DEADLINE_MS) });
+const shop = useShop({ REQUEST_TIMEOUT_MS: String(DEADLINE_MS) });
 const clock = useStoppedClock();
-/** What is answered while the time passes. */
-const late = <T>(answers: Promise<T>): Promise<T> => clock.passUntil(answers, DEADLINE_MS);
+/** Waits for responses while the clock passes the request timeout. */
+const late = <T>(answers: Promise<T>): Promise<T> => clock.advanceUntil(answers, DEADLINE_MS);
 
 let user: User;
 let release: () => Promise<void> = async () => undefined;
 
 beforeEach(async () => {
-  user = await shop.makeUser({ username: 'ada', scopes: ['products:write', 'users:read', 'blog:write'] });
+  user = await shop.makeUser({
+    username: 'ada',
+    scopes: ['products:write', 'users:read', 'blog:write'],
+  });
   await shop.makeProduct({ name: 'Lamp' });
 });
 
 afterEach(() => release());
 
 const ADD = 'mutation ($id: String!) { addItem(itemId: $id) { itemId } }';
-const login: Ask = () => shop.rest('POST', '/token', { form: { username: 'ada', password: PASSWORD } });
-const create: Ask = () =>
-  shop.rest('POST', '/api/v1/shop/product/', { as: user, json: { name: 'Chair', barcode: shop.newBarcode(), price: 1 } });
-const asks: [string, 'graphql' | 'rest', Ask][] = [
-  ['a hot read', 'graphql', () => shop.graphql('{ products { nodes { name } } }')],
-  ['a read with a filter', 'graphql', () => shop.graphql('{ products(filter: { search: "lamp" }) { nodes { name } } }')],
+const login: SendRequest = () =>
+  shop.rest('POST', '/token', { form: { username: 'ada', password: PASSWORD } });
+const create: SendRequest = () =>
+  shop.rest('POST', '/api/v1/shop/product/', {
+    as: user,
+    json: { name: 'Chair', barcode: shop.newBarcode(), price: 1 },
+  });
+const requests: [string, 'graphql' | 'rest', SendRequest][] = [
+  ['a prepared read', 'graphql', () => shop.graphql('{ products { nodes { name } } }')],
+  [
+    'a read with a filter',
+    'graphql',
+    () => shop.graphql('{ products(filter: { search: "lamp" }) { nodes { name } } }'),
+  ],
   [
     'a read by GET',
     'graphql',
-    () => shop.rest('GET', '/graphql?query={products(first:2){nodes{name}}}', { headers: { 'apollo-require-preflight': '1' } }),
+    () =>
+      shop.rest('GET', '/graphql?query={products(first:2){nodes{name}}}', {
+        headers: { 'apollo-require-preflight': '1' },
+      }),
   ],
   ['a write', 'graphql', () => shop.graphql(ADD, { id: shop.newBarcode() }, { as: user })],
-  ['a login', 'graphql', () => shop.graphql(`mutation { login(username: "ada", password: "${PASSWORD}") { tokenType } }`)],
+  [
+    'a login',
+    'graphql',
+    () =>
+      shop.graphql(`mutation { login(username: "ada", password: "${PASSWORD}") { tokenType } }`),
+  ],
   ['a read', 'rest', () => shop.rest('GET', '/api/v1/shop/product/1')],
   ['a page', 'rest', () => shop.rest('GET', '/api/v2/shop/products')],
   ['the whole list', 'rest', () => shop.rest('GET', '/api/v1/shop/products')],
@@ -45,42 +64,59 @@ const asks: [string, 'graphql' | 'rest', Ask][] = [
   ['a login', 'rest', login],
 ];
 
-describe('a database that is busy with somebody else', () => {
-  test.each(asks)('D23 %s by %s is 503 at the deadline, and is answered once the database is free', async (_what, door, ask) => {
-    await hold();
-    const answer = await late(ask());
-    expect(answer.status).toBe(503);
-    expectLate(shop, answer, door);
-    await release();
-    await expectServed(ask);
+describe('a database that is blocked by another transaction', () => {
+  test.each(requests)(
+    'D23 %s by %s is 503 at the deadline, and succeeds once the database is free',
+    async (_what, api, send) => {
+      await lockTables();
+      const answer = await late(send());
+      expect(answer.status).toBe(503);
+      expectTimeout(shop, answer, api);
+      await release();
+      await expectServed(send);
+    },
+  );
+
+  test('D23 a session login is 503 at the deadline', async () => {
+    await lockTables();
+    const answer = await late(
+      shop.rest('POST', '/session/login', { json: { username: 'ada', password: PASSWORD } }),
+    );
+    expect([
+      answer.status,
+      answer.headers.get('Retry-After'),
+      Object.values(answer.body as object),
+    ]).toEqual([503, '1', [expect.any(String)]]);
   });
 
-  test('D23 a session router whose login is late says so, too', async () => {
-    await hold();
-    const answer = await late(shop.rest('POST', '/session/login', { json: { username: 'ada', password: PASSWORD } }));
-    expect([answer.status, answer.headers.get('Retry-After'), Object.values(answer.body as object)]).toEqual([
-      503,
-      '1',
-      [expect.any(String)],
-    ]);
-  });
-
-  test('D23 a client that takes problem details is told so in them', async () => {
-    await hold();
-    const answer = await late(shop.rest('GET', '/api/v1/shop/product/1', { headers: { Accept: 'application/problem+json' } }));
+  test('D23 a client that accepts problem details gets the timeout in that format', async () => {
+    await lockTables();
+    const answer = await late(
+      shop.rest('GET', '/api/v1/shop/product/1', {
+        headers: { Accept: 'application/problem+json' },
+      }),
+    );
     expect([answer.status, answer.body.status, answer.body.code]).toEqual([503, 503, 'TIMEOUT']);
   });
 
-  test('D23 a client that prefers the media type of GraphQL is told so in it', async () => {
-    await hold();
+  test('D23 a client that prefers the GraphQL media type gets the timeout in that media type', async () => {
+    await lockTables();
     const headers = { Accept: 'application/graphql-response+json, application/json;q=0.9' };
-    const answer = await late(shop.rest('POST', '/graphql', { json: { query: '{ products { nodes { name } } }' }, headers }));
-    expect([answer.status, answer.headers.get('Content-Type')]).toEqual([503, 'application/graphql-response+json; charset=utf-8']);
+    const answer = await late(
+      shop.rest('POST', '/graphql', {
+        json: { query: '{ products { nodes { name } } }' },
+        headers,
+      }),
+    );
+    expect([answer.status, answer.headers.get('Content-Type')]).toEqual([
+      503,
+      'application/graphql-response+json; charset=utf-8',
+    ]);
     expect(answer.body.errors[0].extensions).toEqual({ code: 'TIMEOUT', retryAfter: 1 });
   });
 
-  test('D23 what needs no database is answered meanwhile', async () => {
-    await hold();
+  test('D23 requests without database access are answered meanwhile', async () => {
+    await lockTables();
     const answers = await Promise.all([
       shop.graphql('{ __typename }'),
       shop.graphql('{ products {'),
@@ -92,48 +128,56 @@ describe('a database that is busy with somebody else', () => {
     expect(answers.map(({ status }) => status)).toEqual([200, 400, 200, 404, 405, 401]);
   });
 
-  test('D23 many that are late at once leave nothing behind: as many again are answered', async () => {
-    await hold();
-    const many = () => Promise.all(Array.from({ length: 40 }, (_, at) => asks[at % 3]?.[2]() ?? Promise.reject(new Error('none'))));
+  test('D23 after many concurrent timeouts, as many requests succeed', async () => {
+    await lockTables();
+    const many = () =>
+      Promise.all(
+        Array.from(
+          { length: 40 },
+          (_, at) => requests[at % 3]?.[2]() ?? Promise.reject(new Error('none')),
+        ),
+      );
     for (const answer of await late(many())) expect(answer.status).toBe(503);
     await release();
     await expectServed(() => shop.rest('GET', '/api/v1/shop/product/1'));
     for (const answer of await many()) expect(answer.status).toBe(200);
   });
 
-  test('D23 what was refused is not done later', async () => {
-    await hold();
-    const answers = await late(Promise.all([create(), shop.graphql(ADD, { id: 'lamp' }, { as: user }), login()]));
+  test('D23 a write that timed out is not executed later', async () => {
+    await lockTables();
+    const answers = await late(
+      Promise.all([create(), shop.graphql(ADD, { id: 'lamp' }, { as: user }), login()]),
+    );
     expect(answers.map(({ status }) => status)).toEqual([503, 503, 503]);
     await release();
-    // Behind whatever of theirs may still be on its way.
+    // Queued behind any statement that may still be running.
     await expectServed(() => shop.rest('GET', '/users/me/', { as: user }));
     expect(await shop.sql('select name from product')).toEqual([{ name: 'Lamp' }]);
     expect(await shop.sql('select * from item')).toEqual([]);
     expect(await shop.sql('select * from session')).toEqual([]);
   });
 
-  test('D23 one that is in time is not late, and leaves no trace of it', async () => {
+  test('D23 a request within the deadline succeeds, and logs no timeout', async () => {
     await expectServed(() => shop.graphql('{ products { nodes { name } } }'));
     expect(shop.logged.filter((line) => line.includes('request.timeout'))).toEqual([]);
   });
 });
 
-async function expectServed(ask: Ask): Promise<void> {
-  const { status, body } = await served(ask);
+async function expectServed(send: SendRequest): Promise<void> {
+  const { status, body } = await retryUntilServed(send);
   expect(status).toBeLessThan(300);
   expect(Array.isArray(body) ? undefined : body.errors).toBeUndefined();
 }
 
-/** Keeps everyone from the tables until it is released. */
-async function hold(): Promise<void> {
+/** Locks the tables until `release` is called. */
+async function lockTables(): Promise<void> {
   let free: () => void = () => undefined;
   const freed = new Promise<void>((done) => (free = done));
   let ended: Promise<void> = Promise.resolve();
-  await new Promise<void>((held, fail) => {
+  await new Promise<void>((locked, fail) => {
     ended = shop.database.fork().transactional(async (em) => {
       await em.execute('lock table product, item, session, "user" in access exclusive mode');
-      held();
+      locked();
       await freed;
     });
     ended.catch(fail);

@@ -4,73 +4,102 @@ import { useShop, type Answer } from '../support/shop.ts';
 
 const shop = useShop();
 
-const LEGACY = 'application/json; charset=utf-8';
-const NEWER = 'application/graphql-response+json; charset=utf-8';
+const JSON_TYPE = 'application/json; charset=utf-8';
+const GRAPHQL_TYPE = 'application/graphql-response+json; charset=utf-8';
 const TYPENAME = { query: '{ __typename }' };
 
-/** Requests that fail before they run, and the code of their error. */
-const UNRUN: [what: string, code: string, request: { query: string; variables?: object }][] = [
-  ['parsing', 'GRAPHQL_PARSE_FAILED', { query: '{' }],
-  ['validation', 'GRAPHQL_VALIDATION_FAILED', { query: '{ nothing }' }],
-  ['coercion', 'BAD_USER_INPUT', { query: 'query ($pk: ID!) { product(pk: $pk) { name } }', variables: { pk: { x: 1 } } }],
-  ['a missing variable', 'BAD_USER_INPUT', { query: 'query ($pk: ID!) { product(pk: $pk) { name } }' }],
-];
+/** Requests that fail before execution, and the code of their error. */
+const NOT_EXECUTED: [what: string, code: string, request: { query: string; variables?: object }][] =
+  [
+    ['parsing', 'GRAPHQL_PARSE_FAILED', { query: '{' }],
+    ['validation', 'GRAPHQL_VALIDATION_FAILED', { query: '{ nothing }' }],
+    [
+      'coercion',
+      'BAD_USER_INPUT',
+      { query: 'query ($pk: ID!) { product(pk: $pk) { name } }', variables: { pk: { x: 1 } } },
+    ],
+    [
+      'a missing variable',
+      'BAD_USER_INPUT',
+      { query: 'query ($pk: ID!) { product(pk: $pk) { name } }' },
+    ],
+  ];
 
-/** What a client accepts, the media type that it gets, and the status of what is not run. */
+/** Accept, the media type of the response, and the status of failures before execution. */
 const ACCEPTED: [accept: string | undefined, type: string, status: number][] = [
-  [undefined, LEGACY, 400],
-  ['*/*', LEGACY, 400],
-  ['application/*', LEGACY, 400],
-  ['application/json', LEGACY, 200],
-  ['Application/JSON', LEGACY, 200],
-  ['application/json; charset=utf-8', LEGACY, 200],
-  // It takes whatever there is, as most HTTP libraries say by default: its status tells.
-  ['application/json, */*;q=0.1', LEGACY, 400],
-  ['application/json, text/plain, */*', LEGACY, 400],
-  ['text/html, application/json', LEGACY, 200],
-  ['multipart/mixed; deferSpec=20220824, application/json', LEGACY, 200],
-  ['application/json, application/graphql-response+json;q=0.5', LEGACY, 200],
-  ['application/graphql-response+json', NEWER, 400],
-  ['application/graphql-response+json; charset=utf-8', NEWER, 400],
-  ['application/graphql-response+json, application/json;q=0.9', NEWER, 400],
-  ['application/json;q=0.5, application/graphql-response+json', NEWER, 400],
-  ['application/json;q=0, application/graphql-response+json', NEWER, 400],
+  [undefined, JSON_TYPE, 400],
+  ['*/*', JSON_TYPE, 400],
+  ['application/*', JSON_TYPE, 400],
+  ['application/json', JSON_TYPE, 200],
+  ['Application/JSON', JSON_TYPE, 200],
+  ['application/json; charset=utf-8', JSON_TYPE, 200],
+  // With */*, the default of most HTTP libraries, failures have an error status.
+  ['application/json, */*;q=0.1', JSON_TYPE, 400],
+  ['application/json, text/plain, */*', JSON_TYPE, 400],
+  ['text/html, application/json', JSON_TYPE, 200],
+  ['multipart/mixed; deferSpec=20220824, application/json', JSON_TYPE, 200],
+  ['application/json, application/graphql-response+json;q=0.5', JSON_TYPE, 200],
+  ['application/graphql-response+json', GRAPHQL_TYPE, 400],
+  ['application/graphql-response+json; charset=utf-8', GRAPHQL_TYPE, 400],
+  ['application/graphql-response+json, application/json;q=0.9', GRAPHQL_TYPE, 400],
+  ['application/json;q=0.5, application/graphql-response+json', GRAPHQL_TYPE, 400],
+  ['application/json;q=0, application/graphql-response+json', GRAPHQL_TYPE, 400],
 ];
 
-describe('what a client accepts', () => {
-  test.each(ACCEPTED.flatMap(([accept, type, status]) => UNRUN.map((unrun) => ({ accept, type, status, what: unrun[0], unrun }))))(
-    'G9 with Accept: $accept a failure of $what is $status, as $type',
+describe('Accept', () => {
+  test.each(
+    ACCEPTED.flatMap(([accept, type, status]) =>
+      NOT_EXECUTED.map((unrun) => ({ accept, type, status, what: unrun[0], unrun })),
+    ),
+  )(
+    'G9 with Accept: $accept a failure of $what is $status as $type',
     async ({ accept, type, status, unrun: [, code, request] }) => {
-      const answer = await ask(request, accept);
-      expect([answer.status, answer.headers.get('Content-Type'), codes(answer)]).toEqual([status, type, [code]]);
+      const answer = await send(request, accept);
+      expect([answer.status, answer.headers.get('Content-Type'), codes(answer)]).toEqual([
+        status,
+        type,
+        [code],
+      ]);
       expect(answer.body).not.toHaveProperty('data');
-      expect((await ask(TYPENAME, accept)).body).toEqual({ data: { __typename: 'Query' } });
+      expect((await send(TYPENAME, accept)).body).toEqual({ data: { __typename: 'Query' } });
     },
   );
 
-  test.each(ACCEPTED)('G9 with Accept: %s a query that is run is answered as %s', async (accept, type) => {
-    const answer = await ask(TYPENAME, accept);
+  test.each(ACCEPTED)('G9 with Accept: %s an executed query gets %s', async (accept, type) => {
+    const answer = await send(TYPENAME, accept);
     expect([answer.status, answer.headers.get('Content-Type')]).toEqual([200, type]);
     expect(answer.body).toEqual({ data: { __typename: 'Query' } });
   });
 
   test.each(['application/json', 'application/graphql-response+json'])(
-    'G9 with Accept: %s bad credentials still fail the whole request with 401, and a body that is no JSON with 400',
+    'G9 with Accept: %s invalid credentials are 401, and invalid JSON is 400',
     async (accept) => {
-      const refused = await shop.rest('POST', '/graphql', { json: TYPENAME, token: 'x', headers: { Accept: accept } });
-      expect([refused.status, codes(refused)]).toEqual([401, ['UNAUTHENTICATED']]);
+      const rejected = await shop.rest('POST', '/graphql', {
+        json: TYPENAME,
+        token: 'x',
+        headers: { Accept: accept },
+      });
+      expect([rejected.status, codes(rejected)]).toEqual([401, ['UNAUTHENTICATED']]);
       const headers = { Accept: accept, 'Content-Type': 'application/json' };
       expect((await shop.rest('POST', '/graphql', { body: '{', headers })).status).toBe(400);
     },
   );
 
-  test('G9 what one client accepts does not decide what the next one gets', async () => {
+  test('G9 the Accept header of one client does not affect the next client', async () => {
     await shop.makeProduct();
     const query = { query: '{ products { totalCount } }' };
-    const accepts = [undefined, 'application/graphql-response+json', 'application/json', '*/*', 'application/graphql-response+json'];
+    const accepts = [
+      undefined,
+      'application/graphql-response+json',
+      'application/json',
+      '*/*',
+      'application/graphql-response+json',
+    ];
     for (const accept of [...accepts, ...accepts]) {
-      const { headers, body } = await ask(query, accept);
-      expect(headers.get('Content-Type')).toBe(accept?.includes('response') === true ? NEWER : LEGACY);
+      const { headers, body } = await send(query, accept);
+      expect(headers.get('Content-Type')).toBe(
+        accept?.includes('response') === true ? GRAPHQL_TYPE : JSON_TYPE,
+      );
       expect(body).toEqual({ data: { products: { totalCount: 1 } } });
     }
   });
@@ -98,27 +127,30 @@ describe('what a client accepts', () => {
     ',,,;;;q=,',
     'a/b;q=2',
     `image/png, ${'x/y;q=0.1,'.repeat(500)}image/gif`,
-  ])('G10 with Accept: %s the answer is 406, or plain JSON, and whole', async (accept) => {
+  ])('G10 with Accept: %s the response is 406 or complete JSON', async (accept) => {
     for (const request of [
       TYPENAME,
       { query: '{' },
       { query: 'query { ... @defer { __typename } }' },
       { query: 'mutation { logout { ended } }' },
     ]) {
-      const answer = await ask(request, accept);
+      const answer = await send(request, accept);
       expect([200, 400, 406]).toContain(answer.status);
-      expect(answer.headers.get('Content-Type')).toMatch(/^application\/(graphql-response\+)?json; charset=utf-8$/);
+      expect(answer.headers.get('Content-Type')).toMatch(
+        /^application\/(graphql-response\+)?json; charset=utf-8$/,
+      );
       expect(answer.headers.get('Content-Length')).toBe(String(Buffer.byteLength(answer.text)));
       expect(answer.body).toHaveProperty(answer.status === 200 ? 'data' : 'errors');
     }
-    expect((await ask(TYPENAME, undefined)).status).toBe(200);
+    expect((await send(TYPENAME, undefined)).status).toBe(200);
   });
 
   test.each(['defer', 'stream', 'live'])(
-    'G10 @%s is no directive here: what is asked with it is refused, never sent in parts',
+    'G10 the directive @%s is unknown: the query is rejected, not sent in parts',
     async (name) => {
-      const accept = 'multipart/mixed; deferSpec=20220824, text/event-stream, application/graphql-response+json';
-      const answer = await ask({ query: `{ products { nodes @${name} { name } } }` }, accept);
+      const accept =
+        'multipart/mixed; deferSpec=20220824, text/event-stream, application/graphql-response+json';
+      const answer = await send({ query: `{ products { nodes @${name} { name } } }` }, accept);
       expect([answer.status, codes(answer)]).toEqual([400, ['GRAPHQL_VALIDATION_FAILED']]);
     },
   );
@@ -127,32 +159,38 @@ describe('what a client accepts', () => {
     ['multipart/mixed; deferSpec=20220824', 'GET'],
     ['image/png', 'GET'],
     ['image/png', 'HEAD'],
-  ])('G10 Accept: %s by %s ends, too', async (accept, method) => {
+  ])('G10 Accept: %s by %s is 406', async (accept, method) => {
     const headers = { Accept: accept, 'apollo-require-preflight': 'true' };
     const answer = await shop.rest(method, '/graphql?query={__typename}', { headers });
     expect(answer.status).toBe(406);
   });
 });
 
-describe('which operation is asked for', () => {
+describe('selection of the operation', () => {
   const TWO = 'query A { a: __typename } query B { b: __typename }';
 
   test.each<[string, object]>([
     ['two and no name', { query: TWO }],
-    ['two and null for a name', { query: TWO, operationName: null }],
+    ['two and a null name', { query: TWO, operationName: null }],
     ['two and an empty name', { query: TWO, operationName: '' }],
     ['two and a name that neither has', { query: TWO, operationName: 'C' }],
-    ['two and a name in other letters', { query: TWO, operationName: 'a' }],
-    ['one and a name that it has not', { query: 'query A { __typename }', operationName: 'B' }],
+    ['two and a name in another case', { query: TWO, operationName: 'a' }],
+    ['one and another name', { query: 'query A { __typename }', operationName: 'B' }],
     ['one without a name, and a name', { query: '{ __typename }', operationName: 'A' }],
-    ['a name that every object has', { query: TWO, operationName: 'constructor' }],
+    ['a name of a property of every object', { query: TWO, operationName: 'constructor' }],
     ['a name that sets a prototype', { query: TWO, operationName: '__proto__' }],
-    ['two of the same name', { query: 'query A { __typename } query A { __typename }', operationName: 'A' }],
+    [
+      'two of the same name',
+      { query: 'query A { __typename } query A { __typename }', operationName: 'A' },
+    ],
     ['two without names', { query: '{ __typename } { __typename }' }],
     ['a fragment alone', { query: 'fragment F on Query { __typename }' }],
     ['a type alone', { query: 'type A { b: Int }' }],
-    ['a type beside it', { query: '{ __typename } type A { b: Int }' }],
-    ['an extension of the schema beside it', { query: '{ __typename } extend type Query { b: Int }' }],
+    ['a type beside the query', { query: '{ __typename } type A { b: Int }' }],
+    [
+      'a schema extension beside the query',
+      { query: '{ __typename } extend type Query { b: Int }' },
+    ],
     ['a comment alone', { query: '# nothing' }],
     ['no query', { operationName: 'A' }],
     ['an empty query', { query: '' }],
@@ -162,17 +200,22 @@ describe('which operation is asked for', () => {
     expect(answer.status).toBe(400);
     expect(Object.keys(answer.body)).toEqual(['errors']);
     for (const error of answer.body.errors)
-      expect(error).toMatchObject({ message: expect.any(String), extensions: { code: expect.any(String) } });
+      expect(error).toMatchObject({
+        message: expect.any(String),
+        extensions: { code: expect.any(String) },
+      });
     expect(answer.text).not.toMatch(/\bat |\.[jt]s\b/);
-    expect((await ask(TYPENAME, undefined)).status).toBe(200);
+    expect((await send(TYPENAME, undefined)).status).toBe(200);
   });
 
-  test('G11 of two the one that is named runs, and only that', async () => {
-    const answer = await shop.rest('POST', '/graphql', { json: { query: TWO, operationName: 'B' } });
+  test('G11 only the named operation of two is executed', async () => {
+    const answer = await shop.rest('POST', '/graphql', {
+      json: { query: TWO, operationName: 'B' },
+    });
     expect([answer.status, answer.body]).toEqual([200, { data: { b: 'Query' } }]);
   });
 
-  test('G11 a mutation that is not the one that is named does not run', async () => {
+  test('G11 a mutation that is not the named operation is not executed', async () => {
     const as = await shop.makeUser();
     const query = 'query A { a: __typename } mutation B { addItem(itemId: "lamp") { itemId } }';
     const answer = await shop.rest('POST', '/graphql', { as, json: { query, operationName: 'A' } });
@@ -184,52 +227,74 @@ describe('which operation is asked for', () => {
     ['of a field', { query: 'subscription { products }' }],
     ['of __typename', { query: 'subscription { __typename }' }],
     ['with a name', { query: 'subscription S { __typename }', operationName: 'S' }],
-    ['named among two', { query: 'query A { __typename } subscription S { __typename }', operationName: 'S' }],
+    [
+      'named among two',
+      { query: 'query A { __typename } subscription S { __typename }', operationName: 'S' },
+    ],
     ['of two fields', { query: 'subscription { productChanged { pk } sessionEnded { at } }' }],
     [
-      'of a field that a variable may leave out',
+      'of a field that a variable may exclude',
       { query: 'subscription ($is: Boolean = true) { productChanged @include(if: $is) { pk } }' },
     ],
     [
-      'beside the query that is named',
-      { query: 'query A { __typename } subscription S { sessionEnded @skip(if: true) { at } }', operationName: 'A' },
+      'beside the named query',
+      {
+        query: 'query A { __typename } subscription S { sessionEnded @skip(if: true) { at } }',
+        operationName: 'A',
+      },
     ],
-  ])('G11 a subscription %s: 400 without data, and no fault in the log', async (_what, json) => {
-    for (const accept of [undefined, 'application/graphql-response+json']) {
-      const answer = await shop.rest('POST', '/graphql', { json, headers: accept === undefined ? {} : { Accept: accept } });
-      expect(answer.status).toBe(400);
-      expect(answer.body).toEqual({ errors: [expect.objectContaining({ message: expect.any(String) })] });
-      expect(codes(answer)).not.toContain('INTERNAL_SERVER_ERROR');
-    }
-    expect(shop.logged.filter((line) => (JSON.parse(line) as { level: number }).level >= 50)).toEqual([]);
-  });
+  ])(
+    'G11 a subscription %s: 400 without data, and no server error in the log',
+    async (_what, json) => {
+      for (const accept of [undefined, 'application/graphql-response+json']) {
+        const answer = await shop.rest('POST', '/graphql', {
+          json,
+          headers: accept === undefined ? {} : { Accept: accept },
+        });
+        expect(answer.status).toBe(400);
+        expect(answer.body).toEqual({
+          errors: [expect.objectContaining({ message: expect.any(String) })],
+        });
+        expect(codes(answer)).not.toContain('INTERNAL_SERVER_ERROR');
+      }
+      expect(
+        shop.logged.filter((line) => (JSON.parse(line) as { level: number }).level >= 50),
+      ).toEqual([]);
+    },
+  );
 
-  test('G11 a subscription by GET is refused', async () => {
+  test('G11 a subscription by GET is rejected', async () => {
     const path = `/graphql?query=${encodeURIComponent('subscription { __typename }')}`;
-    const answer = await shop.rest('GET', path, { headers: { 'apollo-require-preflight': 'true' } });
+    const answer = await shop.rest('GET', path, {
+      headers: { 'apollo-require-preflight': 'true' },
+    });
     expect([400, 405]).toContain(answer.status);
     expect(answer.body).not.toHaveProperty('data');
   });
 
-  test.each(['', 'graphql-ws', 'soap'])('G11 a WebSocket of another protocol, "%s", is closed at once', async (protocol) => {
-    const socket = connect(shop.port, '127.0.0.1');
-    socket.write(
-      'GET /graphql HTTP/1.1\r\nHost: shop\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n' +
-        `Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${protocol && `Sec-WebSocket-Protocol: ${protocol}\r\n`}\r\n`,
-    );
-    let answer = '';
-    // Without the close frame of the client, the server keeps the connection open for a while.
-    for await (const piece of socket) {
-      answer += String(piece);
-      if (answer.endsWith('Subprotocol not acceptable')) break;
-    }
-    expect(answer).toMatch(/Subprotocol not acceptable$/);
-  });
+  test.each(['', 'graphql-ws', 'soap'])(
+    'G11 a WebSocket of another protocol, "%s", is closed at once',
+    async (protocol) => {
+      const socket = connect(shop.port, '127.0.0.1');
+      socket.write(
+        'GET /graphql HTTP/1.1\r\nHost: shop\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n' +
+          `Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${protocol && `Sec-WebSocket-Protocol: ${protocol}\r\n`}\r\n`,
+      );
+      let answer = '';
+      // The server waits for the close frame of the client before it closes the connection.
+      for await (const piece of socket) {
+        answer += String(piece);
+        if (answer.endsWith('Subprotocol not acceptable')) break;
+      }
+      expect(answer).toMatch(/Subprotocol not acceptable$/);
+    },
+  );
 });
 
-/** Asks by POST; fetch would say by itself that it accepts everything. */
-async function ask(json: object, accept: string | undefined): Promise<Answer> {
-  if (accept !== undefined) return shop.rest('POST', '/graphql', { json, headers: { Accept: accept } });
+/** Sends a POST request. Without `accept` it is raw, because fetch would add an Accept header. */
+async function send(json: object, accept: string | undefined): Promise<Answer> {
+  if (accept !== undefined)
+    return shop.rest('POST', '/graphql', { json, headers: { Accept: accept } });
   const text = JSON.stringify(json);
   const length = Buffer.byteLength(text);
   const raw = await shop.raw(
@@ -238,11 +303,16 @@ async function ask(json: object, accept: string | undefined): Promise<Answer> {
   const [head = '', body = ''] = raw.split('\r\n\r\n');
   const [line = '', ...fields] = head.split('\r\n');
   const headers = new Headers(
-    fields.map((field): [string, string] => [field.slice(0, field.indexOf(':')), field.slice(field.indexOf(':') + 1)]),
+    fields.map((field): [string, string] => [
+      field.slice(0, field.indexOf(':')),
+      field.slice(field.indexOf(':') + 1),
+    ]),
   );
   return { status: Number(line.split(' ')[1]), headers, text: body, body: JSON.parse(body) };
 }
 
 function codes({ body }: Answer): string[] {
-  return (body.errors ?? []).map(({ extensions }: { extensions: { code: string } }) => extensions.code);
+  return (body.errors ?? []).map(
+    ({ extensions }: { extensions: { code: string } }) => extensions.code,
+  );
 }

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
-import { counted } from '../support/statements.ts';
+import { recordStatements } from '../support/statements.ts';
 import { useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 const shop = useShop();
@@ -21,36 +21,70 @@ describe('GET', () => {
     ['alone', { query: ADD }, {}],
     ['without a name', { query: ADD.replace(' Add', '') }, {}],
     ['behind a comment', { query: `# query Read\n${ADD}` }, {}],
-    ['that is named among two', { query: `query Read { __typename } ${ADD}`, operationName: 'Add' }, {}],
-    ['behind a fragment', { query: 'fragment F on Item { itemId } mutation { addItem(itemId: "lamp") { ...F } }' }, {}],
-    ['with variables', { query: 'mutation ($id: String!) { addItem(itemId: $id) { itemId } }', variables: '{"id":"lamp"}' }, {}],
-    ['of a client that asks for JSON', { query: ADD }, { Accept: 'application/json' }],
-    ['of a client that asks for the newer media type', { query: ADD }, { Accept: 'application/graphql-response+json' }],
-    ['that says it is a POST', { query: ADD }, { 'X-HTTP-Method-Override': 'POST', 'X-HTTP-Method': 'POST', 'X-Method-Override': 'POST' }],
-  ])('G2 a mutation by GET, %s, is 405 with Allow: POST, and does nothing', async (_how, parameters, headers) => {
-    const path = `/graphql?${new URLSearchParams(parameters).toString()}`;
-    const answer = await shop.rest('GET', path, { as: user, headers: { ...PREFLIGHTED, ...headers } });
-    expect([answer.status, answer.headers.get('Allow')]).toEqual([405, 'POST']);
-    expect(await items()).toEqual([]);
-    expect(await postAdds()).toBe(200);
-  });
+    ['named among two', { query: `query Read { __typename } ${ADD}`, operationName: 'Add' }, {}],
+    [
+      'behind a fragment',
+      { query: 'fragment F on Item { itemId } mutation { addItem(itemId: "lamp") { ...F } }' },
+      {},
+    ],
+    [
+      'with variables',
+      {
+        query: 'mutation ($id: String!) { addItem(itemId: $id) { itemId } }',
+        variables: '{"id":"lamp"}',
+      },
+      {},
+    ],
+    ['with Accept: application/json', { query: ADD }, { Accept: 'application/json' }],
+    [
+      'with the GraphQL media type in Accept',
+      { query: ADD },
+      { Accept: 'application/graphql-response+json' },
+    ],
+    [
+      'with a method override',
+      { query: ADD },
+      { 'X-HTTP-Method-Override': 'POST', 'X-HTTP-Method': 'POST', 'X-Method-Override': 'POST' },
+    ],
+  ])(
+    'G2 a mutation by GET, %s, is 405 with Allow: POST, and is not executed',
+    async (_how, parameters, headers) => {
+      const path = `/graphql?${new URLSearchParams(parameters).toString()}`;
+      const answer = await shop.rest('GET', path, {
+        as: user,
+        headers: { ...PREFLIGHTED, ...headers },
+      });
+      expect([answer.status, answer.headers.get('Allow')]).toEqual([405, 'POST']);
+      expect(await items()).toEqual([]);
+      expect(await postAdds()).toBe(200);
+    },
+  );
 
-  test('G2 a browser that follows a link with a mutation is shown the explorer, which does nothing by itself', async () => {
-    const headers = { Accept: 'text/html,application/json;q=0.5', Authorization: `Bearer ${shop.tokenOf(user)}` };
-    // Each page has another nonce, so that two are never the same.
+  test('G2 a link with a mutation opens the explorer, which does not execute it', async () => {
+    const headers = {
+      Accept: 'text/html,application/json;q=0.5',
+      Authorization: `Bearer ${shop.tokenOf(user)}`,
+    };
+    // By fetch, because each page has another nonce.
     const answer = await fetch(`${shop.url}/graphql?query=${encodeURIComponent(ADD)}`, { headers });
-    expect([answer.status, answer.headers.get('Content-Type')]).toEqual([200, 'text/html; charset=utf-8']);
+    expect([answer.status, answer.headers.get('Content-Type')]).toEqual([
+      200,
+      'text/html; charset=utf-8',
+    ]);
     expect(await answer.text()).not.toContain('addItem');
     expect(await items()).toEqual([]);
   });
 
-  test('G2 a mutation by HEAD does nothing either', async () => {
-    const answer = await shop.rest('HEAD', `/graphql?query=${encodeURIComponent(ADD)}`, { as: user, headers: PREFLIGHTED });
+  test('G2 a mutation by HEAD is not executed', async () => {
+    const answer = await shop.rest('HEAD', `/graphql?query=${encodeURIComponent(ADD)}`, {
+      as: user,
+      headers: PREFLIGHTED,
+    });
     expect([answer.status, answer.headers.get('Allow'), answer.text]).toEqual([405, 'POST', '']);
     expect(await items()).toEqual([]);
   });
 
-  test('G2 a mutation in the body of a GET is not looked at', async () => {
+  test('G2 a mutation in the body of a GET is ignored', async () => {
     const text = JSON.stringify({ query: ADD });
     const answer = await shop.raw(
       `GET /graphql?query=%7B__typename%7D HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer ${shop.tokenOf(user)}\r\n` +
@@ -60,8 +94,11 @@ describe('GET', () => {
     expect(await items()).toEqual([]);
   });
 
-  test('G2 a mutation by POST takes its query from the body, not from the address', async () => {
-    const answer = await shop.rest('POST', `/graphql?query=${encodeURIComponent(ADD)}`, { as: user, json: { query: '{ __typename }' } });
+  test('G2 a POST takes its query from the body, not from the URL', async () => {
+    const answer = await shop.rest('POST', `/graphql?query=${encodeURIComponent(ADD)}`, {
+      as: user,
+      json: { query: '{ __typename }' },
+    });
     expect(answer.body).toEqual({ data: { __typename: 'Query' } });
     const bare = await shop.rest('POST', `/graphql?query=${encodeURIComponent(ADD)}`, { as: user });
     expect(bare.status).toBe(400);
@@ -70,17 +107,31 @@ describe('GET', () => {
 
   test.each<[string, Record<string, string>]>([
     ['no header', {}],
-    ['a header of that name without a value', { 'apollo-require-preflight': '' }],
-    ['headers that a page may send without asking', { Accept: 'application/json', 'Accept-Language': 'de', 'Content-Language': 'de' }],
+    ['an empty apollo-require-preflight header', { 'apollo-require-preflight': '' }],
+    [
+      'headers that need no preflight',
+      { Accept: 'application/json', 'Accept-Language': 'de', 'Content-Language': 'de' },
+    ],
     ['a session key in a cookie', { Cookie: 'X-SESSION-ID=abc; session_key=abc' }],
-  ])('G3 a query by GET that comes with %s, as from any page, is answered as to nobody, and a mutation is 405', async (_what, headers) => {
-    const path = `${shop.url}/graphql?query=`;
-    const answer = await fetch(path + encodeURIComponent('{ products { totalCount } me { username } }'), { headers });
-    expect([answer.status, await answer.json()]).toMatchObject([200, { data: { products: { totalCount: 0 }, me: null } }]);
-    const { answer: refused, statements } = await counted(() => fetch(path + encodeURIComponent(ADD), { headers }));
-    expect([refused.status, statements]).toEqual([405, []]);
-    expect(await items()).toEqual([]);
-  });
+  ])(
+    'G3 a cross-site query by GET, with %s, is answered as anonymous, and a mutation is 405',
+    async (_what, headers) => {
+      const path = `${shop.url}/graphql?query=`;
+      const answer = await fetch(
+        path + encodeURIComponent('{ products { totalCount } me { username } }'),
+        { headers },
+      );
+      expect([answer.status, await answer.json()]).toMatchObject([
+        200,
+        { data: { products: { totalCount: 0 }, me: null } },
+      ]);
+      const { answer: rejected, statements } = await recordStatements(() =>
+        fetch(path + encodeURIComponent(ADD), { headers }),
+      );
+      expect([rejected.status, statements]).toEqual([405, []]);
+      expect(await items()).toEqual([]);
+    },
+  );
 
   test.each([
     'text/plain',
@@ -91,22 +142,28 @@ describe('GET', () => {
     'application/json, text/plain',
     'application/xml',
     'json',
-  ])('G3 a query by GET whose content type is not JSON is 415, and nothing is asked: "%s"', async (type) => {
-    const path = `${shop.url}/graphql?query=${encodeURIComponent('{ products { totalCount } }')}`;
-    const { answer, statements } = await counted(() => fetch(path, { headers: { 'Content-Type': type } }));
-    expect([answer.status, statements]).toEqual([415, []]);
-  });
-
-  test.each([{ 'apollo-require-preflight': 'true' }, { 'x-apollo-operation-name': 'Read' }, { 'Content-Type': 'application/json' }])(
-    'G3 a query by GET with a header that a browser asks leave for is answered: %p',
-    async (headers) => {
-      const answer = await shop.rest('GET', '/graphql?query={__typename}', { headers: headers });
-      expect([answer.status, answer.body]).toEqual([200, { data: { __typename: 'Query' } }]);
+  ])(
+    'G3 a query by GET with another content type than JSON is 415 without a database query: "%s"',
+    async (type) => {
+      const path = `${shop.url}/graphql?query=${encodeURIComponent('{ products { totalCount } }')}`;
+      const { answer, statements } = await recordStatements(() =>
+        fetch(path, { headers: { 'Content-Type': type } }),
+      );
+      expect([answer.status, statements]).toEqual([415, []]);
     },
   );
 
+  test.each([
+    { 'apollo-require-preflight': 'true' },
+    { 'x-apollo-operation-name': 'Read' },
+    { 'Content-Type': 'application/json' },
+  ])('G3 a query by GET with a preflighted header is answered: %p', async (headers) => {
+    const answer = await shop.rest('GET', '/graphql?query={__typename}', { headers: headers });
+    expect([answer.status, answer.body]).toEqual([200, { data: { __typename: 'Query' } }]);
+  });
+
   test.each(['query={me{id}}', 'variables={}', 'operationName=A', 'extensions={}'])(
-    'G3 a parameter that is given twice is 400, so that nobody takes the one and somebody else the other: %s',
+    'G3 a duplicate parameter is 400, because a proxy could read another one than the server: %s',
     async (second) => {
       const path = `/graphql?query={__typename}&operationName=A&variables={}&extensions={}&${second}`;
       const answer = await shop.rest('GET', path, { headers: PREFLIGHTED });
@@ -114,20 +171,30 @@ describe('GET', () => {
     },
   );
 
-  test.each(['variables=x', 'variables=[1]', 'variables="a"', 'variables=1', 'extensions=x', 'extensions=[1]', 'variables=%zz'])(
-    'G3 a parameter that is no JSON object is 400: %s',
-    async (parameter) => {
-      const answer = await shop.rest('GET', `/graphql?query={__typename}&${parameter}`, { headers: PREFLIGHTED });
-      expect([answer.status, codes(answer)]).toEqual([400, ['BAD_REQUEST']]);
-    },
-  );
+  test.each([
+    'variables=x',
+    'variables=[1]',
+    'variables="a"',
+    'variables=1',
+    'extensions=x',
+    'extensions=[1]',
+    'variables=%zz',
+  ])('G3 a parameter that is not a JSON object is 400: %s', async (parameter) => {
+    const answer = await shop.rest('GET', `/graphql?query={__typename}&${parameter}`, {
+      headers: PREFLIGHTED,
+    });
+    expect([answer.status, codes(answer)]).toEqual([400, ['BAD_REQUEST']]);
+  });
 });
 
 describe('the content type of a body', () => {
   const boundary = 'multipart/form-data; boundary=x';
   const parts = (fields: Record<string, string>) =>
     `${Object.entries(fields)
-      .map(([name, value]) => `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`)
+      .map(
+        ([name, value]) =>
+          `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
+      )
       .join('')}--x--\r\n`;
   const json = JSON.stringify({ query: ADD });
 
@@ -141,19 +208,22 @@ describe('the content type of a body', () => {
     ['text/json', 'text/json', json],
     ['GraphQL', 'application/graphql', ADD],
     ['GraphQL with JSON', 'application/graphql+json', json],
-    ['the media type of answers', 'application/graphql-response+json', json],
+    ['the media type of responses', 'application/graphql-response+json', json],
     ['a form', 'application/x-www-form-urlencoded', `query=${encodeURIComponent(ADD)}`],
     ['a form whose only field is JSON', 'application/x-www-form-urlencoded', `${json}=`],
-    ['a form in parts', boundary, parts({ query: ADD })],
+    ['a multipart form', boundary, parts({ query: ADD })],
     ['XML', 'application/xml', '<query/>'],
     ['any', '*/*', json],
     ['JSON, and nothing', 'application/json, ', json],
-    ['JSON in no charset', 'application/json; charset=', json],
-  ])('G4 a body with the content type "%s" is 415, and no operation runs', async (_what, type, body) => {
-    expect((await post(body, type)).status).toBe(415);
-    expect(await items()).toEqual([]);
-    expect(await postAdds()).toBe(200);
-  });
+    ['JSON with an empty charset', 'application/json; charset=', json],
+  ])(
+    'G4 a body with the content type "%s" is 415, and no operation is executed',
+    async (_what, type, body) => {
+      expect((await post(body, type)).status).toBe(415);
+      expect(await items()).toEqual([]);
+      expect(await postAdds()).toBe(200);
+    },
+  );
 
   test.each([
     'utf-7',
@@ -179,49 +249,83 @@ describe('the content type of a body', () => {
     'hex',
     '""',
     "'utf-8'",
-  ])('G6 JSON in the charset %s is 415, and no operation runs', async (charset) => {
+  ])('G6 JSON in the charset %s is 415, and no operation is executed', async (charset) => {
     expect((await post(json, `application/json; charset=${charset}`)).status).toBe(415);
     expect(await items()).toEqual([]);
   });
 
-  test.each(['utf-8, utf-7', '"utf-7"', 'utf-7; charset=utf-8'])('G6 a charset that hides another is 415: %s', async (charset) => {
-    const body = json.replaceAll('{', '+AHs-').replaceAll('}', '+AH0-');
-    expect((await post(body, `application/json; charset=${charset}`)).status).toBe(415);
-    expect(await items()).toEqual([]);
-  });
+  test.each(['utf-8, utf-7', '"utf-7"', 'utf-7; charset=utf-8'])(
+    'G6 a charset that hides another is 415: %s',
+    async (charset) => {
+      const body = json.replaceAll('{', '+AHs-').replaceAll('}', '+AH0-');
+      expect((await post(body, `application/json; charset=${charset}`)).status).toBe(415);
+      expect(await items()).toEqual([]);
+    },
+  );
 
   test.each([
-    ['UTF-16, without saying so', Buffer.from(json, 'utf16le')],
-    ['UTF-16, with its mark', Buffer.from(`\ufeff${json}`, 'utf16le')],
-    ['latin1 where it is no UTF-8', Buffer.from(json.replace('lamp', 'l\u00e4mp'), 'latin1')],
-    ['an overlong form of a quotation mark', Buffer.concat([Buffer.from('{"query":'), Buffer.from([0xc0, 0xa2]), Buffer.from('{}"}')])],
-    ['half a character', Buffer.concat([Buffer.from(json.slice(0, -1)), Buffer.from([0xf0, 0x9f])])],
-    ['a surrogate as UTF-8', Buffer.concat([Buffer.from('{"query":"'), Buffer.from([0xed, 0xa0, 0x80]), Buffer.from('"}')])],
-  ])('G6 bytes that are no UTF-8 are 400: %s', async (_what, bytes) => {
+    ['undeclared UTF-16', Buffer.from(json, 'utf16le')],
+    ['UTF-16 with a byte order mark', Buffer.from(`\ufeff${json}`, 'utf16le')],
+    ['latin1 that is not UTF-8', Buffer.from(json.replace('lamp', 'l\u00e4mp'), 'latin1')],
+    [
+      'an overlong quotation mark',
+      Buffer.concat([Buffer.from('{"query":'), Buffer.from([0xc0, 0xa2]), Buffer.from('{}"}')]),
+    ],
+    [
+      'a truncated character',
+      Buffer.concat([Buffer.from(json.slice(0, -1)), Buffer.from([0xf0, 0x9f])]),
+    ],
+    [
+      'a surrogate as UTF-8',
+      Buffer.concat([
+        Buffer.from('{"query":"'),
+        Buffer.from([0xed, 0xa0, 0x80]),
+        Buffer.from('"}'),
+      ]),
+    ],
+  ])('G6 invalid UTF-8 is 400: %s', async (_what, bytes) => {
     expect((await post(new Uint8Array(bytes), 'application/json')).status).toBe(400);
     expect(await items()).toEqual([]);
   });
 
-  test.each(['utf-8', 'UTF-8', 'Utf-8', '"utf-8"', '"UTF-8"'])('G6 JSON in %s is read', async (charset) => {
-    const answer = await post(json, `application/json; charset=${charset}`);
-    expect([answer.status, answer.body]).toEqual([200, { data: { addItem: { itemId: 'lamp' } } }]);
-  });
-
-  test.each(['application/json', 'Application/JSON', 'application/json;profile=x', ' application/json ; charset=utf-8 '])(
-    'G6 "%s" is JSON',
-    async (type) => {
-      expect((await post(json, type)).status).toBe(200);
+  test.each(['utf-8', 'UTF-8', 'Utf-8', '"utf-8"', '"UTF-8"'])(
+    'G6 JSON in %s is accepted',
+    async (charset) => {
+      const answer = await post(json, `application/json; charset=${charset}`);
+      expect([answer.status, answer.body]).toEqual([
+        200,
+        { data: { addItem: { itemId: 'lamp' } } },
+      ]);
     },
   );
 
+  test.each([
+    'application/json',
+    'Application/JSON',
+    'application/json;profile=x',
+    ' application/json ; charset=utf-8 ',
+  ])('G6 "%s" is JSON', async (type) => {
+    expect((await post(json, type)).status).toBe(200);
+  });
+
   test.each<[string, Record<string, string>]>([
     [
-      'as the specification has it',
-      { operations: JSON.stringify({ query: ADD, variables: { file: null } }), map: '{"0":["variables.file"]}', '0': 'x' },
+      'as in the specification',
+      {
+        operations: JSON.stringify({ query: ADD, variables: { file: null } }),
+        map: '{"0":["variables.file"]}',
+        '0': 'x',
+      },
     ],
-    ['of several operations', { operations: JSON.stringify([{ query: ADD }, { query: ADD }]), map: '{}' }],
-    ['whose map writes elsewhere', { operations: JSON.stringify({ query: ADD }), map: '{"0":["__proto__.polluted"]}', '0': 'x' }],
-  ])('G12 an upload %s is 415, and no operation runs', async (_how, fields) => {
+    [
+      'of several operations',
+      { operations: JSON.stringify([{ query: ADD }, { query: ADD }]), map: '{}' },
+    ],
+    [
+      'whose map sets a prototype',
+      { operations: JSON.stringify({ query: ADD }), map: '{"0":["__proto__.polluted"]}', '0': 'x' },
+    ],
+  ])('G12 an upload %s is 415, and no operation is executed', async (_how, fields) => {
     for (const headers of [{}, PREFLIGHTED]) {
       const answer = await shop.rest('POST', '/graphql', {
         as: user,
@@ -234,59 +338,91 @@ describe('the content type of a body', () => {
     expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false);
   });
 
-  test('G12 nothing that reads uploads is installed', () => {
+  test('G12 no library for uploads is installed', () => {
     const { resolve } = createRequire(import.meta.url);
-    for (const name of ['graphql-upload', 'graphql-upload-minimal', 'multer', 'busboy', 'formidable'])
+    for (const name of [
+      'graphql-upload',
+      'graphql-upload-minimal',
+      'multer',
+      'busboy',
+      'formidable',
+    ])
       expect(() => resolve(name)).toThrow(name);
     expect(() => resolve('graphql')).not.toThrow();
   });
 
   function post(body: string | Uint8Array<ArrayBuffer>, type: string | undefined): Promise<Answer> {
-    // Text without a content type would be given one.
+    // As bytes, because fetch adds a content type to text.
     const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body;
-    return shop.rest('POST', '/graphql', { as: user, body: bytes, ...(type !== undefined && { headers: { 'Content-Type': type } }) });
+    return shop.rest('POST', '/graphql', {
+      as: user,
+      body: bytes,
+      ...(type !== undefined && { headers: { 'Content-Type': type } }),
+    });
   }
 });
 
 describe('methods', () => {
-  test.each(['PUT', 'DELETE', 'PATCH', 'PROPFIND', 'QUERY'])('G8 %s is 405 with Allow, and no operation runs', async (method) => {
-    for (const path of ['/graphql', '/graphql/', `/graphql?query=${encodeURIComponent(ADD)}`]) {
-      const answer = await shop.rest(method, path, { as: user, json: { query: ADD }, headers: PREFLIGHTED });
-      expect([answer.status, answer.headers.get('Allow')]).toEqual([405, 'GET, POST, OPTIONS']);
-      expect(answer.headers.get('Content-Type')).toBe('application/json; charset=utf-8');
-      expect(answer.body.errors).toEqual([{ message: `Method "${method}" not allowed.`, extensions: { code: 'METHOD_NOT_ALLOWED' } }]);
-    }
-    expect(await items()).toEqual([]);
-    expect(await postAdds()).toBe(200);
-  });
+  test.each(['PUT', 'DELETE', 'PATCH', 'PROPFIND', 'QUERY'])(
+    'G8 %s is 405 with Allow, and no operation is executed',
+    async (method) => {
+      for (const path of ['/graphql', '/graphql/', `/graphql?query=${encodeURIComponent(ADD)}`]) {
+        const answer = await shop.rest(method, path, {
+          as: user,
+          json: { query: ADD },
+          headers: PREFLIGHTED,
+        });
+        expect([answer.status, answer.headers.get('Allow')]).toEqual([405, 'GET, POST, OPTIONS']);
+        expect(answer.headers.get('Content-Type')).toBe('application/json; charset=utf-8');
+        expect(answer.body.errors).toEqual([
+          {
+            message: `Method "${method}" not allowed.`,
+            extensions: { code: 'METHOD_NOT_ALLOWED' },
+          },
+        ]);
+      }
+      expect(await items()).toEqual([]);
+      expect(await postAdds()).toBe(200);
+    },
+  );
 
-  test('G8 TRACE is 405 with Allow, and echoes nothing', async () => {
-    const answer = await shop.raw('TRACE /graphql HTTP/1.1\r\nHost: shop\r\nX-Secret: echo-me\r\nConnection: close\r\n\r\n');
+  test('G8 TRACE is 405 with Allow, and does not echo the request', async () => {
+    const answer = await shop.raw(
+      'TRACE /graphql HTTP/1.1\r\nHost: shop\r\nX-Secret: echo-me\r\nConnection: close\r\n\r\n',
+    );
     expect(answer).toMatch(/^HTTP\/1\.1 405 /);
     expect(answer).toContain('\r\nAllow: GET, POST, OPTIONS\r\n');
     expect(answer).not.toContain('echo-me');
   });
 
-  test.each<RequestOptions>([{ headers: { 'X-HTTP-Method-Override': 'GET' } }, { headers: { 'X-HTTP-Method': 'POST' } }])(
-    'G8 a header does not make it another method: %p',
-    async (request) => {
-      expect((await shop.rest('PUT', '/graphql', { as: user, json: { query: ADD }, ...request })).status).toBe(405);
-      expect(await items()).toEqual([]);
-    },
-  );
+  test.each<RequestOptions>([
+    { headers: { 'X-HTTP-Method-Override': 'GET' } },
+    { headers: { 'X-HTTP-Method': 'POST' } },
+  ])('G8 a header does not override the method: %p', async (request) => {
+    expect(
+      (await shop.rest('PUT', '/graphql', { as: user, json: { query: ADD }, ...request })).status,
+    ).toBe(405);
+    expect(await items()).toEqual([]);
+  });
 });
 
 function items(): Promise<unknown[]> {
   return shop.sql('select item_id from item');
 }
 
-/** A good request right after: it does what the refused one did not. */
+/** Expects a valid POST with the mutation to succeed. Returns its status. */
 async function postAdds(): Promise<number> {
-  const { status } = await shop.rest('POST', '/graphql', { as: user, body: JSON.stringify({ query: ADD }), headers: JSON_TYPE });
+  const { status } = await shop.rest('POST', '/graphql', {
+    as: user,
+    body: JSON.stringify({ query: ADD }),
+    headers: JSON_TYPE,
+  });
   expect(await items()).toEqual([{ item_id: 'lamp' }]);
   return status;
 }
 
 function codes({ body }: Answer): string[] {
-  return (body.errors ?? []).map(({ extensions }: { extensions: { code: string } }) => extensions.code);
+  return (body.errors ?? []).map(
+    ({ extensions }: { extensions: { code: string } }) => extensions.code,
+  );
 }

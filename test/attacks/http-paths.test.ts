@@ -14,14 +14,14 @@ beforeEach(async () => {
   await shop.makeEntry(user, { title: 'canary entry' });
 });
 
-/** Other ways to write a path, by which a proxy or a router may be led elsewhere. */
+/** Variants of a path that a proxy or a router may resolve differently. */
 const DISGUISES: [string, (path: string) => string][] = [
   ['two slashes before it', (path) => `/${path}`],
   ['two slashes inside', (path) => path.replace(/(.)\//, '$1//')],
   ['two slashes behind it', (path) => `${path}//`],
   ['a dot before it', (path) => `/.${path}`],
   ['a dot behind it', (path) => `${path}/.`],
-  ['dots that lead out and back', (path) => `/livez/..${path}`],
+  ['dots that leave and return', (path) => `/livez/..${path}`],
   ['dots that lead above the root', (path) => `/../..${path}`],
   ['encoded dots', (path) => `/livez/%2e%2e${path}`],
   ['half encoded dots', (path) => `/livez/.%2E${path}`],
@@ -30,51 +30,57 @@ const DISGUISES: [string, (path: string) => string][] = [
   ['an encoded slash at its beginning', (path) => `/%2F${path.slice(1)}`],
   ['an encoded slash at its end', (path) => `${path}%2f`],
   ['an encoded letter', (path) => path.replace(/[a-z]/, hex)],
-  ['a twice encoded letter', (path) => path.replace(/[a-z]/, (letter) => `%25${letter.charCodeAt(0).toString(16)}`)],
+  [
+    'a twice encoded letter',
+    (path) => path.replace(/[a-z]/, (letter) => `%25${letter.charCodeAt(0).toString(16)}`),
+  ],
   ['all letters encoded', (path) => path.replace(/[a-z]/g, hex)],
-  ['an encoding of another kind', (path) => path.replace(/[a-z]/, (letter) => `%u00${letter.charCodeAt(0).toString(16)}`)],
+  [
+    'a non-standard encoding',
+    (path) => path.replace(/[a-z]/, (letter) => `%u00${letter.charCodeAt(0).toString(16)}`),
+  ],
   ['a backslash', (path) => path.replace(/(.)\//, '$1\\')],
   ['an encoded backslash', (path) => path.replace(/(.)\//, '$1%5c')],
   ['a semicolon', (path) => `${path};jsessionid=1`],
   ['a semicolon inside', (path) => path.replace(/(.)\//, '$1;x/')],
   ['an encoded NUL', (path) => `${path}%00`],
-  ['an encoded NUL and an ending', (path) => `${path}%00.css`],
+  ['an encoded NUL and an extension', (path) => `${path}%00.css`],
   ['an encoded line break', (path) => `${path}%0d%0a`],
   ['an encoded space', (path) => `${path}%20`],
   ['an encoded tab before it', (path) => `/%09${path.slice(1)}`],
   ['an overlong slash', (path) => path.replace(/(.)\//, '$1%c0%af')],
   ['an overlong dot', (path) => `/livez/%c0%ae%c0%ae${path}`],
-  ['a wide slash', (path) => path.replace(/(.)\//, '$1%ef%bc%8f')],
+  ['a full-width slash', (path) => path.replace(/(.)\//, '$1%ef%bc%8f')],
   ['capitals', (path) => path.toUpperCase()],
   ['one capital', (path) => path.replace(/[a-z]/, (letter) => letter.toUpperCase())],
-  ['the ending of a file that caches keep', (path) => `${path}/style.css`],
-  ['an ending', (path) => `${path}.json`],
-  ['a query that is encoded', (path) => `${path}%3fx=1`],
-  ['a fragment that is encoded', (path) => `${path}%23x`],
+  ['the extension of a cacheable file', (path) => `${path}/style.css`],
+  ['an extension', (path) => `${path}.json`],
+  ['an encoded query', (path) => `${path}%3fx=1`],
+  ['an encoded fragment', (path) => `${path}%23x`],
   ['a wildcard', (path) => `${path}/*`],
-  ['bytes that are no text', (path) => `${path}%ff`],
+  ['invalid UTF-8', (path) => `${path}%ff`],
   ['a percent sign alone', (path) => `${path}%`],
 ];
 
-/** Ways of HTTP itself to write the same path: they lead to it, and to its check of credentials. */
+/** Equivalent forms of the same path in HTTP: they reach it, and its check of credentials. */
 const SAME: [string, (path: string) => string][] = [
   ['a slash behind it', (path) => `${path}/`],
   ['an empty query', (path) => `${path}?`],
   ['a query that looks like a path', (path) => `${path}?/../livez`],
   ['a fragment', (path) => `${path}#/livez`],
-  ['its whole address', (path) => `http://shop.example${path}`],
-  ['the address of somebody else', (path) => `http://livez.example:1${path}`],
-  ['an address with a password', (path) => `http://admin:admin@shop.example${path}`],
-  ['an address without a host', (path) => `http://${path}`],
-  ['an address of another scheme', (path) => `ftp://shop.example${path}`],
+  ['an absolute URL', (path) => `http://shop.example${path}`],
+  ['a URL of another host', (path) => `http://livez.example:1${path}`],
+  ['a URL with a password', (path) => `http://admin:admin@shop.example${path}`],
+  ['a URL without a host', (path) => `http://${path}`],
+  ['a URL of another scheme', (path) => `ftp://shop.example${path}`],
 ];
 
 const PROTECTED = ['/users/me', '/users/me/items', '/blog', '/api/users'];
 
 describe('protected paths', () => {
-  test.each(DISGUISES)('H3 %s makes another path of it, which nothing has', async (_what, disguised) => {
+  test.each(DISGUISES)('H3 %s makes it an unknown path', async (_what, disguised) => {
     for (const path of PROTECTED) {
-      // A path of one part has nothing inside.
+      // The disguise does not change a path of one segment.
       if (disguised(path) === path) continue;
       for (const credentials of ['', `Authorization: Bearer ${shop.tokenOf(user)}\r\n`]) {
         const answer = await raw('GET', disguised(path), credentials);
@@ -84,21 +90,31 @@ describe('protected paths', () => {
         expect(answer).not.toMatch(/\r\nLocation:/i);
       }
     }
-    expect(statusOf(await raw('GET', '/users/me', `Authorization: Bearer ${shop.tokenOf(user)}\r\n`))).toBe(200);
+    expect(
+      statusOf(await raw('GET', '/users/me', `Authorization: Bearer ${shop.tokenOf(user)}\r\n`)),
+    ).toBe(200);
   });
 
-  test.each(SAME)('H3 %s leads to the same path, and past no check', async (_what, written) => {
+  test.each(SAME)('H3 %s reaches the same path, and bypasses no check', async (_what, written) => {
     for (const path of PROTECTED) {
       const answer = await raw('GET', written(path));
-      expect([statusOf(answer), /"detail":"[^"]*"/.exec(answer)?.[0]]).toEqual([401, '"detail":"Not authenticated"']);
+      expect([statusOf(answer), /"detail":"[^"]*"/.exec(answer)?.[0]]).toEqual([
+        401,
+        '"detail":"Not authenticated"',
+      ]);
       expect(answer).not.toContain('canary');
     }
   });
 
   test.each(['\0', '\t', '\u0001', '\u007f', '\u00e9', '\r', '\n'])(
-    'H3 the raw byte %j in a path is no request, or no path of ours',
+    'H3 the raw byte %j in a path is a bad request or an unknown path',
     async (byte) => {
-      for (const target of [`/users/me${byte}`, `/users${byte}/me`, `${byte}/users/me`, `/livez${byte}/users/me`]) {
+      for (const target of [
+        `/users/me${byte}`,
+        `/users${byte}/me`,
+        `${byte}/users/me`,
+        `/livez${byte}/users/me`,
+      ]) {
         const answer = await raw('GET', target);
         expect([400, 404]).toContain(statusOf(answer));
         expect(answer).not.toContain('canary');
@@ -106,25 +122,40 @@ describe('protected paths', () => {
     },
   );
 
-  test.each(['users/me', '?/users/me', 'me', '\\users\\me', 'shop.example:80', '//shop.example/users/me', 'http:/users/me', ''])(
-    'H3 the target "%s", which is no path, reaches nothing',
-    async (target) => {
-      const answer = await raw('GET', target);
-      expect([400, 404]).toContain(statusOf(answer));
-      expect(answer).not.toContain('canary');
-    },
-  );
+  test.each([
+    'users/me',
+    '?/users/me',
+    'me',
+    '\\users\\me',
+    'shop.example:80',
+    '//shop.example/users/me',
+    'http:/users/me',
+    '',
+  ])('H3 the target "%s", which is not a path, reaches no endpoint', async (target) => {
+    const answer = await raw('GET', target);
+    expect([400, 404]).toContain(statusOf(answer));
+    expect(answer).not.toContain('canary');
+  });
 });
 
 describe('other methods in disguise', () => {
-  const OVERRIDES = ['X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override', 'X-Method', '_method'];
+  const OVERRIDES = [
+    'X-HTTP-Method-Override',
+    'X-HTTP-Method',
+    'X-Method-Override',
+    'X-Method',
+    '_method',
+  ];
 
-  test.each(OVERRIDES)('H3 %s makes no other method of a request', async (name) => {
+  test.each(OVERRIDES)('H3 %s does not override the method of a request', async (name) => {
     const scoped = await shop.makeUser({ scopes: ['products:write'] });
     const { pk } = await shop.makeProduct();
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD', 'TRACE']) {
       const headers = { [name]: method };
-      const detail = await shop.rest('GET', `/api/v1/shop/product/${pk}?_method=${method}`, { as: scoped, headers });
+      const detail = await shop.rest('GET', `/api/v1/shop/product/${pk}?_method=${method}`, {
+        as: scoped,
+        headers,
+      });
       expect([detail.status, detail.body.pk]).toEqual([200, pk]);
       const posted = await shop.rest('POST', `/api/v1/shop/product/${pk}?_method=${method}`, {
         as: scoped,
@@ -132,7 +163,11 @@ describe('other methods in disguise', () => {
         json: { _method: method },
       });
       expect([posted.status, posted.headers.get('Allow')]).toEqual([405, 'GET, OPTIONS']);
-      const logged = await shop.rest('GET', `/login?_method=POST&username=ada&password=${encodeURIComponent(PASSWORD)}`, { headers });
+      const logged = await shop.rest(
+        'GET',
+        `/login?_method=POST&username=ada&password=${encodeURIComponent(PASSWORD)}`,
+        { headers },
+      );
       expect([logged.status, logged.body.detail]).toEqual([405, 'Method "GET" not allowed.']);
       const options = await shop.rest('OPTIONS', '/users/me/', { as: user, headers });
       expect([options.status, options.text]).toEqual([200, '']);
@@ -142,9 +177,13 @@ describe('other methods in disguise', () => {
   });
 
   test.each(['get', 'Get', 'GET\0', 'G\u00c9T', 'GETX', 'JUNK', 'DEBUG', 'TRACK', '%47ET', '""'])(
-    'H3 "%s" is not GET: nothing that is protected or public is read by it',
+    'H3 "%s" is not GET, and reads nothing',
     async (method) => {
-      const answer = await raw(method, '/users/me', `Authorization: Bearer ${shop.tokenOf(user)}\r\n`);
+      const answer = await raw(
+        method,
+        '/users/me',
+        `Authorization: Bearer ${shop.tokenOf(user)}\r\n`,
+      );
       expect([400, 405]).toContain(statusOf(answer));
       expect(answer).not.toContain('canary');
     },
@@ -175,39 +214,56 @@ describe('HEAD', () => {
     '/graphql',
   ];
 
-  test.each(GETS)('H11 HEAD %s has the headers of GET and not a byte more: the next answer follows at once', async (path) => {
-    await shop.makeProducts(3);
-    // A login does not look at credentials other than its own.
-    const credentials = path.startsWith('/api/v2/auth') ? '' : `Authorization: Bearer ${shop.tokenOf(user)}\r\n`;
-    const sent = `${credentials}apollo-require-preflight: 1\r\n`;
-    const get = await untilClosed(`GET ${path} HTTP/1.1\r\nHost: shop\r\n${sent}Connection: close\r\n\r\n`);
-    const both = await untilClosed(
-      `HEAD ${path} HTTP/1.1\r\nHost: shop\r\n${sent}\r\nGET /livez HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n`,
-    );
-    const [head = '', next = ''] = both.split(/(?<=\r\n\r\n)/);
-    expect(next).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
-    expect(both.endsWith('{"status":"ok"}')).toBe(true);
-    expect(stable(head)).toEqual(stable(get.slice(0, get.indexOf('\r\n\r\n'))));
-  });
+  test.each(GETS)(
+    'H11 HEAD %s has the headers of GET and no body: the next response follows immediately',
+    async (path) => {
+      await shop.makeProducts(3);
+      // A login ignores other credentials.
+      const credentials = path.startsWith('/api/v2/auth')
+        ? ''
+        : `Authorization: Bearer ${shop.tokenOf(user)}\r\n`;
+      const sent = `${credentials}apollo-require-preflight: 1\r\n`;
+      const get = await untilClosed(
+        `GET ${path} HTTP/1.1\r\nHost: shop\r\n${sent}Connection: close\r\n\r\n`,
+      );
+      const both = await untilClosed(
+        `HEAD ${path} HTTP/1.1\r\nHost: shop\r\n${sent}\r\nGET /livez HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n`,
+      );
+      const [head = '', next = ''] = both.split(/(?<=\r\n\r\n)/);
+      expect(next).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+      expect(both.endsWith('{"status":"ok"}')).toBe(true);
+      expect(stable(head)).toEqual(stable(get.slice(0, get.indexOf('\r\n\r\n'))));
+    },
+  );
 
-  test('H11 HEAD without credentials is refused as GET is', async () => {
+  test('H11 HEAD without credentials is rejected like GET', async () => {
     for (const path of PROTECTED) {
       const answer = await raw('HEAD', path);
       expect(answer).toMatch(/^HTTP\/1\.1 401 .*\r\nWWW-Authenticate: Bearer\r\n.*\r\n\r\n$/s);
     }
   });
 
-  test('H11 HEAD of what only POST has does nothing', async () => {
-    for (const path of ['/token', '/login', '/session/login', '/session/logout', '/api/v1/shop/product/'])
-      expect(await raw('HEAD', path)).toMatch(/^HTTP\/1\.1 405 .*\r\nAllow: POST, OPTIONS\r\n.*\r\n\r\n$/s);
+  test('H11 HEAD of a POST endpoint is 405', async () => {
+    for (const path of [
+      '/token',
+      '/login',
+      '/session/login',
+      '/session/logout',
+      '/api/v1/shop/product/',
+    ])
+      expect(await raw('HEAD', path)).toMatch(
+        /^HTTP\/1\.1 405 .*\r\nAllow: POST, OPTIONS\r\n.*\r\n\r\n$/s,
+      );
   });
 });
 
 function raw(method: string, target: string, headers = ''): Promise<string> {
-  return shop.raw(`${method} ${target} HTTP/1.1\r\nHost: shop\r\n${headers}Connection: close\r\n\r\n`);
+  return shop.raw(
+    `${method} ${target} HTTP/1.1\r\nHost: shop\r\n${headers}Connection: close\r\n\r\n`,
+  );
 }
 
-/** What comes until the server closes, however long a login takes. */
+/** Returns what the server sends until it closes the connection, without a time limit. */
 function untilClosed(request: string): Promise<string> {
   return text(
     connect(shop.port, '127.0.0.1')
@@ -222,7 +278,7 @@ function statusOf(answer: string): number {
   return Number(/^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1]);
 }
 
-/** The lines of a head but those that differ from answer to answer, or tell how it is sent. */
+/** Returns the header lines that do not vary between responses or with the transfer. */
 function stable(head: string): string[] {
   return head
     .trim()

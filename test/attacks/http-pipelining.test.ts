@@ -3,43 +3,55 @@ import { readdirSync, statSync } from 'node:fs';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  test,
+} from '../support/jest.ts';
 import { register } from 'prom-client';
 import { createApp, type App } from '../../src/app.ts';
 import { CallCounter } from '../../src/features/rest-usage/call-counter.ts';
 import { GRACE_MS, stopListening } from '../../src/http/drain.ts';
 import { createHttpServer } from '../../src/http/http-server.ts';
-import { breakOff, closeAfterLast, inFlight, mayQueue } from '../../src/http/in-flight.ts';
+import { abortResponse, closeAfterLast, inFlight, mayQueue } from '../../src/http/in-flight.ts';
 import { openLog } from '../../src/telemetry/log.ts';
 import { admission } from '../../src/http/admission.ts';
-import type { Services } from '../../src/http/dependencies.ts';
+import type { Dependencies } from '../../src/http/dependencies.ts';
 import { Shop } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 import { useStoppedClock } from '../support/clock.ts';
 
-// Requests that are sent without waiting for the answers to those before them (RFC 9112, 9.3.2), to the server as it is behind its admission.
+// Pipelined requests (RFC 9112, 9.3.2) to a server with admission.
 
 const shop = new Shop({ MAX_REQUESTS_IN_FLIGHT: '100' });
 
 const get = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\nHost: shop\r\n${headers}\r\n`;
 const LIVE = get('/livez');
 const PAGE = get('/api/v2/shop/products');
-const STREAM = get(`/graphql?query=${encodeURIComponent('subscription { productChanged { pk } }')}`, 'Accept: text/event-stream\r\n');
-const UPGRADE = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: c2hvcGZyb250IHNob3BmcA==\r\n';
+const STREAM = get(
+  `/graphql?query=${encodeURIComponent('subscription { productChanged { pk } }')}`,
+  'Accept: text/event-stream\r\n',
+);
+const UPGRADE =
+  'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: c2hvcGZyb250IHNob3BmcA==\r\n';
 
 const calls = new CallCounter();
 let app: App;
 let server: Server;
 let draining = false;
 const sockets = new Set<Socket>();
-// On a clock that stands still, the event loop is never late: none is refused because the machine is busy.
+// With a stopped clock, the event loop is never late, so no request is rejected for overload.
 const clock = useStoppedClock();
 
 beforeAll(async () => {
   await shop.start();
   await shop.empty();
   const { config, database } = shop;
-  const services: Services = {
+  const services: Dependencies = {
     config,
     log: openLog({ logLevel: 'silent' }),
     calls,
@@ -54,13 +66,13 @@ beforeAll(async () => {
   await once(server, 'listening');
 });
 
-// Whatever was sent, nothing of it is counted once its connection is gone, and the next is served.
+// After every test, no request of a closed connection is counted, and the next one succeeds.
 afterEach(async () => {
   for (const socket of sockets) socket.destroy();
   sockets.clear();
   await until(() => inFlight.size === 0, 'the end of all requests');
   const { status } = await fetch(`${urlOf(server)}/api/v2/shop/products`);
-  if (status !== 200) throw new Error(`the shop answers ${status}`);
+  if (status !== 200) throw new Error(`the shop responds with ${status}`);
 });
 
 afterAll(async () => {
@@ -71,12 +83,17 @@ afterAll(async () => {
   inFlight.max = Infinity;
 });
 
-test('H12 answers come in the order of their requests', async () => {
-  const answer = await spoken((get('/nowhere') + LIVE + PAGE).repeat(20) + get('/livez', 'Connection: close\r\n'));
-  expect(statuses(answer)).toEqual([...Array.from({ length: 20 }, () => [404, 200, 200]).flat(), 200]);
+test('H12 responses are sent in the order of their requests', async () => {
+  const answer = await exchange(
+    (get('/nowhere') + LIVE + PAGE).repeat(20) + get('/livez', 'Connection: close\r\n'),
+  );
+  expect(statuses(answer)).toEqual([
+    ...Array.from({ length: 20 }, () => [404, 200, 200]).flat(),
+    200,
+  ]);
 });
 
-test('H12 who asks as often as fits into a packet and reads nothing is cut off, and keeps nobody out', async () => {
+test('H12 a client that fills a packet with requests and never reads is disconnected, and blocks no others', async () => {
   const socket = await opened();
   const gone = closed(socket);
   socket.on('error', () => undefined).pause();
@@ -87,21 +104,21 @@ test('H12 who asks as often as fits into a packet and reads nothing is cut off, 
   await gone;
 });
 
-test('H12 answers that nobody reads hold no place', async () => {
+test('H12 unread responses use no place in the queue', async () => {
   const { keepAliveTimeout } = server;
   // Idle connections are not what is tested here.
   server.keepAliveTimeout = 600_000;
   try {
     const readers = await Promise.all(Array.from({ length: 8 }, opened));
     for (const reader of readers) reader.pause().write(LIVE.repeat(60));
-    await until(() => inFlight.size === 0, 'the answers');
+    await until(() => inFlight.size === 0, 'the responses');
     expect(readers.some(({ destroyed }) => destroyed)).toBe(false);
   } finally {
     server.keepAliveTimeout = keepAliveTimeout;
   }
 });
 
-test('P23 long answers that nobody reads end their connection, and the first megabyte of them does not', async () => {
+test('P23 long unread responses end their connection, but not below a megabyte', async () => {
   const path = `/graphql?query=${encodeURIComponent('{ __schema { types { name description fields { name description } } } }')}`;
   const { size } = await (await fetch(urlOf(server) + path)).blob();
   expect(size).toBeGreaterThan(20_000);
@@ -114,19 +131,19 @@ test('P23 long answers that nobody reads end their connection, and the first meg
     patient.write(get(path).repeat(few));
     const greedy = (await opened()).on('error', () => undefined).pause();
     greedy.write(get(path).repeat(60));
-    await until(() => inFlight.size === 0, 'the answers');
+    await until(() => inFlight.size === 0, 'the responses');
     const gone = closed(greedy);
     greedy.resume();
     expect(await Promise.race([gone, setTimeout(2_000, 'open')])).toBeUndefined();
     let received = 0;
     patient.on('data', (piece: Buffer) => (received += piece.length)).resume();
-    await until(() => received > few * size, 'all answers');
+    await until(() => received > few * size, 'all responses');
   } finally {
     server.keepAliveTimeout = keepAliveTimeout;
   }
 });
 
-test('P17 files that nobody reads hold no place', async () => {
+test('P17 unread files use no place in the queue', async () => {
   const [name] = readdirSync('dist/web/assets')
     .map((file) => [file, statSync(`dist/web/assets/${file}`).size] as const)
     .toSorted(([, a], [, b]) => b - a)
@@ -138,7 +155,7 @@ test('P17 files that nobody reads hold no place', async () => {
   for (const reader of readers) reader.pause().write(get(`/assets/${name}`).repeat(60));
   await until(() => arrived === 180, 'the requests');
   server.off('request', count);
-  await until(() => inFlight.size === 0, 'the requests to be set aside');
+  await until(() => inFlight.size === 0, 'an empty queue');
   expect((await fetch(`${urlOf(server)}/api/v2/shop/products`)).status).toBe(200);
   expect(readers.some(({ destroyed }) => destroyed)).toBe(false);
 });
@@ -168,10 +185,12 @@ describe('H12 a request behind a response that closes the connection', () => {
   ])('H12 is answered or not executed, in the same packet: %s', async (_what, first) => {
     const [, length] = /Length: (\d+)/.exec(first) ?? [];
     const sent = `${first}${'x'.repeat(Number(length))}`;
-    // The first is started as its head is read, and in the next turn of the event loop.
+    // The first request starts immediately, or in the next turn of the event loop.
     for (const passed of [0, 1_000]) {
-      clock.pass(passed);
-      const answer = await spoken(`${sent}${create(shop.newBarcode())}${get('/livez', 'Connection: close\r\n')}`);
+      clock.advance(passed);
+      const answer = await exchange(
+        `${sent}${create(shop.newBarcode())}${get('/livez', 'Connection: close\r\n')}`,
+      );
       await until(() => inFlight.size === 0, 'the end of all requests');
       expect(statuses(answer).filter((status) => status === 201)).toHaveLength(await stored());
       expect(statuses(answer)[0]).toBeGreaterThanOrEqual(400);
@@ -182,30 +201,32 @@ describe('H12 a request behind a response that closes the connection', () => {
   test('H12 is answered while the server is draining, and that response closes the connection', async () => {
     draining = true;
     try {
-      const answer = await spoken(create(shop.newBarcode()) + PAGE);
+      const answer = await exchange(create(shop.newBarcode()) + PAGE);
       expect(statuses(answer)).toEqual([201, 200]);
-      expect(answer.split('HTTP/1.1 ').map((response) => response.includes('\r\nConnection: close'))).toEqual([false, false, true]);
+      expect(
+        answer.split('HTTP/1.1 ').map((response) => response.includes('\r\nConnection: close')),
+      ).toEqual([false, false, true]);
     } finally {
       draining = false;
     }
   });
 
-  test('H12 is answered where the body of the refused request has been received', async () => {
-    // In the next turn of the event loop, and not as its head is read.
-    clock.pass(1_000);
-    const answer = await spoken(
+  test('H12 is answered if the body of the rejected request has been received', async () => {
+    // Starts in the next turn of the event loop, not immediately.
+    clock.advance(1_000);
+    const answer = await exchange(
       `${head('/api/v1/shop/product/', 2)}{}${create(shop.newBarcode())}${get('/livez', 'Connection: close\r\n')}`,
     );
     expect(statuses(answer)).toEqual([401, 201, 200]);
   });
 
-  test('H12 is answered where the refused request has no Host header (RFC 9112, 3.2)', async () => {
-    clock.pass(1_000);
-    const answer = await spoken(`GET /nowhere HTTP/1.1\r\n\r\n${create(shop.newBarcode())}`);
+  test('H12 is answered if the rejected request has no Host header (RFC 9112, 3.2)', async () => {
+    clock.advance(1_000);
+    const answer = await exchange(`GET /nowhere HTTP/1.1\r\n\r\n${create(shop.newBarcode())}`);
     expect([statuses(answer), await stored()]).toEqual([[400, 201], 1]);
   });
 
-  test('H12 is not executed behind a body that comes later', async () => {
+  test('H12 is not executed behind a body that arrives later', async () => {
     const socket = await opened();
     let answer = '';
     socket.on('data', (piece: Buffer) => (answer += piece.toString()));
@@ -218,34 +239,36 @@ describe('H12 a request behind a response that closes the connection', () => {
   });
 
   test('H12 is not executed behind a request with too many headers', async () => {
-    const answer = await spoken(get('/livez', 'a:\r\n'.repeat(200)) + create(shop.newBarcode()));
+    const answer = await exchange(get('/livez', 'a:\r\n'.repeat(200)) + create(shop.newBarcode()));
     await until(() => inFlight.size === 0, 'the end of all requests');
     expect([statuses(answer), await stored(), executed()]).toEqual([[431], 0, 0]);
   });
 });
 
-describe('H12 what is no HTTP behind a request', () => {
+describe('H12 malformed HTTP behind a request', () => {
   const list = get('/api/v2/shop/products');
 
-  test('H12 does not take its response', async () => {
-    const answer = await spoken(`${list}hello\r\n\r\n`);
+  test('H12 does not replace its response', async () => {
+    const answer = await exchange(`${list}hello\r\n\r\n`);
     expect([statuses(answer), answer.includes('"items"')]).toEqual([[200], true]);
   });
 
-  test('H12 does not take those of several', async () => {
+  test('H12 does not replace the responses of several requests', async () => {
     await shop.makeProducts(3);
-    const answer = await spoken(`${list}${get('/nowhere')}${get('/api/v1/shop/products')}hello\r\n\r\n`);
+    const answer = await exchange(
+      `${list}${get('/nowhere')}${get('/api/v1/shop/products')}hello\r\n\r\n`,
+    );
     expect(statuses(answer)).toEqual([200, 404, 200]);
     expect(answer).toMatch(/0\r\n\r\n$/);
   });
 
-  test('H12 takes that of the request whose body it is in', async () => {
+  test('H12 replaces the response of the request whose body contains it', async () => {
     const broken =
       'POST /session/login HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n';
-    expect(statuses(await spoken(list + broken))).toEqual([200, 400]);
+    expect(statuses(await exchange(list + broken))).toEqual([200, 400]);
   });
 
-  test('H12 and more of it does no more', async () => {
+  test('H12 has no further effect when it is repeated', async () => {
     const socket = await opened();
     let answer = '';
     socket.on('data', (piece: Buffer) => (answer += piece.toString()));
@@ -256,7 +279,7 @@ describe('H12 what is no HTTP behind a request', () => {
   });
 });
 
-test('P23 requests behind a response that closes the connection end it when there are many, though nothing is sent before it', async () => {
+test('P23 many requests behind a response that closes the connection end it, even if nothing has been sent', async () => {
   const socket = await opened();
   socket.on('error', () => undefined).resume();
   socket.write(STREAM + get('/livez', 'a:\r\n'.repeat(200)));
@@ -272,7 +295,7 @@ describe('P23 the body of a request behind a response that closes the connection
 
   beforeEach(async () => {
     received.length = 0;
-    server.on('request', note);
+    server.on('request', record);
     socket = await opened();
     socket.on('error', () => undefined).resume();
     socket.write(STREAM + get('/livez', 'a:\r\n'.repeat(200)));
@@ -280,9 +303,9 @@ describe('P23 the body of a request behind a response that closes the connection
     socket.write('POST /token HTTP/1.1\r\nHost: shop\r\nTransfer-Encoding: chunked\r\n\r\n');
   });
 
-  afterEach(() => void server.off('request', note));
+  afterEach(() => void server.off('request', record));
 
-  test('P23 is not kept', async () => {
+  test('P23 is not stored', async () => {
     socket.write(`${'1\r\nx\r\n'.repeat(1_000)}0\r\n\r\n`);
     await until(() => received[2]?.complete === true, 'the body');
     expect(received.map(({ readableLength }) => readableLength)).toEqual([0, 0, 0]);
@@ -296,20 +319,20 @@ describe('P23 the body of a request behind a response that closes the connection
     }, 'the end of the connection');
   });
 
-  function note(req: IncomingMessage): void {
+  function record(req: IncomingMessage): void {
     received.push(req);
   }
 });
 
-test('P23 requests with an unknown expectation wait in the same queue as others', async () => {
+test('P23 requests with an unknown expectation use the same queue as others', async () => {
   const socket = await opened();
   socket.on('error', () => undefined).resume();
   socket.write(STREAM + get('/livez', 'Expect: x\r\n').repeat(100));
   await closed(socket);
-  expect(await listeners()).toBe(0);
+  expect(await subscriptionConnections()).toBe(0);
 });
 
-test('H12 a response that its client reads slowly is sent whole while the server is draining', async () => {
+test('H12 a slowly read response is sent completely while the server is draining', async () => {
   const whole = 'x'.repeat(30_000_000);
   const other = createHttpServer(shop.config, (_req, res) => void res.end(whole));
   other.listen(0, '127.0.0.1');
@@ -319,7 +342,7 @@ test('H12 a response that its client reads slowly is sent whole while the server
   await once(socket, 'readable');
   const drain = await stopListening(other);
   const drained = drain();
-  // For longer than clients may take to send their next request.
+  // Longer than the grace period for the next request of a client.
   await setTimeout(2 * GRACE_MS);
   let length = 0;
   socket.on('data', (piece: Buffer) => (length += piece.length));
@@ -327,7 +350,7 @@ test('H12 a response that its client reads slowly is sent whole while the server
   expect(length).toBeGreaterThan(whole.length);
 });
 
-describe('H12 of two requests that were received together', () => {
+describe('H12 two requests received together', () => {
   const responses: ServerResponse[] = [];
   let arrived: PromiseWithResolvers<void>;
   let other: Server;
@@ -342,7 +365,7 @@ describe('H12 of two requests that were received together', () => {
       if (!res.socket) mayQueue(res);
       if (responses.push(res) === 2) arrived.resolve();
     });
-    // The server must not close the connection because it is idle.
+    // The server must not close the connection as idle.
     other.keepAliveTimeout = other.timeout = 600_000;
     other.listen(0, '127.0.0.1');
     await once(other, 'listening');
@@ -359,7 +382,7 @@ describe('H12 of two requests that were received together', () => {
     other.close();
   });
 
-  test('H12 the second is the last that is executed where the first closes the connection', async () => {
+  test('H12 the second is the last to be executed if the first closes the connection', async () => {
     expect(responses.slice(0, 1).map(closeAfterLast)).toEqual([false]);
     socket.write(LIVE);
     await once(other, 'request');
@@ -368,7 +391,7 @@ describe('H12 of two requests that were received together', () => {
     expect([statuses(answer), responses.length]).toEqual([[200, 200], 2]);
   });
 
-  test('H12 the second ends the connection where a third took too long to arrive', async () => {
+  test('H12 the second ends the connection if a third arrives too late', async () => {
     socket.write(LIVE.slice(0, -2));
     const late = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
     other.emit('clientError', late, responses[0]?.req.socket);
@@ -379,7 +402,7 @@ describe('H12 of two requests that were received together', () => {
     expect([statuses(answer), responses.length]).toEqual([[200, 200], 2]);
   });
 
-  test('H12 the second ends the connection where its response had been written before', async () => {
+  test('H12 the second ends the connection if its response has already been written', async () => {
     responses[1]?.end('whole');
     expect(responses.slice(0, 1).map(closeAfterLast)).toEqual([false]);
     responses[0]?.end('whole');
@@ -387,9 +410,9 @@ describe('H12 of two requests that were received together', () => {
     expect(statuses(answer)).toEqual([200, 200]);
   });
 
-  test('H12 the second ends the connection after the first where it cannot be completed, and a third is not executed', async () => {
+  test('H12 the second ends the connection after the first if it cannot be completed, and a third is not executed', async () => {
     responses[1]?.write('half');
-    for (const res of responses.slice(1)) breakOff(res);
+    for (const res of responses.slice(1)) abortResponse(res);
     socket.write(LIVE);
     await once(other, 'request');
     responses[0]?.end('whole');
@@ -397,7 +420,16 @@ describe('H12 of two requests that were received together', () => {
     expect([answer.endsWith('whole'), responses.length]).toEqual([true, 2]);
   });
 
-  test('H12 no body is asked for where a third is not executed (RFC 9110, 10.1.1)', async () => {
+  test('H12 a third is executed if the responses in front of it are aborted after their end', async () => {
+    for (const res of responses) res.end('whole');
+    await until(() => statuses(answer).length === 2, 'both responses');
+    responses.forEach(abortResponse);
+    socket.write(LIVE);
+    await once(other, 'request');
+    expect(responses.length).toBe(3);
+  });
+
+  test('H12 a third that is not executed gets no 100 Continue (RFC 9110, 10.1.1)', async () => {
     socket.write('POST / HTTP/1.1\r\nHost: shop\r\nContent-Length: 1\r\n');
     const late = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
     other.emit('clientError', late, responses[0]?.req.socket);
@@ -409,7 +441,7 @@ describe('H12 of two requests that were received together', () => {
   });
 });
 
-test('P23 packets behind what is no HTTP add nothing to the connection, though its client reads nothing', async () => {
+test('P23 packets behind malformed HTTP add no listeners to a connection whose client never reads', async () => {
   const whole = 'x'.repeat(30_000_000);
   const accepted = Promise.withResolvers<Socket>();
   const other = createHttpServer(shop.config, (req, res) => {
@@ -432,24 +464,26 @@ test('P23 packets behind what is no HTTP add nothing to the connection, though i
   other.close();
 });
 
-test('H12 what waits in front of a CONNECT is over when the connection is', async () => {
+test('H12 requests queued before a CONNECT end with the connection', async () => {
   const socket = await opened();
   socket.on('error', () => undefined);
-  socket.write(`${get('/api/v1/shop/products') + STREAM.repeat(60)}CONNECT shop:443 HTTP/1.1\r\nHost: shop\r\n\r\n`);
+  socket.write(
+    `${get('/api/v1/shop/products') + STREAM.repeat(60)}CONNECT shop:443 HTTP/1.1\r\nHost: shop\r\n\r\n`,
+  );
   await closed(socket.resume());
-  expect(await listeners()).toBe(0);
+  expect(await subscriptionConnections()).toBe(0);
 });
 
 test.each([
-  ['one that would be refused', get('/graphql', `Host: other\r\n${UPGRADE}`)],
-  ['a good one', get('/graphql', UPGRADE)],
-])('H12 an upgrade behind a request that is not answered yet is none: %s', async (_what, request) => {
-  // Of one packet, Node reads nothing behind it.
-  const answer = await spoken(PAGE + request);
+  ['one that would be rejected', get('/graphql', `Host: other\r\n${UPGRADE}`)],
+  ['a valid one', get('/graphql', UPGRADE)],
+])('H12 an upgrade behind an unanswered request is rejected: %s', async (_what, request) => {
+  // Node reads nothing behind an upgrade in the same packet.
+  const answer = await exchange(PAGE + request);
   expect(statuses(answer)).toEqual([200, 400]);
 });
 
-test('H9 who is refused a WebSocket and stays is closed all the same', async () => {
+test('H9 a client whose WebSocket is rejected is disconnected, even if it keeps its side open', async () => {
   const socket = connect({ port: portOf(server), host: '127.0.0.1', allowHalfOpen: true });
   sockets.add(socket);
   socket.write(get('/graphql', `Host: other\r\n${UPGRADE}`));
@@ -459,8 +493,8 @@ test('H9 who is refused a WebSocket and stays is closed all the same', async () 
   expect(socket.writable).toBe(true);
 });
 
-/** Sends this, and returns what comes back until the server ends the connection. */
-async function spoken(text: string): Promise<string> {
+/** Sends `text`, and returns the response until the server closes the connection. */
+async function exchange(text: string): Promise<string> {
   const socket = await opened();
   let answer = '';
   socket.on('data', (piece: Buffer) => (answer += piece.toString('latin1')));
@@ -476,13 +510,14 @@ async function opened(): Promise<Socket> {
   return socket;
 }
 
-/** Waits for the end of a socket, whether it ends well or not. */
+/** Waits until the socket is closed, with or without an error. */
 function closed(socket: Socket): Promise<void> {
   return new Promise((done) => void socket.once('close', () => done()));
 }
 
-async function listeners(): Promise<number> {
-  const { values: [{ value } = { value: -1 }] = [] } = (await register.getSingleMetric('shopfront_listeners')?.get()) ?? {};
+async function subscriptionConnections(): Promise<number> {
+  const { values: [{ value } = { value: -1 }] = [] } =
+    (await register.getSingleMetric('shopfront_subscription_connections')?.get()) ?? {};
   return value;
 }
 
@@ -495,7 +530,10 @@ function portOf(of: Server): number {
 }
 
 function connections(): Promise<number> {
-  return new Promise((done, fail) => void server.getConnections((error, count) => (error ? fail(error) : done(count))));
+  return new Promise(
+    (done, fail) =>
+      void server.getConnections((error, count) => (error ? fail(error) : done(count))),
+  );
 }
 
 function statuses(text: string): number[] {

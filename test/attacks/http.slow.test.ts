@@ -6,17 +6,16 @@ import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { createApp, type App } from '../../src/app.ts';
 import { CallCounter } from '../../src/features/rest-usage/call-counter.ts';
-import { GRACE_MS } from '../../src/graphql/subscriptions/connections.ts';
 import { createHttpServer } from '../../src/http/http-server.ts';
 import { openLog } from '../../src/telemetry/log.ts';
-import type { Services } from '../../src/http/dependencies.ts';
+import type { Dependencies } from '../../src/http/dependencies.ts';
 import { Shop } from '../support/shop.ts';
 
-/** A connection on which nothing moves for five seconds longer is broken off. */
-const shop = new Shop({ REQUEST_DEADLINE_MS: '30000' });
+/** Connections are closed after five more seconds without data. */
+const shop = new Shop({ REQUEST_TIMEOUT_MS: '30000' });
 
 const LIST = '/api/v1/shop/products';
-/** A list of some 12 MB: more than the sockets of both sides hold back together, so that the server has to wait for its reader. */
+/** Number of products: a list of about 12 MB, which exceeds the socket buffers of both sides. */
 const PRODUCTS = 12_000;
 const LONG_NAME = '🧀'.repeat(255);
 const SLOW_CLIENTS = 2_000;
@@ -28,7 +27,7 @@ let app: App;
 let server: Server;
 let port: number;
 
-/** The last that the one who stopped was given, and all that the slow one was. */
+/** The last data received by the stopped client, and all data received by the slow one. */
 interface Readers {
   stopped: string;
   slow: string;
@@ -59,41 +58,46 @@ afterAll(async () => {
 describe('slow clients', () => {
   const conversations = new Map<string, Promise<string>>();
   const HEADERS: [string, string, string][] = [
-    ['headers that come a letter at a time', `${GET}X-A: `, 'a'],
-    ['headers that come a line at a time', GET, 'X-A: b\r\n'],
-    ['headers that stop coming', GET, ''],
-    ['a first line that stops coming', 'GE', ''],
+    ['headers sent byte by byte', `${GET}X-A: `, 'a'],
+    ['headers sent line by line', GET, 'X-A: b\r\n'],
+    ['incomplete headers', GET, ''],
+    ['an incomplete request line', 'GE', ''],
     ['empty lines', '\r\n', '\r\n'],
     ['nothing at all', '', ''],
-    ['headers of a second request that come a letter at a time', `${GET}\r\n${GET}X-A: `, 'a'],
+    ['headers of a second request sent byte by byte', `${GET}\r\n${GET}X-A: `, 'a'],
   ];
   const BODIES: [string, string, string][] = [
-    ['a body that comes a letter at a time', `${POST}Content-Length: 10000\r\n\r\n{`, ' '],
-    ['a body that stops coming', `${POST}Content-Length: 10\r\n\r\n{}`, ''],
-    ['a body that does not begin', `${POST}Content-Length: 10\r\n\r\n`, ''],
-    ['chunks that come a letter at a time', `${POST}Transfer-Encoding: chunked\r\n\r\n`, '1\r\n \r\n'],
-    ['chunks without an end', `${POST}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n`, ''],
+    ['a body sent byte by byte', `${POST}Content-Length: 10000\r\n\r\n{`, ' '],
+    ['an incomplete body', `${POST}Content-Length: 10\r\n\r\n{}`, ''],
+    ['a missing body', `${POST}Content-Length: 10\r\n\r\n`, ''],
+    ['chunks sent byte by byte', `${POST}Transfer-Encoding: chunked\r\n\r\n`, '1\r\n \r\n'],
+    ['chunks without the last one', `${POST}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n`, ''],
     [
-      'a form that stops coming',
+      'an incomplete form',
       'POST /token HTTP/1.1\r\nHost: shop\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 10\r\n\r\na=',
       '',
     ],
     [
-      'a query that stops coming',
+      'an incomplete query',
       'POST /graphql HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{',
       '',
     ],
-    ['a body that was waited for', `${POST}Expect: 100-continue\r\nContent-Length: 10\r\n\r\n`, ''],
+    [
+      'a missing body after 100 Continue',
+      `${POST}Expect: 100-continue\r\nContent-Length: 10\r\n\r\n`,
+      '',
+    ],
   ];
-  const IDLE = 'a connection that is kept and not used';
-  const UNREAD = 'what is no HTTP, a letter at a time, from a client that reads nothing';
+  const IDLE = 'an idle connection';
+  const UNREAD = 'malformed HTTP, sent byte by byte by a client that never reads';
   let readers: { result: Promise<Readers> };
 
-  // All at the same time, and looked at one by one.
+  // All run concurrently, and each test checks one.
   beforeAll(async () => {
     readers = await beginReading();
     readers.result.catch(() => undefined);
-    for (const [what, begin, more] of [...HEADERS, ...BODIES]) conversations.set(what, converse(begin, more));
+    for (const [what, begin, more] of [...HEADERS, ...BODIES])
+      conversations.set(what, converse(begin, more));
     conversations.set(IDLE, converse(`${GET}\r\n`, ''));
     const asset = GET.replace('/livez', `/assets/${largestAsset()}`);
     const broken = `${`${asset}\r\n`.repeat(5)}hello\r\n\r\n`;
@@ -103,41 +107,41 @@ describe('slow clients', () => {
     );
   });
 
-  test('H9 a connection that is kept and not used is closed, without a word', async () => {
+  test('H9 an idle connection is closed without a response', async () => {
     const answer = await ended(IDLE);
     expect(statuses(answer)).toEqual([200]);
     expect(answer.endsWith('{"status":"ok"}')).toBe(true);
   });
 
-  test.each(HEADERS)('H9 %s: 408, and the server ends the connection by itself', async (what, begin) => {
+  test.each(HEADERS)('H9 %s: 408, and the server closes the connection', async (what, begin) => {
     const answer = await ended(what);
     expect(statuses(answer)).toEqual(begin.includes('\r\n\r\n') ? [200, 408] : [408]);
     expect(answer).toMatch(/\r\nConnection: close\r\n/);
   });
 
-  test.each(BODIES)('H9 %s: 408, and the server ends the connection by itself', async (what, begin) => {
+  test.each(BODIES)('H9 %s: 408, and the server closes the connection', async (what, begin) => {
     const answer = await ended(what);
     expect(statuses(answer)).toEqual(begin.includes('Expect') ? [100, 408] : [408]);
     expect(answer).toMatch(/\r\nConnection: close\r\n/);
   });
 
-  test(`H9 ${UNREAD}: the server ends the connection`, async () => {
+  test(`H9 ${UNREAD}: the server closes the connection`, async () => {
     expect(await ended(UNREAD)).toBe('');
   });
 
-  test('H9 what is idle goes first, then slow headers, then slow bodies: each has its own limit', () => {
+  test('H9 idle connections, slow headers, slow bodies and the socket have increasing timeouts', () => {
     expect(server.keepAliveTimeout).toBeLessThan(server.headersTimeout);
     expect(server.headersTimeout).toBeLessThan(server.requestTimeout);
     expect(server.requestTimeout).toBeLessThan(server.timeout);
   });
 
-  test('H9 none of them left a session, or keeps anybody else waiting', async () => {
+  test('H9 slow clients leave no session and do not delay other clients', async () => {
     await Promise.all(conversations.values());
     expect(await shop.sql('select * from session')).toEqual([]);
     expect((await shop.rest('GET', '/readyz')).status).toBe(200);
   });
 
-  test('H9 a reader of the whole list who stops is cut off, and gets no whole list; one who is slow but reads gets it', async () => {
+  test('H9 a client that stops reading the whole list is disconnected; a slow one gets all of it', async () => {
     const { stopped, slow } = await readers.result;
     expect(stopped.length).toBeGreaterThan(0);
     expect(stopped).not.toMatch(/\]\r\n0\r\n\r\n$/);
@@ -146,13 +150,14 @@ describe('slow clients', () => {
 
   async function ended(what: string): Promise<string> {
     const end = await conversations.get(what);
-    if (end === undefined) throw new Error(`no conversation ${what}`);
+    if (end === undefined) throw new Error(`no conversation for ${what}`);
     return end;
   }
 });
 
-test('H12 a stream of events that waits behind another response is not slow, and ends after it when it is sent away', async () => {
-  const { config, database } = shop;
+test('H12 an event stream queued behind another response is not too slow, and ends after it when subscriptions are closed', async () => {
+  const { database } = shop;
+  const config = { ...shop.config, subscriptionGraceMs: 1_000 };
   const own = await createApp({ ...services(), config, database: () => database });
   let front: ServerResponse | undefined;
   const other = createHttpServer(config, (req, res) => {
@@ -165,11 +170,13 @@ test('H12 a stream of events that waits behind another response is not slow, and
   let answer = '';
   socket.on('data', (piece: Buffer) => (answer += piece.toString()));
   const stream = `GET /graphql?query=${encodeURIComponent('subscription { productChanged { pk } }')} HTTP/1.1\r\nHost: shop\r\n`;
-  socket.write(`${GET.replace('/livez', '/front')}\r\n${stream}Accept: text/event-stream\r\n\r\n${GET}\r\n`);
-  // Two of its signs of life.
+  socket.write(
+    `${GET.replace('/livez', '/front')}\r\n${stream}Accept: text/event-stream\r\n\r\n${GET}\r\n`,
+  );
+  // Two keep-alive comments of the stream.
   await setTimeout(25_000);
-  own.sendAway();
-  await setTimeout(GRACE_MS + 500);
+  own.closeSubscriptions();
+  await setTimeout(1_500);
   front?.end();
   await until(async () => statuses(answer).length === 3);
   expect(statuses(answer)).toEqual([200, 200, 200]);
@@ -178,18 +185,19 @@ test('H12 a stream of events that waits behind another response is not slow, and
   await own.stop();
 });
 
-test('H10 beside 2,000 clients that never end their headers, a GET is answered', async () => {
+test('H10 a GET is answered beside 2,000 clients with incomplete headers', async () => {
   const crowded = createHttpServer(shop.config, app.listener);
   const { headersTimeout } = crowded;
-  // They are held until all that is asked beside them has been answered.
+  // The slow clients stay connected until the GET requests have been answered.
   crowded.headersTimeout = crowded.requestTimeout = crowded.timeout = 600_000;
   crowded.listen(0, '127.0.0.1');
   await once(crowded, 'listening');
   const { port: own } = crowded.address() as AddressInfo;
-  const get = async () => (await fetch(`http://127.0.0.1:${own}/api/v2/shop/products?page=2`)).status;
+  const get = async () =>
+    (await fetch(`http://127.0.0.1:${own}/api/v2/shop/products?page=2`)).status;
   try {
     const sockets = await Promise.all(Array.from({ length: SLOW_CLIENTS }, () => slowClient(own)));
-    // As many as there are, the server has taken them all.
+    // The server has accepted all of them.
     await until(async () => (await connections(crowded)) >= SLOW_CLIENTS);
     for (let time = 0; time < 60; time++) expect(await get()).toBe(200);
     expect(sockets.filter(({ socket }) => socket.destroyed)).toEqual([]);
@@ -204,31 +212,33 @@ test('H10 beside 2,000 clients that never end their headers, a GET is answered',
   }
 });
 
-test('H10 beyond MAX_CONNECTIONS a client is turned away at once, and let in when another has left', async () => {
+test('H10 connections beyond MAX_CONNECTIONS are closed immediately, and accepted after others have closed', async () => {
   const few = createHttpServer({ ...shop.config, maxConnections: 20 }, app.listener);
   few.listen(0, '127.0.0.1');
   await once(few, 'listening');
   const { port: own } = few.address() as AddressInfo;
   try {
-    const held = await Promise.all(Array.from({ length: 20 }, () => opened(own)));
+    const accepted = await Promise.all(Array.from({ length: 20 }, () => opened(own)));
     await until(async () => (await connections(few)) === 20);
     let answer = '';
-    const refused = await opened(own);
-    refused.on('data', (piece: Buffer) => (answer += piece.toString()));
-    refused.write(`${GET}\r\n`);
-    await closed(refused);
+    const rejected = await opened(own);
+    rejected.on('data', (piece: Buffer) => (answer += piece.toString()));
+    rejected.write(`${GET}\r\n`);
+    await closed(rejected);
     expect(answer).toBe('');
-    for (const socket of held.slice(0, 2)) socket.destroy();
+    for (const socket of accepted.slice(0, 2)) socket.destroy();
     await until(async () => (await connections(few)) < 20);
-    expect((await fetch(`http://127.0.0.1:${own}/livez`, { headers: { Connection: 'close' } })).status).toBe(200);
-    for (const socket of held) socket.destroy();
+    expect(
+      (await fetch(`http://127.0.0.1:${own}/livez`, { headers: { Connection: 'close' } })).status,
+    ).toBe(200);
+    for (const socket of accepted) socket.destroy();
   } finally {
     few.closeAllConnections();
     few.close();
   }
 });
 
-test('H10 the limits are those of the setting, and of no server that Node makes by itself', () => {
+test('H10 the server has the configured limits, not the defaults of Node', () => {
   const plain = createServer();
   expect(server.maxConnections).toBe(shop.config.maxConnections);
   expect(shop.config.maxConnections).toBe(5_000);
@@ -236,12 +246,21 @@ test('H10 the limits are those of the setting, and of no server that Node makes 
   expect(server.requestTimeout).toBeLessThan(plain.requestTimeout);
 });
 
-function services(): Omit<Services, 'config' | 'database'> {
+function services(): Omit<Dependencies, 'config' | 'database'> {
   const log = openLog({ logLevel: 'silent' });
-  return { log, calls: new CallCounter(), now: () => new Date(), observe: () => undefined, isDraining: () => false };
+  return {
+    log,
+    calls: new CallCounter(),
+    now: () => new Date(),
+    observe: () => undefined,
+    isDraining: () => false,
+  };
 }
 
-/** Begins to read the whole list with a socket that nobody reads, and slowly with another until the server has given up the first. */
+/**
+ * Requests the whole list with a client that never reads, and with one that reads slowly until
+ * the server disconnects the first.
+ */
 async function beginReading(): Promise<{ result: Promise<Readers> }> {
   const accepted = once(server, 'connection') as Promise<[Socket]>;
   const reader = connect({ port, host: '127.0.0.1' }).on('error', () => undefined);
@@ -251,7 +270,7 @@ async function beginReading(): Promise<{ result: Promise<Readers> }> {
   const slow = readSlowly(cutOff);
   const finish = async (): Promise<Readers> => {
     await cutOff;
-    // The rest of what was under way is still there to be read.
+    // The data in the socket buffers can still be read.
     let stopped = '';
     reader.on('data', (piece: Buffer) => (stopped = piece.toString('latin1'))).resume();
     await closed(reader);
@@ -260,21 +279,35 @@ async function beginReading(): Promise<{ result: Promise<Readers> }> {
   return { result: finish() };
 }
 
-/** Returns the name of the largest file of the pages: five of them are more than the sockets of both sides hold. */
+/** Returns the name of the largest asset: five of them exceed the socket buffers of both sides. */
 function largestAsset(): string {
-  const sizes = readdirSync('dist/web/assets').map((name) => ({ name, size: statSync(`dist/web/assets/${name}`).size }));
+  const sizes = readdirSync('dist/web/assets').map((name) => ({
+    name,
+    size: statSync(`dist/web/assets/${name}`).size,
+  }));
   return sizes.toSorted((a, b) => b.size - a.size)[0]?.name ?? '';
 }
 
-/** Says this, and then this again and again until the server ends the conversation. */
-function converse(begin: string, more: string, prepare?: (socket: Socket) => void): Promise<string> {
+/** Sends `begin`, then `more` repeatedly until the server closes. Returns the response. */
+function converse(
+  begin: string,
+  more: string,
+  prepare?: (socket: Socket) => void,
+): Promise<string> {
   return new Promise((done) => {
     let answer = '';
-    const socket = connect(port, '127.0.0.1', () => void (begin !== '' && socket.write(begin, 'latin1')));
-    const pace = more === '' ? undefined : setInterval(() => socket.writable && socket.write(more, 'latin1'), 400);
+    const socket = connect(
+      port,
+      '127.0.0.1',
+      () => void (begin !== '' && socket.write(begin, 'latin1')),
+    );
+    const pace =
+      more === ''
+        ? undefined
+        : setInterval(() => socket.writable && socket.write(more, 'latin1'), 400);
     socket.on('data', (piece: Buffer) => (answer += piece.toString('latin1')));
     prepare?.(socket);
-    // The last letters may meet a connection that is gone.
+    // The last bytes may be sent to a closed connection.
     socket.on('error', () => undefined);
     socket.on('close', () => {
       clearInterval(pace);
@@ -283,7 +316,7 @@ function converse(begin: string, more: string, prepare?: (socket: Socket) => voi
   });
 }
 
-/** Reads the whole list, one piece a second until that has happened, and then as fast as it comes. */
+/** Reads the whole list: one chunk per second until `happened`, then without delay. */
 async function readSlowly(happened: Promise<unknown>): Promise<string> {
   let isOver = false;
   void happened.then(() => (isOver = true));
@@ -297,7 +330,7 @@ async function readSlowly(happened: Promise<unknown>): Promise<string> {
   return Buffer.concat(pieces).toString();
 }
 
-/** Begins its headers and stays; `end` is what it was told in the end. */
+/** Sends incomplete headers. `end` is the response. */
 async function slowClient(to: number): Promise<{ socket: Socket; end: Promise<string> }> {
   const socket = await opened(to);
   let answer = '';
@@ -312,13 +345,15 @@ async function opened(to: number): Promise<Socket> {
   return socket.on('error', () => undefined);
 }
 
-/** Waits for the end of a socket, whether it ends well or not. */
+/** Waits until the socket is closed, with or without an error. */
 function closed(socket: Socket): Promise<void> {
   return new Promise((done) => void socket.once('close', () => done()));
 }
 
 function connections(of: Server = server): Promise<number> {
-  return new Promise((done, fail) => void of.getConnections((error, count) => (error ? fail(error) : done(count))));
+  return new Promise(
+    (done, fail) => void of.getConnections((error, count) => (error ? fail(error) : done(count))),
+  );
 }
 
 async function until(holds: () => Promise<boolean>): Promise<void> {

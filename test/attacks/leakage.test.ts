@@ -6,7 +6,7 @@ import { Recorder } from '../support/leaks.ts';
 import { PASSWORD, useShop, type RequestOptions } from '../support/shop.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 
-const shop = useShop({ LOGIN_FAILURES_PER_ACCOUNT: '3', TRUST_PROXY: '127.0.0.1' });
+const shop = useShop({ LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '3', TRUST_PROXY: '127.0.0.1' });
 
 const HASH = `$2b$10$${'C'.repeat(53)}`;
 const TOKEN = `eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZGEifQ.${'a'.repeat(43)}`;
@@ -17,9 +17,9 @@ test.each([
   ['a hash as a member', '{"hashed_password":null}'],
   ['a stack', '{"detail":"Error: no\\n    at run (file:///srv/app/dist/src/app.js:3:14)"}'],
   ['a statement', 'select "user"."pk" from "user" where username = $1'],
-  ['what the database says', 'duplicate key value violates unique constraint "product_barcode_unique"'],
+  ['a database message', 'duplicate key value violates unique constraint "product_barcode_unique"'],
   ['the secret', `{"secret":"${TEST_SECRET}"}`],
-])('X1 every answer of the whole suite is looked at, and %s would be found', (_what, text) => {
+])('X1 the suite checks every response, and finds %s', (_what, text) => {
   const recorder = new Recorder();
   recorder.answer('{"username":"ada"}');
   expect(() => recorder.assertClean()).not.toThrow();
@@ -32,8 +32,8 @@ test.each([
   ['a token', TOKEN],
   ['a password', PASSWORD],
   ['the secret', TEST_SECRET],
-  ['a session key that was given out', KEY],
-])('X1 every line of the log of the whole suite is looked at, and %s would be found', (_what, text) => {
+  ['an issued session key', KEY],
+])('X1 the suite checks every log line, and finds %s', (_what, text) => {
   const recorder = new Recorder();
   recorder.answer(`{"session_key":"${KEY}"}`);
   recorder.log('{"msg":"signed in"}');
@@ -42,81 +42,145 @@ test.each([
   expect(() => recorder.assertClean()).toThrow('in the log');
 });
 
-test('X1 what this shop answers and logs is looked at', async () => {
-  const before = shop.recorder.looked;
+test('X1 responses and log lines of this shop are checked', async () => {
+  const before = shop.recorder.checked;
   await shop.rest('POST', '/token', { form: { username: 'nobody', password: 'wrong' } });
-  expect(shop.recorder.looked).toBeGreaterThanOrEqual(before + 2);
+  expect(shop.recorder.checked).toBeGreaterThanOrEqual(before + 2);
 });
 
-test('X1 the schema names no hash, and neither does its text', async () => {
+test('X1 neither the schema nor introspection names a hash', async () => {
   const schema = await readFile('schema.graphql', 'utf8');
-  const { text } = await shop.graphql('{ __schema { types { name fields { name } inputFields { name } } } }');
+  const { text } = await shop.graphql(
+    '{ __schema { types { name fields { name } inputFields { name } } } }',
+  );
   for (const form of [schema, text]) expect(form).not.toMatch(/hashed|keyHash|key_hash|\$2b\$/i);
 });
 
 const CANARY = 'canary-Pa55word-9f1c';
 
-// Every way in for something secret, in every shape that is wrong.
+// Every place where a client can send a secret, in every invalid form.
 const CARRIED: [string, string, string, RequestOptions][] = [
   ['a password in a form', 'POST', '/token', { form: { username: CANARY, password: CANARY } }],
-  ['a password in the second form', 'POST', '/login', { form: { username: 'ada', password: CANARY } }],
-  ['a refresh token in a form', 'POST', '/token', { form: { grant_type: 'refresh_token', refresh_token: CANARY } }],
+  [
+    'a password in a form at /login',
+    'POST',
+    '/login',
+    { form: { username: 'ada', password: CANARY } },
+  ],
+  [
+    'a refresh token in a form',
+    'POST',
+    '/token',
+    { form: { grant_type: 'refresh_token', refresh_token: CANARY } },
+  ],
   ['a password in JSON', 'POST', '/session/login', { json: { username: 'ada', password: CANARY } }],
-  ['a password of the wrong type', 'POST', '/session/login', { json: { username: 'ada', password: [CANARY] } }],
+  [
+    'a password of the wrong type',
+    'POST',
+    '/session/login',
+    { json: { username: 'ada', password: [CANARY] } },
+  ],
   ['a session key', 'POST', '/session/logout', { json: { session_key: CANARY } }],
   ['a password in a query', 'GET', `/api/v2/auth/login?username=ada&password=${CANARY}`, {}],
-  ['a password twice in a query', 'GET', `/api/v2/auth/login?username=ada&password=${CANARY}&password=${CANARY}`, {}],
-  ['a password by Basic', 'GET', '/api/v2/auth/login', { headers: { Authorization: `Basic ${btoa(`ada:${CANARY}`)}` } }],
-  ['a password at the second version', 'POST', '/api/v2/auth/login', { json: { username: 'ada', password: CANARY } }],
-  ['a body that is no JSON', 'POST', '/session/login', { body: `{"password":"${CANARY}`, headers: { 'Content-Type': 'application/json' } }],
-  ['a body of a type that is not taken', 'POST', '/token', { json: { password: CANARY } }],
+  [
+    'a password twice in a query',
+    'GET',
+    `/api/v2/auth/login?username=ada&password=${CANARY}&password=${CANARY}`,
+    {},
+  ],
+  [
+    'a password by Basic',
+    'GET',
+    '/api/v2/auth/login',
+    { headers: { Authorization: `Basic ${btoa(`ada:${CANARY}`)}` } },
+  ],
+  [
+    'a password at API v2',
+    'POST',
+    '/api/v2/auth/login',
+    { json: { username: 'ada', password: CANARY } },
+  ],
+  [
+    'a body that is not JSON',
+    'POST',
+    '/session/login',
+    { body: `{"password":"${CANARY}`, headers: { 'Content-Type': 'application/json' } },
+  ],
+  ['a body of an unsupported type', 'POST', '/token', { json: { password: CANARY } }],
   ['a token', 'GET', '/users/me/', { token: CANARY }],
-  ['a token that looks like one', 'GET', '/users/me/', { token: `${btoa('{"alg":"HS256"}')}.${btoa(`{"sub":"${CANARY}"}`)}.x` }],
+  [
+    'a token in the form of a JWT',
+    'GET',
+    '/users/me/',
+    { token: `${btoa('{"alg":"HS256"}')}.${btoa(`{"sub":"${CANARY}"}`)}.x` },
+  ],
   ['a session key in a header', 'GET', '/users/me/', { sessionKey: CANARY }],
   ['a token in a query', 'GET', `/users/me/?access_token=${CANARY}`, {}],
-  ['an Idempotency-Key', 'POST', '/api/v1/shop/product/', { json: {}, headers: { 'Idempotency-Key': CANARY } }],
+  [
+    'an Idempotency-Key',
+    'POST',
+    '/api/v1/shop/product/',
+    { json: {}, headers: { 'Idempotency-Key': CANARY } },
+  ],
   ['a path', 'GET', `/${CANARY}`, {}],
 ];
 
-test.each(CARRIED)('X2 %s is in no answer and no log', async (_what, method, path, request) => {
-  await shop.makeUser({ username: 'ada' });
-  const { text } = await shop.rest(method, path, request);
-  expect(foundIn(text, CANARY)).toEqual([]);
-  expect(foundIn(text, btoa(`ada:${CANARY}`))).toEqual([]);
-});
+test.each(CARRIED)(
+  'X2 %s is in no response and no log line',
+  async (_what, method, path, request) => {
+    await shop.makeUser({ username: 'ada' });
+    const { text } = await shop.rest(method, path, request);
+    expect(foundIn(text, CANARY)).toEqual([]);
+    expect(foundIn(text, btoa(`ada:${CANARY}`))).toEqual([]);
+  },
+);
 
 test.each([
   ['a password', 'mutation ($p: String!) { login(username: "ada", password: $p) { sessionKey } }'],
   ['a refresh token', 'mutation ($p: String!) { refresh(refreshToken: $p) { sessionKey } }'],
   ['a session key', 'mutation ($p: String!) { logout(sessionKey: $p) { ended } }'],
-  ['a password of the wrong type', 'mutation ($p: [String!]!) { login(username: "ada", password: $p) { sessionKey } }'],
-  ['a password in a document that is not valid', `mutation { login(username: "ada", password: "${CANARY}", x: 1) { sessionKey } }`],
-])('X2 %s by GraphQL is in no answer and no log', async (_what, query) => {
+  [
+    'a password of the wrong type',
+    'mutation ($p: [String!]!) { login(username: "ada", password: $p) { sessionKey } }',
+  ],
+  [
+    'a password in an invalid document',
+    `mutation { login(username: "ada", password: "${CANARY}", x: 1) { sessionKey } }`,
+  ],
+])('X2 %s by GraphQL is in no response and no log line', async (_what, query) => {
   await shop.makeUser({ username: 'ada' });
   const { text } = await shop.graphql(query, { p: CANARY });
   expect(foundIn(text, CANARY)).toEqual([]);
 });
 
-test('X2 what a login gives out is in no log, and the session by the first eight digits of its hash', async () => {
+test('X2 the log holds no issued credentials, and names a session by 8 digits of its hash', async () => {
   const user = await shop.makeUser();
-  const session = await shop.rest('POST', '/session/login', { json: { username: user.username, password: PASSWORD } });
+  const session = await shop.rest('POST', '/session/login', {
+    json: { username: user.username, password: PASSWORD },
+  });
   const query = `mutation { login(username: "${user.username}", password: "${PASSWORD}") { accessToken refreshToken sessionKey } }`;
   const { login } = (await shop.graphql(query)).body.data;
   for (const secret of [session.body.session_key, ...Object.values(login), PASSWORD] as string[]) {
     for (const line of shop.logged) expect(line).not.toContain(secret);
   }
-  const [kept] = await shop.sql("select encode(key_hash, 'hex') as print from session order by created_at limit 1");
-  expect(events('auth.login')[0]?.['session']).toBe(String(kept?.['print']).slice(0, 8));
+  const [stored] = await shop.sql(
+    "select encode(key_hash, 'hex') as fingerprint from session order by created_at limit 1",
+  );
+  expect(events('auth.login')[0]?.['session']).toBe(String(stored?.['fingerprint']).slice(0, 8));
 });
 
-test('X2 what fails within says nothing of what it was given, in the answer or in the log', async () => {
+test('X2 an internal error repeats no input, in the response or in the log', async () => {
   const user = await shop.makeUser();
   await shop.sql('alter table login_failure rename to login_failure_away');
   try {
-    const refused = await shop.rest('POST', '/session/login', { json: { username: CANARY, password: CANARY } });
-    expect(refused.status).toBe(500);
-    expect(foundIn(refused.text, CANARY)).toEqual([]);
-    const known = await shop.rest('POST', '/token', { form: { username: user.username, password: PASSWORD } });
+    const failed = await shop.rest('POST', '/session/login', {
+      json: { username: CANARY, password: CANARY },
+    });
+    expect(failed.status).toBe(500);
+    expect(foundIn(failed.text, CANARY)).toEqual([]);
+    const known = await shop.rest('POST', '/token', {
+      form: { username: user.username, password: PASSWORD },
+    });
     expect(foundIn(known.text, PASSWORD)).toEqual([]);
   } finally {
     await shop.sql('alter table login_failure_away rename to login_failure');
@@ -127,14 +191,14 @@ test.each([
   ['a hash', HASH],
   ['a token', TOKEN],
   ['a header', `Bearer ${KEY}`],
-  ['a secret of the configuration', TEST_SECRET],
-  ['a password of the database', 'postgresql://shop:p%40ss@db/shop'],
-  ['the same by itself', 'p@ss'],
-  ['a password of a replica', 'r@ss'],
-  ['a member', '{"sessionKey":"abc","n":1}'],
-  ['a member with quotation marks in it', '{"password":"a\\"bc"}'],
+  ['a configured secret', TEST_SECRET],
+  ['a database password', 'postgresql://shop:p%40ss@db/shop'],
+  ['the same alone, decoded', 'p@ss'],
+  ['a replica password', 'r@ss'],
+  ['a JSON member', '{"sessionKey":"abc","n":1}'],
+  ['a JSON member with quotation marks', '{"password":"a\\"bc"}'],
   ['a query', '/api/v2/auth/login?username=a&password=abc'],
-])('X2 one place redacts: %s', (_what, text) => {
+])('X2 the redactor removes %s', (_what, text) => {
   const redact = redactor({
     signingSecrets: [TEST_SECRET],
     databaseUrl: 'postgresql://shop:p%40ss@db/shop',
@@ -142,7 +206,8 @@ test.each([
   });
   const found = redact(`before ${text} after`);
   expect(found).toContain(REDACTED);
-  for (const secret of [HASH, TOKEN, KEY, TEST_SECRET, 'p%40ss', 'p@ss', 'r@ss', 'abc', 'bc"']) expect(found).not.toContain(secret);
+  for (const secret of [HASH, TOKEN, KEY, TEST_SECRET, 'p%40ss', 'p@ss', 'r@ss', 'abc', 'bc"'])
+    expect(found).not.toContain(secret);
   expect(found).toMatch(/^before .* after$/);
 });
 
@@ -150,7 +215,8 @@ test('X5 each decision about a caller is one event with time in UTC, request, us
   const address = { 'X-Forwarded-For': '192.0.2.7' };
   const user = await shop.makeUser({ username: 'ada' });
   const disabled = await shop.makeUser({ username: 'zoe', disabled: true });
-  const login = (username: string, password: string) => shop.rest('POST', '/token', { form: { username, password }, headers: address });
+  const login = (username: string, password: string) =>
+    shop.rest('POST', '/token', { form: { username, password }, headers: address });
   const { access_token: token } = (await login('ada', PASSWORD)).body;
   await login('ada', 'wrong');
   await login('nobody', 'wrong');
@@ -159,10 +225,21 @@ test('X5 each decision about a caller is one event with time in UTC, request, us
   await shop.rest('GET', '/users/me/', { as: disabled, headers: address });
   await shop.rest('GET', '/users/me/', { sessionKey: KEY, headers: address });
   await shop.rest('POST', '/api/v1/shop/product/', { as: user, json: {}, headers: address });
-  await shop.rest('POST', '/token', { form: { grant_type: 'refresh_token', refresh_token: 'none' }, headers: address });
+  await shop.rest('POST', '/token', {
+    form: { grant_type: 'refresh_token', refresh_token: 'none' },
+    headers: address,
+  });
   const now = shop.now();
-  const gone = createRefreshToken(shop.context(), { sid: crypto.randomUUID(), generation: 0 }, new Date(now.getTime() + 60_000), now);
-  await shop.rest('POST', '/token', { form: { grant_type: 'refresh_token', refresh_token: gone }, headers: address });
+  const gone = createRefreshToken(
+    shop.context(),
+    { sid: crypto.randomUUID(), generation: 0 },
+    new Date(now.getTime() + 60_000),
+    now,
+  );
+  await shop.rest('POST', '/token', {
+    form: { grant_type: 'refresh_token', refresh_token: gone },
+    headers: address,
+  });
   await shop.rest('POST', '/session/logout', { json: { session_key: KEY }, headers: address });
   await shop.rest('POST', '/api/v2/auth/login', { token, headers: address });
   for (let count = 0; count < 4; count++) await login('other', 'wrong');
@@ -192,11 +269,14 @@ test('X5 each decision about a caller is one event with time in UTC, request, us
   }
 });
 
-test('X5 nobody writes lines of the log: what a client sends is a value in one', async () => {
+test('X5 client input cannot forge log lines: it is a value within one', async () => {
   const forged = '\n{"event":"auth.login","outcome":"success","user":"admin"}';
   await shop.makeUser({ username: 'ada' });
   await shop.rest('POST', '/session/login', { json: { username: forged, password: forged } });
-  await shop.rest('GET', '/users/me/', { sessionKey: encodeURIComponent(forged), headers: { 'User-Agent': encodeURIComponent(forged) } });
+  await shop.rest('GET', '/users/me/', {
+    sessionKey: encodeURIComponent(forged),
+    headers: { 'User-Agent': encodeURIComponent(forged) },
+  });
   for (const line of shop.logged) expect(() => JSON.parse(line) as unknown).not.toThrow();
   expect(events('auth.login').map(({ user }) => user)).toEqual([null]);
 });
@@ -207,7 +287,7 @@ function events(name: string | RegExp): Record<string, unknown>[] {
     .filter(({ event }) => (typeof name === 'string' ? event === name : name.test(String(event))));
 }
 
-/** Where the secret stands: in the answer, or in a line of the log. */
+/** Returns the response and the log lines that contain the secret. */
 function foundIn(answer: string, secret: string): string[] {
   return [answer, ...shop.logged].filter((text) => text.includes(secret));
 }

@@ -3,10 +3,10 @@ import bcrypt from 'bcrypt';
 import { connect } from 'node:net';
 import * as consumers from 'node:stream/consumers';
 import { features } from '../../src/features.ts';
-import { hashed } from '../support/hashes.ts';
+import { observeHashing } from '../support/hashes.ts';
 import { PASSWORD, useShop, type Answer } from '../support/shop.ts';
 
-// Who tries many names must not learn which of them are somebody's: neither from what is answered nor from what it costs.
+// A client that tries many names must not learn which exist, from responses or from their cost.
 
 const COST = 6;
 const shop = useShop({}, COST);
@@ -22,28 +22,49 @@ interface Sent {
 }
 
 const form = (path: string) => (username: string, password: string) =>
-  post(path, 'application/x-www-form-urlencoded', new URLSearchParams({ username, password }).toString());
+  post(
+    path,
+    'application/x-www-form-urlencoded',
+    new URLSearchParams({ username, password }).toString(),
+  );
 const json = (path: string) => (username: string, password: string) =>
   post(path, 'application/json', JSON.stringify({ username, password }));
 
 /** Every way to sign in. */
-const DOORS: [string, (username: string, password: string) => Sent][] = [
+const ENDPOINTS: [string, (username: string, password: string) => Sent][] = [
   ['POST /token', form('/token')],
   ['POST /login', form('/login')],
   ['POST /session/login', json('/session/login')],
-  ['GET /api/v2/auth/login by Basic', (username, password) => get('', { Authorization: basic(`${username}:${password}`) })],
-  ['GET /api/v2/auth/login by query', (username, password) => get(`?${new URLSearchParams({ username, password }).toString()}`)],
+  [
+    'GET /api/v2/auth/login by Basic',
+    (username, password) => get('', { Authorization: basic(`${username}:${password}`) }),
+  ],
+  [
+    'GET /api/v2/auth/login by query',
+    (username, password) => get(`?${new URLSearchParams({ username, password }).toString()}`),
+  ],
   ['POST /api/v2/auth/login', json('/api/v2/auth/login')],
   [
     'login of GraphQL',
-    (username, password) => post('/graphql', 'application/json', JSON.stringify({ query: LOGIN, variables: { username, password } })),
+    (username, password) =>
+      post(
+        '/graphql',
+        'application/json',
+        JSON.stringify({ query: LOGIN, variables: { username, password } }),
+      ),
   ],
 ];
-const LOGIN = 'mutation ($username: String!, $password: String!) { login(username: $username, password: $password) { sessionKey } }';
-const CHANGE = 'mutation ($current: String!, $new: String!) { changePassword(current: $current, new: $new) { username } }';
+const LOGIN =
+  'mutation ($username: String!, $password: String!) { login(username: $username, password: $password) { sessionKey } }';
+const CHANGE =
+  'mutation ($current: String!, $new: String!) { changePassword(current: $current, new: $new) { username } }';
 
-/** Who is there, what is stored of them, and a password that is not theirs. */
-const REFUSED: [string, { disabled?: boolean; hashedPassword?: string | null } | undefined, string][] = [
+/** Kinds of users, their stored values, and a password that must fail. */
+const REJECTED: [
+  string,
+  { disabled?: boolean; hashedPassword?: string | null } | undefined,
+  string,
+][] = [
   ['a wrong password', {}, 'wrong password'],
   ['an empty password', {}, ''],
   ['a password of more than 72 bytes', {}, `${PASSWORD}${'x'.repeat(72)}`],
@@ -51,61 +72,100 @@ const REFUSED: [string, { disabled?: boolean; hashedPassword?: string | null } |
   ['a user without a hash', { hashedPassword: null }, PASSWORD],
   ['a user with an empty hash', { hashedPassword: '' }, PASSWORD],
   ['a user with the password in place of a hash', { hashedPassword: PASSWORD }, PASSWORD],
-  ['a user with half a hash', { hashedPassword: bcrypt.hashSync(PASSWORD, 4).slice(0, 30) }, PASSWORD],
-  ['a user with a hash of a cost below what there is', { hashedPassword: `$2b$03$${'C'.repeat(53)}` }, PASSWORD],
-  ['a user with a hash of a cost above what there is', { hashedPassword: `$2b$99$${'C'.repeat(53)}` }, PASSWORD],
+  [
+    'a user with half a hash',
+    { hashedPassword: bcrypt.hashSync(PASSWORD, 4).slice(0, 30) },
+    PASSWORD,
+  ],
+  [
+    'a user with a hash below the lowest cost',
+    { hashedPassword: `$2b$03$${'C'.repeat(53)}` },
+    PASSWORD,
+  ],
+  [
+    'a user with a hash above the highest cost',
+    { hashedPassword: `$2b$99$${'C'.repeat(53)}` },
+    PASSWORD,
+  ],
   ['a user with an older hash', { hashedPassword: bcrypt.hashSync(PASSWORD, 4) }, 'wrong password'],
-  ['a disabled user with an older hash', { disabled: true, hashedPassword: bcrypt.hashSync(PASSWORD, 4) }, 'wrong password'],
-  ['a user with a hash in the older form', { hashedPassword: bcrypt.hashSync(PASSWORD, COST).replace('$2b$', '$2a$') }, 'wrong password'],
-  ['a user with the longest password, and one letter more', { hashedPassword: bcrypt.hashSync('x'.repeat(72), COST) }, 'x'.repeat(73)],
+  [
+    'a disabled user with an older hash',
+    { disabled: true, hashedPassword: bcrypt.hashSync(PASSWORD, 4) },
+    'wrong password',
+  ],
+  [
+    'a user with a hash in the older form',
+    { hashedPassword: bcrypt.hashSync(PASSWORD, COST).replace('$2b$', '$2a$') },
+    'wrong password',
+  ],
+  [
+    'a user with the longest password, plus one character',
+    { hashedPassword: bcrypt.hashSync('x'.repeat(72), COST) },
+    'x'.repeat(73),
+  ],
 ];
 
-const invalid = REFUSED.filter(
-  ([, user]) => user?.hashedPassword != null && !/^\$2[aby]\$(0[4-9]|[12]\d|3[01])\$.{53}$/.test(user.hashedPassword),
+const invalid = REJECTED.filter(
+  ([, user]) =>
+    user?.hashedPassword != null &&
+    !/^\$2[aby]\$(0[4-9]|[12]\d|3[01])\$.{53}$/.test(user.hashedPassword),
 );
 
-describe.each(DOORS)('%s', (_door, attempt) => {
-  test('E1 whatever is wrong with name or password, the answer is the same to the byte, its headers in the same order', async () => {
+describe.each(ENDPOINTS)('%s', (_name, attempt) => {
+  test('E1 a wrong name and a wrong password get the same bytes, with headers in the same order', async () => {
     const unknown = await bytesOf(attempt('nobody', 'wrong password'));
-    expect(unknown).toMatch(/^HTTP\/1\.1 (401|200) [^]*Incorrect (username or|login and\/or) password/);
+    expect(unknown).toMatch(
+      /^HTTP\/1\.1 (401|200) [^]*Incorrect (username or|login and\/or) password/,
+    );
     const answers = await Promise.all(
-      REFUSED.map(async ([what, user, password]) => {
+      REJECTED.map(async ([what, user, password]) => {
         const { username } = await shop.makeUser(user);
         return [what, await bytesOf(attempt(username, password))];
       }),
     );
-    expect(answers).toEqual(REFUSED.map(([what]) => [what, unknown]));
+    expect(answers).toEqual(REJECTED.map(([what]) => [what, unknown]));
     expect(await shop.sql('select * from session')).toEqual([]);
   });
 
-  test('E1 so it is for a client that asks for problems, or for nothing that there is', async () => {
+  test('E1 the same holds for Accept: application/problem+json and for unsupported types', async () => {
     const { username } = await shop.makeUser();
-    for (const accept of ['application/problem+json', 'application/graphql-response+json', 'image/png']) {
-      const [known, unknown] = await Promise.all([username, 'nobody'].map((name) => bytesOf(attempt(name, 'wrong password'), accept)));
+    for (const accept of [
+      'application/problem+json',
+      'application/graphql-response+json',
+      'image/png',
+    ]) {
+      const [known, unknown] = await Promise.all(
+        [username, 'nobody'].map((name) => bytesOf(attempt(name, 'wrong password'), accept)),
+      );
       expect(unknown).toMatch(/^HTTP\/1\.1 \d{3} /);
       expect(known).toBe(unknown);
     }
   });
 
-  test('E2 whatever is wrong with name or password, it costs the same statements and the same hashing', async () => {
+  test('E2 a wrong name and a wrong password run the same statements and the same hashing', async () => {
     await cost(attempt('nobody at all', 'wrong password'));
     const unknown = await cost(attempt('nobody', 'wrong password'));
     expect(unknown.work).toBe(2 ** COST);
     expect(unknown.statements.length).toBeGreaterThan(0);
     const found = new Map<string, unknown>();
-    for (const [what, user, password] of REFUSED) {
+    for (const [what, user, password] of REJECTED) {
       const { username } = await shop.makeUser(user);
       found.set(what, await cost(attempt(username, password)));
     }
-    expect(Object.fromEntries(found)).toEqual(Object.fromEntries(REFUSED.map(([what]) => [what, unknown])));
+    expect(Object.fromEntries(found)).toEqual(
+      Object.fromEntries(REJECTED.map(([what]) => [what, unknown])),
+    );
   });
 
-  test('E3 an older hash is replaced at the next right login and at no other time, and the user is none the wiser', async () => {
+  test('E3 an older hash is replaced at the next successful login only, without a visible change', async () => {
     const old = bcrypt.hashSync(PASSWORD, 4);
     const { username, pk } = await shop.makeUser({ hashedPassword: old });
-    const stored = async () => (await shop.sql(`select hashed_password as hash from "user" where pk = ${pk}`))[0]?.['hash'];
+    const stored = async () =>
+      (await shop.sql(`select hashed_password as hash from "user" where pk = ${pk}`))[0]?.['hash'];
     for (const password of ['', 'wrong password', `${PASSWORD} `, PASSWORD.toUpperCase()]) {
-      expect(await ask(attempt(username, password))).toMatchObject({ text: expect.stringContaining('Incorrect') });
+      expect(await ask(attempt(username, password))).toMatchObject({
+        text: expect.stringContaining('Incorrect'),
+      });
     }
     expect(await stored()).toBe(old);
     expect((await ask(attempt(username, PASSWORD))).text).not.toContain('Incorrect');
@@ -116,19 +176,26 @@ describe.each(DOORS)('%s', (_door, attempt) => {
     expect(await stored()).toBe(made);
   });
 
-  test('E4 that a user is disabled is told after the right password only', async () => {
+  test('E4 a response says that a user is disabled only after the correct password', async () => {
     const { username } = await shop.makeUser({ disabled: true });
-    for (const password of ['wrong password', '', `${PASSWORD} `, ` ${PASSWORD}`, PASSWORD.slice(1), `${PASSWORD}\0`]) {
-      const refused = await ask(attempt(username, password));
-      expect(refused.text).toContain('Incorrect');
-      expect(refused.text).not.toMatch(/inactive|disabled/i);
+    for (const password of [
+      'wrong password',
+      '',
+      `${PASSWORD} `,
+      ` ${PASSWORD}`,
+      PASSWORD.slice(1),
+      `${PASSWORD}\0`,
+    ]) {
+      const rejected = await ask(attempt(username, password));
+      expect(rejected.text).toContain('Incorrect');
+      expect(rejected.text).not.toMatch(/inactive|disabled/i);
     }
     expect((await ask(attempt(username, PASSWORD))).text).toMatch(/inactive/i);
     expect(await shop.sql('select * from session')).toEqual([]);
   });
 
-  test.each([...invalid, ...REFUSED.filter(([, user]) => user?.hashedPassword === null)])(
-    'E5 %s: a wrong password to whoever asks, one line in the log, and nothing in it of what is stored',
+  test.each([...invalid, ...REJECTED.filter(([, user]) => user?.hashedPassword === null)])(
+    'E5 %s: the response says wrong password, and the log has one line without stored values',
     async (_what, user, password) => {
       const { username } = await shop.makeUser(user);
       shop.logged.length = 0;
@@ -142,18 +209,20 @@ describe.each(DOORS)('%s', (_door, attempt) => {
 });
 
 describe('changePassword', () => {
-  test('E2 a wrong current password costs the same hashing, whatever is stored, and is answered alike', async () => {
+  test('E2 a wrong current password gets the same hashing and response, whatever is stored', async () => {
     const answers = new Set<string>();
-    for (const [what, user, password] of REFUSED.filter(([, made]) => !made?.disabled)) {
+    for (const [what, user, password] of REJECTED.filter(([, made]) => !made?.disabled)) {
       const as = await shop.makeUser(user);
-      const { answer, work } = await hashed(() => shop.graphql(CHANGE, { current: password, new: 'a new password' }, { as }));
+      const { answer, work } = await observeHashing(() =>
+        shop.graphql(CHANGE, { current: password, new: 'a new password' }, { as }),
+      );
       expect([what, work]).toEqual([what, 2 ** COST]);
       answers.add(JSON.stringify([answer.status, answer.body]));
     }
     expect([...answers]).toEqual([expect.stringContaining('Incorrect username or password')]);
   });
 
-  test('E6 it changes the password of whoever asks, and knows of no other user', async () => {
+  test('E6 it changes the password of the caller and of no other user', async () => {
     const as = await shop.makeUser();
     await shop.makeUser({ username: 'alice', password: 'the password of alice' });
     for (const name of ['username', 'user', 'pk', 'id']) {
@@ -166,8 +235,8 @@ describe('changePassword', () => {
   });
 });
 
-describe('doors that would make or name users', () => {
-  test('E6 no mutation takes the facts of a user, but a login, and those that answer by mail or ask for a token out of one', async () => {
+describe('endpoints that could create or reveal users', () => {
+  test('E6 only login and the mutations that work by mail take names, addresses or passwords of users', async () => {
     const { body } = await shop.graphql(
       '{ schema: __schema { mutationType { fields { name args { name type { ...T } } } } } } fragment T on __Type { name inputFields { name } ofType { name inputFields { name } } }',
     );
@@ -180,7 +249,9 @@ describe('doors that would make or name users', () => {
       args
         .flatMap((arg) => [
           arg.name,
-          ...[...(arg.type.inputFields ?? []), ...(arg.type.ofType?.inputFields ?? [])].map((field) => field.name),
+          ...[...(arg.type.inputFields ?? []), ...(arg.type.ofType?.inputFields ?? [])].map(
+            (field) => field.name,
+          ),
         ])
         .filter((arg) => /user|mail|full|phone|password|disabled/i.test(arg))
         .map((arg) => `${name} ${arg}`),
@@ -203,48 +274,77 @@ describe('doors that would make or name users', () => {
     ]);
   });
 
-  test('E6 no REST row makes a user, or tells a taken name or address from a free one', async () => {
+  test('E6 no REST endpoint creates a user or reveals a taken name or address', async () => {
     await shop.makeUser({ username: 'alice', email: 'alice@shop.example' });
-    const rows = features.flatMap(({ routes }) => routes?.(shop.config) ?? []);
-    const guessed = ['/users', '/users/', '/api/users', '/register', '/signup', '/api/v2/auth/register', '/password/reset', '/users/me/'];
-    const paths = new Set([...rows.map(({ path }) => path.replace(/\{\w+\}/g, '1')), ...guessed]);
-    expect(rows.length).toBeGreaterThan(10);
-    const told: string[] = [];
+    const endpoints = features.flatMap(({ routes }) => routes?.(shop.config) ?? []);
+    const guessed = [
+      '/users',
+      '/users/',
+      '/api/users',
+      '/register',
+      '/signup',
+      '/api/v2/auth/register',
+      '/password/reset',
+      '/users/me/',
+    ];
+    const paths = new Set([
+      ...endpoints.map(({ path }) => path.replace(/\{\w+\}/g, '1')),
+      ...guessed,
+    ]);
+    expect(endpoints.length).toBeGreaterThan(10);
+    const differing: string[] = [];
     for (const path of paths) {
       for (const method of ['POST', 'PUT', 'PATCH']) {
-        const [taken, free] = [await make(method, path, 'alice'), await make(method, path, 'carol')];
-        if (taken !== free || /^2|^409/.test(taken)) told.push(`${method} ${path} ${taken} ${free}`);
+        const [taken, free] = [
+          await make(method, path, 'alice'),
+          await make(method, path, 'carol'),
+        ];
+        if (taken !== free || /^2|^409/.test(taken))
+          differing.push(`${method} ${path} ${taken} ${free}`);
       }
     }
-    expect(told).toEqual([]);
+    expect(differing).toEqual([]);
     expect(await shop.sql('select username from "user"')).toEqual([{ username: 'alice' }]);
   });
 
-  test('E6 node and lists show a caller without credentials no user, nor whether there is one', async () => {
+  test('E6 node and lists reveal no user, nor its existence, without credentials', async () => {
     const user = await shop.makeUser({ username: 'alice' });
     const { body } = await shop.graphql('{ me { id } }', {}, { as: user });
     const own = String(body.data.me.id);
-    const other = Buffer.from(Buffer.from(own, 'base64').toString().replace(/\d+$/, '999999')).toString('base64');
+    const other = Buffer.from(
+      Buffer.from(own, 'base64').toString().replace(/\d+$/, '999999'),
+    ).toString('base64');
     const seen = async (id: string) =>
-      (await shop.graphql('query ($id: ID!) { node(id: $id) { id } nodes(ids: [$id]) { id } }', { id })).body;
+      (
+        await shop.graphql('query ($id: ID!) { node(id: $id) { id } nodes(ids: [$id]) { id } }', {
+          id,
+        })
+      ).body;
     expect(await seen(own)).toEqual({ data: { node: null, nodes: [null] } });
     expect(await seen(own)).toEqual(await seen(other));
-    for (const path of ['/api/users', '/api/users?page=1', '/users/me/', '/api/users?username=alice']) {
-      const { status, body: refusal } = await shop.rest('GET', path);
-      expect([path, status, refusal]).toEqual([path, 401, { detail: 'Not authenticated' }]);
+    for (const path of [
+      '/api/users',
+      '/api/users?page=1',
+      '/users/me/',
+      '/api/users?username=alice',
+    ]) {
+      const { status, body: error } = await shop.rest('GET', path);
+      expect([path, status, error]).toEqual([path, 401, { detail: 'Not authenticated' }]);
     }
   });
 });
 
 async function make(method: string, path: string, username: string): Promise<string> {
   const email = `${username}@shop.example`;
-  const { status, text } = await shop.rest(method, path, { json: { username, email, full_name: 'Some One', password: 'wrong password' } });
+  const { status, text } = await shop.rest(method, path, {
+    json: { username, email, full_name: 'Some One', password: 'wrong password' },
+  });
   return `${status} ${text}`;
 }
 
-/** What the attempt costs: the statements in the order of the alphabet, and what its hashes come to. */
+/** Returns the cost of an attempt: its statements, sorted, and the work of its hashes. */
 async function cost(sent: Sent): Promise<{ statements: string[]; work: number }> {
-  const { statements, work } = await hashed(() => ask(sent));
+  const { statements, work } = await observeHashing(() => ask(sent));
   return { statements: statements.toSorted(), work };
 }
 
@@ -252,8 +352,11 @@ function ask({ method, path, headers, body }: Sent): Promise<Answer> {
   return shop.rest(method, path, { headers, ...(body !== undefined && { body }) });
 }
 
-/** The whole answer as it comes over the wire, but for the time and the request's name. */
-async function bytesOf({ method, path, headers, body = '' }: Sent, accept = '*/*'): Promise<string> {
+/** Returns the raw response without Date and X-Request-Id. */
+async function bytesOf(
+  { method, path, headers, body = '' }: Sent,
+  accept = '*/*',
+): Promise<string> {
   const lines = Object.entries({
     Host: HOST,
     Connection: 'close',

@@ -2,26 +2,43 @@ import { afterAll, beforeEach, test } from '../support/jest.ts';
 import bcrypt from 'bcrypt';
 import { Agent } from 'node:http';
 import { PASSWORD, useShop } from '../support/shop.ts';
-import { compare, expectAlike, expectVerdict, timeOf, verdictOf, type Comparison, type Timed } from '../support/timing.ts';
+import {
+  compare,
+  expectAlike,
+  expectVerdict,
+  timeOf,
+  verdictOf,
+  type Comparison,
+  type TimedRequest,
+} from '../support/timing.ts';
 
-// The time that a refusal takes must not tell whether the name is somebody's. Two names are tried in turn on one connection,
-// and the two samples compared. The doors that are not here share their handler with one that is; logins.test.ts counts what each of them does.
+// The time of a rejection must not reveal whether the name exists. Two names alternate on one
+// connection, and the two samples are compared. Endpoints that are missing here share a handler
+// with one of these; logins.test.ts counts the work of each.
 
 const WRONG = 'wrong password';
-/** Six hundred hashes on a busy machine, in ms. */
-const PATIENCE_MS = 1_200_000;
+/** Maximum time of 600 hashes on a busy machine, in ms. */
+const TIMEOUT_MS = 1_200_000;
 
-// Failures are what is measured here, so none may be refused for their number.
-const shop = useShop({ LOGIN_FAILURES_PER_ACCOUNT: '1000000', LOGIN_FAILURES_PER_ADDRESS: '1000000', LOG_LEVEL: 'warn' }, 10);
+// The test measures failures, so the throttle must not reject any.
+const shop = useShop(
+  {
+    LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '1000000',
+    LOGIN_FAILURES_PER_ADDRESS_PER_10_MINUTES: '1000000',
+    LOG_LEVEL: 'warn',
+  },
+  10,
+);
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
 afterAll(() => agent.destroy());
 
-/** A request as it is sent, for this name and password. */
-type Door = (username: string, password: string) => Timed;
+/** Builds the request for a name and password. */
+type Login = (username: string, password: string) => TimedRequest;
 
-const LOGIN = 'mutation ($username: String!, $password: String!) { login(username: $username, password: $password) { sessionKey } }';
-const form = (path: string): Door => {
+const LOGIN =
+  'mutation ($username: String!, $password: String!) { login(username: $username, password: $password) { sessionKey } }';
+const form = (path: string): Login => {
   return (username, password) => ({
     method: 'POST',
     path,
@@ -29,69 +46,69 @@ const form = (path: string): Door => {
     body: new URLSearchParams({ username, password }).toString(),
   });
 };
-const basic: Door = (username, password) => ({
+const basic: Login = (username, password) => ({
   method: 'GET',
   path: '/api/v2/auth/login',
   authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`,
 });
-const session: Door = (username, password) => ({
+const session: Login = (username, password) => ({
   method: 'POST',
   path: '/session/login',
   type: 'application/json',
   body: JSON.stringify({ username, password }),
 });
-const graphql: Door = (username, password) => ({
+const graphql: Login = (username, password) => ({
   method: 'POST',
   path: '/graphql',
   type: 'application/json',
   body: JSON.stringify({ query: LOGIN, variables: { username, password } }),
 });
 
-// Names of one length: a longer one would be longer on its way.
+// Names of equal length, so that requests have equal sizes.
 const KNOWN = 'alice';
 const OLDER = 'elder';
-const DEARER = 'dearr';
+const SLOWER = 'dearr';
 const UNKNOWN = 'nobod';
 
 beforeEach(async () => {
   await shop.makeUser({ username: KNOWN });
   await shop.makeUser({ username: OLDER, hashedPassword: bcrypt.hashSync(PASSWORD, 8) });
-  await shop.makeUser({ username: DEARER, hashedPassword: bcrypt.hashSync(PASSWORD, 11) });
+  await shop.makeUser({ username: SLOWER, hashedPassword: bcrypt.hashSync(PASSWORD, 11) });
 });
 
-test.each<[string, Door]>([
+test.each<[string, Login]>([
   ['POST /token', form('/token')],
   ['POST /login', form('/login')],
   ['POST /session/login', session],
   ['GET /api/v2/auth/login', basic],
   ['login of GraphQL', graphql],
 ])(
-  'E2 a name that nobody has is refused in the time that a wrong password takes: %s',
-  async (_door, door) => {
-    expectAlike(await compared(door(UNKNOWN, WRONG), door(KNOWN, WRONG)));
+  'E2 an unknown name is rejected in the same time as a wrong password: %s',
+  async (_name, login) => {
+    expectAlike(await compared(login(UNKNOWN, WRONG), login(KNOWN, WRONG)));
   },
-  PATIENCE_MS,
+  TIMEOUT_MS,
 );
 
 test(
-  'E3 a name that nobody has is refused in the time that a wrong password for an older hash takes',
+  'E3 an unknown name is rejected in the same time as a wrong password for an older hash',
   async () => {
     expectAlike(await compared(form('/token')(UNKNOWN, WRONG), form('/token')(OLDER, WRONG)));
   },
-  PATIENCE_MS,
+  TIMEOUT_MS,
 );
 
 test(
-  'E2 the measure sees a hash that takes twice as long',
+  'E2 the measurement detects a hash that takes twice as long',
   async () => {
     const token = form('/token');
-    const comparison = await compared(token(UNKNOWN, WRONG), token(DEARER, WRONG));
+    const comparison = await compared(token(UNKNOWN, WRONG), token(SLOWER, WRONG));
     expectVerdict(comparison, verdictOf(comparison, 1.3), 'different');
   },
-  PATIENCE_MS,
+  TIMEOUT_MS,
 );
 
-function compared(one: Timed, other: Timed): Promise<Comparison> {
+function compared(one: TimedRequest, other: TimedRequest): Promise<Comparison> {
   return compare(
     () => timeOf(agent, shop.port, one),
     () => timeOf(agent, shop.port, other),

@@ -15,7 +15,6 @@ const BY_CURSOR = `query ($first: Int, $after: String, $last: Int, $before: Stri
 const AT_START = 400;
 const INSERTS = 1_000;
 const WRITERS = 4;
-/** On a machine that is busy besides, walking while a thousand are added takes longer than a test may. */
 
 /** A walk through all pages: the primary keys on each. */
 type Walk = () => Promise<number[][]>;
@@ -30,18 +29,26 @@ beforeEach(async () => {
     select 'Tray', barcode, 1, now(), now() from unnest(array[${barcodes}]) as barcode`);
 });
 
-/** Of those that come while a walk is under way, numbers given out late may move a page; those that were there stay where they are. */
-const BY_POSITION: Walk[] = [() => walkLinks('page=1'), () => walkLinks('limit=100'), () => walkLinks('limit=7&offset=0')];
-const BY_CURSORS: Walk[] = [() => walkForward({}), () => walkForward({ orderBy: { field: 'PRICE', direction: 'ASC' } }), walkBackward];
+/** Products added during a walk may shift pages; existing products keep their positions. */
+const BY_POSITION: Walk[] = [
+  () => walkLinks('page=1'),
+  () => walkLinks('limit=100'),
+  () => walkLinks('limit=7&offset=0'),
+];
+const BY_CURSORS: Walk[] = [
+  () => walkForward({}),
+  () => walkForward({ orderBy: { field: 'PRICE', direction: 'ASC' } }),
+  walkBackward,
+];
 
-test('Q8 by number and by offset while 1,000 are added, those that were there come once each, in the order of pk', async () => {
+test('Q8 by number and by offset while 1,000 are added, existing products come once each, by pk', async () => {
   for (const pages of await walksWhileAdding(BY_POSITION)) {
     for (const page of pages) expect(page).toEqual(page.toSorted((a, b) => a - b));
     expect(pages.flat().filter((pk) => pk <= AT_START)).toEqual(upTo(AT_START));
   }
 });
 
-test('Q8 by cursors while 1,000 are added, none comes twice, and those that were there come in the order of pk', async () => {
+test('Q8 by cursors while 1,000 are added, none comes twice, and existing products come by pk', async () => {
   for (const pages of await walksWhileAdding(BY_CURSORS)) {
     const pks = pages.flat();
     expect(new Set(pks).size).toBe(pks.length);
@@ -50,7 +57,7 @@ test('Q8 by cursors while 1,000 are added, none comes twice, and those that were
   }
 });
 
-test('Q8 by whatever way, while one after the other is added, none comes twice and none is left out', async () => {
+test('Q8 in every way, while a single writer adds products, none comes twice and none is missing', async () => {
   const state = { added: 0, isDone: false };
   const adding = (async () => {
     // No more than a walk can catch up with.
@@ -60,7 +67,7 @@ test('Q8 by whatever way, while one after the other is added, none comes twice a
     for (const walk of [...BY_POSITION, ...BY_CURSORS]) {
       const before = AT_START + state.added;
       const pks = (await walk()).flat();
-      // One writer's numbers are given out in the order in which they are seen.
+      // The keys of one writer become visible in order.
       expect(pks).toEqual(upTo(pks.length));
       expect(pks.length).toBeGreaterThanOrEqual(before);
     }
@@ -68,28 +75,34 @@ test('Q8 by whatever way, while one after the other is added, none comes twice a
     state.isDone = true;
     await adding;
   }
-  for (const walk of [...BY_POSITION, ...BY_CURSORS]) expect((await walk()).flat()).toEqual(upTo(AT_START + state.added));
+  for (const walk of [...BY_POSITION, ...BY_CURSORS])
+    expect((await walk()).flat()).toEqual(upTo(AT_START + state.added));
 });
 
-test('Q8 by cursors while some are deleted and others added, those that stay come once each', async () => {
-  const doomed = upTo(AT_START).filter((pk) => pk % 3 === 0);
+test('Q8 by cursors while some are deleted and others added, the remaining ones come once each', async () => {
+  const toDelete = upTo(AT_START).filter((pk) => pk % 3 === 0);
   const deleting = (async () => {
-    for (const pk of doomed) {
-      await shop.graphql('mutation ($pk: ID!) { deleteProduct(pk: $pk) { pk } }', { pk: String(pk) }, { as: writer });
+    for (const pk of toDelete) {
+      await shop.graphql(
+        'mutation ($pk: ID!) { deleteProduct(pk: $pk) { pk } }',
+        { pk: String(pk) },
+        { as: writer },
+      );
       await add();
     }
   })();
-  const staying = upTo(AT_START).filter((pk) => pk % 3 !== 0);
+  const remaining = upTo(AT_START).filter((pk) => pk % 3 !== 0);
   for (const walk of BY_CURSORS) {
     const pks = (await walk()).flat();
     expect(pks).toEqual([...new Set(pks)].toSorted((a, b) => a - b));
-    expect(pks.filter((pk) => pk <= AT_START && pk % 3 !== 0)).toEqual(staying);
+    expect(pks.filter((pk) => pk <= AT_START && pk % 3 !== 0)).toEqual(remaining);
   }
   await deleting;
-  for (const walk of BY_CURSORS) expect((await walk()).flat().filter((pk) => pk <= AT_START)).toEqual(staying);
+  for (const walk of BY_CURSORS)
+    expect((await walk()).flat().filter((pk) => pk <= AT_START)).toEqual(remaining);
 });
 
-/** Walks in each way again and again while a thousand are added by several, and once more when all are there. */
+/** Walks in each way repeatedly while several writers add 1,000 products, and once at the end. */
 async function walksWhileAdding(ways: readonly Walk[]): Promise<number[][][]> {
   const turns = upTo(INSERTS).values();
   const state = { isAdding: true };
@@ -99,7 +112,7 @@ async function walksWhileAdding(ways: readonly Walk[]): Promise<number[][][]> {
       for (const turn of turns) expect([turn, await add()]).toEqual([turn, 201]);
     }),
   ).finally(() => (state.isAdding = false));
-  // What goes wrong there is told below.
+  // The await below throws any error.
   adding.catch(() => undefined);
   const walks: number[][][] = [];
   while (state.isAdding) for (const walk of ways) walks.push(await walk());
@@ -113,7 +126,12 @@ async function walksWhileAdding(ways: readonly Walk[]): Promise<number[][][]> {
 }
 
 async function add(): Promise<number> {
-  return (await shop.rest('POST', CREATE, { as: writer, json: { name: 'Pen', barcode: shop.newBarcode(), price: 1 } })).status;
+  return (
+    await shop.rest('POST', CREATE, {
+      as: writer,
+      json: { name: 'Pen', barcode: shop.newBarcode(), price: 1 },
+    })
+  ).status;
 }
 
 async function walkLinks(query: string): Promise<number[][]> {
@@ -156,7 +174,9 @@ interface PageInfo {
   endCursor: string;
 }
 
-async function pageBy(variables: Record<string, unknown>): Promise<{ nodes: number[]; pageInfo: PageInfo }> {
+async function pageBy(
+  variables: Record<string, unknown>,
+): Promise<{ nodes: number[]; pageInfo: PageInfo }> {
   const { body } = await shop.graphql(BY_CURSOR, variables);
   const { nodes, pageInfo } = body.data.products as { nodes: { pk: string }[]; pageInfo: PageInfo };
   return { nodes: nodes.map(({ pk }) => Number(pk)), pageInfo };

@@ -8,7 +8,24 @@ const shop = useShop();
 const PRODUCTS = '/api/v2/shop/products';
 const USERS = '/api/users';
 const LISTS = [PRODUCTS, USERS];
-const WORDS = ['', '%20', 'abc', '-', '--1', '1-', 'NaN', 'Infinity', 'null', 'undefined', 'true', '[]', "1'--", '1 or 1=1', '%zz', '%ff'];
+const WORDS = [
+  '',
+  '%20',
+  'abc',
+  '-',
+  '--1',
+  '1-',
+  'NaN',
+  'Infinity',
+  'null',
+  'undefined',
+  'true',
+  '[]',
+  "1'--",
+  '1 or 1=1',
+  '%zz',
+  '%ff',
+];
 const NEARLY = [
   '1.5',
   '1.0',
@@ -31,7 +48,7 @@ const NEARLY = [
 ];
 const OTHER_DIGITS = ['%D9%A1', '%EF%BC%91', '%E2%91%A0'];
 const NO_INTEGERS = [...WORDS, ...NEARLY, ...OTHER_DIGITS];
-/** Past every list: the largest of each width, one more, and far more than that. */
+/** Past the end of every list: the largest integer of each width, one more, and far more. */
 const FAR = [
   '1000000000',
   '2147483647',
@@ -46,11 +63,11 @@ const NOT_AN_INTEGER = { type: 'int_parsing', msg: 'Input should be a valid inte
 
 // Q1
 
-test('Q1 25 products are pages of 10, 10 and 5 with the count, and with links that lead to each other', async () => {
+test('Q1 25 products are pages of 10, 10 and 5 with the count and links to each other', async () => {
   await shop.makeProducts(25);
   const first = await get(`${PRODUCTS}?page=1`);
-  const second = await get(followed(first.body.next));
-  const third = await get(followed(second.body.next));
+  const second = await get(pathOf(first.body.next));
+  const third = await get(pathOf(second.body.next));
   const pages = [first, second, third].map(({ body }) => body);
   expect(pages.map(({ items, count }) => [items.length, count])).toEqual([
     [10, 25],
@@ -59,11 +76,13 @@ test('Q1 25 products are pages of 10, 10 and 5 with the count, and with links th
   ]);
   expect(pages.flatMap(({ items }) => pks(items))).toEqual(upTo(25));
   expect([first.body.previous, third.body.next]).toEqual([null, null]);
-  for (const link of pages.flatMap(({ next, previous }) => [next, previous]).filter((url) => url !== null)) {
+  for (const link of pages
+    .flatMap(({ next, previous }) => [next, previous])
+    .filter((url) => url !== null)) {
     expect(new URL(link as string).origin).toBe(PUBLIC_URL);
   }
-  expect((await get(followed(third.body.previous))).body).toEqual(second.body);
-  expect((await get(followed(second.body.previous))).body).toEqual(first.body);
+  expect((await get(pathOf(third.body.previous))).body).toEqual(second.body);
+  expect((await get(pathOf(second.body.previous))).body).toEqual(first.body);
 });
 
 test.each([
@@ -75,13 +94,15 @@ test.each([
   const middle = (await get(`${PRODUCTS}?${query}`)).body;
   const after: number[] = [];
   for (let url = middle.next; url !== null;) {
-    const { body } = await get(followed(url));
+    const { body } = await get(pathOf(url));
     after.push(...pks(body.items));
     url = body.next;
   }
-  expect([...pks(middle.items), ...after]).toEqual(upTo(25).slice((pks(middle.items)[0] as number) - 1));
+  expect([...pks(middle.items), ...after]).toEqual(
+    upTo(25).slice((pks(middle.items)[0] as number) - 1),
+  );
   let start = middle;
-  while (start.previous !== null) start = (await get(followed(start.previous))).body;
+  while (start.previous !== null) start = (await get(pathOf(start.previous))).body;
   expect(pks(start.items)[0]).toBe(1);
 });
 
@@ -91,25 +112,40 @@ test.each(NO_INTEGERS)('Q2 page=%s is 422', async (text) => {
   const as = await caller();
   for (const list of LISTS) {
     const { status, body } = await get(`${list}?page=${text}`, as);
-    expect([status, body]).toEqual([422, { detail: [{ ...NOT_AN_INTEGER, loc: ['query', 'page'] }] }]);
+    expect([status, body]).toEqual([
+      422,
+      { detail: [{ ...NOT_AN_INTEGER, loc: ['query', 'page'] }] },
+    ]);
   }
 });
 
-test.each(['0', '-1', '-0', '00', '-9223372036854775809', `-${'9'.repeat(4_000)}`])('Q2 page=%s is below 1, and 422', async (text) => {
-  const as = await caller();
-  for (const list of LISTS) expect((await get(`${list}?page=${text}`, as)).status).toBe(422);
-});
+test.each(['0', '-1', '-0', '00', '-9223372036854775809', `-${'9'.repeat(4_000)}`])(
+  'Q2 page=%s is below 1, and 422',
+  async (text) => {
+    const as = await caller();
+    for (const list of LISTS) expect((await get(`${list}?page=${text}`, as)).status).toBe(422);
+  },
+);
 
-test.each(['4', ...FAR])('Q2 page=%s is past the end: 200, no items, the true count, and a way back', async (page) => {
-  const as = await caller();
-  await shop.makeProducts(25);
-  const { status, body } = await get(`${PRODUCTS}?page=${page}`);
-  expect([status, body]).toEqual([200, { items: [], count: 25, next: null, previous: `${PUBLIC_URL}${PRODUCTS}?page=3` }]);
-  const users = await get(`${USERS}?page=${page}`, as);
-  expect([users.status, users.body]).toEqual([200, { items: [], count: 1, next: null, previous: `${PUBLIC_URL}${USERS}?page=1` }]);
-});
+test.each(['4', ...FAR])(
+  'Q2 page=%s is past the end: 200, no items, the true count, and a previous link',
+  async (page) => {
+    const as = await caller();
+    await shop.makeProducts(25);
+    const { status, body } = await get(`${PRODUCTS}?page=${page}`);
+    expect([status, body]).toEqual([
+      200,
+      { items: [], count: 25, next: null, previous: `${PUBLIC_URL}${PRODUCTS}?page=3` },
+    ]);
+    const users = await get(`${USERS}?page=${page}`, as);
+    expect([users.status, users.body]).toEqual([
+      200,
+      { items: [], count: 1, next: null, previous: `${PUBLIC_URL}${USERS}?page=1` },
+    ]);
+  },
+);
 
-test('Q2 a page of an empty list is empty, and so is every other', async () => {
+test('Q2 every page of an empty list is empty', async () => {
   for (const page of ['1', '2', ...FAR]) {
     const { status, body } = await get(`${PRODUCTS}?page=${page}`);
     expect([status, body.items, body.count, body.next]).toEqual([200, [], 0, null]);
@@ -125,7 +161,7 @@ test.each([
   'limit=1&limit=2',
   'offset=0&offset=0',
   'page=1&p%61ge=2',
-])('Q2 ?%s says it twice, or both ways, and is 422', async (query) => {
+])('Q2 ?%s repeats a parameter or mixes both styles, and is 422', async (query) => {
   const as = await caller();
   for (const list of LISTS) expect((await get(`${list}?${query}`, as)).status).toBe(422);
 });
@@ -143,7 +179,9 @@ test.each([...NO_INTEGERS, '0', '-1', '-0', '-1001'])('Q5 limit=%s is 422', asyn
 
 test.each(['1000', '1001', ...FAR])('Q5 limit=%s counts as 1,000', async (limit) => {
   const as = await caller();
-  await shop.sql(`insert into "user" (username) select 'extra ' || n from generate_series(1, 1004) as n`);
+  await shop.sql(
+    `insert into "user" (username) select 'extra ' || n from generate_series(1, 1004) as n`,
+  );
   const { status, body } = await get(`${USERS}?limit=${limit}&offset=2`, as);
   expect([status, body.items.length, body.count]).toEqual([200, 1_000, 1_005]);
   expect(body.next).toBe(`${PUBLIC_URL}${USERS}?limit=1000&offset=1002`);
@@ -160,65 +198,100 @@ test.each([...NO_INTEGERS, '-1', '-9223372036854775809'])('Q6 offset=%s is 422',
   }
 });
 
-test.each(FAR)('Q6 offset=%s is past the end: 200, no items, the true count, and nothing of the database', async (offset) => {
-  const as = await caller();
-  await shop.makeProducts(3);
-  for (const [list, count] of [
-    [PRODUCTS, 3],
-    [USERS, 1],
-  ] as const) {
-    for (const query of [`offset=${offset}`, `limit=1000&offset=${offset}`, `limit=${offset}&offset=${offset}`]) {
-      const { status, body, text } = await get(`${list}?${query}`, as);
-      expect([status, body.items, body.count, body.next]).toEqual([200, [], count, null]);
-      expect(text).not.toMatch(/bigint|integer|range|syntax|error/i);
+test.each(FAR)(
+  'Q6 offset=%s is past the end: 200, no items, the true count, and no database message',
+  async (offset) => {
+    const as = await caller();
+    await shop.makeProducts(3);
+    for (const [list, count] of [
+      [PRODUCTS, 3],
+      [USERS, 1],
+    ] as const) {
+      for (const query of [
+        `offset=${offset}`,
+        `limit=1000&offset=${offset}`,
+        `limit=${offset}&offset=${offset}`,
+      ]) {
+        const { status, body, text } = await get(`${list}?${query}`, as);
+        expect([status, body.items, body.count, body.next]).toEqual([200, [], count, null]);
+        expect(text).not.toMatch(/bigint|integer|range|syntax|error/i);
+      }
     }
-  }
-  expect(shop.logged.filter((line) => (JSON.parse(line) as { level: number }).level >= 40)).toEqual([]);
-});
+    expect(
+      shop.logged.filter((line) => (JSON.parse(line) as { level: number }).level >= 40),
+    ).toEqual([]);
+  },
+);
 
 // Q9
 
 test.each([
   ['Host: evil.example'],
   ['Host: evil.example:80'],
-  ['Host: shop.example', 'X-Forwarded-Host: evil.example', 'X-Forwarded-Proto: gopher', 'X-Forwarded-Port: 666'],
+  [
+    'Host: shop.example',
+    'X-Forwarded-Host: evil.example',
+    'X-Forwarded-Proto: gopher',
+    'X-Forwarded-Port: 666',
+  ],
   ['Host: shop.example', 'Forwarded: host=evil.example;proto=gopher'],
-  ['Host: shop.example', 'X-Host: evil.example', 'X-Original-URL: /evil', 'X-Rewrite-URL: /evil', 'X-Forwarded-Prefix: /evil'],
+  [
+    'Host: shop.example',
+    'X-Host: evil.example',
+    'X-Original-URL: /evil',
+    'X-Rewrite-URL: /evil',
+    'X-Forwarded-Prefix: /evil',
+  ],
   ['Host: shop.example', 'Origin: https://evil.example', 'Referer: https://evil.example/'],
-])('Q9 links are made from PUBLIC_URL, whatever a client says: %s %s %s %s', async (...lines) => {
+])('Q9 links are made from PUBLIC_URL, whatever a client sends: %s %s %s %s', async (...lines) => {
   const token = shop.tokenOf(await caller());
   await shop.makeProducts(25);
-  await shop.sql(`insert into "user" (username) select 'extra ' || n from generate_series(1, 24) as n`);
+  await shop.sql(
+    `insert into "user" (username) select 'extra ' || n from generate_series(1, 24) as n`,
+  );
   for (const [list, query, around] of [
     [PRODUCTS, 'page=2', ['page=3', 'page=1']],
     [PRODUCTS, 'limit=5&offset=10', ['limit=5&offset=15', 'limit=5&offset=5']],
     [USERS, 'page=2', ['page=3', 'page=1']],
   ] as const) {
-    const head = [`GET ${list}?${query} HTTP/1.1`, ...lines, `Authorization: Bearer ${token}`, 'Connection: close'];
+    const head = [
+      `GET ${list}?${query} HTTP/1.1`,
+      ...lines,
+      `Authorization: Bearer ${token}`,
+      'Connection: close',
+    ];
     const answer = await shop.raw(`${head.join('\r\n')}\r\n\r\n`);
     expect(answer).toMatch(/^HTTP\/1\.1 200 /);
     const [next, previous] = around.map((part) => `${PUBLIC_URL}${list}?${part}`);
     expect(answer).toContain(`"next":"${next}","previous":"${previous}"`);
     expect(answer).toContain(`\r\nLink: <${next}>; rel="next", <${previous}>; rel="prev"\r\n`);
-    // Any digits may stand in the request's id.
+    // The request ID may contain any digits.
     expect(answer.replace(/^X-Request-Id: .*$/m, '')).not.toMatch(/evil|gopher|:666/);
   }
 });
 
-test('Q9 nor does the target of a request say where links lead, nor what its query holds besides', async () => {
+test('Q9 the request target and unknown query parameters do not change links', async () => {
   await shop.makeProducts(25);
-  for (const target of [`http://evil.example${PRODUCTS}?page=2`, `${PRODUCTS}?page=2&next=//evil.example`, `${PRODUCTS}/?page=2#evil`]) {
-    const answer = await shop.raw(`GET ${target} HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n`);
+  for (const target of [
+    `http://evil.example${PRODUCTS}?page=2`,
+    `${PRODUCTS}?page=2&next=//evil.example`,
+    `${PRODUCTS}/?page=2#evil`,
+  ]) {
+    const answer = await shop.raw(
+      `GET ${target} HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n`,
+    );
     expect(answer).toMatch(/^HTTP\/1\.1 [24]\d\d /);
     expect(answer).not.toContain('evil');
   }
 });
 
-test('Q9 links stand under BASE_PATH', async () => {
+test('Q9 links include BASE_PATH', async () => {
   const under = await new Shop({ BASE_PATH: '/under' }).start();
   try {
     await shop.makeProducts(11);
-    const { body } = await under.rest('GET', `${PRODUCTS}?page=1`, { headers: { 'X-Forwarded-Prefix': '/evil' } });
+    const { body } = await under.rest('GET', `${PRODUCTS}?page=1`, {
+      headers: { 'X-Forwarded-Prefix': '/evil' },
+    });
     expect(body.next).toBe(`${PUBLIC_URL}/under${PRODUCTS}?page=2`);
   } finally {
     await under.stop();
@@ -232,7 +305,11 @@ test.each(['', '?page=1', '?limit=5&offset=0', '?page=0', '?page=999999', '/'])(
   async (rest) => {
     await shop.makeUser({ password: null, email: 'bob@shop.example' });
     const { status, body, headers } = await get(USERS + rest);
-    expect([status, body, headers.get('www-authenticate')]).toEqual([401, { detail: 'Not authenticated' }, 'Bearer']);
+    expect([status, body, headers.get('www-authenticate')]).toEqual([
+      401,
+      { detail: 'Not authenticated' },
+      'Bearer',
+    ]);
   },
 );
 
@@ -240,14 +317,26 @@ test.each<[string, Scope[], boolean]>([
   ['without scopes', [], false],
   ['with other scopes', ['products:write', 'blog:write'], false],
   ['with users:read', ['users:read'], true],
-])("Q10 signed in %s: whether others' email is shown", async (_what, scopes, isShown) => {
+])("Q10 signed in %s: visibility of others' email", async (_what, scopes, isShown) => {
   await shop.makeUser({ password: null, email: 'bob@shop.example', username: 'bob' });
-  await shop.makeUser({ password: null, email: 'eve@shop.example', username: 'eve', disabled: true });
+  await shop.makeUser({
+    password: null,
+    email: 'eve@shop.example',
+    username: 'eve',
+    disabled: true,
+  });
   const as = await caller(scopes);
-  for (const query of ['', '?page=1', '?limit=1000', '?fields=email&include=email&scope=users:read']) {
+  for (const query of [
+    '',
+    '?page=1',
+    '?limit=1000',
+    '?fields=email&include=email&scope=users:read',
+  ]) {
     const { body, text } = await get(USERS + query, as);
     const shown = (email: string) => (isShown ? email : null);
-    expect((body.items as Record<string, unknown>[]).map(({ username, email }) => [username, email])).toEqual([
+    expect(
+      (body.items as Record<string, unknown>[]).map(({ username, email }) => [username, email]),
+    ).toEqual([
       ['bob', shown('bob@shop.example')],
       ['eve', shown('eve@shop.example')],
       ['caller', 'caller@shop.example'],
@@ -257,15 +346,20 @@ test.each<[string, Scope[], boolean]>([
 });
 
 async function caller(scopes: Scope[] = []): Promise<User> {
-  return shop.makeUser({ username: 'caller', email: 'caller@shop.example', password: null, scopes });
+  return shop.makeUser({
+    username: 'caller',
+    email: 'caller@shop.example',
+    password: null,
+    scopes,
+  });
 }
 
 function get(path: string, as?: User): Promise<Answer> {
   return shop.rest('GET', path, as && { as });
 }
 
-/** The path of a link, which a client would follow as it is. */
-function followed(link: string): string {
+/** Returns the path of a link. */
+function pathOf(link: string): string {
   expect(link.startsWith(`${PUBLIC_URL}/`)).toBe(true);
   return link.slice(PUBLIC_URL.length);
 }

@@ -1,18 +1,26 @@
 import { describe, expect, test } from '../support/jest.ts';
-import { hashed } from '../support/hashes.ts';
-import { LOGIN_DOORS } from '../support/logins.ts';
-import { LOWEST_COST, PASSWORD, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
+import { observeHashing } from '../support/hashes.ts';
+import { LOGIN_ENDPOINTS } from '../support/logins.ts';
+import {
+  LOWEST_COST,
+  PASSWORD,
+  useShop,
+  type Answer,
+  type RequestOptions,
+} from '../support/shop.ts';
 
-// What can be sent in place of a name or a password. Whatever it is, nothing that is not a text gets as far as a statement or
-// a hash, and every text is taken as it is.
+// Values in place of a name or a password. Only strings reach a statement or a hash, and every
+// string is taken unchanged.
 
 const shop = useShop();
 const FORM = 'application/x-www-form-urlencoded';
 const JSON_TYPE = 'application/json';
-const LOGIN = 'mutation ($username: String!, $password: String!) { login(username: $username, password: $password) { sessionKey } }';
-const CHANGE = 'mutation ($current: String!, $new: String!) { changePassword(current: $current, new: $new) { username } }';
+const LOGIN =
+  'mutation ($username: String!, $password: String!) { login(username: $username, password: $password) { sessionKey } }';
+const CHANGE =
+  'mutation ($current: String!, $new: String!) { changePassword(current: $current, new: $new) { username } }';
 
-type Door = (username: string, password: string) => Promise<Answer>;
+type Login = (username: string, password: string) => Promise<Answer>;
 type Body = (username: unknown, password: unknown) => Promise<Answer>;
 
 const json =
@@ -21,16 +29,19 @@ const json =
     shop.rest('POST', path, { json: { username, password } });
 const graphql: Body = (username, password) => shop.graphql(LOGIN, { username, password });
 
-const DOORS: [string, Door][] = LOGIN_DOORS.map(([name, enter]) => [name, (username, password) => enter(shop, username, password)]);
+const ENDPOINTS: [string, Login][] = LOGIN_ENDPOINTS.map(([name, enter]) => [
+  name,
+  (username, password) => enter(shop, username, password),
+]);
 const FORMS = ['/token', '/login'];
 const BODIES: [string, Body][] = [
   ['POST /session/login', json('/session/login')],
   ['POST /api/v2/auth/login', json('/api/v2/auth/login')],
   ['login of GraphQL', graphql],
 ];
-const NO_TEXTS: unknown[] = [
+const NOT_STRINGS: unknown[] = [
   null,
-  // What has a length is taken for something that can be measured.
+  // An object with a length can be mistaken for a string.
   { length: { toString: null } },
   0,
   1,
@@ -50,25 +61,37 @@ const NO_TEXTS: unknown[] = [
   { toString: 'x' },
 ];
 
-const isRefusal = ({ text }: Answer): boolean => /Incorrect (username or|login and\/or) password/.test(text);
+const isRejection = ({ text }: Answer): boolean =>
+  /Incorrect (username or|login and\/or) password/.test(text);
 const isLogin = ({ status, text }: Answer): boolean => status === 200 && !text.includes('"errors"');
 
-/** A refusal of what was sent, at whatever door: 422, or BAD_USER_INPUT. */
+/** Returns true if the input was rejected: 422 by REST, BAD_USER_INPUT by GraphQL. */
 function isBadInput({ status, body }: Answer): boolean {
-  return body?.errors === undefined ? status === 422 : body.errors[0].extensions.code === 'BAD_USER_INPUT';
+  return body?.errors === undefined
+    ? status === 422
+    : body.errors[0].extensions.code === 'BAD_USER_INPUT';
 }
 
-describe('W1 to W2: what a password may be', () => {
-  test.each(DOORS)('W1 more than 72 bytes are hashed like any other wrong password: %s', async (_door, enter) => {
-    const password = 'x'.repeat(72);
-    const user = await shop.makeUser({ password });
-    for (const longer of [`${password}x`, `${password}\0`, `${password} `, password.repeat(10), `${'é'.repeat(36)}x`]) {
-      const { answer, work } = await hashed(() => enter(user.username, longer));
-      expect([isRefusal(answer), work]).toEqual([true, 2 ** LOWEST_COST]);
-    }
-    expect(isLogin(await enter(user.username, password))).toBe(true);
-    expect(isRefusal(await enter(user.username, password.slice(1)))).toBe(true);
-  });
+describe('W1 to W2: length and characters of passwords', () => {
+  test.each(ENDPOINTS)(
+    'W1 more than 72 bytes are hashed like any other wrong password: %s',
+    async (_name, enter) => {
+      const password = 'x'.repeat(72);
+      const user = await shop.makeUser({ password });
+      for (const longer of [
+        `${password}x`,
+        `${password}\0`,
+        `${password} `,
+        password.repeat(10),
+        `${'é'.repeat(36)}x`,
+      ]) {
+        const { answer, work } = await observeHashing(() => enter(user.username, longer));
+        expect([isRejection(answer), work]).toEqual([true, 2 ** LOWEST_COST]);
+      }
+      expect(isLogin(await enter(user.username, password))).toBe(true);
+      expect(isRejection(await enter(user.username, password.slice(1)))).toBe(true);
+    },
+  );
 
   test.each([
     ['73 letters', 'x'.repeat(73)],
@@ -79,8 +102,13 @@ describe('W1 to W2: what a password may be', () => {
     ['73 spaces', ' '.repeat(73)],
   ])('W1 %s are more than 72 bytes and cannot be set', async (_what, next) => {
     const user = await shop.makeUser();
-    const { answer, work } = await hashed(() => shop.graphql(CHANGE, { current: PASSWORD, new: next }, { as: user }));
-    expect(answer.body.errors[0].extensions).toMatchObject({ code: 'BAD_USER_INPUT', fields: [{ field: 'new' }] });
+    const { answer, work } = await observeHashing(() =>
+      shop.graphql(CHANGE, { current: PASSWORD, new: next }, { as: user }),
+    );
+    expect(answer.body.errors[0].extensions).toMatchObject({
+      code: 'BAD_USER_INPUT',
+      fields: [{ field: 'new' }],
+    });
     expect(work).toBe(0);
     expect(isLogin(await graphql(user.username, PASSWORD))).toBe(true);
   });
@@ -88,89 +116,154 @@ describe('W1 to W2: what a password may be', () => {
   test.each<[string, string, string[]]>([
     ['64 ASCII characters', 'Az 09~!@'.repeat(8), ['az 09~!@'.repeat(8), 'Az 09~!@'.repeat(7)]],
     ['18 emoji', '🐘'.repeat(18), ['🐘'.repeat(17), '🐘'.repeat(17) + '🐙']],
-    ['spaces at its ends and inside', '  a  pass  word  ', ['a  pass  word', '  a pass word  ', '  a  pass  word ']],
-    ['what forms and queries write otherwise', '100%+&=?#/:;,"\\', ['100% &=?#/:;,"\\', '100%25+&=?#/:;,"\\']],
+    [
+      'spaces at its ends and inside',
+      '  a  pass  word  ',
+      ['a  pass  word', '  a pass word  ', '  a  pass  word '],
+    ],
+    [
+      'characters that forms and queries encode',
+      '100%+&=?#/:;,"\\',
+      ['100% &=?#/:;,"\\', '100%25+&=?#/:;,"\\'],
+    ],
     ['colons', 'a:b:c:d:e', ['a', 'a:b:c:d', 'b:c:d:e']],
     ['a composed letter', 'caf\u00e9 cr\u00e8me', ['cafe\u0301 cr\u00e8me', 'cafe creme']],
     ['wide letters', 'ｐａｓｓｗｏｒｄ', ['password']],
     ['a long s and a Kelvin sign', 'mi\u017f\u017fing \u212a', ['missing K', 'MISSING K']],
-    ['what is markup', '<script>&amp;', ['<script>&', '&lt;script&gt;&amp;']],
+    ['markup', '<script>&amp;', ['<script>&', '&lt;script&gt;&amp;']],
     ['a hash', `$2b$10$${'C'.repeat(53)}`, ['']],
-  ])('W2 %s: taken as it is at every door, when it is set and when it is used', async (_what, password, others) => {
+  ])('W2 %s: set and accepted unchanged at every endpoint', async (_what, password, others) => {
     const user = await shop.makeUser();
-    expect((await shop.graphql(CHANGE, { current: PASSWORD, new: password }, { as: user })).body.errors).toBeUndefined();
-    expect(await Promise.all(DOORS.map(async ([door, enter]) => [door, isLogin(await enter(user.username, password))]))).toEqual(
-      DOORS.map(([door]) => [door, true]),
-    );
+    expect(
+      (await shop.graphql(CHANGE, { current: PASSWORD, new: password }, { as: user })).body.errors,
+    ).toBeUndefined();
+    expect(
+      await Promise.all(
+        ENDPOINTS.map(async ([name, enter]) => [
+          name,
+          isLogin(await enter(user.username, password)),
+        ]),
+      ),
+    ).toEqual(ENDPOINTS.map(([name]) => [name, true]));
     for (const other of others) {
-      const answers = await Promise.all(DOORS.map(async ([door, enter]) => [door, isRefusal(await enter(user.username, other))]));
-      expect(answers).toEqual(DOORS.map(([door]) => [door, true]));
+      const answers = await Promise.all(
+        ENDPOINTS.map(async ([name, enter]) => [
+          name,
+          isRejection(await enter(user.username, other)),
+        ]),
+      );
+      expect(answers).toEqual(ENDPOINTS.map(([name]) => [name, true]));
     }
-    expect((await shop.graphql(CHANGE, { current: password, new: PASSWORD }, { as: user })).body.errors).toBeUndefined();
+    expect(
+      (await shop.graphql(CHANGE, { current: password, new: PASSWORD }, { as: user })).body.errors,
+    ).toBeUndefined();
   });
 
-  test.each(DOORS)('W2 a NUL ends no password: %s', async (_door, enter) => {
+  test.each(ENDPOINTS)('W2 a NUL does not end a password: %s', async (_name, enter) => {
     const { username } = await shop.makeUser({ password: 'before\0after' });
     expect(isLogin(await enter(username, 'before\0after'))).toBe(true);
-    for (const other of ['before', 'before\0', 'before\0other', 'beforeafter']) expect(isRefusal(await enter(username, other))).toBe(true);
+    for (const other of ['before', 'before\0', 'before\0other', 'beforeafter'])
+      expect(isRejection(await enter(username, other))).toBe(true);
   });
 
-  test.each(['\ud800', '\udc00'])('W2 no two passwords are one: half a character (%j) does not stand for another half', async (half) => {
-    const user = await shop.makeUser();
-    const { body } = await shop.graphql(CHANGE, { current: PASSWORD, new: half.repeat(8) }, { as: user });
-    const wasSet = body.errors === undefined;
-    const others = ['\udbff', '\udfff', '\ufffd'].map((other) => json('/session/login')(user.username, other.repeat(8)));
-    expect((await Promise.all(others)).map(isLogin)).toEqual([false, false, false]);
-    expect(isLogin(await json('/session/login')(user.username, wasSet ? half.repeat(8) : PASSWORD))).toBe(true);
-  });
+  test.each(['\ud800', '\udc00'])(
+    'W2 a lone surrogate (%j) does not match another one',
+    async (half) => {
+      const user = await shop.makeUser();
+      const { body } = await shop.graphql(
+        CHANGE,
+        { current: PASSWORD, new: half.repeat(8) },
+        { as: user },
+      );
+      const wasSet = body.errors === undefined;
+      const others = ['\udbff', '\udfff', '\ufffd'].map((other) =>
+        json('/session/login')(user.username, other.repeat(8)),
+      );
+      expect((await Promise.all(others)).map(isLogin)).toEqual([false, false, false]);
+      expect(
+        isLogin(await json('/session/login')(user.username, wasSet ? half.repeat(8) : PASSWORD)),
+      ).toBe(true);
+    },
+  );
 });
 
-describe('W4 to W6: what stands in the place of a text', () => {
-  test.each(BODIES)('W4 a password that is no text is refused before anything is hashed: %s', async (_door, enter) => {
-    const { username } = await shop.makeUser();
-    for (const password of [undefined, ...NO_TEXTS]) {
-      const { answer, statements, work } = await hashed(() => enter(username, password));
-      expect([password, isBadInput(answer), statements, work]).toEqual([password, true, [], 0]);
-    }
-    expect(isLogin(await enter(username, PASSWORD))).toBe(true);
-  });
-
-  test.each(FORMS)('W4 a form without a password, or with several, is refused before anything is hashed: POST %s', async (path) => {
-    const { username } = await shop.makeUser();
-    const fields = ['', '&password=a&password=b', '&password[]=a', '&password[$ne]=', '&Password=a', '&password%00=a', '&pass%20word=a'];
-    for (const field of fields) {
-      const { answer, statements, work } = await hashed(() => formOf(path, `username=${username}${field}`));
-      expect([field, answer.status, statements, work]).toEqual([field, 422, [], 0]);
-      expect(answer.body.detail).toMatchObject([{ loc: ['body', 'password'] }]);
-    }
-  });
-
-  test.each(DOORS)('W4 an empty password costs what another wrong one costs: %s', async (_door, enter) => {
-    const { username } = await shop.makeUser();
-    const { answer, work } = await hashed(() => enter(username, ''));
-    expect([isRefusal(answer), work]).toEqual([true, 2 ** LOWEST_COST]);
-  });
-
-  test.each<[string, Door, number]>(DOORS.map(([door, enter]) => [door, enter, /GET/.test(door) ? 431 : 413]))(
-    'W4 a megabyte of password is too large: %s',
-    async (_door, enter, status) => {
+describe('W4 to W6: values in place of strings', () => {
+  test.each(BODIES)(
+    'W4 a password that is not a string is rejected before hashing: %s',
+    async (_name, enter) => {
       const { username } = await shop.makeUser();
-      const { answer, statements, work } = await hashed(() => enter(username, 'x'.repeat(1_048_576)));
-      expect([answer.status, statements, work]).toEqual([status, [], 0]);
+      for (const password of [undefined, ...NOT_STRINGS]) {
+        const { answer, statements, work } = await observeHashing(() => enter(username, password));
+        expect([password, isBadInput(answer), statements, work]).toEqual([password, true, [], 0]);
+      }
       expect(isLogin(await enter(username, PASSWORD))).toBe(true);
     },
   );
 
-  test('W4 names that JavaScript gives a meaning are names of fields and no more', async () => {
+  test.each(FORMS)(
+    'W4 a form without a password, or with several, is rejected before hashing: POST %s',
+    async (path) => {
+      const { username } = await shop.makeUser();
+      const fields = [
+        '',
+        '&password=a&password=b',
+        '&password[]=a',
+        '&password[$ne]=',
+        '&Password=a',
+        '&password%00=a',
+        '&pass%20word=a',
+      ];
+      for (const field of fields) {
+        const { answer, statements, work } = await observeHashing(() =>
+          formOf(path, `username=${username}${field}`),
+        );
+        expect([field, answer.status, statements, work]).toEqual([field, 422, [], 0]);
+        expect(answer.body.detail).toMatchObject([{ loc: ['body', 'password'] }]);
+      }
+    },
+  );
+
+  test.each(ENDPOINTS)(
+    'W4 an empty password is hashed like any other wrong one: %s',
+    async (_name, enter) => {
+      const { username } = await shop.makeUser();
+      const { answer, work } = await observeHashing(() => enter(username, ''));
+      expect([isRejection(answer), work]).toEqual([true, 2 ** LOWEST_COST]);
+    },
+  );
+
+  test.each<[string, Login, number]>(
+    ENDPOINTS.map(([name, enter]) => [name, enter, /GET/.test(name) ? 431 : 413]),
+  )('W4 a megabyte of password is too large: %s', async (_name, enter, status) => {
+    const { username } = await shop.makeUser();
+    const { answer, statements, work } = await observeHashing(() =>
+      enter(username, 'x'.repeat(1_048_576)),
+    );
+    expect([answer.status, statements, work]).toEqual([status, [], 0]);
+    expect(isLogin(await enter(username, PASSWORD))).toBe(true);
+  });
+
+  test('W4 special names of JavaScript are plain field names', async () => {
     const { username } = await shop.makeUser();
     for (const path of ['/session/login', '/api/v2/auth/login']) {
       const rest = `"username":"${username}"`;
-      for (const text of [`{"__proto__":{"password":"${PASSWORD}"},${rest}}`, `{"constructor":{"password":"${PASSWORD}"},${rest}}`]) {
+      for (const text of [
+        `{"__proto__":{"password":"${PASSWORD}"},${rest}}`,
+        `{"constructor":{"password":"${PASSWORD}"},${rest}}`,
+      ]) {
         expect((await jsonText(path, text)).status).toBe(422);
       }
-      expect((await jsonText(path, `{${rest},"password":"${PASSWORD}","__proto__":{"disabled":false}}`)).status).toBe(200);
-      expect((await jsonText(path, `{${rest},"password":${'['.repeat(7_000)}${']'.repeat(7_000)}}`)).status).toBe(422);
-      expect((await jsonText(path, `{${rest},"password":"a","password":"${PASSWORD}"}`)).status).toBe(200);
+      expect(
+        (await jsonText(path, `{${rest},"password":"${PASSWORD}","__proto__":{"disabled":false}}`))
+          .status,
+      ).toBe(200);
+      expect(
+        (await jsonText(path, `{${rest},"password":${'['.repeat(7_000)}${']'.repeat(7_000)}}`))
+          .status,
+      ).toBe(422);
+      expect(
+        (await jsonText(path, `{${rest},"password":"a","password":"${PASSWORD}"}`)).status,
+      ).toBe(200);
       expect((await jsonText(path, `{${rest},"password":1e400}`)).status).toBe(422);
     }
   });
@@ -182,22 +275,32 @@ describe('W4 to W6: what stands in the place of a text', () => {
     ['Basic !!!!', 401],
     ['Basic YWxpY2U6YQ==, Basic YWxpY2U6YQ==', 401],
     [`Basic ${Buffer.from('a\0b:c').toString('base64')}`, 422],
-  ])('W4 %j names nobody who could sign in: %i, and nothing is hashed', async (Authorization, status) => {
-    const { answer, statements, work } = await hashed(() => shop.rest('GET', '/api/v2/auth/login', { headers: { Authorization } }));
+  ])('W4 %j holds no usable credentials: %i, without hashing', async (Authorization, status) => {
+    const { answer, statements, work } = await observeHashing(() =>
+      shop.rest('GET', '/api/v2/auth/login', { headers: { Authorization } }),
+    );
     expect([answer.status, statements, work]).toEqual([status, [], 0]);
   });
 
   test.each(BODIES)(
-    'W5 a name that is no text, is empty, or cannot be stored is refused before anything is asked for: %s',
-    async (_door, enter) => {
-      for (const username of [...NO_TEXTS, '', '\0', 'ali\0ce', 'alice\0', '\ud800', 'ali\udc00ce']) {
-        const { answer, statements, work } = await hashed(() => enter(username, PASSWORD));
+    'W5 a name that is not a string, is empty, or cannot be stored is rejected before any statement: %s',
+    async (_name, enter) => {
+      for (const username of [
+        ...NOT_STRINGS,
+        '',
+        '\0',
+        'ali\0ce',
+        'alice\0',
+        '\ud800',
+        'ali\udc00ce',
+      ]) {
+        const { answer, statements, work } = await observeHashing(() => enter(username, PASSWORD));
         expect([username, isBadInput(answer), statements, work]).toEqual([username, true, [], 0]);
       }
     },
   );
 
-  test.each(DOORS)('W5 any other name is one that nobody has: %s', async (_door, enter) => {
+  test.each(ENDPOINTS)('W5 any other name is unknown: %s', async (_name, enter) => {
     await shop.makeUser({ username: 'alice' });
     const names = [
       'Alice',
@@ -214,54 +317,67 @@ describe('W4 to W6: what stands in the place of a text', () => {
       'alice\n',
     ];
     for (const name of [...names, 'a'.repeat(3_000)]) {
-      const { answer, work } = await hashed(() => enter(name, PASSWORD));
-      expect([name, isRefusal(answer), work]).toEqual([name, true, 2 ** LOWEST_COST]);
+      const { answer, work } = await observeHashing(() => enter(name, PASSWORD));
+      expect([name, isRejection(answer), work]).toEqual([name, true, 2 ** LOWEST_COST]);
     }
     expect(isLogin(await enter('alice', PASSWORD))).toBe(true);
   });
 
   // A form has 4 KB (decisions, "Malformed body"), so a name of 10 KB is too large there.
-  test.each<[string, Door, boolean]>(DOORS.map(([door, enter]) => [door, enter, !FORMS.includes(door.replace('POST ', ''))]))(
-    'W5 a name of 10 KB is of nobody, or too large: %s',
-    async (_door, enter, fits) => {
-      const answer = await enter('a'.repeat(10_240), PASSWORD);
-      expect([isRefusal(answer), answer.status === 413]).toEqual([fits, !fits]);
+  test.each<[string, Login, boolean]>(
+    ENDPOINTS.map(([name, enter]) => [name, enter, !FORMS.includes(name.replace('POST ', ''))]),
+  )('W5 a name of 10 KB is unknown, or too large: %s', async (_name, enter, fits) => {
+    const answer = await enter('a'.repeat(10_240), PASSWORD);
+    expect([isRejection(answer), answer.status === 413]).toEqual([fits, !fits]);
+  });
+
+  test.each(FORMS)(
+    'W6 a form with two usernames, or with a condition, is rejected before any statement: POST %s',
+    async (path) => {
+      await shop.makeUser({ username: 'a' });
+      const password = new URLSearchParams({ password: PASSWORD }).toString();
+      const fields = [
+        'username=a&username=b',
+        'username=a&username=a',
+        'username[$ne]=x',
+        'username[]=a',
+        'username[0]=a',
+        'username.$ne=x',
+        'username%5B%24gt%5D=',
+      ];
+      for (const field of fields) {
+        const { answer, statements, work } = await observeHashing(() =>
+          formOf(path, `${field}&${password}`),
+        );
+        expect([field, answer.status, statements, work]).toEqual([field, 422, [], 0]);
+        expect(answer.body.detail).toMatchObject([{ loc: ['body', 'username'] }]);
+      }
     },
   );
 
-  test.each(FORMS)('W6 a form that names the user twice, or as a condition, asks nothing: POST %s', async (path) => {
+  test('W6 so is a query', async () => {
     await shop.makeUser({ username: 'a' });
     const password = new URLSearchParams({ password: PASSWORD }).toString();
-    const fields = [
+    for (const field of [
       'username=a&username=b',
-      'username=a&username=a',
       'username[$ne]=x',
       'username[]=a',
-      'username[0]=a',
-      'username.$ne=x',
-      'username%5B%24gt%5D=',
-    ];
-    for (const field of fields) {
-      const { answer, statements, work } = await hashed(() => formOf(path, `${field}&${password}`));
-      expect([field, answer.status, statements, work]).toEqual([field, 422, [], 0]);
-      expect(answer.body.detail).toMatchObject([{ loc: ['body', 'username'] }]);
-    }
-  });
-
-  test('W6 nor does a query', async () => {
-    await shop.makeUser({ username: 'a' });
-    const password = new URLSearchParams({ password: PASSWORD }).toString();
-    for (const field of ['username=a&username=b', 'username[$ne]=x', 'username[]=a', `username=a&password=x`]) {
-      const { answer, statements, work } = await hashed(() => shop.rest('GET', `/api/v2/auth/login?${field}&${password}`));
+      `username=a&password=x`,
+    ]) {
+      const { answer, statements, work } = await observeHashing(() =>
+        shop.rest('GET', `/api/v2/auth/login?${field}&${password}`),
+      );
       expect([field, answer.status, statements, work]).toEqual([field, 422, [], 0]);
     }
   });
 });
 
-const formOf = (path: string, body: string): Promise<Answer> => shop.rest('POST', path, { body, headers: { 'Content-Type': FORM } });
-const jsonText = (path: string, body: string): Promise<Answer> => shop.rest('POST', path, { body, headers: { 'Content-Type': JSON_TYPE } });
+const formOf = (path: string, body: string): Promise<Answer> =>
+  shop.rest('POST', path, { body, headers: { 'Content-Type': FORM } });
+const jsonText = (path: string, body: string): Promise<Answer> =>
+  shop.rest('POST', path, { body, headers: { 'Content-Type': JSON_TYPE } });
 
-describe('W7 to W8: what stands beside them', () => {
+describe('W7 to W8: other fields and content types', () => {
   const EXTRAS = [
     '',
     'grant_type=password',
@@ -274,30 +390,66 @@ describe('W7 to W8: what stands beside them', () => {
     'grant_type=password&scope=&client_id=&client_secret=',
   ];
   test.each(FORMS.flatMap((path) => EXTRAS.map((extra) => [path, extra])))(
-    'W7 POST %s takes %j beside name and password',
+    'W7 POST %s accepts %j beside name and password',
     async (path, extra) => {
       const { username } = await shop.makeUser();
-      const answer = await formOf(path, `${new URLSearchParams({ username, password: PASSWORD }).toString()}&${extra}`);
-      expect([answer.status, answer.body]).toEqual([200, { access_token: expect.any(String), token_type: 'bearer' }]);
+      const answer = await formOf(
+        path,
+        `${new URLSearchParams({ username, password: PASSWORD }).toString()}&${extra}`,
+      );
+      expect([answer.status, answer.body]).toEqual([
+        200,
+        { access_token: expect.any(String), token_type: 'bearer' },
+      ]);
     },
   );
 
-  const GRANTS = ['x', 'client_credentials', 'authorization_code', 'PASSWORD', 'password ', 'urn:ietf:params:oauth:grant-type:jwt-bearer'];
-  test.each(FORMS.flatMap((path) => GRANTS.map((grant) => [path, grant])))('W7 POST %s refuses the grant type %j', async (path, grant) => {
-    const { username } = await shop.makeUser();
-    const form = { username, password: PASSWORD, grant_type: grant };
-    const { answer, statements, work } = await hashed(() => shop.rest('POST', path, { form }));
-    expect([answer.status, answer.body.detail[0].loc, statements, work]).toEqual([422, ['body', 'grant_type'], [], 0]);
-  });
+  const GRANTS = [
+    'x',
+    'client_credentials',
+    'authorization_code',
+    'PASSWORD',
+    'password ',
+    'urn:ietf:params:oauth:grant-type:jwt-bearer',
+  ];
+  test.each(FORMS.flatMap((path) => GRANTS.map((grant) => [path, grant])))(
+    'W7 POST %s rejects the grant type %j',
+    async (path, grant) => {
+      const { username } = await shop.makeUser();
+      const form = { username, password: PASSWORD, grant_type: grant };
+      const { answer, statements, work } = await observeHashing(() =>
+        shop.rest('POST', path, { form }),
+      );
+      expect([answer.status, answer.body.detail[0].loc, statements, work]).toEqual([
+        422,
+        ['body', 'grant_type'],
+        [],
+        0,
+      ]);
+    },
+  );
 
-  test('W7 a scope that is asked for narrows what the user holds, and never adds to it', async () => {
+  test('W7 a requested scope narrows the scopes of the user, and never adds to them', async () => {
     const user = await shop.makeUser({ scopes: ['blog:write'] });
-    const asked = { username: user.username, password: PASSWORD, scope: 'products:write users:read admin * blog:write' };
-    const { body } = await shop.rest('POST', '/token', { form: asked });
+    const form = {
+      username: user.username,
+      password: PASSWORD,
+      scope: 'products:write users:read admin * blog:write',
+    };
+    const { body } = await shop.rest('POST', '/token', { form });
     const made = { name: 'Not to be', barcode: shop.newBarcode(), price: 1 };
-    expect((await shop.rest('POST', '/api/v1/shop/product/', { token: String(body.access_token), json: made })).status).toBe(403);
+    expect(
+      (
+        await shop.rest('POST', '/api/v1/shop/product/', {
+          token: String(body.access_token),
+          json: made,
+        })
+      ).status,
+    ).toBe(403);
     const [claims = ''] = String(body.access_token).split('.').slice(1);
-    expect(JSON.parse(Buffer.from(claims, 'base64url').toString())).toMatchObject({ scopes: ['blog:write'] });
+    expect(JSON.parse(Buffer.from(claims, 'base64url').toString())).toMatchObject({
+      scopes: ['blog:write'],
+    });
   });
 
   const TYPES = [
@@ -318,21 +470,38 @@ describe('W7 to W8: what stands beside them', () => {
       [FORM, ...TYPES.slice(1)],
     ]),
   ];
-  test.each(wrong)('W8 POST %s takes no body of another content type or charset', async (path, body, types) => {
-    for (const type of types) {
-      // A body of bytes has no type of its own, which fetch would name where we name none.
-      const bytes = new TextEncoder().encode(String(body));
-      const headers = type === '' ? {} : { 'Content-Type': type };
-      const { answer, statements, work } = await hashed(() => shop.rest('POST', path, { body: bytes, headers }));
-      expect([type, answer.status, statements, work]).toEqual([type, 415, [], 0]);
-    }
-  });
+  test.each(wrong)(
+    'W8 POST %s rejects other content types and charsets',
+    async (path, body, types) => {
+      for (const type of types) {
+        // fetch adds no Content-Type to a body of bytes.
+        const bytes = new TextEncoder().encode(String(body));
+        const headers = type === '' ? {} : { 'Content-Type': type };
+        const { answer, statements, work } = await observeHashing(() =>
+          shop.rest('POST', path, { body: bytes, headers }),
+        );
+        expect([type, answer.status, statements, work]).toEqual([type, 415, [], 0]);
+      }
+    },
+  );
 
-  test('W8 nor does GraphQL', async () => {
+  test('W8 so does GraphQL', async () => {
     const body = JSON.stringify({ query: LOGIN, variables: { username: 'alice', password: 'x' } });
-    for (const type of [FORM, 'text/plain', 'multipart/form-data; boundary=x', 'application/graphql']) {
-      const { answer, statements, work } = await hashed(() => shop.rest('POST', '/graphql', { body, headers: { 'Content-Type': type } }));
-      expect([type, [400, 415].includes(answer.status), statements, work]).toEqual([type, true, [], 0]);
+    for (const type of [
+      FORM,
+      'text/plain',
+      'multipart/form-data; boundary=x',
+      'application/graphql',
+    ]) {
+      const { answer, statements, work } = await observeHashing(() =>
+        shop.rest('POST', '/graphql', { body, headers: { 'Content-Type': type } }),
+      );
+      expect([type, [400, 415].includes(answer.status), statements, work]).toEqual([
+        type,
+        true,
+        [],
+        0,
+      ]);
     }
   });
 });

@@ -5,7 +5,7 @@ import { PASSWORD, useShop } from '../support/shop.ts';
 
 const shop = useShop();
 
-/** How credentials come to be narrowed to these scopes. */
+/** Kinds of credentials, narrowed to some scopes. */
 const NARROWED: Record<string, (user: User, scopes: string[]) => Promise<string>> = {
   'an API key': async (user, scopes) => {
     const made = await shop.graphql(
@@ -43,43 +43,63 @@ const CHANGES = [
 const seller = async () => {
   const user = await shop.makeUser({ scopes: ['products:write', 'users:read', 'blog:write'] });
   await shop.graphql('mutation { addItem(itemId: "desk") { id } }', {}, { as: user });
-  const made = await shop.graphql('mutation { createBlogEntry(input: { title: "x", body: "x" }) { id } }', {}, { as: user });
+  const made = await shop.graphql(
+    'mutation { createBlogEntry(input: { title: "x", body: "x" }) { id } }',
+    {},
+    { as: user },
+  );
   return { user, id: made.body.data.createBlogEntry.id as string };
 };
-const rows = () =>
-  shop.sql('select (select count(*)::int from item) as items, (select count(*)::int from product) as products, title from blog_entry');
+const stored = () =>
+  shop.sql(
+    'select (select count(*)::int from item) as items, (select count(*)::int from product) as products, title from blog_entry',
+  );
 
-describe.each(Object.keys(NARROWED))('K6 %s without a scope that writes', (kind) => {
-  test.each([[[]], [['users:read']]])('K6 changes nothing, what is its own included, and reads: %j', async (scopes) => {
-    const { user, id } = await seller();
-    const token = (await NARROWED[kind]?.(user, scopes)) ?? '';
-    for (const change of CHANGES) {
-      const { body } = await shop.graphql(change, change.includes('$id') ? { id } : {}, { token });
-      expect([change, body.errors?.[0].extensions.code]).toEqual([change, 'FORBIDDEN']);
-    }
-    expect(await rows()).toEqual([{ items: 1, products: 0, title: 'x' }]);
-    const { body } = await shop.graphql('{ me { items { nodes { itemId } } } }', {}, { token });
-    expect(body.data.me.items.nodes).toEqual([{ itemId: 'desk' }]);
-  });
+describe.each(Object.keys(NARROWED))('K6 %s without a write scope', (kind) => {
+  test.each([[[]], [['users:read']]])(
+    'K6 changes nothing, not even its own data, and reads: %j',
+    async (scopes) => {
+      const { user, id } = await seller();
+      const token = (await NARROWED[kind]?.(user, scopes)) ?? '';
+      for (const change of CHANGES) {
+        const { body } = await shop.graphql(change, change.includes('$id') ? { id } : {}, {
+          token,
+        });
+        expect([change, body.errors?.[0].extensions.code]).toEqual([change, 'FORBIDDEN']);
+      }
+      expect(await stored()).toEqual([{ items: 1, products: 0, title: 'x' }]);
+      const { body } = await shop.graphql('{ me { items { nodes { itemId } } } }', {}, { token });
+      expect(body.data.me.items.nodes).toEqual([{ itemId: 'desk' }]);
+    },
+  );
 });
 
-test("K6 a user who holds no scope changes what is the user's own", async () => {
+test("K6 a user without scopes changes the user's own data", async () => {
   const user = await shop.makeUser();
   for (const request of [{ as: user }, { token: await signedIn(user) }]) {
-    const { body } = await shop.graphql(`mutation { addItem(itemId: "${Object.keys(request)[0]}") { itemId } }`, {}, request);
+    const { body } = await shop.graphql(
+      `mutation { addItem(itemId: "${Object.keys(request)[0]}") { itemId } }`,
+      {},
+      request,
+    );
     expect(body.errors).toBeUndefined();
   }
 });
 
-test.each(['update', 'delete'])('K6 a creator who has lost blog:write does not %s an entry', async (deed) => {
-  const { user, id } = await seller();
-  await shop.sql(`update "user" set scopes = '{products:write}' where pk = ${user.pk}`);
-  const document = deed === 'update' ? CHANGES[3] : CHANGES[4];
-  expect((await shop.graphql(document ?? '', { id }, { as: user })).body.errors[0]).toMatchObject({
-    message: 'This needs the scope blog:write',
-    extensions: { code: 'FORBIDDEN' },
-  });
-});
+test.each(['update', 'delete'])(
+  'K6 a creator without blog:write cannot %s an entry',
+  async (action) => {
+    const { user, id } = await seller();
+    await shop.sql(`update "user" set scopes = '{products:write}' where pk = ${user.pk}`);
+    const document = action === 'update' ? CHANGES[3] : CHANGES[4];
+    expect((await shop.graphql(document ?? '', { id }, { as: user })).body.errors[0]).toMatchObject(
+      {
+        message: 'Missing scope: blog:write',
+        extensions: { code: 'FORBIDDEN' },
+      },
+    );
+  },
+);
 
 async function signedIn({ username }: User): Promise<string> {
   const made = await shop.graphql(

@@ -8,7 +8,7 @@ const shop = useShop();
 
 const CANARY = 'canary-5f1c';
 
-/** Every path with what it allows, and the member that holds its errors. */
+/** Every path, its Allow header, and the member that holds its errors. */
 const PATHS = [
   ['/token', 'POST, OPTIONS', 'detail'],
   ['/login', 'POST, OPTIONS', 'detail'],
@@ -29,7 +29,7 @@ const PATHS = [
 ] as const;
 const POST_PATHS = PATHS.filter(([, allow]) => allow.includes('POST')).map(([path]) => path);
 const NAMED = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE'];
-/** What other protocols on HTTP know, and what Node's parser takes for a method. */
+/** Methods of other protocols over HTTP, and others that Node's parser accepts. */
 const STRANGE = [
   'PROPFIND',
   'PROPPATCH',
@@ -53,21 +53,28 @@ beforeEach(async () => {
   await shop.makeProduct();
 });
 
-test('R13 the table below has every path of the features', () => {
-  const rows = features.flatMap(({ routes }) => routes?.(shop.config) ?? []);
-  const paths = new Set(rows.map(({ path }) => path.replace('{pk}', '1').replace(/(.)\/$/, '$1')));
+test('R13 PATHS holds every path of the features', () => {
+  const endpoints = features.flatMap(({ routes }) => routes?.(shop.config) ?? []);
+  const paths = new Set(
+    endpoints.map(({ path }) => path.replace('{pk}', '1').replace(/(.)\/$/, '$1')),
+  );
   const listed = new Set(PATHS.map(([path]) => path.replace(/(.)\/$/, '$1')));
   expect([...paths].filter((path) => !listed.has(path))).toEqual([]);
 });
 
 describe.each(PATHS)('%s', (path, allow, key) => {
-  test(`R13 ${path} refuses every other method with 405 and Allow, and repeats nothing`, async () => {
+  test(`R13 ${path} rejects every other method with 405 and Allow, and repeats no input`, async () => {
     for (const method of [...NAMED, ...STRANGE].filter((name) => !allow.includes(name))) {
-      for (const target of [path, `${path}?x=${CANARY}`, path.endsWith('/') ? path.slice(0, -1) : `${path}/`]) {
+      for (const target of [
+        path,
+        `${path}?x=${CANARY}`,
+        path.endsWith('/') ? path.slice(0, -1) : `${path}/`,
+      ]) {
         const { status, head, body } = await send(method, target);
         const message = `Method "${method}" not allowed.`;
-        const told = key === 'errors' ? [{ message, extensions: { code: 'METHOD_NOT_ALLOWED' } }] : message;
-        expect([status, JSON.parse(body)]).toEqual([405, { [key]: told }]);
+        const error =
+          key === 'errors' ? [{ message, extensions: { code: 'METHOD_NOT_ALLOWED' } }] : message;
+        expect([status, JSON.parse(body)]).toEqual([405, { [key]: error }]);
         expect(head).toContain(`\r\nAllow: ${allow}\r\n`);
         expect(head).toContain('\r\nContent-Type: application/json; charset=utf-8\r\n');
         expect(head + body).not.toContain(CANARY);
@@ -76,27 +83,39 @@ describe.each(PATHS)('%s', (path, allow, key) => {
     expect(await served()).toBe(true);
   });
 
-  test(`R13 ${path} answers no method that a header names`, async () => {
-    const asked = allow.startsWith('GET') ? 'GET' : 'POST';
-    const plain = await send(asked, path);
-    for (const name of ['X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override', '_method']) {
-      const { status } = await send(asked, path, [`${name}: DELETE`]);
+  test(`R13 ${path} ignores method override headers`, async () => {
+    const method = allow.startsWith('GET') ? 'GET' : 'POST';
+    const plain = await send(method, path);
+    for (const name of [
+      'X-HTTP-Method-Override',
+      'X-HTTP-Method',
+      'X-Method-Override',
+      '_method',
+    ]) {
+      const { status } = await send(method, path, [`${name}: DELETE`]);
       expect(status).toBe(plain.status);
     }
     expect(await shop.sql('select count(*)::int as count from product')).toEqual([{ count: 1 }]);
   });
 });
 
-test.each(['CONNECT', 'get', 'Get', 'G ET', 'GÉT', 'FOO', '\0GET', ''])('R13 %j is a method of no path', async (method) => {
-  for (const [path] of PATHS) {
-    // What is no method at all, Node refuses by itself; a tunnel it closes without a word.
-    expect(await shop.raw(`${method} ${path} HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n`)).toMatch(/^(HTTP\/1\.1 4\d\d |$)/);
-  }
-  expect(await served()).toBe(true);
-});
+test.each(['CONNECT', 'get', 'Get', 'G ET', 'GÉT', 'FOO', '\0GET', ''])(
+  'R13 no path accepts the method %j',
+  async (method) => {
+    for (const [path] of PATHS) {
+      // Node itself rejects invalid methods, and closes a CONNECT without a response.
+      expect(
+        await shop.raw(`${method} ${path} HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n`),
+      ).toMatch(/^(HTTP\/1\.1 4\d\d |$)/);
+    }
+    expect(await served()).toBe(true);
+  },
+);
 
-test('R13 HEAD is refused where GET is not served, and has no body', async () => {
-  for (const path of POST_PATHS.filter((name) => name !== '/graphql' && name !== '/api/v2/auth/login')) {
+test('R13 HEAD is rejected where GET is not served, and has no body', async () => {
+  for (const path of POST_PATHS.filter(
+    (name) => name !== '/graphql' && name !== '/api/v2/auth/login',
+  )) {
     const { status, head, body } = await send('HEAD', path);
     expect([status, body]).toEqual([405, '']);
     expect(head).toContain('\r\nAllow: POST, OPTIONS\r\n');
@@ -140,25 +159,40 @@ test.each([
   expect(await served()).toBe(true);
 });
 
-test.each(['*', 'http://evil.example/nothing', 'evil.example:443', 'foo://x?y', '?', 'nothing', '#', '/\u00ff', '/a b', '/\0'])(
-  'R13 the target %j is refused',
-  async (target) => {
-    for (const method of NAMED) {
-      const answer = await shop.raw(`${method} ${target} HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n`);
-      expect(answer).toMatch(/^HTTP\/1\.1 (400|404) /);
-      expect(answer).not.toMatch(/<html|<pre|evil/i);
-      if (answer.includes(' 404 ')) expect(answer).toContain('{"detail":"Not found"}');
-    }
-    expect(await served()).toBe(true);
-  },
-);
+test.each([
+  '*',
+  'http://evil.example/nothing',
+  'evil.example:443',
+  'foo://x?y',
+  '?',
+  'nothing',
+  '#',
+  '/\u00ff',
+  '/a b',
+  '/\0',
+])('R13 the target %j is rejected', async (target) => {
+  for (const method of NAMED) {
+    const answer = await shop.raw(
+      `${method} ${target} HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n`,
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 (400|404) /);
+    expect(answer).not.toMatch(/<html|<pre|evil/i);
+    if (answer.includes(' 404 ')) expect(answer).toContain('{"detail":"Not found"}');
+  }
+  expect(await served()).toBe(true);
+});
 
-describe('R22: what a request expects', () => {
+describe('R22: Expect headers and short bodies', () => {
   test.each(['42', 'x', '100', 'continue', '100-continued', '200-ok', '{}'])(
-    'R22 Expect: %s is 417, and nothing is done',
+    'R22 Expect: %s is 417, and nothing is stored',
     async (expected) => {
       for (const path of POST_PATHS) {
-        const { status } = await send('POST', path, [`Expect: ${expected}`, 'Content-Type: application/json'], product());
+        const { status } = await send(
+          'POST',
+          path,
+          [`Expect: ${expected}`, 'Content-Type: application/json'],
+          product(),
+        );
         expect(status).toBe(417);
       }
       expect(await shop.sql('select count(*)::int as count from product')).toEqual([{ count: 1 }]);
@@ -166,7 +200,7 @@ describe('R22: what a request expects', () => {
     },
   );
 
-  test('R22 Expect: 100-continue is told to go on, and served', async () => {
+  test('R22 Expect: 100-continue gets 100 Continue, and is served', async () => {
     const { status, body } = await send(
       'POST',
       '/api/v1/shop/product/',
@@ -177,21 +211,30 @@ describe('R22: what a request expects', () => {
     expect(body).toMatch(/^HTTP\/1\.1 201 /);
   });
 
-  test.each(POST_PATHS)('R22 a body that ends before its length is never taken for a whole one: POST %s', async (path) => {
-    const body = path.endsWith('product/') ? product() : '{"query":"{ __typename }"}';
-    for (const type of ['application/json', 'application/x-www-form-urlencoded']) {
-      const head = `POST ${path} HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer ${shop.tokenOf(writer)}\r\nContent-Type: ${type}\r\n`;
-      expect(await hangUp(`${head}Content-Length: ${body.length + 8}\r\n\r\n${body}`)).toMatch(/^(HTTP\/1\.1 4\d\d |$)/);
-      const chunk = `${body.length.toString(16)}\r\n${body}\r\n`;
-      expect(await hangUp(`${head}Transfer-Encoding: chunked\r\n\r\n${chunk}`)).toMatch(/^(HTTP\/1\.1 4\d\d |$)/);
-    }
-    expect(await shop.sql('select count(*)::int as count from product')).toEqual([{ count: 1 }]);
-    expect(shop.logged.filter((line) => (JSON.parse(line) as { level: number }).level >= 50)).toEqual([]);
-    expect(await served()).toBe(true);
-  });
+  test.each(POST_PATHS)(
+    'R22 a body shorter than its length is never accepted: POST %s',
+    async (path) => {
+      const body = path.endsWith('product/') ? product() : '{"query":"{ __typename }"}';
+      for (const type of ['application/json', 'application/x-www-form-urlencoded']) {
+        const head = `POST ${path} HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer ${shop.tokenOf(writer)}\r\nContent-Type: ${type}\r\n`;
+        expect(await hangUp(`${head}Content-Length: ${body.length + 8}\r\n\r\n${body}`)).toMatch(
+          /^(HTTP\/1\.1 4\d\d |$)/,
+        );
+        const chunk = `${body.length.toString(16)}\r\n${body}\r\n`;
+        expect(await hangUp(`${head}Transfer-Encoding: chunked\r\n\r\n${chunk}`)).toMatch(
+          /^(HTTP\/1\.1 4\d\d |$)/,
+        );
+      }
+      expect(await shop.sql('select count(*)::int as count from product')).toEqual([{ count: 1 }]);
+      expect(
+        shop.logged.filter((line) => (JSON.parse(line) as { level: number }).level >= 50),
+      ).toEqual([]);
+      expect(await served()).toBe(true);
+    },
+  );
 });
 
-/** The answer to a request with a canary in its headers and its body. */
+/** Returns the response to a request with a canary in its headers and body. */
 async function send(method: string, path: string, headers: string[] = [], content?: string) {
   const body = content ?? JSON.stringify({ canary: CANARY });
   const lines = [
@@ -204,15 +247,23 @@ async function send(method: string, path: string, headers: string[] = [], conten
     'Connection: close',
     ...headers,
   ];
-  const [head = '', ...rest] = (await shop.raw(`${lines.join('\r\n')}\r\n\r\n${body}`)).split('\r\n\r\n');
-  return { status: Number(/^HTTP\/1\.1 (\d{3}) /.exec(head)?.[1]), head: `${head}\r\n`, body: rest.join('\r\n\r\n') };
+  const [head = '', ...rest] = (await shop.raw(`${lines.join('\r\n')}\r\n\r\n${body}`)).split(
+    '\r\n\r\n',
+  );
+  return {
+    status: Number(/^HTTP\/1\.1 (\d{3}) /.exec(head)?.[1]),
+    head: `${head}\r\n`,
+    body: rest.join('\r\n\r\n'),
+  };
 }
 
-/** Sends this and no more, and returns what comes back until the server closes, too. */
+/** Sends a request, half-closes the connection, and returns the response. */
 function hangUp(request: string): Promise<string> {
   return new Promise((done, fail) => {
     let answer = '';
-    const socket = connect({ port: shop.port, host: '127.0.0.1', allowHalfOpen: true }, () => socket.end(request, 'latin1'));
+    const socket = connect({ port: shop.port, host: '127.0.0.1', allowHalfOpen: true }, () =>
+      socket.end(request, 'latin1'),
+    );
     socket.on('data', (piece: Buffer) => (answer += piece.toString('latin1')));
     socket.on('end', () => done(answer)).on('error', fail);
   });

@@ -6,7 +6,7 @@ import { createAccessToken } from '../../src/features/auth/tokens/token.ts';
 import { inTransaction } from '../../src/request/context.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
 import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
-import { openSession, type Opened } from '../support/logins.ts';
+import { openSession, type SessionCredentials } from '../support/logins.ts';
 import { ME } from '../support/forge.ts';
 import { sized } from '../support/sized.ts';
 
@@ -19,28 +19,37 @@ const LOGIN = `mutation ($username: String!, $password: String!) {
 
 const shop = useShop();
 /** A second instance on the same database. */
-const twin = new Shop();
+const secondShop = new Shop();
 
-beforeAll(() => twin.start());
-afterAll(() => twin.stop());
+beforeAll(() => secondShop.start());
+afterAll(() => secondShop.stop());
 
-/** Every door that answers a key or a token. */
+/** Every endpoint that returns a key or a token. */
 const LOGINS: [string, (user: User) => Promise<Answer>][] = [
   ...['/token', '/login'].map((path): [string, (user: User) => Promise<Answer>] => [
     `POST ${path}`,
     ({ username }) => shop.rest('POST', path, { form: { username, password: PASSWORD } }),
   ]),
-  ...['/session/login', '/api/v2/auth/login'].map((path): [string, (user: User) => Promise<Answer>] => [
-    `POST ${path}`,
-    ({ username }) => shop.rest('POST', path, { json: { username, password: PASSWORD } }),
-  ]),
+  ...['/session/login', '/api/v2/auth/login'].map(
+    (path): [string, (user: User) => Promise<Answer>] => [
+      `POST ${path}`,
+      ({ username }) => shop.rest('POST', path, { json: { username, password: PASSWORD } }),
+    ],
+  ),
   [
     'GET /api/v2/auth/login by query',
-    ({ username }) => shop.rest('GET', `/api/v2/auth/login?${new URLSearchParams({ username, password: PASSWORD }).toString()}`),
+    ({ username }) =>
+      shop.rest(
+        'GET',
+        `/api/v2/auth/login?${new URLSearchParams({ username, password: PASSWORD }).toString()}`,
+      ),
   ],
   [
     'GET /api/v2/auth/login by Basic',
-    ({ username }) => shop.rest('GET', '/api/v2/auth/login', { headers: { Authorization: `Basic ${btoa(`${username}:${PASSWORD}`)}` } }),
+    ({ username }) =>
+      shop.rest('GET', '/api/v2/auth/login', {
+        headers: { Authorization: `Basic ${btoa(`${username}:${PASSWORD}`)}` },
+      }),
   ],
   ['login of GraphQL', ({ username }) => shop.graphql(LOGIN, { username, password: PASSWORD })],
 ];
@@ -59,52 +68,72 @@ describe('time', () => {
   ])('S13 a session %s', async (_what, steps, status) => {
     const opened = await openSession(shop);
     for (const step of steps.slice(0, -1)) {
-      shop.pass(step);
+      shop.advanceClock(step);
       expect(await statusesOf({ sessionKey: opened.key })).toEqual([200, 200]);
     }
-    shop.pass(steps.at(-1) ?? 0);
+    shop.advanceClock(steps.at(-1) ?? 0);
     expect(await statusesOf({ sessionKey: opened.key })).toEqual([status, status]);
-    const token = createAccessToken(shop.context(), { username: opened.user.username, sid: opened.sid });
+    const token = createAccessToken(shop.context(), {
+      username: opened.user.username,
+      sid: opened.sid,
+    });
     expect(await statusesOf({ token })).toEqual([status, status]);
-    shop.pass(MINUTE);
+    shop.advanceClock(MINUTE);
     expect(await auth.sweep(shop.context())).toBe(status === 401 ? 1 : 0);
     expect(await shop.sql('select sid from session')).toHaveLength(status === 401 ? 0 : 1);
   });
 
-  test.each<[string, (opened: Opened) => Promise<Answer>, string]>([
-    ['logged out', ({ key }) => shop.rest('POST', '/session/logout', { json: { session_key: key } }), '{"data":"Invalid session key"}'],
-    ['logged out at v2', ({ key }) => shop.rest('POST', '/api/v2/auth/login', { sessionKey: key }), '{"detail":"Not authenticated"}'],
+  test.each<[string, (opened: SessionCredentials) => Promise<Answer>, string]>([
+    [
+      'logged out',
+      ({ key }) => shop.rest('POST', '/session/logout', { json: { session_key: key } }),
+      '{"data":"Invalid session key"}',
+    ],
+    [
+      'logged out at v2',
+      ({ key }) => shop.rest('POST', '/api/v2/auth/login', { sessionKey: key }),
+      '{"detail":"Not authenticated"}',
+    ],
     [
       'refreshed',
-      ({ refreshToken }) => shop.rest('POST', '/token', { form: { grant_type: 'refresh_token', refresh_token: refreshToken } }),
+      ({ refreshToken }) =>
+        shop.rest('POST', '/token', {
+          form: { grant_type: 'refresh_token', refresh_token: refreshToken },
+        }),
       '{"detail":"Could not validate credentials","error":"invalid_grant","error_description":"Could not validate credentials"}',
     ],
-  ])('S13 a session past its end cannot be %s, though its row is still there', async (_what, use, text) => {
-    const opened = await openSession(shop);
-    shop.pass(14 * DAY);
-    const answer = await use(opened);
-    expect([answer.status, answer.text]).toEqual([401, text]);
-    expect(await shop.sql('select sid from session')).toHaveLength(1);
-  });
+  ])(
+    'S13 an expired session cannot be %s, although its row still exists',
+    async (_what, use, text) => {
+      const opened = await openSession(shop);
+      shop.advanceClock(14 * DAY);
+      const answer = await use(opened);
+      expect([answer.status, answer.text]).toEqual([401, text]);
+      expect(await shop.sql('select sid from session')).toHaveLength(1);
+    },
+  );
 
-  test('S13 refused calls do not keep a session alive', async () => {
+  test('S13 rejected requests do not extend a session', async () => {
     const opened = await openSession(shop);
-    await accounts.disable(twin.context(), opened.user.username);
+    await accounts.disable(secondShop.context(), opened.user.username);
     const before = await shop.sql('select last_seen_at, expires_at from session');
-    shop.pass(13 * DAY);
+    shop.advanceClock(13 * DAY);
     expect(await statusesOf({ sessionKey: opened.key })).toEqual([400, 400]);
     expect(await shop.sql('select last_seen_at, expires_at from session')).toEqual(before);
   });
 });
 
-describe('the end of a user', () => {
+describe('disabled and deleted users', () => {
   test('S14 disabling ends all sessions in the same transaction, on every instance', async () => {
-    const opened = await Promise.all([openSession(shop), openSession(shop)]).then(async ([mine, bystander]) => ({
-      mine,
-      bystander,
-      other: await openSession(shop, mine.user),
-    }));
-    for (const { key } of Object.values(opened)) expect(await statusesOf({ sessionKey: key })).toEqual([200, 200]);
+    const opened = await Promise.all([openSession(shop), openSession(shop)]).then(
+      async ([mine, bystander]) => ({
+        mine,
+        bystander,
+        other: await openSession(shop, mine.user),
+      }),
+    );
+    for (const { key } of Object.values(opened))
+      expect(await statusesOf({ sessionKey: key })).toEqual([200, 200]);
     await accounts.disable(shop.context(), opened.mine.user.username);
     const rows = await shop.sql(`
       select ended_at is not null as ended, session.xmin = "user".xmin as same from session join "user" on pk = user_pk
@@ -114,13 +143,15 @@ describe('the end of a user', () => {
       { ended: true, same: true },
     ]);
     for (const { key, token } of [opened.mine, opened.other]) {
-      // A disabled user gets 400, before it matters whether the session has ended (decisions, tokens).
-      for (const credentials of [{ sessionKey: key }, { token }]) expect(await statusesOf(credentials)).toEqual([400, 400]);
+      // A disabled user gets 400, whether or not the session has ended (decisions, tokens).
+      for (const credentials of [{ sessionKey: key }, { token }])
+        expect(await statusesOf(credentials)).toEqual([400, 400]);
     }
     expect(await statusesOf({ sessionKey: opened.bystander.key })).toEqual([200, 200]);
     await accounts.enable(shop.context(), opened.mine.user.username);
     for (const { key, token, refreshToken } of [opened.mine, opened.other]) {
-      for (const credentials of [{ sessionKey: key }, { token }]) expect(await statusesOf(credentials)).toEqual([401, 401]);
+      for (const credentials of [{ sessionKey: key }, { token }])
+        expect(await statusesOf(credentials)).toEqual([401, 401]);
       const form = { grant_type: 'refresh_token', refresh_token: refreshToken };
       expect((await shop.rest('POST', '/token', { form })).status).toBe(401);
     }
@@ -131,20 +162,24 @@ describe('the end of a user', () => {
     const bystander = await openSession(shop);
     await shop.sql(`delete from "user" where pk = ${mine.user.pk}`);
     expect(await shop.sql('select user_pk from session')).toEqual([{ user_pk: bystander.user.pk }]);
-    for (const credentials of [{ sessionKey: mine.key }, { token: mine.token }]) expect(await statusesOf(credentials)).toEqual([401, 401]);
+    for (const credentials of [{ sessionKey: mine.key }, { token: mine.token }])
+      expect(await statusesOf(credentials)).toEqual([401, 401]);
     const form = { grant_type: 'refresh_token', refresh_token: mine.refreshToken };
     expect((await shop.rest('POST', '/token', { form })).status).toBe(401);
     expect(await statusesOf({ sessionKey: bystander.key })).toEqual([200, 200]);
   });
 
-  test('S14 so does a new password, but for the session in which the user changed it', async () => {
+  test('S14 a new password ends all sessions except the one that changed it', async () => {
     const mine = await openSession(shop);
     const other = await openSession(shop, mine.user);
-    const change = 'mutation ($current: String!) { changePassword(current: $current, new: "another password") { username } }';
-    expect((await shop.graphql(change, { current: PASSWORD }, { sessionKey: mine.key })).body.errors).toBeUndefined();
+    const change =
+      'mutation ($current: String!) { changePassword(current: $current, new: "another password") { username } }';
+    expect(
+      (await shop.graphql(change, { current: PASSWORD }, { sessionKey: mine.key })).body.errors,
+    ).toBeUndefined();
     expect(await statusesOf({ sessionKey: mine.key })).toEqual([200, 200]);
     expect(await statusesOf({ sessionKey: other.key })).toEqual([401, 401]);
-    await accounts.setPassword(twin.context(), mine.user.username, 'one more password');
+    await accounts.setPassword(secondShop.context(), mine.user.username, 'one more password');
     expect(await statusesOf({ sessionKey: mine.key })).toEqual([401, 401]);
     expect(await statusesOf({ token: mine.token })).toEqual([401, 401]);
   });
@@ -157,26 +192,26 @@ describe('the end of a user', () => {
       const login = shop.rest('POST', '/session/login', { json });
       // A little later each time, from before the hash is compared to after it.
       for (let turn = 0; turn < round * 3; turn++) await shop.sql('select 1');
-      await accounts.disable(twin.context(), user.username);
+      await accounts.disable(secondShop.context(), user.username);
       statuses.add((await login).status);
       expect(await shop.sql('select sid from session where ended_at is null')).toEqual([]);
-      await accounts.enable(twin.context(), user.username);
+      await accounts.enable(secondShop.context(), user.username);
     }
     for (const status of statuses) expect([200, 401]).toContain(status);
   });
 });
 
-describe('how many', () => {
-  test('S15 of many logins of one user the 50 latest stay, and no more rows are there at any time', async () => {
+describe('number of sessions', () => {
+  test('S15 of many logins of one user only the latest 50 sessions are stored, at any time', async () => {
     const batches = sized(100, 3);
     const user = await shop.makeUser();
     const bystander = await openSession(shop);
     const keys: string[] = [];
     for (let batch = 0; batch < batches; batch++) {
-      // A hundred in one transaction: it is the rows that matter here, not that each is committed by itself.
+      // A hundred in one transaction, because separate commits do not matter here.
       await inTransaction(shop.context(), async (tx) => {
         for (let opened = 0; opened < 100; opened++) {
-          shop.pass(1);
+          shop.advanceClock(1);
           keys.push((await sessions.open(tx, user, null)).key);
         }
       });
@@ -184,34 +219,42 @@ describe('how many', () => {
     }
     expect(new Set(keys).size).toBe(batches * 100);
     expect(new Set(keys.map((key) => key.slice(0, 12))).size).toBe(batches * 100);
-    const kept = keys.slice(-MAX_SESSIONS);
+    const latest = keys.slice(-MAX_SESSIONS);
     const dropped = [...keys.slice(0, 5), ...keys.slice(-MAX_SESSIONS - 5, -MAX_SESSIONS)];
-    expect(new Set(await Promise.all(kept.map((sessionKey) => statusOf(sessionKey))))).toEqual(new Set([200]));
-    expect(new Set(await Promise.all(dropped.map((sessionKey) => statusOf(sessionKey))))).toEqual(new Set([401]));
+    expect(new Set(await Promise.all(latest.map((sessionKey) => statusOf(sessionKey))))).toEqual(
+      new Set([200]),
+    );
+    expect(new Set(await Promise.all(dropped.map((sessionKey) => statusOf(sessionKey))))).toEqual(
+      new Set([401]),
+    );
     expect(await statusOf(bystander.key)).toBe(200);
   }, 300_000);
 
-  test('S15 the 50 stay 50 when many are opened at once, on two instances', async () => {
+  test('S15 concurrent logins on two instances leave 50 sessions', async () => {
     const user = await shop.makeUser();
     for (let round = 0; round < 4; round++) {
       await Promise.all(
-        Array.from({ length: 40 }, (_, at) => inTransaction((at % 2 === 0 ? shop : twin).context(), (tx) => sessions.open(tx, user, null))),
+        Array.from({ length: 40 }, (_, at) =>
+          inTransaction((at % 2 === 0 ? shop : secondShop).context(), (tx) =>
+            sessions.open(tx, user, null),
+          ),
+        ),
       );
     }
     expect(await countOf(user)).toBe(MAX_SESSIONS);
   }, 60_000);
 
-  test('S15 a login by each door drops the oldest, and answers a session that is live', async () => {
+  test('S15 a login by each endpoint deletes the oldest session and returns an active one', async () => {
     const user = await shop.makeUser();
     const oldest: string[] = [];
     for (let opened = 0; opened < MAX_SESSIONS; opened++) {
-      shop.pass(1);
+      shop.advanceClock(1);
       oldest.push((await openSession(shop, user)).key);
     }
-    for (const [door, login] of LOGINS) {
-      shop.pass(1);
+    for (const [endpoint, login] of LOGINS) {
+      shop.advanceClock(1);
       const answer = await login(user);
-      expect([door, answer.status]).toEqual([door, 200]);
+      expect([endpoint, answer.status]).toEqual([endpoint, 200]);
       expect(await statusesOf(credentialsIn(answer))).toEqual([200, 200]);
       expect(await countOf(user)).toBe(MAX_SESSIONS);
     }
@@ -221,43 +264,51 @@ describe('how many', () => {
   });
 });
 
-describe('answers with a key or a token', () => {
-  test.each(LOGINS)('S16 %s: not to be stored, and never a cookie', async (_door, login) => {
+describe('responses with a key or a token', () => {
+  test.each(LOGINS)('S16 %s: no-store, and no cookie', async (_name, login) => {
     const user = await shop.makeUser();
     const good = await login(user);
     expect(good.status).toBe(200);
     const bad = await login({ ...user, username: 'nobody' } as User);
     expect(bad.text).toMatch(/Incorrect|INVALID_CREDENTIALS/);
     for (const answer of [good, bad]) expectNotStored(answer);
-    expect((await shop.rest('GET', '/users/me/', credentialsIn(good))).headers.getSetCookie()).toEqual([]);
+    expect(
+      (await shop.rest('GET', '/users/me/', credentialsIn(good))).headers.getSetCookie(),
+    ).toEqual([]);
   });
 
-  test('S16 refreshing and logging out, too', async () => {
+  test('S16 refresh and logout: no-store, and no cookie', async () => {
     const { user, key } = await openSession(shop);
     const form = { username: user.username, password: PASSWORD, scope: 'offline_access' };
     const first = await shop.rest('POST', '/token', { form });
     const refresh = { grant_type: 'refresh_token', refresh_token: first.body.refresh_token };
     const second = await shop.rest('POST', '/token', { form: refresh });
-    shop.pass(shop.config.refreshReuseSeconds * 1000);
+    shop.advanceClock(shop.config.refreshReuseSeconds * 1000);
     const answers = [
       first,
       second,
-      // Used a second time it is refused.
+      // Rejected on its second use.
       await shop.rest('POST', '/token', { form: refresh }),
       await shop.rest('POST', '/session/logout', { json: { session_key: key } }),
       await shop.rest('POST', '/session/logout', { json: { session_key: key } }),
       await shop.rest('POST', '/session/login', { json: {} }),
       await shop.rest('POST', '/api/v2/auth/login', { sessionKey: key }),
-      await shop.graphql('mutation ($token: String!) { refresh(refreshToken: $token) { accessToken } }', { token: 'x' }),
+      await shop.graphql(
+        'mutation ($token: String!) { refresh(refreshToken: $token) { accessToken } }',
+        { token: 'x' },
+      ),
     ];
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 401, 200, 401, 422, 401, 200]);
     for (const answer of answers) expectNotStored(answer);
   });
 });
 
-/** What both doors answer to these credentials. */
+/** Returns the status of both APIs for these credentials. */
 async function statusesOf(credentials: RequestOptions): Promise<number[]> {
-  const answers = [await shop.rest('GET', '/users/me/', credentials), await shop.graphql(ME, {}, credentials)];
+  const answers = [
+    await shop.rest('GET', '/users/me/', credentials),
+    await shop.graphql(ME, {}, credentials),
+  ];
   return answers.map(({ status }) => status);
 }
 
@@ -266,7 +317,9 @@ async function statusOf(sessionKey: string): Promise<number> {
 }
 
 async function countOf(user: User): Promise<number> {
-  const [row] = await shop.sql(`select count(*)::int as count from session where user_pk = ${user.pk}`);
+  const [row] = await shop.sql(
+    `select count(*)::int as count from session where user_pk = ${user.pk}`,
+  );
   return Number(row?.['count']);
 }
 

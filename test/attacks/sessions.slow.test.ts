@@ -8,14 +8,17 @@ import { expect, test } from '../support/jest.ts';
 import { startServer, stopServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
 
-test('S13 the running server sweeps what has expired, and only that', async () => {
+test('S13 the running server deletes expired sessions, and only those', async () => {
   await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR });
     const config = readConfig({ DATA_DIR }, () => 'x'.repeat(32));
     const database = await openDatabase(config, options, pino({ level: 'silent' }), true);
-    const query = async (statement: string) => (await execute(database.fork(), raw(statement))).rows;
+    const query = async (statement: string) =>
+      (await execute(database.fork(), raw(statement))).rows;
     const holders = async () =>
-      (await query('select username from session join "user" on pk = user_pk order by 1')).map(({ username }) => username);
+      (await query('select username from session join "user" on pk = user_pk order by 1')).map(
+        ({ username }) => username,
+      );
     try {
       await query(`
         insert into session (sid, user_pk, key_hash, created_at, last_seen_at, expires_at)

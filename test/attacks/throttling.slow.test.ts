@@ -3,23 +3,23 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as throttle from '../../src/features/auth/login/throttle.ts';
 import type { Context } from '../../src/request/context.ts';
-import { counted } from '../support/statements.ts';
+import { recordStatements } from '../support/statements.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
 
-// Whoever tries a million names must not fill our memory with them, nor the database.
+// Guesses for a million names must not fill the memory or the database.
 
 const NAMES = 1_000_000;
 const MEBIBYTE = 1024 * 1024;
 const LIMIT = 6;
 
 const shop = useShop({
-  LOGIN_FAILURES_PER_ACCOUNT: '3',
-  LOGIN_FAILURES_PER_ADDRESS: String(LIMIT),
+  LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '3',
+  LOGIN_FAILURES_PER_ADDRESS_PER_10_MINUTES: String(LIMIT),
   TRUST_PROXY: '127.0.0.1',
   LOG_LEVEL: 'error',
 });
 
-// What is logged is kept by the tests, not by the app.
+// The tests store the log lines, not the server.
 beforeEach(() => void (shop.logged.length = 0));
 
 setFlagsFromString('--expose-gc');
@@ -30,22 +30,25 @@ function heapUsed(): number {
   return process.memoryUsage().heapUsed;
 }
 
-/** What the throttle makes of a wrong password. */
+/** Returns the throttle's outcome of a wrong password. */
 async function guess(ctx: Context, username: string): Promise<string> {
   try {
-    return String(await throttle.limited(ctx, username, async () => false));
+    return String(await throttle.throttled(ctx, username, async () => false));
   } catch (error) {
     return String(Reflect.get(Object(error) as object, 'code'));
   }
 }
 
 const token = async (username: string, password: string, from: string): Promise<number> => {
-  const answer = await shop.rest('POST', '/token', { form: { username, password }, headers: { 'X-Forwarded-For': from } });
+  const answer = await shop.rest('POST', '/token', {
+    form: { username, password },
+    headers: { 'X-Forwarded-For': from },
+  });
   return answer.status;
 };
 
 describe('a million names', () => {
-  test('B4 they take at most 64 MiB, and next to nothing of the database', async () => {
+  test('B4 a million names take at most 64 MiB, and few statements', async () => {
     const ctx = { ...shop.context(), network: '198.18.0.1' };
     const found = new Map<string, number>();
     const guessMany = async (from: number, to: number): Promise<void> => {
@@ -56,35 +59,47 @@ describe('a million names', () => {
     };
     await guessMany(0, 1_000);
     const before = heapUsed();
-    const { statements } = await counted(() => guessMany(1_000, NAMES));
+    const { statements } = await recordStatements(() => guessMany(1_000, NAMES));
     expect(heapUsed() - before).toBeLessThanOrEqual(64 * MEBIBYTE);
     expect(Object.fromEntries(found)).toEqual({ RATE_LIMITED: NAMES - LIMIT, false: LIMIT });
     expect(statements.length).toBeLessThanOrEqual(NAMES / 100);
-    expect(await shop.sql('select count(*)::int as count from login_failure')).toEqual([{ count: LIMIT + 1 }]);
+    expect(await shop.sql('select count(*)::int as count from login_failure')).toEqual([
+      { count: LIMIT + 1 },
+    ]);
   });
 
-  test('B4 many networks that try a name each leave no more than their rows, and those go when they have expired', async () => {
+  test('B4 networks with one guess each leave only their own rows, which are deleted after expiry', async () => {
     const before = heapUsed();
     const networks = 500;
     for (let at = 0; at < networks; at += 50) {
-      const batch = Array.from({ length: 50 }, (_, index) => ({ ...shop.context(), network: `2001:db8:${at + index}::/64` }));
-      expect(new Set(await Promise.all(batch.map((ctx) => guess(ctx, 'alice'))))).toEqual(new Set(['false']));
+      const batch = Array.from({ length: 50 }, (_, index) => ({
+        ...shop.context(),
+        network: `2001:db8:${at + index}::/64`,
+      }));
+      expect(new Set(await Promise.all(batch.map((ctx) => guess(ctx, 'alice'))))).toEqual(
+        new Set(['false']),
+      );
     }
     expect(heapUsed() - before).toBeLessThanOrEqual(64 * MEBIBYTE);
-    expect(await shop.sql('select count(*)::int as count from login_failure')).toEqual([{ count: 2 * networks }]);
+    expect(await shop.sql('select count(*)::int as count from login_failure')).toEqual([
+      { count: 2 * networks },
+    ]);
     await shop.sql('update login_failure set expire = 1');
     await throttle.sweep(shop.context());
-    expect(await shop.sql('select count(*)::int as count from login_failure')).toEqual([{ count: 0 }]);
+    expect(await shop.sql('select count(*)::int as count from login_failure')).toEqual([
+      { count: 0 },
+    ]);
   });
 
-  test('B4 what has expired counts no more, though it was refused a moment ago', async () => {
+  test('B4 an expired failure no longer counts, even right after a rejection', async () => {
     const { username } = await shop.makeUser();
     const from = '198.18.0.2';
     const statuses: number[] = [];
-    for (let count = 0; count < 4; count++) statuses.push(await token(username, 'wrong password', from));
+    for (let count = 0; count < 4; count++)
+      statuses.push(await token(username, 'wrong password', from));
     expect(statuses).toEqual([401, 401, 401, 429]);
     await shop.sql('update login_failure set expire = 1');
-    // An instance may remember a refusal for a little while.
+    // An instance may cache a rejection briefly.
     let status = await token(username, PASSWORD, from);
     while (status === 429) status = await token(username, PASSWORD, from);
     expect(status).toBe(200);

@@ -14,11 +14,13 @@ const REFRESH = `mutation ($token: String!) { refresh(refreshToken: $token) { ${
 const LOGOUT = 'mutation ($key: String) { logout(sessionKey: $key) { ended } }';
 const END_SESSION = 'mutation ($id: ID!) { endSession(id: $id) { ended } }';
 const LOGOUT_EVERYWHERE = 'mutation { logoutEverywhere { ended } }';
-const CHANGE_PASSWORD = 'mutation ($current: String!, $new: String!) { changePassword(current: $current, new: $new) { username } }';
-const SESSIONS = '{ me { sessions { totalCount nodes { id current userAgent createdAt lastSeenAt expiresAt } } } }';
+const CHANGE_PASSWORD =
+  'mutation ($current: String!, $new: String!) { changePassword(current: $current, new: $new) { username } }';
+const SESSIONS =
+  '{ me { sessions { totalCount nodes { id current userAgent createdAt lastSeenAt expiresAt } } } }';
 const NEW_PASSWORD = 'another good password';
 const DAY = 86_400_000;
-/** The time in which the last refresh token may be used again. */
+/** How long the last refresh token may be reused, in ms. */
 const REUSE_MS = 10_000;
 
 interface Login {
@@ -28,7 +30,7 @@ interface Login {
 }
 
 describe('GraphQL contract, login', () => {
-  test('it answers the credentials of a new session, and the user', async () => {
+  test('it returns the credentials of a new session, and the user', async () => {
     await shop.makeUser({ username: 'ada', scopes: ['blog:write'] });
     const answer = await shop.graphql(LOGIN, { username: 'ada', password: PASSWORD });
     expect(answer.body).toEqual({
@@ -48,48 +50,56 @@ describe('GraphQL contract, login', () => {
   test('the access token and the session key are credentials of the same session', async () => {
     const { accessToken, sessionKey } = await login(await shop.makeUser());
     const query = '{ me { sessions { nodes { id current } } } }';
-    const [byToken, byKey] = [await shop.graphql(query, {}, { token: accessToken }), await shop.graphql(query, {}, { sessionKey })];
-    expect(byToken.body.data.me.sessions.nodes).toEqual([{ id: expect.any(String), current: true }]);
+    const [byToken, byKey] = [
+      await shop.graphql(query, {}, { token: accessToken }),
+      await shop.graphql(query, {}, { sessionKey }),
+    ];
+    expect(byToken.body.data.me.sessions.nodes).toEqual([
+      { id: expect.any(String), current: true },
+    ]);
     expect(byKey.body).toEqual(byToken.body);
   });
 
   test('the access token lives as long as expiresIn says', async () => {
     const { accessToken } = await login(await shop.makeUser());
-    shop.pass(1_790_000);
+    shop.advanceClock(1_790_000);
     expect(await isSignedIn({ token: accessToken })).toBe(true);
-    shop.pass(10_000);
+    shop.advanceClock(10_000);
     expect(await isSignedIn({ token: accessToken })).toBe(false);
   });
 
   test.each([
     ['a wrong password', 'ada', 'wrong'],
-    ['a password in other letters', 'ada', PASSWORD.toUpperCase()],
+    ['a password in another case', 'ada', PASSWORD.toUpperCase()],
     ['no password', 'ada', ''],
     ['an unknown user', 'nobody', PASSWORD],
-    ['a name in other letters', 'Ada', PASSWORD],
+    ['a name in another case', 'Ada', PASSWORD],
     ['the wrong password of a disabled user', 'zoe', 'wrong'],
     ['a user who has no password', 'max', ''],
-  ])('%s is INVALID_CREDENTIALS, always in the same words', async (_name, username, password) => {
-    await shop.makeUser({ username: 'ada' });
-    await shop.makeUser({ username: 'zoe', disabled: true });
-    await shop.makeUser({ username: 'max', password: null });
-    const answer = await shop.graphql(LOGIN, { username, password });
-    expect(answer.status).toBe(200);
-    expect(answer.body).toEqual({
-      data: null,
-      errors: [
-        {
-          message: 'Incorrect username or password',
-          path: ['login'],
-          locations: [expect.anything()],
-          extensions: { code: 'INVALID_CREDENTIALS' },
-        },
-      ],
-    });
-    expect(await shop.sql('select * from session')).toEqual([]);
-  });
+  ])(
+    '%s is INVALID_CREDENTIALS, always with the same message',
+    async (_name, username, password) => {
+      await shop.makeUser({ username: 'ada' });
+      await shop.makeUser({ username: 'zoe', disabled: true });
+      await shop.makeUser({ username: 'max', password: null });
+      const answer = await shop.graphql(LOGIN, { username, password });
+      expect(answer.status).toBe(200);
+      expect(answer.body).toEqual({
+        data: null,
+        errors: [
+          {
+            message: 'Incorrect username or password',
+            path: ['login'],
+            locations: [expect.anything()],
+            extensions: { code: 'INVALID_CREDENTIALS' },
+          },
+        ],
+      });
+      expect(await shop.sql('select * from session')).toEqual([]);
+    },
+  );
 
-  test('a disabled user with the right password is INACTIVE_USER', async () => {
+  test('a disabled user with the correct password is INACTIVE_USER', async () => {
     const { username } = await shop.makeUser({ disabled: true });
     const answer = await shop.graphql(LOGIN, { username, password: PASSWORD });
     expect(codes(answer)).toEqual(['INACTIVE_USER']);
@@ -116,17 +126,18 @@ describe('GraphQL contract, login', () => {
 });
 
 describe('GraphQL contract, RATE_LIMITED', () => {
-  const strict = new Shop({ LOGIN_FAILURES_PER_ACCOUNT: '2' });
+  const strict = new Shop({ LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '2' });
   beforeAll(() => strict.start());
   beforeEach(() => strict.empty());
   afterAll(() => strict.stop());
 
-  test('after too many failures a login is refused, in the same words whether there is such a user or not', async () => {
+  test('after too many failures a login is rejected, with the same message whether the user exists or not', async () => {
     await shop.makeUser({ username: 'ada' });
     const errors = { ada: [] as object[], nobody: [] as object[] };
     for (const username of ['ada', 'nobody'] as const) {
       for (const password of ['wrong', 'wrong', 'wrong', PASSWORD]) {
-        const { message, extensions } = (await strict.graphql(LOGIN, { username, password })).body.errors[0];
+        const { message, extensions } = (await strict.graphql(LOGIN, { username, password })).body
+          .errors[0];
         errors[username].push({ message, code: extensions.code });
       }
     }
@@ -136,8 +147,11 @@ describe('GraphQL contract, RATE_LIMITED', () => {
     expect(errors.nobody).toEqual(errors.ada);
   });
 
-  test('other accounts are not refused, and a right password makes up for the failures before it', async () => {
-    const [ada, max] = [await shop.makeUser({ username: 'ada' }), await shop.makeUser({ username: 'max' })];
+  test('other accounts are not rejected, and a correct password resets the failures before it', async () => {
+    const [ada, max] = [
+      await shop.makeUser({ username: 'ada' }),
+      await shop.makeUser({ username: 'max' }),
+    ];
     const outcomes: string[][] = [];
     for (const [username, password] of [
       [ada.username, 'wrong'],
@@ -157,31 +171,40 @@ describe('GraphQL contract, RATE_LIMITED', () => {
 
 describe('GraphQL contract, login(scopes:)', () => {
   test.each([
-    ['none given', undefined, ['products:write', 'blog:write']],
+    ['no scopes', undefined, ['products:write', 'blog:write']],
     ['null', null, ['products:write', 'blog:write']],
-    ['one that is held', ['blog:write'], ['blog:write']],
-    ['one that is not held', ['users:read'], []],
-    ['one that there is none of', ['everything'], []],
+    ['a scope that the user holds', ['blog:write'], ['blog:write']],
+    ['a scope that the user does not hold', ['users:read'], []],
+    ['an unknown scope', ['everything'], []],
     ['an empty list', [], []],
-  ])('with %s, both credentials do what the user holds and no more than asked for', async (_name, scopes, expected) => {
-    const { accessToken, sessionKey } = await login(await shop.makeUser({ scopes: ['products:write', 'blog:write'] }), { scopes });
-    expect(await scopesOf({ token: accessToken })).toEqual(expected);
-    expect(await scopesOf({ sessionKey })).toEqual(expected);
-  });
+  ])(
+    'with %s, both credentials have only requested scopes that the user holds',
+    async (_name, scopes, expected) => {
+      const { accessToken, sessionKey } = await login(
+        await shop.makeUser({ scopes: ['products:write', 'blog:write'] }),
+        { scopes },
+      );
+      expect(await scopesOf({ token: accessToken })).toEqual(expected);
+      expect(await scopesOf({ sessionKey })).toEqual(expected);
+    },
+  );
 
-  test('a scope that the user has lost since is gone from the session, too', async () => {
+  test('a scope that the user loses is also lost in the session', async () => {
     const user = await shop.makeUser({ scopes: ['products:write', 'blog:write'] });
     const { accessToken, sessionKey } = await login(user);
     await shop.sql(`update "user" set scopes = '{blog:write}'`);
-    expect([await scopesOf({ token: accessToken }), await scopesOf({ sessionKey })]).toEqual([['blog:write'], ['blog:write']]);
+    expect([await scopesOf({ token: accessToken }), await scopesOf({ sessionKey })]).toEqual([
+      ['blog:write'],
+      ['blog:write'],
+    ]);
   });
 });
 
 describe('GraphQL contract, refresh', () => {
-  test('it answers new credentials of the same session', async () => {
+  test('it returns new credentials of the same session', async () => {
     const first = await login(await shop.makeUser({ username: 'ada' }));
     const [{ id }] = await sessionsOf({ token: first.accessToken });
-    shop.pass(60_000);
+    shop.advanceClock(60_000);
     const answer = await refresh(first.refreshToken);
     const second: Login = answer.body.data.refresh;
     expect(answer.body.data.refresh).toEqual({
@@ -195,21 +218,24 @@ describe('GraphQL contract, refresh', () => {
     expect(second.accessToken).not.toBe(first.accessToken);
     expect(second.refreshToken).not.toBe(first.refreshToken);
     expect(await sessionsOf({ token: second.accessToken })).toMatchObject([{ id, current: true }]);
-    expect(await sessionsOf({ sessionKey: second.sessionKey })).toMatchObject([{ id, current: true }]);
+    expect(await sessionsOf({ sessionKey: second.sessionKey })).toMatchObject([
+      { id, current: true },
+    ]);
   });
 
-  test('it rotates: the next refresh takes the token of the one before', async () => {
+  test('it rotates: the next refresh accepts the token of the previous one', async () => {
     let { refreshToken } = await login(await shop.makeUser());
-    for (let turn = 0; turn < 3; turn++) ({ refreshToken } = (await refresh(refreshToken)).body.data.refresh);
+    for (let turn = 0; turn < 3; turn++)
+      ({ refreshToken } = (await refresh(refreshToken)).body.data.refresh);
     expect(refreshToken).toEqual(expect.any(String));
   });
 
-  test('a refresh token used again after REFRESH_REUSE_SECONDS ends its session, with all credentials of it', async () => {
+  test('a refresh token reused after REFRESH_REUSE_SECONDS ends its session and all its credentials', async () => {
     const user = await shop.makeUser();
     const other = await login(user);
     const first = await login(user);
     const second: Login = (await refresh(first.refreshToken)).body.data.refresh;
-    shop.pass(REUSE_MS);
+    shop.advanceClock(REUSE_MS);
     expect(codes(await refresh(first.refreshToken))).toEqual(['UNAUTHENTICATED']);
     expect(codes(await refresh(second.refreshToken))).toEqual(['UNAUTHENTICATED']);
     expect(await isSignedIn({ token: first.accessToken })).toBe(false);
@@ -218,41 +244,46 @@ describe('GraphQL contract, refresh', () => {
     expect(await isSignedIn({ token: other.accessToken })).toBe(true);
   });
 
-  test('what the session was narrowed to stays', async () => {
-    const first = await login(await shop.makeUser({ scopes: ['products:write', 'blog:write'] }), { scopes: ['blog:write'] });
+  test('the scopes of the session stay narrowed', async () => {
+    const first = await login(await shop.makeUser({ scopes: ['products:write', 'blog:write'] }), {
+      scopes: ['blog:write'],
+    });
     const second: Login = (await refresh(first.refreshToken)).body.data.refresh;
-    expect([await scopesOf({ token: second.accessToken }), await scopesOf({ sessionKey: second.sessionKey })]).toEqual([
-      ['blog:write'],
-      ['blog:write'],
-    ]);
+    expect([
+      await scopesOf({ token: second.accessToken }),
+      await scopesOf({ sessionKey: second.sessionKey }),
+    ]).toEqual([['blog:write'], ['blog:write']]);
   });
 
   test.each([
     ['an access token', ({ accessToken }: Login) => accessToken],
     ['a session key', ({ sessionKey }: Login) => sessionKey],
-    ['a token of another signature', ({ refreshToken }: Login) => refreshToken.slice(0, -10) + 'A'.repeat(10)],
+    [
+      'a token of another signature',
+      ({ refreshToken }: Login) => refreshToken.slice(0, -10) + 'A'.repeat(10),
+    ],
     ['a token of another secret', ({ refreshToken }: Login) => forged(refreshToken)],
     ['text', () => 'x'],
     ['nothing', () => ''],
-  ])('%s is no refresh token: UNAUTHENTICATED, and the session stays', async (_name, made) => {
+  ])('%s is not a refresh token: UNAUTHENTICATED, and the session stays', async (_name, made) => {
     const opened = await login(await shop.makeUser());
     const answer = await refresh(made(opened));
     expect([answer.body.data, codes(answer)]).toEqual([null, ['UNAUTHENTICATED']]);
     expect(await isSignedIn({ token: opened.accessToken })).toBe(true);
   });
 
-  test('a refresh token is no access token', async () => {
+  test('a refresh token is not an access token', async () => {
     const { refreshToken } = await login(await shop.makeUser());
     expect(await isSignedIn({ token: refreshToken })).toBe(false);
   });
 
-  test('a refresh token is worth nothing once its session has expired', async () => {
+  test('a refresh token is invalid once its session has expired', async () => {
     const { refreshToken } = await login(await shop.makeUser());
-    shop.pass(14 * DAY);
+    shop.advanceClock(14 * DAY);
     expect(codes(await refresh(refreshToken))).toEqual(['UNAUTHENTICATED']);
   });
 
-  test('a user who has been disabled since is INACTIVE_USER', async () => {
+  test('a user disabled since then is INACTIVE_USER', async () => {
     const { refreshToken } = await login(await shop.makeUser());
     await shop.sql('update "user" set disabled = true');
     expect(codes(await refresh(refreshToken))).toEqual(['INACTIVE_USER']);
@@ -272,10 +303,14 @@ describe('GraphQL contract, logout', () => {
     expect(await areSignedIn(other)).toEqual([true, true]);
   });
 
-  test('with a key it ends the session of the key', async () => {
+  test('with a key it ends the session of that key', async () => {
     const user = await shop.makeUser();
     const [own, other] = [await login(user), await login(user)];
-    const answer = await shop.graphql(LOGOUT, { key: other.sessionKey }, { token: own.accessToken });
+    const answer = await shop.graphql(
+      LOGOUT,
+      { key: other.sessionKey },
+      { token: own.accessToken },
+    );
     expect(answer.body).toEqual({ data: { logout: { ended: 1 } } });
     expect(await areSignedIn(own)).toEqual([true, true]);
     expect(await areSignedIn(other)).toEqual([false, false]);
@@ -288,20 +323,20 @@ describe('GraphQL contract, logout', () => {
     expect(await areSignedIn(opened)).toEqual([false, false]);
   });
 
-  test('a key of no session is UNAUTHENTICATED, and ends nothing', async () => {
+  test('an unknown key is UNAUTHENTICATED, and ends nothing', async () => {
     const opened = await login(await shop.makeUser());
     const answer = await shop.graphql(LOGOUT, { key: 'x' }, { token: opened.accessToken });
     expect([answer.body.data, codes(answer)]).toEqual([null, ['UNAUTHENTICATED']]);
     expect(await areSignedIn(opened)).toEqual([true, true]);
   });
 
-  test('a key that has been used to log out is UNAUTHENTICATED', async () => {
+  test('a key already used to log out is UNAUTHENTICATED', async () => {
     const { sessionKey } = await login(await shop.makeUser());
     await shop.graphql(LOGOUT, { key: sessionKey });
     expect(codes(await shop.graphql(LOGOUT, { key: sessionKey }))).toEqual(['UNAUTHENTICATED']);
   });
 
-  test('without credentials, and with a token that has no session, it is UNAUTHENTICATED', async () => {
+  test('without credentials, and with a token without a session, it is UNAUTHENTICATED', async () => {
     const anonymous = await shop.graphql(LOGOUT);
     const foreign = await shop.graphql(LOGOUT, {}, { as: await shop.makeUser() });
     expect([codes(anonymous), codes(foreign)]).toEqual([['UNAUTHENTICATED'], ['UNAUTHENTICATED']]);
@@ -309,26 +344,34 @@ describe('GraphQL contract, logout', () => {
 });
 
 describe('GraphQL contract, endSession', () => {
-  test("it ends the caller's session of this id, with all credentials of it, and no other", async () => {
+  test("it ends only the caller's session of this id, with all its credentials", async () => {
     const user = await shop.makeUser();
     const [own, other] = [await login(user), await login(user)];
-    const answer = await shop.graphql(END_SESSION, { id: await idOf(other) }, { token: own.accessToken });
+    const answer = await shop.graphql(
+      END_SESSION,
+      { id: await idOf(other) },
+      { token: own.accessToken },
+    );
     expect(answer.body).toEqual({ data: { endSession: { ended: 1 } } });
     expect(await areSignedIn(other)).toEqual([false, false]);
     expect(codes(await refresh(other.refreshToken))).toEqual(['UNAUTHENTICATED']);
     expect(await areSignedIn(own)).toEqual([true, true]);
   });
 
-  test('it ends the session that it is called in, too, and the rest of the operation is nobody', async () => {
+  test('it can end the current session, and the rest of the operation is unauthenticated', async () => {
     const own = await login(await shop.makeUser());
     const query = `mutation ($id: ID!) { endSession(id: $id) { ended } addItem(itemId: "lamp") { id } }`;
-    const answer = await shop.graphql(query, { id: await idOf(own) }, { sessionKey: own.sessionKey });
+    const answer = await shop.graphql(
+      query,
+      { id: await idOf(own) },
+      { sessionKey: own.sessionKey },
+    );
     expect([answer.body.data, codes(answer)]).toEqual([null, ['UNAUTHENTICATED']]);
     expect(await areSignedIn(own)).toEqual([false, false]);
     expect(await shop.sql('select * from item')).toEqual([]);
   });
 
-  test('a bearer token without a session of its own ends those of its user', async () => {
+  test('a bearer token without a session can end those of its user', async () => {
     const user = await shop.makeUser();
     const opened = await login(user);
     const answer = await shop.graphql(END_SESSION, { id: await idOf(opened) }, { as: user });
@@ -344,24 +387,28 @@ describe('GraphQL contract, endSession', () => {
     expect(await areSignedIn(stranger)).toEqual([true, true]);
   });
 
-  test('the second time it is NOT_FOUND, as for one that has expired', async () => {
+  test('the second time it is NOT_FOUND, as for an expired session', async () => {
     const user = await shop.makeUser();
     const [ended, expired] = [await login(user), await login(user)];
     const ids = [await idOf(ended), await idOf(expired)];
     await shop.graphql(END_SESSION, { id: ids[0] }, { as: user });
-    shop.pass(14 * DAY);
-    for (const id of ids) expect(codes(await shop.graphql(END_SESSION, { id }, { as: user }))).toEqual(['NOT_FOUND']);
+    shop.advanceClock(14 * DAY);
+    for (const id of ids)
+      expect(codes(await shop.graphql(END_SESSION, { id }, { as: user }))).toEqual(['NOT_FOUND']);
   });
 
   test.each([
     ['nothing', () => ''],
     ['text', () => 'x'],
     ['a session key', ({ sessionKey }: Login) => sessionKey],
-    ['the key in it', (_opened: Login, id: string) => keyIn(id)],
-    ['an id with something behind it', (_opened: Login, id: string) => `${id}A`],
+    ['the encoded key', (_opened: Login, id: string) => keyIn(id)],
+    ['an id with a suffix', (_opened: Login, id: string) => `${id}A`],
     ['an id of another type', (_opened: Login, id: string) => globalId('Product', keyIn(id))],
-    ['an id of a session whose key is none', () => globalId('Session', 'x')],
-    ['an id in capitals', (_opened: Login, id: string) => globalId('Session', keyIn(id).toUpperCase())],
+    ['an id of a session with an invalid key', () => globalId('Session', 'x')],
+    [
+      'an id in capitals',
+      (_opened: Login, id: string) => globalId('Session', keyIn(id).toUpperCase()),
+    ],
   ])('%s is NOT_FOUND, and ends nothing', async (_what, made) => {
     const opened = await login(await shop.makeUser());
     const id = made(opened, await idOf(opened));
@@ -370,9 +417,10 @@ describe('GraphQL contract, endSession', () => {
     expect(await areSignedIn(opened)).toEqual([true, true]);
   });
 
-  test('without credentials it is UNAUTHENTICATED, whether there is such a session or not', async () => {
+  test('without credentials it is UNAUTHENTICATED, whether the session exists or not', async () => {
     const opened = await login(await shop.makeUser());
-    for (const id of [await idOf(opened), 'x']) expect(codes(await shop.graphql(END_SESSION, { id }))).toEqual(['UNAUTHENTICATED']);
+    for (const id of [await idOf(opened), 'x'])
+      expect(codes(await shop.graphql(END_SESSION, { id }))).toEqual(['UNAUTHENTICATED']);
     expect(await areSignedIn(opened)).toEqual([true, true]);
   });
 });
@@ -384,14 +432,15 @@ describe('GraphQL contract, logoutEverywhere', () => {
     const stranger = await login(await shop.makeUser());
     const answer = await shop.graphql(LOGOUT_EVERYWHERE, {}, { sessionKey: own.sessionKey });
     expect(answer.body).toEqual({ data: { logoutEverywhere: { ended: 3 } } });
-    for (const ended of [own, second, third]) expect(await areSignedIn(ended)).toEqual([false, false]);
+    for (const ended of [own, second, third])
+      expect(await areSignedIn(ended)).toEqual([false, false]);
     expect(await areSignedIn(stranger)).toEqual([true, true]);
   });
 
   test('sessions that have expired do not count', async () => {
     const user = await shop.makeUser();
     await login(user);
-    shop.pass(14 * DAY);
+    shop.advanceClock(14 * DAY);
     const { accessToken } = await login(user);
     const answer = await shop.graphql(LOGOUT_EVERYWHERE, {}, { token: accessToken });
     expect(answer.body).toEqual({ data: { logoutEverywhere: { ended: 1 } } });
@@ -403,26 +452,47 @@ describe('GraphQL contract, logoutEverywhere', () => {
 });
 
 describe('GraphQL contract, changePassword', () => {
-  test("it sets the password and ends the user's other sessions, not this one", async () => {
+  test("it sets the password and ends the user's other sessions", async () => {
     const user = await shop.makeUser();
-    const [own, other, stranger] = [await login(user), await login(user), await login(await shop.makeUser())];
-    const answer = await shop.graphql(CHANGE_PASSWORD, { current: PASSWORD, new: NEW_PASSWORD }, { token: own.accessToken });
+    const [own, other, stranger] = [
+      await login(user),
+      await login(user),
+      await login(await shop.makeUser()),
+    ];
+    const answer = await shop.graphql(
+      CHANGE_PASSWORD,
+      { current: PASSWORD, new: NEW_PASSWORD },
+      { token: own.accessToken },
+    );
     expect(answer.body).toEqual({ data: { changePassword: { username: user.username } } });
     expect(await areSignedIn(own)).toEqual([true, true]);
     expect(await areSignedIn(other)).toEqual([false, false]);
     expect(await areSignedIn(stranger)).toEqual([true, true]);
-    expect(codes(await shop.graphql(LOGIN, { username: user.username, password: PASSWORD }))).toEqual(['INVALID_CREDENTIALS']);
-    expect(codes(await shop.graphql(LOGIN, { username: user.username, password: NEW_PASSWORD }))).toEqual([]);
+    expect(
+      codes(await shop.graphql(LOGIN, { username: user.username, password: PASSWORD })),
+    ).toEqual(['INVALID_CREDENTIALS']);
+    expect(
+      codes(await shop.graphql(LOGIN, { username: user.username, password: NEW_PASSWORD })),
+    ).toEqual([]);
   });
 
-  test.each(['wrong', '', `${PASSWORD} `])('the wrong current password %j is INVALID_CREDENTIALS, and nothing changes', async (current) => {
-    const user = await shop.makeUser();
-    const [own, other] = [await login(user), await login(user)];
-    const answer = await shop.graphql(CHANGE_PASSWORD, { current, new: NEW_PASSWORD }, { token: own.accessToken });
-    expect([answer.body.data, codes(answer)]).toEqual([null, ['INVALID_CREDENTIALS']]);
-    expect(await areSignedIn(other)).toEqual([true, true]);
-    expect(codes(await shop.graphql(LOGIN, { username: user.username, password: PASSWORD }))).toEqual([]);
-  });
+  test.each(['wrong', '', `${PASSWORD} `])(
+    'the wrong current password %j is INVALID_CREDENTIALS, and nothing changes',
+    async (current) => {
+      const user = await shop.makeUser();
+      const [own, other] = [await login(user), await login(user)];
+      const answer = await shop.graphql(
+        CHANGE_PASSWORD,
+        { current, new: NEW_PASSWORD },
+        { token: own.accessToken },
+      );
+      expect([answer.body.data, codes(answer)]).toEqual([null, ['INVALID_CREDENTIALS']]);
+      expect(await areSignedIn(other)).toEqual([true, true]);
+      expect(
+        codes(await shop.graphql(LOGIN, { username: user.username, password: PASSWORD })),
+      ).toEqual([]);
+    },
+  );
 
   test.each([
     ['73 bytes', 'x'.repeat(73)],
@@ -431,18 +501,31 @@ describe('GraphQL contract, changePassword', () => {
     ['nothing', ''],
   ])('a new password of %s is BAD_USER_INPUT, and nothing changes', async (_name, next) => {
     const user = await shop.makeUser();
-    const answer = await shop.graphql(CHANGE_PASSWORD, { current: PASSWORD, new: next }, { as: user });
-    expect(answer.body.errors[0].extensions).toEqual({ code: 'BAD_USER_INPUT', fields: [{ field: 'new', message: expect.any(String) }] });
-    expect(codes(await shop.graphql(LOGIN, { username: user.username, password: PASSWORD }))).toEqual([]);
+    const answer = await shop.graphql(
+      CHANGE_PASSWORD,
+      { current: PASSWORD, new: next },
+      { as: user },
+    );
+    expect(answer.body.errors[0].extensions).toEqual({
+      code: 'BAD_USER_INPUT',
+      fields: [{ field: 'new', message: expect.any(String) }],
+    });
+    expect(
+      codes(await shop.graphql(LOGIN, { username: user.username, password: PASSWORD })),
+    ).toEqual([]);
   });
 
-  test('a new password of 72 bytes counts to its last byte', async () => {
+  test('all 72 bytes of a new password count', async () => {
     const user = await shop.makeUser();
     const password = 'é'.repeat(36);
     await shop.graphql(CHANGE_PASSWORD, { current: PASSWORD, new: password }, { as: user });
     expect(codes(await shop.graphql(LOGIN, { username: user.username, password }))).toEqual([]);
-    expect(codes(await shop.graphql(LOGIN, { username: user.username, password: `${'é'.repeat(35)}e` }))).toEqual(['INVALID_CREDENTIALS']);
-    expect(codes(await shop.graphql(LOGIN, { username: user.username, password: `${password}x` }))).toEqual(['INVALID_CREDENTIALS']);
+    expect(
+      codes(await shop.graphql(LOGIN, { username: user.username, password: `${'é'.repeat(35)}e` })),
+    ).toEqual(['INVALID_CREDENTIALS']);
+    expect(
+      codes(await shop.graphql(LOGIN, { username: user.username, password: `${password}x` })),
+    ).toEqual(['INVALID_CREDENTIALS']);
   });
 
   test('without credentials it is UNAUTHENTICATED', async () => {
@@ -452,12 +535,13 @@ describe('GraphQL contract, changePassword', () => {
 });
 
 describe('GraphQL contract, me.sessions', () => {
-  test('they are the open ones, the latest first, and one is the current', async () => {
+  test('they are the open sessions, the latest first; one is the current one', async () => {
     const user = await shop.makeUser();
     const early = await login(user, {}, { headers: { 'User-Agent': 'early' } });
-    shop.pass(60_000);
+    shop.advanceClock(60_000);
     await login(user, {}, { headers: { 'User-Agent': 'late' } });
-    const { sessions } = (await shop.graphql(SESSIONS, {}, { token: early.accessToken })).body.data.me;
+    const { sessions } = (await shop.graphql(SESSIONS, {}, { token: early.accessToken })).body.data
+      .me;
     expect(sessions).toMatchObject({
       totalCount: 2,
       nodes: [
@@ -467,54 +551,80 @@ describe('GraphQL contract, me.sessions', () => {
     });
   });
 
-  test('a session tells when it began, was last used, and ends', async () => {
+  test('a session has the times of its creation, last use and expiry', async () => {
     const { accessToken } = await login(await shop.makeUser());
     const [before] = await sessionsOf({ token: accessToken });
-    shop.pass(120_000);
+    shop.advanceClock(120_000);
     const [after] = await sessionsOf({ token: accessToken });
     expect(Date.parse(before.expiresAt) - Date.parse(before.createdAt)).toBe(14 * DAY);
     expect(before.lastSeenAt).toBe(before.createdAt);
     expect(after.createdAt).toBe(before.createdAt);
-    expect(Date.parse(after.lastSeenAt)).toBeGreaterThanOrEqual(Date.parse(before.createdAt) + 120_000);
+    expect(Date.parse(after.lastSeenAt)).toBeGreaterThanOrEqual(
+      Date.parse(before.createdAt) + 120_000,
+    );
     expect(Date.parse(after.expiresAt) - Date.parse(after.lastSeenAt)).toBe(14 * DAY);
   });
 
-  test('those that have ended or expired are not among them', async () => {
+  test('ended and expired sessions are left out', async () => {
     const user = await shop.makeUser();
     await login(user);
-    shop.pass(14 * DAY);
+    shop.advanceClock(14 * DAY);
     const ended = await login(user);
     await shop.graphql(LOGOUT, { key: ended.sessionKey });
     const { accessToken } = await login(user);
     expect(await sessionsOf({ token: accessToken })).toMatchObject([{ current: true }]);
   });
 
-  test('they come in pages, and a cursor stays good when its session ends', async () => {
+  test('they are paginated, and a cursor stays valid when its session ends', async () => {
     const user = await shop.makeUser();
     const keys: string[] = [];
-    for (let opened = 0; opened < 3; opened++, shop.pass(1_000)) keys.push((await login(user)).sessionKey);
+    for (let opened = 0; opened < 3; opened++, shop.advanceClock(1_000))
+      keys.push((await login(user)).sessionKey);
     const query = `query ($first: Int, $after: String) {
       me { sessions(first: $first, after: $after) { totalCount pageInfo { hasNextPage hasPreviousPage endCursor } nodes { id } } }
     }`;
     const all = await sessionsOf({ as: user });
     const first = (await shop.graphql(query, { first: 2 }, { as: user })).body.data.me.sessions;
     await shop.graphql(LOGOUT, { key: keys[1] });
-    const second = (await shop.graphql(query, { first: 2, after: first.pageInfo.endCursor }, { as: user })).body.data.me.sessions;
+    const second = (
+      await shop.graphql(query, { first: 2, after: first.pageInfo.endCursor }, { as: user })
+    ).body.data.me.sessions;
     expect(first.nodes).toEqual([{ id: all[0].id }, { id: all[1].id }]);
     expect(first.pageInfo).toMatchObject({ hasNextPage: true, hasPreviousPage: false });
-    expect(second).toMatchObject({ totalCount: 2, pageInfo: { hasNextPage: false, hasPreviousPage: true }, nodes: [{ id: all[2].id }] });
+    expect(second).toMatchObject({
+      totalCount: 2,
+      pageInfo: { hasNextPage: false, hasPreviousPage: true },
+      nodes: [{ id: all[2].id }],
+    });
   });
 
-  test("another user's are empty, even with users:read", async () => {
+  test('those of another user are empty, even with users:read', async () => {
     const [user, reader] = [await shop.makeUser(), await shop.makeUser({ scopes: ['users:read'] })];
     await login(user);
-    const answer = await shop.graphql('{ users { nodes { sessions { totalCount nodes { id } } } } }', {}, { as: reader });
-    expect(answer.body.data.users.nodes).toEqual([{ sessions: { totalCount: 0, nodes: [] } }, { sessions: { totalCount: 0, nodes: [] } }]);
+    const answer = await shop.graphql(
+      '{ users { nodes { sessions { totalCount nodes { id } } } } }',
+      {},
+      { as: reader },
+    );
+    expect(answer.body.data.users.nodes).toEqual([
+      { sessions: { totalCount: 0, nodes: [] } },
+      { sessions: { totalCount: 0, nodes: [] } },
+    ]);
   });
 });
 
-async function login(user: User, variables: Record<string, unknown> = {}, request: RequestOptions = {}): Promise<Login> {
-  return (await shop.graphql(LOGIN, { username: user.username, password: PASSWORD, ...variables }, request)).body.data.login;
+async function login(
+  user: User,
+  variables: Record<string, unknown> = {},
+  request: RequestOptions = {},
+): Promise<Login> {
+  return (
+    await shop.graphql(
+      LOGIN,
+      { username: user.username, password: PASSWORD, ...variables },
+      request,
+    )
+  ).body.data.login;
 }
 
 function refresh(token: string): Promise<Answer> {
@@ -522,7 +632,9 @@ function refresh(token: string): Promise<Answer> {
 }
 
 function codes({ body }: Answer): string[] {
-  return (body.errors ?? []).map(({ extensions }: { extensions: { code: string } }) => extensions.code);
+  return (body.errors ?? []).map(
+    ({ extensions }: { extensions: { code: string } }) => extensions.code,
+  );
 }
 
 async function isSignedIn(credentials: RequestOptions): Promise<boolean> {
@@ -530,7 +642,7 @@ async function isSignedIn(credentials: RequestOptions): Promise<boolean> {
   return status === 200 && body.data.me !== null;
 }
 
-/** Whether the access token and the session key are good. */
+/** Returns whether the access token and the session key are valid. */
 async function areSignedIn({ accessToken, sessionKey }: Login): Promise<boolean[]> {
   return [await isSignedIn({ token: accessToken }), await isSignedIn({ sessionKey })];
 }
@@ -539,7 +651,7 @@ async function sessionsOf(credentials: RequestOptions) {
   return (await shop.graphql(SESSIONS, {}, credentials)).body.data.me.sessions.nodes;
 }
 
-/** The global id of the session that was opened. */
+/** Returns the global id of the session that was opened. */
 async function idOf({ accessToken }: Login): Promise<string> {
   const nodes: { id: string; current: boolean }[] = await sessionsOf({ token: accessToken });
   return nodes.find(({ current }) => current)?.id ?? '';
@@ -549,16 +661,28 @@ function keyIn(id: string): string {
   return readGlobalId(id)?.key ?? '';
 }
 
-/** What the credentials may do, found out by doing it. */
+/** Returns the scopes of the credentials, by trying each. */
 async function scopesOf(credentials: RequestOptions): Promise<string[]> {
   const input = { name: 'Lamp', barcode: shop.newBarcode(), price: 1 };
-  const product = await shop.graphql('mutation ($input: ProductInput!) { createProduct(input: $input) { pk } }', { input }, credentials);
-  const entry = await shop.graphql('mutation { createBlogEntry(input: { title: "Title", body: "Body" }) { id } }', {}, credentials);
+  const product = await shop.graphql(
+    'mutation ($input: ProductInput!) { createProduct(input: $input) { pk } }',
+    { input },
+    credentials,
+  );
+  const entry = await shop.graphql(
+    'mutation { createBlogEntry(input: { title: "Title", body: "Body" }) { id } }',
+    {},
+    credentials,
+  );
   const outcomes = { 'products:write': product, 'blog:write': entry };
-  return Object.entries(outcomes).flatMap(([scope, answer]) => (codes(answer)[0] === 'FORBIDDEN' ? [] : [scope, ...codes(answer)]));
+  return Object.entries(outcomes).flatMap(([scope, answer]) =>
+    codes(answer)[0] === 'FORBIDDEN' ? [] : [scope, ...codes(answer)],
+  );
 }
 
 function forged(token: string): string {
   const { header, payload } = jwt.decode(token, { complete: true }) ?? {};
-  return jwt.sign(payload as object, 'another-secret-another-secret-another', { header: header as jwt.JwtHeader });
+  return jwt.sign(payload as object, 'another-secret-another-secret-another', {
+    header: header as jwt.JwtHeader,
+  });
 }

@@ -1,27 +1,54 @@
 import { describe, expect, test } from '../support/jest.ts';
 import { PASSWORD, useShop, type Answer } from '../support/shop.ts';
 
-// RFC 6749, 5.2: a client of OAuth 2.0 takes an answer without `error` for a token, whatever its status is.
+// RFC 6749, 5.2: an OAuth 2.0 client takes any response without `error` for a token.
 
 const PATHS = ['/token', '/login'];
 const WRONG = 'Incorrect username or password';
 const UNREADABLE = 'Could not validate credentials';
 
 const shop = useShop();
-const throttled = useShop({ LOGIN_FAILURES_PER_ACCOUNT: '1' });
+const throttled = useShop({ LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '1' });
 
 type Form = Record<string, string>;
 
 describe.each(PATHS)('POST %s with grant_type', (path) => {
   test.each<[string, Form, number, string, string]>([
-    ['an unknown user', { grant_type: 'password', username: 'nobody', password: 'x' }, 401, 'invalid_grant', WRONG],
-    ['a wrong password', { grant_type: 'password', username: 'alice', password: 'x' }, 401, 'invalid_grant', WRONG],
-    ['a disabled user', { grant_type: 'password', username: 'zoe', password: PASSWORD }, 400, 'invalid_grant', 'Inactive user'],
-    ['a refresh token that is none', { grant_type: 'refresh_token', refresh_token: 'x' }, 401, 'invalid_grant', UNREADABLE],
-  ])('%s is told the error beside detail', async (_what, form, status, error, detail) => {
+    [
+      'an unknown user',
+      { grant_type: 'password', username: 'nobody', password: 'x' },
+      401,
+      'invalid_grant',
+      WRONG,
+    ],
+    [
+      'a wrong password',
+      { grant_type: 'password', username: 'alice', password: 'x' },
+      401,
+      'invalid_grant',
+      WRONG,
+    ],
+    [
+      'a disabled user',
+      { grant_type: 'password', username: 'zoe', password: PASSWORD },
+      400,
+      'invalid_grant',
+      'Inactive user',
+    ],
+    [
+      'an invalid refresh token',
+      { grant_type: 'refresh_token', refresh_token: 'x' },
+      401,
+      'invalid_grant',
+      UNREADABLE,
+    ],
+  ])('%s gets the error beside detail', async (_what, form, status, error, detail) => {
     await makeUsers();
     const answer = await shop.rest('POST', path, { form });
-    expect([answer.status, answer.body]).toEqual([status, { detail, error, error_description: detail }]);
+    expect([answer.status, answer.body]).toEqual([
+      status,
+      { detail, error, error_description: detail },
+    ]);
     expect(answer.headers.get('WWW-Authenticate')).toBe(status === 401 ? 'Bearer' : null);
     expect(answer.headers.get('Cache-Control')).toBe('no-store');
   });
@@ -30,9 +57,19 @@ describe.each(PATHS)('POST %s with grant_type', (path) => {
     ['no username', { grant_type: 'password', password: 'x' }, 'invalid_request', 'username'],
     ['no password', { grant_type: 'password', username: 'alice' }, 'invalid_request', 'password'],
     ['no refresh_token', { grant_type: 'refresh_token' }, 'invalid_request', 'refresh_token'],
-    ['a grant_type that there is none of', { grant_type: 'client_credentials' }, 'unsupported_grant_type', 'grant_type'],
-    ['a grant_type of signs', { grant_type: '"\\\u00e9\n' }, 'unsupported_grant_type', 'grant_type'],
-  ])('%s is 422, and told the error beside detail', async (_what, form, error, field) => {
+    [
+      'an unknown grant_type',
+      { grant_type: 'client_credentials' },
+      'unsupported_grant_type',
+      'grant_type',
+    ],
+    [
+      'a grant_type of signs',
+      { grant_type: '"\\\u00e9\n' },
+      'unsupported_grant_type',
+      'grant_type',
+    ],
+  ])('%s is 422, and gets the error beside detail', async (_what, form, error, field) => {
     const answer = await shop.rest('POST', path, { form });
     expect([answer.status, answer.body]).toEqual([
       422,
@@ -45,7 +82,10 @@ describe.each(PATHS)('POST %s with grant_type', (path) => {
   });
 
   test('a parameter that is sent twice is invalid_request', async () => {
-    for (const twice of ['grant_type=password&grant_type=password', 'grant_type=password&scope=a&scope=b']) {
+    for (const twice of [
+      'grant_type=password&grant_type=password',
+      'grant_type=password&scope=a&scope=b',
+    ]) {
       const answer = await sent(path, `username=alice&password=x&${twice}`);
       expect([answer.status, answer.body.error]).toEqual([422, 'invalid_request']);
     }
@@ -56,30 +96,51 @@ describe.each(PATHS)('POST %s with grant_type', (path) => {
     await throttled.rest('POST', path, { form });
     const answer = await throttled.rest('POST', path, { form });
     expect([answer.status, answer.headers.has('Retry-After')]).toEqual([429, true]);
-    expect(answer.body).toEqual({ detail: expect.any(String), error: 'temporarily_unavailable', error_description: answer.body.detail });
+    expect(answer.body).toEqual({
+      detail: expect.any(String),
+      error: 'temporarily_unavailable',
+      error_description: answer.body.detail,
+    });
   });
 
-  test('a client that takes problems is told both there', async () => {
+  test('a client that accepts problem details gets both there', async () => {
     const form = { grant_type: 'refresh_token', refresh_token: 'x' };
-    const answer = await shop.rest('POST', path, { form, headers: { Accept: 'application/problem+json' } });
-    expect(answer.body).toMatchObject({ status: 401, code: 'INVALID_TOKEN', error: 'invalid_grant', error_description: UNREADABLE });
+    const answer = await shop.rest('POST', path, {
+      form,
+      headers: { Accept: 'application/problem+json' },
+    });
+    expect(answer.body).toMatchObject({
+      status: 401,
+      code: 'INVALID_TOKEN',
+      error: 'invalid_grant',
+      error_description: UNREADABLE,
+    });
   });
 });
 
-test.each(PATHS)('POST %s without grant_type, or with an empty one, answers exactly detail', async (path) => {
-  await makeUsers();
-  for (const more of [{}, { grant_type: '' }] as Form[]) {
-    const wrong = await shop.rest('POST', path, { form: { username: 'alice', password: 'x', ...more } });
-    expect([wrong.status, wrong.text]).toEqual([401, `{"detail":"${WRONG}"}`]);
-    const inactive = await shop.rest('POST', path, { form: { username: 'zoe', password: PASSWORD, ...more } });
-    expect([inactive.status, inactive.text]).toEqual([400, '{"detail":"Inactive user"}']);
-    const missing = await shop.rest('POST', path, { form: { username: 'alice', ...more } });
-    expect([missing.status, Object.keys(missing.body)]).toEqual([422, ['detail']]);
-  }
-});
+test.each(PATHS)(
+  'POST %s without grant_type, or with an empty one, returns exactly detail',
+  async (path) => {
+    await makeUsers();
+    for (const more of [{}, { grant_type: '' }] as Form[]) {
+      const wrong = await shop.rest('POST', path, {
+        form: { username: 'alice', password: 'x', ...more },
+      });
+      expect([wrong.status, wrong.text]).toEqual([401, `{"detail":"${WRONG}"}`]);
+      const inactive = await shop.rest('POST', path, {
+        form: { username: 'zoe', password: PASSWORD, ...more },
+      });
+      expect([inactive.status, inactive.text]).toEqual([400, '{"detail":"Inactive user"}']);
+      const missing = await shop.rest('POST', path, { form: { username: 'alice', ...more } });
+      expect([missing.status, Object.keys(missing.body)]).toEqual([422, ['detail']]);
+    }
+  },
+);
 
-test('what one request sent is not remembered for the next', async () => {
-  await shop.rest('POST', '/token', { form: { grant_type: 'password', username: 'nobody', password: 'x' } });
+test('the parameters of a request do not affect the next', async () => {
+  await shop.rest('POST', '/token', {
+    form: { grant_type: 'password', username: 'nobody', password: 'x' },
+  });
   const next = await shop.rest('POST', '/token', { form: { username: 'nobody', password: 'x' } });
   expect(next.text).toBe(`{"detail":"${WRONG}"}`);
 });
@@ -90,5 +151,8 @@ async function makeUsers(): Promise<void> {
 }
 
 function sent(path: string, body: string): Promise<Answer> {
-  return shop.rest('POST', path, { body, headers: { 'Content-Type': 'application/x-www-form-urlencoded' } });
+  return shop.rest('POST', path, {
+    body,
+    headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
+  });
 }

@@ -7,30 +7,33 @@ const WINDOW_MS = 300_000;
 const LOGIN = `mutation ($username: String!, $password: String!) {
   login(username: $username, password: $password) { accessToken refreshToken sessionKey }
 }`;
-const REFRESH = 'mutation ($token: String!) { refresh(refreshToken: $token) { accessToken refreshToken sessionKey } }';
+const REFRESH =
+  'mutation ($token: String!) { refresh(refreshToken: $token) { accessToken refreshToken sessionKey } }';
 
-// Long enough for the slowest machine.
+// Long enough for a slow machine.
 const shop = useShop(SETTINGS);
-/** A second instance of the app on the same database. */
-const twin = new Shop(SETTINGS);
+/** A second instance on the same database. */
+const secondShop = new Shop(SETTINGS);
 const strict = useShop({ REFRESH_REUSE_SECONDS: '0' });
 const usual = useShop();
 
-beforeAll(() => twin.start());
-afterAll(() => twin.stop());
+beforeAll(() => secondShop.start());
+afterAll(() => secondShop.stop());
 
 interface Refreshed {
   status: number;
   accessToken: string;
   refreshToken: string;
-  /** REST gives none. */
+  /** REST returns none. */
   sessionKey?: string;
 }
 
 type Refresh = (token: string, at?: Shop) => Promise<Refreshed>;
 
 const byRest: Refresh = async (refresh_token, at = shop) => {
-  const { status, body } = await at.rest('POST', '/token', { form: { grant_type: 'refresh_token', refresh_token } });
+  const { status, body } = await at.rest('POST', '/token', {
+    form: { grant_type: 'refresh_token', refresh_token },
+  });
   return { status, accessToken: body.access_token, refreshToken: body.refresh_token };
 };
 const byGraphql: Refresh = async (token, at = shop) => {
@@ -42,39 +45,45 @@ describe.each<[string, Refresh]>([
   ['REST', byRest],
   ['GraphQL', byGraphql],
 ])('a refresh token that was used, by %s', (_api, refresh) => {
-  test('within REFRESH_REUSE_SECONDS it gets the same refresh token and session key again, and its session goes on', async () => {
+  test('within REFRESH_REUSE_SECONDS it gets the same refresh token and session key, and the session continues', async () => {
     const first = await signIn();
     const second = await refresh(first.refreshToken);
-    // To another second, in which another token would be issued.
-    shop.pass(WINDOW_MS / 2);
+    // To another second, in which a different token would be issued.
+    shop.advanceClock(WINDOW_MS / 2);
     const again = await refresh(first.refreshToken);
-    expect([again.status, again.refreshToken, again.sessionKey]).toEqual([200, second.refreshToken, second.sessionKey]);
+    expect([again.status, again.refreshToken, again.sessionKey]).toEqual([
+      200,
+      second.refreshToken,
+      second.sessionKey,
+    ]);
     for (const { accessToken, sessionKey } of [first, second, again]) {
       expect(await isSignedIn({ token: accessToken })).toBe(true);
-      if (sessionKey !== undefined && sessionKey !== first.sessionKey) expect(await isSignedIn({ sessionKey })).toBe(true);
+      if (sessionKey !== undefined && sessionKey !== first.sessionKey)
+        expect(await isSignedIn({ sessionKey })).toBe(true);
     }
     expect(await refresh(again.refreshToken)).toMatchObject({ status: 200 });
   });
 
-  test('after that it is refused, and ends its session with all credentials', async () => {
+  test('after that it is rejected, and ends its session with all credentials', async () => {
     const first = await signIn();
     const second = await refresh(first.refreshToken);
-    shop.pass(WINDOW_MS);
+    shop.advanceClock(WINDOW_MS);
     expect(await refresh(first.refreshToken)).toMatchObject({ status: 401 });
     expect(await refresh(second.refreshToken)).toMatchObject({ status: 401 });
-    for (const { accessToken: token } of [first, second]) expect(await isSignedIn({ token })).toBe(false);
+    for (const { accessToken: token } of [first, second])
+      expect(await isSignedIn({ token })).toBe(false);
   });
 
-  test('a second use does not make the time longer', async () => {
+  test('a second use does not extend the time', async () => {
     const first = await signIn();
     await refresh(first.refreshToken);
-    shop.pass(WINDOW_MS / 2);
+    shop.advanceClock(WINDOW_MS / 2);
     await refresh(first.refreshToken);
-    shop.pass(WINDOW_MS / 2);
+    shop.advanceClock(WINDOW_MS / 2);
     expect(await refresh(first.refreshToken)).toMatchObject({ status: 401 });
   });
 
-  test('one that is older than the last is refused at once, and ends its session', async () => {
+  test('an older token than the last is rejected at once, and ends its session', async () => {
     const first = await signIn();
     const second = await refresh(first.refreshToken);
     const third = await refresh(second.refreshToken);
@@ -83,24 +92,30 @@ describe.each<[string, Refresh]>([
     expect(await refresh(third.refreshToken)).toMatchObject({ status: 401 });
   });
 
-  test('ten at once, on two instances, get the same generation', async () => {
+  test('ten concurrent requests on two instances get the same generation', async () => {
     const { refreshToken } = await signIn();
-    const answers = await Promise.all(Array.from({ length: 10 }, (_, index) => refresh(refreshToken, index % 2 ? shop : twin)));
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, index) =>
+        refresh(refreshToken, index % 2 ? shop : secondShop),
+      ),
+    );
     expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
     expect(new Set(answers.map((answer) => answer.refreshToken)).size).toBe(1);
     expect(new Set(answers.map((answer) => answer.sessionKey)).size).toBe(1);
-    expect(await shop.sql('select refresh_generation from session')).toEqual([{ refresh_generation: 1 }]);
+    expect(await shop.sql('select refresh_generation from session')).toEqual([
+      { refresh_generation: 1 },
+    ]);
     for (const { accessToken: token } of answers) expect(await isSignedIn({ token })).toBe(true);
   });
 
-  test('with REFRESH_REUSE_SECONDS=0 it is refused at once', async () => {
+  test('with REFRESH_REUSE_SECONDS=0 it is rejected at once', async () => {
     const first = await signIn(strict);
     const second = await refresh(first.refreshToken, strict);
     expect(await refresh(first.refreshToken, strict)).toMatchObject({ status: 401 });
     expect(await isSignedIn({ token: second.accessToken })).toBe(false);
   });
 
-  test('it is refused where the session was ended meanwhile, or its user was disabled', async () => {
+  test('it is rejected if the session has ended or the user was disabled meanwhile', async () => {
     const first = await signIn();
     const { accessToken } = await refresh(first.refreshToken);
     await shop.graphql('mutation { logout { ended } }', {}, { token: accessToken });
@@ -108,13 +123,17 @@ describe.each<[string, Refresh]>([
     const other = await signIn();
     await refresh(other.refreshToken);
     await shop.sql(`update session set ended_at = now(); update "user" set disabled = true`);
-    expect((await shop.rest('POST', '/token', { form: { grant_type: 'refresh_token', refresh_token: other.refreshToken } })).status).toBe(
-      400,
-    );
+    expect(
+      (
+        await shop.rest('POST', '/token', {
+          form: { grant_type: 'refresh_token', refresh_token: other.refreshToken },
+        })
+      ).status,
+    ).toBe(400);
   });
 });
 
-test('a refresh token that was used by one API gets the same generation by the other', async () => {
+test('a refresh token used by one API gets the same generation by the other', async () => {
   const { refreshToken } = await signIn();
   const second = await byRest(refreshToken);
   const again = await byGraphql(refreshToken);
@@ -123,7 +142,7 @@ test('a refresh token that was used by one API gets the same generation by the o
   expect((await byRest(refreshToken)).refreshToken).toBe(second.refreshToken);
 });
 
-test('a session key that a repeated refresh gave ends with the next rotation by either API', async () => {
+test('a session key of a repeated refresh ends with the next rotation by either API', async () => {
   for (const rotate of [byRest, byGraphql]) {
     const { refreshToken } = await signIn();
     const thief = await byGraphql(refreshToken);
@@ -138,9 +157,14 @@ test('the session key of a login stays valid after a refresh by REST, and after 
   const { refreshToken, sessionKey } = await signIn();
   const second = await byRest(refreshToken);
   const third = await byRest(second.refreshToken);
-  expect(await byRest(second.refreshToken)).toMatchObject({ status: 200, refreshToken: third.refreshToken });
+  expect(await byRest(second.refreshToken)).toMatchObject({
+    status: 200,
+    refreshToken: third.refreshToken,
+  });
   expect(await isSignedIn({ sessionKey })).toBe(true);
-  expect((await shop.rest('POST', '/session/logout', { json: { session_key: sessionKey } })).status).toBe(200);
+  expect(
+    (await shop.rest('POST', '/session/logout', { json: { session_key: sessionKey } })).status,
+  ).toBe(200);
   expect(await byRest(third.refreshToken)).toMatchObject({ status: 401 });
 });
 
@@ -158,16 +182,17 @@ test('a refresh by GraphQL ends the session key of the login, also after refresh
   }
 });
 
-test('a session key that a stolen refresh token gave, once used or twice, ends with the session when the theft is detected', async () => {
+test('a session key of a stolen refresh token, used once or twice, ends with the session when the theft is detected', async () => {
   const { refreshToken, sessionKey } = await signIn();
   const stolen = await byGraphql(refreshToken);
   const again = await byGraphql(stolen.refreshToken);
   expect((await byRest(refreshToken)).status).toBe(401);
-  for (const key of [sessionKey, stolen.sessionKey, again.sessionKey]) expect(await isSignedIn({ sessionKey: String(key) })).toBe(false);
+  for (const key of [sessionKey, stolen.sessionKey, again.sessionKey])
+    expect(await isSignedIn({ sessionKey: String(key) })).toBe(false);
   expect(await shop.sql('select sid from session')).toEqual([]);
 });
 
-test('a session key that was given before the first rotation with a time ends with the next rotation', async () => {
+test('a session key from before the first rotation with a time ends with the next rotation', async () => {
   const { refreshToken, sessionKey } = await signIn();
   const { refreshToken: next } = await byRest(refreshToken);
   await shop.sql(`update session set refreshed_at = null, refresh_salt = null`);
@@ -175,16 +200,18 @@ test('a session key that was given before the first rotation with a time ends wi
   expect(await isSignedIn({ sessionKey })).toBe(false);
 });
 
-test('the session key of a refresh is another one in each session and generation', async () => {
+test('the session key of a refresh differs in each session and generation', async () => {
   const [one, other] = [await signIn(), await signIn()];
   const second = await byGraphql(one.refreshToken);
   const third = await byGraphql(second.refreshToken);
-  const keys = [one, other, second, third, await byGraphql(other.refreshToken)].map(({ sessionKey }) => sessionKey);
+  const keys = [one, other, second, third, await byGraphql(other.refreshToken)].map(
+    ({ sessionKey }) => sessionKey,
+  );
   expect(new Set(keys).size).toBe(5);
   for (const key of keys) expect(key).toMatch(/^[\w-]{43}$/);
 });
 
-test('a session that was refreshed before its rotations had a time is ended by a second use', async () => {
+test('a session refreshed before its rotations had a time is ended by a second use', async () => {
   const { refreshToken } = await signIn();
   await byRest(refreshToken);
   await shop.sql('update session set refreshed_at = null, refresh_salt = null');
@@ -192,20 +219,22 @@ test('a session that was refreshed before its rotations had a time is ended by a
   expect(await shop.sql('select sid from session')).toEqual([]);
 });
 
-test('a refresh token expires with its session, as of its own rotation', async () => {
+test('a refresh token expires with its session, as of its rotation', async () => {
   const { refreshToken } = await signIn();
   const issued = jwt.decode(refreshToken) as jwt.JwtPayload;
   expect(Number(issued.exp) - Number(issued.iat)).toBe(14 * 86_400);
-  shop.pass(86_400_000);
+  shop.advanceClock(86_400_000);
   const next = jwt.decode((await byRest(refreshToken)).refreshToken) as jwt.JwtPayload;
   expect(Number(next.exp) - Number(issued.exp)).toBeGreaterThanOrEqual(86_400);
 });
 
-test('REFRESH_REUSE_SECONDS is 10 unless it is set', () => {
+test('REFRESH_REUSE_SECONDS is 10 by default', () => {
   expect(usual.config.refreshReuseSeconds).toBe(10);
 });
 
-async function signIn(at = shop): Promise<{ accessToken: string; refreshToken: string; sessionKey: string }> {
+async function signIn(
+  at = shop,
+): Promise<{ accessToken: string; refreshToken: string; sessionKey: string }> {
   const { username } = await at.makeUser();
   return (await at.graphql(LOGIN, { username, password: PASSWORD })).body.data.login;
 }

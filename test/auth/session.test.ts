@@ -10,18 +10,25 @@ const MINUTE = 60_000;
 const DAY = 86_400_000;
 const ME = '{ me { username } }';
 
-// What is noted of sessions is kept for longer than any test lets pass.
-const shop = useShop({ CHANGES_KEPT_DAYS: '3650' });
-/** A second instance of the app on the same database. */
-const twin = new Shop();
+// The retention of session records is longer than any test.
+const shop = useShop({ CHANGE_LOG_RETENTION_DAYS: '3650' });
+/** A second instance on the same database. */
+const secondShop = new Shop();
 
-beforeAll(() => twin.start());
-afterAll(() => twin.stop());
+beforeAll(() => secondShop.start());
+afterAll(() => secondShop.stop());
 
 test('S3 a login inside a session opens another one and leaves the first', async () => {
   const { username } = await shop.makeUser();
-  const first = keyIn(await shop.rest('POST', '/session/login', { json: { username, password: PASSWORD } }));
-  const second = keyIn(await shop.rest('POST', '/session/login', { json: { username, password: PASSWORD }, sessionKey: first }));
+  const first = keyIn(
+    await shop.rest('POST', '/session/login', { json: { username, password: PASSWORD } }),
+  );
+  const second = keyIn(
+    await shop.rest('POST', '/session/login', {
+      json: { username, password: PASSWORD },
+      sessionKey: first,
+    }),
+  );
   expect(second).not.toBe(first);
   expect(await statusWith(first)).toBe(200);
   expect(await statusWith(second)).toBe(200);
@@ -32,12 +39,20 @@ describe('the headers', () => {
     ['X-SESSION-ID alone', (key) => ({ 'X-SESSION-ID': key }), 200],
     ['X-SESSIONID alone', (key) => ({ 'X-SESSIONID': key }), 200],
     ['both, the same', (key) => ({ 'X-SESSION-ID': key, 'X-SESSIONID': key }), 200],
-    ['both, different, each of a live session', (key, other) => ({ 'X-SESSION-ID': key, 'X-SESSIONID': other }), 401],
+    [
+      'both, different, each of a live session',
+      (key, other) => ({ 'X-SESSION-ID': key, 'X-SESSIONID': other }),
+      401,
+    ],
     ['both, the second wrong', (key) => ({ 'X-SESSION-ID': key, 'X-SESSIONID': 'x' }), 401],
     ['both, the first wrong', (key) => ({ 'X-SESSION-ID': 'x', 'X-SESSIONID': key }), 401],
     ['both, the second empty', (key) => ({ 'X-SESSION-ID': key, 'X-SESSIONID': '' }), 401],
     ['S9 a key in upper case', (key) => ({ 'X-SESSION-ID': key.toUpperCase() }), 401],
-    ['S9 a key percent-encoded', (key) => ({ 'X-SESSION-ID': encodeURIComponent(`"${key}"`) }), 401],
+    [
+      'S9 a key percent-encoded',
+      (key) => ({ 'X-SESSION-ID': encodeURIComponent(`"${key}"`) }),
+      401,
+    ],
     ['an empty key', () => ({ 'X-SESSION-ID': '' }), 401],
   ])('S10 %s, by GraphQL', async (_what, headers, status) => {
     const { user, key } = await open();
@@ -55,48 +70,54 @@ describe('the headers', () => {
   test.each<[string, (user: User) => string, string]>([
     ['another user', (user) => `Bearer ${shop.tokenOf(user)}`, 'served as that user'],
     ['nobody', () => 'Bearer x', 'Could not validate credentials'],
-    ['a scheme that is not ours', () => 'Basic dXNlcjp4', 'Not authenticated'],
-  ])('Decisions, which credential: where Authorization names %s, the session key does not count', async (_who, header, outcome) => {
-    const { key } = await open();
-    const user = await shop.makeUser();
-    const answer = await shop.rest('GET', '/users/me/', { sessionKey: key, headers: { Authorization: header(user) } });
-    expect([answer.status, answer.body.detail ?? answer.body.username]).toEqual(
-      outcome === 'served as that user' ? [200, user.username] : [401, outcome],
-    );
-  });
+    ['an unsupported scheme', () => 'Basic dXNlcjp4', 'Not authenticated'],
+  ])(
+    'Decisions, which credential: if Authorization names %s, the session key does not count',
+    async (_who, header, outcome) => {
+      const { key } = await open();
+      const user = await shop.makeUser();
+      const answer = await shop.rest('GET', '/users/me/', {
+        sessionKey: key,
+        headers: { Authorization: header(user) },
+      });
+      expect([answer.status, answer.body.detail ?? answer.body.username]).toEqual(
+        outcome === 'served as that user' ? [200, user.username] : [401, outcome],
+      );
+    },
+  );
 });
 
 describe('time', () => {
-  test('S13 a session ends 90 days after it was opened, however much it is used', async () => {
+  test('S13 a session ends 90 days after it was opened, even if it is used', async () => {
     const { key } = await open();
     for (let day = 10; day < 90; day += 10) {
-      shop.pass(10 * DAY);
+      shop.advanceClock(10 * DAY);
       expect(await statusWith(key)).toBe(200);
     }
-    shop.pass(10 * DAY - MINUTE);
+    shop.advanceClock(10 * DAY - MINUTE);
     expect(await statusWith(key)).toBe(200);
-    shop.pass(MINUTE);
+    shop.advanceClock(MINUTE);
     expect(await statusWith(key)).toBe(401);
   });
 
-  test('S13 the sweep deletes what has been expired for a minute, so that who listens is told why it ended, and only that', async () => {
+  test('S13 the sweep deletes only sessions expired for a minute, so that subscribers get the reason', async () => {
     const user = await shop.makeUser();
     await open(user);
-    shop.pass(14 * DAY - MINUTE);
+    shop.advanceClock(14 * DAY - MINUTE);
     const { session } = await open(user);
     for (const expected of [0, 0, 1]) {
       expect(await sweep()).toBe(expected);
-      shop.pass(MINUTE);
+      shop.advanceClock(MINUTE);
     }
     expect(await shop.sql('select sid from session')).toEqual([{ sid: session.sid }]);
   });
 
-  test('Decisions, session key: a use is written down at most once a minute', async () => {
+  test('Decisions, session key: a use is recorded at most once a minute', async () => {
     const { key, session } = await open();
-    shop.pass(50_000);
+    shop.advanceClock(50_000);
     await statusWith(key);
     expect(await seenAt()).toEqual([session.lastSeenAt.getTime(), session.expiresAt.getTime()]);
-    shop.pass(10_000);
+    shop.advanceClock(10_000);
     const before = shop.now().getTime();
     await statusWith(key);
     const [seen = 0, expires = 0] = await seenAt();
@@ -105,16 +126,22 @@ describe('time', () => {
     expect(expires - seen).toBe(14 * DAY);
   });
 
-  test('P14 however many requests come at once, a use is written down once', async () => {
+  test('P14 concurrent requests record one use', async () => {
     const { key } = await open();
     await shop.sql('create sequence uses');
-    await shop.sql(`create function count_use() returns trigger language plpgsql as $$ begin perform nextval('uses'); return new; end $$`);
-    await shop.sql('create trigger use before update on session for each row execute function count_use()');
+    await shop.sql(
+      `create function count_use() returns trigger language plpgsql as $$ begin perform nextval('uses'); return new; end $$`,
+    );
+    await shop.sql(
+      'create trigger use before update on session for each row execute function count_use()',
+    );
     try {
-      shop.pass(60_000);
+      shop.advanceClock(60_000);
       const answers = await Promise.all(Array.from({ length: 20 }, () => statusWith(key)));
       expect(new Set(answers)).toEqual(new Set([200]));
-      expect(await shop.sql('select last_value::int as uses, is_called from uses')).toEqual([{ uses: 1, is_called: true }]);
+      expect(await shop.sql('select last_value::int as uses, is_called from uses')).toEqual([
+        { uses: 1, is_called: true },
+      ]);
     } finally {
       await shop.sql('drop function count_use cascade');
       await shop.sql('drop sequence uses');
@@ -123,7 +150,7 @@ describe('time', () => {
 
   test('Decisions, session key: a bearer token of the session counts as its use', async () => {
     const { user, session } = await open();
-    shop.pass(13 * DAY);
+    shop.advanceClock(13 * DAY);
     const token = createAccessToken(shop.context(), { username: user.username, sid: session.sid });
     expect((await shop.rest('GET', '/users/me/', { token })).status).toBe(200);
     const [seen = 0] = await seenAt();
@@ -131,17 +158,17 @@ describe('time', () => {
   });
 });
 
-describe('the end of a user', () => {
-  test('S14 disabling ends the sessions at another instance, too: 400 at once, and 401 once enabled again', async () => {
+describe('disabling a user', () => {
+  test('S14 disabling also ends the sessions at another instance: 400 at once, and 401 once enabled again', async () => {
     const { user, key } = await open();
-    expect(await statusWith(key, twin)).toBe(200);
+    expect(await statusWith(key, secondShop)).toBe(200);
     await accounts.disable(shop.context(), user.username);
-    expect(await statusWith(key, twin)).toBe(400);
+    expect(await statusWith(key, secondShop)).toBe(400);
     await accounts.enable(shop.context(), user.username);
-    expect(await statusWith(key, twin)).toBe(401);
+    expect(await statusWith(key, secondShop)).toBe(401);
   });
 
-  test('Decisions, tokens: a disabled user who logs out by POST /api/v2/auth/login gets 400, like at any protected call', async () => {
+  test('Decisions, tokens: a disabled user who logs out by POST /api/v2/auth/login gets 400, as at any protected endpoint', async () => {
     const { user, key } = await open();
     await accounts.disable(shop.context(), user.username);
     const byHeader = await shop.rest('POST', '/api/v2/auth/login', { sessionKey: key });
@@ -151,39 +178,49 @@ describe('the end of a user', () => {
   });
 });
 
-describe('how many', () => {
-  test('S15 the 50 stay 50 when ten sign in at once', async () => {
+describe('the number of sessions', () => {
+  test('S15 the 50 stay 50 when ten sign in concurrently', async () => {
     const user = await shop.makeUser();
     for (let opened = 0; opened < 50; opened++) await open(user);
-    shop.pass(1_000);
+    shop.advanceClock(1_000);
     const json = { username: user.username, password: PASSWORD };
     const answers = await Promise.all(
-      Array.from({ length: 10 }, (_, index) => (index % 2 ? shop : twin).rest('POST', '/session/login', { json })),
+      Array.from({ length: 10 }, (_, index) =>
+        (index % 2 ? shop : secondShop).rest('POST', '/session/login', { json }),
+      ),
     );
     expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
     expect(await shop.sql('select count(*)::int as count from session')).toEqual([{ count: 50 }]);
-    expect(await Promise.all(answers.map((answer) => statusWith(keyIn(answer))))).toEqual(Array(10).fill(200));
+    expect(await Promise.all(answers.map((answer) => statusWith(keyIn(answer))))).toEqual(
+      Array(10).fill(200),
+    );
   });
 });
 
-test('S16 what a login answers to a body that cannot be read is kept by nobody', async () => {
-  const answer = await shop.rest('POST', '/session/login', { body: '{', headers: { 'Content-Type': 'application/json' } });
+test('S16 the response of a login to an unreadable body is not cached', async () => {
+  const answer = await shop.rest('POST', '/session/login', {
+    body: '{',
+    headers: { 'Content-Type': 'application/json' },
+  });
   expect([answer.status, answer.headers.get('Cache-Control')]).toEqual([400, 'no-store']);
 });
 
 describe('POST /api/v2/auth/login', () => {
   const BOTH = '{"detail":"Logout successful","data":"Logout successful"}';
 
-  test('S18 a token that belongs to no session has none to end', async () => {
+  test('S18 a token without a session has none to end', async () => {
     const { user, key } = await open();
     const answer = await shop.rest('POST', '/api/v2/auth/login', { as: user });
     expect([answer.status, answer.text]).toEqual([401, '{"detail":"Not authenticated"}']);
     expect(await statusWith(key)).toBe(200);
   });
 
-  test('S18 a session key of somebody else in the body ends that session, as at the session router', async () => {
+  test('S18 a session key of another user in the body ends that session, as at the session router', async () => {
     const [mine, theirs] = [await open(), await open()];
-    const answer = await shop.rest('POST', '/api/v2/auth/login', { json: { session_key: theirs.key }, sessionKey: mine.key });
+    const answer = await shop.rest('POST', '/api/v2/auth/login', {
+      json: { session_key: theirs.key },
+      sessionKey: mine.key,
+    });
     expect([answer.status, answer.text]).toEqual([200, BOTH]);
     expect([await statusWith(mine.key), await statusWith(theirs.key)]).toEqual([200, 401]);
   });
@@ -202,7 +239,7 @@ async function statusWith(sessionKey: string, at: Shop = shop): Promise<number> 
   return (await at.rest('GET', '/users/me/', { sessionKey })).status;
 }
 
-/** What the server does every half minute. */
+/** Runs the sweep, as the server does every half minute. */
 async function sweep(): Promise<number> {
   let deleted = 0;
   for (const feature of features) deleted += (await feature.sweep?.(shop.context())) ?? 0;
@@ -211,5 +248,7 @@ async function sweep(): Promise<number> {
 
 async function seenAt(): Promise<number[]> {
   const [row] = await shop.sql('select last_seen_at, expires_at from session');
-  return [row?.['last_seen_at'], row?.['expires_at']].map((time) => new Date(String(time)).getTime());
+  return [row?.['last_seen_at'], row?.['expires_at']].map((time) =>
+    new Date(String(time)).getTime(),
+  );
 }

@@ -5,9 +5,9 @@ import { createAccessToken, readAccessToken } from '../../src/features/auth/toke
 import type { User } from '../../src/features/users/user.entity.ts';
 import { PASSWORD, Shop, useShop, type Answer } from '../support/shop.ts';
 
-// That a signature is right is remembered; nothing else of a token may be.
+// Only the validity of a signature is cached; nothing else of a token may be.
 const shop = useShop();
-// All of them have the secret of the first, and know the same tokens, but for the one with a secret of its own.
+// All share the secret and the cached tokens of the first, except the one with its own secret.
 const ofIssuer = new Shop({ JWT_ISSUER: 'https://issuer.example' });
 const ofAudience = new Shop({ JWT_AUDIENCE: 'shopfront' });
 const otherSecret = new Shop({ SIGNING_SECRET: 'another-secret-for-tests-of-32-bytes' });
@@ -17,9 +17,12 @@ const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 beforeAll(() => Promise.all(others.map((other) => other.start())));
 afterAll(() => Promise.all(others.map((other) => other.stop())));
 
-/** What both doors say to the bearer. */
-async function ask(at: Shop, token: string): Promise<unknown[]> {
-  const answers = [await at.rest('GET', '/users/me/', { token }), await at.graphql('{ me { username } }', {}, { token })];
+/** Returns the responses of both APIs to the token. */
+async function request(at: Shop, token: string): Promise<unknown[]> {
+  const answers = [
+    await at.rest('GET', '/users/me/', { token }),
+    await at.graphql('{ me { username } }', {}, { token }),
+  ];
   return answers.map(({ status, headers, body }: Answer) => [
     status,
     headers.get('WWW-Authenticate'),
@@ -27,9 +30,9 @@ async function ask(at: Shop, token: string): Promise<unknown[]> {
   ]);
 }
 
-/** Asks until the token is known for sure. */
+/** Sends the token until it is certainly cached. */
 async function accept(at: Shop, token: string, { username }: User): Promise<void> {
-  for (let time = 0; time < 3; time++) expect(await ask(at, token)).toEqual(served(username));
+  for (let time = 0; time < 3; time++) expect(await request(at, token)).toEqual(served(username));
 }
 
 function served(username: string): unknown[] {
@@ -49,43 +52,54 @@ const INACTIVE = [
 ];
 
 describe('a token that was accepted before', () => {
-  test('is refused from the second on in which it expires', async () => {
+  test('is rejected from the second in which it expires', async () => {
     const user = await shop.makeUser();
     const token = shop.tokenOf(user, 60);
     await accept(shop, token, user);
-    shop.pass(55_000);
-    expect(await ask(shop, token)).toEqual(served(user.username));
-    shop.pass(5_000);
-    expect(await ask(shop, token)).toEqual(INVALID);
-    shop.pass(-30_000);
-    expect(await ask(shop, token)).toEqual(served(user.username));
+    shop.advanceClock(55_000);
+    expect(await request(shop, token)).toEqual(served(user.username));
+    shop.advanceClock(5_000);
+    expect(await request(shop, token)).toEqual(INVALID);
+    shop.advanceClock(-30_000);
+    expect(await request(shop, token)).toEqual(served(user.username));
   });
 
-  test('is refused where the clock says that it was issued in the future', async () => {
+  test('is rejected if it was issued in the future by the clock', async () => {
     const user = await shop.makeUser();
     const token = shop.tokenOf(user);
     await accept(shop, token, user);
-    shop.pass(-3_600_000);
-    expect(await ask(shop, token)).toEqual(INVALID);
+    shop.advanceClock(-3_600_000);
+    expect(await request(shop, token)).toEqual(INVALID);
   });
 
   test.each<[string, (user: User, sid: string, token: string) => Promise<unknown>]>([
-    ['been logged out', (_user, _sid, token) => shop.graphql('mutation { logout { ended } }', {}, { token })],
-    ['been ended', (_user, sid) => sessions.endBySid(shop.context(), sid)],
-    ['ended with all others of the user', (_user, _sid, token) => shop.graphql('mutation { logoutEverywhere { ended } }', {}, { token })],
     [
-      'ended by a change of the password in another',
+      'been ended by logout',
+      (_user, _sid, token) => shop.graphql('mutation { logout { ended } }', {}, { token }),
+    ],
+    ['been ended by its id', (_user, sid) => sessions.endBySid(shop.context(), sid)],
+    [
+      'been ended with all others of the user',
+      (_user, _sid, token) =>
+        shop.graphql('mutation { logoutEverywhere { ended } }', {}, { token }),
+    ],
+    [
+      'been ended by a change of the password in another',
       async ({ username }) => {
-        const { body } = await shop.graphql('mutation ($u: String!, $p: String!) { login(username: $u, password: $p) { accessToken } }', {
-          u: username,
-          p: PASSWORD,
-        });
-        const change = 'mutation ($p: String!) { changePassword(current: $p, new: "a new password") { id } }';
+        const { body } = await shop.graphql(
+          'mutation ($u: String!, $p: String!) { login(username: $u, password: $p) { accessToken } }',
+          {
+            u: username,
+            p: PASSWORD,
+          },
+        );
+        const change =
+          'mutation ($p: String!) { changePassword(current: $p, new: "a new password") { id } }';
         return shop.graphql(change, { p: PASSWORD }, { token: body.data.login.accessToken });
       },
     ],
-    ['ended on another instance', (_user, sid) => sessions.endBySid(ofIssuer.context(), sid)],
-    ['been taken out of the database', () => shop.sql('delete from session')],
+    ['been ended on another instance', (_user, sid) => sessions.endBySid(ofIssuer.context(), sid)],
+    ['been deleted from the database', () => shop.sql('delete from session')],
     [
       'expired',
       async () =>
@@ -93,92 +107,97 @@ describe('a token that was accepted before', () => {
           `update session set ${['created_at', 'last_seen_at', 'expires_at'].map((at) => `${at} = ${at} - interval '15 days'`).join()}`,
         ),
     ],
-  ])('is refused once its session has %s', async (_how, end) => {
+  ])('is rejected once its session has %s', async (_how, end) => {
     const user = await shop.makeUser();
     const { session } = await sessions.open(shop.context(), user, null);
     const token = createAccessToken(shop.context(), { username: user.username, sid: session.sid });
     await accept(shop, token, user);
     await end(user, session.sid, token);
-    expect(await ask(shop, token)).toEqual(INVALID);
+    expect(await request(shop, token)).toEqual(INVALID);
   });
 
-  test('is refused once its user is disabled, and served once the user is no longer', async () => {
+  test('is rejected while its user is disabled', async () => {
     const user = await shop.makeUser();
     const token = shop.tokenOf(user);
     await accept(shop, token, user);
     await shop.sql('update "user" set disabled = true');
-    expect(await ask(shop, token)).toEqual(INACTIVE);
+    expect(await request(shop, token)).toEqual(INACTIVE);
     await shop.sql('update "user" set disabled = false');
-    expect(await ask(shop, token)).toEqual(served(user.username));
+    expect(await request(shop, token)).toEqual(served(user.username));
   });
 
-  test('is refused once its user is gone', async () => {
+  test('is rejected once its user is deleted', async () => {
     const user = await shop.makeUser();
     const token = shop.tokenOf(user);
     await accept(shop, token, user);
     await shop.sql('delete from "user"');
-    expect(await ask(shop, token)).toEqual(INVALID);
+    expect(await request(shop, token)).toEqual(INVALID);
   });
 
-  test('gives what its user holds now, not what the user held when it was first seen', async () => {
+  test('has the current scopes of its user, not those of its first use', async () => {
     const user = await shop.makeUser({ scopes: ['products:write'] });
     const token = shop.tokenOf(user);
     await accept(shop, token, user);
     const create = () =>
-      shop.rest('POST', '/api/v1/shop/product/', { token, json: { name: 'Lamp', barcode: shop.newBarcode(), price: 1 } });
+      shop.rest('POST', '/api/v1/shop/product/', {
+        token,
+        json: { name: 'Lamp', barcode: shop.newBarcode(), price: 1 },
+      });
     expect((await create()).status).toBe(201);
     await shop.sql(`update "user" set scopes = '{}'`);
     expect((await create()).status).toBe(403);
   });
 
-  test('is refused where another issuer is asked for, each time, and served on where none is', async () => {
+  test('is rejected each time where another issuer is required, and accepted where none is', async () => {
     const user = await shop.makeUser();
     const token = shop.tokenOf(user);
     for (let time = 0; time < 3; time++) {
       await accept(shop, token, user);
-      expect(await ask(ofIssuer, token)).toEqual(INVALID);
+      expect(await request(ofIssuer, token)).toEqual(INVALID);
     }
     const named = ofIssuer.tokenOf(user);
     await accept(ofIssuer, named, user);
   });
 
-  test('is refused where it names an audience that is not the one asked for', async () => {
+  test('is rejected where its audience is not the required one', async () => {
     const user = await shop.makeUser();
     const token = ofAudience.tokenOf(user);
     for (let time = 0; time < 3; time++) {
       await accept(ofAudience, token, user);
-      expect(await ask(shop, token)).toEqual(INVALID);
+      expect(await request(shop, token)).toEqual(INVALID);
     }
   });
 
-  test('is refused where the secret is another, each time, and the other way round', async () => {
+  test('is rejected each time where the secret differs, and vice versa', async () => {
     const user = await shop.makeUser();
     const [ours, theirs] = [shop.tokenOf(user), otherSecret.tokenOf(user)];
     for (let time = 0; time < 3; time++) {
       await accept(shop, ours, user);
-      expect(await ask(otherSecret, ours)).toEqual(INVALID);
+      expect(await request(otherSecret, ours)).toEqual(INVALID);
       await accept(otherSecret, theirs, user);
-      expect(await ask(shop, theirs)).toEqual(INVALID);
+      expect(await request(shop, theirs)).toEqual(INVALID);
     }
   });
 
-  test('is no refresh token, and a refresh token that was taken for one is refused each time', async () => {
+  test('is not a refresh token, and a refresh token used as one is rejected each time', async () => {
     const user = await shop.makeUser();
     const form = { username: user.username, password: PASSWORD, scope: 'offline_access' };
     const { body } = await shop.rest('POST', '/token', { form });
     await accept(shop, body.access_token, user);
-    const refresh = (token: string) => shop.rest('POST', '/token', { form: { grant_type: 'refresh_token', refresh_token: token } });
+    const refresh = (token: string) =>
+      shop.rest('POST', '/token', { form: { grant_type: 'refresh_token', refresh_token: token } });
     expect((await refresh(body.access_token)).status).toBe(401);
-    for (let time = 0; time < 3; time++) expect(await ask(shop, body.refresh_token)).toEqual(INVALID);
+    for (let time = 0; time < 3; time++)
+      expect(await request(shop, body.refresh_token)).toEqual(INVALID);
     expect((await refresh(body.refresh_token)).status).toBe(200);
-    // It is known by now, and refused once it is no longer the last one that may be repeated.
-    shop.pass(10_000);
+    // It is cached by now, and rejected once it is no longer the last reusable token.
+    shop.advanceClock(10_000);
     expect((await refresh(body.refresh_token)).status).toBe(401);
   });
 });
 
 describe('a token that differs from an accepted one in one character', () => {
-  test('is refused, whichever character it is, and whatever stands in its place', async () => {
+  test('is rejected for any character and any replacement', async () => {
     const user = await shop.makeUser();
     const token = shop.tokenOf(user);
     await accept(shop, token, user);
@@ -195,23 +214,37 @@ describe('a token that differs from an accepted one in one character', () => {
     for (let at = 0; at < token.length; at++) {
       const [before, was = '', after] = [token.slice(0, at), token[at], token.slice(at + 1)];
       const next = ALPHABET[(ALPHABET.indexOf(was) + 1) % ALPHABET.length] ?? 'A';
-      for (const other of [next, was.toLowerCase() === was ? was.toUpperCase() : was.toLowerCase(), '.', '=', '', `${was}${was}`, ' ']) {
+      for (const other of [
+        next,
+        was.toLowerCase() === was ? was.toUpperCase() : was.toLowerCase(),
+        '.',
+        '=',
+        '',
+        `${was}${was}`,
+        ' ',
+      ]) {
         if (other !== was) tryOne(before + other + after);
       }
     }
-    // The last one holds bits that stand for nothing.
+    // The last character has unused bits.
     for (const last of ALPHABET) if (!token.endsWith(last)) tryOne(token.slice(0, -1) + last);
     expect(taken).toEqual([]);
     expect(readAccessToken(ctx, token)).toMatchObject({ username: user.username });
   });
 
-  test('is refused a second time, too, though it has been seen before', async () => {
+  test('is also rejected the second time', async () => {
     const user = await shop.makeUser();
     const token = shop.tokenOf(user);
     await accept(shop, token, user);
-    for (const changed of [`${token}A`, token.slice(0, -1), `${token}=`, token.replace('.', '..'), token.toLowerCase()]) {
-      for (let time = 0; time < 3; time++) expect(await ask(shop, changed)).toEqual(INVALID);
+    for (const changed of [
+      `${token}A`,
+      token.slice(0, -1),
+      `${token}=`,
+      token.replace('.', '..'),
+      token.toLowerCase(),
+    ]) {
+      for (let time = 0; time < 3; time++) expect(await request(shop, changed)).toEqual(INVALID);
     }
-    expect(await ask(shop, token)).toEqual(served(user.username));
+    expect(await request(shop, token)).toEqual(served(user.username));
   });
 });

@@ -12,10 +12,10 @@ import { until } from '../support/until.ts';
 const tabs = useBrowser();
 
 const SANDBOX = 'https://sandbox.embed.apollographql.com';
-const WHO = '{ me { username } }';
+const ME = '{ me { username } }';
 
-/** What stands in for Apollo Sandbox: it says that it is there, and asks its operation when it is told to. */
-const SANDBOX_TWIN = `<!doctype html><html lang="en"><title>Sandbox</title><button>Run</button><button id="subscribe">Subscribe</button><pre></pre><script>
+/** A substitute for Apollo Sandbox: it sends the greeting, and its operation on a click. */
+const FAKE_SANDBOX = `<!doctype html><html lang="en"><title>Sandbox</title><button>Run</button><button id="subscribe">Subscribe</button><pre></pre><script>
   const { searchParams } = new URL(location.href);
   const headers = JSON.parse(decodeURIComponent(searchParams.get('defaultHeaders')));
   parent.postMessage({ name: 'ExplorerListeningForHandshake' }, '*');
@@ -24,7 +24,7 @@ const SANDBOX_TWIN = `<!doctype html><html lang="en"><title>Sandbox</title><butt
     subscriptionUrl: searchParams.get('endpoint').replace('http', 'ws'), protocol: 'graphql-ws',
   }, '*');
   document.querySelector('button').onclick = () => parent.postMessage({
-    name: 'ExplorerRequest', operationId: '1', operation: '${WHO}',
+    name: 'ExplorerRequest', operationId: '1', operation: '${ME}',
     endpointUrl: searchParams.get('endpoint'), headers,
   }, '*');
   addEventListener('message', ({ data }) => {
@@ -32,11 +32,15 @@ const SANDBOX_TWIN = `<!doctype html><html lang="en"><title>Sandbox</title><butt
   });
 </script></html>`;
 
-/** What the site of Apollo Sandbox may do instead of sending its page. */
+/** Failures of the site of Apollo Sandbox. */
 const FAILURES: [string, (route: Route) => unknown][] = [
   ['refuses the connection', (route) => route.abort('connectionrefused')],
-  ['never answers', () => undefined],
-  ['answers with an error page', (route) => route.fulfill({ status: 503, contentType: 'text/html', body: '<h1>Out of order</h1>' })],
+  ['never responds', () => undefined],
+  [
+    'returns an error page',
+    (route) =>
+      route.fulfill({ status: 503, contentType: 'text/html', body: '<h1>Out of order</h1>' }),
+  ],
 ];
 
 /** A server and the pages that it serves. */
@@ -44,11 +48,11 @@ interface Site {
   server: RunningServer;
   /** Its BASE_PATH. */
   base: string;
-  /** Opens a page of it in a profile of its own. */
+  /** Opens a page in a new browser profile. */
   visit(path: string, options?: BrowserContextOptions): Promise<Visit>;
 }
 
-/** A server for the tests of a block. */
+/** A server for the tests of a describe block. */
 function useSite(base: string): Site {
   let server: RunningServer;
   let dataDir: string;
@@ -56,8 +60,13 @@ function useSite(base: string): Site {
   beforeAll(async () => {
     dataDir = await makeDataDir();
     // A refresh token that is used twice ends its session at once.
-    const limits = { LOGIN_FAILURES_PER_ACCOUNT: '1', REFRESH_REUSE_SECONDS: '0' };
-    server = await startServer({ DATA_DIR: dataDir, BASE_PATH: base, SIGNING_SECRET: TEST_SECRET, ...limits });
+    const limits = { LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '1', REFRESH_REUSE_SECONDS: '0' };
+    server = await startServer({
+      DATA_DIR: dataDir,
+      BASE_PATH: base,
+      SIGNING_SECRET: TEST_SECRET,
+      ...limits,
+    });
   });
 
   afterAll(async () => {
@@ -84,7 +93,7 @@ describe.each([
 ])('%s', (_where, base) => {
   const site = useSite(base);
 
-  // Keeps what the page looks like for the documents, where that is asked for; with the port that a reader has.
+  // With SCREENSHOTS=1, takes a screenshot for the documents, with the default port.
   async function picture(page: Page, name: string): Promise<void> {
     if (process.env['SCREENSHOTS'] !== '1' || site.base !== '') return;
     await page.evaluate(`{
@@ -94,26 +103,33 @@ describe.each([
     await page.screenshot({ path: `docs/explorer-${name}.png` });
   }
 
-  test('the home page says where things are and who can sign in', async () => {
-    const { page, errors, foreign } = await site.visit('/', { viewport: { width: 1200, height: 1560 } });
+  test('the home page shows the demo users and links to every page', async () => {
+    const { page, errors, foreign } = await site.visit('/', {
+      viewport: { width: 1200, height: 1560 },
+    });
     expect(await page.locator('h1').textContent()).toBe('Shopfront');
     const text = await page.locator('main').innerText();
     for (const user of ['alice-demo-1', 'bob-demo-1', 'admin-demo-1']) expect(text).toContain(user);
-    const links = await page.locator('a').evaluateAll((all) => all.map((link) => (link as unknown as { href: string }).href));
-    const own = new Set(links.map((link) => new URL(link).pathname.replace(site.base, '')));
-    expect(own).toEqual(new Set(['/', '/graphql', '/graphiql', '/docs', '/openapi.json', '/livez', '/readyz']));
+    const links = await page
+      .locator('a')
+      .evaluateAll((all) => all.map((link) => (link as unknown as { href: string }).href));
+    const paths = new Set(links.map((link) => new URL(link).pathname.replace(site.base, '')));
+    expect(paths).toEqual(
+      new Set(['/', '/graphql', '/graphiql', '/docs', '/openapi.json', '/livez', '/readyz']),
+    );
     expect(links.filter((link) => !link.startsWith(site.server.url))).toEqual([]);
     await picture(page, 'home');
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
 
-  test('the commands of the home page work as they stand, and can be copied', async () => {
+  test('the commands of the home page run unchanged, and can be copied', async () => {
     const { page } = await site.visit('/', { permissions: ['clipboard-read', 'clipboard-write'] });
     const commands = await page.locator('.command code').allInnerTexts();
     expect(commands).toHaveLength(3);
-    const answers: string[] = [];
-    for (const command of commands) answers.push((await promisify(execFile)('bash', ['-c', command])).stdout);
-    expect(answers).toEqual([
+    const responses: string[] = [];
+    for (const command of commands)
+      responses.push((await promisify(execFile)('bash', ['-c', command])).stdout);
+    expect(responses).toEqual([
       expect.stringMatching(/^\{"items":\[.*"count":1200/),
       expect.stringMatching(/^\{"data":\{"products":\{"totalCount":1200/),
       expect.stringMatching(/^\{"access_token":"[^"]+","token_type":"bearer"\}/),
@@ -123,8 +139,10 @@ describe.each([
     expect(await page.evaluate('navigator.clipboard.readText()')).toBe(commands[0]);
   });
 
-  test('GraphiQL runs an operation as who signed in above, asking nobody else', async () => {
-    const { page, errors, foreign } = await site.visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
+  test('GraphiQL runs an operation as the signed-in user, without requests to other sites', async () => {
+    const { page, errors, foreign } = await site.visit(
+      `/graphiql?${new URLSearchParams({ query: ME }).toString()}`,
+    );
     await page.getByText('Sent without credentials').waitFor();
     await signInAs(page, 'alice');
     await page.getByText('Authorization: Bearer ey').waitFor();
@@ -132,29 +150,31 @@ describe.each([
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByText('Sent without credentials').waitFor();
     await runIn(page);
-    await response(page, '"me": null').waitFor();
+    await responsePane(page, '"me": null').waitFor();
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
 
-  test('GraphiQL has examples in its tabs, and each of them runs', async () => {
+  test('GraphiQL has examples in its tabs, and all of them run', async () => {
     const { page, errors, foreign } = await site.visit('/graphiql');
     await signInAs(page, 'alice');
-    for (const [tab, answer] of [
+    for (const [tab, response] of [
       ['Products', '"totalCount": 1200'],
       ['Me', '"username": "alice"'],
       ['AddItem', '"itemId": "telescope"'],
     ] as const) {
       await page.getByRole('tab', { name: tab }).click();
       await runIn(page);
-      await response(page, answer).waitFor();
+      await responsePane(page, response).waitFor();
       if (tab === 'Me') await picture(page, 'graphiql');
     }
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
 
-  test('GraphiQL listens to a subscription, asking nobody else', async () => {
+  test('GraphiQL subscribes, without requests to other sites', async () => {
     const query = 'subscription { productChanged { kind pk } }';
-    const { page, errors, foreign } = await site.visit(`/graphiql?${new URLSearchParams({ query }).toString()}`);
+    const { page, errors, foreign } = await site.visit(
+      `/graphiql?${new URLSearchParams({ query }).toString()}`,
+    );
     await runIn(page);
     const signedIn = await fetch(`${site.server.url}/token`, {
       method: 'POST',
@@ -166,43 +186,55 @@ describe.each([
       await fetch(`${site.server.url}/graphql`, {
         method: 'POST',
         headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` },
-        body: JSON.stringify({ query: `mutation { updateProduct(pk: 1, input: { price: ${++price} }) { pk } }` }),
+        body: JSON.stringify({
+          query: `mutation { updateProduct(pk: 1, input: { price: ${++price} }) { pk } }`,
+        }),
       });
-      return (await response(page, '"kind": "CHANGED"').count()) > 0;
+      return (await responsePane(page, '"kind": "CHANGED"').count()) > 0;
     }, 'an event');
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
 
-  test('the REST reference tries an operation as who signed in above, asking nobody else', async () => {
-    const { page, errors, foreign } = await site.visit('/docs', { viewport: { width: 1200, height: 1000 } });
+  test('the REST reference runs an operation as the signed-in user, without requests to other sites', async () => {
+    const { page, errors, foreign } = await site.visit('/docs', {
+      viewport: { width: 1200, height: 1000 },
+    });
     const clients = new Set<unknown>();
     page.on('request', (request) => {
-      if (/\/(token|users\/me\/)$/.test(request.url())) clients.add(request.headers()['apollographql-client-name']);
+      if (/\/(token|users\/me\/)$/.test(request.url()))
+        clients.add(request.headers()['apollographql-client-name']);
     });
     await signInAs(page, 'alice');
     const operation = await open(page, '/users/me/');
     await operation.getByRole('button', { name: 'Try it out' }).click();
     await operation.getByRole('button', { name: 'Execute' }).click();
-    await operation.locator('.live-responses-table').filter({ hasText: '"username": "alice"' }).waitFor();
+    await operation
+      .locator('.live-responses-table')
+      .filter({ hasText: '"username": "alice"' })
+      .waitFor();
     expect(clients).toEqual(new Set(['shopfront-pages']));
-    expect(await operation.locator('.curl').innerText()).toMatch(/Authorization: Bearer (?!.*shopfront-pages)/s);
-    await operation.evaluate((shown) => (shown as unknown as { scrollIntoView: () => void }).scrollIntoView());
+    expect(await operation.locator('.curl').innerText()).toMatch(
+      /Authorization: Bearer (?!.*shopfront-pages)/s,
+    );
+    await operation.evaluate((shown) =>
+      (shown as unknown as { scrollIntoView: () => void }).scrollIntoView(),
+    );
     await picture(page, 'docs');
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
 
-  test('the REST reference shows the GraphQL equivalent of an operation, which opens in GraphiQL with who is signed in', async () => {
+  test('the GraphQL equivalent in the REST reference opens in GraphiQL with the signed-in user', async () => {
     const { page, errors, foreign } = await site.visit('/docs');
     await signInAs(page, 'alice');
-    const twin = (await open(page, '/users/me/')).locator('.twin');
-    expect(await twin.innerText()).toMatch(/me\s*\{/);
-    await twin.getByRole('link', { name: 'Open in GraphiQL' }).click();
+    const equivalent = (await open(page, '/users/me/')).locator('.equivalent');
+    expect(await equivalent.innerText()).toMatch(/me\s*\{/);
+    await equivalent.getByRole('link', { name: 'Open in GraphiQL' }).click();
     await page.waitForURL((url) => url.pathname === `${site.base}/graphiql`);
     await runsAs(page, 'alice');
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
 
-  test('the GraphQL endpoint asks no other site but that of Apollo Sandbox', async () => {
+  test('the GraphQL page sends requests to no other site but that of Apollo Sandbox', async () => {
     const { page, errors, foreign } = await site.visit('/graphql');
     await page.locator('iframe').waitFor({ state: 'attached' });
     await runIn(page);
@@ -210,14 +242,16 @@ describe.each([
     expect(new Set(foreign.map((address) => new URL(address).origin))).toEqual(new Set([SANDBOX]));
   });
 
-  test('where its site can be reached, the GraphQL endpoint shows Apollo Sandbox, and the credential stays on our page', async () => {
+  test('the GraphQL page shows Apollo Sandbox if it loads, without passing it the credential', async () => {
     const { page, errors, foreign } = await site.visit('/');
-    await page.route(`${SANDBOX}/**`, (route) => route.fulfill({ contentType: 'text/html', body: SANDBOX_TWIN }));
+    await page.route(`${SANDBOX}/**`, (route) =>
+      route.fulfill({ contentType: 'text/html', body: FAKE_SANDBOX }),
+    );
     // The browser reports no requests for icons.
     await page.addInitScript(
-      '{ const { fetch } = window; window.asked = []; window.fetch = (at, ...how) => (asked.push(at), fetch(at, ...how)); }',
+      '{ const { fetch } = window; window.requested = []; window.fetch = (at, ...how) => (requested.push(at), fetch(at, ...how)); }',
     );
-    await page.goto(`${site.server.url}/graphql?${new URLSearchParams({ query: WHO }).toString()}`);
+    await page.goto(`${site.server.url}/graphql?${new URLSearchParams({ query: ME }).toString()}`);
     await signInAs(page, 'alice');
     const frame = page.frameLocator('iframe');
     await frame.getByRole('button', { name: 'Run' }).click();
@@ -225,13 +259,15 @@ describe.each([
     await page.locator('.notice').waitFor({ state: 'detached' });
     const { searchParams } = new URL((await page.locator('iframe').getAttribute('src')) ?? '');
     expect(searchParams.get('endpoint')).toBe(`${site.server.url}/graphql`);
-    expect(decodeURIComponent(searchParams.get('defaultDocument') ?? '')).toBe(WHO);
-    expect(decodeURIComponent(searchParams.get('defaultHeaders') ?? '')).toBe('{"Authorization":"Bearer of-who-is-signed-in-above"}');
+    expect(decodeURIComponent(searchParams.get('defaultDocument') ?? '')).toBe(ME);
+    expect(decodeURIComponent(searchParams.get('defaultHeaders') ?? '')).toBe(
+      '{"Authorization":"Bearer of-the-signed-in-user"}',
+    );
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByRole('button', { name: 'alice' }).waitFor();
     await frame.getByRole('button', { name: 'Run' }).click();
     await frame.locator('pre').filter({ hasText: '{"me":null}' }).waitFor();
-    const asked = await page.evaluate<string[]>('asked');
+    const requested = await page.evaluate<string[]>('requested');
     await signInAs(page, 'bob');
     const sent: string[] = [];
     const subscribed = new Promise<void>((resolve) => {
@@ -244,21 +280,33 @@ describe.each([
     await frame.getByRole('button', { name: 'Subscribe' }).click();
     await subscribed;
     const [init, subscribe] = sent.map((message) => JSON.parse(message) as Record<string, unknown>);
-    expect(init).toEqual({ type: 'connection_init', payload: { Authorization: `Bearer ${await tokenOf(page)}` } });
+    expect(init).toEqual({
+      type: 'connection_init',
+      payload: { Authorization: `Bearer ${await tokenOf(page)}` },
+    });
     expect(subscribe).toMatchObject({ type: 'subscribe' });
-    expect(asked.filter((address) => !address.startsWith(`${site.server.url}/`) || address.endsWith('/favicon.ico'))).toEqual([]);
+    expect(
+      requested.filter(
+        (address) => !address.startsWith(`${site.server.url}/`) || address.endsWith('/favicon.ico'),
+      ),
+    ).toEqual([]);
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
 
-  test('who is signed in stays so from page to page, and signing out ends the session', async () => {
+  test('a session continues on other pages, and signing out ends it', async () => {
     const { page, errors } = await site.visit('/');
     await signInAs(page, 'bob');
     await page.goto(`${site.server.url}/docs`);
     await page.getByText('Signed in as bob').waitFor();
     const token = await tokenOf(page);
-    const me = async () => (await fetch(`${site.server.url}/users/me/`, { headers: { Authorization: `Bearer ${token}` } })).status;
+    const me = async () =>
+      (
+        await fetch(`${site.server.url}/users/me/`, {
+          headers: { Authorization: `Bearer ${token}` },
+        })
+      ).status;
     expect(await me()).toBe(200);
-    const ended = page.waitForResponse((answer) => answer.url().endsWith('/api/v2/auth/login'));
+    const ended = page.waitForResponse((response) => response.url().endsWith('/api/v2/auth/login'));
     await page.getByRole('button', { name: 'Sign out' }).click();
     expect((await ended).status()).toBe(200);
     expect(await me()).toBe(401);
@@ -267,51 +315,66 @@ describe.each([
   });
 });
 
-describe('wherever it is served', () => {
+describe('in every environment', () => {
   const site = useSite('');
 
   test.each<[string, BrowserContextOptions]>([
     ['in light colours', {}],
     ['in dark colours', { colorScheme: 'dark' }],
     ['on a phone', { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true }],
-  ])('the home page keeps nobody out, %s', async (_how, options) => {
+  ])('the home page is accessible, %s', async (_how, options) => {
     const { page } = await site.visit('/', options);
     expect(await violationsOf(page)).toEqual([]);
     await signInAs(page, 'alice');
     expect(await violationsOf(page)).toEqual([]);
-    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+    expect(
+      await page.evaluate('document.documentElement.scrollWidth - innerWidth'),
+    ).toBeLessThanOrEqual(0);
   });
 
   test.each([
     [390, 844],
     [360, 560],
-  ])('on a phone of %i × %i, the response is seen after an operation has run', async (width, height) => {
+  ])('on a phone of %i × %i, the response of an operation is visible', async (width, height) => {
     for (const path of ['/graphiql', '/graphql']) {
-      const { page } = await site.visit(path, { viewport: { width, height }, hasTouch: true, isMobile: true });
+      const { page } = await site.visit(path, {
+        viewport: { width, height },
+        hasTouch: true,
+        isMobile: true,
+      });
       await runIn(page);
-      await response(page, '"data"').waitFor();
+      await responsePane(page, '"data"').waitFor();
       const box = await page.locator('.graphiql-response').boundingBox();
-      const { x = 0, y = 0, width: wide = 0, height: long = 0 } = box ?? {};
-      const visible = [Math.min(x + wide, width) - Math.max(x, 0), Math.min(y + long, height) - Math.max(y, 0)];
+      const { x = 0, y = 0, width: boxWidth = 0, height: boxHeight = 0 } = box ?? {};
+      const visible = [
+        Math.min(x + boxWidth, width) - Math.max(x, 0),
+        Math.min(y + boxHeight, height) - Math.max(y, 0),
+      ];
       expect(Math.min(...visible)).toBeGreaterThan(150);
-      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+      expect(
+        await page.evaluate('document.documentElement.scrollWidth - innerWidth'),
+      ).toBeLessThanOrEqual(0);
     }
   });
 
-  test('a link to GraphiQL brings a query with its variables', async () => {
+  test('a link to GraphiQL opens a query with its variables', async () => {
     const query = 'query Page($first: Int!) { products(first: $first) { nodes { pk } } }';
-    const { page } = await site.visit(`/graphiql?${new URLSearchParams({ query, variables: '{"first": 2}' }).toString()}`);
+    const { page } = await site.visit(
+      `/graphiql?${new URLSearchParams({ query, variables: '{"first": 2}' }).toString()}`,
+    );
     await runIn(page);
-    await response(page, '"pk": "2"').waitFor();
-    expect(await response(page, '"pk": "3"').count()).toBe(0);
+    await responsePane(page, '"pk": "2"').waitFor();
+    expect(await responsePane(page, '"pk": "3"').count()).toBe(0);
   });
 
-  test('the REST reference sends a login with a wrong password once, and keeps who signed in above', async () => {
+  test('the REST reference sends a login with a wrong password once, and the user stays signed in', async () => {
     const { page } = await site.visit('/docs');
     await signInAs(page, 'alice');
     const operation = await open(page, '/api/v2/auth/login', 'post');
     await operation.getByRole('button', { name: 'Try it out' }).click();
-    await operation.locator('textarea').fill(JSON.stringify({ username: 'dora', password: 'not hers' }));
+    await operation
+      .locator('textarea')
+      .fill(JSON.stringify({ username: 'dora', password: 'not hers' }));
     const sent: string[] = [];
     page.on('request', (request) => void sent.push(new URL(request.url()).pathname));
     await operation.getByRole('button', { name: 'Execute' }).click();
@@ -322,54 +385,63 @@ describe('wherever it is served', () => {
     await page.getByText('Signed in as alice').waitFor();
   });
 
-  describe.each(FAILURES)('where the site of Apollo Sandbox %s', (_how, fail) => {
-    test('the GraphQL endpoint shows GraphiQL, never the frame, and says why', async () => {
+  describe.each(FAILURES)('if the site of Apollo Sandbox %s', (_how, fail) => {
+    test('the GraphQL page shows GraphiQL instead, with the reason', async () => {
       const { page } = await site.visit('/livez');
       await page.clock.install();
       await page.route(`${SANDBOX}/**`, fail);
-      await page.goto(`${site.server.url}/graphql?${new URLSearchParams({ query: WHO }).toString()}`);
+      await page.goto(
+        `${site.server.url}/graphql?${new URLSearchParams({ query: ME }).toString()}`,
+      );
       const frame = page.locator('iframe');
       await frame.waitFor({ state: 'attached' });
       expect(await page.locator('.notice').innerText()).toBe(
-        'Loading Apollo Sandbox from sandbox.embed.apollographql.com. GraphiQL is shown until it answers.',
+        'Loading Apollo Sandbox from sandbox.embed.apollographql.com. GraphiQL is shown until it has loaded.',
       );
       await signInAs(page, 'alice');
       await runsAs(page, 'alice');
       expect(await frame.isVisible()).toBe(false);
       await page.clock.fastForward(10_000);
-      await page.getByText('which cannot be reached from here').waitFor();
+      await page.getByText('Apollo Sandbox cannot be loaded').waitFor();
       expect(await frame.count()).toBe(0);
       await runsAs(page, 'alice');
       await page.unroute(`${SANDBOX}/**`);
-      await page.route(`${SANDBOX}/**`, (route) => route.fulfill({ contentType: 'text/html', body: SANDBOX_TWIN }));
+      await page.route(`${SANDBOX}/**`, (route) =>
+        route.fulfill({ contentType: 'text/html', body: FAKE_SANDBOX }),
+      );
       await page.getByRole('button', { name: 'Try again' }).click();
       await page.getByRole('button', { name: 'Show Apollo Sandbox' }).click();
       await frame.waitFor();
     });
   });
 
-  test('Apollo Sandbox takes the place of GraphiQL when its frame answers, but not while somebody works in it', async () => {
-    for (const atWork of [false, true]) {
+  test('Apollo Sandbox replaces GraphiQL when it has loaded, unless GraphiQL is in use', async () => {
+    for (const inUse of [false, true]) {
       const { page } = await site.visit('/livez');
-      const asked = Promise.withResolvers<Route>();
-      await page.route(`${SANDBOX}/**`, asked.resolve);
-      await page.goto(`${site.server.url}/graphql?${new URLSearchParams({ query: WHO }).toString()}`);
-      const route = await asked.promise;
+      const requested = Promise.withResolvers<Route>();
+      await page.route(`${SANDBOX}/**`, requested.resolve);
+      await page.goto(
+        `${site.server.url}/graphql?${new URLSearchParams({ query: ME }).toString()}`,
+      );
+      const route = await requested.promise;
       await page.getByRole('tab').first().waitFor();
-      if (atWork) await runIn(page);
-      await route.fulfill({ contentType: 'text/html', body: SANDBOX_TWIN });
-      if (atWork) {
+      if (inUse) await runIn(page);
+      await route.fulfill({ contentType: 'text/html', body: FAKE_SANDBOX });
+      if (inUse) {
         const show = page.getByRole('button', { name: 'Show Apollo Sandbox' });
         await show.waitFor();
         expect(await page.locator('iframe').isVisible()).toBe(false);
         await show.click();
       }
       await page.locator('iframe').waitFor();
-      expect([await page.locator('.graphiql-container').count(), await page.locator('.notice').count()]).toEqual([0, 0]);
+      expect([
+        await page.locator('.graphiql-container').count(),
+        await page.locator('.notice').count(),
+      ]).toEqual([0, 0]);
     }
   });
 
-  test.each(['/graphiql', '/docs'])('the bar of %s keeps nobody out', async (path) => {
+  test.each(['/graphiql', '/docs'])('the bar of %s is accessible', async (path) => {
     for (const colorScheme of ['light', 'dark'] as const) {
       const { page } = await site.visit(path, { colorScheme });
       await page.getByText('other …').click();
@@ -378,32 +450,44 @@ describe('wherever it is served', () => {
   });
 
   describe('after 30 minutes', () => {
-    // The server rejects the token of the tab; the tab knows that it has expired unless its clock is slow.
+    // Makes the server reject the token of the tab. With `known`, the tab also sees that it expired.
     async function expire(page: Page, { known }: { known: boolean }): Promise<void> {
-      const session = await page.evaluate<{ token: string }>('JSON.parse(Object.values({ ...sessionStorage })[0])');
-      const claims = JSON.parse(Buffer.from(session.token.split('.')[1] ?? '', 'base64url').toString()) as object;
+      const session = await page.evaluate<{ token: string }>(
+        'JSON.parse(Object.values({ ...sessionStorage })[0])',
+      );
+      const claims = JSON.parse(
+        Buffer.from(session.token.split('.')[1] ?? '', 'base64url').toString(),
+      ) as object;
       const token = forge({ ...claims, exp: Math.floor(Date.now() / 1000) - 1 });
-      const changed = JSON.stringify({ ...session, token, ...(known && { expiresAt: Date.now() - 1000 }) });
-      await page.evaluate(`sessionStorage.setItem(Object.keys(sessionStorage)[0], ${JSON.stringify(changed)})`);
+      const changed = JSON.stringify({
+        ...session,
+        token,
+        ...(known && { expiresAt: Date.now() - 1000 }),
+      });
+      await page.evaluate(
+        `sessionStorage.setItem(Object.keys(sessionStorage)[0], ${JSON.stringify(changed)})`,
+      );
     }
 
-    // The paths of what the page asks from now on, with the answers' statuses.
-    function answersOf(page: Page): [string, number][] {
-      const seen: [string, number][] = [];
-      page.on('response', (answer) => {
-        const path = new URL(answer.url()).pathname;
-        if (!path.startsWith('/assets/')) seen.push([path, answer.status()]);
+    // Records the paths and statuses of all later responses.
+    function responsesOf(page: Page): [string, number][] {
+      const recorded: [string, number][] = [];
+      page.on('response', (response) => {
+        const path = new URL(response.url()).pathname;
+        if (!path.startsWith('/assets/')) recorded.push([path, response.status()]);
       });
-      return seen;
+      return recorded;
     }
 
     test('GraphiQL renews the access token before it sends an operation', async () => {
-      const { page, errors } = await site.visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
+      const { page, errors } = await site.visit(
+        `/graphiql?${new URLSearchParams({ query: ME }).toString()}`,
+      );
       await signInAs(page, 'alice');
       await expire(page, { known: true });
-      const answers = answersOf(page);
+      const responses = responsesOf(page);
       await runsAs(page, 'alice');
-      expect(answers).toEqual([
+      expect(responses).toEqual([
         ['/token', 200],
         ['/graphql', 200],
       ]);
@@ -411,13 +495,15 @@ describe('wherever it is served', () => {
       expect(errors).toEqual([]);
     });
 
-    test('GraphiQL sends an operation again with a new access token where the server rejects the former', async () => {
-      const { page } = await site.visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
+    test('GraphiQL repeats an operation with a new access token if the server rejects the old one', async () => {
+      const { page } = await site.visit(
+        `/graphiql?${new URLSearchParams({ query: ME }).toString()}`,
+      );
       await signInAs(page, 'alice');
       await expire(page, { known: false });
-      const answers = answersOf(page);
+      const responses = responsesOf(page);
       await runsAs(page, 'alice');
-      expect(answers).toEqual([
+      expect(responses).toEqual([
         ['/graphql', 401],
         ['/token', 200],
         ['/graphql', 200],
@@ -429,11 +515,14 @@ describe('wherever it is served', () => {
       const { page } = await site.visit(`/graphiql?${new URLSearchParams({ query }).toString()}`);
       await signInAs(page, 'bob');
       await expire(page, { known: true });
-      const subscribed = page.waitForResponse((answer) => answer.url().endsWith('/graphql'));
+      const subscribed = page.waitForResponse((response) => response.url().endsWith('/graphql'));
       await runIn(page);
-      const answer = await subscribed;
-      expect([answer.status(), answer.headers()['content-type']]).toEqual([200, expect.stringContaining('text/event-stream')]);
-      expect(answer.request().headers()['authorization']).toBe(`Bearer ${await tokenOf(page)}`);
+      const response = await subscribed;
+      expect([response.status(), response.headers()['content-type']]).toEqual([
+        200,
+        expect.stringContaining('text/event-stream'),
+      ]);
+      expect(response.request().headers()['authorization']).toBe(`Bearer ${await tokenOf(page)}`);
     });
 
     test('the REST reference renews the access token before it sends a request', async () => {
@@ -447,20 +536,28 @@ describe('wherever it is served', () => {
       const operation = await open(page, '/users/me/');
       await operation.getByRole('button', { name: 'Try it out' }).click();
       await page.clock.fastForward('30:01');
-      const answers = answersOf(page);
+      const responses = responsesOf(page);
       await operation.getByRole('button', { name: 'Execute' }).click();
-      await operation.locator('.live-responses-table').filter({ hasText: '"username": "alice"' }).waitFor();
-      expect(answers).toEqual([
+      await operation
+        .locator('.live-responses-table')
+        .filter({ hasText: '"username": "alice"' })
+        .waitFor();
+      expect(responses).toEqual([
         ['/token', 200],
         ['/users/me/', 200],
       ]);
       expect(errors).toEqual([]);
     });
 
-    test('a tab and its duplicate stay signed in, because each takes over what the other has renewed', async () => {
-      const { page } = await site.visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
+    test('a tab and its duplicate stay signed in, because they share renewed tokens', async () => {
+      const { page } = await site.visit(
+        `/graphiql?${new URLSearchParams({ query: ME }).toString()}`,
+      );
       await signInAs(page, 'alice');
-      const [copy] = await Promise.all([page.waitForEvent('popup'), page.evaluate('void open(location.href)')]);
+      const [copy] = await Promise.all([
+        page.waitForEvent('popup'),
+        page.evaluate('void open(location.href)'),
+      ]);
       await copy.getByText('Signed in as alice').waitFor();
       for (const [first, second] of [
         [page, copy],
@@ -468,32 +565,37 @@ describe('wherever it is served', () => {
       ] as const) {
         for (const tab of [first, second]) await expire(tab, { known: true });
         await runIn(first);
-        await until(async () => (await tokenOf(second)) === (await tokenOf(first)), 'the other tab to have the new token');
-        const answers = answersOf(second);
+        await until(
+          async () => (await tokenOf(second)) === (await tokenOf(first)),
+          'the other tab to have the new token',
+        );
+        const responses = responsesOf(second);
         await Promise.all([second.waitForResponse(`${site.server.url}/graphql`), runIn(second)]);
-        expect(answers).toEqual([['/graphql', 200]]);
-        await response(second, '"username": "alice"').waitFor();
+        expect(responses).toEqual([['/graphql', 200]]);
+        await responsePane(second, '"username": "alice"').waitFor();
       }
     });
 
-    test('a request of one user is never sent again as another who has signed in meanwhile', async () => {
-      const { page } = await site.visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
+    test('a request of one user is never repeated as another user who signed in meanwhile', async () => {
+      const { page } = await site.visit(
+        `/graphiql?${new URLSearchParams({ query: ME }).toString()}`,
+      );
       await signInAs(page, 'alice');
       await expire(page, { known: false });
-      const held = Promise.withResolvers<void>();
+      const paused = Promise.withResolvers<void>();
       await page.route(`${site.server.url}/graphql`, async (route) => {
-        await held.promise;
+        await paused.promise;
         await route.continue();
       });
-      const asked = page.waitForRequest(`${site.server.url}/graphql`);
+      const requested = page.waitForRequest(`${site.server.url}/graphql`);
       await runIn(page);
-      await asked;
+      await requested;
       await page.getByRole('button', { name: 'Sign out' }).click();
       await signInAs(page, 'bob');
-      const answers = answersOf(page);
-      held.resolve();
-      await response(page, 'bob has signed in meanwhile. Send the request again.').waitFor();
-      expect(answers).toEqual([['/graphql', 401]]);
+      const responses = responsesOf(page);
+      paused.resolve();
+      await responsePane(page, 'bob has signed in meanwhile. Send the request again.').waitFor();
+      expect(responses).toEqual([['/graphql', 401]]);
     });
 
     test('signing out ends the session on the server', async () => {
@@ -501,52 +603,66 @@ describe('wherever it is served', () => {
       await signInAs(page, 'bob');
       const token = await tokenOf(page);
       await expire(page, { known: true });
-      const ended = page.waitForResponse((answer) => answer.url().endsWith('/api/v2/auth/login'));
+      const ended = page.waitForResponse((response) =>
+        response.url().endsWith('/api/v2/auth/login'),
+      );
       await page.getByRole('button', { name: 'Sign out' }).click();
       expect((await ended).status()).toBe(200);
-      expect((await fetch(`${site.server.url}/users/me/`, { headers: { Authorization: `Bearer ${token}` } })).status).toBe(401);
+      expect(
+        (
+          await fetch(`${site.server.url}/users/me/`, {
+            headers: { Authorization: `Bearer ${token}` },
+          })
+        ).status,
+      ).toBe(401);
     });
   });
 
-  test('a session that has ended signs out visibly, and sends nothing without credentials', async () => {
-    const { page } = await site.visit(`/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
+  test('an ended session signs out with a message, and sends nothing without credentials', async () => {
+    const { page } = await site.visit(`/graphiql?${new URLSearchParams({ query: ME }).toString()}`);
     await signInAs(page, 'bob');
     await endSession(page);
     await runIn(page);
     const ended = 'The session of bob has ended. Sign in again.';
-    await response(page, ended).waitFor();
+    await responsePane(page, ended).waitFor();
     expect(await page.locator('#session').getByRole('alert').first().innerText()).toBe(ended);
     await page.getByRole('button', { name: 'bob' }).waitFor();
     await page.getByText('Sent without credentials').waitFor();
-    expect(await response(page, '"me": null').count()).toBe(0);
+    expect(await responsePane(page, '"me": null').count()).toBe(0);
     await signInAs(page, 'bob');
     expect(await page.getByText(ended, { exact: true }).count()).toBe(0);
     await runsAs(page, 'bob');
   });
 
-  test('a page that is opened after the session has ended says so, and who it was may sign in', async () => {
+  test('a page that is opened after the end of the session shows a message and the sign-in buttons', async () => {
     const { page } = await site.visit('/');
     await signInAs(page, 'bob');
     await endSession(page);
-    await page.goto(`${site.server.url}/graphiql?${new URLSearchParams({ query: WHO }).toString()}`);
+    await page.goto(`${site.server.url}/graphiql?${new URLSearchParams({ query: ME }).toString()}`);
     await page.getByText('The session of bob has ended. Sign in again.').waitFor();
     await page.getByRole('button', { name: 'bob' }).waitFor();
     await runIn(page);
-    await response(page, '"me": null').waitFor();
+    await responsePane(page, '"me": null').waitFor();
     expect(await page.evaluate('sessionStorage.length')).toBe(0);
   });
 
   async function endSession(page: Page): Promise<void> {
     const token = await tokenOf(page);
-    await fetch(`${site.server.url}/api/v2/auth/login`, { method: 'POST', headers: { Authorization: `Bearer ${token}` } });
+    await fetch(`${site.server.url}/api/v2/auth/login`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${token}` },
+    });
   }
 
-  test('where there are no demo users, a form asks who it is', async () => {
+  test('without demo users, the bar has a sign-in form', async () => {
     const { page, errors } = await site.visit('/livez');
-    // As it is with a database server.
+    // As with a database server.
     await page.route(`${site.server.url}/graphiql`, async (route) => {
-      const answer = await route.fetch();
-      await route.fulfill({ response: answer, body: (await answer.text()).replace(/"demoUsers":\[[^\]]+\]/, '"demoUsers":[]') });
+      const response = await route.fetch();
+      await route.fulfill({
+        response: response,
+        body: (await response.text()).replace(/"demoUsers":\[[^\]]+\]/, '"demoUsers":[]'),
+      });
     });
     await page.goto(`${site.server.url}/graphiql`);
     await page.getByLabel('Username').fill('admin');
@@ -558,25 +674,28 @@ describe('wherever it is served', () => {
     expect(errors).toEqual([]);
   });
 
-  test.each(['/', '/graphiql', '/docs', '/graphql'])('on %s, the form shows why a login is refused, and one too many', async (path) => {
-    const { page } = await site.visit(path);
-    await page.getByText('other …').click();
-    const form = page.locator('.bar form');
-    await form.getByLabel('Username').fill(`carol of ${path}`);
-    await form.getByLabel('Password').fill('not hers');
-    await form.getByRole('button', { name: 'Sign in' }).click();
-    const alert = form.getByRole('alert');
-    await alert.filter({ hasText: /./ }).waitFor();
-    expect(await alert.innerText()).toBe('Incorrect username or password.');
-    // What is typed takes the place of the wrong password.
-    await page.keyboard.type('x');
-    expect(await form.getByLabel('Password').inputValue()).toBe('x');
-    expect(await page.locator('#session').innerText()).toMatch(/^[^]*Incorrect(?![^]*Incorrect)/);
-    await form.getByRole('button', { name: 'Sign in' }).click();
-    await alert.filter({ hasText: 'Too many' }).waitFor();
-    expect(await alert.innerText()).toBe('Too many logins have failed. Try again in a minute.');
-    expect(await violationsOf(page, '.bar')).toEqual([]);
-  });
+  test.each(['/', '/graphiql', '/docs', '/graphql'])(
+    'on %s, the form shows why a login is rejected, and the limit on failures',
+    async (path) => {
+      const { page } = await site.visit(path);
+      await page.getByText('other …').click();
+      const form = page.locator('.bar form');
+      await form.getByLabel('Username').fill(`carol of ${path}`);
+      await form.getByLabel('Password').fill('not hers');
+      await form.getByRole('button', { name: 'Sign in' }).click();
+      const alert = form.getByRole('alert');
+      await alert.filter({ hasText: /./ }).waitFor();
+      expect(await alert.innerText()).toBe('Incorrect username or password.');
+      // Typing replaces the wrong password.
+      await page.keyboard.type('x');
+      expect(await form.getByLabel('Password').inputValue()).toBe('x');
+      expect(await page.locator('#session').innerText()).toMatch(/^[^]*Incorrect(?![^]*Incorrect)/);
+      await form.getByRole('button', { name: 'Sign in' }).click();
+      await alert.filter({ hasText: 'Too many' }).waitFor();
+      expect(await alert.innerText()).toBe('Too many logins have failed. Try again in a minute.');
+      expect(await violationsOf(page, '.bar')).toEqual([]);
+    },
+  );
 });
 
 function tokenOf(page: Page): Promise<string> {
@@ -590,22 +709,25 @@ async function signInAs(page: Page, username: string): Promise<void> {
 
 async function runsAs(page: Page, username: string): Promise<void> {
   await runIn(page);
-  await response(page, `"username": "${username}"`).waitFor();
+  await responsePane(page, `"username": "${username}"`).waitFor();
 }
 
 async function runIn(page: Page): Promise<void> {
-  // Until its editors are there, the button does nothing.
-  for (const part of ['query-editor', 'response']) await page.locator(`.graphiql-${part} .monaco-editor`).first().waitFor();
+  // The button does nothing until the editors have loaded.
+  for (const part of ['query-editor', 'response'])
+    await page.locator(`.graphiql-${part} .monaco-editor`).first().waitFor();
   await page.getByRole('button', { name: /^Execute query/ }).click();
 }
 
-function response(page: Page, text: string): Locator {
+function responsePane(page: Page, text: string): Locator {
   return page.locator('.graphiql-response').filter({ hasText: text });
 }
 
-// The operation of the REST reference that answers this path.
+// Opens the operation of this path in the REST reference.
 async function open(page: Page, path: string, method = 'get'): Promise<Locator> {
-  const operation = page.locator(`.opblock-${method}`).filter({ has: page.locator(`[data-path="${path}"]`) });
+  const operation = page
+    .locator(`.opblock-${method}`)
+    .filter({ has: page.locator(`[data-path="${path}"]`) });
   await operation.locator('.opblock-summary-control').click();
   return operation;
 }

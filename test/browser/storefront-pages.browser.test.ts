@@ -5,20 +5,20 @@ import { useStorefront } from '../support/storefront.ts';
 
 const storefront = useStorefront();
 
-const DESK = { width: 1200, height: 800 };
+const DESKTOP = { width: 1200, height: 800 };
 const PHONE = { width: 360, height: 740 };
-/** What Chromium logs of what the pages are made to show: refusals, and a shop that is not there. */
-const MADE = /status of 400|net::ERR_INTERNET_DISCONNECTED/;
+/** Console messages of Chromium that the states below cause. */
+const EXPECTED_MESSAGES = /status of 400|net::ERR_INTERNET_DISCONNECTED/;
 
 test.each<[string, BrowserContextOptions]>([
-  ['at a desk, in the light', { viewport: DESK, colorScheme: 'light' }],
-  ['at a desk, in the dark', { viewport: DESK, colorScheme: 'dark' }],
-  ['on a phone, in the light', { viewport: PHONE, colorScheme: 'light' }],
-  ['on a phone, in the dark', { viewport: PHONE, colorScheme: 'dark' }],
+  ['on a desktop, in light colours', { viewport: DESKTOP, colorScheme: 'light' }],
+  ['on a desktop, in dark colours', { viewport: DESKTOP, colorScheme: 'dark' }],
+  ['on a phone, in light colours', { viewport: PHONE, colorScheme: 'light' }],
+  ['on a phone, in dark colours', { viewport: PHONE, colorScheme: 'dark' }],
 ])(
-  'every page has a title, keeps to its width, and breaks no rule of accessibility: %s',
+  'every page has a title, fits its width, and is accessible: %s',
   async (mode, options) => {
-    const page = await storefront.open('/', options, MADE);
+    const page = await storefront.open('/', options, EXPECTED_MESSAGES);
     const faults: Record<string, Violation[] | string> = {};
     const titles: string[] = [];
     for (const [name, go] of PAGES) {
@@ -26,9 +26,15 @@ test.each<[string, BrowserContextOptions]>([
       titles.push(await page.title());
       const violations = await violationsOf(page);
       if (violations.length > 0) faults[name] = violations;
-      if (await page.evaluate('document.documentElement.scrollWidth > innerWidth')) faults[`${name}, width`] = 'scrolls sideways';
-      if ((await page.locator('h1').count()) !== 1) faults[`${name}, heading`] = 'has not one heading';
-      if (name === 'the catalogue, signed in' && mode === 'at a desk, in the light' && process.env['SCREENSHOTS']) {
+      if (await page.evaluate('document.documentElement.scrollWidth > innerWidth'))
+        faults[`${name}, width`] = 'scrolls sideways';
+      if ((await page.locator('h1').count()) !== 1)
+        faults[`${name}, heading`] = 'has not one heading';
+      if (
+        name === 'the catalogue, signed in' &&
+        mode === 'on a desktop, in light colours' &&
+        process.env['SCREENSHOTS']
+      ) {
         await page.mouse.move(0, 0);
         await page.screenshot({ path: 'docs/storefront.png' });
       }
@@ -42,21 +48,24 @@ test.each<[string, BrowserContextOptions]>([
 test.each([
   ['light', 'lighter'],
   ['dark', 'darker'],
-] as const)('where one prefers it %s, the ground is %s than the text', async (colorScheme, ground) => {
-  const page = await storefront.open('/', { colorScheme });
-  const [back = 0, text = 0] = JSON.parse(
-    String(
-      await page.evaluate(
-        `JSON.stringify(['backgroundColor', 'color'].map((of) => getComputedStyle(document.documentElement)[of].match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0)))`,
+] as const)(
+  'with a preference for %s, the background is %s than the text',
+  async (colorScheme, ground) => {
+    const page = await storefront.open('/', { colorScheme });
+    const [back = 0, text = 0] = JSON.parse(
+      String(
+        await page.evaluate(
+          `JSON.stringify(['backgroundColor', 'color'].map((of) => getComputedStyle(document.documentElement)[of].match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0)))`,
+        ),
       ),
-    ),
-  ) as number[];
-  expect(back > text ? 'lighter' : 'darker').toBe(ground);
-});
+    ) as number[];
+    expect(back > text ? 'lighter' : 'darker').toBe(ground);
+  },
+);
 
 test.each([
-  ['nothing moves for those who want that', 'reduce', false],
-  ['something may move for the others', 'no-preference', true],
+  ['with reduced motion, nothing moves', 'reduce', false],
+  ['without reduced motion, elements may move', 'no-preference', true],
 ] as const)('%s', async (_rule, reducedMotion, moves) => {
   const page = await storefront.open('/', { reducedMotion });
   await page.getByRole('button', { name: 'Load more' }).waitFor();
@@ -67,7 +76,7 @@ test.each([
 test.each([
   ['/', 12],
   ['/sign-in', 8],
-])('what is focused by Tab shows it: %s', async (path, stops) => {
+])('elements focused by Tab have an outline: %s', async (path, stops) => {
   const page = await storefront.open('/');
   await at(page, path, path === '/' ? 'Classic Bamboo Basket' : 'Username');
   const outlines: unknown[] = [];
@@ -78,30 +87,62 @@ test.each([
   expect(outlines).toEqual(Array<string>(stops).fill('solid'));
 });
 
-/** The pages in the states that they can be in, how to come to each from the one before, and its title. */
-const PAGES: readonly (readonly [name: string, go: (page: Page) => Promise<unknown>, title: string])[] = [
+/** States of the pages, how to reach each from the previous one, and its title. */
+const PAGES: readonly (readonly [
+  name: string,
+  go: (page: Page) => Promise<unknown>,
+  title: string,
+])[] = [
   ['the catalogue', (page) => at(page, '/', 'Classic Bamboo Basket'), 'Catalogue'],
-  ['nothing found', (page) => at(page, '/?q=nothing+like+it', 'Nothing was found.'), 'Catalogue'],
+  ['nothing found', (page) => at(page, '/?q=nothing+like+it', 'No products found.'), 'Catalogue'],
   ['a product', (page) => at(page, '/products/5', '4006380000049'), 'Light Oak Table'],
-  ['no product', (page) => at(page, '/products/99999', 'It may have gone'), 'There is no such product'],
-  ['the shop out of reach', outOfReach, 'Product'],
-  ['no page', (page) => at(page, '/nowhere', 'It may have gone'), 'There is no such page'],
+  [
+    'no product',
+    (page) => at(page, '/products/99999', 'It may have been deleted'),
+    'There is no such product',
+  ],
+  ['the shop unreachable', unreachable, 'Product'],
+  ['no page', (page) => at(page, '/nowhere', 'It may have been deleted'), 'There is no such page'],
   ['sign in', (page) => at(page, '/sign-in', 'Username'), 'Sign in'],
-  ['a refused sign in', (page) => signIn(page, 'bob', 'wrong', 'Incorrect username or password.'), 'Sign in'],
-  ['the catalogue, signed in', (page) => signIn(page, 'alice', 'alice-demo-1', 'Alice Archer'), 'Catalogue'],
+  [
+    'a failed sign in',
+    (page) => signIn(page, 'bob', 'wrong', 'Incorrect username or password.'),
+    'Sign in',
+  ],
+  [
+    'the catalogue, signed in',
+    (page) => signIn(page, 'alice', 'alice-demo-1', 'Alice Archer'),
+    'Catalogue',
+  ],
   ['a product, signed in', (page) => at(page, '/products/5', 'Add to my items'), 'Light Oak Table'],
   ['the account', (page) => at(page, '/account', 'rucksack'), 'Your account'],
-  ['a refused item', (page) => press(page, 'Add', 'String should have at least 1 character'), 'Your account'],
+  [
+    'a rejected item',
+    (page) => press(page, 'Add', 'String should have at least 1 character'),
+    'Your account',
+  ],
   ['a question', (page) => press(page, 'Sign out everywhere', 'Stay signed in'), 'Your account'],
   ['the blog', (page) => at(page, '/blog', 'Notes for the spring catalogue'), 'Blog'],
-  ['an entry', (page) => follow(page, 'Notes for the spring catalogue', 'Publish'), 'Notes for the spring catalogue'],
-  ['an entry to edit', (page) => follow(page, 'Edit', 'Keep the changes'), 'Edit the entry'],
-  ['a new entry', (page) => at(page, '/blog/new', 'Keep as a draft'), 'New entry'],
-  ['a refused entry', (page) => press(page, 'Keep as a draft', 'Please look at what is marked.'), 'New entry'],
+  [
+    'an entry',
+    (page) => follow(page, 'Notes for the spring catalogue', 'Publish'),
+    'Notes for the spring catalogue',
+  ],
+  ['an entry to edit', (page) => follow(page, 'Edit', 'Save changes'), 'Edit the entry'],
+  ['a new entry', (page) => at(page, '/blog/new', 'Save as draft'), 'New entry'],
+  [
+    'a rejected entry',
+    (page) => press(page, 'Save as draft', 'Check the marked fields.'),
+    'New entry',
+  ],
   ['a new product', (page) => at(page, '/products/new', 'Add the product'), 'New product'],
-  ['a refused product', (page) => press(page, 'Add the product', 'Please look at what is marked.'), 'New product'],
+  [
+    'a rejected product',
+    (page) => press(page, 'Add the product', 'Check the marked fields.'),
+    'New product',
+  ],
   ['signed out', (page) => press(page, 'Sign out', 'You are signed out.'), 'Catalogue'],
-  ['signed in as one who may only read', signInToRead, 'This is not open to you'],
+  ['signed in without write scopes', signInToRead, 'You do not have access'],
 ];
 
 async function at(page: Page, path: string, shows: string): Promise<void> {
@@ -109,7 +150,7 @@ async function at(page: Page, path: string, shows: string): Promise<void> {
   await shown(page, shows);
 }
 
-async function outOfReach(page: Page): Promise<void> {
+async function unreachable(page: Page): Promise<void> {
   await page.getByRole('main').getByRole('link', { name: 'See the catalogue' }).click();
   await shown(page, 'Classic Bamboo Basket');
   await page.context().setOffline(true);
@@ -118,7 +159,12 @@ async function outOfReach(page: Page): Promise<void> {
   await page.context().setOffline(false);
 }
 
-async function signIn(page: Page, username: string, password: string, shows: string): Promise<void> {
+async function signIn(
+  page: Page,
+  username: string,
+  password: string,
+  shows: string,
+): Promise<void> {
   await page.getByLabel('Username').fill(username);
   await page.getByLabel('Password').fill(password);
   await press(page, 'Sign in', shows);

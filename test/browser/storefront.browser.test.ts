@@ -7,31 +7,36 @@ const storefront = useStorefront();
 
 const PASSWORDS = { alice: 'alice-demo-1', bob: 'bob-demo-1' };
 const NAMES = { alice: 'Alice Archer', bob: 'Bob Baker' };
-type Who = keyof typeof PASSWORDS;
+type Username = keyof typeof PASSWORDS;
 
-const LOGIN = 'mutation ($username: String!, $password: String!) { login(username: $username, password: $password) { accessToken } }';
+const LOGIN =
+  'mutation ($username: String!, $password: String!) { login(username: $username, password: $password) { accessToken } }';
 const ME = '{ me { username } }';
-/** What the shop says of an access token that has expired. */
-const EXPIRED = { errors: [{ message: 'Could not validate credentials', extensions: { code: 'UNAUTHENTICATED' } }] };
+/** The response to an expired access token. */
+const EXPIRED = {
+  errors: [{ message: 'Could not validate credentials', extensions: { code: 'UNAUTHENTICATED' } }],
+};
 
-/** What Chromium logs of an answer with such a status, or of none. */
-const REFUSED = /status of 40[01] /;
+/** Console messages of Chromium for a response with this status, or for none. */
+const REJECTED = /status of 40[01] /;
 const UNREACHED = /net::ERR_(FAILED|INTERNET_DISCONNECTED)/;
 const BUSY = /status of 503 /;
 
 describe('the catalogue', () => {
-  test('is ordered by name, and says how much there is', async () => {
+  test('is ordered by name, and shows the number of products', async () => {
     const page = await storefront.open('/');
     await expectCount(page, '24 of 1,200 products');
     expect(await namesOn(page)).toEqual(await namesOf('orderBy: { field: NAME }'));
     expect(await page.title()).toBe('Catalogue · Shopfront');
   });
 
-  test('is searched as one types, and the address keeps the search', async () => {
+  test('is searched during typing, and the search is in the address', async () => {
     const page = await storefront.open('/');
     await page.getByLabel('Search').pressSequentially('lamp oak');
     await expectCount(page, '10 products');
-    expect(await namesOn(page)).toEqual(await namesOf('orderBy: { field: NAME }, filter: { search: "lamp oak" }'));
+    expect(await namesOn(page)).toEqual(
+      await namesOf('orderBy: { field: NAME }, filter: { search: "lamp oak" }'),
+    );
     expect(new URL(page.url()).search).toBe('?q=lamp+oak');
 
     await page.reload();
@@ -39,13 +44,13 @@ describe('the catalogue', () => {
     expect(await page.getByLabel('Search').inputValue()).toBe('lamp oak');
   });
 
-  test('finds a barcode, and says so where it finds nothing', async () => {
+  test('finds a barcode, and shows a message without results', async () => {
     const page = await storefront.open('/');
     await page.getByLabel('Search').fill('4006380000049');
     await expectCount(page, '1 product');
     expect(await namesOn(page)).toEqual(['Light Oak Table']);
     await page.getByLabel('Search').fill('nothing like it');
-    await expectCount(page, 'Nothing was found. Fewer words find more.');
+    await expectCount(page, 'No products found. Try fewer words.');
   });
 
   test.each([
@@ -68,24 +73,32 @@ describe('the catalogue', () => {
     expect(new URL(page.url()).search).toBe(`?q=lamp&sort=${sort}`);
   });
 
-  test('loads more as its end comes into sight, to the last product, and none twice', async () => {
+  test('loads more when its end becomes visible, to the last product, without duplicates', async () => {
     const page = await storefront.open('/?q=oak');
     await expectCount(page, '24 of 120 products');
-    for (const shown of ['48 of 120 products', '72 of 120 products', '96 of 120 products', '120 products']) {
+    for (const shown of [
+      '48 of 120 products',
+      '72 of 120 products',
+      '96 of 120 products',
+      '120 products',
+    ]) {
       await page.evaluate('scrollTo(0, document.body.scrollHeight)');
       await expectCount(page, shown);
     }
     const names = await namesOn(page);
     expect(new Set(names).size).toBe(120);
     expect(names).toEqual(
-      await namesOf('orderBy: { field: NAME }, filter: { search: "oak" }', 100).then((first) => [...first, ...names.slice(100)]),
+      await namesOf('orderBy: { field: NAME }, filter: { search: "oak" }', 100).then((first) => [
+        ...first,
+        ...names.slice(100),
+      ]),
     );
     expect(await page.getByRole('button', { name: 'Load more' }).count()).toBe(0);
   });
 
-  test('loads more at the press of a button, too', async () => {
+  test('loads more by button', async () => {
     const page = await storefront.open('/nowhere');
-    // The end of the list never comes into sight.
+    // The end of the list never becomes visible.
     await page.addInitScript('IntersectionObserver.prototype.observe = () => undefined');
     await page.goto(`${storefront.url}/?q=oak`);
     await expectCount(page, '24 of 120 products');
@@ -94,7 +107,7 @@ describe('the catalogue', () => {
     expect(new Set(await namesOn(page)).size).toBe(48);
   });
 
-  test('shows a product with its price and barcode, and the way back keeps the search', async () => {
+  test('shows a product with its price and barcode, and the link back keeps the search', async () => {
     const page = await storefront.open('/?q=light+oak+table');
     await page.getByRole('link', { name: 'Light Oak Table' }).click();
     await page.getByRole('heading', { level: 1, name: 'Light Oak Table' }).waitFor();
@@ -121,16 +134,17 @@ describe('the catalogue', () => {
 });
 
 describe('sign in', () => {
-  test('is refused with a wrong password, in the words of the shop', async () => {
+  test('fails with a wrong password, with the message of the shop', async () => {
     const page = await storefront.open('/sign-in');
     await fillIn(page, 'alice', 'wrong');
     await page.getByRole('alert').getByText('Incorrect username or password.').waitFor();
     expect(await page.getByRole('button', { name: 'Sign out' }).count()).toBe(0);
   });
 
-  test('is refused for a while after too many attempts', async () => {
+  test('is blocked after too many attempts', async () => {
     const page = await storefront.open('/sign-in');
-    for (let attempt = 0; attempt < 3; attempt++) await storefront.ask(LOGIN, { username: 'nobody', password: 'wrong' });
+    for (let attempt = 0; attempt < 3; attempt++)
+      await storefront.query(LOGIN, { username: 'nobody', password: 'wrong' });
     await fillIn(page, 'nobody', 'wrong');
     await page
       .getByRole('alert')
@@ -139,16 +153,18 @@ describe('sign in', () => {
     expect(await refreshTokenIn(page)).toBeNull();
   });
 
-  test('leads back to what asked for it', async () => {
+  test('returns to the page that required it', async () => {
     const page = await storefront.open('/account');
     await fillIn(page, 'bob');
     await page.getByRole('heading', { name: 'Your account' }).waitFor();
     expect(new URL(page.url()).pathname).toBe('/account');
   });
 
-  test('leaves no access token and no password in the browser, and no credentials in other tabs', async () => {
+  test('stores no access token and no password in the browser, and no credentials in other tabs', async () => {
     const page = await signedIn('bob');
-    const stored = await page.evaluate('JSON.stringify([Object.keys(sessionStorage), Object.keys(localStorage), document.cookie])');
+    const stored = await page.evaluate(
+      'JSON.stringify([Object.keys(sessionStorage), Object.keys(localStorage), document.cookie])',
+    );
     expect(JSON.parse(String(stored))).toEqual([['shopfront.refresh-token'], [], '']);
     const other = await page.context().newPage();
     await other.goto(storefront.url);
@@ -177,27 +193,31 @@ describe('the account', () => {
     await sessions.getByText('this one', { exact: true }).waitFor();
     const others = sessions.getByRole('button', { name: 'End the session on till' });
     const before = await others.count();
-    // The latest comes first, and that is the one of the token.
+    // The newest session is first, which is that of the token.
     await others.first().click();
     await page.getByRole('status').getByText('The session on till has ended.').waitFor();
     expect(await others.count()).toBe(before - 1);
-    expect((await storefront.ask(ME, {}, token)).errors?.[0]?.extensions.code).toBe('UNAUTHENTICATED');
+    expect((await storefront.query(ME, {}, token)).errors?.[0]?.extensions.code).toBe(
+      'UNAUTHENTICATED',
+    );
     await page.reload();
     await sessions.getByText('this one', { exact: true }).waitFor();
     expect(await others.count()).toBe(before - 1);
   });
 
-  test('ends all sessions, once that is confirmed', async () => {
+  test('ends all sessions after a confirmation', async () => {
     const page = await signedIn('bob', '/account');
     const token = await tokenOf('bob');
     const open = page.getByRole('button', { name: 'Sign out everywhere' });
     await open.click();
     await page.getByRole('dialog').getByRole('button', { name: 'Stay signed in' }).click();
-    expect((await storefront.ask(ME, {}, token)).data.me).toEqual({ username: 'bob' });
+    expect((await storefront.query(ME, {}, token)).data.me).toEqual({ username: 'bob' });
     await open.click();
     await page.getByRole('dialog').getByRole('button', { name: 'Sign out everywhere' }).click();
     await page.getByRole('status').getByText('You are signed out everywhere.').waitFor();
-    expect((await storefront.ask(ME, {}, token)).errors?.[0]?.extensions.code).toBe('UNAUTHENTICATED');
+    expect((await storefront.query(ME, {}, token)).errors?.[0]?.extensions.code).toBe(
+      'UNAUTHENTICATED',
+    );
   });
 
   test('adds an item and removes it', async () => {
@@ -206,10 +226,15 @@ describe('the account', () => {
     await items.getByLabel('New item').fill('compass');
     await items.getByRole('button', { name: 'Add' }).click();
     await items.getByRole('listitem').filter({ hasText: 'compass' }).waitFor();
-    await until(async () => (await items.getByLabel('New item').inputValue()) === '', 'the empty field');
+    await until(
+      async () => (await items.getByLabel('New item').inputValue()) === '',
+      'the empty field',
+    );
     await page.reload();
-    // The page shows the change before the shop has answered.
-    const removed = page.waitForResponse((response) => response.request().postData()?.includes('RemoveItem') ?? false);
+    // The page shows the change before the response.
+    const removed = page.waitForResponse(
+      (response) => response.request().postData()?.includes('RemoveItem') ?? false,
+    );
     await items.getByRole('button', { name: 'Remove compass' }).click();
     await items.getByText('compass').waitFor({ state: 'detached' });
     await removed;
@@ -218,25 +243,25 @@ describe('the account', () => {
     expect(await items.getByText('compass').count()).toBe(0);
   });
 
-  test('shows an item before the shop has answered, and takes it back where the shop refuses', async () => {
+  test('shows an item before the response, and removes it if the shop rejects it', async () => {
     const page = await signedIn('bob', '/account');
     const items = page.getByRole('region', { name: 'Items' });
     const lanterns = items.getByRole('listitem').filter({ hasText: 'lantern' });
     await lanterns.waitFor();
-    const release = await held(page, 'AddItem');
+    const release = await delay(page, 'AddItem');
     await items.getByLabel('New item').fill('lantern');
     await items.getByRole('button', { name: 'Add' }).click();
     await lanterns.nth(1).waitFor();
     release();
-    await items.getByText('You have this item already').waitFor();
+    await items.getByText('You already have this item').waitFor();
     expect(await lanterns.count()).toBe(1);
     expect(await items.getByLabel('New item').getAttribute('aria-invalid')).toBe('true');
   });
 
-  test('keeps a product among the items', async () => {
+  test('adds a product to the items', async () => {
     const page = await signedIn('bob', '/products/7');
     await page.getByRole('button', { name: 'Add to my items' }).click();
-    await page.getByText('It is among your items now.').waitFor();
+    await page.getByText('Added to your items.').waitFor();
     const name = await page.getByRole('heading', { level: 1 }).textContent();
     await page.getByRole('link', { name: NAMES.bob }).click();
     await page.getByRole('region', { name: 'Items' }).waitFor();
@@ -245,12 +270,12 @@ describe('the account', () => {
 });
 
 describe('the blog', () => {
-  test('takes a draft that its writer alone sees, until it is published', async () => {
+  test('shows a draft to its creator only, until it is published', async () => {
     const alice = await signedIn('alice', '/blog');
     await alice.getByRole('link', { name: 'Write' }).click();
     await alice.getByLabel('Title').fill('A word on kettles');
     await alice.getByLabel('Text').fill('They sing.\n\nSome of them.');
-    await alice.getByRole('button', { name: 'Keep as a draft' }).click();
+    await alice.getByRole('button', { name: 'Save as draft' }).click();
     await alice.getByRole('heading', { name: 'A word on kettles' }).waitFor();
     await alice.getByText('Draft', { exact: true }).waitFor();
 
@@ -273,16 +298,16 @@ describe('the blog', () => {
     await bob.getByRole('heading', { name: 'There is no such entry' }).waitFor();
   });
 
-  test('lets an entry of one’s own be changed and deleted', async () => {
+  test('changes and deletes an entry of the user', async () => {
     const page = await signedIn('alice', '/blog/new');
     await page.getByLabel('Title').fill('Soon gone');
-    await page.getByRole('button', { name: 'Keep as a draft' }).click();
+    await page.getByRole('button', { name: 'Save as draft' }).click();
     await page.getByText('String should have at least 1 character').waitFor();
     await page.getByLabel('Text').fill('First.');
-    await page.getByRole('button', { name: 'Keep as a draft' }).click();
+    await page.getByRole('button', { name: 'Save as draft' }).click();
     await page.getByRole('link', { name: 'Edit' }).click();
     await page.getByLabel('Text').fill('Second.');
-    await page.getByRole('button', { name: 'Keep the changes' }).click();
+    await page.getByRole('button', { name: 'Save changes' }).click();
     await page.getByText('Second.', { exact: true }).waitFor();
     await page.getByRole('button', { name: 'Delete' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
@@ -293,8 +318,8 @@ describe('the blog', () => {
 });
 
 describe('a new product', () => {
-  test('is refused at the fields that are wrong, and then is in the catalogue', async () => {
-    const page = await signedIn('alice', '/', REFUSED);
+  test('shows errors at wrong fields, and then is in the catalogue', async () => {
+    const page = await signedIn('alice', '/', REJECTED);
     await page.getByRole('link', { name: 'New product' }).click();
     const barcode = page.getByLabel('Barcode (EAN-13)');
     await page.getByLabel('Name', { exact: true }).fill('Indigo ink');
@@ -303,11 +328,13 @@ describe('a new product', () => {
     await barcode.fill('590 1234 12345 6');
     await page.getByLabel('Price').fill('0.005');
     await page.getByRole('button', { name: 'Add the product' }).click();
-    await page.getByText('The check digit does not hold; the last digit would be 7').waitFor();
+    await page.getByText('Invalid check digit; expected 7').waitFor();
     await page.getByText('A price has at most 2 decimal places').waitFor();
     expect(await barcode.getAttribute('aria-invalid')).toBe('true');
     expect(await isFocused(barcode)).toBe(true);
-    expect(await page.getByLabel('Name', { exact: true }).getAttribute('aria-invalid')).toBe('false');
+    expect(await page.getByLabel('Name', { exact: true }).getAttribute('aria-invalid')).toBe(
+      'false',
+    );
 
     await barcode.fill('590 1234 12345 7');
     await page.getByLabel('Price').fill('12.50');
@@ -327,22 +354,22 @@ describe('a new product', () => {
     await page.getByRole('link', { name: 'Indigo ink' }).waitFor();
   });
 
-  test('with a barcode that there is already is refused at the barcode', async () => {
+  test('shows an error at an existing barcode', async () => {
     const page = await signedIn('alice', '/products/new');
     await page.getByLabel('Name', { exact: true }).fill('A second table');
     await page.getByLabel('Barcode (EAN-13)').fill('4006380000049');
     await page.getByLabel('Price').fill('1');
     await page.getByRole('button', { name: 'Add the product' }).click();
-    await page.getByText('Please look at what is marked.').waitFor();
+    await page.getByText('Check the marked fields.').waitFor();
     expect(await page.getByLabel('Barcode (EAN-13)').getAttribute('aria-invalid')).toBe('true');
   });
 
-  test('is no business of those who may not write', async () => {
+  test('is not shown to users who may not write', async () => {
     const page = await signedIn('bob', '/');
     await page.getByRole('link', { name: NAMES.bob }).waitFor();
     expect(await page.getByRole('link', { name: 'New product' }).count()).toBe(0);
     await page.goto(`${storefront.url}/products/new`);
-    await page.getByRole('heading', { name: 'This is not open to you' }).waitFor();
+    await page.getByRole('heading', { name: 'You do not have access' }).waitFor();
     expect(await page.getByRole('textbox').count()).toBe(0);
     await page.getByRole('link', { name: 'Blog' }).click();
     await page.getByRole('link', { name: 'Opening day' }).first().waitFor();
@@ -351,30 +378,31 @@ describe('a new product', () => {
 });
 
 describe('a session', () => {
-  test('goes on unnoticed when its access token has expired', async () => {
-    const page = await signedIn('alice', '/', REFUSED);
+  test('continues when its access token has expired', async () => {
+    const page = await signedIn('alice', '/', REJECTED);
     const sent = operationsOf(page);
-    let refused = false;
+    let rejected = false;
     await page.route(storefront.api, (route) => {
-      if (refused) return route.continue();
-      refused = true;
-      return answerWith(route, 401, EXPIRED);
+      if (rejected) return route.continue();
+      rejected = true;
+      return respondWith(route, 401, EXPIRED);
     });
     await page.getByRole('link', { name: 'Blog' }).click();
     await page.getByRole('link', { name: 'Opening day' }).first().waitFor();
     expect(sent).toEqual(['Blog', 'Refresh', 'Blog']);
   });
 
-  test('whose access token has expired is refreshed once for all that is under way', async () => {
-    const page = await signedIn('alice', '/?q=wide+slate+tray', REFUSED);
+  test('is refreshed once for all concurrent requests', async () => {
+    const page = await signedIn('alice', '/?q=wide+slate+tray', REJECTED);
     await page.getByRole('link', { name: 'Wide Slate Tray' }).click();
     await page.getByRole('button', { name: 'Add to my items' }).waitFor();
     const sent = operationsOf(page);
-    const refused: Route[] = [];
+    const rejected: Route[] = [];
     await page.route(storefront.api, async (route) => {
-      if (refused.length === 2) return route.continue();
-      refused.push(route);
-      if (refused.length === 2) await Promise.all(refused.map((one) => answerWith(one, 401, EXPIRED)));
+      if (rejected.length === 2) return route.continue();
+      rejected.push(route);
+      if (rejected.length === 2)
+        await Promise.all(rejected.map((one) => respondWith(one, 401, EXPIRED)));
     });
     await page.getByRole('button', { name: 'Add to my items' }).click();
     await page.getByRole('link', { name: 'Blog' }).click();
@@ -384,7 +412,7 @@ describe('a session', () => {
     expect(sent.toSorted()).toEqual(['Account', 'AddItem', 'AddItem', 'Blog', 'Blog', 'Refresh']);
   });
 
-  test('outlives a reload; what is asked at once shares one refresh', async () => {
+  test('survives a reload; concurrent requests share one refresh', async () => {
     const page = await signedIn('alice', '/account');
     for (let reloaded = 0; reloaded < 3; reloaded++) {
       const sent = operationsOf(page);
@@ -396,29 +424,35 @@ describe('a session', () => {
     }
   });
 
-  test('that was ended elsewhere leads to sign in, with a message, and back', async () => {
-    const page = await signedIn('bob', '/', REFUSED);
-    await storefront.ask('mutation { logoutEverywhere { ended } }', {}, await tokenOf('bob'));
+  test('that was ended elsewhere redirects to sign in, with a message, and back', async () => {
+    const page = await signedIn('bob', '/', REJECTED);
+    await storefront.query('mutation { logoutEverywhere { ended } }', {}, await tokenOf('bob'));
     await page.getByRole('link', { name: 'Blog' }).click();
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
-    await page.getByRole('status').getByText('Your session has ended. Please sign in again.').waitFor();
+    await page
+      .getByRole('status')
+      .getByText('Your session has ended. Please sign in again.')
+      .waitFor();
     expect(await refreshTokenIn(page)).toBeNull();
     await fillIn(page, 'bob');
     await page.getByRole('heading', { name: 'Blog' }).waitFor();
     expect(await page.getByText('Your session has ended').count()).toBe(0);
   });
 
-  test('that was ended elsewhere does not keep anyone from the catalogue', async () => {
-    const page = await signedIn('bob', '/', REFUSED);
-    await storefront.ask('mutation { logoutEverywhere { ended } }', {}, await tokenOf('bob'));
+  test('that was ended elsewhere does not block the catalogue', async () => {
+    const page = await signedIn('bob', '/', REJECTED);
+    await storefront.query('mutation { logoutEverywhere { ended } }', {}, await tokenOf('bob'));
     await page.getByLabel('Search').fill('oak lamp');
     await expectCount(page, '10 products');
-    await page.getByRole('status').getByText('Your session has ended. Please sign in again.').waitFor();
+    await page
+      .getByRole('status')
+      .getByText('Your session has ended. Please sign in again.')
+      .waitFor();
     await page.getByRole('link', { name: 'Sign in' }).waitFor();
     expect(await refreshTokenIn(page)).toBeNull();
   });
 
-  test('ends at the shop when one signs out, and nothing of it is left', async () => {
+  test('ends on the server at sign out, and leaves no data', async () => {
     const page = await signedIn('bob', '/account');
     await page.getByRole('region', { name: 'Profile' }).waitFor();
     const refreshToken = await refreshTokenIn(page);
@@ -426,40 +460,52 @@ describe('a session', () => {
     await page.getByRole('status').getByText('You are signed out.').waitFor();
     await page.getByRole('link', { name: 'Sign in' }).waitFor();
     expect(await refreshTokenIn(page)).toBeNull();
-    const answer = await storefront.ask('mutation ($t: String!) { refresh(refreshToken: $t) { tokenType } }', { t: refreshToken });
-    expect(answer.errors?.[0]?.extensions.code).toBe('UNAUTHENTICATED');
+    const response = await storefront.query(
+      'mutation ($t: String!) { refresh(refreshToken: $t) { tokenType } }',
+      { t: refreshToken },
+    );
+    expect(response.errors?.[0]?.extensions.code).toBe('UNAUTHENTICATED');
     await page.goBack();
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     expect(await page.getByText('bob@shop.example').count()).toBe(0);
   });
 });
 
-describe('trouble', () => {
-  test('a shop that is busy for a moment is asked again, and nobody notices', async () => {
+describe('failures', () => {
+  test('requests to a busy shop are retried without a message', async () => {
     const page = await storefront.open('/nowhere', {}, BUSY);
-    const busy = { errors: [{ message: 'Service unavailable', extensions: { code: 'UNAVAILABLE', retryAfter: 1 } }] };
-    const answers = [503, 200];
+    const busy = {
+      errors: [
+        { message: 'Service unavailable', extensions: { code: 'UNAVAILABLE', retryAfter: 1 } },
+      ],
+    };
+    const statuses = [503, 200];
     await page.route(storefront.api, (route) => {
-      const status = answers.shift();
-      return status === undefined ? route.continue() : answerWith(route, status, status === 200 ? { ...busy, data: null } : busy);
+      const status = statuses.shift();
+      return status === undefined
+        ? route.continue()
+        : respondWith(route, status, status === 200 ? { ...busy, data: null } : busy);
     });
     await page.getByRole('main').getByRole('link', { name: 'See the catalogue' }).click();
     await expectCount(page, /of 1,2\d\d products/);
-    expect(answers).toEqual([]);
+    expect(statuses).toEqual([]);
   });
 
-  test('a shop that cannot be reached is said so, and can be tried again', async () => {
+  test('an unreachable shop is reported, with a button to retry', async () => {
     const page = await storefront.open('/nowhere', {}, UNREACHED);
     await page.context().setOffline(true);
     await page.getByRole('main').getByRole('link', { name: 'See the catalogue' }).click();
-    await page.getByRole('alert').getByText('The shop cannot be reached. Check your connection, then try again.').waitFor();
+    await page
+      .getByRole('alert')
+      .getByText('The shop cannot be reached. Check your connection, then try again.')
+      .waitFor();
     await page.context().setOffline(false);
     await page.getByRole('button', { name: 'Try again' }).click();
     await expectCount(page, /of 1,2\d\d products/);
     expect(await page.getByRole('alert').count()).toBe(0);
   });
 
-  test('a page of a list that does not come can be tried again', async () => {
+  test('a page of a list that does not load can be retried', async () => {
     const page = await storefront.open('/?q=oak', {}, UNREACHED);
     await expectCount(page, '24 of 120 products');
     await page.context().setOffline(true);
@@ -471,7 +517,7 @@ describe('trouble', () => {
     expect(await page.getByRole('alert').count()).toBe(0);
   });
 
-  test('what only writes is not sent twice', async () => {
+  test('mutations are not sent twice', async () => {
     const page = await signedIn('bob', '/account', UNREACHED);
     const items = page.getByRole('region', { name: 'Items' });
     await items.getByLabel('New item').fill('anchor');
@@ -483,20 +529,22 @@ describe('trouble', () => {
     expect(await items.getByRole('listitem').filter({ hasText: 'anchor' }).count()).toBe(0);
   });
 
-  test('a part of the app that does not load leaves a page that says so', async () => {
+  test('a part of the app that does not load is reported on its page', async () => {
     const page = await signedIn('bob', '/', UNREACHED);
     await page.route(/AccountPage/, (route) => route.abort());
     await page.getByRole('link', { name: NAMES.bob }).click();
-    await page.getByRole('heading', { name: 'Something broke' }).waitFor();
+    await page.getByRole('heading', { name: 'Something went wrong' }).waitFor();
     await page.unroute(/AccountPage/);
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.getByRole('region', { name: 'Profile' }).waitFor();
-    expect(await page.getByRole('heading', { level: 1 }).allTextContents()).toEqual(['Your account']);
+    expect(await page.getByRole('heading', { level: 1 }).allTextContents()).toEqual([
+      'Your account',
+    ]);
   });
 });
 
-describe('by keyboard alone', () => {
-  test('one searches, opens a product and comes back, and always sees where one is', async () => {
+describe('by keyboard', () => {
+  test('search, a product and the way back work with a visible focus', async () => {
     const page = await storefront.open('/');
     await expectCount(page, /of 1,2\d\d products/);
     await page.keyboard.press('Tab');
@@ -523,7 +571,7 @@ describe('by keyboard alone', () => {
     expect(await isFocused(page.getByRole('heading', { level: 1, name: 'Catalogue' }))).toBe(true);
   });
 
-  test('Back leads to where one was in the list', async () => {
+  test('Back restores the position in the list', async () => {
     const page = await storefront.open('/?q=oak');
     await expectCount(page, '24 of 120 products');
     await page.evaluate('scrollTo(0, document.body.scrollHeight)');
@@ -538,34 +586,39 @@ describe('by keyboard alone', () => {
   });
 });
 
-async function signedIn(who: Who, path = '/', expected?: RegExp): Promise<Page> {
+async function signedIn(username: Username, path = '/', expected?: RegExp): Promise<Page> {
   const page = await storefront.open('/sign-in', {}, expected);
-  await fillIn(page, who);
-  await page.getByRole('link', { name: NAMES[who] }).waitFor();
+  await fillIn(page, username);
+  await page.getByRole('link', { name: NAMES[username] }).waitFor();
   await expectCount(page, /of 1,2\d\d products/);
   if (path !== '/') {
     await page.goto(storefront.url + path);
-    // The refresh after this is done; to leave during it would end the session.
-    await page.getByRole('link', { name: NAMES[who] }).waitFor();
+    // Waits for the refresh, because leaving during it would end the session.
+    await page.getByRole('link', { name: NAMES[username] }).waitFor();
   }
   return page;
 }
 
-async function fillIn(page: Page, username: string, password = PASSWORDS[username as Who]): Promise<void> {
+async function fillIn(
+  page: Page,
+  username: string,
+  password = PASSWORDS[username as Username],
+): Promise<void> {
   await page.getByLabel('Username').fill(username);
   await page.getByLabel('Password').fill(password);
   await page.getByRole('button', { name: 'Sign in' }).click();
 }
 
-async function tokenOf(who: Who): Promise<string> {
-  return (await storefront.ask(LOGIN, { username: who, password: PASSWORDS[who] })).data.login.accessToken;
+async function tokenOf(username: Username): Promise<string> {
+  return (await storefront.query(LOGIN, { username: username, password: PASSWORDS[username] })).data
+    .login.accessToken;
 }
 
 function refreshTokenIn(page: Page): Promise<unknown> {
   return page.evaluate('sessionStorage.getItem("shopfront.refresh-token")');
 }
 
-/** Waits until the catalogue says that it has found so much. */
+/** Waits until the catalogue shows this count. */
 async function expectCount(page: Page, count: string | RegExp): Promise<void> {
   await page.getByRole('status').getByText(count, { exact: true }).waitFor();
 }
@@ -575,11 +628,13 @@ function namesOn(page: Page): Promise<string[]> {
 }
 
 async function namesOf(args: string, first = 24): Promise<string[]> {
-  const { data } = await storefront.ask(`{ products(first: ${first}, ${args}) { nodes { name } } }`);
+  const { data } = await storefront.query(
+    `{ products(first: ${first}, ${args}) { nodes { name } } }`,
+  );
   return data.products.nodes.map(({ name }: { name: string }) => name);
 }
 
-/** The names of the operations that the page sends to the shop from now on. */
+/** Records the names of all later operations of the page. */
 function operationsOf(page: Page): string[] {
   const sent: string[] = [];
   page.on('request', (request) => {
@@ -590,8 +645,8 @@ function operationsOf(page: Page): string[] {
   return sent;
 }
 
-/** Keeps this operation on its way until it is released. */
-async function held(page: Page, operation: string): Promise<() => void> {
+/** Delays this operation until the returned function is called. */
+async function delay(page: Page, operation: string): Promise<() => void> {
   let release = (): void => undefined;
   const released = new Promise<void>((done) => (release = done));
   await page.route(storefront.api, async (route) => {
@@ -601,7 +656,7 @@ async function held(page: Page, operation: string): Promise<() => void> {
   return release;
 }
 
-function answerWith(route: Route, status: number, body: object): Promise<void> {
+function respondWith(route: Route, status: number, body: object): Promise<void> {
   return route.fulfill({
     status,
     headers: { 'Access-Control-Allow-Origin': '*' },
@@ -615,7 +670,7 @@ async function tabTo(page: Page, target: Locator, key = 'Tab'): Promise<void> {
     await page.keyboard.press(key);
     if (await isFocused(target)) return;
   }
-  throw new Error(`${key} does not lead to it`);
+  throw new Error(`${key} does not focus the element`);
 }
 
 function isFocused(target: Locator): Promise<boolean> {
@@ -623,5 +678,7 @@ function isFocused(target: Locator): Promise<boolean> {
 }
 
 function outlineOf(target: Locator): Promise<string> {
-  return target.evaluate((element) => element.ownerDocument.defaultView?.getComputedStyle(element).outlineStyle ?? '');
+  return target.evaluate(
+    (element) => element.ownerDocument.defaultView?.getComputedStyle(element).outlineStyle ?? '',
+  );
 }

@@ -9,7 +9,7 @@ import { useShop } from '../support/shop.ts';
 const shop = useShop();
 const other = useSecondSession();
 
-test('a change whose transaction is committed after a later one is not missed', async () => {
+test('a change committed after a later one is not missed', async () => {
   const { pk } = await shop.makeProduct();
   await settled(shop);
   const head = await log.readHead(shop.context());
@@ -20,12 +20,17 @@ test('a change whose transaction is committed after a later one is not missed', 
   expect(before.changes).toEqual([]);
   await other.query('commit');
   await settled(shop);
-  const { changes } = await log.readAfter(shop.context(), before.place, 10);
-  expect(changes.map(({ kind, subject }) => `${kind} ${subject}`)).toEqual([`product.changed ${pk}`, `product.created ${later.pk}`]);
+  const { changes } = await log.readAfter(shop.context(), before.position, 10);
+  expect(changes.map(({ kind, subject }) => `${kind} ${subject}`)).toEqual([
+    `product.changed ${pk}`,
+    `product.created ${later.pk}`,
+  ]);
 });
 
-test('what COPY brings is noted', async () => {
-  const copy = other.query(from('copy product (name, barcode, price, created_at, updated_at) from stdin'));
+test('rows added by COPY are recorded', async () => {
+  const copy = other.query(
+    from('copy product (name, barcode, price, created_at, updated_at) from stdin'),
+  );
   copy.end('Ink\t5901234123457\t1\tnow\tnow\n');
   await once(copy, 'finish');
   expect(await shop.sql('select kind from change')).toEqual([{ kind: 'product.created' }]);

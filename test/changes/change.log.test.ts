@@ -10,7 +10,7 @@ import { settled } from '../support/settled.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
 
 const DAY_MS = 86_400_000;
-/** A statement that writes to more is one change. */
+/** Maximum number of rows of a statement that are recorded individually. */
 const MANY = 1_000;
 const BEGINNING = { tx: '0', pk: '0' };
 
@@ -21,75 +21,93 @@ beforeEach(async () => {
   seller = await shop.makeUser({ scopes: ['products:write'] });
 });
 
-const readAfter = async (place: log.Place, limit = 10_000) => {
+const readAfter = async (place: log.LogPosition, limit = 10_000) => {
   await settled(shop);
   return log.readAfter(shop.context(), place, limit);
 };
 const readAll = async () => (await readAfter(BEGINNING)).changes;
-const noted = async () => (await readAll()).map(({ kind, subject }) => `${kind} ${subject}`);
-describe('what happens to products is noted, whoever does it', () => {
+const recorded = async () => (await readAll()).map(({ kind, subject }) => `${kind} ${subject}`);
+describe('every change of a product is recorded', () => {
   const input = { name: 'Ink', barcode: '5901234123457', price: 12.5 };
   const create = () => shop.rest('POST', '/api/v1/shop/product/', { as: seller, json: input });
 
-  test('a creation, with the product as it became', async () => {
+  test('a creation, with the new product', async () => {
     const { body } = await create();
     const [change, ...others] = await readAll();
     expect(others).toEqual([]);
-    expect(change).toMatchObject({ kind: 'product.created', subject: String(body.pk), at: expect.any(Date) });
-    expect(change?.state).toMatchObject({ pk: body.pk, name: 'Ink', barcode: '5901234123457', price: '12.50' });
+    expect(change).toMatchObject({
+      kind: 'product.created',
+      subject: String(body.pk),
+      at: expect.any(Date),
+    });
+    expect(change?.state).toMatchObject({
+      pk: body.pk,
+      name: 'Ink',
+      barcode: '5901234123457',
+      price: '12.50',
+    });
   });
 
-  test('with every column that a product is read with', async () => {
+  test('with every column of a product', async () => {
     await create();
     const [change] = await readAll();
-    expect(Object.keys(change?.state ?? {}).toSorted()).toEqual(shapeOf(shop.context(), Product).properties.toSorted());
+    expect(Object.keys(change?.state ?? {}).toSorted()).toEqual(
+      shapeOf(shop.context(), Product).properties.toSorted(),
+    );
   });
 
-  test('a change, with the product as it became', async () => {
+  test('a change, with the changed product', async () => {
     const { pk } = await shop.makeProduct();
     const change = 'mutation ($pk: ID!) { updateProduct(pk: $pk, input: {price: 2}) { pk } }';
     await shop.graphql(change, { pk }, { as: seller });
-    expect(await noted()).toEqual([`product.created ${pk}`, `product.changed ${pk}`]);
+    expect(await recorded()).toEqual([`product.created ${pk}`, `product.changed ${pk}`]);
     expect((await readAll())[1]?.state).toMatchObject({ price: '2.00' });
   });
 
-  test('a deletion, with the product as it was', async () => {
+  test('a deletion, with the deleted product', async () => {
     const { pk, name } = await shop.makeProduct();
-    await shop.graphql('mutation ($pk: ID!) { deleteProduct(pk: $pk) { pk } }', { pk }, { as: seller });
-    expect(await noted()).toEqual([`product.created ${pk}`, `product.deleted ${pk}`]);
+    await shop.graphql(
+      'mutation ($pk: ID!) { deleteProduct(pk: $pk) { pk } }',
+      { pk },
+      { as: seller },
+    );
+    expect(await recorded()).toEqual([`product.created ${pk}`, `product.deleted ${pk}`]);
     expect((await readAll())[1]?.state).toMatchObject({ pk, name });
   });
 
-  test('what is refused is not noted', async () => {
+  test('a rejected change is not recorded', async () => {
     await create();
     expect((await create()).status).toBe(409);
-    expect(await noted()).toHaveLength(1);
+    expect(await recorded()).toHaveLength(1);
   });
 
-  test('what is undone is not noted', async () => {
-    const undone = inTransaction(shop.context(), async ({ em }) => {
+  test('a rolled back change is not recorded', async () => {
+    const rolledBack = inTransaction(shop.context(), async ({ em }) => {
       await em.execute(insertingMany(1));
-      throw new Error('undone');
+      throw new Error('rolled back');
     });
-    await expect(undone).rejects.toThrow('undone');
-    expect(await noted()).toEqual([]);
+    await expect(rolledBack).rejects.toThrow('rolled back');
+    expect(await recorded()).toEqual([]);
   });
 
-  test('a change to what it was is none', async () => {
+  test('an update without a difference is not recorded', async () => {
     const { pk } = await shop.makeProduct();
     await shop.sql(`update product set price = price, updated_at = updated_at`);
-    expect(await noted()).toEqual([`product.created ${pk}`]);
+    expect(await recorded()).toEqual([`product.created ${pk}`]);
   });
 
-  test('another primary key is a deletion and a creation', async () => {
+  test('a new primary key is a deletion and a creation', async () => {
     const { pk } = await shop.makeProduct();
     await shop.sql(`update product set pk = ${pk + 1}`);
-    expect((await noted()).slice(1)).toEqual([`product.deleted ${pk}`, `product.created ${pk + 1}`]);
+    expect((await recorded()).slice(1)).toEqual([
+      `product.deleted ${pk}`,
+      `product.created ${pk + 1}`,
+    ]);
   });
 
-  test('a statement with a thousand products is a thousand changes, and one more is one change of many', async () => {
+  test('a statement with a thousand products is a thousand changes, and with one more one bulk change', async () => {
     await shop.sql(insertingMany(MANY));
-    expect(await noted()).toHaveLength(MANY);
+    expect(await recorded()).toHaveLength(MANY);
     await shop.sql(insertingMany(1, MANY + 1));
     await shop.sql(`update product set price = 2`);
     await shop.sql(`delete from product`);
@@ -99,29 +117,35 @@ describe('what happens to products is noted, whoever does it', () => {
     ]);
   });
 
-  test('TRUNCATE is one change of many', async () => {
+  test('TRUNCATE is one bulk change', async () => {
     await shop.makeProduct();
     await shop.sql('truncate product');
-    expect((await readAll()).slice(1)).toMatchObject([{ kind: 'products.changed', subject: null, state: null }]);
+    expect((await readAll()).slice(1)).toMatchObject([
+      { kind: 'products.changed', subject: null, state: null },
+    ]);
   });
 });
 
-describe('the end of a session is noted', () => {
+describe('the end of a session is recorded', () => {
   const login = async (user: User) => {
-    const { body } = await shop.rest('POST', '/session/login', { json: { username: user.username, password: PASSWORD } });
+    const { body } = await shop.rest('POST', '/session/login', {
+      json: { username: user.username, password: PASSWORD },
+    });
     return String(body.session_key);
   };
-  const sids = async () => (await shop.sql('select sid from session order by created_at')).map(({ sid }) => String(sid));
+  const sids = async () =>
+    (await shop.sql('select sid from session order by created_at')).map(({ sid }) => String(sid));
   const ended = async () => (await readAll()).filter(({ kind }) => kind === 'session.ended');
 
   test('by logging out, once', async () => {
     const key = await login(seller);
     const [sid] = await sids();
-    for (let times = 0; times < 2; times++) await shop.rest('POST', '/session/logout', { json: { session_key: key } });
+    for (let times = 0; times < 2; times++)
+      await shop.rest('POST', '/session/logout', { json: { session_key: key } });
     expect(await ended()).toMatchObject([{ subject: sid, state: { userPk: seller.pk } }]);
   });
 
-  test('by logging out everywhere, and by another password', async () => {
+  test('by logging out everywhere, and by a changed password', async () => {
     const key = await login(seller);
     await login(seller);
     const change = `mutation { changePassword(current: ${JSON.stringify(PASSWORD)}, new: "another good one") { id } }`;
@@ -131,7 +155,7 @@ describe('the end of a session is noted', () => {
     expect(await ended()).toHaveLength(2);
   });
 
-  test('by disabling its user, and no second time when its row goes', async () => {
+  test('by disabling its user, and not again when its row is deleted', async () => {
     await login(seller);
     const [sid] = await sids();
     await accounts.disable(shop.context(), seller.username);
@@ -146,7 +170,7 @@ describe('the end of a session is noted', () => {
     expect(await ended()).toMatchObject([{ subject: sid }]);
   });
 
-  test('one that has expired had ended before: its row goes without a word', async () => {
+  test('not when an expired session is deleted', async () => {
     await login(seller);
     await shop.sql(`update session set created_at = now() - interval '3 days', last_seen_at = now() - interval '3 days',
       expires_at = now() - interval '1 day'`);
@@ -154,25 +178,28 @@ describe('the end of a session is noted', () => {
     expect(await ended()).toEqual([]);
   });
 
-  test('using and refreshing one is none', async () => {
+  test('not when a session is used or refreshed', async () => {
     const key = await login(seller);
-    shop.pass(120_000);
+    shop.advanceClock(120_000);
     await shop.rest('GET', '/users/me/', { sessionKey: key });
     expect(await ended()).toEqual([]);
   });
 });
 
 describe('reading', () => {
-  test('goes on from the place where it was, a few at a time', async () => {
+  test('continues after its cursor, a few changes at a time', async () => {
     const [first, second, third] = await shop.makeProducts(3);
     const piece = await readAfter(BEGINNING, 2);
-    expect(piece.changes.map(({ subject }) => subject)).toEqual([String(first?.pk), String(second?.pk)]);
-    const rest = await readAfter(piece.place, 2);
+    expect(piece.changes.map(({ subject }) => subject)).toEqual([
+      String(first?.pk),
+      String(second?.pk),
+    ]);
+    const rest = await readAfter(piece.position, 2);
     expect(rest.changes.map(({ subject }) => subject)).toEqual([String(third?.pk)]);
-    expect((await readAfter(rest.place, 2)).changes).toEqual([]);
+    expect((await readAfter(rest.position, 2)).changes).toEqual([]);
   });
 
-  test('from the head, what comes from then on', async () => {
+  test('from the head returns only later changes', async () => {
     await shop.makeProduct();
     await settled(shop);
     const head = await log.readHead(shop.context());
@@ -181,47 +208,56 @@ describe('reading', () => {
     expect(changes.map(({ subject }) => subject)).toEqual([String(pk)]);
   });
 
-  test('a cursor leads back to its place', async () => {
+  test('a cursor continues after its change', async () => {
     await shop.makeProduct();
     const [change] = await readAll();
-    const place = log.placeOf('after', log.cursorOf(change ?? BEGINNING));
+    const place = log.positionOf('after', log.cursorOf(change ?? BEGINNING));
     expect(place).toEqual({ tx: change?.tx, pk: change?.pk });
-    expect(await log.reachesBackTo(shop.context(), place)).toBe(true);
+    expect(await log.hasChangeAt(shop.context(), place)).toBe(true);
   });
 
-  test.each(['', 'x', 'eyJhIjoxfQ', Buffer.from('["changes","1","1"]').toString('base64url')])('%j is no cursor', (cursor) => {
-    expect(() => log.placeOf('after', cursor)).toThrow(/^after: is no cursor/);
-  });
+  test.each(['', 'x', 'eyJhIjoxfQ', Buffer.from('["changes","1","1"]').toString('base64url')])(
+    '%j is not a cursor',
+    (cursor) => {
+      expect(() => log.positionOf('after', cursor)).toThrow(/^after: is not a cursor/);
+    },
+  );
 });
 
 describe('sweeping', () => {
-  test('deletes what is older than CHANGES_KEPT_DAYS, and leaves what is not', async () => {
+  test('deletes only changes older than CHANGE_LOG_RETENTION_DAYS', async () => {
     const [, , third] = await shop.makeProducts(3);
-    await shop.sql(`update change set at = now() - interval '4 days' where subject <> '${third?.pk}'`);
+    await shop.sql(
+      `update change set at = now() - interval '4 days' where subject <> '${third?.pk}'`,
+    );
     expect(await log.sweep(shop.context())).toBe(2);
-    expect(await noted()).toEqual([`product.created ${third?.pk}`]);
-    shop.pass(4 * DAY_MS);
+    expect(await recorded()).toEqual([`product.created ${third?.pk}`]);
+    shop.advanceClock(4 * DAY_MS);
     expect(await log.sweep(shop.context())).toBe(1);
   });
 
-  test('deletes all of it, however much there is', async () => {
-    await shop.sql(`insert into change (at, kind) select now() - interval '4 days', 'products.changed' from generate_series(1, 12000)`);
+  test('deletes all of them, however many', async () => {
+    await shop.sql(
+      `insert into change (at, kind) select now() - interval '4 days', 'products.changed' from generate_series(1, 12000)`,
+    );
     const { pk } = await shop.makeProduct();
     expect(await log.sweep(shop.context())).toBe(12_000);
-    expect(await noted()).toEqual([`product.created ${pk}`]);
+    expect(await recorded()).toEqual([`product.created ${pk}`]);
   });
 
-  test('leaves what comes after something that it leaves: who finds one change finds all that follow', async () => {
+  test('keeps all changes after one that it keeps', async () => {
     const [, second] = await shop.makeProducts(3);
-    await shop.sql(`update change set at = now() - interval '4 days' where subject <> '${second?.pk}'`);
+    await shop.sql(
+      `update change set at = now() - interval '4 days' where subject <> '${second?.pk}'`,
+    );
     expect(await log.sweep(shop.context())).toBe(1);
-    expect(await noted()).toHaveLength(2);
+    expect(await recorded()).toHaveLength(2);
   });
 
-  test('deletes what another server has noted, whose transactions are yet to come here', async () => {
+  test('deletes changes of another server with future transactions', async () => {
     await shop.makeProduct();
     await shop.sql(`insert into change (tx, kind) values ('900000000000', 'products.changed')`);
     expect(await log.sweep(shop.context())).toBe(1);
-    expect(await noted()).toHaveLength(1);
+    expect(await recorded()).toHaveLength(1);
   });
 });

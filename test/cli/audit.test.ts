@@ -2,24 +2,27 @@ import { writeFile } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from '../support/jest.ts';
-import { accountOf, note } from '../../src/features/audit/audit.log.ts';
+import { accountOf, record } from '../../src/features/audit/audit.log.ts';
 import { command as run } from '../support/command.ts';
 import { withDirectory } from '../support/directories.ts';
-import type { Ended } from '../support/process.ts';
+import type { ProcessResult } from '../support/process.ts';
 import { PASSWORD, useShop, workerDatabase } from '../support/shop.ts';
-import { addedBy, lastChanges, trailOf } from '../support/trail.ts';
+import { entriesAddedBy, lastChanges, trailOf } from '../support/trail.ts';
 
 const shop = useShop();
 
 const OPERATOR = `operator:${userInfo().username}`;
 const DAY = 86_400_000;
 
-const command = (args: string, input?: string): Promise<Ended> => run(args.split(' '), workerDatabase(), input);
+const command = (args: string, input?: string): Promise<ProcessResult> =>
+  run(args.split(' '), workerDatabase(), input);
 
 describe("the operator's commands", () => {
-  test('on accounts leave an entry each, by the name of the operator', async () => {
+  test('on accounts record an entry each, with the name of the operator', async () => {
     await command('user create carol --scope products:write', PASSWORD);
-    expect(await lastChanges(shop)).toEqual([{ field: 'scopes', before: null, after: 'products:write' }]);
+    expect(await lastChanges(shop)).toEqual([
+      { field: 'scopes', before: null, after: 'products:write' },
+    ]);
     await command('user grant carol audit:read');
     await command('user grant carol audit:read');
     await command('user disable carol');
@@ -27,12 +30,15 @@ describe("the operator's commands", () => {
     await command('user set-password carol', `${PASSWORD} too`);
     await command('user create carol', PASSWORD);
     const made = ['created', 'scopes_changed', 'disabled', 'enabled', 'password_changed'];
-    expect(await trailOf(shop)).toEqual(made.map((what) => `${OPERATOR} account.${what} user:carol`));
+    expect(await trailOf(shop)).toEqual(
+      made.map((what) => `${OPERATOR} account.${what} user:carol`),
+    );
   });
 
-  test('on sessions and API keys do so, too', async () => {
+  test('on sessions and API keys record one as well', async () => {
     const { username } = await shop.makeUser({ username: 'carol' });
-    for (let time = 0; time < 2; time++) await shop.rest('POST', '/token', { form: { username, password: PASSWORD } });
+    for (let time = 0; time < 2; time++)
+      await shop.rest('POST', '/token', { form: { username, password: PASSWORD } });
     for (const name of ['till', 'stock']) await command(`api-keys create carol ${name}`);
     const [{ kid } = {}] = await shop.sql(`select kid from api_key where name = 'till'`);
     const [{ sid } = {}] = await shop.sql('select sid from session');
@@ -54,35 +60,53 @@ describe("the operator's commands", () => {
     );
   });
 
-  test('an import leaves an entry for each batch that it stores: the file without its directory, and how many products', async () => {
+  test('an import records an entry for each batch: the file name and the number of products', async () => {
     await withDirectory(async (folder) => {
       const file = join(folder, 'spring.csv');
-      await writeFile(file, 'name,barcode,price\nInk,5901234123457,12.50\nLamp,4006381333931,1\n,1,1\n');
-      const add = () => run(['products', 'import', file], workerDatabase());
-      expect(await addedBy(shop, () => run(['products', 'import', file, '--dry-run'], workerDatabase()))).toEqual([]);
-      expect(await addedBy(shop, add)).toEqual([`${OPERATOR} products.imported`]);
-      expect(await lastChanges(shop)).toEqual(
-        Object.entries({ file: 'spring.csv', created: '2', changed: '0' }).map(([field, after]) => ({ field, before: null, after })),
+      await writeFile(
+        file,
+        'name,barcode,price\nInk,5901234123457,12.50\nLamp,4006381333931,1\n,1,1\n',
       );
-      expect(await addedBy(shop, add)).toEqual([]);
+      const add = () => run(['products', 'import', file], workerDatabase());
+      expect(
+        await entriesAddedBy(shop, () =>
+          run(['products', 'import', file, '--dry-run'], workerDatabase()),
+        ),
+      ).toEqual([]);
+      expect(await entriesAddedBy(shop, add)).toEqual([`${OPERATOR} products.imported`]);
+      expect(await lastChanges(shop)).toEqual(
+        Object.entries({ file: 'spring.csv', created: '2', changed: '0' }).map(
+          ([field, after]) => ({ field, before: null, after }),
+        ),
+      );
+      expect(await entriesAddedBy(shop, add)).toEqual([]);
     });
   });
 
-  test('the demo data leaves one entry, and none where it is there already', async () => {
-    for (const seed of ['seed', 'seed --add-to-existing']) expect(await command(seed)).toMatchObject({ code: 0 });
+  test('the demo data records one entry, and none if it already exists', async () => {
+    for (const seed of ['seed', 'seed --add-to-existing'])
+      expect(await command(seed)).toMatchObject({ code: 0 });
     expect(await trailOf(shop)).toEqual([`${OPERATOR} demo.seeded`]);
     expect(await lastChanges(shop)).toEqual(
-      Object.entries({ users: '124', products: '1200' }).map(([field, after]) => ({ field, before: null, after })),
+      Object.entries({ users: '124', products: '1200' }).map(([field, after]) => ({
+        field,
+        before: null,
+        after,
+      })),
     );
   });
 });
 
 describe('audit list', () => {
-  test('shows the latest first, a line each, with nothing that a terminal would take for an order', async () => {
+  test('shows the latest first, a line each, without terminal control sequences', async () => {
     const as = await shop.makeUser({ username: 'ada', scopes: ['products:write'] });
     await shop.sql(`insert into audit_entry (at, actor_kind, actor_name, action, subject_kind, subject_key, subject_name, changes)
       values ('2020-01-01Z', 'user', E'a\\x1b[2Jb', 'product.deleted', 'product', '7', 'Tray', '[{"field":"name","before":"Tray","after":null}]')`);
-    await shop.graphql('mutation { createProduct(input: { name: "Ink", barcode: "5901234123457", price: 1 }) { pk } }', {}, { as });
+    await shop.graphql(
+      'mutation { createProduct(input: { name: "Ink", barcode: "5901234123457", price: 1 }) { pk } }',
+      {},
+      { as },
+    );
     await shop.graphql('mutation { updateProduct(pk: 1, input: { price: 2 }) { pk } }', {}, { as });
     await command('user disable ada');
     const { code, stdout } = await command('audit list');
@@ -97,13 +121,17 @@ describe('audit list', () => {
     ]);
   });
 
-  test('picks by who, what, to what and when, and prints JSON', async () => {
+  test('filters by actor, action, subject and time, and prints JSON', async () => {
     const ada = await shop.makeUser({ username: 'ada' });
     const { pk } = await shop.makeUser({ username: 'bea' });
-    const at = (day: number) => ({ ...shop.context(), operator: day > 1 ? 'olga' : 'otto', now: () => new Date(Date.UTC(2027, 0, day)) });
-    await note(at(1), 'account.disabled', accountOf(ada));
-    await note(at(2), 'account.enabled', accountOf(ada));
-    await note(at(3), 'account.disabled', accountOf({ pk, username: 'b\u0085ea' }));
+    const at = (day: number) => ({
+      ...shop.context(),
+      operator: day > 1 ? 'olga' : 'otto',
+      now: () => new Date(Date.UTC(2027, 0, day)),
+    });
+    await record(at(1), 'account.disabled', accountOf(ada));
+    await record(at(2), 'account.enabled', accountOf(ada));
+    await record(at(3), 'account.disabled', accountOf({ pk, username: 'b\u0085ea' }));
     const days = async (args: string) => {
       const { stdout } = await command(`audit list --json ${args}`.trim());
       return stdout
@@ -132,8 +160,12 @@ describe('audit list', () => {
     });
   });
 
-  test('a user that there is none of is refused', async () => {
-    expect(await command('audit list --subject user:nobody')).toEqual({ code: 1, stdout: '', stderr: 'There is no user nobody\n' });
+  test('an unknown user is rejected', async () => {
+    expect(await command('audit list --subject user:nobody')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'User nobody does not exist\n',
+    });
   });
 
   test.each([
@@ -152,15 +184,30 @@ describe('audit list', () => {
 });
 
 describe('audit prune', () => {
-  test('deletes what is older than a day that it is given, and says how much', async () => {
-    const at = (day: number) => ({ ...shop.context(), now: () => new Date(Date.UTC(2020, 0, day)) });
-    for (const day of [1, 2, 3]) await note(at(day), 'account.created', accountOf({ pk: day, username: `made${day}` }));
-    expect(await command('audit prune --before 2020-01-03')).toEqual({ code: 0, stdout: 'Entries deleted: 2.\n', stderr: '' });
-    expect(await trailOf(shop)).toEqual(['anonymous account.created user:made3', `${OPERATOR} audit.pruned`]);
+  test('deletes entries older than a given day, and prints their number', async () => {
+    const at = (day: number) => ({
+      ...shop.context(),
+      now: () => new Date(Date.UTC(2020, 0, day)),
+    });
+    for (const day of [1, 2, 3])
+      await record(at(day), 'account.created', accountOf({ pk: day, username: `made${day}` }));
+    expect(await command('audit prune --before 2020-01-03')).toEqual({
+      code: 0,
+      stdout: 'Entries deleted: 2.\n',
+      stderr: '',
+    });
+    expect(await trailOf(shop)).toEqual([
+      'anonymous account.created user:made3',
+      `${OPERATOR} audit.pruned`,
+    ]);
   });
 
-  test('refuses a day to come', async () => {
+  test('rejects a future day', async () => {
     const day = new Date(Date.now() + 2 * DAY).toISOString().slice(0, 10);
-    expect(await command(`audit prune --before ${day}`)).toEqual({ code: 1, stdout: '', stderr: 'before: must be in the past\n' });
+    expect(await command(`audit prune --before ${day}`)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'before: must be in the past\n',
+    });
   });
 });

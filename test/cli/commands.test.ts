@@ -1,63 +1,91 @@
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import * as legacy from '../../src/features/rest-usage/rest-usage.service.ts';
 import { command as run } from '../support/command.ts';
-import type { Ended } from '../support/process.ts';
+import type { ProcessResult } from '../support/process.ts';
 import { PASSWORD, useShop, workerDatabase } from '../support/shop.ts';
 
 const shop = useShop();
 
-const command = (args: string, input?: string): Promise<Ended> => run(args.split(' '), workerDatabase(), input);
-const signIn = (username: string, password: string) => shop.rest('POST', '/token', { form: { username, password } });
+const command = (args: string, input?: string): Promise<ProcessResult> =>
+  run(args.split(' '), workerDatabase(), input);
+const signIn = (username: string, password: string) =>
+  shop.rest('POST', '/token', { form: { username, password } });
 
 describe('user create', () => {
-  test('makes a user who can sign in, with the password from standard input', async () => {
-    expect(await command('user create carol --email carol@shop.example --scope products:write blog:write', 'carol has a secret\n')).toEqual(
-      {
-        code: 0,
-        stdout: 'User carol is there.\n',
-        stderr: '',
-      },
-    );
+  test('creates a user who can sign in, with the password from standard input', async () => {
+    expect(
+      await command(
+        'user create carol --email carol@shop.example --scope products:write blog:write',
+        'carol has a secret\n',
+      ),
+    ).toEqual({
+      code: 0,
+      stdout: 'User carol created.\n',
+      stderr: '',
+    });
     expect((await signIn('carol', 'carol has a secret')).status).toBe(200);
     expect(await shop.sql('select email, scopes from "user"')).toEqual([
       { email: 'carol@shop.example', scopes: ['products:write', 'blog:write'] },
     ]);
   });
 
-  test('refuses a name that is taken', async () => {
+  test('rejects a taken name', async () => {
     await shop.makeUser({ username: 'carol' });
-    expect(await command('user create carol', PASSWORD)).toEqual({ code: 1, stdout: '', stderr: 'There is a user carol already\n' });
+    expect(await command('user create carol', PASSWORD)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'User carol already exists\n',
+    });
   });
 
   test.each([
-    ['too short', 'seven77', 'password: A password has at least 8 characters\n'],
-    ['over 72 bytes, which bcrypt would cut', 'x'.repeat(73), 'password: A password has at most 72 bytes\n'],
-  ])('refuses a password that is %s, and stores nothing', async (_name, password, stderr) => {
+    ['too short', 'seven77', 'password: A password must have at least 8 characters\n'],
+    [
+      'over 72 bytes, which bcrypt would cut',
+      'x'.repeat(73),
+      'password: A password must have at most 72 bytes\n',
+    ],
+  ])('rejects a password that is %s, and stores nothing', async (_name, password, stderr) => {
     expect(await command('user create carol', password)).toEqual({ code: 1, stdout: '', stderr });
     expect(await shop.sql('select username from "user"')).toEqual([]);
   });
 
   test.each(['user create carol --email nonsense', 'user create carol --full-name \t'])(
-    '%s is refused, and stores nothing',
+    '%s is rejected, and stores nothing',
     async (args) => {
       expect(await command(args, PASSWORD)).toMatchObject({ code: 1, stdout: '' });
       expect(await shop.sql('select username from "user"')).toEqual([]);
     },
   );
 
-  test('takes no password as an argument', async () => {
-    expect(await command('user create carol secret-secret')).toMatchObject({ code: 64, stdout: '' });
-    expect(await command('user create carol --password secret-secret')).toMatchObject({ code: 64, stdout: '' });
+  test('accepts no password as an argument', async () => {
+    expect(await command('user create carol secret-secret')).toMatchObject({
+      code: 64,
+      stdout: '',
+    });
+    expect(await command('user create carol --password secret-secret')).toMatchObject({
+      code: 64,
+      stdout: '',
+    });
   });
 });
 
 describe('user disable and enable', () => {
-  test('disabling ends all sessions at once on a running server; enabling lets in again but brings no session back', async () => {
+  test('disabling ends all sessions at once on a running server; enabling allows logins but restores no session', async () => {
     const { username } = await shop.makeUser();
     const token = (await signIn(username, PASSWORD)).body.access_token as string;
-    expect(await command(`user disable ${username}`)).toMatchObject({ code: 0, stdout: `User ${username} is disabled.\n` });
-    expect(await shop.rest('GET', '/users/me/', { token })).toMatchObject({ status: 400, body: { detail: 'Inactive user' } });
-    expect(await command(`user enable ${username}`)).toMatchObject({ code: 0, stdout: `User ${username} is enabled.\n` });
+    expect(await command(`user disable ${username}`)).toMatchObject({
+      code: 0,
+      stdout: `User ${username} is disabled.\n`,
+    });
+    expect(await shop.rest('GET', '/users/me/', { token })).toMatchObject({
+      status: 400,
+      body: { detail: 'Inactive user' },
+    });
+    expect(await command(`user enable ${username}`)).toMatchObject({
+      code: 0,
+      stdout: `User ${username} is enabled.\n`,
+    });
     expect((await shop.rest('GET', '/users/me/', { token })).status).toBe(401);
     expect((await signIn(username, PASSWORD)).status).toBe(200);
   });
@@ -76,7 +104,7 @@ describe('user set-password', () => {
     expect((await signIn(username, 'another good one')).status).toBe(200);
   });
 
-  test('keeps the old password when the new one is refused', async () => {
+  test('keeps the old password when the new one is rejected', async () => {
     const { username } = await shop.makeUser();
     expect(await command(`user set-password ${username}`, 'short')).toMatchObject({ code: 1 });
     expect((await signIn(username, PASSWORD)).status).toBe(200);
@@ -84,7 +112,7 @@ describe('user set-password', () => {
 });
 
 describe('user grant and revoke', () => {
-  test('add scopes to those held, and take them away', async () => {
+  test('add and remove scopes', async () => {
     const { username } = await shop.makeUser({ scopes: ['blog:write'] });
     expect(await command(`user grant ${username} products:write users:read`)).toMatchObject({
       code: 0,
@@ -94,15 +122,20 @@ describe('user grant and revoke', () => {
       code: 0,
       stdout: `User ${username} holds blog:write, products:write, users:read.\n`,
     });
-    expect(await command(`user revoke ${username} blog:write products:write users:read`)).toMatchObject({
+    expect(
+      await command(`user revoke ${username} blog:write products:write users:read`),
+    ).toMatchObject({
       code: 0,
       stdout: `User ${username} holds no scopes.\n`,
     });
   });
 
-  test('a scope that there is none of is wrong usage', async () => {
+  test('an unknown scope is wrong usage', async () => {
     const { username } = await shop.makeUser();
-    expect(await command(`user grant ${username} everything`)).toMatchObject({ code: 64, stdout: '' });
+    expect(await command(`user grant ${username} everything`)).toMatchObject({
+      code: 64,
+      stdout: '',
+    });
   });
 });
 
@@ -135,54 +168,82 @@ describe('session list and end', () => {
     for (let count = 0; count < 3; count++) await signIn(user.username, PASSWORD);
     const [first] = await shop.sql('select sid from session');
     const sid = String(first?.['sid']);
-    expect(await command(`session end ${user.username} ${sid}`)).toMatchObject({ code: 0, stdout: 'Sessions ended: 1.\n' });
+    expect(await command(`session end ${user.username} ${sid}`)).toMatchObject({
+      code: 0,
+      stdout: 'Sessions ended: 1.\n',
+    });
     expect(await command(`session end ${user.username} ${sid}`)).toMatchObject({
       code: 1,
       stderr: `User ${user.username} has no open session ${sid}\n`,
     });
-    expect(await command(`session end ${user.username} --all`)).toMatchObject({ code: 0, stdout: 'Sessions ended: 2.\n' });
+    expect(await command(`session end ${user.username} --all`)).toMatchObject({
+      code: 0,
+      stdout: 'Sessions ended: 2.\n',
+    });
     expect(await shop.sql('select sid from session')).toEqual([]);
   });
 
-  test('end needs the id of a session or --all, and not both', async () => {
+  test('end needs either the id of a session or --all', async () => {
     expect(await command('session end carol')).toMatchObject({ code: 64 });
     expect(await command('session end carol some-id --all')).toMatchObject({ code: 64 });
   });
 });
 
 describe('api-keys', () => {
-  test('create prints a key that is good at once, and nothing else; list shows it without the key; revoke ends it', async () => {
+  test('create prints only a key that is valid at once; list shows it without the key; revoke ends it', async () => {
     const { username } = await shop.makeUser({ username: 'carol', scopes: ['products:write'] });
-    const made = await run(['api-keys', 'create', username, 'till 7', '--scope', 'products:write', '--days', '30'], workerDatabase());
-    expect(made).toEqual({ code: 0, stdout: expect.stringMatching(/^sk_[\w-]{43}\n$/), stderr: '' });
+    const made = await run(
+      ['api-keys', 'create', username, 'till 7', '--scope', 'products:write', '--days', '30'],
+      workerDatabase(),
+    );
+    expect(made).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(/^sk_[\w-]{43}\n$/),
+      stderr: '',
+    });
     const token = made.stdout.trim();
-    expect((await shop.rest('GET', '/users/me/', { token })).body).toMatchObject({ username: 'carol' });
+    expect((await shop.rest('GET', '/users/me/', { token })).body).toMatchObject({
+      username: 'carol',
+    });
     const { stdout } = await command('api-keys list carol');
-    const [id = '', created = '', expires = '', used = '', scopes, name] = stdout.trim().split('  ');
+    const [id = '', created = '', expires = '', used = '', scopes, name] = stdout
+      .trim()
+      .split('  ');
     expect([scopes, name]).toEqual(['products:write', 'till 7']);
     expect(Math.round((Date.parse(expires) - Date.parse(created)) / 86_400_000)).toBe(30);
     expect(Date.parse(used)).toBeGreaterThanOrEqual(Date.parse(created));
     expect(stdout).not.toContain(token);
-    expect(await command(`api-keys revoke carol ${id}`)).toMatchObject({ code: 0, stdout: 'API keys revoked: 1.\n' });
+    expect(await command(`api-keys revoke carol ${id}`)).toMatchObject({
+      code: 0,
+      stdout: 'API keys revoked: 1.\n',
+    });
     expect((await shop.rest('GET', '/users/me/', { token })).status).toBe(401);
-    expect(await command(`api-keys revoke carol ${id}`)).toMatchObject({ code: 1, stderr: `User carol has no good API key ${id}\n` });
+    expect(await command(`api-keys revoke carol ${id}`)).toMatchObject({
+      code: 1,
+      stderr: `User carol has no valid API key ${id}\n`,
+    });
   });
 
-  test('create refuses what the user does not hold, and makes nothing', async () => {
+  test('create rejects scopes that the user does not hold, and creates nothing', async () => {
     await shop.makeUser({ username: 'carol' });
     expect(await command('api-keys create carol till --scope products:write')).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'scopes: carol does not hold products:write\n',
+      stderr: 'scopes: User carol does not have products:write\n',
     });
     expect(await shop.sql('select * from api_key')).toEqual([]);
   });
 
-  test('revoke --all ends all of one user', async () => {
+  test('revoke --all revokes all keys of one user', async () => {
     for (const name of ['carol', 'dan']) await shop.makeUser({ username: name });
     for (const name of ['carol', 'carol', 'dan']) await command(`api-keys create ${name} till`);
-    expect(await command('api-keys revoke carol --all')).toMatchObject({ code: 0, stdout: 'API keys revoked: 2.\n' });
-    expect(await shop.sql('select username from api_key join "user" on pk = user_pk')).toEqual([{ username: 'dan' }]);
+    expect(await command('api-keys revoke carol --all')).toMatchObject({
+      code: 0,
+      stdout: 'API keys revoked: 2.\n',
+    });
+    expect(await shop.sql('select username from api_key join "user" on pk = user_pk')).toEqual([
+      { username: 'dan' },
+    ]);
   });
 
   test.each([
@@ -198,7 +259,7 @@ describe('api-keys', () => {
   });
 });
 
-describe('legacy report', () => {
+describe('rest-usage report', () => {
   const V1 = 'GET /api/v1/shop/products';
   const V2 = 'GET /api/v2/shop/products';
 
@@ -210,15 +271,15 @@ describe('legacy report', () => {
     await legacy.store(shop.context(), shop.calls);
   });
 
-  test('shows who calls what, since when and how often, the most calls first', async () => {
-    expect(await command('legacy report')).toEqual({
+  test('shows clients, endpoints, times and numbers of calls, the most calls first', async () => {
+    expect(await command('rest-usage report')).toEqual({
       code: 0,
       stdout: [
-        'row                        client  subject  first                     last                      calls',
+        'endpoint                   client  subject  first                     last                      calls',
         'GET /api/v1/shop/products  till/1  -        2027-01-01T00:00:00.000Z  2027-01-03T00:00:00.000Z      3',
         'GET /api/v2/shop/products  till/1  bea      2027-01-05T00:00:00.000Z  2027-01-05T00:00:00.000Z      2',
         'GET /api/v1/shop/products  app/2   bea      2027-01-09T00:00:00.000Z  2027-01-09T00:00:00.000Z      1',
-        'Lines: 3 of 3. Calls in all: 6.',
+        'Lines: 3 of 3. Total calls: 6.',
         '',
       ].join('\n'),
       stderr: '',
@@ -227,7 +288,7 @@ describe('legacy report', () => {
 
   test.each([
     [
-      'row',
+      'endpoint',
       [
         `${V1}  2027-01-01T00:00:00.000Z  2027-01-09T00:00:00.000Z      4`,
         `${V2}  2027-01-05T00:00:00.000Z  2027-01-05T00:00:00.000Z      2`,
@@ -248,53 +309,67 @@ describe('legacy report', () => {
       ],
     ],
   ])('--by %s adds up', async (by, lines) => {
-    const { stdout } = await command(`legacy report --by ${by}`);
-    expect(stdout.split('\n').slice(1)).toEqual([...lines, 'Lines: 2 of 2. Calls in all: 6.', '']);
+    const { stdout } = await command(`rest-usage report --by ${by}`);
+    expect(stdout.split('\n').slice(1)).toEqual([...lines, 'Lines: 2 of 2. Total calls: 6.', '']);
   });
 
   test.each([
-    ['--row /api/v1/', [3, 1]],
+    ['--endpoint /api/v1/', [3, 1]],
     ['--since 2027-01-05', [2, 1]],
     ['--since 2027-01-06', [1]],
-    ['--row v1 --since 2027-01-04', [1]],
-    ['--row v_', []],
+    ['--endpoint v1 --since 2027-01-04', [1]],
+    ['--endpoint v_', []],
     ['--limit 2', [3, 2]],
-  ])('%s picks', async (options, calls) => {
-    const { code, stdout } = await command(`legacy report --json ${options}`);
+  ])('%s filters', async (options, calls) => {
+    const { code, stdout } = await command(`rest-usage report --json ${options}`);
     const { lines } = JSON.parse(stdout) as { lines: { calls: number }[] };
     expect([code, lines.map((line) => line.calls)]).toEqual([0, calls]);
   });
 
-  test('--limit leaves lines out, and says so', async () => {
-    expect((await command('legacy report --limit 1')).stdout).toMatch(/\nLines: 1 of 3\. Calls in all: 6\.\n$/);
+  test('--limit omits lines, and says so', async () => {
+    expect((await command('rest-usage report --limit 1')).stdout).toMatch(
+      /\nLines: 1 of 3\. Total calls: 6\.\n$/,
+    );
   });
 
-  test('--json is the same for programs', async () => {
-    const { code, stdout } = await command('legacy report --json --limit 1');
+  test('--json prints the same as JSON', async () => {
+    const { code, stdout } = await command('rest-usage report --json --limit 1');
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toEqual({
-      lines: [{ row: V1, client: 'till/1', subject: null, first: '2027-01-01T00:00:00.000Z', last: '2027-01-03T00:00:00.000Z', calls: 3 }],
+      lines: [
+        {
+          endpoint: V1,
+          client: 'till/1',
+          subject: null,
+          first: '2027-01-01T00:00:00.000Z',
+          last: '2027-01-03T00:00:00.000Z',
+          calls: 3,
+        },
+      ],
       total: { lines: 3, calls: 6 },
     });
   });
 
-  test.each(['legacy report', 'legacy report --json'])('%s gives a terminal no orders, whatever clients call themselves', async (args) => {
-    shop.calls.count(V1, 'a\u001b[2Jb\u009b2J\u007f\r\n', '', new Date());
-    await legacy.store(shop.context(), shop.calls);
-    const { stdout } = await command(args);
-    expect(stdout).toContain('[2Jb');
-    expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
-  });
+  test.each(['rest-usage report', 'rest-usage report --json'])(
+    '%s prints no terminal control sequences, whatever the names of clients are',
+    async (args) => {
+      shop.calls.count(V1, 'a\u001b[2Jb\u009b2J\u007f\r\n', '', new Date());
+      await legacy.store(shop.context(), shop.calls);
+      const { stdout } = await command(args);
+      expect(stdout).toContain('[2Jb');
+      expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
+    },
+  );
 
-  test('a long name is cut in the table, and is whole in JSON', async () => {
+  test('a long name is truncated in the table, and complete in JSON', async () => {
     const client = 'x'.repeat(200);
     for (let call = 0; call < 9; call++) shop.calls.count(V1, client, '', new Date());
     await legacy.store(shop.context(), shop.calls);
-    expect((await command('legacy report')).stdout).toContain(`  ${'x'.repeat(59)}…  `);
-    expect((await command('legacy report --json')).stdout).toContain(`"${client}"`);
+    expect((await command('rest-usage report')).stdout).toContain(`  ${'x'.repeat(59)}…  `);
+    expect((await command('rest-usage report --json')).stdout).toContain(`"${client}"`);
   });
 
-  test('leaves out the contract kit and the pages for browsers, unless --include-own is given', async () => {
+  test('omits the contract kit and the pages for browsers, unless --include-own is given', async () => {
     await shop.sql('truncate legacy_call');
     const own = ['shopfront-contract/0.1.0', 'shopfront-pages'];
     const others = ['shopfront-contractor', 'my shopfront-pages'];
@@ -305,58 +380,84 @@ describe('legacy report', () => {
       const { lines, total } = JSON.parse(stdout) as { lines: { client: string }[]; total: object };
       return { clients: lines.map(({ client }) => client).toSorted(), total };
     };
-    expect(await clients('legacy report --json')).toEqual({ clients: others.toSorted(), total: { lines: 2, calls: 2 } });
-    expect(await clients('legacy report --json --include-own')).toEqual({
+    expect(await clients('rest-usage report --json')).toEqual({
+      clients: others.toSorted(),
+      total: { lines: 2, calls: 2 },
+    });
+    expect(await clients('rest-usage report --json --include-own')).toEqual({
       clients: [...own, ...others].toSorted(),
       total: { lines: 4, calls: 4 },
     });
   });
 
-  test('says so where nothing was called', async () => {
-    expect(await command('legacy report --row nothing')).toEqual({ code: 0, stdout: 'No such calls are recorded.\n', stderr: '' });
+  test('reports that there were no calls', async () => {
+    expect(await command('rest-usage report --endpoint nothing')).toEqual({
+      code: 0,
+      stdout: 'No such calls are recorded.\n',
+      stderr: '',
+    });
     await shop.sql('truncate legacy_call');
-    expect(await command('legacy report')).toEqual({ code: 0, stdout: 'No calls are recorded.\n', stderr: '' });
+    expect(await command('rest-usage report')).toEqual({
+      code: 0,
+      stdout: 'No calls are recorded.\n',
+      stderr: '',
+    });
   });
 
-  test.each(['--since yesterday', '--since 2027-02-30', '--by nothing', '--limit 0', '--limit 100001', '--limit x', '--limit', 'v1'])(
-    '%s is wrong usage, and ends with 64',
-    async (args) => {
-      expect(await command(`legacy report ${args}`)).toMatchObject({ code: 64, stdout: '' });
-    },
-  );
+  test.each([
+    '--since yesterday',
+    '--since 2027-02-30',
+    '--by nothing',
+    '--limit 0',
+    '--limit 100001',
+    '--limit x',
+    '--limit',
+    'v1',
+  ])('%s is wrong usage, and ends with 64', async (args) => {
+    expect(await command(`rest-usage report ${args}`)).toMatchObject({ code: 64, stdout: '' });
+  });
 });
 
-describe('legacy forget', () => {
-  const forget = (client: string) => run(['legacy', 'forget', client], workerDatabase());
-  const NONE = { code: 1, stdout: '', stderr: 'No calls of a client of this name are recorded\n' };
+describe('rest-usage forget', () => {
+  const forget = (client: string) => run(['rest-usage', 'forget', client], workerDatabase());
+  const NONE = { code: 1, stdout: '', stderr: 'No calls recorded for a client with this name\n' };
 
   beforeEach(async () => {
-    for (const client of ['till/1', 'till/10', 'TILL/1', '-', "a'b%"]) shop.calls.count('GET /blog', client, '', new Date());
+    for (const client of ['till/1', 'till/10', 'TILL/1', '-', "a'b%"])
+      shop.calls.count('GET /blog', client, '', new Date());
     shop.calls.count('POST /token', 'till/1', 'bea', new Date());
     await legacy.store(shop.context(), shop.calls);
   });
 
-  const left = async () => (await shop.sql('select client from legacy_call order by client collate "C"')).map(({ client }) => client);
+  const left = async () =>
+    (await shop.sql('select client from legacy_call order by client collate "C"')).map(
+      ({ client }) => client,
+    );
 
-  test('deletes what is recorded of the client of exactly this name, and a later call is recorded anew', async () => {
+  test('deletes the records of the client of exactly this name; a later call is recorded again', async () => {
     expect(await forget('till/1')).toEqual({ code: 0, stdout: 'Lines deleted: 2.\n', stderr: '' });
     expect(await left()).toEqual(['-', 'TILL/1', "a'b%", 'till/10']);
     shop.calls.count('GET /blog', 'till/1', '', new Date());
     await legacy.store(shop.context(), shop.calls);
-    expect(await shop.sql(`select calls from legacy_call where client = 'till/1'`)).toEqual([{ calls: '1' }]);
+    expect(await shop.sql(`select calls from legacy_call where client = 'till/1'`)).toEqual([
+      { calls: '1' },
+    ]);
   });
 
-  test.each(['-', "a'b%"])('takes the name %s as it is', async (client) => {
+  test.each(['-', "a'b%"])('accepts the name %s literally', async (client) => {
     expect(await forget(client)).toMatchObject({ code: 0, stdout: 'Lines deleted: 1.\n' });
     expect(await left()).not.toContain(client);
   });
 
-  test.each(['till', '%', 'x'.repeat(100_000)])('refuses a name that no client has (%.20s)', async (client) => {
-    expect(await forget(client)).toEqual(NONE);
-    expect(await left()).toHaveLength(6);
-  });
+  test.each(['till', '%', 'x'.repeat(100_000)])(
+    'rejects a name without a client (%.20s)',
+    async (client) => {
+      expect(await forget(client)).toEqual(NONE);
+      expect(await left()).toHaveLength(6);
+    },
+  );
 
-  test('twice at once, one deletes and the other finds nothing', async () => {
+  test('run twice concurrently, one deletes and the other finds nothing', async () => {
     const ended = await Promise.all([forget('till/1'), forget('till/1')]);
     expect(ended.map(({ code }) => code === 0)).toEqual(expect.arrayContaining([true, false]));
     expect(await forget('till/1')).toEqual(NONE);
@@ -367,63 +468,90 @@ describe('seed', () => {
   const ADDED = 'Added users: 124, products: 1200, items: 10, blog entries: 6.\n';
   const NOTHING = 'Added users: 0, products: 0, items: 0, blog entries: 0.\n';
   const PUBLIC = `Users with public passwords: alice / alice-demo-1, bob / bob-demo-1, admin / admin-demo-1, zoe / zoe-demo-1.\n`;
-  const REFUSED = {
+  const REJECTED = {
     code: 1,
     stdout: '',
-    stderr: 'The database already has users or products. --add-to-existing adds the demo data, with users whose passwords are public\n',
+    stderr:
+      'The database already has users or products. Use --add-to-existing to add the demo data; the passwords of its users are public\n',
   };
 
   const counts = async () => {
-    const [found] = await shop.sql(`select (select count(*)::int from "user") as users, (select count(*)::int from product) as products,
+    const [found] =
+      await shop.sql(`select (select count(*)::int from "user") as users, (select count(*)::int from product) as products,
       (select count(*)::int from item) as items, (select count(*)::int from blog_entry) as entries`);
     return found;
   };
 
-  test('adds the demo data to an empty database, and prints what was added and whose passwords are public', async () => {
+  test('adds the demo data to an empty database, and prints what was added and which passwords are public', async () => {
     expect(await command('seed')).toEqual({ code: 0, stdout: ADDED + PUBLIC, stderr: '' });
     expect(await counts()).toEqual({ users: 124, products: 1200, items: 10, entries: 6 });
     expect((await signIn('bob', 'bob-demo-1')).status).toBe(200);
-    expect(await signIn('zoe', 'zoe-demo-1')).toMatchObject({ status: 400, body: { detail: 'Inactive user' } });
+    expect(await signIn('zoe', 'zoe-demo-1')).toMatchObject({
+      status: 400,
+      body: { detail: 'Inactive user' },
+    });
     expect((await signIn('customer001', 'customer001')).status).toBe(401);
   });
 
   test.each([
-    ['a user', async () => void (await shop.makeUser()), { users: 1, products: 0, items: 0, entries: 0 }],
-    ['a product', async () => void (await shop.makeProduct()), { users: 0, products: 1, items: 0, entries: 0 }],
-  ])('refuses a database that has %s, and stores nothing', async (_name, fill, left) => {
+    [
+      'a user',
+      async () => void (await shop.makeUser()),
+      { users: 1, products: 0, items: 0, entries: 0 },
+    ],
+    [
+      'a product',
+      async () => void (await shop.makeProduct()),
+      { users: 0, products: 1, items: 0, entries: 0 },
+    ],
+  ])('rejects a database that has %s, and stores nothing', async (_name, fill, left) => {
     await fill();
-    expect(await command('seed')).toEqual(REFUSED);
+    expect(await command('seed')).toEqual(REJECTED);
     expect(await counts()).toEqual(left);
   });
 
-  test('--add-to-existing leaves what exists as it is, and gives a user of the same name no items, entries or password', async () => {
+  test('--add-to-existing changes no existing data, and gives a user of the same name no items, entries or password', async () => {
     await shop.makeUser({ username: 'alice' });
     const { pk, barcode } = await shop.makeProduct({ barcode: '4006380000063' });
     expect(await command('seed --add-to-existing')).toEqual({
       code: 0,
-      stdout: 'Added users: 123, products: 1199, items: 5, blog entries: 3.\n' + PUBLIC.replace('alice / alice-demo-1, ', ''),
+      stdout:
+        'Added users: 123, products: 1199, items: 5, blog entries: 3.\n' +
+        PUBLIC.replace('alice / alice-demo-1, ', ''),
       stderr: '',
     });
     expect((await signIn('alice', PASSWORD)).status).toBe(200);
     expect((await signIn('alice', 'alice-demo-1')).status).toBe(401);
     expect(await shop.sql(`select pk from product where barcode = '${barcode}'`)).toEqual([{ pk }]);
-    expect(await shop.sql(`select distinct username from item join "user" on "user".pk = owner_pk`)).toEqual([{ username: 'bob' }]);
+    expect(
+      await shop.sql(`select distinct username from item join "user" on "user".pk = owner_pk`),
+    ).toEqual([{ username: 'bob' }]);
   });
 
-  test('a second time is refused; with --add-to-existing it adds nothing', async () => {
+  test('a second run is rejected; with --add-to-existing it adds nothing', async () => {
     await command('seed');
-    expect(await command('seed')).toEqual(REFUSED);
-    expect(await command('seed --add-to-existing')).toEqual({ code: 0, stdout: NOTHING, stderr: '' });
+    expect(await command('seed')).toEqual(REJECTED);
+    expect(await command('seed --add-to-existing')).toEqual({
+      code: 0,
+      stdout: NOTHING,
+      stderr: '',
+    });
   });
 
-  test('twice at once, one adds the demo data and the other is refused', async () => {
+  test('run twice concurrently, one adds the demo data and the other is rejected', async () => {
     const ended = await Promise.all([command('seed'), command('seed')]);
-    expect(ended.toSorted((a, b) => Number(a.code) - Number(b.code))).toEqual([{ code: 0, stdout: ADDED + PUBLIC, stderr: '' }, REFUSED]);
+    expect(ended.toSorted((a, b) => Number(a.code) - Number(b.code))).toEqual([
+      { code: 0, stdout: ADDED + PUBLIC, stderr: '' },
+      REJECTED,
+    ]);
     expect(await counts()).toEqual({ users: 124, products: 1200, items: 10, entries: 6 });
   });
 
-  test('twice at once with --add-to-existing, one adds the demo data and the other nothing', async () => {
-    const ended = await Promise.all([command('seed --add-to-existing'), command('seed --add-to-existing')]);
+  test('run twice concurrently with --add-to-existing, one adds the demo data and the other nothing', async () => {
+    const ended = await Promise.all([
+      command('seed --add-to-existing'),
+      command('seed --add-to-existing'),
+    ]);
     expect(ended.map(({ stdout }) => stdout).toSorted()).toEqual([NOTHING, ADDED + PUBLIC]);
     expect(await counts()).toEqual({ users: 124, products: 1200, items: 10, entries: 6 });
   });
@@ -439,8 +567,12 @@ test.each([
   'api-keys create nobody till',
   'api-keys list nobody',
   'api-keys revoke nobody --all',
-])('%s ends with 1 and says that there is no such user', async (args) => {
-  expect(await command(args, PASSWORD)).toEqual({ code: 1, stdout: '', stderr: 'There is no user nobody\n' });
+])('%s ends with 1 and reports an unknown user', async (args) => {
+  expect(await command(args, PASSWORD)).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'User nobody does not exist\n',
+  });
 });
 
 test.each([
@@ -462,12 +594,12 @@ test.each([
   'products ',
   'products import ',
   'products export ',
-  'legacy ',
-  'legacy report ',
-  'legacy forget ',
+  'rest-usage ',
+  'rest-usage report ',
+  'rest-usage forget ',
   'seed ',
   'migrate ',
-])('%s--help says how it is used and ends with 0', async (name) => {
+])('%s--help prints the usage and ends with 0', async (name) => {
   expect(await command(`${name}--help`)).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(new RegExp(`^Usage: shopfront ${name}`)),
@@ -475,6 +607,9 @@ test.each([
   });
 });
 
-test.each(['nonsense', 'user nonsense', 'session', 'seed now'])('%s is wrong usage and ends with 64', async (args) => {
-  expect(await command(args)).toMatchObject({ code: 64, stdout: '' });
-});
+test.each(['nonsense', 'user nonsense', 'session', 'seed now'])(
+  '%s is wrong usage and ends with 64',
+  async (args) => {
+    expect(await command(args)).toMatchObject({ code: 64, stdout: '' });
+  },
+);

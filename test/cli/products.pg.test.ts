@@ -1,17 +1,18 @@
 import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from '../support/jest.ts';
-import { catalogueAsFile } from '../../src/features/products/files/file-export.ts';
+import { exportCatalogue } from '../../src/features/products/files/file-export.ts';
 import { command, startCommand } from '../support/command.ts';
 import { startPooler } from '../support/pgbouncer.ts';
 import { withDirectory } from '../support/directories.ts';
-import { HEADER, manyRows, told } from '../support/import-files.ts';
-import type { Ended } from '../support/process.ts';
+import { HEADER, manyRows, importSummary } from '../support/import-files.ts';
+import type { ProcessResult } from '../support/process.ts';
 import { useSecondSession } from '../support/second-session.ts';
 import { useShop, workerDatabase } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 
-// What an import and an export have of a server alone: connections that are lost, a pooler, transactions that are undone, and one moment of it.
+// Imports and exports with a server: lost connections, a pooler, rolled back transactions,
+// and one snapshot.
 
 const shop = useShop();
 const other = useSecondSession();
@@ -22,12 +23,15 @@ afterEach(async () => {
   await other.query('drop schema if exists conflicts cascade');
 });
 
-const fed = (rows: readonly string[], env = workerDatabase()): Promise<Ended> =>
+const importRows = (rows: readonly string[], env = workerDatabase()): Promise<ProcessResult> =>
   command(['products', 'import', '-', '--format', 'csv'], env, `${HEADER}\n${rows.join('')}`);
 
-test('an import whose connections are lost says so, and goes on where it stopped when it is run again', async () => {
+test('an import that loses its connections reports it, and resumes when it is run again', async () => {
   const rows = manyRows(3 * BATCH);
-  const { stdin, ended } = startCommand(['products', 'import', '-', '--format', 'csv'], workerDatabase());
+  const { stdin, ended } = startCommand(
+    ['products', 'import', '-', '--format', 'csv'],
+    workerDatabase(),
+  );
   stdin.write(`${HEADER}\n${rows.slice(0, BATCH + 1_000).join('')}`);
   await until(async () => (await countOf('product')) === BATCH, 'the first batch');
   await other.query(
@@ -35,14 +39,20 @@ test('an import whose connections are lost says so, and goes on where it stopped
   );
   await other.query('alter table product rename to product_away');
   stdin.end(rows.slice(BATCH + 1_000).join(''));
-  const { code, stdout, stderr } = await ended.finally(() => other.query('alter table product_away rename to product'));
-  expect([code, stdout]).toEqual([1, told({ created: BATCH })]);
-  expect(stderr).toContain('This is not all: the same command again goes on from here.\n');
-  expect(await fed(rows)).toEqual({ code: 0, stdout: told({ created: 2 * BATCH, skipped: BATCH }), stderr: '' });
+  const { code, stdout, stderr } = await ended.finally(() =>
+    other.query('alter table product_away rename to product'),
+  );
+  expect([code, stdout]).toEqual([1, importSummary({ created: BATCH })]);
+  expect(stderr).toContain('The import is incomplete. Run the same command again to resume it.\n');
+  expect(await importRows(rows)).toEqual({
+    code: 0,
+    stdout: importSummary({ created: 2 * BATCH, skipped: BATCH }),
+    stderr: '',
+  });
   expect(await countOf('product')).toBe(3 * BATCH);
 });
 
-test('a batch that PostgreSQL undoes because of others is stored at another attempt, once', async () => {
+test('a batch rolled back by PostgreSQL because of a conflict is retried, and stored once', async () => {
   await other.query(`
     create schema conflicts;
     create sequence conflicts.attempts;
@@ -52,11 +62,15 @@ test('a batch that PostgreSQL undoes because of others is stored at another atte
       return null;
     end $$;
     create trigger undo after insert on product for each statement execute function conflicts.undo()`);
-  expect(await fed(manyRows(10))).toEqual({ code: 0, stdout: told({ created: 10 }), stderr: '' });
+  expect(await importRows(manyRows(10))).toEqual({
+    code: 0,
+    stdout: importSummary({ created: 10 }),
+    stderr: '',
+  });
 });
 
-test('a batch is looked up by its barcodes: the catalogue is not read for it', async () => {
-  await fed(manyRows(2 * BATCH));
+test('a batch is looked up by its barcodes, without a scan of the catalogue', async () => {
+  await importRows(manyRows(2 * BATCH));
   await other.query('analyze product');
   const scans = async () => {
     const { rows } = await other.query<{ whole: string; by_index: string }>(
@@ -65,14 +79,14 @@ test('a batch is looked up by its barcodes: the catalogue is not read for it', a
     return { whole: Number(rows[0]?.whole), byIndex: Number(rows[0]?.by_index) };
   };
   const before = await scans();
-  await fed(manyRows(BATCH).map((row) => row.replace('1.00', '2.00')));
+  await importRows(manyRows(BATCH).map((row) => row.replace('1.00', '2.00')));
   await until(async () => (await scans()).byIndex >= before.byIndex + BATCH, 'the look-ups');
   expect((await scans()).whole).toBe(before.whole);
 });
 
-test('an import goes through a pooler that lends connections by the transaction, with one connection and with others beside', async () => {
+test('an import works through a pooler with transaction pooling, with one connection and with several', async () => {
   await withDirectory(async (folder) => {
-    // It runs as another user, who has to get there.
+    // It runs as another user, who needs access to the directory.
     await chmod(folder, 0o711);
     const url = new URL(workerDatabase()['DATABASE_URL'] ?? '');
     url.port ||= '5432';
@@ -80,7 +94,11 @@ test('an import goes through a pooler that lends connections by the transaction,
     try {
       const env = { DATABASE_URL: pooler.url, DATABASE_POOLER: 'transaction' };
       const rows = manyRows(2 * BATCH);
-      const found = await Promise.all([fed(rows, env), fed(rows.toReversed(), env), command(['products', 'export'], env)]);
+      const found = await Promise.all([
+        importRows(rows, env),
+        importRows(rows.toReversed(), env),
+        command(['products', 'export'], env),
+      ]);
       expect(found.map(({ code, stderr }) => `${code} ${stderr}`)).toEqual(['0 ', '0 ', '0 ']);
       expect(await countOf('product')).toBe(2 * BATCH);
     } finally {
@@ -90,24 +108,26 @@ test('an import goes through a pooler that lends connections by the transaction,
 });
 
 describe('an export', () => {
-  test('is as of one moment, whatever is written meanwhile', async () => {
-    await fed(manyRows(2 * BATCH));
-    const reading = catalogueAsFile(shop.context(), 'csv');
-    const pieces = [await reading.next(), await reading.next()].map(({ value }) => value?.text);
+  test('is one snapshot, whatever is written meanwhile', async () => {
+    await importRows(manyRows(2 * BATCH));
+    const reading = exportCatalogue(shop.context(), 'csv');
+    const chunks = [await reading.next(), await reading.next()].map(({ value }) => value?.text);
     await other.query(`delete from product where pk % 2 = 0`);
     await other.query(`update product set name = 'Changed'`);
     await other.query(
       `insert into product (name, barcode, price, created_at, updated_at) values ('New', '5901234123457', 1, now(), now())`,
     );
-    for await (const { text } of reading) pieces.push(text);
-    const lines = pieces.join('').trimEnd().split('\n').slice(1);
+    for await (const { text } of reading) chunks.push(text);
+    const lines = chunks.join('').trimEnd().split('\n').slice(1);
     expect(lines).toHaveLength(2 * BATCH);
-    expect(lines.every((line, index) => line.startsWith(`${index + 1},"Row ${index}",`))).toBe(true);
+    expect(lines.every((line, index) => line.startsWith(`${index + 1},"Row ${index}",`))).toBe(
+      true,
+    );
   });
 
-  test('that is left in the middle leaves no transaction behind', async () => {
-    await fed(manyRows(2 * BATCH));
-    for await (const { count } of catalogueAsFile(shop.context(), 'csv')) if (count > 0) break;
+  test('that is aborted leaves no open transaction', async () => {
+    await importRows(manyRows(2 * BATCH));
+    for await (const { count } of exportCatalogue(shop.context(), 'csv')) if (count > 0) break;
     const { rows } = await other.query(
       `select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null`,
     );

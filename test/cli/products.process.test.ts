@@ -3,38 +3,51 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '../support/jest.ts';
 import { command } from '../support/command.ts';
-import { HEADER, lines, manyRows, told, withFiles } from '../support/import-files.ts';
-import { launch, onTerminal, shell, type Ended } from '../support/process.ts';
+import { HEADER, lines, manyRows, importSummary, withFiles } from '../support/import-files.ts';
+import { launch, onTerminal, shell, type ProcessResult } from '../support/process.ts';
 import { useShop, workerDatabase } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 
-// What only a process has: a terminal, a pipe whose reader has gone, limits of the system, and an end by force.
+// What needs a process: a terminal, a pipe without a reader, system limits, and SIGKILL.
 
 const shop = useShop();
 
 const MANY = 12_000;
 const MORE_THAN_A_BATCH = 6_000;
 
-const fed = (rows: readonly string[]): Promise<Ended> =>
-  command(['products', 'import', '-', '--format', 'csv'], workerDatabase(), `${HEADER}\n${rows.join('')}`);
+const importRows = (rows: readonly string[]): Promise<ProcessResult> =>
+  command(
+    ['products', 'import', '-', '--format', 'csv'],
+    workerDatabase(),
+    `${HEADER}\n${rows.join('')}`,
+  );
 
-test('products import ends where the file of errors takes no more, though it took a part of them', async () => {
-  await withFiles({ 'new.csv': lines(HEADER, ...Array<string>(300).fill('A,5901234123457,x')) }, async (folder) => {
-    const errors = join(folder, 'errors.ndjson');
-    // Files of 8 KiB are the largest there can be.
-    const limited = `trap '' XFSZ; ulimit -f 8; exec node dist/src/cli/main.js products import ${folder}/new.csv --errors ${errors}`;
-    expect(await shell(limited, workerDatabase())).toMatchObject({ code: 1, stderr: `${errors} cannot be written (EFBIG)\n` });
-    expect((await stat(errors)).size).toBe(8 * 1024);
-  });
+test('products import ends when the error file is full, though a part was written', async () => {
+  await withFiles(
+    { 'new.csv': lines(HEADER, ...Array<string>(300).fill('A,5901234123457,x')) },
+    async (folder) => {
+      const errors = join(folder, 'errors.ndjson');
+      // The largest file is 8 KiB.
+      const limited = `trap '' XFSZ; ulimit -f 8; exec node dist/src/cli/main.js products import ${folder}/new.csv --errors ${errors}`;
+      expect(await shell(limited, workerDatabase())).toMatchObject({
+        code: 1,
+        stderr: `${errors} cannot be written (EFBIG)\n`,
+      });
+      expect((await stat(errors)).size).toBe(8 * 1024);
+    },
+  );
 });
 
-test('products import: one Ctrl-C on a terminal with a bar ends with what is being stored, and says what it has done', async () => {
+test('products import: Ctrl-C on a terminal with a bar stores the current batch, and prints the summary', async () => {
   await withFiles({}, async (folder) => {
     const rows = join(folder, 'rows');
     await shell(`mkfifo ${rows}`, {});
-    const { child, ended } = onTerminal(`exec node dist/src/cli/main.js products import - --format csv < ${rows}`, workerDatabase());
+    const { child, ended } = onTerminal(
+      `exec node dist/src/cli/main.js products import - --format csv < ${rows}`,
+      workerDatabase(),
+    );
     let drawn = '';
-    child.stdout?.on('data', (piece: Buffer) => (drawn += piece.toString()));
+    child.stdout?.on('data', (chunk: Buffer) => (drawn += chunk.toString()));
     const writing = createWriteStream(rows).on('error', () => undefined);
     writing.write(`${HEADER}\n${manyRows(MORE_THAN_A_BATCH).join('')}`);
     await until(() => drawn.includes('Created: '), 'the bar');
@@ -42,29 +55,35 @@ test('products import: one Ctrl-C on a terminal with a bar ends with what is bei
     const { code, stdout } = await ended;
     writing.destroy();
     expect(code).toBe(130);
-    expect(stdout).toContain('This is not all: the same command again goes on from here.');
-    expect(stdout).toContain(told({ created: await countOf('product') }).trim());
+    expect(stdout).toContain('The import is incomplete. Run the same command again to resume it.');
+    expect(stdout).toContain(importSummary({ created: await countOf('product') }).trim());
   });
 });
 
-test('products export ends quietly when its reader leaves', async () => {
-  await fed(manyRows(MORE_THAN_A_BATCH));
+test('products export ends quietly when its reader disconnects', async () => {
+  await importRows(manyRows(MORE_THAN_A_BATCH));
   const pipeline = 'node dist/src/cli/main.js products export | head -n 1; echo "${PIPESTATUS[0]}"';
   const { stdout, stderr } = await shell(pipeline, workerDatabase());
   expect([stdout, stderr]).toEqual([lines('pk,name,barcode,price,createdAt,updatedAt', '0'), '']);
 });
 
-test('products import that is ended by SIGKILL goes on where it stopped when it is run again, and each product is there once', async () => {
+test('products import ended by SIGKILL resumes when it is run again, and stores each product once', async () => {
   const rows = manyRows(MANY);
-  const { child, ended } = launch('cli/main.js', ['products', 'import', '-', '--format', 'csv'], workerDatabase());
-  child.stdin?.on('error', () => undefined).write(`${HEADER}\n${rows.slice(0, MORE_THAN_A_BATCH).join('')}`);
+  const { child, ended } = launch(
+    'cli/main.js',
+    ['products', 'import', '-', '--format', 'csv'],
+    workerDatabase(),
+  );
+  child.stdin
+    ?.on('error', () => undefined)
+    .write(`${HEADER}\n${rows.slice(0, MORE_THAN_A_BATCH).join('')}`);
   await until(async () => (await countOf('product_import_batch')) > 0, 'the first batch');
   child.kill('SIGKILL');
   expect(await ended).toEqual({ code: null, stdout: '', stderr: '' });
   const done = await countOf('product');
   expect(done).toBeLessThan(MANY);
-  const { stdout } = await fed(rows);
-  expect(stdout).toBe(told({ created: MANY - done, skipped: done }));
+  const { stdout } = await importRows(rows);
+  expect(stdout).toBe(importSummary({ created: MANY - done, skipped: done }));
   expect(await countOf('product')).toBe(MANY);
 });
 

@@ -7,7 +7,7 @@ import { useShop, workerDatabase } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 
 describe('programs in one process', () => {
-  test('at once, each have their own settings, streams and exit code', async () => {
+  test('concurrent programs have their own settings, streams and exit codes', async () => {
     const found = await Promise.all([
       command(['documents', 'extract', 'schema.graphql'], { GRAPHQL_MAX_COST: 'much' }),
       command(['documents', 'extract', 'nowhere'], {}),
@@ -15,21 +15,29 @@ describe('programs in one process', () => {
       command(['documents', '--help'], {}),
     ]);
     expect(found).toEqual([
-      { code: 78, stdout: '', stderr: expect.stringContaining('GRAPHQL_MAX_COST must be a whole number') },
+      {
+        code: 78,
+        stdout: '',
+        stderr: expect.stringContaining('GRAPHQL_MAX_COST must be a whole number'),
+      },
       { code: 1, stdout: '', stderr: 'nowhere cannot be read (ENOENT)\n' },
       { code: 64, stdout: '', stderr: expect.stringMatching(/^Usage: shopfront documents /) },
       { code: 0, stdout: expect.stringMatching(/^Usage: shopfront documents /), stderr: '' },
     ]);
   });
 
-  test('leave nothing open when they have ended, with a database of their own or none that answers', async () => {
+  test('leave nothing open at their end, with their own database or an unreachable one', async () => {
     const before = process.getActiveResourcesInfo();
     await withDataDir(async (DATA_DIR) => {
       expect(await command(['session', 'list', 'nobody'], { DATA_DIR })).toMatchObject({ code: 1 });
-      // The data directory is free again.
+      // The data directory is available again.
       expect(await command(['migrate'], { DATA_DIR })).toMatchObject({ code: 0 });
     });
-    expect(await command(['migrate'], { DATABASE_URL: `postgresql://user@127.0.0.1:${await freePort()}/shop` })).toMatchObject({ code: 1 });
+    expect(
+      await command(['migrate'], {
+        DATABASE_URL: `postgresql://user@127.0.0.1:${await freePort()}/shop`,
+      }),
+    ).toMatchObject({ code: 1 });
     await until(() => openedSince(before).length === 0, 'the end of what was opened');
   });
 });
@@ -38,36 +46,49 @@ describe('a password on a terminal', () => {
   const shop = useShop();
 
   const typed = async (first: string, second: string) => {
-    // As standard output, it is not ended by what is piped to it.
+    // Like standard output, it is not ended by a pipe.
     const facts = { isTTY: true, _isStdio: true, columns: 80, rows: 24 };
-    const [stdin, stdout] = [Object.assign(new PassThrough(), facts), Object.assign(new PassThrough(), facts)];
+    const [stdin, stdout] = [
+      Object.assign(new PassThrough(), facts),
+      Object.assign(new PassThrough(), facts),
+    ];
     let shown = '';
-    stdout.on('data', (piece: Buffer) => (shown += piece.toString()));
-    const { ended } = startCommand(['user', 'create', 'carol'], workerDatabase(), { stdin, stdout });
+    stdout.on('data', (chunk: Buffer) => (shown += chunk.toString()));
+    const { ended } = startCommand(['user', 'create', 'carol'], workerDatabase(), {
+      stdin,
+      stdout,
+    });
     await until(() => shown.includes('Password'), 'the question');
     stdin.write(`${first}\r`);
-    await until(() => shown.includes('Once more'), 'the second question');
+    await until(() => shown.includes('Repeat password'), 'the second question');
     stdin.write(`${second}\r`);
     return { ...(await ended), shown };
   };
 
-  test('is typed twice and never shown', async () => {
+  test('is entered twice and never shown', async () => {
     const { code, stderr, shown } = await typed('carol has a secret', 'carol has a secret');
-    expect([code, stderr, shown.includes('User carol is there.\n'), shown.includes('secret')]).toEqual([0, '', true, false]);
-    const login = await shop.rest('POST', '/token', { form: { username: 'carol', password: 'carol has a secret' } });
+    expect([
+      code,
+      stderr,
+      shown.includes('User carol created.\n'),
+      shown.includes('secret'),
+    ]).toEqual([0, '', true, false]);
+    const login = await shop.rest('POST', '/token', {
+      form: { username: 'carol', password: 'carol has a secret' },
+    });
     expect(login.status).toBe(200);
   });
 
-  test('is refused where the two differ', async () => {
+  test('is rejected if the two differ', async () => {
     expect(await typed('carol has a secret', 'carol has another')).toMatchObject({
       code: 1,
-      stderr: 'These are two different passwords\n',
+      stderr: 'The passwords do not match\n',
     });
     expect(await shop.sql('select username from "user"')).toEqual([]);
   });
 });
 
-/** What is open that was not before: sockets, processes, timers. */
+/** Resources that were not open before: sockets, processes, timers. */
 function openedSince(before: readonly string[]): string[] {
   const known = [...before];
   return process.getActiveResourcesInfo().filter((kind) => {

@@ -6,7 +6,7 @@ import { HEADER, INK, lines } from '../support/import-files.ts';
 import { useShop, workerDatabase } from '../support/shop.ts';
 
 describe('progress', () => {
-  test('where there is no terminal, is a line every five seconds, with what is done and how quick it is', () => {
+  test('without a terminal, is a line every five seconds, with the progress and the rate', () => {
     const { progress, stderr, pass } = start();
     progress.show(10, 'Done: 10.', 0.1);
     pass(4_999);
@@ -22,11 +22,13 @@ describe('progress', () => {
     expect(printed(stderr)).toBe('Done: 100. 10 a second.\n');
   });
 
-  test('on a terminal, is a bar that is drawn at once and then ten times a second, and is taken away', () => {
+  test('on a terminal, is a bar drawn at once and then ten times a second, and removed at the end', () => {
     const { progress, stderr, pass } = start(true);
     pass(1_000);
     progress.show(50, 'Done: 50.', 0.5);
-    expect(printed(stderr)).toContain(`${'█'.repeat(12)}${'░'.repeat(12)} 50 % Done: 50. 50 a second.\n`);
+    expect(printed(stderr)).toContain(
+      `${'█'.repeat(12)}${'░'.repeat(12)} 50 % Done: 50. 50 a second.\n`,
+    );
     pass(99);
     progress.show(51, 'Done: 51.', 0.51);
     expect(printed(stderr)).toBe('');
@@ -41,13 +43,17 @@ describe('progress', () => {
 describe('an import', () => {
   useShop();
 
-  test('shows how far it has come, by the time of the command', async () => {
+  test('shows its progress, by the clock of the command', async () => {
     let now = 0;
     const clock = { now: () => new Date(), elapsedMs: () => (now += 5_000) };
     const input = lines(HEADER, INK);
-    expect(await command(['products', 'import', '-', '--format', 'csv'], workerDatabase(), input, { clock })).toMatchObject({
+    expect(
+      await command(['products', 'import', '-', '--format', 'csv'], workerDatabase(), input, {
+        clock,
+      }),
+    ).toMatchObject({
       code: 0,
-      stderr: 'Created: 1. Changed: 0. Left as they are: 0. Refused: 0. 0 a second.\n',
+      stderr: 'Created: 1. Changed: 0. Unchanged: 0. Refused: 0. 0 a second.\n',
     });
   });
 });
@@ -55,14 +61,17 @@ describe('an import', () => {
 function start(isTTY = false) {
   const stderr = Object.assign(new PassThrough(), { isTTY, columns: 120 });
   let now = 0;
-  const progress = new Progress({ stderr, clock: { now: () => new Date(now), elapsedMs: () => now } });
+  const progress = new Progress({
+    stderr,
+    clock: { now: () => new Date(now), elapsedMs: () => now },
+  });
   const pass = (ms: number): void => {
     now += ms;
   };
   return { progress, stderr, pass };
 }
 
-/** What has been written since this was last asked. */
+/** Returns the output since the last call. */
 function printed(stream: PassThrough): string {
   return String((stream.read() as Buffer | null) ?? '');
 }

@@ -1,11 +1,12 @@
 import { describe, expect, test } from '../support/jest.ts';
 import { command as run } from '../support/command.ts';
-import type { Ended } from '../support/process.ts';
+import type { ProcessResult } from '../support/process.ts';
 import { useShop, workerDatabase } from '../support/shop.ts';
 
 const shop = useShop();
 
-const command = (args: string, env: Record<string, string> = {}): Promise<Ended> => run(args.split(' '), { ...workerDatabase(), ...env });
+const command = (args: string, env: Record<string, string> = {}): Promise<ProcessResult> =>
+  run(args.split(' '), { ...workerDatabase(), ...env });
 const add = async (options = ''): Promise<string> => {
   const { stdout } = await command(`webhooks add https://hooks.example/${options}`);
   return stdout.split('  ')[0] ?? '';
@@ -13,7 +14,7 @@ const add = async (options = ''): Promise<string> => {
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 
 describe('webhooks add and list', () => {
-  test('add prints an id and a secret, and nothing else; list shows the webhook without the secret', async () => {
+  test('add prints only an id and a secret; list shows the webhook without the secret', async () => {
     const args = [
       'webhooks',
       'add',
@@ -25,105 +26,158 @@ describe('webhooks add and list', () => {
       'The stock',
     ];
     const { code, stdout, stderr } = await run(args, workerDatabase());
-    const [wid = '', secret = ''] = stdout.trimEnd().split('  ');
-    expect([code, stderr, wid, secret]).toEqual([0, '', expect.stringMatching(UUID), expect.stringMatching(/^whsec_[\w+/]{43}=$/)]);
+    const [webhookId = '', secret = ''] = stdout.trimEnd().split('  ');
+    expect([code, stderr, webhookId, secret]).toEqual([
+      0,
+      '',
+      expect.stringMatching(UUID),
+      expect.stringMatching(/^whsec_[\w+/]{43}=$/),
+    ]);
     const listed = await command('webhooks list');
     expect(listed).toEqual({
       code: 0,
       stdout: expect.stringMatching(
-        new RegExp(`^${wid}  enabled  \\d{4}-\\S+Z  -  -  product\\.created,session\\.ended  https://hooks\\.example/in  The stock\n$`),
+        new RegExp(
+          `^${webhookId}  enabled  \\d{4}-\\S+Z  -  -  product\\.created,session\\.ended  https://hooks\\.example/in  The stock\n$`,
+        ),
       ),
       stderr: '',
     });
     expect(listed.stdout).not.toContain(secret);
   });
 
-  test('without --event it is told of everything', async () => {
+  test('without --event it gets all events', async () => {
     await add();
     expect((await command('webhooks list')).stdout).toContain(
       '  product.created,product.changed,product.deleted,products.changed,session.ended  ',
     );
   });
 
-  test('an address that nothing may be sent to is refused, and nothing is added', async () => {
+  test('a forbidden address is rejected, and nothing is added', async () => {
     expect(await command('webhooks add http://127.0.0.1:9/')).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'url: must begin with https://, unless WEBHOOK_PRIVATE_TARGETS=true\n',
+      stderr: 'url: must begin with https://, unless WEBHOOK_ALLOW_PRIVATE_NETWORKS=true\n',
     });
-    expect((await command('webhooks add http://127.0.0.1:9/', { WEBHOOK_PRIVATE_TARGETS: 'true' })).code).toBe(0);
+    expect(
+      (
+        await command('webhooks add http://127.0.0.1:9/', {
+          WEBHOOK_ALLOW_PRIVATE_NETWORKS: 'true',
+        })
+      ).code,
+    ).toBe(0);
     expect((await command('webhooks list')).stdout.split('\n')).toHaveLength(2);
   });
 });
 
-describe('what an operator does to a webhook', () => {
+describe('webhook commands', () => {
   test('disable and enable', async () => {
-    const wid = await add();
-    expect(await command(`webhooks disable ${wid}`)).toEqual({ code: 0, stdout: `Webhook ${wid} is disabled.\n`, stderr: '' });
-    expect((await command('webhooks list')).stdout).toContain(`${wid}  disabled  `);
-    expect(await command(`webhooks enable ${wid}`)).toEqual({ code: 0, stdout: `Webhook ${wid} is enabled.\n`, stderr: '' });
-    expect((await command('webhooks list')).stdout).toContain(`${wid}  enabled  `);
+    const webhookId = await add();
+    expect(await command(`webhooks disable ${webhookId}`)).toEqual({
+      code: 0,
+      stdout: `Webhook ${webhookId} is disabled.\n`,
+      stderr: '',
+    });
+    expect((await command('webhooks list')).stdout).toContain(`${webhookId}  disabled  `);
+    expect(await command(`webhooks enable ${webhookId}`)).toEqual({
+      code: 0,
+      stdout: `Webhook ${webhookId} is enabled.\n`,
+      stderr: '',
+    });
+    expect((await command('webhooks list')).stdout).toContain(`${webhookId}  enabled  `);
   });
 
-  test('remove takes along what was on its way there', async () => {
-    const [wid, other] = [await add(), await add()];
-    for (const each of [wid, other]) await command(`webhooks test ${each}`);
-    expect(await command(`webhooks remove ${wid}`)).toEqual({ code: 0, stdout: `Webhook ${wid} is removed.\n`, stderr: '' });
-    expect(await shop.sql('select wid::text from webhook_delivery join webhook on webhook.pk = webhook_pk')).toEqual([{ wid: other }]);
+  test('remove also deletes its pending deliveries', async () => {
+    const [webhookId, other] = [await add(), await add()];
+    for (const each of [webhookId, other]) await command(`webhooks test ${each}`);
+    expect(await command(`webhooks remove ${webhookId}`)).toEqual({
+      code: 0,
+      stdout: `Webhook ${webhookId} is removed.\n`,
+      stderr: '',
+    });
+    expect(
+      await shop.sql(
+        'select wid::text from webhook_delivery join webhook on webhook.pk = webhook_pk',
+      ),
+    ).toEqual([{ wid: other }]);
   });
 
-  test('rotate-secret prints another secret, and keeps the one before for a day', async () => {
-    const wid = await add();
+  test('rotate-secret prints a new secret, and keeps the old one for a day', async () => {
+    const webhookId = await add();
     const [before] = await shop.sql('select secret from webhook');
-    const { code, stdout } = await command(`webhooks rotate-secret ${wid}`);
+    const { code, stdout } = await command(`webhooks rotate-secret ${webhookId}`);
     expect([code, stdout]).toEqual([0, expect.stringMatching(/^whsec_[\w+/]{43}=\n$/)]);
     expect(
-      await shop.sql(`select secret, previous_secret, previous_until - now() between '23:59' and '24:00' as "isDay" from webhook`),
+      await shop.sql(
+        `select secret, previous_secret, previous_until - now() between '23:59' and '24:00' as "isDay" from webhook`,
+      ),
     ).toEqual([{ secret: stdout.trim(), previous_secret: before?.['secret'], isDay: true }]);
   });
 });
 
 describe('webhooks deliveries and redeliver', () => {
-  test('`test` puts a message on its way, and deliveries shows it, the latest first', async () => {
-    const wid = await add();
-    const made = [await command(`webhooks test ${wid}`), await command(`webhooks test ${wid}`)].map(({ stdout }) => stdout.trim());
-    for (const mid of made) expect(mid).toMatch(/^msg_[\da-f]{32}$/);
+  test('`test` enqueues a message, and deliveries shows it, the latest first', async () => {
+    const webhookId = await add();
+    const made = [
+      await command(`webhooks test ${webhookId}`),
+      await command(`webhooks test ${webhookId}`),
+    ].map(({ stdout }) => stdout.trim());
+    for (const messageId of made) expect(messageId).toMatch(/^msg_[\da-f]{32}$/);
     const { stdout } = await command('webhooks deliveries');
     const lines = stdout.trim().split('\n');
     expect(lines.map((line) => line.split('  ')[0])).toEqual(made.toReversed());
-    expect(lines[0]).toMatch(new RegExp(`^msg_\\S+  pending  webhook\\.test  \\S+Z  0  -  \\S+Z  ${wid}$`));
+    expect(lines[0]).toMatch(
+      new RegExp(`^msg_\\S+  pending  webhook\\.test  \\S+Z  0  -  \\S+Z  ${webhookId}$`),
+    );
   });
 
-  test('by webhook, by status, and no more than --limit', async () => {
-    const [wid, other] = [await add(), await add()];
-    for (const each of [wid, wid, other]) await command(`webhooks test ${each}`);
+  test('by webhook, by status, and at most --limit', async () => {
+    const [webhookId, other] = [await add(), await add()];
+    for (const each of [webhookId, webhookId, other]) await command(`webhooks test ${each}`);
     await shop.sql(
       `update webhook_delivery set status = 'dead', due_at = null, ended_at = now() where pk = (select min(pk) from webhook_delivery)`,
     );
-    const count = async (options: string) => (await command(`webhooks deliveries ${options}`)).stdout.split('\n').length - 1;
-    expect(await count(`--webhook ${wid}`)).toBe(2);
+    const count = async (options: string) =>
+      (await command(`webhooks deliveries ${options}`)).stdout.split('\n').length - 1;
+    expect(await count(`--webhook ${webhookId}`)).toBe(2);
     expect(await count('--status dead')).toBe(1);
     expect(await count(`--status dead --webhook ${other}`)).toBe(0);
     expect(await count('--limit 2')).toBe(2);
   });
 
-  test('redeliver sends one again by its id, or all that were given up', async () => {
-    const wid = await add();
-    for (let time = 0; time < 3; time++) await command(`webhooks test ${wid}`);
+  test('redeliver sends one delivery again by its id, or all dead ones', async () => {
+    const webhookId = await add();
+    for (let time = 0; time < 3; time++) await command(`webhooks test ${webhookId}`);
     await shop.sql(`update webhook_delivery set status = 'dead', due_at = null, ended_at = now()`);
     const [row] = await shop.sql('select mid from webhook_delivery order by pk limit 1');
-    const mid = String(row?.['mid']);
-    expect(await command(`webhooks redeliver ${mid}`)).toEqual({ code: 0, stdout: 'Messages to be sent again: 1.\n', stderr: '' });
-    expect(await command(`webhooks redeliver ${mid}`)).toEqual({ code: 1, stdout: '', stderr: `No delivery ${mid} has ended\n` });
-    expect((await command('webhooks redeliver --dead --since 2999-01-01')).stdout).toBe('Messages to be sent again: 0.\n');
-    expect((await command(`webhooks redeliver --dead --webhook ${wid}`)).stdout).toBe('Messages to be sent again: 2.\n');
+    const messageId = String(row?.['mid']);
+    expect(await command(`webhooks redeliver ${messageId}`)).toEqual({
+      code: 0,
+      stdout: 'Messages to be sent again: 1.\n',
+      stderr: '',
+    });
+    expect(await command(`webhooks redeliver ${messageId}`)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `Delivery ${messageId} not found, or still pending\n`,
+    });
+    expect((await command('webhooks redeliver --dead --since 2999-01-01')).stdout).toBe(
+      'Messages to be sent again: 0.\n',
+    );
+    expect((await command(`webhooks redeliver --dead --webhook ${webhookId}`)).stdout).toBe(
+      'Messages to be sent again: 2.\n',
+    );
   });
 });
 
 test.each(['enable', 'disable', 'remove', 'rotate-secret', 'test'])(
-  'webhooks %s: a webhook that there is none of is refused',
+  'webhooks %s: an unknown webhook is rejected',
   async (name) => {
-    expect(await command(`webhooks ${name} nothing`)).toEqual({ code: 1, stdout: '', stderr: 'There is no webhook nothing\n' });
+    expect(await command(`webhooks ${name} nothing`)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'Webhook nothing not found\n',
+    });
   },
 );
 

@@ -1,4 +1,12 @@
-import { ApolloClient, ApolloLink, CombinedGraphQLErrors, gql, HttpLink, InMemoryCache, type TypedDocumentNode } from '@apollo/client';
+import {
+  ApolloClient,
+  ApolloLink,
+  CombinedGraphQLErrors,
+  gql,
+  HttpLink,
+  InMemoryCache,
+  type TypedDocumentNode,
+} from '@apollo/client';
 import { SetContextLink } from '@apollo/client/link/context';
 import { ErrorLink } from '@apollo/client/link/error';
 import { GraphQLWsLink } from '@apollo/client/link/subscriptions';
@@ -8,17 +16,25 @@ import { createClient as createSseClient } from 'graphql-sse';
 import { createClient as createWsClient } from 'graphql-ws';
 import { from, Observable, switchMap } from 'rxjs';
 import { afterEach, describe, expect, test } from '../support/jest.ts';
-import { writtenUntil } from '../support/events.ts';
+import { writeUntil } from '../support/events.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
 
 interface Page {
   products: {
     edges: { node: { pk: string } }[];
-    pageInfo: { hasNextPage: boolean; hasPreviousPage: boolean; startCursor: string; endCursor: string };
+    pageInfo: {
+      hasNextPage: boolean;
+      hasPreviousPage: boolean;
+      startCursor: string;
+      endCursor: string;
+    };
   };
 }
 
-const PAGE: TypedDocumentNode<Page, { first?: number; after?: string; last?: number; before?: string }> = gql`
+const PAGE: TypedDocumentNode<
+  Page,
+  { first?: number; after?: string; last?: number; before?: string }
+> = gql`
   query ($first: Int, $after: String, $last: Int, $before: String) {
     products(first: $first, after: $after, last: $last, before: $before) {
       edges {
@@ -72,19 +88,23 @@ function clientWith(link: ApolloLink): ApolloClient {
 }
 
 describe('relayStylePagination', () => {
-  /** Reads pages until there is none left, as a page with a button for more does, and returns what the cache has then. */
-  const readAll = async (first: object, more: (page: Page['products']['pageInfo']) => object | undefined) => {
+  /** Reads all pages with fetchMore, and returns the list in the cache. */
+  const readAll = async (
+    first: object,
+    more: (page: Page['products']['pageInfo']) => object | undefined,
+  ) => {
     const client = clientWith(new HttpLink({ uri: `${shop.url}/graphql` }));
     const query = client.watchQuery({ query: PAGE, variables: first });
     const subscription = query.subscribe(() => undefined);
     await client.query({ query: PAGE, variables: first });
     const all = () => (client.readQuery({ query: PAGE, variables: first }) as Page).products;
-    for (let next = more(all().pageInfo); next; next = more(all().pageInfo)) await query.fetchMore({ variables: next });
+    for (let next = more(all().pageInfo); next; next = more(all().pageInfo))
+      await query.fetchMore({ variables: next });
     subscription.unsubscribe();
     return all();
   };
 
-  test('joins pages to the end', async () => {
+  test('joins pages forward', async () => {
     const made = await shop.makeProducts(5);
     const { edges, pageInfo } = await readAll({ first: 2 }, ({ hasNextPage, endCursor }) =>
       hasNextPage ? { first: 2, after: endCursor } : undefined,
@@ -93,7 +113,7 @@ describe('relayStylePagination', () => {
     expect(pageInfo).toMatchObject({ hasPreviousPage: false, hasNextPage: false });
   });
 
-  test('joins pages to the beginning', async () => {
+  test('joins pages backward', async () => {
     const made = await shop.makeProducts(5);
     const { edges, pageInfo } = await readAll({ last: 2 }, ({ hasPreviousPage, startCursor }) =>
       hasPreviousPage ? { last: 2, before: startCursor } : undefined,
@@ -103,11 +123,14 @@ describe('relayStylePagination', () => {
   });
 });
 
-test('an error link gets a new token when the server answers UNAUTHENTICATED, and retries', async () => {
+test('an error link gets a new token when the server returns UNAUTHENTICATED, and retries', async () => {
   const user = await shop.makeUser();
   const uri = `${shop.url}/graphql`;
   const anonymous = clientWith(new HttpLink({ uri }));
-  const LOGIN: TypedDocumentNode<{ login: { accessToken: string; refreshToken: string } }, { username: string; password: string }> = gql`
+  const LOGIN: TypedDocumentNode<
+    { login: { accessToken: string; refreshToken: string } },
+    { username: string; password: string }
+  > = gql`
     mutation ($username: String!, $password: String!) {
       login(username: $username, password: $password) {
         accessToken
@@ -115,35 +138,47 @@ test('an error link gets a new token when the server answers UNAUTHENTICATED, an
       }
     }
   `;
-  const REFRESH: TypedDocumentNode<{ refresh: { accessToken: string } }, { refreshToken: string }> = gql`
-    mutation ($refreshToken: String!) {
-      refresh(refreshToken: $refreshToken) {
-        accessToken
+  const REFRESH: TypedDocumentNode<{ refresh: { accessToken: string } }, { refreshToken: string }> =
+    gql`
+      mutation ($refreshToken: String!) {
+        refresh(refreshToken: $refreshToken) {
+          accessToken
+        }
       }
-    }
-  `;
+    `;
   const variables = { username: user.username, password: PASSWORD };
   const { data } = await anonymous.mutate({ mutation: LOGIN, variables });
   let token = data?.login.accessToken ?? '';
   let refreshes = 0;
   const refresh = async () => {
     refreshes++;
-    const answer = await anonymous.mutate({ mutation: REFRESH, variables: { refreshToken: data?.login.refreshToken ?? '' } });
-    token = answer.data?.refresh.accessToken ?? '';
+    const response = await anonymous.mutate({
+      mutation: REFRESH,
+      variables: { refreshToken: data?.login.refreshToken ?? '' },
+    });
+    token = response.data?.refresh.accessToken ?? '';
   };
   const client = clientWith(
     ApolloLink.from([
       new ErrorLink(({ error, operation, forward }) => {
-        if (!CombinedGraphQLErrors.is(error) || error.errors[0]?.extensions?.['code'] !== 'UNAUTHENTICATED') return undefined;
+        if (
+          !CombinedGraphQLErrors.is(error) ||
+          error.errors[0]?.extensions?.['code'] !== 'UNAUTHENTICATED'
+        )
+          return undefined;
         return from(refresh()).pipe(switchMap(() => forward(operation)));
       }),
       new SetContextLink(() => ({ headers: { authorization: `Bearer ${token}` } })),
       new HttpLink({ uri }),
     ]),
   );
-  shop.pass(3_600_000);
-  expect((await client.query({ query: ME, fetchPolicy: 'network-only' })).data?.me).toMatchObject({ username: user.username });
-  expect((await client.query({ query: ME, fetchPolicy: 'network-only' })).data?.me).toMatchObject({ username: user.username });
+  shop.advanceClock(3_600_000);
+  expect((await client.query({ query: ME, fetchPolicy: 'network-only' })).data?.me).toMatchObject({
+    username: user.username,
+  });
+  expect((await client.query({ query: ME, fetchPolicy: 'network-only' })).data?.me).toMatchObject({
+    username: user.username,
+  });
   expect(refreshes).toBe(1);
 });
 
@@ -158,8 +193,11 @@ test('the error of a mutation names the wrong field', async () => {
       }
     }
   `;
-  const refused = client.mutate({ mutation, variables: { input: { name: '', barcode: shop.newBarcode(), price: 1 } } });
-  const error = await refused.catch((thrown: unknown) => thrown);
+  const rejected = client.mutate({
+    mutation,
+    variables: { input: { name: '', barcode: shop.newBarcode(), price: 1 } },
+  });
+  const error = await rejected.catch((thrown: unknown) => thrown);
   expect(CombinedGraphQLErrors.is(error) && error.errors[0]?.extensions).toMatchObject({
     code: 'BAD_USER_INPUT',
     fields: [{ field: expect.stringContaining('name') }],
@@ -167,26 +205,31 @@ test('the error of a mutation names the wrong field', async () => {
 });
 
 describe('subscriptions', () => {
-  /** The first event that a link hands on. */
+  /** The first event of a link. */
   const firstFrom = async (link: ApolloLink) => {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const subscription = clientWith(link)
       .subscribe({ query: CREATED })
-      .subscribe({ next: ({ data, error }) => (error ? reject(error) : resolve(data)), error: reject });
-    const told = await writtenUntil(shop, promise);
+      .subscribe({
+        next: ({ data, error }) => (error ? reject(error) : resolve(data)),
+        error: reject,
+      });
+    const event = await writeUntil(shop, promise);
     subscription.unsubscribe();
-    return told;
+    return event;
   };
 
   test('arrive by WebSocket', async () => {
     const client = createWsClient({ url: `${shop.url.replace('http', 'ws')}/graphql` });
-    expect(await firstFrom(new GraphQLWsLink(client))).toMatchObject({ productChanged: { kind: 'CREATED' } });
+    expect(await firstFrom(new GraphQLWsLink(client))).toMatchObject({
+      productChanged: { kind: 'CREATED' },
+    });
     await client.dispose();
   });
 
   test('arrive as server-sent events', async () => {
     const client = createSseClient({ url: `${shop.url}/graphql` });
-    // The link that the documentation of graphql-sse shows.
+    // The link in the documentation of graphql-sse.
     const link = new ApolloLink(
       ({ query, variables }) =>
         new Observable((sink) =>
@@ -204,7 +247,7 @@ describe('subscriptions', () => {
     client.dispose();
   });
 
-  test('by WebSocket that are refused give their GraphQL errors', async () => {
+  test('by WebSocket return GraphQL errors if they are rejected', async () => {
     const client = createWsClient({ url: `${shop.url.replace('http', 'ws')}/graphql` });
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const query = gql`
@@ -218,7 +261,9 @@ describe('subscriptions', () => {
       .subscribe({ query })
       .subscribe({ next: ({ error }) => resolve(error), error: reject });
     const error = await promise;
-    expect(CombinedGraphQLErrors.is(error) && error.errors[0]?.extensions).toMatchObject({ code: 'UNAUTHENTICATED' });
+    expect(CombinedGraphQLErrors.is(error) && error.errors[0]?.extensions).toMatchObject({
+      code: 'UNAUTHENTICATED',
+    });
     subscription.unsubscribe();
     await client.dispose();
   });

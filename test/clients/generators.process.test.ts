@@ -4,12 +4,20 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { makeDataDir, removeDirectory } from '../support/directories.ts';
-import { freePort, shell, startServer, stopServer, type Ended, type RunningServer } from '../support/process.ts';
+import {
+  freePort,
+  shell,
+  startServer,
+  stopServer,
+  type ProcessResult,
+  type RunningServer,
+} from '../support/process.ts';
 
-/** Programs that call every operation with generated types. `npm run generators` installs what they need. */
+/** Programs with generated types. `npm run generators` installs their packages. */
 const PROGRAMS = resolve('test/clients/generators');
 const FILES = ['openapi-fetch.ts', 'orval.ts', 'orval.config.js', 'package.json', 'tsconfig.json'];
-const A_WHILE = 300_000;
+/** Maximum time of generation and compilation, in ms. */
+const TIMEOUT_MS = 300_000;
 
 const TSC = 'node_modules/.bin/tsc -p .';
 const COMMANDS = [
@@ -28,12 +36,14 @@ interface Operation {
   responses: object;
 }
 
-const { paths } = JSON.parse(await readFile('openapi.json', 'utf8')) as { paths: Record<string, Record<string, Operation>> };
+const { paths } = JSON.parse(await readFile('openapi.json', 'utf8')) as {
+  paths: Record<string, Record<string, Operation>>;
+};
 const operations = Object.entries(paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, { operationId, responses }]) => ({
     name: `${method.toUpperCase()} ${path}`,
     operationId,
-    // In an object, numbers are in order: the first is that of success.
+    // Numeric keys are in ascending order, so the first is the status of success.
     status: Number(Object.keys(responses)[0]),
   })),
 );
@@ -41,58 +51,78 @@ const operations = Object.entries(paths).flatMap(([path, methods]) =>
 let dataDir: string;
 let folder: string;
 let server: RunningServer;
-const results: (Ended & { command: string })[] = [];
+const results: (ProcessResult & { command: string })[] = [];
 
 beforeAll(async () => {
   dataDir = await makeDataDir();
   folder = await mkdtemp(join(tmpdir(), 'shopfront-generators-'));
   const port = String(await freePort());
-  server = await startServer({ DATA_DIR: dataDir, PORT: port, PUBLIC_URL: `http://127.0.0.1:${port}` });
+  server = await startServer({
+    DATA_DIR: dataDir,
+    PORT: port,
+    PUBLIC_URL: `http://127.0.0.1:${port}`,
+  });
   await Promise.all(FILES.map((file) => cp(join(PROGRAMS, file), join(folder, file))));
   await symlink(join(PROGRAMS, 'node_modules'), join(folder, 'node_modules'));
-  await writeFile(join(folder, 'openapi.json'), await (await fetch(`${server.url}/openapi.json`)).text());
-  for (const command of COMMANDS) results.push({ command, ...(await shell(`cd ${folder} && ${command}`, {})) });
-}, A_WHILE);
+  await writeFile(
+    join(folder, 'openapi.json'),
+    await (await fetch(`${server.url}/openapi.json`)).text(),
+  );
+  for (const command of COMMANDS)
+    results.push({ command, ...(await shell(`cd ${folder} && ${command}`, {})) });
+}, TIMEOUT_MS);
 
 afterAll(async () => {
   await stopServer(server);
   await Promise.all([removeDirectory(dataDir), removeDirectory(folder)]);
 });
 
-test('what openapi-typescript and orval generate compiles strictly, with programs that call every operation', () => {
-  expect(results.map(({ command, code, stdout, stderr }) => [command, code, code === 0 ? '' : stdout + stderr])).toEqual(
-    COMMANDS.map((command) => [command, 0, '']),
-  );
+test('the code that openapi-typescript and orval generate compiles strictly, with programs that call every operation', () => {
+  expect(
+    results.map(({ command, code, stdout, stderr }) => [
+      command,
+      code,
+      code === 0 ? '' : stdout + stderr,
+    ]),
+  ).toEqual(COMMANDS.map((command) => [command, 0, '']));
 });
 
 test(
-  'wrong input does not compile with either',
+  'wrong input compiles with neither',
   async () => {
     await writeFile(join(folder, 'wrong.ts'), WRONG);
     const { stdout } = await shell(`cd ${folder} && ${TSC} --noEmit`, {});
     expect(stdout.match(/^wrong\.ts\(\d+/gm)).toEqual(['wrong.ts(3', 'wrong.ts(4']);
   },
-  A_WHILE,
+  TIMEOUT_MS,
 );
 
 test(
   'a client with the types of openapi-typescript calls every operation of a server',
   async () => {
     const { callAll } = await compiled('openapi-fetch');
-    expect(await callAll(server.url)).toEqual(Object.fromEntries(operations.map(({ name, status }) => [name, status])));
+    expect(await callAll(server.url)).toEqual(
+      Object.fromEntries(operations.map(({ name, status }) => [name, status])),
+    );
   },
-  A_WHILE,
+  TIMEOUT_MS,
 );
 
 test(
   'the functions of orval call every operation of the server that the document names',
   async () => {
     const { callAll } = await compiled('orval');
-    expect(await callAll(server.url)).toEqual(Object.fromEntries(operations.map(({ operationId, status }) => [operationId, status])));
+    expect(await callAll(server.url)).toEqual(
+      Object.fromEntries(operations.map(({ operationId, status }) => [operationId, status])),
+    );
   },
-  A_WHILE,
+  TIMEOUT_MS,
 );
 
-async function compiled(program: string): Promise<{ callAll: (baseUrl: string) => Promise<Record<string, number>> }> {
-  return (await import(pathToFileURL(join(folder, 'compiled', `${program}.js`)).href)) as Awaited<ReturnType<typeof compiled>>;
+async function compiled(
+  program: string,
+): Promise<{ callAll: (baseUrl: string) => Promise<Record<string, number>> }> {
+  return (await import(pathToFileURL(join(folder, 'compiled', `${program}.js`)).href)) as Awaited<
+    ReturnType<typeof compiled>
+  >;
 }

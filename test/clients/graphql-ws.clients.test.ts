@@ -1,12 +1,13 @@
 import { createClient as urqlClient, fetchExchange, subscriptionExchange } from '@urql/core';
 import { createClient, type Client, type ClientOptions, type Sink } from 'graphql-ws';
 import { afterEach, expect, test } from '../support/jest.ts';
-import { writtenUntil } from '../support/events.ts';
+import { writeUntil } from '../support/events.ts';
 import { openSession } from '../support/logins.ts';
 import { useShop } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 
-const CREATED = 'subscription ($after: String) { productChanged(after: $after, kinds: [CREATED]) { cursor pk } }';
+const CREATED =
+  'subscription ($after: String) { productChanged(after: $after, kinds: [CREATED]) { cursor pk } }';
 
 interface Created {
   productChanged: { cursor: string; pk: string };
@@ -25,14 +26,16 @@ function clientWith(options: Partial<ClientOptions> = {}): Client {
   return client;
 }
 
-test('graphql-ws ends a subscription with UNAUTHENTICATED when its token expires, and goes on after the cursor with a new one', async () => {
+test('graphql-ws ends a subscription with UNAUTHENTICATED when its token expires, and continues after the cursor with a new token', async () => {
   const { token, refreshToken } = await openSession(shop);
   let accessToken = token;
-  const client = clientWith({ connectionParams: () => ({ Authorization: `Bearer ${accessToken}` }) });
+  const client = clientWith({
+    connectionParams: () => ({ Authorization: `Bearer ${accessToken}` }),
+  });
   const pks: string[] = [];
   let after: string | undefined;
-  const listen = async (told: AsyncIterableIterator<{ data?: Created | null | undefined }>) => {
-    for await (const { data } of told) {
+  const receive = async (results: AsyncIterableIterator<{ data?: Created | null | undefined }>) => {
+    for await (const { data } of results) {
       if (!data) continue;
       pks.push(data.productChanged.pk);
       after = data.productChanged.cursor;
@@ -45,16 +48,19 @@ test('graphql-ws ends a subscription with UNAUTHENTICATED when its token expires
       return pks.length > length;
     }, 'a change');
   };
-  const listening = listen(client.iterate<Created>({ query: CREATED }));
+  const listening = receive(client.iterate<Created>({ query: CREATED }));
   listening.catch(() => undefined);
   await createUntilMoreIsTold();
-  shop.pass(3_600_000);
+  shop.advanceClock(3_600_000);
   await expect(listening).rejects.toMatchObject([{ extensions: { code: 'UNAUTHENTICATED' } }]);
 
   await shop.makeProducts(2);
-  const { body } = await shop.graphql('mutation ($t: String!) { refresh(refreshToken: $t) { accessToken } }', { t: refreshToken });
+  const { body } = await shop.graphql(
+    'mutation ($t: String!) { refresh(refreshToken: $t) { accessToken } }',
+    { t: refreshToken },
+  );
   accessToken = body.data.refresh.accessToken;
-  listen(client.iterate<Created>({ query: CREATED, variables: { after } })).catch(() => undefined);
+  receive(client.iterate<Created>({ query: CREATED, variables: { after } })).catch(() => undefined);
   await createUntilMoreIsTold();
   const created = await shop.sql(`select pk from product where pk >= ${pks[0]} order by pk`);
   expect(pks).toEqual(created.slice(0, pks.length).map(({ pk }) => String(pk)));
@@ -66,26 +72,41 @@ test('urql subscribes by graphql-ws', async () => {
     url: `${shop.url}/graphql`,
     exchanges: [
       fetchExchange,
-      // The exchange that the documentation of urql shows.
+      // The exchange in the documentation of urql.
       subscriptionExchange({
         forwardSubscription: ({ query = '', variables }) => ({
           subscribe: (sink) => ({
-            unsubscribe: socket.subscribe({ query, variables: variables as Record<string, unknown> }, sink as Sink),
+            unsubscribe: socket.subscribe(
+              { query, variables: variables as Record<string, unknown> },
+              sink as Sink,
+            ),
           }),
         }),
       }),
     ],
   });
   const { promise, resolve } = Promise.withResolvers<unknown>();
-  const subscription = client.subscription(CREATED, {}).subscribe(({ data, error }) => resolve(error ?? data));
-  expect(await writtenUntil(shop, promise)).toMatchObject({ productChanged: { pk: expect.any(String) } });
+  const subscription = client
+    .subscription(CREATED, {})
+    .subscribe(({ data, error }) => resolve(error ?? data));
+  expect(await writeUntil(shop, promise)).toMatchObject({
+    productChanged: { pk: expect.any(String) },
+  });
   subscription.unsubscribe();
 });
 
 test('urql subscribes by server-sent events', async () => {
-  const client = urqlClient({ url: `${shop.url}/graphql`, exchanges: [fetchExchange], fetchSubscriptions: true });
+  const client = urqlClient({
+    url: `${shop.url}/graphql`,
+    exchanges: [fetchExchange],
+    fetchSubscriptions: true,
+  });
   const { promise, resolve } = Promise.withResolvers<unknown>();
-  const subscription = client.subscription(CREATED, {}).subscribe(({ data, error }) => resolve(error ?? data));
-  expect(await writtenUntil(shop, promise)).toMatchObject({ productChanged: { pk: expect.any(String) } });
+  const subscription = client
+    .subscription(CREATED, {})
+    .subscribe(({ data, error }) => resolve(error ?? data));
+  expect(await writeUntil(shop, promise)).toMatchObject({
+    productChanged: { pk: expect.any(String) },
+  });
   subscription.unsubscribe();
 });

@@ -13,70 +13,97 @@ const shop = useShop();
 const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
 const url = () => `${shop.url}/graphql`;
 
-describe.each(GRAPHQL_CLIENTS)('%s', (_name, ask) => {
+describe.each(GRAPHQL_CLIENTS)('%s', (_name, send) => {
   test('reads with variables', async () => {
     const { pk, name } = await shop.makeProduct({ name: 'Ink & paper, 50 %' });
-    expect(await ask({ url: url(), query: PRODUCT, variables: { pk } })).toMatchObject({ data: { product: { name } }, codes: [] });
+    expect(await send({ url: url(), query: PRODUCT, variables: { pk } })).toMatchObject({
+      data: { product: { name } },
+      codes: [],
+    });
   });
 
-  test('reads what only its user may', async () => {
+  test('reads with credentials', async () => {
     const user = await shop.makeUser();
-    const found = await ask({ url: url(), query: '{ me { username } }', headers: bearer(shop.tokenOf(user)) });
+    const found = await send({
+      url: url(),
+      query: '{ me { username } }',
+      headers: bearer(shop.tokenOf(user)),
+    });
     expect(found).toMatchObject({ data: { me: { username: user.username } }, codes: [] });
   });
 
-  test('reads by a document that is longer than a URL may be', async () => {
+  test('reads with a document longer than a URL', async () => {
     const { pk, name } = await shop.makeProduct();
     const query = `query ($pk: ID!) { ${Array.from({ length: 10 }, (_, n) => `${'x'.repeat(200)}${n}: product(pk: $pk) { name }`).join(' ')} }`;
-    const { data, codes } = await ask({ url: url(), query, variables: { pk } });
+    const { data, codes } = await send({ url: url(), query, variables: { pk } });
     expect([Object.keys(data as object).length, codes]).toEqual([10, []]);
     expect(Object.values(data as object)).toContainEqual(expect.objectContaining({ name }));
   });
 
   test('writes', async () => {
     const headers = bearer(shop.tokenOf(await shop.makeUser()));
-    const found = await ask({ url: url(), query: ADD, variables: { itemId: 'Ink' }, headers });
+    const found = await send({ url: url(), query: ADD, variables: { itemId: 'Ink' }, headers });
     expect(found).toMatchObject({ data: { addItem: { itemId: 'Ink' } }, codes: [] });
   });
 
   describe('gets GraphQL errors', () => {
-    test('for credentials that are not valid', async () => {
-      expect(await ask({ url: url(), query: '{ me { username } }', headers: bearer('nonsense') })).toEqual({ codes: ['UNAUTHENTICATED'] });
+    test('for invalid credentials', async () => {
+      expect(
+        await send({ url: url(), query: '{ me { username } }', headers: bearer('nonsense') }),
+      ).toEqual({ codes: ['UNAUTHENTICATED'] });
     });
 
     test('for a token that has expired', async () => {
       const headers = bearer(shop.tokenOf(await shop.makeUser()));
-      shop.pass(24 * 3_600_000);
-      expect(await ask({ url: url(), query: ADD, variables: { itemId: 'Ink' }, headers })).toEqual({ codes: ['UNAUTHENTICATED'] });
+      shop.advanceClock(24 * 3_600_000);
+      expect(await send({ url: url(), query: ADD, variables: { itemId: 'Ink' }, headers })).toEqual(
+        {
+          codes: ['UNAUTHENTICATED'],
+        },
+      );
     });
 
     test('for an inactive user', async () => {
       const headers = bearer(shop.tokenOf(await shop.makeUser({ disabled: true })));
-      expect(await ask({ url: url(), query: '{ me { username } }', headers })).toEqual({ codes: ['INACTIVE_USER'] });
+      expect(await send({ url: url(), query: '{ me { username } }', headers })).toEqual({
+        codes: ['INACTIVE_USER'],
+      });
     });
 
     test('for a user without the scope', async () => {
       const headers = bearer(shop.tokenOf(await shop.makeUser()));
       const input = { name: 'Ink', barcode: shop.newBarcode(), price: 1 };
-      expect(await ask({ url: url(), query: CREATE, variables: { input }, headers })).toEqual({ codes: ['FORBIDDEN'] });
+      expect(await send({ url: url(), query: CREATE, variables: { input }, headers })).toEqual({
+        codes: ['FORBIDDEN'],
+      });
     });
 
-    test('for variables that are no values of their types', async () => {
-      expect(await ask({ url: url(), query: PRODUCT, variables: { pk: { no: 'id' } } })).toEqual({ codes: ['BAD_USER_INPUT'] });
+    test('for variables of the wrong type', async () => {
+      expect(await send({ url: url(), query: PRODUCT, variables: { pk: { no: 'id' } } })).toEqual({
+        codes: ['BAD_USER_INPUT'],
+      });
     });
 
     test('for a field that does not exist', async () => {
-      expect(await ask({ url: url(), query: '{ nothing }' })).toEqual({ codes: ['GRAPHQL_VALIDATION_FAILED'] });
+      expect(await send({ url: url(), query: '{ nothing }' })).toEqual({
+        codes: ['GRAPHQL_VALIDATION_FAILED'],
+      });
     });
 
     test('for a body that is too large', async () => {
       const variables = { itemId: 'x'.repeat(110_000) };
-      expect(await ask({ url: url(), query: ADD, variables })).toEqual({ codes: ['PAYLOAD_TOO_LARGE'] });
+      expect(await send({ url: url(), query: ADD, variables })).toEqual({
+        codes: ['PAYLOAD_TOO_LARGE'],
+      });
     });
 
     test('for a body of another type', async () => {
       const headers = { 'content-type': 'text/plain' };
-      expect(await ask({ url: url(), query: ADD, variables: { itemId: 'Ink' }, headers })).toEqual({ codes: ['UNSUPPORTED_MEDIA_TYPE'] });
+      expect(await send({ url: url(), query: ADD, variables: { itemId: 'Ink' }, headers })).toEqual(
+        {
+          codes: ['UNSUPPORTED_MEDIA_TYPE'],
+        },
+      );
     });
 
     test('for a document that is not trusted', async () => {
@@ -89,7 +116,9 @@ describe.each(GRAPHQL_CLIENTS)('%s', (_name, ask) => {
           GRAPHQL_EXPLORER: 'false',
         }).start();
         try {
-          expect(await ask({ url: `${strict.url}/graphql`, query: PRODUCT, variables: { pk: '1' } })).toEqual({
+          expect(
+            await send({ url: `${strict.url}/graphql`, query: PRODUCT, variables: { pk: '1' } }),
+          ).toEqual({
             codes: ['DOCUMENT_NOT_TRUSTED'],
           });
         } finally {

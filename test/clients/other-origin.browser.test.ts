@@ -11,7 +11,7 @@ import { until } from '../support/until.ts';
 
 const tabs = useBrowser();
 
-/** What clients, tracers and error trackers add to the requests of a page. */
+/** Headers that clients, tracers and error trackers add to requests of a page. */
 const CLIENT_HEADERS = {
   traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
   tracestate: 'vendor=1',
@@ -29,7 +29,7 @@ let page: Page;
 let errors: string[];
 let token: string;
 
-/** The libraries that the page of the other origin loads, as their packages ship them for a script element. */
+/** Libraries that the page of the other origin loads, built for script elements. */
 const LIBRARIES: Record<string, string> = {
   '/graphql-ws.js': 'node_modules/graphql-ws/umd/graphql-ws.min.js',
   '/graphql-sse.js': 'node_modules/graphql-sse/umd/graphql-sse.min.js',
@@ -45,47 +45,66 @@ ${Object.keys(LIBRARIES)
   .join('\n')}
 <script>
   const shop = ${JSON.stringify(server.url)};
-  const ask = async (path, init) => {
-    const answer = await fetch(shop + path, init);
-    return { status: answer.status, headers: Object.fromEntries(answer.headers), body: JSON.parse((await answer.text()) || 'null') };
+  const send = async (path, init) => {
+    const response = await fetch(shop + path, init);
+    return { status: response.status, headers: Object.fromEntries(response.headers), body: JSON.parse((await response.text()) || 'null') };
   };
   const events = [];
-  const hear = { next: ({ data }) => events.push(data.productChanged), error: (error) => events.push(String(error)), complete: () => {} };
+  const sink = { next: ({ data }) => events.push(data.productChanged), error: (error) => events.push(String(error)), complete: () => {} };
 </script></html>`);
   } else {
-    void readFile(library).then((text) => res.setHeader('Content-Type', 'text/javascript').end(text));
+    void readFile(library).then((text) =>
+      res.setHeader('Content-Type', 'text/javascript').end(text),
+    );
   }
 });
 
-interface Read {
+interface PageResponse {
   status: number;
   /** The headers that the page may read. */
   headers: Record<string, string>;
   body: unknown;
 }
 
-interface Sent {
+interface PageRequest {
   method?: string;
   headers?: Record<string, string>;
   body?: string;
 }
 
-/** What a page of the other origin reads of the answer to this request. */
-function ask(path: string, init: Sent = {}): Promise<Read> {
-  return page.evaluate<Read>(`ask(${JSON.stringify(path)}, ${JSON.stringify(init)})`);
+/** Sends a request from the page of the other origin, and returns what the page can read. */
+function send(path: string, init: PageRequest = {}): Promise<PageResponse> {
+  return page.evaluate<PageResponse>(`send(${JSON.stringify(path)}, ${JSON.stringify(init)})`);
 }
 
-function askGraphql(query: string, variables: object, headers: Record<string, string>): Promise<Read> {
-  const sent = { 'Content-Type': 'application/json', Authorization: `Bearer ${token}`, ...CLIENT_HEADERS, ...headers };
-  return ask('/graphql', { method: 'POST', headers: sent, body: JSON.stringify({ query, variables }) });
+function sendGraphql(
+  query: string,
+  variables: object,
+  headers: Record<string, string>,
+): Promise<PageResponse> {
+  const sent = {
+    'Content-Type': 'application/json',
+    Authorization: `Bearer ${token}`,
+    ...CLIENT_HEADERS,
+    ...headers,
+  };
+  return send('/graphql', {
+    method: 'POST',
+    headers: sent,
+    body: JSON.stringify({ query, variables }),
+  });
 }
 
-function change(price: number): Promise<Read> {
-  return askGraphql('mutation ($price: Price!) { updateProduct(pk: 1, input: { price: $price }) { pk } }', { price }, {});
+function change(price: number): Promise<PageResponse> {
+  return sendGraphql(
+    'mutation ($price: Price!) { updateProduct(pk: 1, input: { price: $price }) { pk } }',
+    { price },
+    {},
+  );
 }
 
-/** Changes a product until the page has heard of it. */
-async function heard(): Promise<void> {
+/** Changes a product until the page receives the event. */
+async function receiveEvent(): Promise<void> {
   let price = 0;
   await until(async () => {
     expect((await change(++price)).status).toBe(200);
@@ -96,7 +115,7 @@ async function heard(): Promise<void> {
 
 beforeAll(async () => {
   dataDir = await makeDataDir();
-  server = await startServer({ DATA_DIR: dataDir, LOGIN_FAILURES_PER_ACCOUNT: '1' });
+  server = await startServer({ DATA_DIR: dataDir, LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '1' });
   elsewhere.listen(0, '127.0.0.1');
   await once(elsewhere, 'listening');
 });
@@ -106,7 +125,11 @@ beforeEach(async () => {
   ({ page, errors } = await tabs.open([origin, new URL(server.url).origin]));
   await page.goto(origin);
   const form = { 'Content-Type': 'application/x-www-form-urlencoded' };
-  const signedIn = await ask('/token', { method: 'POST', headers: form, body: 'username=alice&password=alice-demo-1' });
+  const signedIn = await send('/token', {
+    method: 'POST',
+    headers: form,
+    body: 'username=alice&password=alice-demo-1',
+  });
   ({ access_token: token } = signedIn.body as { access_token: string });
 });
 
@@ -118,19 +141,25 @@ afterAll(async () => {
 });
 
 test('a page of another origin sends GraphQL operations with the headers of the usual clients', async () => {
-  const me = await askGraphql('{ me { username } }', {}, { 'X-Request-Id': 'of-the-page' });
+  const me = await sendGraphql('{ me { username } }', {}, { 'X-Request-Id': 'of-the-page' });
   expect([me.status, me.body]).toEqual([200, { data: { me: { username: 'alice' } } }]);
   const input = { name: 'Made elsewhere', barcode: '4006381333931', price: 1 };
-  const created = await askGraphql(CREATE, { input }, { 'Idempotency-Key': 'of-the-page' });
-  expect(created).toMatchObject({ status: 200, body: { data: { createProduct: { pk: expect.any(String) } } } });
+  const created = await sendGraphql(CREATE, { input }, { 'Idempotency-Key': 'of-the-page' });
+  expect(created).toMatchObject({
+    status: 200,
+    body: { data: { createProduct: { pk: expect.any(String) } } },
+  });
   expect(errors).toEqual([]);
 });
 
-test('a page of another origin queries by GET, without credentials and with', async () => {
+test('a page of another origin queries by GET, with and without credentials', async () => {
   const path = `/graphql?${new URLSearchParams({ query: '{ me { username } }' }).toString()}`;
-  expect(await ask(path)).toMatchObject({ status: 200, body: { data: { me: null } } });
+  expect(await send(path)).toMatchObject({ status: 200, body: { data: { me: null } } });
   const headers = { Authorization: `Bearer ${token}`, ...CLIENT_HEADERS };
-  expect(await ask(path, { headers })).toMatchObject({ status: 200, body: { data: { me: { username: 'alice' } } } });
+  expect(await send(path, { headers })).toMatchObject({
+    status: 200,
+    body: { data: { me: { username: 'alice' } } },
+  });
   expect(errors).toEqual([]);
 });
 
@@ -139,57 +168,97 @@ test.each([
   ['a session key', async () => ({ 'X-SESSION-ID': await sessionKey() })],
 ])('a page of another origin calls REST endpoints with %s', async (_what, credentials) => {
   const headers = { ...(await credentials()), ...CLIENT_HEADERS };
-  expect(await ask('/users/me/', { headers })).toMatchObject({ status: 200, body: { username: 'alice' } });
+  expect(await send('/users/me/', { headers })).toMatchObject({
+    status: 200,
+    body: { username: 'alice' },
+  });
   expect(errors).toEqual([]);
 });
 
 async function sessionKey(): Promise<string> {
   const body = JSON.stringify({ username: 'alice', password: 'alice-demo-1' });
-  const answer = await ask('/session/login', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body });
-  return (answer.body as { session_key: string }).session_key;
+  const response = await send('/session/login', {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body,
+  });
+  return (response.body as { session_key: string }).session_key;
 }
 
 test('a page of another origin reads Link, ETag, Location and X-Request-Id', async () => {
-  const list = await ask('/api/v2/shop/products?limit=2', { headers: { 'X-Request-Id': 'of-the-page' } });
-  expect(list.headers).toMatchObject({ link: expect.stringContaining('rel="next"'), 'x-request-id': expect.any(String) });
-  const product = await ask('/api/v1/shop/product/1');
+  const list = await send('/api/v2/shop/products?limit=2', {
+    headers: { 'X-Request-Id': 'of-the-page' },
+  });
+  expect(list.headers).toMatchObject({
+    link: expect.stringContaining('rel="next"'),
+    'x-request-id': expect.any(String),
+  });
+  const product = await send('/api/v1/shop/product/1');
   expect(product.headers).toMatchObject({ etag: expect.any(String) });
-  const unchanged = { method: 'GET', headers: { 'If-None-Match': product.headers['etag'] ?? '', ...CLIENT_HEADERS } };
-  expect(await ask('/api/v1/shop/product/1', unchanged)).toMatchObject({ status: 304, body: null });
-  const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${token}`, 'Idempotency-Key': 'rest', ...CLIENT_HEADERS };
-  const body = JSON.stringify({ name: 'Made elsewhere by REST', barcode: '9780201379624', price: 1 });
-  const created = await ask('/api/v1/shop/product/', { method: 'POST', headers, body });
-  expect([created.status, created.headers['location']]).toEqual([201, expect.stringContaining('/api/v1/shop/product/')]);
+  const unchanged = {
+    method: 'GET',
+    headers: { 'If-None-Match': product.headers['etag'] ?? '', ...CLIENT_HEADERS },
+  };
+  expect(await send('/api/v1/shop/product/1', unchanged)).toMatchObject({
+    status: 304,
+    body: null,
+  });
+  const headers = {
+    'Content-Type': 'application/json',
+    Authorization: `Bearer ${token}`,
+    'Idempotency-Key': 'rest',
+    ...CLIENT_HEADERS,
+  };
+  const body = JSON.stringify({
+    name: 'Made elsewhere by REST',
+    barcode: '9780201379624',
+    price: 1,
+  });
+  const created = await send('/api/v1/shop/product/', { method: 'POST', headers, body });
+  expect([created.status, created.headers['location']]).toEqual([
+    201,
+    expect.stringContaining('/api/v1/shop/product/'),
+  ]);
 });
 
-test('a page of another origin reads why a request is refused', async () => {
+test('a page of another origin reads the errors of rejected requests', async () => {
   const headers = { Authorization: 'Bearer no-token', ...CLIENT_HEADERS };
-  expect(await ask('/users/me/', { headers })).toMatchObject({
+  expect(await send('/users/me/', { headers })).toMatchObject({
     status: 401,
     headers: { 'www-authenticate': 'Bearer' },
     body: { detail: 'Could not validate credentials' },
   });
-  expect(await askGraphql('{ me { username } }', {}, headers)).toMatchObject({ status: 401, headers: { 'www-authenticate': 'Bearer' } });
+  expect(await sendGraphql('{ me { username } }', {}, headers)).toMatchObject({
+    status: 401,
+    headers: { 'www-authenticate': 'Bearer' },
+  });
   const form = { 'Content-Type': 'application/x-www-form-urlencoded', ...CLIENT_HEADERS };
-  const login = () => ask('/token', { method: 'POST', headers: form, body: 'username=carol&password=wrong' });
-  expect(await login()).toMatchObject({ status: 401, body: { detail: 'Incorrect username or password' } });
-  expect(await login()).toMatchObject({ status: 429, headers: { 'retry-after': expect.stringMatching(/^\d+$/) } });
+  const login = () =>
+    send('/token', { method: 'POST', headers: form, body: 'username=carol&password=wrong' });
+  expect(await login()).toMatchObject({
+    status: 401,
+    body: { detail: 'Incorrect username or password' },
+  });
+  expect(await login()).toMatchObject({
+    status: 429,
+    headers: { 'retry-after': expect.stringMatching(/^\d+$/) },
+  });
 });
 
 test('a page of another origin subscribes by server-sent events', async () => {
   await page.evaluate(`{
     events.length = 0;
     const headers = ${JSON.stringify({ Authorization: `Bearer ${token}`, ...CLIENT_HEADERS })};
-    graphqlSse.createClient({ url: shop + '/graphql', headers, retryAttempts: 0 }).subscribe({ query: '${EVENTS}' }, hear);
+    graphqlSse.createClient({ url: shop + '/graphql', headers, retryAttempts: 0 }).subscribe({ query: '${EVENTS}' }, sink);
   }`);
-  await heard();
+  await receiveEvent();
 });
 
-test('a page of another origin subscribes by a WebSocket', async () => {
+test('a page of another origin subscribes by WebSocket', async () => {
   await page.evaluate(`{
     events.length = 0;
     const connectionParams = { Authorization: 'Bearer ${token}' };
-    graphqlWs.createClient({ url: shop.replace('http', 'ws') + '/graphql', connectionParams, retryAttempts: 0 }).subscribe({ query: '${EVENTS}' }, hear);
+    graphqlWs.createClient({ url: shop.replace('http', 'ws') + '/graphql', connectionParams, retryAttempts: 0 }).subscribe({ query: '${EVENTS}' }, sink);
   }`);
-  await heard();
+  await receiveEvent();
 });

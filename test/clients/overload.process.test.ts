@@ -11,9 +11,13 @@ test('every client gets GraphQL errors from an overloaded server', async () => {
     const server = await startServer({ DATA_DIR, MAX_REQUESTS_IN_FLIGHT: '1' });
     const endLoad = keepBusy(server.url);
     const url = `${server.url}/graphql`;
-    for (const [name, ask] of GRAPHQL_CLIENTS) {
-      for (const query of ['{ me { username } }', 'mutation { logout { ended } }'])
-        await until(async () => isDeepStrictEqual(await ask({ url, query }), { codes: ['UNAVAILABLE'] }), `a refusal of ${name}`);
+    for (const [name, query] of GRAPHQL_CLIENTS) {
+      for (const operation of ['{ me { username } }', 'mutation { logout { ended } }'])
+        await until(
+          async () =>
+            isDeepStrictEqual(await query({ url, query: operation }), { codes: ['UNAVAILABLE'] }),
+          `a rejected request of ${name}`,
+        );
     }
     await endLoad();
     expect(await stopServer(server)).toMatchObject({ code: 0 });

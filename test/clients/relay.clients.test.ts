@@ -24,16 +24,21 @@ import productQuery from './relay/__generated__/documentsProductQuery.graphql.ts
 interface Catalogue {
   products: {
     edges: { node: { id: string; pk: string; name: string } }[];
-    pageInfo: { hasNextPage: boolean; hasPreviousPage: boolean; startCursor: string; endCursor: string };
+    pageInfo: {
+      hasNextPage: boolean;
+      hasPreviousPage: boolean;
+      startCursor: string;
+      endCursor: string;
+    };
   };
 }
 
 const shop = useShop();
 
-/** The network that Relay's documentation shows. */
+/** The network in the documentation of Relay. */
 function fetchWith(token?: string): FetchFunction {
   return async ({ text: query }, variables) => {
-    const answer = await fetch(`${shop.url}/graphql`, {
+    const response = await fetch(`${shop.url}/graphql`, {
       method: 'POST',
       headers: {
         Accept: 'application/graphql-response+json; charset=utf-8, application/json; charset=utf-8',
@@ -42,7 +47,7 @@ function fetchWith(token?: string): FetchFunction {
       },
       body: JSON.stringify({ query, variables }),
     });
-    return (await answer.json()) as GraphQLResponse;
+    return (await response.json()) as GraphQLResponse;
   };
 }
 
@@ -50,34 +55,48 @@ function environmentOf(network = Network.create(fetchWith())): Environment {
   return new Environment({ network, store: new Store(new RecordSource()) });
 }
 
-/** Sends a query and puts the response into the store. */
-function ask(environment: Environment, query: ConcreteRequest, variables: Variables = {}): Promise<unknown> {
+/** Sends a query and stores the response. */
+function load(
+  environment: Environment,
+  query: ConcreteRequest,
+  variables: Variables = {},
+): Promise<unknown> {
   return fetchQuery(environment, query, variables).toPromise();
 }
 
-/** What a component that uses this query sees. */
-function shown(environment: Environment, query: ConcreteRequest, variables: Variables = {}): unknown {
+/** The data of a component with this query. */
+function shown(
+  environment: Environment,
+  query: ConcreteRequest,
+  variables: Variables = {},
+): unknown {
   return environment.lookup(createOperationDescriptor(query, variables).fragment).data;
 }
 
 describe('a connection grows in the store', () => {
-  const readAll = async (first: Variables, more: (page: Catalogue['products']['pageInfo']) => Variables | undefined) => {
+  const readAll = async (
+    first: Variables,
+    more: (page: Catalogue['products']['pageInfo']) => Variables | undefined,
+  ) => {
     const environment = environmentOf();
-    // What a component uses stays in the store.
+    // Retained data stays in the store.
     environment.retain(createOperationDescriptor(catalogueQuery, first));
-    await ask(environment, catalogueQuery, first);
+    await load(environment, catalogueQuery, first);
     const all = () => (shown(environment, catalogueQuery, first) as Catalogue).products;
-    for (let next = more(all().pageInfo); next; next = more(all().pageInfo)) await ask(environment, catalogueQuery, next);
+    for (let next = more(all().pageInfo); next; next = more(all().pageInfo))
+      await load(environment, catalogueQuery, next);
     return all().edges.map(({ node: { pk } }) => pk);
   };
 
-  test('forward, to the end', async () => {
+  test('forward', async () => {
     const made = await shop.makeProducts(5);
-    const read = await readAll({ first: 2 }, ({ hasNextPage, endCursor }) => (hasNextPage ? { first: 2, after: endCursor } : undefined));
+    const read = await readAll({ first: 2 }, ({ hasNextPage, endCursor }) =>
+      hasNextPage ? { first: 2, after: endCursor } : undefined,
+    );
     expect(read).toEqual(made.map(({ pk }) => String(pk)));
   });
 
-  test('backward, to the beginning', async () => {
+  test('backward', async () => {
     const made = await shop.makeProducts(5);
     const read = await readAll({ last: 2 }, ({ hasPreviousPage, startCursor }) =>
       hasPreviousPage ? { last: 2, before: startCursor } : undefined,
@@ -89,17 +108,20 @@ describe('a connection grows in the store', () => {
 test('a product of a list is refetched by node(id:), and the list shows the new values', async () => {
   const { pk } = await shop.makeProduct({ name: 'Ink' });
   const environment = environmentOf();
-  await ask(environment, catalogueQuery, { first: 2 });
-  const listed = () => (shown(environment, catalogueQuery, { first: 2 }) as Catalogue).products.edges[0]?.node;
+  await load(environment, catalogueQuery, { first: 2 });
+  const listed = () =>
+    (shown(environment, catalogueQuery, { first: 2 }) as Catalogue).products.edges[0]?.node;
   await shop.sql(`update product set name = 'Black ink' where pk = ${pk}`);
   const id = listed()?.id;
-  expect(await ask(environment, productQuery, { id })).toEqual({ node: { name: 'Black ink', price: 9.99 } });
+  expect(await load(environment, productQuery, { id })).toEqual({
+    node: { name: 'Black ink', price: 9.99 },
+  });
   expect(listed()?.name).toBe('Black ink');
 });
 
-test('a refused request rejects with the GraphQL errors', async () => {
+test('a rejected request rejects with the GraphQL errors', async () => {
   const environment = environmentOf(Network.create(fetchWith('nonsense')));
-  await expect(ask(environment, meQuery)).rejects.toMatchObject({
+  await expect(load(environment, meQuery)).rejects.toMatchObject({
     source: { errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] },
   });
 });
@@ -109,15 +131,24 @@ test('a subscription by graphql-ws changes the product in the store', async () =
   const client = createClient({ url: `${shop.url.replace('http', 'ws')}/graphql` });
   const environment = environmentOf(
     Network.create(fetchWith(), ({ text: query, name: operationName }, variables) =>
-      Observable.create((sink) => client.subscribe({ operationName, query: query ?? '', variables }, sink as Sink)),
+      Observable.create((sink) =>
+        client.subscribe({ operationName, query: query ?? '', variables }, sink as Sink),
+      ),
     ),
   );
-  await ask(environment, catalogueQuery, { first: 2 });
-  const subscription = requestSubscription(environment, { subscription: changesSubscription, variables: {} });
+  await load(environment, catalogueQuery, { first: 2 });
+  const subscription = requestSubscription(environment, {
+    subscription: changesSubscription,
+    variables: {},
+  });
   let changes = 0;
   await until(async () => {
     await shop.sql(`update product set name = 'Change ${++changes}' where pk = ${pk}`);
-    return (shown(environment, catalogueQuery, { first: 2 }) as Catalogue).products.edges[0]?.node.name.startsWith('Change') ?? false;
+    return (
+      (
+        shown(environment, catalogueQuery, { first: 2 }) as Catalogue
+      ).products.edges[0]?.node.name.startsWith('Change') ?? false
+    );
   }, 'the change in the store');
   subscription.dispose();
   await client.dispose();

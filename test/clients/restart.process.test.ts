@@ -6,7 +6,8 @@ import { withDataDir } from '../support/directories.ts';
 import { freePort, startServer, stopServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
 
-const CREATED = 'subscription ($after: String) { productChanged(after: $after, kinds: [CREATED]) { cursor pk } }';
+const CREATED =
+  'subscription ($after: String) { productChanged(after: $after, kinds: [CREATED]) { cursor pk } }';
 
 interface Request {
   query: string;
@@ -19,71 +20,85 @@ interface Sink {
 }
 
 test.each([
-  ['graphql-ws', (url: string, mayRetry: Promise<void>) => createWsClient({ url: url.replace('http', 'ws'), retryWait: () => mayRetry })],
-  ['graphql-sse', (url: string, mayRetry: Promise<void>) => createSseClient({ url, retry: () => mayRetry })],
-])('%s reconnects after a restart of the server and misses no change', async (_name, createClient) => {
-  await withDataDir(async (DATA_DIR) => {
-    const env = { DATA_DIR, PORT: String(await freePort()) };
-    const before = await startServer(env);
-    const { promise: mayRetry, resolve: retry, reject } = Promise.withResolvers<void>();
-    const client = createClient(`${before.url}/graphql`, mayRetry);
-    const told: string[] = [];
-    let after: string | undefined;
-    const request: Request = {
-      query: CREATED,
-      // Clients read the request again whenever they connect.
-      get variables() {
-        return { after };
-      },
-    };
-    const sink: Sink = {
-      next({ data }) {
-        const { cursor, pk } = (data as { productChanged: { cursor: string; pk: string } }).productChanged;
-        told.push(pk);
-        after = cursor;
-      },
-      error: reject,
-      complete: () => reject(new Error('The subscription has ended')),
-    };
-    client.subscribe(request, sink);
+  [
+    'graphql-ws',
+    (url: string, mayRetry: Promise<void>) =>
+      createWsClient({ url: url.replace('http', 'ws'), retryWait: () => mayRetry }),
+  ],
+  [
+    'graphql-sse',
+    (url: string, mayRetry: Promise<void>) => createSseClient({ url, retry: () => mayRetry }),
+  ],
+])(
+  '%s reconnects after a restart of the server and misses no change',
+  async (_name, createClient) => {
+    await withDataDir(async (DATA_DIR) => {
+      const env = { DATA_DIR, PORT: String(await freePort()) };
+      const before = await startServer(env);
+      const { promise: mayRetry, resolve: retry, reject } = Promise.withResolvers<void>();
+      const client = createClient(`${before.url}/graphql`, mayRetry);
+      const received: string[] = [];
+      let after: string | undefined;
+      const request: Request = {
+        query: CREATED,
+        // Clients read the request again whenever they connect.
+        get variables() {
+          return { after };
+        },
+      };
+      const sink: Sink = {
+        next({ data }) {
+          const { cursor, pk } = (data as { productChanged: { cursor: string; pk: string } })
+            .productChanged;
+          received.push(pk);
+          after = cursor;
+        },
+        error: reject,
+        complete: () => reject(new Error('The subscription has ended')),
+      };
+      client.subscribe(request, sink);
 
-    const created: string[] = [];
-    const token = await tokenFrom(before.url);
-    const create = async () => void created.push(await createProduct(before.url, token, created.length));
-    const createUntilMoreIsTold = () => {
-      const { length } = told;
-      return until(async () => {
-        await create();
-        return told.length > length;
-      }, 'a change');
-    };
-    await createUntilMoreIsTold();
-    await stopServer(before);
+      const created: string[] = [];
+      const token = await tokenFrom(before.url);
+      const create = async () =>
+        void created.push(await createProduct(before.url, token, created.length));
+      const createUntilReceived = () => {
+        const { length } = received;
+        return until(async () => {
+          await create();
+          return received.length > length;
+        }, 'a change');
+      };
+      await createUntilReceived();
+      await stopServer(before);
 
-    const server = await startServer(env);
-    for (let count = 0; count < 3; count++) await create();
-    retry();
-    await mayRetry;
-    await createUntilMoreIsTold();
-    const first = created.indexOf(told[0] ?? '');
-    expect(told).toEqual(created.slice(first, first + told.length));
-    void client.dispose();
-    expect(await stopServer(server)).toMatchObject({ code: 0 });
-  });
-});
+      const server = await startServer(env);
+      for (let count = 0; count < 3; count++) await create();
+      retry();
+      await mayRetry;
+      await createUntilReceived();
+      const first = created.indexOf(received[0] ?? '');
+      expect(received).toEqual(created.slice(first, first + received.length));
+      void client.dispose();
+      expect(await stopServer(server)).toMatchObject({ code: 0 });
+    });
+  },
+);
 
 async function tokenFrom(url: string): Promise<string> {
   const body = new URLSearchParams({ username: 'alice', password: 'alice-demo-1' });
-  const { access_token: token } = (await (await fetch(`${url}/token`, { method: 'POST', body })).json()) as { access_token: string };
+  const { access_token: token } = (await (
+    await fetch(`${url}/token`, { method: 'POST', body })
+  ).json()) as { access_token: string };
   return token;
 }
 
 async function createProduct(url: string, token: string, number: number): Promise<string> {
   const digits = `4${String(number).padStart(11, '0')}`;
-  const answer = await fetch(`${url}/api/v1/shop/product/`, {
+  const response = await fetch(`${url}/api/v1/shop/product/`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` },
     body: JSON.stringify({ name: 'Ink', barcode: digits + checkDigit(digits), price: 1 }),
   });
-  return String(((await answer.json()) as { pk: number }).pk);
+  return String(((await response.json()) as { pk: number }).pk);
 }

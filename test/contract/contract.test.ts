@@ -1,55 +1,71 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { Deployment } from '../../contract/deployment.ts';
 import { sections } from '../../contract/promises/index.ts';
-import { look } from '../../contract/run.ts';
+import { runCheck } from '../../contract/run.ts';
 import * as legacy from '../../src/features/rest-usage/rest-usage.service.ts';
-import { everythingAbout, stock } from '../support/contract.ts';
+import { fullDeployment, seedShop } from '../support/contract.ts';
 import { Shop } from '../support/shop.ts';
 
-/** What has to be configured before it can be seen. */
-const CONFIGURED: readonly string[] = ['5.2:iss', '9:deprecation'];
+/** Checks that need configuration. */
+const NEED_CONFIGURATION: readonly string[] = ['5.2:iss', '9:deprecation'];
 const promises = sections.flatMap((section) => section.promises);
 
-describe.each<{ name: string; env: Record<string, string>; notTried: readonly string[] }>([
-  { name: 'as it comes', env: {}, notTried: CONFIGURED },
+describe.each<{ name: string; env: Record<string, string>; skipped: readonly string[] }>([
+  { name: 'with default settings', env: {}, skipped: NEED_CONFIGURATION },
   {
-    name: 'under BASE_PATH, with issuer and audience, the first version superseded',
-    env: { BASE_PATH: '/shop', JWT_ISSUER: 'https://shop.example', JWT_AUDIENCE: 'shop', V1_DEPRECATED_ON: '2027-01-31' },
-    notTried: [],
+    name: 'under BASE_PATH, with issuer and audience, version 1 deprecated',
+    env: {
+      BASE_PATH: '/shop',
+      JWT_ISSUER: 'https://shop.example',
+      JWT_AUDIENCE: 'shop',
+      V1_DEPRECATED_ON: '2027-01-31',
+    },
+    skipped: [],
   },
-  { name: 'with SESSION_PREFIX', env: { SESSION_PREFIX: '/accounts/session' }, notTried: CONFIGURED },
-])('the shop $name', ({ env, notTried }) => {
+  {
+    name: 'with SESSION_PREFIX',
+    env: { SESSION_PREFIX: '/accounts/session' },
+    skipped: NEED_CONFIGURATION,
+  },
+])('the shop $name', ({ env, skipped }) => {
   const shop = new Shop(env);
   let at: Deployment;
 
   beforeAll(async () => {
     await shop.start();
-    await stock(shop);
-    at = new Deployment(everythingAbout(shop));
+    await seedShop(shop);
+    at = new Deployment(fullDeployment(shop));
   });
   afterAll(() => shop.stop());
 
-  test.each(promises)('$section $row: $says ($id)', async (promised) => {
-    const seen = await look(promised, at);
-    expect(seen).toMatchObject({ outcome: notTried.includes(promised.id) ? 'not tried' : 'holds' });
+  test.each(promises)('$section $endpoint: $says ($id)', async (promised) => {
+    const verdict = await runCheck(promised, at);
+    expect(verdict).toMatchObject({
+      outcome: skipped.includes(promised.id) ? 'skipped' : 'passed',
+    });
   });
 
-  test('each of its requests names the kit, and the report of REST usage leaves all of them out', async () => {
+  test('each request names the kit, and the report of REST usage excludes all of them', async () => {
     await legacy.store(shop.context(), shop.calls);
-    expect(await shop.sql(`select count(*)::int > 20 as many from legacy_call where client ~ '^shopfront-contract/\\d'`)).toEqual([
-      { many: true },
-    ]);
-    expect(await legacy.report(shop.context(), { limit: 10 })).toEqual({ lines: [], total: { lines: 0, calls: 0 } });
+    expect(
+      await shop.sql(
+        `select count(*)::int > 20 as many from legacy_call where client ~ '^shopfront-contract/\\d'`,
+      ),
+    ).toEqual([{ many: true }]);
+    expect(await legacy.report(shop.context(), { limit: 10 })).toEqual({
+      lines: [],
+      total: { lines: 0, calls: 0 },
+    });
   });
 
-  test('every login is ended afterwards', async () => {
-    expect(await at.leave()).toBe(0);
+  test('every login is ended at the end', async () => {
+    expect(await at.logOutAll()).toBe(0);
     expect(await shop.sql('select sid from session where ended_at is null')).toEqual([]);
     expect(at.opened).toBeGreaterThan(20);
   });
 });
 
-test('no two promises have one id', () => {
+test('ids of promises are unique', () => {
   const ids = promises.map(({ id }) => id);
   expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
 });

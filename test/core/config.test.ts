@@ -9,31 +9,38 @@ const REPLICA = 'postgresql://reader@replica.example/shopfront';
 const SECRET = { SIGNING_SECRET: TEST_SECRET };
 const POSTGRESQL = 'must be a URL such as postgresql://user@host/name';
 
-/** The settings that take any text. */
-const ANY_TEXT = ['HOST', 'DATA_DIR', 'JWT_ISSUER', 'JWT_AUDIENCE', 'METRICS_HOST', 'OTEL_SERVICE_NAME'];
+/** Settings that accept any text. */
+const ANY_TEXT = [
+  'HOST',
+  'DATA_DIR',
+  'JWT_ISSUER',
+  'JWT_AUDIENCE',
+  'METRICS_HOST',
+  'OTEL_SERVICE_NAME',
+];
 
-/** Whole numbers, from the least to the most. */
+/** Whole numbers, with minimum and maximum. */
 const NUMBERS: Readonly<Record<string, readonly [number, number]>> = {
   PORT: [0, 65_535],
   DATABASE_REPLICA_MAX_LAG_MS: [500, 600_000],
   DATABASE_POOL_MAX: [1, 1000],
-  DATABASE_SHARED_CONNECTIONS: [0, 16],
+  DATABASE_PIPELINE_CONNECTIONS: [0, 16],
   DATABASE_STATEMENT_TIMEOUT_MS: [100, 600_000],
   SESSION_IDLE_DAYS: [1, 3650],
   SESSION_LIFETIME_DAYS: [1, 3650],
   REFRESH_REUSE_SECONDS: [0, 300],
   BCRYPT_COST: [10, 16],
-  HASH_THREADS: [1, 8],
-  HASH_QUEUE: [1, 10_000],
-  LOGIN_FAILURES_PER_ACCOUNT: [1, 1_000_000],
-  LOGIN_FAILURES_PER_ADDRESS: [1, 1_000_000],
-  MAIL_REQUESTS_PER_ADDRESS: [1, 1_000_000],
-  MAILS_PER_RECIPIENT: [1, 1_000_000],
+  PASSWORD_HASH_THREADS: [1, 8],
+  PASSWORD_HASH_QUEUE: [1, 10_000],
+  LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: [1, 1_000_000],
+  LOGIN_FAILURES_PER_ADDRESS_PER_10_MINUTES: [1, 1_000_000],
+  MAIL_REQUESTS_PER_ADDRESS_PER_HOUR: [1, 1_000_000],
+  MAILS_PER_RECIPIENT_PER_HOUR: [1, 1_000_000],
   JWT_LEEWAY_SECONDS: [0, 300],
   DEFAULT_PAGE_SIZE: [1, 1000],
   PUBLIC_MAX_AGE_SECONDS: [0, 31_536_000],
-  LEGACY_CALLS_KEPT_DAYS: [1, 3650],
-  CHANGES_KEPT_DAYS: [1, 3650],
+  REST_USAGE_RETENTION_DAYS: [1, 3650],
+  CHANGE_LOG_RETENTION_DAYS: [1, 3650],
   GRAPHQL_MAX_TOKENS: [1, 1_000_000],
   GRAPHQL_MAX_DEPTH: [1, 1_000],
   GRAPHQL_MAX_ALIASES: [0, 10_000],
@@ -45,45 +52,59 @@ const NUMBERS: Readonly<Record<string, readonly [number, number]>> = {
   MAX_BLOG_ENTRIES_PER_USER: [1, 1_000_000],
   MAX_CONNECTIONS: [1, 1_000_000],
   MAX_REQUESTS_IN_FLIGHT: [1, 1_000_000],
-  MAX_LIVE_CONNECTIONS: [0, 1_000_000],
-  MAX_LIVE_PER_ADDRESS: [1, 1_000_000],
+  MAX_SUBSCRIPTION_CONNECTIONS: [0, 1_000_000],
+  MAX_SUBSCRIPTION_CONNECTIONS_PER_ADDRESS: [1, 1_000_000],
   MAX_SUBSCRIPTIONS_PER_ADDRESS: [1, 1_000_000],
   MAX_SUBSCRIPTIONS_PER_SOCKET: [1, 1_000],
-  REQUEST_DEADLINE_MS: [100, 600_000],
+  REQUEST_TIMEOUT_MS: [100, 600_000],
   METRICS_PORT: [1, 65_535],
-  SHUTDOWN_SECONDS: [1, 600],
+  SHUTDOWN_TIMEOUT_SECONDS: [1, 600],
 };
 
-/** All other settings: values that are refused, and why. */
-const REFUSED: Readonly<Record<string, readonly (readonly [string, string])[]>> = {
-  BASE_PATH: ['/shop/', '/', 'shop', '/a b'].map((value) => [value, 'must be empty or a path such as /shop, with no slash at its end']),
-  PUBLIC_URL: ['shop.example', 'ftp://shop.example'].map((value) => [value, 'must be a URL such as https://shop.example']),
+/** All other settings: invalid values, and the problem. */
+const REJECTED: Readonly<Record<string, readonly (readonly [string, string])[]>> = {
+  BASE_PATH: ['/shop/', '/', 'shop', '/a b'].map((value) => [
+    value,
+    'must be empty or a path such as /shop, without a trailing slash',
+  ]),
+  PUBLIC_URL: ['shop.example', 'ftp://shop.example'].map((value) => [
+    value,
+    'must be a URL such as https://shop.example',
+  ]),
   DATABASE_URL: ['mysql://u@127.0.0.1/x', 'shop'].map((value) => [value, POSTGRESQL]),
-  DATABASE_REPLICA_URLS: [`${REPLICA},replica`, 'mysql://u@127.0.0.1/x'].map((value) => [value, POSTGRESQL]),
+  DATABASE_REPLICA_URLS: [`${REPLICA},replica`, 'mysql://u@127.0.0.1/x'].map((value) => [
+    value,
+    POSTGRESQL,
+  ]),
   DATABASE_POOLER: [['session', 'must be one of none, transaction']],
   DATABASE_PREPARED_STATEMENTS: [['yes', 'must be true or false']],
   SIGNING_SECRET: [['short-secret', 'must have 32 bytes or more']],
   SIGNING_SECRETS: [
     [`${TEST_SECRET},short-secret`, 'must have 32 bytes or more'],
-    [Array.from({ length: 9 }, (_, index) => `${TEST_SECRET}-${index}`).join(), 'must be at most 8'],
+    [
+      Array.from({ length: 9 }, (_, index) => `${TEST_SECRET}-${index}`).join(),
+      'must contain at most 8 secrets',
+    ],
   ],
   SESSION_PREFIX: [
-    ['session', 'must be empty or a path such as /shop, with no slash at its end'],
-    ['/api/v2/auth', 'must be a path under which nothing else signs in, such as /session'],
+    ['session', 'must be empty or a path such as /shop, without a trailing slash'],
+    ['/api/v2/auth', 'must be a path such as /session, but not /api/v2/auth'],
   ],
   COMPRESSION: [['true', 'must be on or off']],
   REGISTRATION: [['true', 'must be on or off']],
   PASSWORD_RESET: [['yes', 'must be on or off']],
   ACCOUNT_URL: [
     ['shop.example', 'must be a URL such as https://shop.example/account'],
-    ['https://shop.example/#/account', 'must have no fragment: the token stands there'],
+    ['https://shop.example/#/account', 'must not have a fragment: links carry the token there'],
   ],
   SMTP_URL: [['http://mail.example', 'must be a URL such as smtps://user:password@mail.example']],
   MAIL_FROM: ['shop', 'a\nBcc: b@shop.example', 'Shop <shop>'].map((value) => [
     value,
     'must be an address such as Shop <shop@shop.example>',
   ]),
-  ANONYMOUS_SCOPES: [['products:write,root', `must name scopes out of ${SCOPES.join(', ')}`]],
+  ANONYMOUS_SCOPES: [
+    ['products:write,root', `must be a list of these scopes: ${SCOPES.join(', ')}`],
+  ],
   LEGACY_QUERY_LOGIN: [['on', 'must be true or false']],
   ...Object.fromEntries(
     ['V1_DEPRECATED_ON', 'V1_SUNSET_ON', 'V2_DEPRECATED_ON', 'V2_SUNSET_ON'].map((name) => [
@@ -94,15 +115,17 @@ const REFUSED: Readonly<Record<string, readonly (readonly [string, string])[]>> 
       ] as const,
     ]),
   ),
-  WEBHOOK_PRIVATE_TARGETS: [['1', 'must be true or false']],
+  WEBHOOK_ALLOW_PRIVATE_NETWORKS: [['1', 'must be true or false']],
   TRUSTED_DOCUMENTS_MODE: [['on', 'must be one of off, log, enforce']],
-  SHORTCUTS: [['direct,other', 'must be none, or name some of direct, plans, shared, tokens']],
+  SHORTCUTS: [['direct,other', 'must be none or a list of these: direct, plans, shared, tokens']],
   GRAPHQL_EXPLORER: [['no', 'must be true or false']],
   TRUST_PROXY: ['0.0.0.0/0', '10.0.0.0/8/9', 'loopback', '10.0.0.0/33'].map((value) => [
     value,
-    'must name addresses and networks such as 10.0.0.0/8',
+    'must be a list of addresses and networks such as 10.0.0.0/8',
   ]),
-  OTEL_EXPORTER_OTLP_ENDPOINT: [['collector.example', 'must be a URL such as http://collector.example:4318']],
+  OTEL_EXPORTER_OTLP_ENDPOINT: [
+    ['collector.example', 'must be a URL such as http://collector.example:4318'],
+  ],
   OTEL_TRACES_SAMPLER_ARG: [
     ['half', 'must be a number such as 0.25'],
     ['1.5', 'must be from 0 to 1'],
@@ -111,64 +134,98 @@ const REFUSED: Readonly<Record<string, readonly (readonly [string, string])[]>> 
   LOG_LEVEL: [['loud', 'must be a level of the log']],
 };
 
-describe('a setting by itself', () => {
-  test.each(Object.entries(NUMBERS))('%s takes whole numbers from the least to the most, and no others', (name, [least, most]) => {
-    for (const value of [least, most]) expect(problemsOf({ ...SECRET, [name]: String(value) })).toEqual([]);
-    for (const value of [least - 1, most + 1]) {
-      const problem = value < 0 ? 'must be a whole number' : `must be from ${least} to ${most}`;
-      expect(problemsOf({ ...SECRET, [name]: String(value) })).toEqual([`${name} ${problem}`]);
-    }
-    for (const value of ['x', '1.5', '1e3', ' 1', '0x10', '9999999999']) {
-      expect(problemsOf({ ...SECRET, [name]: value })).toEqual([`${name} must be a whole number`]);
-    }
-  });
-
-  test.each(Object.entries(REFUSED).flatMap(([name, values]) => values.map(([value, problem]) => ({ name, value, problem }))))(
-    '$name=$value is refused: it $problem',
-    ({ name, value, problem }) => {
-      expect(problemsOf({ ...(name.startsWith('SIGNING_') ? {} : SECRET), [name]: value })).toEqual([`${name} ${problem}`]);
+describe('a single setting', () => {
+  test.each(Object.entries(NUMBERS))(
+    '%s accepts only whole numbers from its minimum to its maximum',
+    (name, [min, max]) => {
+      for (const value of [min, max])
+        expect(problemsOf({ ...SECRET, [name]: String(value) })).toEqual([]);
+      for (const value of [min - 1, max + 1]) {
+        const problem = value < 0 ? 'must be a whole number' : `must be from ${min} to ${max}`;
+        expect(problemsOf({ ...SECRET, [name]: String(value) })).toEqual([`${name} ${problem}`]);
+      }
+      for (const value of ['x', '1.5', '1e3', ' 1', '0x10', '9999999999']) {
+        expect(problemsOf({ ...SECRET, [name]: value })).toEqual([
+          `${name} must be a whole number`,
+        ]);
+      }
     },
   );
 
-  test('every setting that can be refused is among these', () => {
-    // A file that cannot be read is refused when it is read (server/trusted-documents.test.ts).
-    expect(new Set([...ANY_TEXT, 'TRUSTED_DOCUMENTS', ...Object.keys(NUMBERS), ...Object.keys(REFUSED)])).toEqual(new Set(settingNames));
+  test.each(
+    Object.entries(REJECTED).flatMap(([name, values]) =>
+      values.map(([value, problem]) => ({ name, value, problem })),
+    ),
+  )('$name=$value is rejected: it $problem', ({ name, value, problem }) => {
+    expect(problemsOf({ ...(name.startsWith('SIGNING_') ? {} : SECRET), [name]: value })).toEqual([
+      `${name} ${problem}`,
+    ]);
   });
 
-  test('that is empty counts as one that is not set', () => {
-    expect(problemsOf({ ...SECRET, ...Object.fromEntries(settingNames.map((name) => [name, ''])), ...SECRET })).toEqual([]);
+  test('every setting that can be rejected is listed here', () => {
+    // An unreadable file is rejected when it is read (server/trusted-documents.test.ts).
+    expect(
+      new Set([
+        ...ANY_TEXT,
+        'TRUSTED_DOCUMENTS',
+        ...Object.keys(NUMBERS),
+        ...Object.keys(REJECTED),
+      ]),
+    ).toEqual(new Set(settingNames));
+  });
+
+  test('that is empty counts as unset', () => {
+    expect(
+      problemsOf({
+        ...SECRET,
+        ...Object.fromEntries(settingNames.map((name) => [name, ''])),
+        ...SECRET,
+      }),
+    ).toEqual([]);
   });
 });
 
 describe('settings together', () => {
   test.each<[string, Record<string, string>, string[]]>([
-    ['a database and no secret', { DATABASE_URL }, ['SIGNING_SECRET is needed with DATABASE_URL, and must have 32 bytes or more']],
+    [
+      'a database and no secret',
+      { DATABASE_URL },
+      ['SIGNING_SECRET is needed with DATABASE_URL, and must have 32 bytes or more'],
+    ],
     [
       'one secret and several',
       { ...SECRET, SIGNING_SECRETS: TEST_SECRET },
-      ['SIGNING_SECRETS takes the place of SIGNING_SECRET: set one of the two'],
+      ['SIGNING_SECRETS replaces SIGNING_SECRET: set only one of them'],
     ],
     [
       'replicas of no database',
       { ...SECRET, DATABASE_REPLICA_URLS: REPLICA },
-      ['DATABASE_REPLICA_URLS names replicas of a database: set DATABASE_URL, too'],
+      ['DATABASE_URL is needed with DATABASE_REPLICA_URLS'],
     ],
     ...['V1', 'V2'].map((version): [string, Record<string, string>, string[]] => [
       `a sunset of ${version} before its deprecation`,
-      { ...SECRET, [`${version}_DEPRECATED_ON`]: '2027-01-31', [`${version}_SUNSET_ON`]: '2027-01-30' },
+      {
+        ...SECRET,
+        [`${version}_DEPRECATED_ON`]: '2027-01-31',
+        [`${version}_SUNSET_ON`]: '2027-01-30',
+      },
       [`${version}_SUNSET_ON must not be before ${version}_DEPRECATED_ON`],
     ]),
     [
-      'trusted documents that are logged, and none named',
+      'trusted documents in log mode without a file',
       { ...SECRET, TRUSTED_DOCUMENTS_MODE: 'log' },
       ['TRUSTED_DOCUMENTS is needed with TRUSTED_DOCUMENTS_MODE=log'],
     ],
     [
-      'trusted documents that are enforced, and a list of nothing',
+      'trusted documents in enforce mode with an empty list',
       { ...SECRET, TRUSTED_DOCUMENTS_MODE: 'enforce', TRUSTED_DOCUMENTS: ' , ' },
       ['TRUSTED_DOCUMENTS is needed with TRUSTED_DOCUMENTS_MODE=enforce'],
     ],
-    ['a mail server and no sender', { ...SECRET, SMTP_URL: 'smtp://mail.example' }, ['MAIL_FROM is needed with SMTP_URL']],
+    [
+      'a mail server and no sender',
+      { ...SECRET, SMTP_URL: 'smtp://mail.example' },
+      ['MAIL_FROM is needed with SMTP_URL'],
+    ],
     [
       'registration on a database, and no mail server',
       { ...SECRET, DATABASE_URL, REGISTRATION: 'on' },
@@ -179,13 +236,13 @@ describe('settings together', () => {
       { ...SECRET, DATABASE_URL, PASSWORD_RESET: 'on' },
       ['SMTP_URL is needed with DATABASE_URL and PASSWORD_RESET=on'],
     ],
-  ])('%s: is refused', (_what, env, problems) => {
+  ])('%s: is rejected', (_what, env, problems) => {
     expect(problemsOf(env)).toEqual(problems);
   });
 });
 
-describe('a refusal', () => {
-  test('names every problem at once, of settings by themselves', () => {
+describe('the error', () => {
+  test('has every problem of single settings at once', () => {
     expect(problemsOf({ PORT: 'abc', BCRYPT_COST: '4', SIGNING_SECRET: 'x' })).toEqual([
       'PORT must be a whole number',
       'SIGNING_SECRET must have 32 bytes or more',
@@ -193,28 +250,46 @@ describe('a refusal', () => {
     ]);
   });
 
-  test('names every problem at once, of settings together', () => {
-    expect(problemsOf({ DATABASE_URL, REGISTRATION: 'on', PASSWORD_RESET: 'on', TRUSTED_DOCUMENTS_MODE: 'log' })).toEqual([
+  test('has every problem of combined settings at once', () => {
+    expect(
+      problemsOf({
+        DATABASE_URL,
+        REGISTRATION: 'on',
+        PASSWORD_RESET: 'on',
+        TRUSTED_DOCUMENTS_MODE: 'log',
+      }),
+    ).toEqual([
       'TRUSTED_DOCUMENTS is needed with TRUSTED_DOCUMENTS_MODE=log',
       'SMTP_URL is needed with DATABASE_URL and REGISTRATION=on',
       'SMTP_URL is needed with DATABASE_URL and PASSWORD_RESET=on',
     ]);
   });
 
-  test('is one line for each problem, below a heading', () => {
-    expect(new ConfigError(['A is wrong', 'B is wrong']).message).toBe('The configuration cannot be used:\n  A is wrong\n  B is wrong');
+  test('has one line for each problem, below a heading', () => {
+    expect(new ConfigError(['A is wrong', 'B is wrong']).message).toBe(
+      'Invalid configuration:\n  A is wrong\n  B is wrong',
+    );
   });
 
-  test('shows no secret, and no password of a mail server', () => {
-    expect(problemsOf({ SIGNING_SECRET: 'short-secret', SIGNING_SECRETS: 'short-secret' }).join()).not.toContain('short-secret');
+  test('contains no secret, and no password of a mail server', () => {
+    expect(
+      problemsOf({ SIGNING_SECRET: 'short-secret', SIGNING_SECRETS: 'short-secret' }).join(),
+    ).not.toContain('short-secret');
     const SMTP_URL = 'smtps://shop:pass-of-mail@mail.example';
-    expect(problemsOf({ DATABASE_URL, ...SECRET, SMTP_URL, REGISTRATION: 'on' })).toEqual(['MAIL_FROM is needed with SMTP_URL']);
-    expect(redactor({ smtpUrl: SMTP_URL })(`535 pass-of-mail ${SMTP_URL}`)).not.toContain('pass-of-mail');
+    expect(problemsOf({ DATABASE_URL, ...SECRET, SMTP_URL, REGISTRATION: 'on' })).toEqual([
+      'MAIL_FROM is needed with SMTP_URL',
+    ]);
+    expect(redactor({ smtpUrl: SMTP_URL })(`535 pass-of-mail ${SMTP_URL}`)).not.toContain(
+      'pass-of-mail',
+    );
   });
 });
 
 test('registration and reset are off by default, and need nothing', () => {
-  expect(readConfig({ DATABASE_URL, ...SECRET }, () => undefined)).toMatchObject({ registration: false, passwordReset: false });
+  expect(readConfig({ DATABASE_URL, ...SECRET }, () => undefined)).toMatchObject({
+    registration: false,
+    passwordReset: false,
+  });
 });
 
 test.each<[Record<string, string>, boolean]>([
@@ -228,11 +303,14 @@ test.each<[Record<string, string>, boolean]>([
   [{ HOST: '0.0.0.0', PUBLIC_URL: 'http://localhost:4000' }, false],
   [{ HOST: 'localhost' }, false],
   [{}, false],
-])('of %j, links lead to localhost although clients may be elsewhere: %s', (env, linksToLocalhost) => {
-  expect(readConfig({ ...SECRET, ...env }, () => undefined)).toMatchObject({ linksToLocalhost });
-});
+])(
+  'with %j, links lead to localhost although clients may be remote: %s',
+  (env, linksToLocalhost) => {
+    expect(readConfig({ ...SECRET, ...env }, () => undefined)).toMatchObject({ linksToLocalhost });
+  },
+);
 
-/** What is refused of these settings. */
+/** Returns the problems of these settings. */
 function problemsOf(env: Record<string, string>): readonly string[] {
   try {
     readConfig(env, () => undefined);

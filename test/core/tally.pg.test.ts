@@ -9,8 +9,8 @@ import { useShop, workerDatabase } from '../support/shop.ts';
 
 const shop = useShop();
 
-/** What the tally's migration comes after. */
-const BEFORE_TALLY = '20261121000000_initial';
+/** The migration before that of the row counts. */
+const BEFORE_ROW_COUNTS = '20261121000000_initial';
 
 let one: pg.Client;
 let other: pg.Client;
@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
-  // Whoever has to wait for another here gets an error instead.
+  // A session that has to wait for another gets an error instead.
   for (const client of [one, other]) await client.query(`rollback; set lock_timeout = '100ms'`);
 });
 
@@ -29,7 +29,7 @@ afterAll(async () => {
   await Promise.all([one.end(), other.end()]);
 });
 
-test('open transactions that write to the same range do not wait for each other, and are counted once they have ended', async () => {
+test('open transactions that write to the same range do not wait for each other, and count once they have ended', async () => {
   await one.query(insert(1, 20));
   await one.query('begin');
   await other.query('begin');
@@ -47,7 +47,7 @@ test('open transactions that write to the same range do not wait for each other,
   expect((await thereBy(one)).at(-1)).toEqual({ level: 2, bucket: 0, rows: 72 });
 });
 
-test('of two open transactions in the same range, the one that is rolled back takes nothing of the other with it', async () => {
+test('a rollback in a range does not affect another open transaction there', async () => {
   await one.query('begin');
   await other.query('begin');
   await one.query(insert(1, 20));
@@ -59,20 +59,21 @@ test('of two open transactions in the same range, the one that is rolled back ta
   expect((await thereBy(one)).at(-1)).toEqual({ level: 2, bucket: 0, rows: 10 });
 });
 
-test('what an open transaction has written is not counted before its commit, and by every process soon after it', async () => {
-  const count = async (): Promise<number> => (await shop.rest('GET', '/api/v2/shop/products')).body.count;
+test('rows of an open transaction are counted only after its commit, soon by every process', async () => {
+  const count = async (): Promise<number> =>
+    (await shop.rest('GET', '/api/v2/shop/products')).body.count;
   await other.query('begin');
   await other.query(insert(1, 20));
   expect(await count()).toBe(0);
   await other.query('commit');
 
-  // Not at once: a process takes what it has just seen of the table to hold for a moment.
+  // Not at once: a process caches the version of the table briefly.
   let counted = 0;
   for (let attempt = 0; attempt < 500 && counted === 0; attempt++) counted = await count();
   expect(counted).toBe(20);
 });
 
-test('ten sessions that write to the same ranges at once leave the count exact, and none waits for another', async () => {
+test('ten sessions that write to the same ranges concurrently leave the count exact, and none waits for another', async () => {
   const sessions = await Promise.all(Array.from({ length: 10 }, () => connected(workerDatabase())));
   await Promise.all(
     sessions.map(async (client, session) => {
@@ -90,10 +91,12 @@ test('ten sessions that write to the same ranges at once leave the count exact, 
   expect((await thereBy(one)).at(-1)).toEqual({ level: 2, bucket: 0, rows: 1_400 });
 });
 
-test('the migration counts the rows that are there, and going back and forth again does so again', async () => {
+test('the migration counts the existing rows, also when it is reverted and run again', async () => {
   await withDatabase(async (database, client) => {
-    await database.orm.migrator.down({ to: BEFORE_TALLY });
-    const { rows } = await client.query(`select relname from pg_class where relname like 'product_tally%'`);
+    await database.orm.migrator.down({ to: BEFORE_ROW_COUNTS });
+    const { rows } = await client.query(
+      `select relname from pg_class where relname like 'product_tally%'`,
+    );
     expect(rows).toEqual([]);
     await client.query(insert(100, 700));
     await client.query(insert(65_000, 66_000));
@@ -104,7 +107,7 @@ test('the migration counts the rows that are there, and going back and forth aga
     await client.query(insert(140_000, 140_010));
     expect(await countedBy(client)).toEqual(await thereBy(client));
 
-    await database.orm.migrator.down({ to: BEFORE_TALLY });
+    await database.orm.migrator.down({ to: BEFORE_ROW_COUNTS });
     await client.query('delete from product where pk < 200');
     await client.query('truncate product');
     await client.query(insert(1, 300));
@@ -142,7 +145,9 @@ async function connected(env: Record<string, string>): Promise<pg.Client> {
   return client;
 }
 
-async function withDatabase(work: (database: Database, client: pg.Client) => Promise<void>): Promise<void> {
+async function withDatabase(
+  work: (database: Database, client: pg.Client) => Promise<void>,
+): Promise<void> {
   const made: TestDatabase = await makeDatabase(`shopfront_tally_${process.pid}`);
   const config = readConfig({ ...made.env, SIGNING_SECRET: TEST_SECRET }, () => undefined);
   const database = await openDatabase(config, options, pino({ level: 'silent' }), true);

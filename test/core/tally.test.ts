@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { expect, jest, test } from '../support/jest.ts';
 import { inTransaction } from '../../src/request/context.ts';
-import { countOf, tallyOf, type Seen } from '../../src/pagination/row-counts.ts';
-import { PRODUCT_TALLY } from '../../src/features/products/product-lists.ts';
+import { countOf, versionOf, type TableVersion } from '../../src/pagination/row-counts.ts';
+import { PRODUCT_ROW_COUNTS } from '../../src/features/products/product-lists.ts';
 import { useShop, type Answer } from '../support/shop.ts';
-import { counted } from '../support/statements.ts';
+import { recordStatements } from '../support/statements.ts';
 import { sized } from '../support/sized.ts';
 
 const shop = useShop();
@@ -12,7 +12,7 @@ const shop = useShop();
 const LIST = '/api/v2/shop/products';
 const PAGE_SIZE = 10;
 const LAST_PK = 2_147_483_647;
-/** Gaps, a full range of 256, ranges more than 65,536 apart, and both ends of what a primary key can be. */
+/** Gaps, a full range of 256, ranges over 65,536 apart, and both limits of primary keys. */
 const SCATTERED = [
   'generate_series(1, 600) as n where n % 7 <> 3',
   'generate_series(1025, 1280) as n',
@@ -30,7 +30,7 @@ test('the count and the pages by number are those of the rows, with gaps, full r
 
 test('the pages by number are those of the rows in a range of 65,536, and with a gap in the middle of it', async () => {
   await add('generate_series(4, 300) as n');
-  // All of them, or of each 16 the first.
+  // All of them, or the first of each 16.
   await add(`generate_series(65537, 131072) as n where n % 16 < ${sized(16, 1)}`);
   await add('generate_series(131080, 131090) as n');
   expect(await wrongCounts()).toEqual([]);
@@ -41,35 +41,39 @@ test('the pages by number are those of the rows in a range of 65,536, and with a
   expect(await wrongPages()).toEqual([]);
 });
 
-test('inside a transaction, the count is of what that has written', async () => {
+test('inside a transaction, the count includes its own writes', async () => {
   await shop.makeProducts(3);
   const counts = await inTransaction(shop.context(), async (tx) => {
     await tx.em.execute('delete from product where pk = 1');
-    return [await countOf(tx, PRODUCT_TALLY), (await tallyOf(tx, PRODUCT_TALLY)).count];
+    return [await countOf(tx, PRODUCT_ROW_COUNTS), (await versionOf(tx, PRODUCT_ROW_COUNTS)).count];
   });
   expect(counts).toEqual([2, 2]);
 });
 
-test('a count asks nothing about the server', async () => {
+test('a count does not query the server id', async () => {
   await shop.makeProducts(3);
-  const { answer, statements } = await counted(() => countOf(shop.context(), PRODUCT_TALLY));
+  const { answer, statements } = await recordStatements(() =>
+    countOf(shop.context(), PRODUCT_ROW_COUNTS),
+  );
   expect(answer).toBe(3);
   expect(statements.filter((text) => text.includes('product_tally'))).toHaveLength(1);
   expect(statements.join()).not.toContain('pg_control');
 });
 
-test('what is deleted in the middle is counted no more', async () => {
+test('rows deleted in the middle are no longer counted', async () => {
   for (const series of SCATTERED) await add(series);
   expect(await wrongPages()).toEqual([]);
 
   const before = await seen();
-  await shop.sql('delete from product where pk between 100 and 400 or pk between 1100 and 1101 or pk % 5 = 0');
+  await shop.sql(
+    'delete from product where pk between 100 and 400 or pk between 1100 and 1101 or pk % 5 = 0',
+  );
   expect((await seen()).version).toBeGreaterThan(before.version);
   expect(await wrongCounts()).toEqual([]);
   expect(await wrongPages()).toEqual([]);
 });
 
-test('a range whose last row is deleted holds no place, and is counted again when it is filled again', async () => {
+test('a range without rows is skipped, and counted again when it has rows again', async () => {
   for (const series of SCATTERED) await add(series);
 
   await shop.sql('delete from product where pk between 600 and 1300 or pk between 65530 and 65545');
@@ -81,7 +85,7 @@ test('a range whose last row is deleted holds no place, and is counted again whe
   expect(await wrongPages()).toEqual([]);
 });
 
-test('a row whose primary key is changed is counted where it has gone', async () => {
+test('a row with a changed primary key is counted in its new range', async () => {
   for (const series of SCATTERED) await add(series);
 
   const before = await seen();
@@ -94,9 +98,10 @@ test('a row whose primary key is changed is counted where it has gone', async ()
   expect(await wrongPages()).toEqual([]);
 });
 
-test('a row that is changed otherwise leaves the count, and moves the version, so that a page that is shared shows it', async () => {
+test('any other change of a row leaves the count and increases the version, so that a cached page shows it', async () => {
   for (const series of SCATTERED) await add(series);
-  const names = async (): Promise<string[]> => (await page('page=1')).body.items.map(({ name }: { name: string }) => name);
+  const names = async (): Promise<string[]> =>
+    (await page('page=1')).body.items.map(({ name }: { name: string }) => name);
   for (let time = 0; time < 3; time++) expect((await names())[1]).toBe('Product 2');
 
   const before = await seen();
@@ -108,11 +113,11 @@ test('a row that is changed otherwise leaves the count, and moves the version, s
   expect(await wrongCounts()).toEqual([]);
 });
 
-test('P15 another server has another revision, though it has counted as many writes', async () => {
+test('P15 another server has another revision, even with the same number of writes', async () => {
   const { statements } = shop.database;
   const revision = async () => {
     statements.commits++;
-    return (await tallyOf(shop.context(), PRODUCT_TALLY)).revision;
+    return (await versionOf(shop.context(), PRODUCT_ROW_COUNTS)).revision;
   };
   const before = await revision();
   expect(await revision()).toBe(before);
@@ -129,7 +134,7 @@ test('P15 another server has another revision, though it has counted as many wri
   expect(await revision()).toBe(before);
 });
 
-test('statements that write to no row leave the tally as it is', async () => {
+test('statements that write to no row do not change the row counts', async () => {
   await add('generate_series(1, 300) as n');
   const before = await seen();
 
@@ -140,16 +145,18 @@ test('statements that write to no row leave the tally as it is', async () => {
   expect(await seen()).toEqual(before);
 });
 
-test('a statement that adds some rows and changes others counts the added ones alone', async () => {
+test('a statement that adds some rows and changes others counts only the added ones', async () => {
   await add('generate_series(1, 300) as n');
 
-  await shop.sql(`${insert('generate_series(201, 70000, 100) as n')} on conflict (pk) do update set price = 2`);
+  await shop.sql(
+    `${insert('generate_series(201, 70000, 100) as n')} on conflict (pk) do update set price = 2`,
+  );
 
   expect(await wrongCounts()).toEqual([]);
   expect(await wrongPages()).toEqual([]);
 });
 
-test('an emptied catalogue counts 0 and has no pages, and what is added then is counted from there', async () => {
+test('an emptied catalogue counts 0 and has no pages, and later rows are counted from 0', async () => {
   for (const series of SCATTERED) await add(series);
 
   const before = await seen();
@@ -165,7 +172,7 @@ test('an emptied catalogue counts 0 and has no pages, and what is added then is 
   expect(await wrongPages()).toEqual([]);
 });
 
-test('a truncated catalogue counts 0, and its version moves on and never back', async () => {
+test('a truncated catalogue counts 0, and its version only increases', async () => {
   for (const series of SCATTERED) await add(series);
   const filled = await seen();
 
@@ -185,9 +192,9 @@ test('a truncated catalogue counts 0, and its version moves on and never back', 
   expect(await wrongPages()).toEqual([]);
 });
 
-test('a transaction that is rolled back changes nothing, whatever it did', async () => {
+test('a rolled back transaction changes nothing', async () => {
   for (const series of SCATTERED) await add(series);
-  const rows = await tally();
+  const rows = await rowCounts();
   const before = await seen();
 
   const failed = shop.database.fork().transactional(async (em) => {
@@ -199,28 +206,36 @@ test('a transaction that is rolled back changes nothing, whatever it did', async
       insert('generate_series(1, 10) as n'),
     ])
       await em.execute(statement);
-    throw new Error('changed its mind');
+    throw new Error('rolled back');
   });
 
-  await expect(failed).rejects.toThrow('changed its mind');
+  await expect(failed).rejects.toThrow('rolled back');
   shop.database.statements.commits++;
   expect(await seen()).toEqual(before);
-  expect(await tally()).toEqual(rows);
+  expect(await rowCounts()).toEqual(rows);
   expect(await wrongCounts()).toEqual([]);
   expect(await wrongPages()).toEqual([]);
 });
 
-test('many creations, changes and deletions at once through both doors leave the count exact', async () => {
+test('concurrent creations, changes and deletions by REST and GraphQL leave the count exact', async () => {
   const ada = await shop.makeUser({ scopes: ['products:write'] });
   const token = shop.tokenOf(ada);
   const made = await shop.makeProducts(40);
 
   const creations = Array.from({ length: 40 }, () =>
-    shop.rest('POST', '/api/v1/shop/product/', { token, json: { name: 'New', barcode: shop.newBarcode(), price: 1 } }),
+    shop.rest('POST', '/api/v1/shop/product/', {
+      token,
+      json: { name: 'New', barcode: shop.newBarcode(), price: 1 },
+    }),
   );
-  const changes = made.slice(20).map(({ pk }) => write(`updateProduct(pk: "${pk}", input: { name: "Changed" })`, token));
+  const changes = made
+    .slice(20)
+    .map(({ pk }) => write(`updateProduct(pk: "${pk}", input: { name: "Changed" })`, token));
   const deletions = made.slice(0, 20).map(({ pk }) => write(`deleteProduct(pk: "${pk}")`, token));
-  const [created, written] = await Promise.all([Promise.all(creations), Promise.all([...changes, ...deletions])]);
+  const [created, written] = await Promise.all([
+    Promise.all(creations),
+    Promise.all([...changes, ...deletions]),
+  ]);
 
   expect(created.map(({ status }) => status)).toEqual(Array<number>(40).fill(201));
   expect(written.map(({ body }) => body.errors)).toEqual(Array(40).fill(undefined));
@@ -246,8 +261,8 @@ function write(field: string, token: string): Promise<Answer> {
   return shop.graphql(`mutation { ${field} { pk } }`, {}, { token });
 }
 
-async function seen(): Promise<Seen> {
-  const { version, count } = await tallyOf(shop.context(), PRODUCT_TALLY);
+async function seen(): Promise<TableVersion> {
+  const { version, count } = await versionOf(shop.context(), PRODUCT_ROW_COUNTS);
   return { version, count };
 }
 
@@ -255,38 +270,46 @@ function page(query: string): Promise<Answer> {
   return shop.rest('GET', `${LIST}?${query}`);
 }
 
-function tally(): Promise<unknown[]> {
+function rowCounts(): Promise<unknown[]> {
   return shop.sql(`
     select 1 as level, pk, bucket, rows, writes from product_tally_fine
     union all select 2, pk, bucket, rows, writes from product_tally order by 1, 2`);
 }
 
-/** What differs, between the rows of the table and the tally, or what both doors and the kit make of it. */
+/** Returns the differences between the rows, the row counts, both APIs and `versionOf`. */
 async function wrongCounts(): Promise<unknown[]> {
-  const inTally = await shop.sql(`
+  const counted = await shop.sql(`
     select 1 as level, bucket, sum(rows)::int as rows from product_tally_fine group by bucket having sum(rows) <> 0
     union all select 2, bucket, sum(rows)::int from product_tally group by bucket having sum(rows) <> 0 order by 1, 2`);
-  const there = await shop.sql(`
+  const actual = await shop.sql(`
     select 1 as level, (pk - 1) >> 8 as bucket, count(*)::int as rows from product group by 2
     union all select 2, (pk - 1) >> 16, count(*)::int from product group by 2 order by 1, 2`);
   const [row] = await shop.sql('select count(*)::int as count from product');
-  const [rest, graphql, kit] = await Promise.all([page('page=1'), shop.graphql('{ products { totalCount } }'), seen()]);
+  const [rest, graphql, version] = await Promise.all([
+    page('page=1'),
+    shop.graphql('{ products { totalCount } }'),
+    seen(),
+  ]);
   return [
-    ['the ranges', inTally, there],
+    ['the ranges', counted, actual],
     ['REST', rest.body.count, row?.['count']],
     ['GraphQL', graphql.body.data.products.totalCount, row?.['count']],
-    ['the kit', kit.count, row?.['count']],
+    ['versionOf', version.count, row?.['count']],
   ].filter(([, got, expected]) => !isDeepStrictEqual(got, expected));
 }
 
-/** The pages, by offset and by number, that are not those of the rows in order: at and around where each range begins. */
+/** Returns the wrong pages, by offset and by number, at and around the start of each range. */
 async function wrongPages(): Promise<unknown[]> {
   const pks = (await shop.sql('select pk from product order by pk')).map(({ pk }) => Number(pk));
-  const starts = pks.flatMap((pk, index) => (index === 0 || rangeOf(pk) !== rangeOf(pks[index - 1] ?? 0) ? [index] : []));
-  const some = starts.filter((_, index) => index % Math.ceil(starts.length / 12) === 0);
-  const marks = [0, 256, 65_536, pks.length, pks.length + 65_536, ...some].flatMap((offset) => [offset - 1, offset, offset + 1]);
-  const offsets = [...new Set(marks)].filter((offset) => offset >= 0);
-  const asked = [
+  const starts = pks.flatMap((pk, index) =>
+    index === 0 || rangeOf(pk) !== rangeOf(pks[index - 1] ?? 0) ? [index] : [],
+  );
+  const sampled = starts.filter((_, index) => index % Math.ceil(starts.length / 12) === 0);
+  const candidates = [0, 256, 65_536, pks.length, pks.length + 65_536, ...sampled].flatMap(
+    (offset) => [offset - 1, offset, offset + 1],
+  );
+  const offsets = [...new Set(candidates)].filter((offset) => offset >= 0);
+  const queries = [
     ...offsets.map((offset) => ({ query: `limit=3&offset=${offset}`, offset, limit: 3 })),
     ...offsets.map((offset) => {
       const before = Math.floor(offset / PAGE_SIZE);
@@ -295,7 +318,7 @@ async function wrongPages(): Promise<unknown[]> {
     { query: 'limit=1000&offset=200', offset: 200, limit: 1000 },
   ];
   const wrong: unknown[] = [];
-  for (const { query, offset, limit } of asked) {
+  for (const { query, offset, limit } of queries) {
     const { body } = await page(query);
     const got = [body.count, body.items.map(({ pk }: { pk: number }) => pk)];
     const expected = [pks.length, pks.slice(offset, offset + limit)];

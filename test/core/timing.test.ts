@@ -1,15 +1,18 @@
 import { expect, test } from '../support/jest.ts';
 import { compare, limitVerdictOf, verdictOf, type Comparison } from '../support/timing.ts';
 
-// What the tests of the timing tier conclude from what they have measured.
+// What the timing tests conclude from their measurements.
 
 const QUIET = { ratio: 1.01, p: 0.4 };
-const measured = (ratio: number, p: number, control = QUIET): Comparison => ({ difference: { ratio, p }, control });
+const measured = (ratio: number, p: number, control = QUIET): Comparison => ({
+  difference: { ratio, p },
+  control,
+});
 
 test.each([
   ['as long', 1, 0.9],
-  ['a little longer, by chance or not', 1.05, 1e-9],
-  ['a little shorter', 0.96, 1e-9],
+  ['slightly longer, by chance or not', 1.05, 1e-9],
+  ['slightly shorter', 0.96, 1e-9],
 ])('conclusive, alike: %s', (_what, ratio, p) => {
   expect(verdictOf(measured(ratio, p))).toBe('alike');
 });
@@ -40,7 +43,7 @@ test('a limit may be undercut by any amount, and leaves room for more noise', ()
   expect(limitVerdictOf(measured(21, 1e-9, { ratio: 5, p: 0.1 }), 20)).toBe('inconclusive');
 });
 
-test('each is measured as often as the others, in each order, every attempt with a number of its own', async () => {
+test('each is measured equally often, in each order, every attempt with its own number', async () => {
   const attempts: number[] = [];
   const took = (ms: number) => async (attempt: number) => {
     attempts.push(attempt);

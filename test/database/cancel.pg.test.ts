@@ -6,39 +6,43 @@ import pino from 'pino';
 import options from '../../mikro-orm.config.ts';
 import { openDatabase, type Database } from '../../src/database/database.ts';
 import { readConfig } from '../../src/core/config.ts';
-import { GivingUp } from '../../src/core/cancellation.ts';
+import { Cancellation } from '../../src/core/cancellation.ts';
 import { execute, sql } from '../../src/database/sql.ts';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '../support/jest.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { workerDatabase } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 
-// A cancel request names a backend, not a statement: one that is delayed reaches whatever runs there by then. Here all connections pass a
-// relay that holds cancel requests back until `deliver` is called.
+// A cancel request names a backend, not a statement: a delayed one cancels whatever runs by then.
+// Here all connections pass a relay that holds cancel requests until `deliver` is called.
 
-/** The code of a CancelRequest (PostgreSQL, 55.7). */
+/** The code of a CancelRequest message (PostgreSQL, 55.7). */
 const CANCEL_REQUEST = 80_877_102;
-const HELD = sql`select name from scratch.held`;
-/** Runs for longer than a cancel request takes, and for as long as a test has to see that it was not cancelled. */
+const LOCKED = sql`select name from scratch.held`;
+/** Runs longer than a cancel request takes. */
 const NEXT = sql`select 'next' as name, pg_sleep(0.3)`;
 const BEGIN_MS = 100;
 
 const direct = workerDatabase()['DATABASE_URL'];
 let relay: Server;
-let held: (() => void)[] = [];
+let delayed: (() => void)[] = [];
 let database: Database;
 let other: pg.Client;
 
 beforeAll(async () => {
   other = new pg.Client({ connectionString: direct });
   await other.connect();
-  await other.query(`drop schema if exists scratch cascade; create schema scratch; create table scratch.held as select 'held' as name`);
+  await other.query(
+    `drop schema if exists scratch cascade; create schema scratch; create table scratch.held as select 'held' as name`,
+  );
 });
 
 beforeEach(async () => {
   const url = new URL(direct ?? '');
   const { hostname, port } = url;
-  relay = createServer((client) => client.once('data', (first) => pass(client, first, hostname, Number(port))));
+  relay = createServer((client) =>
+    client.once('data', (first) => pass(client, first, hostname, Number(port))),
+  );
   relay.listen(0, '127.0.0.1');
   await once(relay, 'listening');
   url.hostname = '127.0.0.1';
@@ -48,7 +52,7 @@ beforeEach(async () => {
     SIGNING_SECRET: TEST_SECRET,
     DATABASE_URL: String(url),
     DATABASE_POOL_MAX: '1',
-    DATABASE_SHARED_CONNECTIONS: '0',
+    DATABASE_PIPELINE_CONNECTIONS: '0',
   };
   database = await openDatabase(
     readConfig(settings, () => undefined),
@@ -71,38 +75,42 @@ afterAll(async () => {
   await other.end();
 });
 
-test('D23 a cancel request that is late ends no other statement of its connection', async () => {
-  const request = new GivingUp();
-  const given = database.statements.read(HELD, false, request).catch((error: Error) => error.name);
+test('D23 a late cancel request cancels no other statement of its connection', async () => {
+  const request = new Cancellation();
+  const cancelled = database.statements
+    .read(LOCKED, false, request)
+    .catch((error: Error) => error.name);
   await blocked();
-  request.giveUp();
-  expect(await given).toBe('AbortError');
+  request.cancel();
+  expect(await cancelled).toBe('AbortError');
   await expectNextToRun(database.statements.read(NEXT).then((rows) => rows[0]?.[0]));
 });
 
-test('D23 a cancel request that is late ends no other statement of a connection of the ORM', async () => {
+test('D23 a late cancel request cancels no other statement of an ORM connection', async () => {
   const aborted = new AbortController();
-  const given = execute(database.fork(aborted.signal), HELD).catch((error: Error) => error.name);
+  const cancelled = execute(database.fork(aborted.signal), LOCKED).catch(
+    (error: Error) => error.name,
+  );
   await blocked();
   aborted.abort();
-  expect(await given).toBe('AbortError');
+  expect(await cancelled).toBe('AbortError');
   await expectNextToRun(nextOfOrm());
 });
 
-test('D23 a cancel request that is late ends neither the ROLLBACK of its transaction nor the transaction behind it', async () => {
+test('D23 a late cancel request cancels neither the ROLLBACK of its transaction nor the next transaction', async () => {
   const aborted = new AbortController();
-  const given = database.fork(aborted.signal).transactional((em) => execute(em, HELD));
-  const ended = given.catch((error: Error) => error.name);
+  const cancelled = database.fork(aborted.signal).transactional((em) => execute(em, LOCKED));
+  const ended = cancelled.catch((error: Error) => error.name);
   await blocked();
   aborted.abort();
   await expectNextToRun(nextOfOrm());
   expect(await ended).toBe('AbortError');
 });
 
-/** Lets the statement that was given up end by itself, and delivers its cancel request when the next one has had time to begin. */
+/** Lets the cancelled statement end, and delivers its cancel request once the next has begun. */
 async function expectNextToRun(next: Promise<unknown>): Promise<void> {
   const outcome = next.catch(String);
-  await until(() => held.length > 0);
+  await until(() => delayed.length > 0);
   await other.query('rollback');
   await setTimeout(BEGIN_MS);
   deliver();
@@ -115,15 +123,17 @@ async function nextOfOrm(): Promise<unknown> {
 
 async function blocked(): Promise<void> {
   await until(async () => {
-    // A transaction goes on seeing what it has seen first.
+    // A transaction keeps its first snapshot of the statistics.
     await other.query('select pg_stat_clear_snapshot()');
-    const { rowCount } = await other.query(`select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`);
+    const { rowCount } = await other.query(
+      `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+    );
     return rowCount === 1;
   });
 }
 
 function deliver(): void {
-  for (const send of held.splice(0)) send();
+  for (const send of delayed.splice(0)) send();
 }
 
 function pass(client: Socket, first: Buffer, host: string, port: number): void {
@@ -140,6 +150,6 @@ function pass(client: Socket, first: Buffer, host: string, port: number): void {
       one.on('close', () => peer.destroy());
     }
   };
-  if (first.length >= 8 && first.readInt32BE(4) === CANCEL_REQUEST) held.push(send);
+  if (first.length >= 8 && first.readInt32BE(4) === CANCEL_REQUEST) delayed.push(send);
   else send();
 }

@@ -6,7 +6,7 @@ import { withDirectory } from '../support/directories.ts';
 
 const NOBODY = 65_534;
 
-test('a directory in a place that everybody can write to is made for this user alone, and used again', async () => {
+test('a directory in a world-writable place is created for this user only, and reused', async () => {
   await withDirectory(async (folder) => {
     const path = join(folder, 'own');
     openPrivateDir(path);
@@ -15,15 +15,18 @@ test('a directory in a place that everybody can write to is made for this user a
   });
 });
 
-test.each(['a directory of another user', 'a link to a directory', 'a file'])('it is refused if it is %s', async (what) => {
-  await withDirectory(async (folder) => {
-    let path = join(folder, 'foreign');
-    if (what === 'a file') writeFileSync(path, '');
-    else if (what === 'a link to a directory') symlinkSync(folder, path);
-    else if (process.getuid?.() === 0) {
-      mkdirSync(path);
-      chownSync(path, NOBODY, NOBODY);
-    } else path = '/';
-    expect(() => openPrivateDir(path)).toThrow(/it is not a directory( of this user)?\./);
-  });
-});
+test.each(['a directory of another user', 'a link to a directory', 'a file'])(
+  'it is rejected if it is %s',
+  async (what) => {
+    await withDirectory(async (folder) => {
+      let path = join(folder, 'foreign');
+      if (what === 'a file') writeFileSync(path, '');
+      else if (what === 'a link to a directory') symlinkSync(folder, path);
+      else if (process.getuid?.() === 0) {
+        mkdirSync(path);
+        chownSync(path, NOBODY, NOBODY);
+      } else path = '/';
+      expect(() => openPrivateDir(path)).toThrow(/it is not a directory( of this user)?\./);
+    });
+  },
+);

@@ -8,25 +8,38 @@ import { useShop } from '../support/shop.ts';
 
 const shop = useShop();
 
-test('the migrations make what the entities say', async () => {
+test('the migrations create the schema of the entities', async () => {
   const differences = await shop.database.orm.schema.getUpdateSchemaSQL({ safe: false });
   expect(differences).not.toMatch(/table "(?!migration")/);
 });
 
-test('a migration may take as long as it needs, and is no longer asked for once it is applied', async () => {
+test('a migration has no time limit, and is not pending once it is applied', async () => {
   class Slow extends Migration {
     override up(): void {
-      this.addSql(`create table limit_of_slow as select current_setting('statement_timeout') as value`);
+      this.addSql(
+        `create table limit_of_slow as select current_setting('statement_timeout') as value`,
+      );
     }
   }
   const made = await makeDatabase(`shopfront_slow_${process.pid}`);
   const migrations = { ...options.migrations, migrationsList: [{ name: 'slow', class: Slow }] };
-  const config = { ...shop.config, databaseUrl: made.env['DATABASE_URL'], dataDir: made.env['DATA_DIR'] ?? '' };
-  const database = await openDatabase(config, { ...options, migrations }, pino({ level: 'silent' }), true);
+  const config = {
+    ...shop.config,
+    databaseUrl: made.env['DATABASE_URL'],
+    dataDir: made.env['DATA_DIR'] ?? '',
+  };
+  const database = await openDatabase(
+    config,
+    { ...options, migrations },
+    pino({ level: 'silent' }),
+    true,
+  );
   try {
     const limit = await database.fork().execute('show statement_timeout');
     expect(await database.migrate()).toEqual(['slow']);
-    expect(await database.fork().execute('select value from limit_of_slow')).toEqual([{ value: '0' }]);
+    expect(await database.fork().execute('select value from limit_of_slow')).toEqual([
+      { value: '0' },
+    ]);
     expect(await database.migrate()).toEqual([]);
     expect(await database.fork().execute('show statement_timeout')).toEqual(limit);
   } finally {
@@ -35,12 +48,13 @@ test('a migration may take as long as it needs, and is no longer asked for once 
   }
 });
 
-describe('a CHECK stands behind each rule of the domain, whoever writes', () => {
+describe('a CHECK enforces each rule of the domain', () => {
   beforeEach(async () => {
     await shop.makeUser({ username: 'ada' });
   });
 
-  const user = (column: string, value: string) => `insert into "user" (username, ${column}) values ('bea', ${value})`;
+  const user = (column: string, value: string) =>
+    `insert into "user" (username, ${column}) values ('bea', ${value})`;
   const product = ({ name = `'Ink'`, barcode = `'5901234123457'`, price = '1' }) =>
     `insert into product (name, barcode, price, created_at, updated_at) values (${name}, ${barcode}, ${price}, now(), now())`;
   const session = (values: Record<string, string>) => {
@@ -55,7 +69,8 @@ describe('a CHECK stands behind each rule of the domain, whoever writes', () => 
     };
     return `insert into session (${Object.keys(all).join(', ')}) values (${Object.values(all).join(', ')})`;
   };
-  const item = (itemId: string) => `insert into item (owner_pk, item_id, created_at) values (1, ${itemId}, now())`;
+  const item = (itemId: string) =>
+    `insert into item (owner_pk, item_id, created_at) values (1, ${itemId}, now())`;
   const entry = (title: string, body: string) =>
     `insert into blog_entry (title, body, creator_pk, created_at, updated_at) values (${title}, ${body}, 1, now(), now())`;
 
@@ -63,7 +78,14 @@ describe('a CHECK stands behind each rule of the domain, whoever writes', () => 
     `insert into legacy_call values ('GET /blog', ${client}, '', ${first}, now(), ${count})`;
 
   const audited = (values: Record<string, string>) => {
-    const all = { at: 'now()', actor_kind: `'user'`, actor_name: `'ada'`, action: `'product.created'`, changes: `'[]'`, ...values };
+    const all = {
+      at: 'now()',
+      actor_kind: `'user'`,
+      actor_name: `'ada'`,
+      action: `'product.created'`,
+      changes: `'[]'`,
+      ...values,
+    };
     return `insert into audit_entry (${Object.keys(all).join(', ')}) values (${Object.values(all).join(', ')})`;
   };
   const subject = { subject_kind: `'product'`, subject_key: `'1'`, subject_name: `'Ink'` };
@@ -77,7 +99,7 @@ describe('a CHECK stands behind each rule of the domain, whoever writes', () => 
     ['calls', calls(`repeat('x', 255)`)],
     ['a blog entry', entry(`'Title'`, `E'two\\nlines'`)],
     ['an entry of the audit trail', audited(subject)],
-  ])('%s that keeps to all rules is stored', async (_name, statement) => {
+  ])('a valid row is stored: %s', async (_name, statement) => {
     await expect(shop.sql(statement)).resolves.toEqual([]);
   });
 
@@ -131,17 +153,19 @@ describe('a CHECK stands behind each rule of the domain, whoever writes', () => 
       'idempotency_key_fingerprint_check',
       `insert into idempotency_key (caller, key, fingerprint, created_at) values ('x', 'k', '\\x00', now())`,
     ],
-  ])('%s refuses %s', async (constraint, statement) => {
+  ])('%s rejects %s', async (constraint, statement) => {
     await expect(shop.sql(statement)).rejects.toMatchObject({ constraint });
   });
 
-  test('what belongs to a user goes with the user', async () => {
+  test('deleting a user deletes everything of the user', async () => {
     await shop.sql(session({}));
     await shop.sql(item(`'lamp'`));
     await shop.sql(entry(`'Title'`, `'Text'`));
     await shop.sql(`delete from "user"`);
     expect(
-      await shop.sql('select sid::text from session union all select item_id from item union all select title from blog_entry'),
+      await shop.sql(
+        'select sid::text from session union all select item_id from item union all select title from blog_entry',
+      ),
     ).toEqual([]);
   });
 });

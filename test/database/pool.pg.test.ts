@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from '../support/jest.ts';
 import pg from 'pg';
-import { lookAfter, type Renew } from '../../src/database/pool-repair.ts';
+import { repairPool, type Renew } from '../../src/database/pool-repair.ts';
 import { workerDatabase } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 
@@ -13,10 +13,10 @@ let other: pg.Client;
 
 beforeEach(async () => {
   pool = new pg.Pool({ connectionString, max: 2 });
-  // As the ORM has it.
+  // As in the ORM.
   pool.on('connect', (client) => client.on('error', () => undefined));
   pool.on('error', () => undefined);
-  renew = lookAfter(pool);
+  renew = repairPool(pool);
   other = new pg.Client({ connectionString });
   await other.connect();
 });
@@ -25,11 +25,11 @@ afterEach(async () => {
   await Promise.all([pool.end(), other.end()]);
 });
 
-/** The time limit of a pool in ms. */
+/** Timeout of a pool in ms. */
 const WAIT_MS = 1_000;
 const PID = 'select pg_backend_pid() as pid';
 
-test('a connection that is lost in a transaction leaves its place in the pool, though nobody gives it back', async () => {
+test('a connection lost in a transaction frees its place in the pool without a release', async () => {
   const forgotten = [await pool.connect(), await pool.connect()];
   for (const client of forgotten) {
     await client.query('begin');
@@ -37,21 +37,23 @@ test('a connection that is lost in a transaction leaves its place in the pool, t
   }
   await until(() => pool.totalCount === 0);
   await pool.query(PID);
-  // Whoever remembers it after all does no harm.
+  // A late release is harmless.
   for (const client of forgotten) client.release();
   expect([pool.totalCount, pool.idleCount]).toEqual([1, 1]);
 });
 
-test('a connection that is lost and given back leaves its place once', async () => {
+test('a connection lost and released frees its place once', async () => {
   const client = await pool.connect();
-  const failed = client.query('select pg_terminate_backend(pg_backend_pid())').catch(() => client.release());
+  const failed = client
+    .query('select pg_terminate_backend(pg_backend_pid())')
+    .catch(() => client.release());
   await failed;
   await until(() => pool.totalCount === 0);
   await pool.query(PID);
   expect(pool.totalCount).toBe(1);
 });
 
-test('renewed, the pool opens its connections anew: idle ones at once, busy ones when they have had time to end', async () => {
+test('a renewed pool reopens its connections: idle ones at once, busy ones after a grace period', async () => {
   const [idle, busy] = [await pool.connect(), await pool.connect()];
   const before = [await pidOf(idle), await pidOf(busy)];
   idle.release();
@@ -69,7 +71,7 @@ test('renewed, the pool opens its connections anew: idle ones at once, busy ones
   expect(pool.idleCount).toBe(1);
 });
 
-test('renewed, the pool keeps a connection that has ended what it was at, and is at something else', async () => {
+test('a renewed pool keeps a connection that has finished its work and begun another', async () => {
   const client = await pool.connect();
   const pid = await pidOf(client);
   const renewed = renew();
@@ -80,7 +82,7 @@ test('renewed, the pool keeps a connection that has ended what it was at, and is
   again.release();
 });
 
-test('whoever waits for a connection goes on waiting while others get one, and is refused when nobody does', async () => {
+test('a request for a connection waits while others get one, and is rejected when none does', async () => {
   pool.options.max = 1;
   pool.options.connectionTimeoutMillis = WAIT_MS;
   const held = await pool.connect();

@@ -5,17 +5,26 @@ import { raw, type Statements } from '../../src/database/sql.ts';
 import { workerDatabase } from '../support/shop.ts';
 
 const config = { connectionString: workerDatabase()['DATABASE_URL'] ?? '', max: 1 };
-const primary: Statements = { commits: 0, read: async () => [['of the primary']], write: async () => [] };
+const primary: Statements = {
+  commits: 0,
+  read: async () => [['of the primary']],
+  write: async () => [],
+};
 
-test('a replica whose connections are all in use is left out of one read, and not given up', async () => {
-  const abilities = { prepares: false, shared: 0, cancels: true };
-  const replica = new Replica('replica', { config, abilities, maxLagMs: 1_000 }, primary, pino({ level: 'silent' }));
-  // As if it had only just been found to have come far enough.
+test('a replica whose connections are all in use is skipped for one read, and stays usable', async () => {
+  const capabilities = { prepares: false, pipelineConnections: 0, cancels: true };
+  const replica = new Replica(
+    'replica',
+    { config, capabilities, maxLagMs: 1_000 },
+    primary,
+    pino({ level: 'silent' }),
+  );
+  // As if the replica had just caught up.
   Object.assign(replica, { asOf: Infinity });
   try {
     const long = replica.read(raw('select pg_sleep(3)::text'));
     expect(await replica.read(raw(`select 'of the replica'`))).toEqual([['of the primary']]);
-    expect(replica.serves()).toBe(true);
+    expect(replica.isUsable()).toBe(true);
     expect(await long).toEqual([['']]);
   } finally {
     await replica.close();

@@ -30,19 +30,37 @@ const { services } = compose;
 const ours = Object.entries(services).filter(([, { image }]) => image === 'shopfront');
 const instances = ours.filter(([name]) => /^app-\d$/.test(name)).map(([, service]) => service);
 
-test('one instance, or many behind nginx with a replica, each by its profile', () => {
-  const of = (profile: string) => Object.keys(services).filter((name) => services[name]?.profiles.includes(profile));
+test('a profile starts one instance, or several behind nginx with a replica', () => {
+  const of = (profile: string) =>
+    Object.keys(services).filter((name) => services[name]?.profiles.includes(profile));
   expect(of('one')).toEqual(['database', 'migrate', 'app']);
-  expect(of('many')).toEqual(['database', 'replica', 'migrate', 'app-1', 'app-2', 'app-3', 'proxy']);
+  expect(of('many')).toEqual([
+    'database',
+    'replica',
+    'migrate',
+    'app-1',
+    'app-2',
+    'app-3',
+    'proxy',
+  ]);
 });
 
-test.each(ours)('%s has settings that the server takes, and runs without rights and without a file to write to', (_, service) => {
-  const given = Object.entries(service.environment ?? {}).map(([name, value]): [string, string] => [name, filled(value)]);
-  expect(given.map(([name]) => name).filter((name) => !settingNames.includes(name))).toEqual([]);
-  expect(() => readConfig(Object.fromEntries(given), () => undefined)).not.toThrow();
-  expect(service).toMatchObject({ read_only: true, cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'] });
-  expect(service.volumes).toBeUndefined();
-});
+test.each(ours)(
+  '%s has valid settings, and runs without privileges on a read-only file system',
+  (_, service) => {
+    const given = Object.entries(service.environment ?? {}).map(
+      ([name, value]): [string, string] => [name, filled(value)],
+    );
+    expect(given.map(([name]) => name).filter((name) => !settingNames.includes(name))).toEqual([]);
+    expect(() => readConfig(Object.fromEntries(given), () => undefined)).not.toThrow();
+    expect(service).toMatchObject({
+      read_only: true,
+      cap_drop: ['ALL'],
+      security_opt: ['no-new-privileges:true'],
+    });
+    expect(service.volumes).toBeUndefined();
+  },
+);
 
 test('one service builds the image, and the others wait for it', () => {
   expect(ours.map(([name, { build, pull_policy }]) => [name, build, pull_policy])).toEqual([
@@ -51,44 +69,59 @@ test('one service builds the image, and the others wait for it', () => {
   ]);
 });
 
-test('nothing is killed that drains: there is more time than SHUTDOWN_SECONDS', () => {
+test('the stop grace period is longer than SHUTDOWN_TIMEOUT_SECONDS', () => {
   for (const [name, service] of ours.filter(([each]) => each !== 'migrate')) {
-    const { shutdownSeconds } = configOf(service);
-    expect({ name, is: Number(/^(\d+)s$/.exec(service.stop_grace_period ?? '')?.[1]) > shutdownSeconds }).toEqual({ name, is: true });
+    const { shutdownTimeoutSeconds: shutdownSeconds } = configOf(service);
+    expect({
+      name,
+      is: Number(/^(\d+)s$/.exec(service.stop_grace_period ?? '')?.[1]) > shutdownSeconds,
+    }).toEqual({ name, is: true });
   }
 });
 
-test('nothing is open but one port of this machine', () => {
-  const open = Object.entries(services).flatMap(([name, { ports = [] }]) => ports.map((port) => `${name} ${port}`));
+test('only one port is published, on the loopback interface', () => {
+  const open = Object.entries(services).flatMap(([name, { ports = [] }]) =>
+    ports.map((port) => `${name} ${port}`),
+  );
   expect(open).toEqual(['app 127.0.0.1:4000:4000', 'proxy 127.0.0.1:4000:80']);
 });
 
-test('nginx asks the instances where they are, and they believe nobody else but this machine what it says of a client', async () => {
+test('nginx has the addresses of the instances, which trust only nginx and this host as proxies', async () => {
   const at = instances.map((service) => `${addressOf(service)}:${configOf(service).port}`);
   const upstream = await readFile('deploy/compose/instances.conf', 'utf8');
   expect([...upstream.matchAll(/^ {2}server (\S+)/gm)].map(([, server]) => server)).toEqual(at);
   const { proxy } = services;
   for (const instance of instances)
-    expect(configOf(instance).trustProxy).toEqual([proxy && addressOf(proxy), compose.networks.shop.ipam.config[0].gateway]);
+    expect(configOf(instance).trustProxy).toEqual([
+      proxy && addressOf(proxy),
+      compose.networks.shop.ipam.config[0].gateway,
+    ]);
   const here = await readFile('deploy/nginx/instances.conf', 'utf8');
   expect(withoutServers(upstream)).toBe(withoutServers(here));
 });
 
 function configOf({ environment = {} }: Service) {
-  return readConfig(Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, filled(value)])), () => undefined);
+  return readConfig(
+    Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, filled(value)])),
+    () => undefined,
+  );
 }
 
-// As compose fills in variables.
+// Substitutes variables as compose does.
 function filled(text: string): string {
   const given = new Map(['SIGNING_SECRET', 'POSTGRES_PASSWORD'].map((name) => [name, TEST_SECRET]));
-  return text.replace(/\$\{(\w+)(?::[-?]([^}]*))?\}/g, (_, name: string, otherwise = '') => given.get(name) ?? String(otherwise));
+  return text.replace(
+    /\$\{(\w+)(?::[-?]([^}]*))?\}/g,
+    (_, name: string, otherwise = '') => given.get(name) ?? String(otherwise),
+  );
 }
 
 function addressOf({ networks }: Service): string {
   return (!Array.isArray(networks) && networks?.['shop']?.ipv4_address) || '';
 }
 
-// But for addresses and remarks, both have to be the same, for only one of them is tried by the tests.
+// Removes addresses and comments. The rest of both files must be equal, because the tests run only
+// one.
 function withoutServers(text: string): string {
   return text.replace(/^ *(server|#) ?.*\n/gm, '').trim();
 }

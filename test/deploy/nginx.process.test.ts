@@ -15,20 +15,27 @@ describe('in front of instances that compress, nginx', () => {
   const shop = useShop({ JWT_ISSUER });
   const nginx = behindNginx(shop);
 
-  test('passes on what they have compressed', async () => {
+  test('passes on compressed responses', async () => {
     await shop.makeProducts(20);
-    const body = JSON.stringify({ query: '{ products(first: 100) { nodes { pk name barcode price } } }' });
-    const asked: [string, RequestInit][] = [
+    const body = JSON.stringify({
+      query: '{ products(first: 100) { nodes { pk name barcode price } } }',
+    });
+    const requests: [string, RequestInit][] = [
       [PAGE, {}],
       ['/api/v1/shop/products', {}],
       ['/graphql', { method: 'POST', body, headers: { 'Content-Type': 'application/json' } }],
     ];
-    for (const [path, init] of asked) {
-      const ask = (url: string, coding: string) => fetch(url + path, { ...init, headers: { ...init.headers, 'Accept-Encoding': coding } });
-      const plain = await (await ask(shop.url, 'identity')).text();
+    for (const [path, init] of requests) {
+      const request = (url: string, coding: string) =>
+        fetch(url + path, { ...init, headers: { ...init.headers, 'Accept-Encoding': coding } });
+      const plain = await (await request(shop.url, 'identity')).text();
       for (const coding of ['br', 'gzip']) {
-        const answer = await ask(nginx().url, coding);
-        expect([path, answer.headers.get('content-encoding'), await answer.text()]).toEqual([path, coding, plain]);
+        const answer = await request(nginx().url, coding);
+        expect([path, answer.headers.get('content-encoding'), await answer.text()]).toEqual([
+          path,
+          coding,
+          plain,
+        ]);
         expect(answer.headers.get('vary')).toContain('Accept-Encoding');
       }
     }
@@ -41,7 +48,7 @@ describe('in front of instances with COMPRESSION=off, nginx', () => {
   const shop = useShop({ JWT_ISSUER, COMPRESSION: 'off' });
   const nginx = behindNginx(shop);
 
-  test('compresses what is longer than 1 KB, and says so to caches', async () => {
+  test('compresses responses of more than 1 KB, and sets Vary', async () => {
     await shop.makeProducts(20);
     for (const path of [PAGE, '/api/v1/shop/products', '/openapi.json', '/docs']) {
       const answer = await fetch(nginx().url + path, { headers: GZIP });
@@ -52,10 +59,12 @@ describe('in front of instances with COMPRESSION=off, nginx', () => {
     expect(short.headers.get('content-encoding')).toBeNull();
   });
 
-  test('answers 304 to whoever has what it has compressed', async () => {
+  test('returns 304 for the ETag of a compressed response', async () => {
     await shop.makeProducts(20);
     const tag = String((await fetch(nginx().url + PAGE, { headers: GZIP })).headers.get('etag'));
-    expect((await fetch(nginx().url + PAGE, { headers: { ...GZIP, 'If-None-Match': tag } })).status).toBe(304);
+    expect(
+      (await fetch(nginx().url + PAGE, { headers: { ...GZIP, 'If-None-Match': tag } })).status,
+    ).toBe(304);
   });
 
   test('compresses no credentials', () => expectCredentialsPlain(shop, nginx()));
@@ -65,15 +74,26 @@ async function expectCredentialsPlain(shop: Shop, { url }: Nginx): Promise<void>
   await shop.makeUser({ username: 'ada' });
   const form = new URLSearchParams({ username: 'ada', password: PASSWORD });
   const query = `mutation { login(username: "ada", password: "${PASSWORD}") { accessToken } }`;
-  const asked: [string, RequestInit][] = [
+  const requests: [string, RequestInit][] = [
     ['/token', { body: form }],
     ['/login/', { body: form }],
-    ['/graphql', { body: JSON.stringify({ query }), headers: { 'Content-Type': 'application/json' } }],
+    [
+      '/graphql',
+      { body: JSON.stringify({ query }), headers: { 'Content-Type': 'application/json' } },
+    ],
   ];
-  for (const [path, init] of asked) {
-    const answer = await fetch(url + path, { ...init, method: 'POST', headers: { ...init.headers, ...GZIP } });
+  for (const [path, init] of requests) {
+    const answer = await fetch(url + path, {
+      ...init,
+      method: 'POST',
+      headers: { ...init.headers, ...GZIP },
+    });
     const text = await answer.text();
-    expect([path, answer.status, answer.headers.get('content-encoding')]).toEqual([path, 200, null]);
+    expect([path, answer.status, answer.headers.get('content-encoding')]).toEqual([
+      path,
+      200,
+      null,
+    ]);
     expect(text.length).toBeGreaterThan(1_024);
   }
 }
@@ -90,7 +110,7 @@ function behindNginx(shop: Shop): () => Nginx {
     await rm(directory, { recursive: true, force: true });
   });
   return () => {
-    if (!nginx) throw new Error('nginx is not started');
+    if (!nginx) throw new Error('nginx is not running');
     return nginx;
   };
 }

@@ -5,7 +5,7 @@ import type { Registry } from 'prom-client';
 import { parse } from 'yaml';
 import { SHORTCUTS } from '../../src/core/config.ts';
 import { openReplicas } from '../../src/database/replicas.ts';
-import { LogLines } from '../../src/telemetry/log-destination.ts';
+import { LogDestination } from '../../src/telemetry/log-destination.ts';
 import { openMetrics } from '../../src/http/metrics-listener.ts';
 import { admission } from '../../src/http/admission.ts';
 import { PASSWORD, Shop } from '../support/shop.ts';
@@ -27,42 +27,62 @@ interface Panel {
 /** The values of each label of a metric. */
 type Labels = Map<string, Set<string>>;
 
-/** Prometheus puts these on what it asks for. */
-const OF_PROMETHEUS = new Set(['instance', 'job', 'le']);
+/** Labels that Prometheus adds. */
+const PROMETHEUS_LABELS = new Set(['instance', 'job', 'le']);
 
-const rules = (parse(await readFile('deploy/prometheus/alerts.yml', 'utf8')) as { groups: { rules: Rule[] }[] }).groups.flatMap(
-  (group) => group.rules,
-);
+const rules = (
+  parse(await readFile('deploy/prometheus/alerts.yml', 'utf8')) as { groups: { rules: Rule[] }[] }
+).groups.flatMap((group) => group.rules);
 const dashboard = JSON.parse(await readFile('deploy/grafana/shopfront.json', 'utf8')) as {
   panels: Panel[];
   templating: { list: { query: string | { query: string } }[] };
 };
-const targets = dashboard.panels.flatMap(({ title, targets: own = [] }) => own.map((target) => ({ title, ...target })));
+const targets = dashboard.panels.flatMap(({ title, targets: own = [] }) =>
+  own.map((target) => ({ title, ...target })),
+);
 const document = await readFile('docs/observability.md', 'utf8');
 
-const shop = new Shop({ METRICS_PORT: '9464', LOGIN_FAILURES_PER_ACCOUNT: '1', SHORTCUTS: SHORTCUTS.join() });
+const shop = new Shop({
+  METRICS_PORT: '9464',
+  LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '1',
+  SHORTCUTS: SHORTCUTS.join(),
+});
 let metrics: Map<string, Labels>;
 let types: Map<string, string>;
 
-// What a running app has after traffic on both doors, going well and going wrong.
+// The metrics of a running app after successful and failed requests to both APIs.
 beforeAll(async () => {
   await shop.start();
   await shop.empty();
   const registry = openMetrics({ calls: shop.calls, database: () => shop.database });
   const { config, database, calls } = shop;
   const log = shop.context().log;
-  // What only a server on several machines has, and what only one has that writes its log to a file.
-  const replicas = openReplicas({ ...config, replicaUrls: ['postgresql://127.0.0.1:1/none'] }, database.statements, log);
+  // Metrics that exist only with replicas, and with a log file.
+  const replicas = openReplicas(
+    { ...config, replicaUrls: ['postgresql://127.0.0.1:1/none'] },
+    database.statements,
+    log,
+  );
   admission(
-    { config, log, calls, database: () => database, now: () => new Date(), observe: () => undefined, isDraining: () => false },
+    {
+      config,
+      log,
+      calls,
+      database: () => database,
+      now: () => new Date(),
+      observe: () => undefined,
+      isDraining: () => false,
+    },
     () => undefined,
   );
   const file = openSync('/dev/null', 'w');
-  await new LogLines(file).written();
-  await visit();
+  await new LogDestination(file).written();
+  await sendTraffic();
   await until(async () => (await registry.metrics()).includes('status="5xx"'));
   metrics = await labelsIn(registry);
-  types = new Map((await registry.getMetricsAsJSON()).map(({ name, type }) => [name, String(type)]));
+  types = new Map(
+    (await registry.getMetricsAsJSON()).map(({ name, type }) => [name, String(type)]),
+  );
   await replicas.close();
   closeSync(file);
 });
@@ -70,18 +90,23 @@ beforeAll(async () => {
 afterAll(() => shop.stop());
 
 describe('deploy/prometheus/alerts.yml', () => {
-  test.each(rules)('$alert asks for what there is', ({ expr, annotations: { summary } }) => {
-    expect(missingIn(expr)).toEqual([]);
-    expect(
-      unknownIn(
-        expr,
-        [...summary.matchAll(/\$labels\.(\w+)/g)].map(([, label]) => label ?? ''),
-      ),
-    ).toEqual([]);
-  });
+  test.each(rules)(
+    '$alert uses existing metrics and labels',
+    ({ expr, annotations: { summary } }) => {
+      expect(missingIn(expr)).toEqual([]);
+      expect(
+        unknownIn(
+          expr,
+          [...summary.matchAll(/\$labels\.(\w+)/g)].map(([, label]) => label ?? ''),
+        ),
+      ).toEqual([]);
+    },
+  );
 
-  test('each has a severity, and a part of the document that says what to do', () => {
-    expect(rules.filter(({ labels }) => !['page', 'ticket'].includes(labels['severity'] ?? ''))).toEqual([]);
+  test('each alert has a severity and a section in docs/observability.md', () => {
+    expect(
+      rules.filter(({ labels }) => !['page', 'ticket'].includes(labels['severity'] ?? '')),
+    ).toEqual([]);
     const explained = [...document.matchAll(/^### (Shopfront\w+)$/gm)].map(([, name]) => name);
     expect(explained).toEqual(rules.map(({ alert }) => alert));
   });
@@ -98,21 +123,27 @@ describe('deploy/grafana/shopfront.json', () => {
     ).toEqual([]);
   });
 
-  test('its variables ask for what there is', () => {
-    const asked = dashboard.templating.list.flatMap(({ query }) =>
-      typeof query === 'string' ? [] : (/^label_values\((\w+), instance\)$/.exec(query.query)?.[1] ?? ''),
+  test('its variables use existing metrics', () => {
+    const used = dashboard.templating.list.flatMap(({ query }) =>
+      typeof query === 'string'
+        ? []
+        : (/^label_values\((\w+), instance\)$/.exec(query.query)?.[1] ?? ''),
     );
-    expect(asked.filter((name) => !metrics.has(name))).toEqual([]);
-    expect(asked).toHaveLength(1);
+    expect(used.filter((name) => !metrics.has(name))).toEqual([]);
+    expect(used).toHaveLength(1);
   });
 });
 
-test('each of our metrics is on the dashboard or in an alarm', () => {
-  const asked = new Set([...rules, ...targets].flatMap(({ expr }) => namesIn(expr).selectors.map(({ metric }) => baseOf(metric))));
-  expect(ours().filter((name) => !asked.has(name))).toEqual([]);
+test('each metric is on the dashboard or in an alert', () => {
+  const used = new Set(
+    [...rules, ...targets].flatMap(({ expr }) =>
+      namesIn(expr).selectors.map(({ metric }) => baseOf(metric)),
+    ),
+  );
+  expect(ours().filter((name) => !used.has(name))).toEqual([]);
 });
 
-test('the table of the document has each of our metrics, with its labels and type, and no other', () => {
+test('the table of metrics in docs/observability.md has exactly our metrics, with labels and types', () => {
   const rows = [...document.matchAll(/^\| `(shopfront_\w+)(?:\{([\w,]+)\})?` +\| (\w+)/gm)];
   const documented = rows.map(([, name = '', labels = '', type = '']) => ({
     name,
@@ -124,11 +155,12 @@ test('the table of the document has each of our metrics, with its labels and typ
     type: types.get(name),
     labels: [...(metrics.get(name)?.keys() ?? [])].filter((label) => label !== 'le').toSorted(),
   }));
-  const byName = (one: { name: string }, other: { name: string }) => one.name.localeCompare(other.name);
+  const byName = (one: { name: string }, other: { name: string }) =>
+    one.name.localeCompare(other.name);
   expect(documented.toSorted(byName)).toEqual(exposed.toSorted(byName));
 });
 
-async function visit(): Promise<void> {
+async function sendTraffic(): Promise<void> {
   const ada = await shop.makeUser({ username: 'ada', scopes: ['products:write'] });
   const product = await shop.makeProduct();
   const query = 'query Page { products { nodes { name } } }';
@@ -138,8 +170,15 @@ async function visit(): Promise<void> {
     await shop.graphql(query);
     await shop.graphql('{ me { username } }', {}, { as: ada });
   }
-  await shop.graphql('mutation Drop($pk: ID!) { deleteProduct(pk: $pk) { pk } }', { pk: product.pk }, { as: ada });
-  await shop.rest('POST', '/api/v1/shop/product/', { as: ada, json: { name: 'Ink', barcode: shop.newBarcode(), price: 1 } });
+  await shop.graphql(
+    'mutation Drop($pk: ID!) { deleteProduct(pk: $pk) { pk } }',
+    { pk: product.pk },
+    { as: ada },
+  );
+  await shop.rest('POST', '/api/v1/shop/product/', {
+    as: ada,
+    json: { name: 'Ink', barcode: shop.newBarcode(), price: 1 },
+  });
   await shop.rest('POST', '/token', { form: { username: 'ada', password: PASSWORD } });
   await shop.rest('POST', '/token', { form: { username: 'ada', password: 'wrong' } });
   await shop.graphql('{ none }');
@@ -149,16 +188,18 @@ async function visit(): Promise<void> {
   await shop.sql('alter table item_gone rename to item');
 }
 
-// A histogram is asked for by the names of its parts.
+// Includes the series names of histograms.
 async function labelsIn(registry: Registry): Promise<Map<string, Labels>> {
   const found = new Map<string, Labels>();
   for (const { name, values } of await registry.getMetricsAsJSON()) {
     for (const value of values) {
-      const part = 'metricName' in value && typeof value.metricName === 'string' ? value.metricName : name;
+      const part =
+        'metricName' in value && typeof value.metricName === 'string' ? value.metricName : name;
       for (const of of new Set([name, part])) {
         const labels = found.get(of) ?? new Map<string, Set<string>>();
         found.set(of, labels);
-        for (const [label, text] of Object.entries(value.labels)) labels.set(label, (labels.get(label) ?? new Set()).add(String(text)));
+        for (const [label, text] of Object.entries(value.labels))
+          labels.set(label, (labels.get(label) ?? new Set()).add(String(text)));
       }
     }
   }
@@ -174,27 +215,34 @@ function baseOf(metric: string): string {
   return types.get(base) === 'histogram' ? base : metric;
 }
 
-// What an expression asks for and would never find.
+// Returns the metrics and label values of an expression that do not exist.
 function missingIn(expression: string): string[] {
-  return namesIn(expression).selectors.flatMap((selector) => (selector.metric === 'up' ? [] : missingOf(selector)));
+  return namesIn(expression).selectors.flatMap((selector) =>
+    selector.metric === 'up' ? [] : missingOf(selector),
+  );
 }
 
 function missingOf({ metric, matchers }: Selector): string[] {
   const labels = metrics.get(metric);
   if (!labels) return [metric];
   return matchers.flatMap(({ label, operator, value }) => {
-    if (OF_PROMETHEUS.has(label)) return [];
+    if (PROMETHEUS_LABELS.has(label)) return [];
     const values = [...(labels.get(label) ?? [])];
     const names = operator.endsWith('~') ? value.split('|') : [value];
-    // One of several may be rare.
-    const isThere = operator.startsWith('!') ? values.length > 0 : names.some((name) => values.includes(name));
-    return isThere ? [] : [`${metric}{${label}${operator}"${value}"}`];
+    // Of several values, one is enough.
+    const exists = operator.startsWith('!')
+      ? values.length > 0
+      : names.some((name) => values.includes(name));
+    return exists ? [] : [`${metric}{${label}${operator}"${value}"}`];
   });
 }
 
-// Labels that results are put together or written by, and that nothing in the expression has.
+// Returns the grouping labels and template labels that no metric of the expression has.
 function unknownIn(expression: string, written: readonly string[]): string[] {
   const { selectors, grouping } = namesIn(expression);
-  const known = new Set([...OF_PROMETHEUS, ...selectors.flatMap(({ metric }) => [...(metrics.get(metric)?.keys() ?? [])])]);
+  const known = new Set([
+    ...PROMETHEUS_LABELS,
+    ...selectors.flatMap(({ metric }) => [...(metrics.get(metric)?.keys() ?? [])]),
+  ]);
   return [...grouping, ...written].filter((label) => !known.has(label));
 }

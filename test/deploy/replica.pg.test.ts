@@ -6,27 +6,33 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { binaries, makeCluster, ownedDirectory, systemUser, type Cluster } from '../support/postgresql.ts';
+import {
+  binaries,
+  makeCluster,
+  ownedDirectory,
+  systemUser,
+  type Cluster,
+} from '../support/postgresql.ts';
 import { freePort } from '../support/process.ts';
 import { until } from '../support/until.ts';
 
 const execute = promisify(execFile);
 const PASSWORD = `it's "quoted" $and \\so on`;
 
-test('the scripts of docker-compose.yml make a replica that follows, also after a copy that was broken off, and after a restart', async () => {
+test('the scripts of docker-compose.yml create a streaming replica, also after an interrupted copy and after a restart', async () => {
   const home = await mkdtemp(join(tmpdir(), 'shopfront-replica-'));
   await ownedDirectory(home);
   const primary = await makeCluster(join(home, 'primary'));
   const replicas: ChildProcess[] = [];
   try {
-    await prepared(primary, home);
+    await preparePrimary(primary, home);
     await primary.sql('create table seen (pk int)');
     const PGDATA = join(home, 'replica');
     await ownedDirectory(PGDATA);
     await writeFile(join(PGDATA, 'half'), 'of a copy');
     for (const pk of [1, 2]) {
       const port = await freePort();
-      const replica = await follow(primary, home, { PGDATA }, port);
+      const replica = await startReplica(primary, home, { PGDATA }, port);
       replicas.push(replica);
       await primary.sql(`insert into seen values (${pk})`);
       await until(async () => (await seenAt(port)) === pk);
@@ -41,20 +47,27 @@ test('the scripts of docker-compose.yml make a replica that follows, also after 
   }
 }, 120_000);
 
-// As the image of PostgreSQL does it: it runs the script once, then starts anew.
-async function prepared(primary: Cluster, home: string): Promise<void> {
-  const env = { PGDATA: primary.dataDir, POSTGRES_USER: 'postgres', POSTGRES_DB: 'shopfront', POSTGRES_PASSWORD: PASSWORD };
-  await execute('bash', [await ours('primary.sh', home)], {
+// Like the PostgreSQL image: runs the script once, then restarts.
+async function preparePrimary(primary: Cluster, home: string): Promise<void> {
+  const env = {
+    PGDATA: primary.dataDir,
+    POSTGRES_USER: 'postgres',
+    POSTGRES_DB: 'shopfront',
+    POSTGRES_PASSWORD: PASSWORD,
+  };
+  await execute('bash', [await readableCopy('primary.sh', home)], {
     ...(await systemUser()),
     env: { PATH: await path(), PGHOST: '127.0.0.1', PGPORT: String(primary.port), ...env },
   });
-  expect(await readFile(join(primary.dataDir, 'pg_hba.conf'), 'utf8')).toMatch(/\nhost replication replica samenet scram-sha-256\n$/);
+  expect(await readFile(join(primary.dataDir, 'pg_hba.conf'), 'utf8')).toMatch(
+    /\nhost replication replica samenet scram-sha-256\n$/,
+  );
   expect(
     await primary.sql(
       `select rolreplication, rolsuper, rolpassword like 'SCRAM-SHA-256$%' as hashed from pg_authid where rolname = 'replica'`,
     ),
   ).toEqual([{ rolreplication: true, rolsuper: false, hashed: true }]);
-  // The password is what lets it in, and no rule that the tests' own servers have.
+  // Removes the trust rules of test servers, so that the replica needs its password.
   await writeFile(
     join(primary.dataDir, 'pg_hba.conf'),
     'host all postgres samehost trust\nhost replication replica samenet scram-sha-256\n',
@@ -63,18 +76,36 @@ async function prepared(primary: Cluster, home: string): Promise<void> {
   await primary.start();
 }
 
-async function follow(primary: Cluster, home: string, env: Record<string, string>, port: number): Promise<ChildProcess> {
-  const own = ['-p', String(port), '-c', 'listen_addresses=127.0.0.1', '-c', `unix_socket_directories=${join(home, 'primary')}`];
-  return spawn('bash', [await ours('replica.sh', home), ...own], {
+async function startReplica(
+  primary: Cluster,
+  home: string,
+  env: Record<string, string>,
+  port: number,
+): Promise<ChildProcess> {
+  const own = [
+    '-p',
+    String(port),
+    '-c',
+    'listen_addresses=127.0.0.1',
+    '-c',
+    `unix_socket_directories=${join(home, 'primary')}`,
+  ];
+  return spawn('bash', [await readableCopy('replica.sh', home), ...own], {
     ...(await systemUser()),
     cwd: tmpdir(),
     stdio: 'ignore',
-    env: { PATH: await path(), PGHOST: '127.0.0.1', PGPORT: String(primary.port), PGPASSWORD: PASSWORD, ...env },
+    env: {
+      PATH: await path(),
+      PGHOST: '127.0.0.1',
+      PGPORT: String(primary.port),
+      PGPASSWORD: PASSWORD,
+      ...env,
+    },
   });
 }
 
-// Where the server's user can read it, wherever the project is.
-async function ours(name: string, home: string): Promise<string> {
+// Copies the script to a directory that the server's user can read.
+async function readableCopy(name: string, home: string): Promise<string> {
   const copy = join(home, 'primary', name);
   await cp(join('deploy/compose', name), copy);
   return copy;
@@ -84,17 +115,24 @@ async function path(): Promise<string> {
   return `${await binaries()}:${process.env['PATH'] ?? ''}`;
 }
 
-// The latest row that the replica has; undefined while it does not answer.
+// Returns the latest row on the replica; undefined while it is not reachable.
 async function seenAt(port: number): Promise<number | undefined> {
-  const client = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', database: 'shopfront' });
+  const client = new pg.Client({
+    host: '127.0.0.1',
+    port,
+    user: 'postgres',
+    database: 'shopfront',
+  });
   client.on('error', () => undefined);
   const isOpen = await client.connect().then(
     () => true,
     () => false,
   );
   if (!isOpen) return undefined;
-  const { rows } = await client.query<{ pk: number; follows: boolean }>('select max(pk) as pk, pg_is_in_recovery() as follows from seen');
+  const { rows } = await client.query<{ pk: number; standby: boolean }>(
+    'select max(pk) as pk, pg_is_in_recovery() as standby from seen',
+  );
   await client.end();
-  expect(rows[0]?.follows).toBe(true);
+  expect(rows[0]?.standby).toBe(true);
   return rows[0]?.pk;
 }

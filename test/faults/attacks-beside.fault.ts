@@ -3,7 +3,7 @@ import { abuse } from '../support/abuse.ts';
 import { countOf, load, timesOf } from '../support/open-load.ts';
 import { shopRequests } from '../support/shop-load.ts';
 import type { Fault } from './fault.ts';
-import { addProducts, portOf, makePlace, QUIET, startShop } from './place.ts';
+import { addProducts, portOf, makeDatabase, QUIET, startShop } from './place.ts';
 
 const PRODUCTS = 10_000;
 const CLIENTS = 32;
@@ -14,20 +14,20 @@ const SHORT_SECONDS = 4;
 
 export const attacksBeside: Fault = {
   name: 'attacks-beside',
-  promise: 'Beside twenty attacks a second, a load of a third of what the server can do is answered as without them.',
-  rows: ['L10'],
+  promise:
+    'Beside 20 attacks per second, a load of 30 % of the capacity has no failed request and at most twice the 99th percentile of response times.',
   on: ['postgresql'],
-  async run(world) {
-    const { cluster, env } = await makePlace(world, QUIET);
+  async run(context) {
+    const { cluster, env } = await makeDatabase(context, QUIET);
     if (cluster) await addProducts(cluster, PRODUCTS);
-    const server = await startShop(world, { ...env, LOG_LEVEL: 'silent' });
+    const server = await startShop(context, { ...env, LOG_LEVEL: 'silent' });
     const { rest, pages } = await shopRequests(server.url);
     const parts = [
       { name: 'rest', share: 80, requests: rest },
       { name: 'pages', share: 20, requests: pages },
     ];
-    const plan = { port: portOf(server), parts, seconds: world.short ? SHORT_SECONDS : SECONDS };
-    const best = await load({ ...plan, connections: CLIENTS, seconds: world.short ? 3 : 10 });
+    const plan = { port: portOf(server), parts, seconds: context.short ? SHORT_SECONDS : SECONDS };
+    const best = await load({ ...plan, connections: CLIENTS, seconds: context.short ? 3 : 10 });
     const rate = (PART * countOf(best, 200, 299)) / best.seconds;
     const quiet = await load({ ...plan, connections: 256, rate });
     const [beside, attacks] = await Promise.all([

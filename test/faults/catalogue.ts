@@ -28,7 +28,7 @@ import { uncaught } from './uncaught.fault.ts';
 import { unusableDirectory } from './unusable-directory.fault.ts';
 import { wholeListMemory } from './whole-list-memory.fault.ts';
 
-/** THE list: every fault that is tried, in the order in which docs/reliability.md tells of it. */
+/** All faults, in the order of docs/generated/faults.md. */
 export const faults: readonly Fault[] = [
   killServer,
   killChild,

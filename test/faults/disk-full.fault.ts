@@ -2,64 +2,63 @@ import assert from 'node:assert/strict';
 import { startServer, stopServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
 import type { Fault } from './fault.ts';
-import { makePlace } from './place.ts';
+import { makeDatabase } from './place.ts';
 import { probe, untilServing } from './serving.ts';
 import { mountSmallDisk } from './small-disk.ts';
-import { assertKept, assertOnly, Writers } from './writers.ts';
+import { assertStored, assertOnly, Writers } from './writers.ts';
 
 const ROUNDS = 10;
 const SHORT_ROUNDS = 1;
-/** What is left free when the disk counts as full: for a few more pages of rows, and not for the next file of the log. */
-const LEFT_BYTES = 200 * 1024;
-/** So many writes are refused before there is space again. */
-const REFUSED = 50;
+/** Free bytes on a full disk: enough for a few pages of rows, not for the next WAL file. */
+const FREE_BYTES = 200 * 1024;
+/** Number of rejected writes before there is space again. */
+const REJECTED_WRITES = 50;
 
-/** Has a new file of the log begun, so that it is the tables that find no space. */
-const NEW_LOG = 'select pg_switch_wal()';
+/** Starts a new WAL file, so that the tables run out of space first. */
+const NEW_WAL_FILE = 'select pg_switch_wal()';
 
 /**
- * What finds no space first, the tables or the log of what is written. Without its log a PostgreSQL server ends, and waits for its
- * operator; the embedded database is started again.
+ * What runs out of space first, the tables or the WAL. Without WAL space, a PostgreSQL server stops
+ * until an operator restarts it; the embedded database is restarted automatically.
  */
 const SHORTAGES = { embedded: ['tables', 'log'], postgresql: ['tables'] } as const;
 
 export const diskFull: Fault = {
   name: 'disk-full',
   promise:
-    'On a full disk writes are answered 503 and reads go on, or 503 too; once there is space again everything that was acknowledged is there, and writes go on without a restart of the server.',
-  rows: ['F8'],
+    'On a full disk, writes return 503; reads succeed or return 503. When there is space again, all acknowledged writes are stored and writes succeed without a restart.',
   on: ['embedded', 'postgresql'],
-  async run(world) {
-    const disk = await mountSmallDisk(world);
+  async run(context) {
+    const disk = await mountSmallDisk(context);
     if (!disk) return { 'not tried': 'this user may not mount a small file system' };
-    const place = await makePlace({ ...world, directory: disk.path });
-    const server = await startServer(place.env);
-    world.atEnd(() => stopServer(server));
+    const database = await makeDatabase({ ...context, directory: disk.path });
+    const server = await startServer(database.env);
+    context.atEnd(() => stopServer(server));
     const writers = new Writers();
     const reads = new Map<number, number>();
-    for (let round = 0; round < (world.short ? SHORT_ROUNDS : ROUNDS); round++) {
-      for (const shortage of SHORTAGES[world.on]) {
+    for (let round = 0; round < (context.short ? SHORT_ROUNDS : ROUNDS); round++) {
+      for (const shortage of SHORTAGES[context.on]) {
         await writers.start(server.url);
-        for (const tidy of ['checkpoint', NEW_LOG]) await place.sql(tidy);
-        await disk.fill(LEFT_BYTES);
-        // Best effort: there is no space for its answer.
-        if (shortage === 'log') await place.sql(NEW_LOG).catch(() => undefined);
-        const enough = (writers.statuses.get(503) ?? 0) + REFUSED;
+        for (const tidy of ['checkpoint', NEW_WAL_FILE]) await database.sql(tidy);
+        await disk.fill(FREE_BYTES);
+        // May fail: there is no space for it.
+        if (shortage === 'log') await database.sql(NEW_WAL_FILE).catch(() => undefined);
+        const enough = (writers.statuses.get(503) ?? 0) + REJECTED_WRITES;
         await until(async () => {
           const { status } = await probe(`${server.url}/api/v2/shop/products`);
           reads.set(status, (reads.get(status) ?? 0) + 1);
           return (writers.statuses.get(503) ?? 0) >= enough;
-        }, 'writes to be refused');
+        }, 'rejected writes');
         await disk.free();
         await untilServing(server.url);
         const more = writers.acknowledged.size + 1;
-        await until(() => writers.acknowledged.size >= more, 'writes to go on');
+        await until(() => writers.acknowledged.size >= more, 'successful writes');
         await writers.stop();
       }
     }
     assert.equal(server.child.exitCode, null);
-    await writers.settle(server.url);
-    await assertKept(place, server.url, writers);
+    await writers.resend(server.url);
+    await assertStored(database, server.url, writers);
     assertOnly(writers, [201, 503]);
     assert.deepEqual(
       [...reads.keys()].filter((status) => status !== 200 && status !== 503),
@@ -70,7 +69,7 @@ export const diskFull: Fault = {
       'rows lost': 0,
       'writes answered 503': writers.statuses.get(503) ?? 0,
       'reads answered meanwhile': `${reads.get(200) ?? 0}`,
-      'and refused with 503': reads.get(503) ?? 0,
+      'and rejected with 503': reads.get(503) ?? 0,
     };
   },
 };

@@ -5,7 +5,7 @@ import { get, type IncomingMessage } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import { startServer, stopServer, type RunningServer } from '../support/process.ts';
 import type { Fault } from './fault.ts';
-import { addProducts, makePlace, QUIET } from './place.ts';
+import { addProducts, makeDatabase, QUIET } from './place.ts';
 
 const PRODUCTS = 500_000;
 const SHORT_PRODUCTS = 100_000;
@@ -14,26 +14,25 @@ const LIST = '/api/v1/shop/products';
 export const drainStream: Fault = {
   name: 'drain-stream',
   promise:
-    'On SIGTERM during the whole list, a reader gets all of it; where that takes longer than SHUTDOWN_SECONDS, the connection breaks without an end that could be taken for a whole answer.',
-  rows: ['F11'],
+    'On SIGTERM during a streamed list, a client receives the whole list. If that takes longer than SHUTDOWN_TIMEOUT_SECONDS, the connection is closed without a valid end of the response.',
   on: ['postgresql'],
-  async run(world) {
-    const { cluster, env } = await makePlace(world, QUIET);
-    if (!cluster) throw new Error('there is no server');
-    const products = world.short ? SHORT_PRODUCTS : PRODUCTS;
+  async run(context) {
+    const { cluster, env } = await makeDatabase(context, QUIET);
+    if (!cluster) throw new Error('There is no PostgreSQL server');
+    const products = context.short ? SHORT_PRODUCTS : PRODUCTS;
     await addProducts(cluster, products);
-    const rounds = world.short ? 1 : 5;
+    const rounds = context.short ? 1 : 5;
     let cutAfter = 0;
     for (let round = 0; round < rounds; round++) {
       const first = await startServer(env);
-      world.atEnd(() => first.child.kill('SIGKILL'));
+      context.atEnd(() => first.child.kill('SIGKILL'));
       const whole = await readUntilTheEnd(first, (res) => res.resume());
       assert.equal((await first.ended).code, 0);
       assert.ok(whole.isComplete);
       assert.equal((JSON.parse(whole.text) as unknown[]).length, products);
 
-      const second = await startServer({ ...env, SHUTDOWN_SECONDS: '2' });
-      world.atEnd(() => second.child.kill('SIGKILL'));
+      const second = await startServer({ ...env, SHUTDOWN_TIMEOUT_SECONDS: '2' });
+      context.atEnd(() => second.child.kill('SIGKILL'));
       const cut = await readUntilTheEnd(second, readSlowly);
       assert.equal((await second.ended).code, 1);
       assert.ok(!cut.isComplete);
@@ -47,7 +46,7 @@ export const drainStream: Fault = {
       rounds,
       products,
       'read to the end': rounds,
-      'broken off': rounds,
+      'cut off': rounds,
       'the last one after': `${Math.round(cutAfter / 1024)} KiB`,
     };
   },
@@ -55,12 +54,15 @@ export const drainStream: Fault = {
 
 interface Read {
   text: string;
-  /** The answer came to its own end. */
+  /** The response ended regularly. */
   isComplete: boolean;
 }
 
-// Sends SIGTERM when the answer has begun.
-async function readUntilTheEnd({ url, child }: RunningServer, read: (res: IncomingMessage, child: ChildProcess) => unknown): Promise<Read> {
+// Sends SIGTERM after the start of the response.
+async function readUntilTheEnd(
+  { url, child }: RunningServer,
+  read: (res: IncomingMessage, child: ChildProcess) => unknown,
+): Promise<Read> {
   const [res] = (await once(get(url + LIST), 'response')) as [IncomingMessage];
   const pieces: Buffer[] = [];
   const over = new Promise<void>((done) => void res.once('close', () => done()));
@@ -73,7 +75,7 @@ async function readUntilTheEnd({ url, child }: RunningServer, read: (res: Incomi
   return { text: Buffer.concat(pieces).toString(), isComplete: res.complete };
 }
 
-// What is in the buffers of the network when the process has gone may come at once.
+// After the exit of the process, network buffers are read without delay.
 function readSlowly(res: IncomingMessage, child: ChildProcess): void {
   res.on('data', () => {
     if (child.exitCode !== null) return;

@@ -5,44 +5,51 @@ import { WebSocket } from 'ws';
 import { load, startLoad, timesOf, wire } from '../support/open-load.ts';
 import type { RunningServer } from '../support/process.ts';
 import { insertingMany } from '../support/many-products.ts';
-import { addedBy } from '../support/resident.ts';
-import type { DatabaseKind, Fault, Figures, World } from './fault.ts';
-import { addProducts, makePlace, portOf, QUIET, startShop, type Place } from './place.ts';
+import { memoryAddedBy } from '../support/resident.ts';
+import type { DatabaseKind, Fault, Figures, FaultContext } from './fault.ts';
+import { addProducts, makeDatabase, portOf, QUIET, startShop, type ShopDatabase } from './place.ts';
 
 const SECONDS = 20;
 const SHORT_SECONDS = 4;
-/** Longest time in ms in which a health check must be answered: an orchestrator takes a process for dead after a second. */
+/**
+ * Maximum time of a health check in ms: an orchestrator considers a process dead after a second.
+ */
 const MAX_HEALTH_MS = 1_000;
 const MAX_ADDED_MIB = 500;
-/** Requests of other clients a second, a quarter of them health checks. */
+/** Requests of other clients per second, a quarter of them health checks. */
 const OTHERS_A_SECOND = 40;
 const OTHERS = [
   { name: 'health', share: 25, requests: [wire('GET', '/livez'), wire('GET', '/readyz')] },
-  { name: 'reads', share: 75, requests: [wire('GET', '/api/v2/shop/products?page=2'), wire('GET', '/api/v1/shop/product/3')] },
+  {
+    name: 'reads',
+    share: 75,
+    requests: [wire('GET', '/api/v2/shop/products?page=2'), wire('GET', '/api/v1/shop/product/3')],
+  },
 ];
-/** Invalid in a hundred places. */
+/** A document with a hundred errors. */
 const INVALID = `{ ${Array.from({ length: 100 }, (_, index) => `field${index} { a }`).join(' ')} }`;
-/** What a client may send on a WebSocket, in messages a second. */
+/** Maximum messages per second on a WebSocket. */
 const MESSAGES_A_SECOND = 10;
 
-/** As many as one address may have, and some for others. */
+/** Number of WebSockets: nearly the maximum per address. */
 const SOCKETS = 180;
-const FOLLOW = 'subscription ($after: String) { productChanged(after: $after) { kind cursor product { pk name price } } }';
+const SUBSCRIPTION =
+  'subscription ($after: String) { productChanged(after: $after) { kind cursor product { pk name price } } }';
 const REJECTED = /"code":"(UNAVAILABLE|RATE_LIMITED)"/;
 
-/** What one client does beside all others. */
-interface Greed {
+/** A client that uses as much as it can beside all others. */
+interface GreedyClient {
   what: string;
   on?: DatabaseKind;
-  /** Done before it begins. Returns the cursor of a change that is followed by many, where that is needed. */
-  prepare?: (place: Place, server: RunningServer, short: boolean) => Promise<unknown>;
-  /** Sends as much as it can, until the signal. Returns how many of its requests were rejected. */
+  /** Runs before the attack. Returns the cursor before many changes, if the attack needs one. */
+  prepare?: (database: ShopDatabase, server: RunningServer, short: boolean) => Promise<unknown>;
+  /** Sends as much as possible until the signal. Returns the number of rejected requests. */
   attack: (server: RunningServer, signal: AbortSignal, prepared: unknown) => Promise<number>;
 }
 
-const PROMISE = `health checks are answered within ${MAX_HEALTH_MS} ms, other clients are served, and the process grows by at most ${MAX_ADDED_MIB} MiB`;
+const PROMISE = `health checks respond within ${MAX_HEALTH_MS} ms, other clients are served, and the process grows by at most ${MAX_ADDED_MIB} MiB`;
 
-const GREEDS: Readonly<Record<string, Greed>> = {
+const GREEDY_CLIENTS: Readonly<Record<string, GreedyClient>> = {
   'greedy-unread': {
     what: `${SOCKETS} WebSockets that send pings and never read`,
     attack: (server, signal) =>
@@ -55,7 +62,7 @@ const GREEDS: Readonly<Record<string, Greed>> = {
       }),
   },
   'greedy-subscribe': {
-    what: '100 WebSockets that send an invalid document ten times a second',
+    what: '100 WebSockets that send an invalid document ten times per second',
     attack: (server, signal) =>
       overSockets(server, 100, signal, (socket) => {
         let id = 0;
@@ -69,19 +76,24 @@ const GREEDS: Readonly<Record<string, Greed>> = {
         server,
         signal,
         300,
-        asking(1_000, (index) => `# ${index}\n${INVALID}`),
+        requestsOf(1_000, (index) => `# ${index}\n${INVALID}`),
       ),
   },
   'greedy-count': {
-    what: '30 connections that count what meets a filter, ten times a request, among 1,000,000 products',
+    what: '30 connections that count filtered products ten times in each request, among 1,000,000 products',
     on: 'postgresql',
-    prepare: ({ cluster }, _server, short) => (cluster ? addProducts(cluster, short ? 100_000 : 1_000_000) : Promise.resolve()),
+    prepare: ({ cluster }, _server, short) =>
+      cluster ? addProducts(cluster, short ? 100_000 : 1_000_000) : Promise.resolve(),
     attack: (server, signal) =>
       overHttp(
         server,
         signal,
         30,
-        asking(100, (index) => `{ ${repeated(10, (alias) => `products(filter: { nameContains: "${index}${alias}" }) { totalCount }`)} }`),
+        requestsOf(
+          100,
+          (index) =>
+            `{ ${repeated(10, (alias) => `products(filter: { nameContains: "${index}${alias}" }) { totalCount }`)} }`,
+        ),
       ),
   },
   'greedy-lists': {
@@ -89,78 +101,92 @@ const GREEDS: Readonly<Record<string, Greed>> = {
     prepare: writeBlog,
     attack: async (server, signal) => {
       const headers = await bearerOf(server);
-      const rejected = await Promise.all(Array.from({ length: 10 }, () => readOn(`${server.url}/blog`, headers, signal)));
+      const rejected = await Promise.all(
+        Array.from({ length: 10 }, () => readRepeatedly(`${server.url}/blog`, headers, signal)),
+      );
       return rejected.reduce((sum, count) => sum + count, 0);
     },
   },
   'greedy-bodies': {
-    what: '10 connections that ask for the same texts by GraphQL',
+    what: '10 connections that read the same texts by GraphQL',
     prepare: writeBlog,
     attack: async (server, signal) =>
       overHttp(
         server,
         signal,
         10,
-        asking(1, () => `{ ${repeated(8, () => 'blog(first: 100) { nodes { body } }')} }`, await bearerOf(server)),
+        requestsOf(
+          1,
+          () => `{ ${repeated(8, () => 'blog(first: 100) { nodes { body } }')} }`,
+          await bearerOf(server),
+        ),
       ),
   },
   'greedy-events': {
-    what: `as many subscriptions as ${SOCKETS} WebSockets can carry, and ten changes a second`,
+    what: `the maximum number of subscriptions on ${SOCKETS} WebSockets, and ten changes per second`,
     attack: async (server, signal) => {
       const writing = writeTenTimesASecond(server, signal);
       const rejected = await overSockets(server, SOCKETS, signal, (socket) => {
         let id = 0;
-        return () => id < 20 && subscribe(socket, ++id, FOLLOW);
+        return () => id < 20 && subscribe(socket, ++id, SUBSCRIPTION);
       });
       await writing;
       return rejected;
     },
   },
   'greedy-replay': {
-    what: `${SOCKETS} WebSockets that ask again and again for 9,000 changes from before`,
+    what: `${SOCKETS} WebSockets that repeatedly request 9,000 past changes`,
     prepare: writeChanges,
     attack: (server, signal, after) =>
       overSockets(server, SOCKETS, signal, (socket) => {
         let [id, isDue] = [0, true];
         return () => {
-          if (isDue) subscribe(socket, ++id, FOLLOW, { after });
+          if (isDue) subscribe(socket, ++id, SUBSCRIPTION, { after });
           else if (id > 9) socket.send(JSON.stringify({ id: String(id - 9), type: 'complete' }));
           isDue = id < 10 || !isDue;
         };
       }),
   },
   'greedy-documents': {
-    what: `as many subscriptions with long documents as ${SOCKETS} WebSockets can carry`,
+    what: `the maximum number of subscriptions with long documents on ${SOCKETS} WebSockets`,
     attack: (server, signal) =>
       overSockets(server, SOCKETS, signal, (socket) => {
         let id = 0;
-        return () => id < 20 && subscribe(socket, ++id, `${FOLLOW} # ${Math.random()} ${'x'.repeat(80_000)}`);
+        return () =>
+          id < 20 &&
+          subscribe(socket, ++id, `${SUBSCRIPTION} # ${Math.random()} ${'x'.repeat(80_000)}`);
       }),
   },
 };
 
-/** What one client does beside others, each as a fault. */
-export const greedyClients: readonly Fault[] = Object.entries(GREEDS).map(([name, greed]) => ({
-  name,
-  promise: `Beside ${greed.what}, ${PROMISE}.`,
-  rows: [],
-  on: [greed.on ?? 'embedded'],
-  run: (world) => runBeside(world, greed),
-}));
+/** One fault for each greedy client. */
+export const greedyClients: readonly Fault[] = Object.entries(GREEDY_CLIENTS).map(
+  ([name, client]) => ({
+    name,
+    promise: `Beside ${client.what}, ${PROMISE}.`,
+    on: [client.on ?? 'embedded'],
+    run: (context) => runBeside(context, client),
+  }),
+);
 
-async function runBeside(world: World, { prepare, attack }: Greed): Promise<Figures> {
-  const place = await makePlace(world, QUIET);
-  const server = await startShop(world, place.env);
-  const prepared = await prepare?.(place, server, world.short);
+async function runBeside(
+  context: FaultContext,
+  { prepare, attack }: GreedyClient,
+): Promise<Figures> {
+  const database = await makeDatabase(context, QUIET);
+  const server = await startShop(context, database.env);
+  const prepared = await prepare?.(database, server, context.short);
   const port = portOf(server);
-  const seconds = world.short ? SHORT_SECONDS : SECONDS;
+  const seconds = context.short ? SHORT_SECONDS : SECONDS;
   await load({ port, parts: OTHERS, rate: 200, connections: 64, seconds: 2 });
   const controller = new AbortController();
   let rejected = 0;
   const others = Promise.withResolvers<Awaited<ReturnType<typeof load>>>();
-  const added = await addedBy(server, async () => {
+  const added = await memoryAddedBy(server, async () => {
     const attacking = attack(server, controller.signal, prepared);
-    others.resolve(await load({ port, parts: OTHERS, rate: OTHERS_A_SECOND, connections: 256, seconds }));
+    others.resolve(
+      await load({ port, parts: OTHERS, rate: OTHERS_A_SECOND, connections: 256, seconds }),
+    );
     controller.abort();
     rejected = await attacking;
   });
@@ -174,22 +200,38 @@ async function runBeside(world: World, { prepare, attack }: Greed): Promise<Figu
     'memory added': `${added.toFixed(0)} MiB (goal: ${MAX_ADDED_MIB})`,
   };
   assert.deepEqual([lost, unanswered], [0, 0], JSON.stringify(figures));
-  if (!world.short) assert.ok((health?.max ?? Infinity) <= MAX_HEALTH_MS, JSON.stringify(figures));
+  if (!context.short)
+    assert.ok((health?.max ?? Infinity) <= MAX_HEALTH_MS, JSON.stringify(figures));
   assert.ok(added <= MAX_ADDED_MIB, JSON.stringify(figures));
   return figures;
 }
 
-/** Sends these requests over so many connections. Returns how many were answered otherwise than with 200. */
-async function overHttp(server: RunningServer, signal: AbortSignal, connections: number, requests: readonly string[]): Promise<number> {
+/**
+ * Sends these requests over this number of connections. Returns the number of responses other than
+ * 200.
+ */
+async function overHttp(
+  server: RunningServer,
+  signal: AbortSignal,
+  connections: number,
+  requests: readonly string[],
+): Promise<number> {
   const parts = [{ name: 'greedy', share: 100, requests }];
   const running = startLoad({ port: portOf(server), parts, connections, seconds: SECONDS });
   signal.addEventListener('abort', () => running.stop());
   const { answers } = await running.done;
-  return Object.entries(answers).reduce((sum, [status, { count }]) => sum + (status === '200' ? 0 : count), 0);
+  return Object.entries(answers).reduce(
+    (sum, [status, { count }]) => sum + (status === '200' ? 0 : count),
+    0,
+  );
 }
 
-/** Reads this again and again, and keeps nothing of it. Returns how often it was rejected. */
-async function readOn(url: string, headers: Record<string, string>, signal: AbortSignal): Promise<number> {
+/** Reads a URL repeatedly and discards the responses. Returns the number of rejections. */
+async function readRepeatedly(
+  url: string,
+  headers: Record<string, string>,
+  signal: AbortSignal,
+): Promise<number> {
   let rejected = 0;
   while (!signal.aborted) {
     const answer = await fetch(url, { headers, signal }).catch(() => undefined);
@@ -199,7 +241,10 @@ async function readOn(url: string, headers: Record<string, string>, signal: Abor
   return rejected;
 }
 
-/** Opens so many WebSockets, each of which sends as often as it may. Returns how many subscriptions were rejected. One that is closed is opened again. */
+/**
+ * Opens WebSockets that send at the maximum rate, and reopens closed ones. Returns the number of
+ * rejected subscriptions.
+ */
 async function overSockets(
   server: RunningServer,
   count: number,
@@ -209,7 +254,10 @@ async function overSockets(
   let rejected = 0;
   const one = async (): Promise<void> => {
     while (!signal.aborted) {
-      const socket = new WebSocket(`${server.url.replace('http', 'ws')}/graphql`, 'graphql-transport-ws');
+      const socket = new WebSocket(
+        `${server.url.replace('http', 'ws')}/graphql`,
+        'graphql-transport-ws',
+      );
       socket.on('error', () => undefined);
       socket.on('message', (data: Buffer) => (rejected += REJECTED.test(data.toString()) ? 1 : 0));
       try {
@@ -236,17 +284,23 @@ function subscribe(socket: WebSocket, id: number, query: string, variables?: obj
   socket.send(JSON.stringify({ id: String(id), type: 'subscribe', payload: { query, variables } }));
 }
 
-/** So many requests with documents of their own. */
-function asking(count: number, document: (index: number) => string, headers: Record<string, string> = {}): string[] {
-  return Array.from({ length: count }, (_, index) => wire('POST', '/graphql', headers, JSON.stringify({ query: document(index) })));
+/** Returns this number of requests with different documents. */
+function requestsOf(
+  count: number,
+  document: (index: number) => string,
+  headers: Record<string, string> = {},
+): string[] {
+  return Array.from({ length: count }, (_, index) =>
+    wire('POST', '/graphql', headers, JSON.stringify({ query: document(index) })),
+  );
 }
 
-/** A field so many times, each under a name of its own. */
+/** Repeats a field with different aliases. */
 function repeated(count: number, field: (index: number) => string): string {
   return Array.from({ length: count }, (_, index) => `field${index}: ${field(index)}`).join(' ');
 }
 
-function writeBlog({ sql }: Place): Promise<unknown> {
+function writeBlog({ sql }: ShopDatabase): Promise<unknown> {
   return sql(`
     insert into blog_entry (title, body, published, creator_pk, created_at, updated_at)
     select 'Entry ' || n, repeat('x', 50000), true, (select min(pk) from "user"), now(), now() from generate_series(1, 2000) as n`);
@@ -262,25 +316,33 @@ async function bearerOf({ url }: RunningServer): Promise<{ Authorization: string
 async function writeTenTimesASecond(server: RunningServer, signal: AbortSignal): Promise<void> {
   const headers = { 'Content-Type': 'application/json', ...(await bearerOf(server)) };
   for (let price = 1; !signal.aborted; price++) {
-    const body = JSON.stringify({ query: `mutation { updateProduct(pk: 1, input: { price: ${price} }) { pk } }` });
+    const body = JSON.stringify({
+      query: `mutation { updateProduct(pk: 1, input: { price: ${price} }) { pk } }`,
+    });
     await fetch(`${server.url}/graphql`, { method: 'POST', headers, body });
     await sleep(100);
   }
 }
 
 /** Returns the cursor of the change before 9,000 others. */
-async function writeChanges({ sql }: Place, server: RunningServer): Promise<string> {
-  const socket = new WebSocket(`${server.url.replace('http', 'ws')}/graphql`, 'graphql-transport-ws');
+async function writeChanges({ sql }: ShopDatabase, server: RunningServer): Promise<string> {
+  const socket = new WebSocket(
+    `${server.url.replace('http', 'ws')}/graphql`,
+    'graphql-transport-ws',
+  );
   await once(socket, 'open');
   socket.send('{"type":"connection_init"}');
   await once(socket, 'message');
-  subscribe(socket, 1, FOLLOW);
+  subscribe(socket, 1, SUBSCRIPTION);
   socket.send('{"type":"ping"}');
   await once(socket, 'message');
   await sql('update product set price = price + 1 where pk = 1');
   const [data] = (await once(socket, 'message')) as [Buffer];
   socket.terminate();
   await sql(insertingMany(900));
-  for (let time = 1; time < 10; time++) await sql("update product set price = price + 1 where barcode like '401%'");
-  return (JSON.parse(data.toString()) as { payload: { data: { productChanged: { cursor: string } } } }).payload.data.productChanged.cursor;
+  for (let time = 1; time < 10; time++)
+    await sql("update product set price = price + 1 where barcode like '401%'");
+  return (
+    JSON.parse(data.toString()) as { payload: { data: { productChanged: { cursor: string } } } }
+  ).payload.data.productChanged.cursor;
 }

@@ -7,23 +7,22 @@ import { bearer, create, newBarcode } from './shopper.ts';
 
 const CLIENTS = 20;
 
-/** What a client knows of a request that it named. */
+/** A request with a key. */
 interface Named {
   key: string;
   barcode: string;
-  /** The answer, or nothing where the instance died first. */
+  /** The response; missing if the instance was killed first. */
   answer?: string;
 }
 
 export const idempotency: Fault = {
   name: 'idempotency',
   promise:
-    'A write that a client has named is done once: where the instance was killed in the middle, the same key at another, or at the same after its start, does it or answers as the first time.',
-  rows: ['C6'],
+    'A write with an Idempotency-Key is executed once. After an instance was killed during the write, the same key on another instance, or on the restarted one, executes the write or returns the first response.',
   on: ['postgresql'],
-  async run(world) {
-    const { short, atEnd } = world;
-    const cluster = await openCluster(world);
+  async run(context) {
+    const { short, atEnd } = context;
+    const cluster = await openCluster(context);
     const env = { ...settingsFor(cluster), LOG_LEVEL: 'silent', DATABASE_POOL_MAX: '5' };
     const other = await startServer(env);
     atEnd(() => stopServer(other, 'SIGKILL'));
@@ -39,8 +38,12 @@ export const idempotency: Fault = {
         for (let turn = 0; ; turn++) {
           const request: Named = { key: `${kill}-${client}-${turn}`, barcode: newBarcode() };
           named.push(request);
-          const { status, text } = await create(victim.url, { ...token, 'Idempotency-Key': request.key }, request.barcode);
-          // Nobody is there any more.
+          const { status, text } = await create(
+            victim.url,
+            { ...token, 'Idempotency-Key': request.key },
+            request.barcode,
+          );
+          // The instance was killed.
           if (status === 0) return;
           assert.equal(status, 201, text);
           request.answer = text;
@@ -49,14 +52,24 @@ export const idempotency: Fault = {
       await setTimeout(500 + Math.random() * 500);
       await stopServer(victim, 'SIGKILL');
       await Promise.all(clients);
-      const stored = new Set((await cluster.sql('select barcode from product')).map(({ barcode }) => barcode));
-      done += named.filter(({ answer, barcode }) => answer === undefined && stored.has(barcode)).length;
-      // Every second time the same instance is there again.
+      const stored = new Set(
+        (await cluster.sql('select barcode from product')).map(({ barcode }) => barcode),
+      );
+      done += named.filter(
+        ({ answer, barcode }) => answer === undefined && stored.has(barcode),
+      ).length;
+      // Every second time the same instance is restarted.
       const again = kill % 2 ? await startServer(env) : other;
       await Promise.all(
         Array.from({ length: CLIENTS }, async (_, client) => {
-          for (const { key, barcode, answer } of named.filter((_request, index) => index % CLIENTS === client)) {
-            const { status, text } = await create(again.url, { ...token, 'Idempotency-Key': key }, barcode);
+          for (const { key, barcode, answer } of named.filter(
+            (_request, index) => index % CLIENTS === client,
+          )) {
+            const { status, text } = await create(
+              again.url,
+              { ...token, 'Idempotency-Key': key },
+              barcode,
+            );
             assert.equal(status, 201, text);
             if (answer !== undefined) assert.equal(text, answer);
           }
@@ -67,12 +80,17 @@ export const idempotency: Fault = {
     }
     const rows = await cluster.sql(`select barcode from product where barcode like '29%'`);
     assert.equal(rows.length, all.length);
-    assert.deepEqual(new Set(rows.map(({ barcode }) => barcode)), new Set(all.map(({ barcode }) => barcode)));
+    assert.deepEqual(
+      new Set(rows.map(({ barcode }) => barcode)),
+      new Set(all.map(({ barcode }) => barcode)),
+    );
     return {
       kills,
-      'named writes': all.length,
-      'of these without an answer when the instance died': all.filter(({ answer }) => answer === undefined).length,
-      'and done all the same': done,
+      'writes with a key': all.length,
+      'of these without an answer when the instance died': all.filter(
+        ({ answer }) => answer === undefined,
+      ).length,
+      'and executed all the same': done,
       'products in the end': rows.length,
     };
   },

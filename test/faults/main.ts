@@ -5,11 +5,11 @@ import { Command, Option } from 'commander';
 import { countUpTo } from '../../bench/options.ts';
 import { faults } from './catalogue.ts';
 import type { DatabaseKind, Fault, Figures } from './fault.ts';
-import { isPublished, keep, publish } from './report.ts';
+import { isPublished, storeResult, publish } from './report.ts';
 
 const KINDS: readonly DatabaseKind[] = ['embedded', 'postgresql'];
-/** Answers a second that nobody's machine gives. */
-const MOST_CAPACITY = 1_000_000;
+/** Upper limit of --capacity, in responses per second. */
+const MAX_CAPACITY = 1_000_000;
 
 interface Options {
   short: boolean;
@@ -20,66 +20,82 @@ interface Options {
 }
 
 const program = new Command('faults')
-  .description('Makes faults happen to real processes, and looks whether what was promised holds.')
-  .argument('[NAME...]', 'the faults to try; all of them where none is named')
-  .option('--short', 'fewer times and for less long, as in CI; nothing is kept', false)
-  .addOption(new Option('--on <KIND>', 'on this database only').choices(KINDS))
+  .description('Injects faults into real processes, and checks that the guarantees hold.')
+  .argument('[NAME...]', 'the faults to run; default: all')
+  .option('--short', 'run fewer and shorter rounds, as in CI; store no results', false)
+  .addOption(new Option('--on <KIND>', 'run on this database only').choices(KINDS))
   .addOption(
-    new Option('--capacity <N>', 'take so many answers a second as what the server can do, in place of measuring it').argParser(
-      countUpTo(MOST_CAPACITY),
-    ),
+    new Option(
+      '--capacity <N>',
+      'capacity of the server in responses per second, instead of measuring it',
+    ).argParser(countUpTo(MAX_CAPACITY)),
   )
-  .option('--list', 'name the faults and what holds in each, and try none', false)
-  .option('--check', 'look whether docs/reliability.md says what the last runs found, and try none', false)
+  .option('--list', 'list the faults and their guarantees, and run none', false)
+  .option(
+    '--check',
+    'check that docs/generated/faults.md has the last results, and run none',
+    false,
+  )
   .showHelpAfterError('(add --help for help)');
 program.parse();
 const { short, on, capacity, list, check } = program.opts<Options>();
 const unknown = program.args.filter((name) => !faults.some((fault) => fault.name === name));
-if (unknown.length > 0) program.error(`There is no fault named ${unknown.join(', ')}; --list names them.`);
-const chosen = faults.filter(({ name }) => program.args.length === 0 || program.args.includes(name));
+if (unknown.length > 0)
+  program.error(`There is no fault named ${unknown.join(', ')}; --list names them.`);
+const chosen = faults.filter(
+  ({ name }) => program.args.length === 0 || program.args.includes(name),
+);
 
 if (list) {
   for (const { name, promise } of chosen) console.log(`${name}\n  ${promise}`);
 } else if (check) {
-  if (!isPublished()) program.error('docs/reliability.md is not what the last runs of all faults found: npm run faults');
+  if (!isPublished()) program.error('docs/generated/faults.md is out of date: npm run faults');
 } else {
-  await tryAll();
+  await runAll();
 }
 
-async function tryAll(): Promise<void> {
+async function runAll(): Promise<void> {
   const counts = { passed: 0, failed: 0 };
-  let strays = 0;
-  // What a failed one has left under way fails as well, once its server is gone; the others are tried all the same.
+  let unhandled = 0;
+  // Pending work of a failed fault fails too, once its server is gone; the other faults still run.
   process.on('unhandledRejection', (error) => {
     console.error(error);
-    strays++;
+    unhandled++;
   });
   for (const fault of chosen) {
     for (const kind of fault.on.filter((known) => on === undefined || on === known)) {
-      counts[(await tryOne(fault, kind)) ? 'passed' : 'failed']++;
+      counts[(await runOne(fault, kind)) ? 'passed' : 'failed']++;
     }
   }
   if (!short) publish();
   console.log(`${counts.passed} passed, ${counts.failed} failed`);
-  // What a failed one has left behind is no reason to wait.
-  process.exit(counts.failed + strays === 0 ? 0 : 1);
+  // Does not wait for leftovers of a failed fault.
+  process.exit(counts.failed + unhandled === 0 ? 0 : 1);
 }
 
-async function tryOne(fault: Fault, kind: DatabaseKind): Promise<boolean> {
+async function runOne(fault: Fault, kind: DatabaseKind): Promise<boolean> {
   const title = `${fault.name} (${kind})`;
   const root = await mkdtemp(join(tmpdir(), 'shopfront-fault-'));
-  // PostgreSQL runs as a user of its own.
+  // PostgreSQL runs as another user.
   await chmod(root, 0o711);
   const directory = join(root, 'work');
   await mkdir(directory, { mode: 0o711 });
-  // A database whose server was ended at once takes a moment to end, and writes meanwhile.
-  const undo: (() => unknown)[] = [() => rm(root, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })];
+  // The database of a killed server writes until it exits.
+  const undo: (() => unknown)[] = [
+    () => rm(root, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }),
+  ];
   const begun = performance.now();
   try {
-    const figures = await fault.run({ on: kind, short, ...(capacity && { capacity }), directory, atEnd: (done) => undo.push(done) });
+    const figures = await fault.run({
+      on: kind,
+      short,
+      ...(capacity && { capacity }),
+      directory,
+      atEnd: (done) => undo.push(done),
+    });
     const seconds = (performance.now() - begun) / 1000;
     console.log(`ok    ${title}, ${seconds.toFixed(0)} s: ${textOf(figures)}`);
-    if (!short) keep(fault, kind, figures);
+    if (!short) storeResult(fault, kind, figures);
     return true;
   } catch (error) {
     console.log(`FAIL  ${title}`);

@@ -4,46 +4,66 @@ import pg, { type ClientConfig } from 'pg';
 import { TEST_SECRET } from '../support/databases.ts';
 import { makeCluster, prepare, type Cluster } from '../support/postgresql.ts';
 import { startServer, stopServer, type RunningServer } from '../support/process.ts';
-import type { World } from './fault.ts';
+import type { FaultContext } from './fault.ts';
 
-/** Settings of PostgreSQL that keep its own writing to disk out of what is measured. */
-export const QUIET = { fsync: 'off', synchronous_commit: 'off', max_wal_size: '4GB', autovacuum_naptime: '10s' };
+/** Settings of PostgreSQL that minimize the effect of its disk writes on measurements. */
+export const QUIET = {
+  fsync: 'off',
+  synchronous_commit: 'off',
+  max_wal_size: '4GB',
+  autovacuum_naptime: '10s',
+};
 
-/** Where a server of the shop finds its database, and a way to that database past the server. */
-export interface Place {
+/** The database of a shop server, with direct access. */
+export interface ShopDatabase {
   /** The settings to start the server with. */
   env: Readonly<Record<string, string>>;
   /** Undefined on the embedded database. */
   cluster?: Cluster;
-  /** Asks the database itself. */
+  /** Runs SQL directly. */
   sql: (text: string, values?: readonly unknown[]) => Promise<Record<string, unknown>[]>;
 }
 
-/** A new database with demo data: a directory for the embedded one, or a PostgreSQL server of its own with these settings. */
-export async function makePlace(world: World, settings: Readonly<Record<string, string>> = {}): Promise<Place> {
-  if (world.on === 'embedded') {
-    const dataDir = join(world.directory, 'data');
-    return placeAt({ DATA_DIR: dataDir }, { host: dataDir, user: 'postgres', database: 'postgres' });
+/**
+ * Creates a database with demo data: a directory for the embedded one, or a PostgreSQL server with
+ * these settings.
+ */
+export async function makeDatabase(
+  context: FaultContext,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<ShopDatabase> {
+  if (context.on === 'embedded') {
+    const dataDir = join(context.directory, 'data');
+    return databaseAt(
+      { DATA_DIR: dataDir },
+      { host: dataDir, user: 'postgres', database: 'postgres' },
+    );
   }
-  const cluster = await openCluster(world, settings);
-  return { ...placeAt(settingsFor(cluster), { connectionString: cluster.url }), cluster };
+  const cluster = await openCluster(context, settings);
+  return { ...databaseAt(settingsFor(cluster), { connectionString: cluster.url }), cluster };
 }
 
-/** A PostgreSQL server with demo data, which ends with the program. */
-export async function openCluster({ directory, atEnd }: World, settings: Readonly<Record<string, string>> = {}): Promise<Cluster> {
+/** Starts a PostgreSQL server with demo data, stopped at the end of the program. */
+export async function openCluster(
+  { directory, atEnd }: FaultContext,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Cluster> {
   const cluster = await makeCluster(join(directory, 'cluster'), settings);
   atEnd(() => cluster.stop('immediate'));
   await prepare(cluster, TEST_SECRET);
   return cluster;
 }
 
-/** The settings that lead a server of the shop to the database. */
+/** The settings of a shop server on this database. */
 export function settingsFor({ url }: Cluster): Record<string, string> {
   return { DATABASE_URL: url, SIGNING_SECRET: TEST_SECRET, HOST: '127.0.0.1' };
 }
 
-/** Starts a server of the shop, which ends with the program. */
-export async function startShop({ atEnd }: World, env: Readonly<Record<string, string>>): Promise<RunningServer> {
+/** Starts a shop server, stopped at the end of the program. */
+export async function startShop(
+  { atEnd }: FaultContext,
+  env: Readonly<Record<string, string>>,
+): Promise<RunningServer> {
   const server = await startServer(env);
   atEnd(() => stopServer(server, 'SIGKILL'));
   return server;
@@ -54,13 +74,15 @@ export function portOf({ url }: RunningServer): number {
   return Number(new URL(url).port);
 }
 
-/** The process that has the embedded database of this directory open. */
-export async function childOf(dataDir: string): Promise<number> {
-  const { child } = JSON.parse(await readFile(join(dataDir, 'lock'), 'utf8')) as { child: { pid: number } };
+/** Returns the pid of the embedded database process of this directory. */
+export async function databaseProcessOf(dataDir: string): Promise<number> {
+  const { child } = JSON.parse(await readFile(join(dataDir, 'lock'), 'utf8')) as {
+    child: { pid: number };
+  };
   return child.pid;
 }
 
-/** Adds products up to this number, as fast as the database can make them. */
+/** Adds products up to this number, in the database. */
 export async function addProducts(cluster: Cluster, upTo: number): Promise<void> {
   await cluster.sql(`
     insert into product (name, barcode, price, created_at, updated_at)
@@ -71,12 +93,12 @@ export async function addProducts(cluster: Cluster, upTo: number): Promise<void>
   await cluster.sql('vacuum analyze');
 }
 
-function placeAt(env: Record<string, string>, config: ClientConfig): Place {
+function databaseAt(env: Record<string, string>, config: ClientConfig): ShopDatabase {
   return {
     env: { ...env, LOG_LEVEL: 'silent' },
     async sql(text, values = []) {
       const client = new pg.Client(config);
-      // What takes the connection away is told by the statement.
+      // A lost connection rejects the statement.
       client.on('error', () => undefined);
       await client.connect();
       try {

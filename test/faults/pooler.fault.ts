@@ -7,22 +7,32 @@ import { makeCluster, type Cluster } from '../support/postgresql.ts';
 import { cli, contract, startServer, stopServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
 import type { Fault, Figures } from './fault.ts';
-import { ask, bearer, create, newBarcode, openSession, page, percentile, post, product, WRITER } from './shopper.ts';
+import {
+  send,
+  bearer,
+  create,
+  newBarcode,
+  openSession,
+  page,
+  percentile,
+  post,
+  product,
+  WRITER,
+} from './shopper.ts';
 
-/** Connections to the server that all instances share. */
+/** Number of server connections that all instances share. */
 const CONNECTIONS = 3;
-const DEADLINE_MS = 2_000;
+const TIMEOUT_MS = 2_000;
 
 export const pooler: Fault = {
   name: 'pooler',
   promise:
-    'Through PgBouncer in transaction mode, with three connections to the server for two instances, the interface holds as it does without.',
-  rows: [],
+    'Through PgBouncer in transaction mode, with three server connections for two instances, the interface behaves as without it.',
   on: ['postgresql'],
   async run({ directory, short, atEnd }) {
     const cluster = await makeCluster(join(directory, 'database'));
     atEnd(() => cluster.stop('immediate'));
-    // What a connection asks for when it is opened, a pooler cannot pass on: the database says it.
+    // A pooler does not forward startup parameters, so the database sets the timeout.
     await cluster.sql(`alter database shopfront set statement_timeout = '5s'`);
     const made = await startPooler(join(directory, 'pgbouncer'), cluster.url, CONNECTIONS);
     atEnd(() => made.stop());
@@ -40,17 +50,17 @@ export const pooler: Fault = {
     const [here, there] = [await startServer(env), await startServer(env)];
     for (const server of [here, there]) atEnd(() => stopServer(server, 'SIGKILL'));
     const urls = [here.url, there.url];
-    const hasty = await startServer({ ...env, REQUEST_DEADLINE_MS: String(DEADLINE_MS) });
+    const hasty = await startServer({ ...env, REQUEST_TIMEOUT_MS: String(TIMEOUT_MS) });
     atEnd(() => stopServer(hasty, 'SIGKILL'));
     return {
-      ...(await interfaceHolds(here.url)),
-      ...(await crowd(urls, cluster, made, short ? 300 : 5_000)),
-      ...(await held(hasty.url, cluster, made.url)),
+      ...(await checkContract(here.url)),
+      ...(await mixedRequests(urls, cluster, made, short ? 300 : 5_000)),
+      ...(await lockedTable(hasty.url, cluster, made.url)),
     };
   },
 };
 
-async function interfaceHolds(url: string): Promise<Figures> {
+async function checkContract(url: string): Promise<Figures> {
   const { code, stdout, stderr } = await contract([url, '--write'], {
     CONTRACT_USERNAME: WRITER.username,
     CONTRACT_PASSWORD: WRITER.password,
@@ -60,8 +70,13 @@ async function interfaceHolds(url: string): Promise<Figures> {
   return { 'the contract': stdout.trimEnd().split('\n').at(-1) ?? '' };
 }
 
-/** Reads, writes, transactions, and logins of many at once, at two instances. */
-async function crowd(urls: readonly string[], cluster: Cluster, made: Pooler, requests: number): Promise<Figures> {
+/** Sends concurrent reads, writes and transactions to two instances. */
+async function mixedRequests(
+  urls: readonly string[],
+  cluster: Cluster,
+  made: Pooler,
+  requests: number,
+): Promise<Figures> {
   const [here = '', there = ''] = urls;
   const token = await bearer(here);
   const key = await openSession(here);
@@ -75,8 +90,10 @@ async function crowd(urls: readonly string[], cluster: Cluster, made: Pooler, re
       const answers = await Promise.all([
         page(url, `?page=${1 + (number % 100)}`),
         product(url, 1 + (number % 1_000)),
-        ask(`${url}/users/me/`, { headers: { 'X-SESSION-ID': key } }),
-        post(`${url}/graphql`, { query: `{ products(first: ${1 + (number % 20)}) { totalCount nodes { name } } }` }),
+        send(`${url}/users/me/`, { headers: { 'X-SESSION-ID': key } }),
+        post(`${url}/graphql`, {
+          query: `{ products(first: ${1 + (number % 20)}) { totalCount nodes { name } } }`,
+        }),
         create(url, token, newBarcode()),
         create(url, { ...token, 'Idempotency-Key': `crowd-${number}` }, newBarcode()),
       ]);
@@ -91,7 +108,9 @@ async function crowd(urls: readonly string[], cluster: Cluster, made: Pooler, re
   await Promise.all(Array.from({ length: 4 }, client));
   const barcode = newBarcode();
   const same = await Promise.all(
-    Array.from({ length: 100 }, (_, index) => create(index % 2 ? here : there, { ...token, 'Idempotency-Key': 'the-same' }, barcode)),
+    Array.from({ length: 100 }, (_, index) =>
+      create(index % 2 ? here : there, { ...token, 'Idempotency-Key': 'the-same' }, barcode),
+    ),
   );
   assert.equal(new Set(same.map(({ status, text }) => `${status} ${text}`)).size, 1, same[0]?.text);
   assert.equal(same[0]?.status, 201);
@@ -101,19 +120,19 @@ async function crowd(urls: readonly string[], cluster: Cluster, made: Pooler, re
   const lent = await made.show('clients');
   assert.ok(Number(open?.['count']) <= CONNECTIONS, `${String(open?.['count'])} connections`);
   return {
-    'requests of a crowd': requests * 6,
+    'mixed requests': requests * 6,
     'six of them at once p99': percentile(times, 0.99),
     'connections of the instances': lent.filter(({ database }) => database === 'shopfront').length,
     'connections to the server': Number(open?.['count']),
   };
 }
 
-/** Statements that are held up, on every connection there is: they end, and nobody else's does. */
-async function held(url: string, cluster: Cluster, throughPooler: string): Promise<Figures> {
+/** Blocks a statement on every connection: these are cancelled, and no other one. */
+async function lockedTable(url: string, cluster: Cluster, throughPooler: string): Promise<Figures> {
   const holder = new pg.Client({ connectionString: cluster.url });
   await holder.connect();
   await holder.query('begin; lock table product');
-  // Somebody else's, that takes its time beside them.
+  // A slow statement of another client.
   const other = new pg.Client({ connectionString: throughPooler });
   await other.connect();
   const slept = other.query('select pg_sleep(3.5)');
@@ -121,7 +140,7 @@ async function held(url: string, cluster: Cluster, throughPooler: string): Promi
   const answers = await Promise.all([1, 2, 3, 4, 5, 6].map((pk) => product(url, pk)));
   const answered = performance.now() - at;
   assert.deepEqual([...new Set(answers.map(({ status }) => status))], [503]);
-  await until(async () => (await waiting(cluster)) === 0, 'the end of the statements');
+  await until(async () => (await waiting(cluster)) === 0, 'the end of the blocked statements');
   const ended = performance.now() - at;
   await slept;
   await other.end();
@@ -129,13 +148,15 @@ async function held(url: string, cluster: Cluster, throughPooler: string): Promi
   const after = await Promise.all(Array.from({ length: 20 }, (_, pk) => product(url, 1 + pk)));
   assert.deepEqual([...new Set(after.map(({ status }) => status))], [200]);
   return {
-    'refused while a table was locked after': `${Math.round(answered)} ms`,
-    'the deadline being': `${DEADLINE_MS} ms`,
+    'rejected while a table was locked after': `${Math.round(answered)} ms`,
+    'with a timeout of': `${TIMEOUT_MS} ms`,
     'their statements ended after': `${Math.round(ended)} ms`,
   };
 }
 
 async function waiting(cluster: Cluster): Promise<number> {
-  const [row] = await cluster.sql(`select count(*)::int as count from pg_stat_activity where wait_event_type = 'Lock'`);
+  const [row] = await cluster.sql(
+    `select count(*)::int as count from pg_stat_activity where wait_event_type = 'Lock'`,
+  );
   return Number(row?.['count']);
 }

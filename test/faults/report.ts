@@ -5,12 +5,26 @@ import { faults } from './catalogue.ts';
 import type { DatabaseKind, Fault, Figures } from './fault.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
-const KEPT = join(ROOT, 'test/faults/results.json');
-const DOCUMENT = join(ROOT, 'docs/reliability.md');
-const START = '<!-- Written by npm run faults -->';
-const END = '<!-- to here -->';
+const RESULTS = join(ROOT, 'test/faults/results.json');
+const PAGE = join(ROOT, 'docs/generated/faults.md');
+const INTRODUCTION = `# Fault tests
 
-/** The last whole run of a fault on one database. */
+Each program breaks a real process and compares what the server acknowledged with what it stored.
+The last full run of each program is in \`test/faults/results.json\`; \`npm run faults\` writes this page
+from it.
+
+\`\`\`sh
+npm run faults -- --list
+npm run faults -- two-processes
+npm run faults
+\`\`\`
+
+- \`--short\` runs fewer rounds, as CI does, and stores no results.
+- \`soak\` can run on both databases at the same time if \`--capacity N\` gives the capacity of each,
+  measured alone (responses per second).
+- The programs start their own PostgreSQL servers. They need PostgreSQL, nginx and PgBouncer installed.`;
+
+/** The last full run of a fault on one database. */
 interface Run {
   date: string;
   machine: string;
@@ -19,48 +33,55 @@ interface Run {
 
 type Runs = Record<string, Partial<Record<DatabaseKind, Run>>>;
 
-/** Keeps what a whole run has found. */
-export function keep({ name }: Fault, kind: DatabaseKind, figures: Figures): void {
-  const runs = known();
-  const run: Run = { date: new Date().toISOString().slice(0, 10), machine: `${cpus().length} cores, Node ${process.version}`, figures };
-  writeFileSync(KEPT, `${JSON.stringify({ ...runs, [name]: { ...runs[name], [kind]: run } }, undefined, 1)}\n`);
+/** Stores the result of a full run. */
+export function storeResult({ name }: Fault, kind: DatabaseKind, figures: Figures): void {
+  const runs = storedRuns();
+  const run: Run = {
+    date: new Date().toISOString().slice(0, 10),
+    machine: `${cpus().length} cores, Node ${process.version}`,
+    figures,
+  };
+  writeFileSync(
+    RESULTS,
+    `${JSON.stringify({ ...runs, [name]: { ...runs[name], [kind]: run } }, undefined, 1)}\n`,
+  );
 }
 
-/** Writes the table of docs/reliability.md anew from all that is kept. */
+/** Writes docs/generated/faults.md from the stored results. */
 export function publish(): void {
-  writeFileSync(DOCUMENT, published());
+  writeFileSync(PAGE, page());
 }
 
-/** Whether the table says what is kept, and every fault was tried on each of its databases. */
+/**
+ * Returns whether docs/generated/faults.md is up to date and has each fault on each of its
+ * databases.
+ */
 export function isPublished(): boolean {
-  const runs = known();
+  const runs = storedRuns();
   const all = faults.every(({ name, on }) => on.every((kind) => runs[name]?.[kind] !== undefined));
-  return all && readFileSync(DOCUMENT, 'utf8') === published();
+  return all && readFileSync(PAGE, 'utf8') === page();
 }
 
-function published(): string {
-  const text = readFileSync(DOCUMENT, 'utf8');
-  const [before, after] = [text.indexOf(START), text.indexOf(END)];
-  if (before < 0 || after < 0) throw new Error('docs/reliability.md has lost the marks of its table');
-  return `${text.slice(0, before)}${START}\n\n${sections()}\n\n${text.slice(after)}`;
+function page(): string {
+  return `${INTRODUCTION}\n\n${sections()}\n`;
 }
 
 function sections(): string {
-  const runs = known();
+  const runs = storedRuns();
   return faults.map((fault) => sectionOf(fault, runs[fault.name] ?? {})).join('\n\n');
 }
 
-function sectionOf({ name, promise, rows }: Fault, runs: Partial<Record<DatabaseKind, Run>>): string {
+function sectionOf({ name, promise }: Fault, runs: Partial<Record<DatabaseKind, Run>>): string {
   const lines = Object.entries(runs).map(([kind, { date, machine, figures }]) => {
     const found = Object.entries(figures).map(([figure, value]) => `${figure} ${value}`);
     return `- on ${kind === 'embedded' ? 'the embedded database' : 'PostgreSQL'} (${date}, ${machine}): ${found.join('; ')}.`;
   });
-  return [`### ${name}`, rows.length === 0 ? promise : `${promise} (${rows.join(', ')})`, lines.join('\n')].filter(Boolean).join('\n\n');
+  return [`## ${name}`, promise, lines.join('\n')].filter(Boolean).join('\n\n');
 }
 
-function known(): Runs {
+function storedRuns(): Runs {
   try {
-    return JSON.parse(readFileSync(KEPT, 'utf8')) as Runs;
+    return JSON.parse(readFileSync(RESULTS, 'utf8')) as Runs;
   } catch {
     return {};
   }

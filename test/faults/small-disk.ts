@@ -3,22 +3,25 @@ import { statfsSync } from 'node:fs';
 import { mkdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { World } from './fault.ts';
+import type { FaultContext } from './fault.ts';
 
 const execute = promisify(execFile);
 const SIZE_MB = 256;
 
-/** A file system of its own, small enough to be filled. */
+/** A file system that is small enough to fill. */
 export interface SmallDisk {
   path: string;
-  /** Leaves no more than so many bytes free. */
-  fill(left: number): Promise<void>;
-  /** Gives the space back. */
+  /** Fills it, except for this number of bytes. */
+  fill(freeBytes: number): Promise<void>;
+  /** Frees the space. */
   free(): Promise<void>;
 }
 
-/** Mounts one in memory, or undefined where this user may not. */
-export async function mountSmallDisk({ directory, atEnd }: World): Promise<SmallDisk | undefined> {
+/** Mounts one in memory. Returns undefined if this user has no permission. */
+export async function mountSmallDisk({
+  directory,
+  atEnd,
+}: FaultContext): Promise<SmallDisk | undefined> {
   const path = join(directory, 'small');
   await mkdir(path);
   try {
@@ -30,11 +33,11 @@ export async function mountSmallDisk({ directory, atEnd }: World): Promise<Small
   const ballast = join(path, 'ballast');
   return {
     path,
-    async fill(left) {
+    async fill(freeBytes) {
       const { bavail, bsize } = statfsSync(path);
-      // Others write meanwhile, and may have the last of it.
+      // Other processes may use the last space meanwhile.
       await writeFile(ballast, Buffer.alloc(bavail * bsize)).catch(() => undefined);
-      await truncate(ballast, Math.max(0, (await stat(ballast)).size - left));
+      await truncate(ballast, Math.max(0, (await stat(ballast)).size - freeBytes));
     },
     free: () => rm(ballast, { force: true }),
   };

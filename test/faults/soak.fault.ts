@@ -2,78 +2,91 @@ import assert from 'node:assert/strict';
 import { setTimeout } from 'node:timers/promises';
 import type { Cluster } from '../support/postgresql.ts';
 import { stopServer } from '../support/process.ts';
-import { makeProbe, type Probed } from '../support/probed.ts';
+import { makeProbe, type ProbeSample } from '../support/probed.ts';
 import { countOf, load, startLoad, timesOf, type LoadPlan } from '../support/open-load.ts';
-import { mixed, shopRequests } from '../support/shop-load.ts';
+import { mixedLoad, shopRequests } from '../support/shop-load.ts';
 import { until } from '../support/until.ts';
-import type { Fault, Figures, World } from './fault.ts';
-import { addProducts, portOf, makePlace, QUIET, startShop } from './place.ts';
+import type { Fault, Figures, FaultContext } from './fault.ts';
+import { addProducts, portOf, makeDatabase, QUIET, startShop } from './place.ts';
 
 const WARM_UP_MINUTES = 10;
 const SHORT_MINUTES = 1 / 6;
 const PRODUCTS = 10_000;
-/** Clients at once while the capacity is measured. */
+/** Number of clients that measure the capacity. */
 const CLIENTS = 32;
 const MAX_SLOPE = 0.5;
 const MAX_FILES = 5;
 
-/** The minutes after the start, and what was seen then. */
-interface Sample extends Probed {
+/** A sample, with the minutes since the start. */
+interface Sample extends ProbeSample {
   minutes: number;
 }
 
-/** The load of a day: reads, pages, creations and logins as they come, for ten minutes. */
+/** Mixed load for ten minutes: reads, pages, creations and logins. */
 export const day: Fault = {
   name: 'day',
-  promise: 'Ten minutes of the mix of a day, at half of what the server can do: no answer fails.',
-  rows: ['L3'],
+  promise: 'Ten minutes of mixed requests at half of the capacity: no request fails.',
   on: ['embedded', 'postgresql'],
-  run: (world) => endure(world, 10, 1 / 2),
+  run: (context) => runSoak(context, 10, 1 / 2),
 };
 
-/** The same for an hour, at half of that load. */
+/** Half of that load for an hour. */
 export const soak: Fault = {
   name: 'soak',
-  promise: 'An hour of the mix of a day, at a quarter of what the server can do: no answer fails, and nothing grows.',
-  rows: ['L7'],
+  promise:
+    'An hour of mixed requests at a quarter of the capacity: no request fails, and memory and open files do not grow.',
   on: ['embedded', 'postgresql'],
-  run: (world) => endure(world, 60, 1 / 4),
+  run: (context) => runSoak(context, 60, 1 / 4),
 };
 
-async function endure(world: World, longMinutes: number, share: number): Promise<Figures> {
-  const { short } = world;
+async function runSoak(
+  context: FaultContext,
+  longMinutes: number,
+  share: number,
+): Promise<Figures> {
+  const { short } = context;
   const minutes = short ? SHORT_MINUTES : longMinutes;
   const warmUp = Math.min(WARM_UP_MINUTES, minutes / 4);
-  const { cluster, env } = await makePlace(world, QUIET);
+  const { cluster, env } = await makeDatabase(context, QUIET);
   if (cluster) await addProducts(cluster, PRODUCTS);
   const probe = await makeProbe();
-  const server = await startShop(world, { ...env, ...probe.env, LOG_LEVEL: 'error' });
-  const plan = { port: portOf(server), parts: mixed(await shopRequests(server.url)), connections: CLIENTS };
-  const capacity = world.capacity ?? (await measured(plan, short ? 2 : 20));
-  await atRest(cluster);
-  const before = await probe.look();
-  const running = startLoad({ ...plan, connections: 256, rate: capacity * share, seconds: minutes * 60 });
-  const samples = await sampled(() => probe.look(), minutes);
+  const server = await startShop(context, { ...env, ...probe.env, LOG_LEVEL: 'error' });
+  const plan = {
+    port: portOf(server),
+    parts: mixedLoad(await shopRequests(server.url)),
+    connections: CLIENTS,
+  };
+  const capacity = context.capacity ?? (await measureCapacity(plan, short ? 2 : 20));
+  await untilPoolIdle(cluster);
+  const before = await probe.sample();
+  const running = startLoad({
+    ...plan,
+    connections: 256,
+    rate: capacity * share,
+    seconds: minutes * 60,
+  });
+  const samples = await takeSamples(() => probe.sample(), minutes);
   const loaded = await running.done;
-  await atRest(cluster);
-  // Connections that clients keep open close after five seconds, and those of the pool that are not needed after ten.
+  await untilPoolIdle(cluster);
+  // Idle connections of clients close after five seconds, and those of the pool after ten.
   await until(
-    async () => (await probe.look()).files <= before.files + MAX_FILES,
-    `no more open files than the ${before.files} of the start`,
+    async () => (await probe.sample()).files <= before.files + MAX_FILES,
+    `at most ${before.files} open files, as at the start`,
   );
-  const after = await probe.look();
+  const after = await probe.sample();
   const settled = samples.filter((sample) => sample.minutes >= warmUp);
   const slope = slopeOf(settled);
   const answered = countOf(loaded, 100, 599);
   assert.equal(countOf(loaded, 500, 599), 0, JSON.stringify(loaded.answers));
   assert.equal(countOf(loaded, 200, 299), loaded.sent, JSON.stringify(loaded.answers));
   assert.deepEqual([loaded.lost, loaded.unconnected, loaded.unanswered], [0, 0, 0]);
-  if (minutes > WARM_UP_MINUTES) assert.ok(slope < MAX_SLOPE, `the heap grows by ${slope.toFixed(2)} MiB a minute`);
+  if (minutes > WARM_UP_MINUTES)
+    assert.ok(slope < MAX_SLOPE, `the heap grows by ${slope.toFixed(2)} MiB a minute`);
   const { code, stderr } = await stopServer(server);
   assert.deepEqual([code, stderr], [0, '']);
   return {
     minutes: Number(minutes.toFixed(1)),
-    capacity: `${capacity.toFixed(0)}/s${world.capacity === undefined ? '' : ', measured before'}`,
+    capacity: `${capacity.toFixed(0)}/s${context.capacity === undefined ? '' : ', measured before'}`,
     [`answers at ${share * 100} % of it`]: answered,
     'failed or lost': 0,
     'p50 and p99 of reads by REST': `${timesOf(loaded.byPart['rest'])} (goal: p99 150 ms)`,
@@ -88,34 +101,41 @@ async function endure(world: World, longMinutes: number, share: number): Promise
   };
 }
 
-// At the most that it can do, it may refuse one or another (503); no answer fails.
-async function measured(plan: Omit<LoadPlan, 'seconds'>, seconds: number): Promise<number> {
+// At its capacity the server may reject requests with 503; no request fails.
+async function measureCapacity(plan: Omit<LoadPlan, 'seconds'>, seconds: number): Promise<number> {
   const loaded = await load({ ...plan, seconds });
-  assert.equal(countOf(loaded, 500, 502) + countOf(loaded, 504, 599), 0, JSON.stringify(loaded.answers));
+  assert.equal(
+    countOf(loaded, 500, 502) + countOf(loaded, 504, 599),
+    0,
+    JSON.stringify(loaded.answers),
+  );
   return countOf(loaded, 200, 299) / loaded.seconds;
 }
 
-async function sampled(look: () => Promise<Probed>, minutes: number): Promise<Sample[]> {
+async function takeSamples(sample: () => Promise<ProbeSample>, minutes: number): Promise<Sample[]> {
   const every = Math.min(1, minutes / 10);
   const samples: Sample[] = [];
   for (let at = every; at <= minutes; at += every) {
     await setTimeout(every * 60_000);
-    samples.push({ minutes: at, ...(await look()) });
+    samples.push({ minutes: at, ...(await sample()) });
   }
   return samples;
 }
 
-// Nothing is left open or running in the database: no transaction, no lock.
-async function atRest(cluster: Cluster | undefined): Promise<void> {
+// Waits until no transaction and no lock is left in the database.
+async function untilPoolIdle(cluster: Cluster | undefined): Promise<void> {
   if (!cluster) return;
   const text = `select 1 from pg_stat_activity where application_name = 'shopfront' and state <> 'idle'`;
-  await until(async () => (await cluster.sql(text)).length === 0, 'the pool at rest');
+  await until(async () => (await cluster.sql(text)).length === 0, 'an idle pool');
 }
 
-// By least squares, in MiB a minute.
+// Least squares, in MiB per minute.
 function slopeOf(samples: readonly Sample[]): number {
   const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
-  const [x, y] = [mean(samples.map((sample) => sample.minutes)), mean(samples.map(({ heap }) => heap))];
+  const [x, y] = [
+    mean(samples.map((sample) => sample.minutes)),
+    mean(samples.map(({ heap }) => heap)),
+  ];
   const over = samples.reduce((sum, { minutes, heap }) => sum + (minutes - x) * (heap - y), 0);
   return over / samples.reduce((sum, { minutes }) => sum + (minutes - x) ** 2, 0);
 }

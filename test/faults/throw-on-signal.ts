@@ -1,10 +1,11 @@
-// Loaded before the server (node --import): has it throw what nobody catches, once it is told to.
+// Loaded before the server (node --import): throws an uncaught error on a signal.
 
 const signals = {
   SIGUSR2: () => {
-    throw new Error('thrown by nobody in particular');
+    throw new Error('uncaught exception of the test');
   },
-  SIGWINCH: () => void Promise.reject(new Error('refused by nobody in particular')),
+  SIGWINCH: () => void Promise.reject(new Error('unhandled rejection of the test')),
 } as const;
 
-for (const [signal, fault] of Object.entries(signals)) process.once(signal, () => setImmediate(fault));
+for (const [signal, fault] of Object.entries(signals))
+  process.once(signal, () => setImmediate(fault));

@@ -1,44 +1,83 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { chmodSync, chownSync, cpSync, globSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { run, startServer, stopServer } from '../support/process.ts';
 import type { Fault } from './fault.ts';
 import { mountSmallDisk } from './small-disk.ts';
 import { tokenOf } from './shopper.ts';
 
-/** Who owns nothing, on every Linux. */
+/** A user without files, on every Linux. */
 const NOBODY = { uid: 65_534, gid: 65_534 };
 const LOG_FILE = 'pg_wal/000000010000000000000001';
 
 interface Case {
-  /** What the sentence says. */
+  /** Pattern of the error message. */
   says: RegExp;
-  /** Ruins the data directory, which is as a killed server left it. */
-  ruin: (path: string) => void;
-  /** PostgreSQL finds out only once it has replayed its log. */
+  /** Damages the data directory of a killed server. */
+  damage: (path: string) => void;
+  /** PostgreSQL detects the damage only after it has replayed its WAL. */
   late?: true;
-  /** As another user, which takes root. */
+  /** Runs as another user, which requires root. */
   user?: typeof NOBODY;
 }
 
 const CASES: Readonly<Record<string, Case>> = {
-  'a file': { says: /it is not a directory/, ruin: (path) => (rmSync(path, { recursive: true }), writeFileSync(path, 'a file')) },
+  'a file': {
+    says: /it is not a directory/,
+    damage: (path) => (rmSync(path, { recursive: true }), writeFileSync(path, 'a file')),
+  },
   'a file as the database': {
     says: /it is not a directory/,
-    ruin: (path) => (rmSync(join(path, 'postgres'), { recursive: true }), writeFileSync(join(path, 'postgres'), 'a file')),
+    damage: (path) => (
+      rmSync(join(path, 'postgres'), { recursive: true }),
+      writeFileSync(join(path, 'postgres'), 'a file')
+    ),
   },
-  'no version': { says: /lacks PG_VERSION/, ruin: (path) => rmSync(join(path, 'postgres/PG_VERSION')) },
-  'no control file': { says: /lacks global\/pg_control/, ruin: (path) => rmSync(join(path, 'postgres/global/pg_control')) },
-  'damaged control file': { says: /damaged/, ruin: (path) => damage(join(path, 'postgres/global/pg_control')) },
-  'damaged log': { says: /damaged/, ruin: (path) => damage(join(path, 'postgres', LOG_FILE)) },
-  'no log': { says: /damaged/, ruin: (path) => rmSync(join(path, 'postgres', LOG_FILE)) },
-  'damaged tables': { late: true, says: /damaged/, ruin: (path) => globSync(join(path, 'postgres/base/5/[0-9]*')).forEach(damage) },
-  "another user's": { says: /it belongs to another user/, ruin: (path) => chmodSync(path, 0o755), user: NOBODY },
+  'no version': {
+    says: /lacks PG_VERSION/,
+    damage: (path) => rmSync(join(path, 'postgres/PG_VERSION')),
+  },
+  'no control file': {
+    says: /lacks global\/pg_control/,
+    damage: (path) => rmSync(join(path, 'postgres/global/pg_control')),
+  },
+  'damaged control file': {
+    says: /damaged/,
+    damage: (path) => overwriteStart(join(path, 'postgres/global/pg_control')),
+  },
+  'damaged log': {
+    says: /damaged/,
+    damage: (path) => overwriteStart(join(path, 'postgres', LOG_FILE)),
+  },
+  'no log': { says: /damaged/, damage: (path) => rmSync(join(path, 'postgres', LOG_FILE)) },
+  'damaged tables': {
+    late: true,
+    says: /damaged/,
+    damage: (path) => globSync(join(path, 'postgres/base/5/[0-9]*')).forEach(overwriteStart),
+  },
+  "another user's": {
+    says: /it belongs to another user/,
+    damage: (path) => chmodSync(path, 0o755),
+    user: NOBODY,
+  },
   "another user's database": {
     says: /may not read and write/,
-    ruin: (path) => (chownSync(path, NOBODY.uid, NOBODY.gid), chownSync(join(path, 'signing-secret'), NOBODY.uid, NOBODY.gid)),
+    damage: (path) => (
+      chownSync(path, NOBODY.uid, NOBODY.gid),
+      chownSync(join(path, 'signing-secret'), NOBODY.uid, NOBODY.gid)
+    ),
     user: NOBODY,
   },
 };
@@ -46,49 +85,54 @@ const CASES: Readonly<Record<string, Case>> = {
 export const unusableDirectory: Fault = {
   name: 'unusable-directory',
   promise:
-    'On a data directory that is not ours to write, cannot be written, or holds a damaged database, a start ends with 1 and one plain sentence, and nothing there is reset.',
-  rows: ['F9'],
+    'If the data directory belongs to another user, is read-only or contains a damaged database, the server exits with 1 and a message, and changes nothing there.',
   on: ['embedded'],
-  async run(world) {
+  async run(context) {
     const isRoot = process.getuid?.() === 0;
-    const whole = join(world.directory, 'whole');
+    const whole = join(context.directory, 'whole');
     const server = await startServer({ DATA_DIR: whole });
     await stopServer(server, 'SIGKILL');
-    // Its child ends by itself, and the next server would see to that; here nobody is next.
+    // Waits for the exit of its database process, which the next server would do otherwise.
     await new Promise((done) => void setTimeout(done, 1_000));
     const tried = Object.entries(CASES).filter(([, { user }]) => isRoot || !user);
-    for (const [name, { ruin, says, user, late }] of tried) {
-      const path = join(world.directory, name.replace(/\W/g, '-'));
+    for (const [name, { damage, says, user, late }] of tried) {
+      const path = join(context.directory, name.replace(/\W/g, '-'));
       cpSync(whole, path, { recursive: true });
-      ruin(path);
-      const before = imageOf(path);
-      await refused(path, says, user);
-      if (!late) assert.equal(imageOf(path), before, `${name}: left as it is`);
+      damage(path);
+      const before = hashOf(path);
+      await assertRejected(path, says, user);
+      if (!late) assert.equal(hashOf(path), before, `${name}: unchanged`);
     }
-    const small = await mountSmallDisk(world);
+    const small = await mountSmallDisk(context);
     if (small) {
       mkdirSync(join(small.path, 'data'));
       execFileSync('mount', ['-o', 'remount,ro', small.path]);
-      await refused(join(small.path, 'data'), /it can only be read/);
+      await assertRejected(join(small.path, 'data'), /it is read-only/);
     }
-    if (isRoot) await serveNobody(join(world.directory, 'nobodys'));
+    if (isRoot) await assertServesUnprivileged(join(context.directory, 'nobodys'));
     return {
-      'directories refused': tried.length + (small ? 1 : 0),
+      'directories rejected': tried.length + (small ? 1 : 0),
       ...(!isRoot && { 'not tried': 'other users and a read-only disk, which take root' }),
     };
   },
 };
 
-async function refused(path: string, says: RegExp, user = {}): Promise<void> {
-  const { code, stdout, stderr } = await run('main.js', [], { DATA_DIR: path, PORT: '0' }, '', user);
+async function assertRejected(path: string, says: RegExp, user = {}): Promise<void> {
+  const { code, stdout, stderr } = await run(
+    'main.js',
+    [],
+    { DATA_DIR: path, PORT: '0' },
+    '',
+    user,
+  );
   assert.equal(code, 1, stderr);
   assert.equal(stdout, '');
   assert.match(stderr, /^The (data directory|database) [^\n]+\.\n$/);
   assert.match(stderr, says);
 }
 
-/** All that root may do, a user with a directory of its own may do too. */
-async function serveNobody(path: string): Promise<void> {
+/** A server runs as any user that owns its directory. */
+async function assertServesUnprivileged(path: string): Promise<void> {
   mkdirSync(path);
   chownSync(path, NOBODY.uid, NOBODY.gid);
   const server = await startServer({ DATA_DIR: path }, NOBODY);
@@ -96,15 +140,18 @@ async function serveNobody(path: string): Promise<void> {
   assert.equal((await stopServer(server)).code, 0);
 }
 
-function damage(path: string): void {
+function overwriteStart(path: string): void {
   const { size } = statSync(path);
   writeFileSync(path, randomBytes(Math.min(size, 8_192)), { flag: 'r+' });
 }
 
-/** Of the database and the secret, without what says who has them open. */
-function imageOf(path: string): string {
+/** Returns a hash of the database and the secret, without lock files. */
+function hashOf(path: string): string {
   const hash = createHash('sha256');
-  for (const file of ['.', ...globSync('{postgres,signing-secret,postgres/**}', { cwd: path })].toSorted()) {
+  for (const file of [
+    '.',
+    ...globSync('{postgres,signing-secret,postgres/**}', { cwd: path }),
+  ].toSorted()) {
     if (file.endsWith('postmaster.pid')) continue;
     const name = join(path, file);
     hash.update(file).update(statSync(name).isFile() ? readFileSync(name) : '');

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { get, type IncomingMessage } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
-import { addedBy } from '../support/resident.ts';
+import { memoryAddedBy } from '../support/resident.ts';
 import { startServer, stopServer, type RunningServer } from '../support/process.ts';
 import type { Fault } from './fault.ts';
-import { addProducts, makePlace, QUIET } from './place.ts';
+import { addProducts, makeDatabase, QUIET } from './place.ts';
 
 const PRODUCTS = 1_000_000;
 const SHORT_PRODUCTS = 100_000;
@@ -18,13 +18,12 @@ const SHORT_SLOW_SECONDS = 5;
 
 export const wholeListMemory: Fault = {
   name: 'whole-list-memory',
-  promise: `The whole list of a million products adds at most ${MAX_ADDED} MiB to the process, the first one too, and ten readers of 100 KB/s at most ${MAX_ADDED_BY_SLOW} MiB.`,
-  rows: ['L5'],
+  promise: `Streaming a million products adds at most ${MAX_ADDED} MiB of memory, and ten clients that read 100 KB/s add at most ${MAX_ADDED_BY_SLOW} MiB.`,
   on: ['postgresql'],
-  async run(world) {
-    const { short, atEnd } = world;
-    const { cluster, env } = await makePlace(world, QUIET);
-    if (!cluster) throw new Error('there is no server');
+  async run(context) {
+    const { short, atEnd } = context;
+    const { cluster, env } = await makeDatabase(context, QUIET);
+    if (!cluster) throw new Error('There is no PostgreSQL server');
     const products = short ? SHORT_PRODUCTS : PRODUCTS;
     await addProducts(cluster, products);
     const fresh = async () => {
@@ -37,7 +36,9 @@ export const wholeListMemory: Fault = {
     const later = await readWhole(server);
     await stopServer(server);
     const other = await fresh();
-    const slow = await addedBy(other, () => readSlowly(other, short ? SHORT_SLOW_SECONDS : SLOW_SECONDS));
+    const slow = await memoryAddedBy(other, () =>
+      readSlowly(other, short ? SHORT_SLOW_SECONDS : SLOW_SECONDS),
+    );
     for (const { rows } of [first, later]) assert.equal(rows, products);
     assert.ok(first.added <= MAX_ADDED, `the first list added ${first.added.toFixed(0)} MiB`);
     assert.ok(later.added <= MAX_ADDED, `a later list added ${later.added.toFixed(0)} MiB`);
@@ -53,21 +54,21 @@ export const wholeListMemory: Fault = {
   },
 };
 
-interface Reading {
+interface WholeRead {
   added: number;
   rows: number;
   rate: number;
   firstByteMs: number;
 }
 
-async function readWhole(server: RunningServer): Promise<Reading> {
+async function readWhole(server: RunningServer): Promise<WholeRead> {
   let [rows, firstByteMs, ms] = [0, 0, 0];
-  const added = await addedBy(server, async () => {
+  const added = await memoryAddedBy(server, async () => {
     const begun = performance.now();
     const res = await answerOf(server);
     for await (const piece of res as AsyncIterable<Buffer>) {
       firstByteMs ||= performance.now() - begun;
-      // Each product ends with one; none of them holds another.
+      // Each product has exactly one.
       for (let at = piece.indexOf('}'); at >= 0; at = piece.indexOf('}', at + 1)) rows++;
     }
     ms = performance.now() - begun;

@@ -1,122 +1,146 @@
 import assert from 'node:assert/strict';
 import { setTimeout } from 'node:timers/promises';
-import type { Place } from './place.ts';
+import type { ShopDatabase } from './place.ts';
 import { bearer, newBarcode } from './shopper.ts';
 
 const WRITERS = 8;
-/** A refused writer waits so long, in ms, before it tries again. */
-const AGAIN_MS = 20;
+/** Delay before a rejected writer retries, in ms. */
+const RETRY_MS = 20;
 
-interface Wanted {
+interface NewProduct {
   name: string;
   barcode: string;
   price: number;
 }
 
-/** How many answers of each status there were; 0 stands for a connection that broke. */
+/** Number of responses by status; 0 is a broken connection. */
 export type Statuses = Map<number, number>;
 
 /**
- * Clients that add products for as long as they are let, and remember what was acknowledged with 201. Every other one names its
- * requests with an Idempotency-Key, and sends what was not answered again until it is.
+ * Clients that add products until they are stopped, and record the writes acknowledged with 201.
+ * Every second one sends an Idempotency-Key, and repeats failed requests until they succeed.
  */
 export class Writers {
-  readonly acknowledged = new Map<string, Wanted>();
+  readonly acknowledged = new Map<string, NewProduct>();
   readonly statuses: Statuses = new Map();
-  /** The longest that any answer took, in ms. */
+  /** Longest response time, in ms. */
   slowest = 0;
-  /** Answers of 503 that did not say when to ask again. */
-  unsaid = 0;
-  private readonly open: Wanted[] = [];
+  /** Number of 503 responses without Retry-After. */
+  withoutRetryAfter = 0;
+  private readonly open: NewProduct[] = [];
   private next = 0;
   private writing: Promise<unknown> | undefined;
   private stopped = false;
   private headers: Record<string, string> = {};
   private url = '';
 
-  /** Begins to write to this server. */
+  /** Starts to write to this server. */
   async start(url: string): Promise<void> {
-    await this.turnTo(url);
+    await this.signIn(url);
     this.stopped = false;
-    this.writing = Promise.all(Array.from({ length: WRITERS }, (_, writer) => this.write(writer % 2 === 0)));
+    this.writing = Promise.all(
+      Array.from({ length: WRITERS }, (_, writer) => this.write(writer % 2 === 0)),
+    );
   }
 
-  /** Resolves when every writer has had its last answer. */
+  /** Resolves after the last response of every writer. */
   async stop(): Promise<void> {
     this.stopped = true;
     await this.writing;
   }
 
-  /** Sends what was not acknowledged, and has a key, again to this server. */
-  async settle(url: string): Promise<void> {
-    await this.turnTo(url);
-    for (let wanted = this.open.pop(); wanted; wanted = this.open.pop()) {
-      const status = await this.post(wanted, true);
-      assert.equal(status, 201, `what was sent again with its key was answered ${status}`);
+  /** Repeats unacknowledged requests with a key on this server. */
+  async resend(url: string): Promise<void> {
+    await this.signIn(url);
+    for (let product = this.open.pop(); product; product = this.open.pop()) {
+      const status = await this.post(product, true);
+      assert.equal(status, 201, `a request repeated with its key returned ${status}`);
     }
   }
 
-  private async turnTo(url: string): Promise<void> {
+  private async signIn(url: string): Promise<void> {
     this.url = url;
     this.headers = { 'Content-Type': 'application/json', ...(await bearer(url)) };
   }
 
-  private async write(named: boolean): Promise<void> {
+  private async write(withKey: boolean): Promise<void> {
     while (!this.stopped) {
-      const wanted = (named ? this.open.pop() : undefined) ?? this.make();
-      const status = await this.post(wanted, named);
+      const product = (withKey ? this.open.pop() : undefined) ?? this.make();
+      const status = await this.post(product, withKey);
       if (status === 201) continue;
-      if (named) this.open.push(wanted);
-      await setTimeout(AGAIN_MS);
+      if (withKey) this.open.push(product);
+      await setTimeout(RETRY_MS);
     }
   }
 
-  private async post(wanted: Wanted, named: boolean): Promise<number> {
+  private async post(product: NewProduct, withKey: boolean): Promise<number> {
     const begun = performance.now();
-    const headers = named ? { ...this.headers, 'Idempotency-Key': wanted.barcode } : this.headers;
-    const body = JSON.stringify(wanted);
+    const headers = withKey
+      ? { ...this.headers, 'Idempotency-Key': product.barcode }
+      : this.headers;
+    const body = JSON.stringify(product);
     let status = 0;
     try {
-      const answer = await fetch(`${this.url}/api/v1/shop/product/`, { method: 'POST', headers, body });
+      const answer = await fetch(`${this.url}/api/v1/shop/product/`, {
+        method: 'POST',
+        headers,
+        body,
+      });
       await answer.arrayBuffer();
       ({ status } = answer);
-      if (status === 503 && !answer.headers.has('Retry-After')) this.unsaid++;
+      if (status === 503 && !answer.headers.has('Retry-After')) this.withoutRetryAfter++;
     } catch {
-      // The server is gone, and nobody knows whether it was done.
+      // The server is gone; the outcome is unknown.
     }
     this.slowest = Math.max(this.slowest, performance.now() - begun);
     this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1);
-    if (status === 201) this.acknowledged.set(wanted.barcode, wanted);
+    if (status === 201) this.acknowledged.set(product.barcode, product);
     return status;
   }
 
-  private make(): Wanted {
+  private make(): NewProduct {
     const count = this.next++;
     return { name: `Product ${count}`, barcode: newBarcode(), price: (count % 100_000) / 100 };
   }
 }
 
-/** Throws where anything that was acknowledged is not there as it was sent, anything is there by half, or the tally differs. */
-export async function assertKept({ sql }: Place, url: string, { acknowledged }: Writers): Promise<void> {
-  const rows = await sql(`select barcode, name, price::float8 as price from product where barcode like '29%'`);
-  const there = new Map(rows.map((row) => [row['barcode'], row]));
+/**
+ * Throws if an acknowledged product is lost or changed, a write is partial, or the row counts
+ * differ.
+ */
+export async function assertStored(
+  { sql }: ShopDatabase,
+  url: string,
+  { acknowledged }: Writers,
+): Promise<void> {
+  const rows = await sql(
+    `select barcode, name, price::float8 as price from product where barcode like '29%'`,
+  );
+  const stored = new Map(rows.map((row) => [row['barcode'], row]));
   const lost = [...acknowledged.values()].filter(({ barcode, name, price }) => {
-    const row = there.get(barcode);
+    const row = stored.get(barcode);
     return row?.['name'] !== name || row['price'] !== price;
   });
-  assert.deepEqual(lost, [], `${lost.length} of ${acknowledged.size} acknowledged rows are lost or changed`);
-  const halves = await sql(
+  assert.deepEqual(
+    lost,
+    [],
+    `${lost.length} of ${acknowledged.size} acknowledged rows are lost or changed`,
+  );
+  const partial = await sql(
     `select key from idempotency_key left join product on barcode = key where product.pk is null or answer is null or (answer->>'pk')::bigint <> product.pk`,
   );
-  assert.deepEqual(halves, [], 'keys are kept without their product');
+  assert.deepEqual(partial, [], 'keys are stored without their product');
   const [counted] = await sql('select count(*)::int as count from product');
   const page = (await (await fetch(`${url}/api/v2/shop/products`)).json()) as { count: number };
-  assert.equal(page.count, counted?.['count'], 'the tally is not what is there');
+  assert.equal(page.count, counted?.['count'], 'the row count is wrong');
 }
 
-/** Throws where there was an answer that nobody was promised. */
-export function assertOnly({ statuses, unsaid }: Writers, allowed: readonly number[]): void {
+/** Throws if there was a response with another status, or a 503 without Retry-After. */
+export function assertOnly(
+  { statuses, withoutRetryAfter }: Writers,
+  allowed: readonly number[],
+): void {
   const others = [...statuses].filter(([status]) => !allowed.includes(status));
-  assert.deepEqual(others, [], 'answers of other statuses, with their number');
-  assert.equal(unsaid, 0, 'every 503 has Retry-After');
+  assert.deepEqual(others, [], 'unexpected statuses and their counts');
+  assert.equal(withoutRetryAfter, 0, 'every 503 has Retry-After');
 }

@@ -6,7 +6,7 @@ import { startServer, stopServer } from '../support/process.ts';
 
 const CREATIONS = 500;
 
-test('500 creations at once are all answered 201, on the default database', async () => {
+test('500 concurrent creations all get 201, on the default database', async () => {
   await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR, LOG_LEVEL: 'silent' });
     const authorization = `Bearer ${await tokenFrom(server.url)}`;
@@ -16,7 +16,11 @@ test('500 creations at once are all answered 201, on the default database', asyn
         const answer = await fetch(`${server.url}/api/v1/shop/product/`, {
           method: 'POST',
           headers: { 'Content-Type': 'application/json', Authorization: authorization },
-          body: JSON.stringify({ name: 'Burst', barcode: digits + checkDigit(digits), price: 9.99 }),
+          body: JSON.stringify({
+            name: 'Burst',
+            barcode: digits + checkDigit(digits),
+            price: 9.99,
+          }),
         });
         await answer.text();
         return answer.status;
@@ -30,6 +34,8 @@ test('500 creations at once are all answered 201, on the default database', asyn
 async function tokenFrom(url: string): Promise<string> {
   const [{ username, password } = { username: '', password: '' }] = demoUsers;
   const body = new URLSearchParams({ username, password, scope: 'products:write' });
-  const { access_token: token } = (await (await fetch(`${url}/token`, { method: 'POST', body })).json()) as { access_token: string };
+  const { access_token: token } = (await (
+    await fetch(`${url}/token`, { method: 'POST', body })
+  ).json()) as { access_token: string };
   return token;
 }

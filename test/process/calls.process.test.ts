@@ -3,48 +3,54 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { command } from '../support/command.ts';
 import { withDataDir } from '../support/directories.ts';
-import { answering, freePort, launch, startServer, stopServer } from '../support/process.ts';
+import { untilResponding, freePort, launch, startServer, stopServer } from '../support/process.ts';
 
-test('what was called is in the report after SIGTERM, and is added to by the next process', async () => {
+test('calls are in the report after SIGTERM, and the next process adds to them', async () => {
   await withDataDir(async (DATA_DIR) => {
     for (let start = 0; start < 2; start++) {
       const server = await startServer({ DATA_DIR });
       await fetch(`${server.url}/api/v1/shop/product/1`, { headers: { 'User-Agent': 'till' } });
       expect(await stopServer(server)).toMatchObject({ code: 0, stderr: '' });
     }
-    const { stdout } = await command(['legacy', 'report', '--json'], { DATA_DIR });
+    const { stdout } = await command(['rest-usage', 'report', '--json'], { DATA_DIR });
     expect(JSON.parse(stdout)).toMatchObject({
-      lines: [{ row: 'GET /api/v1/shop/product/{pk}', client: 'till', subject: null, calls: 2 }],
+      lines: [
+        { endpoint: 'GET /api/v1/shop/product/{pk}', client: 'till', subject: null, calls: 2 },
+      ],
       total: { lines: 1, calls: 2 },
     });
   });
 });
 
-test('what was called is in the report within seconds, while the process runs', async () => {
+test('calls are in the report within seconds', async () => {
   await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR });
     await fetch(`${server.url}/api/v1/shop/product/1`);
     let stdout = '';
-    while (!stdout.includes('Calls in all: 1.')) ({ stdout } = await command(['legacy', 'report'], { DATA_DIR }));
+    while (!stdout.includes('Total calls: 1.'))
+      ({ stdout } = await command(['rest-usage', 'report'], { DATA_DIR }));
     await stopServer(server);
     expect(stdout).toContain('GET /api/v1/shop/product/{pk}');
   });
 });
 
-test('calls while the database is away are counted, and stored when it is back', async () => {
+test('calls during a database outage are counted, and stored afterwards', async () => {
   await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR, LOG_LEVEL: 'silent' });
-    const { child } = JSON.parse(await readFile(join(DATA_DIR, 'lock'), 'utf8')) as { child: { pid: number } };
+    const { child } = JSON.parse(await readFile(join(DATA_DIR, 'lock'), 'utf8')) as {
+      child: { pid: number };
+    };
     process.kill(child.pid, 'SIGKILL');
     for (let call = 0; call < 5; call++) await fetch(`${server.url}/api/v1/shop/product/1`);
-    while ((await fetch(`${server.url}/readyz`)).status !== 200) await new Promise((done) => void setTimeout(done, 20));
+    while ((await fetch(`${server.url}/readyz`)).status !== 200)
+      await new Promise((done) => void setTimeout(done, 20));
     await stopServer(server);
-    const { stdout } = await command(['legacy', 'report', '--json'], { DATA_DIR });
+    const { stdout } = await command(['rest-usage', 'report', '--json'], { DATA_DIR });
     expect(JSON.parse(stdout)).toMatchObject({ total: { lines: 1, calls: 5 } });
   });
 });
 
-test('a process that ends without having reached its database says how many calls it has counted', async () => {
+test('a process that exits without a database connection logs the number of lost calls', async () => {
   const port = await freePort();
   const { child, ended } = launch('main.js', [], {
     DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/nothing',
@@ -54,10 +60,15 @@ test('a process that ends without having reached its database says how many call
     LOG_LEVEL: 'error',
   });
   const url = `http://127.0.0.1:${port}`;
-  await answering(`${url}/livez`);
-  for (let call = 0; call < 3; call++) expect((await fetch(`${url}/api/v2/shop/products`)).status).toBe(503);
+  await untilResponding(`${url}/livez`);
+  for (let call = 0; call < 3; call++)
+    expect((await fetch(`${url}/api/v2/shop/products`)).status).toBe(503);
   child.kill('SIGTERM');
   const { code, stderr } = await ended;
   expect(code).toBe(0);
-  expect(JSON.parse(stderr)).toMatchObject({ level: 50, calls: 3, msg: 'calls of REST rows were counted, and could not be stored' });
+  expect(JSON.parse(stderr)).toMatchObject({
+    level: 50,
+    calls: 3,
+    msg: 'REST calls could not be stored and are lost',
+  });
 });

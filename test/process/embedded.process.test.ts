@@ -6,10 +6,10 @@ import { withDataDir, withDirectory } from '../support/directories.ts';
 import { run, startServer, stopServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
 
-/** No process has this number: it is past the largest that Linux gives. */
-const NOBODY = 2 ** 22 + 1;
+/** A pid above the maximum of Linux. */
+const UNUSED_PID = 2 ** 22 + 1;
 
-test('a database without its version is refused rather than written over', async () => {
+test('a database without PG_VERSION is rejected, not overwritten', async () => {
   await withDirectory(async (DATA_DIR) => {
     const path = join(DATA_DIR, 'postgres');
     await mkdir(join(path, 'base'), { recursive: true });
@@ -17,36 +17,45 @@ test('a database without its version is refused rather than written over', async
     expect(ended).toEqual({
       code: 1,
       stdout: '',
-      stderr: `The database in ${path} cannot be opened, for it lacks PG_VERSION; nothing was reset: put a backup in its place, or set DATA_DIR to another directory.\n`,
+      stderr: `The database in ${path} cannot be opened: it lacks PG_VERSION. Nothing was reset. Put a backup in its place, or set DATA_DIR to another directory.\n`,
     });
     expect(await readdir(path)).toEqual(['base']);
   });
 });
 
-test('a database that was not whole when its first start ended is made anew', async () => {
+test('a database with an unfinished first start is created again', async () => {
   await withDirectory(async (DATA_DIR) => {
     const path = join(DATA_DIR, 'postgres');
     await mkdir(path);
     await writeFile(join(path, 'PG_VERSION'), '17');
     await writeFile(`${path}.unfinished`, '');
     const server = await startServer({ DATA_DIR });
-    expect(await (await fetch(`${server.url}/api/v2/shop/products`)).json()).toMatchObject({ count: 1200 });
+    expect(await (await fetch(`${server.url}/api/v2/shop/products`)).json()).toMatchObject({
+      count: 1200,
+    });
     expect(existsSync(`${path}.unfinished`)).toBe(false);
     await stopServer(server);
   });
 });
 
-test('a signing secret that was cut short is refused, and signs nothing', async () => {
+test('a truncated signing secret is rejected', async () => {
   await withDirectory(async (DATA_DIR) => {
     await writeFile(join(DATA_DIR, 'signing-secret'), '');
     const { code, stderr } = await run('main.js', [], { DATA_DIR, PORT: '0' });
-    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^The signing secret in \S+ is cut short\. [^\n]+\n$/) });
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(/^The signing secret in \S+ is truncated\. [^\n]+\n$/),
+    });
   });
 });
 
-test('an embedded database that hangs is replaced once it has been silent for longer than a statement may take', async () => {
+test('a hanging embedded database is replaced after DATABASE_STATEMENT_TIMEOUT_MS', async () => {
   await withDataDir(async (DATA_DIR) => {
-    const server = await startServer({ DATA_DIR, LOG_LEVEL: 'silent', DATABASE_STATEMENT_TIMEOUT_MS: '100' });
+    const server = await startServer({
+      DATA_DIR,
+      LOG_LEVEL: 'silent',
+      DATABASE_STATEMENT_TIMEOUT_MS: '100',
+    });
     const hung = await childOf(DATA_DIR);
     process.kill(hung, 'SIGSTOP');
     const statuses = new Set<number>();
@@ -61,15 +70,21 @@ test('an embedded database that hangs is replaced once it has been silent for lo
   });
 });
 
-test('a data directory is held while its server runs, also without a child, and is free once the server is gone', async () => {
+test('a data directory is locked while its server runs, also without a database process, and is free afterwards', async () => {
   await withDirectory(async (DATA_DIR) => {
     const lock = join(DATA_DIR, 'lock');
-    const child = { pid: NOBODY, started: '' };
+    const child = { pid: UNUSED_PID, started: '' };
     const start = () => run('main.js', [], { DATA_DIR, PORT: '0', SIGNING_SECRET: 'too short' });
-    await writeFile(lock, JSON.stringify({ server: { pid: process.pid, started: await startOf(process.pid) }, child }));
-    expect(await start()).toMatchObject({ code: 1, stderr: expect.stringContaining(`is in use by process ${process.pid}.`) });
+    await writeFile(
+      lock,
+      JSON.stringify({ server: { pid: process.pid, started: await startOf(process.pid) }, child }),
+    );
+    expect(await start()).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`is in use by process ${process.pid}.`),
+    });
     for (const server of [
-      { pid: NOBODY, started: '' },
+      { pid: UNUSED_PID, started: '' },
       { pid: process.pid, started: 'at another time' },
     ]) {
       await writeFile(lock, JSON.stringify({ server, child }));
@@ -79,11 +94,15 @@ test('a data directory is held while its server runs, also without a child, and 
 });
 
 async function childOf(dataDir: string): Promise<number> {
-  const { child } = JSON.parse(await readFile(join(dataDir, 'lock'), 'utf8')) as { child: { pid: number } };
+  const { child } = JSON.parse(await readFile(join(dataDir, 'lock'), 'utf8')) as {
+    child: { pid: number };
+  };
   return child.pid;
 }
 
-/** As the lock writes it down: in clock ticks since boot, with the boot's id (proc(5)). */
+/**
+ * The start time of a process as in the lock: clock ticks since boot, with the boot id (proc(5)).
+ */
 async function startOf(pid: number): Promise<string> {
   const fields = (await readFile(`/proc/${pid}/stat`, 'utf8')).split(') ').at(-1)?.split(' ');
   return `${(await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim()}:${fields?.[19]}`;

@@ -5,12 +5,19 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { postForm } from '../support/post-form.ts';
 import { withDataDir } from '../support/directories.ts';
-import { answering, freePort, launch, startServer, stopServer, type RunningServer } from '../support/process.ts';
+import {
+  untilResponding,
+  freePort,
+  launch,
+  startServer,
+  stopServer,
+  type RunningServer,
+} from '../support/process.ts';
 import { until } from '../support/until.ts';
 
 const SECRET = 'only-for-tests-only-for-tests-only';
 
-test('SIGTERM lets what is in flight finish, takes nothing new, and ends with 0', async () => {
+test('on SIGTERM the server completes requests in flight, accepts no new ones, and exits with 0', async () => {
   await withDataDir(async (DATA_DIR) => {
     // Hashing takes long enough to be in flight when the signal comes.
     const server = await startServer({ DATA_DIR, BCRYPT_COST: '12' });
@@ -18,7 +25,7 @@ test('SIGTERM lets what is in flight finish, takes nothing new, and ends with 0'
       postForm(`${server.url}/token`, `username=${username}&password=${username}-demo-1`),
     );
     await Promise.all(logins.map(({ sent }) => sent));
-    // Connections are taken in their order, so once this one is served the logins are with the server.
+    // Connections are accepted in order, so after this response the server has received the logins.
     await fetch(`${server.url}/livez`);
     const ended = stopServer(server);
     expect(await Promise.all(logins.map(({ status }) => status))).toEqual([200, 200, 200]);
@@ -27,7 +34,7 @@ test('SIGTERM lets what is in flight finish, takes nothing new, and ends with 0'
   });
 });
 
-test('a signal that comes twice at once, as npm has it, is one; a later one ends the process with 1', async () => {
+test('a signal that npm sends twice counts once; a later second signal makes the process exit with 1', async () => {
   await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR, BCRYPT_COST: '12' });
     const login = postForm(`${server.url}/token`, 'username=alice&password=alice-demo-1');
@@ -41,8 +48,10 @@ test('a signal that comes twice at once, as npm has it, is one; a later one ends
   await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR });
     const { hostname, port } = new URL(server.url);
-    const never = connect(Number(port), hostname).on('error', () => undefined);
-    never.write('POST /graphql HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{');
+    const unfinished = connect(Number(port), hostname).on('error', () => undefined);
+    unfinished.write(
+      'POST /graphql HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{',
+    );
     await fetch(`${server.url}/livez`);
     server.child.kill('SIGTERM');
     await setTimeout(1_500);
@@ -51,7 +60,7 @@ test('a signal that comes twice at once, as npm has it, is one; a later one ends
   });
 });
 
-test('without a database the process stays: alive, not ready, 503 with Retry-After, and what needs none is answered', async () => {
+test('without a database the process is alive, not ready, returns 503 with Retry-After, and serves requests that need none', async () => {
   const port = await freePort();
   const { child, ended } = launch('main.js', [], {
     DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/nothing',
@@ -61,7 +70,7 @@ test('without a database the process stays: alive, not ready, 503 with Retry-Aft
     LOG_LEVEL: 'silent',
   });
   const url = `http://127.0.0.1:${port}`;
-  await answering(`${url}/livez`);
+  await untilResponding(`${url}/livez`);
   const ready = await fetch(`${url}/readyz`);
   const page = await fetch(`${url}/api/v2/shop/products`);
   const graphql = await fetch(`${url}/graphql`, {
@@ -72,27 +81,41 @@ test('without a database the process stays: alive, not ready, 503 with Retry-Aft
   const options = await fetch(`${url}/token`, { method: 'OPTIONS' });
   const unknown = await fetch(`${url}/nothing`);
   child.kill('SIGTERM');
-  expect([ready.status, page.status, graphql.status, options.status, unknown.status]).toEqual([503, 503, 503, 200, 404]);
+  expect([ready.status, page.status, graphql.status, options.status, unknown.status]).toEqual([
+    503, 503, 503, 200, 404,
+  ]);
   expect(page.headers.get('Retry-After')).toBe('1');
   expect(await page.json()).toEqual({ detail: 'The service is not available at the moment' });
   expect(await graphql.json()).toEqual({
-    errors: [{ message: 'The service is not available at the moment', extensions: { code: 'UNAVAILABLE', retryAfter: 1 } }],
+    errors: [
+      {
+        message: 'The service is not available at the moment',
+        extensions: { code: 'UNAVAILABLE', retryAfter: 1 },
+      },
+    ],
   });
   expect((await ended).code).toBe(0);
 });
 
-test('the embedded database is started again when its process is killed, with all that was acknowledged', async () => {
+test('a killed embedded database process is restarted, with all acknowledged writes', async () => {
   await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR, LOG_LEVEL: 'silent' });
-    const { child } = JSON.parse(await readFile(join(DATA_DIR, 'lock'), 'utf8')) as { child: { pid: number } };
+    const { child } = JSON.parse(await readFile(join(DATA_DIR, 'lock'), 'utf8')) as {
+      child: { pid: number };
+    };
     process.kill(child.pid, 'SIGKILL');
     await untilServing(server);
-    expect(await (await fetch(`${server.url}/api/v2/shop/products`)).json()).toMatchObject({ count: 1200 });
+    expect(await (await fetch(`${server.url}/api/v2/shop/products`)).json()).toMatchObject({
+      count: 1200,
+    });
     expect(await stopServer(server)).toMatchObject({ code: 0 });
   });
 });
 
-/** Resolves once the database is asked again: /readyz tells of a short outage late, or not at all. */
+/** Waits until the database is used again: /readyz reports a short outage late, or not at all. */
 async function untilServing({ url }: RunningServer): Promise<void> {
-  await until(async () => (await fetch(`${url}/api/v2/shop/products`)).status === 200, 'the server to serve');
+  await until(
+    async () => (await fetch(`${url}/api/v2/shop/products`)).status === 200,
+    'a served request',
+  );
 }

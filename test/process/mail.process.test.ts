@@ -10,50 +10,63 @@ const MAIL_FROM = 'Shop <shop@shop.example>';
 const RESET = 'mutation { requestPasswordReset(user: "alice") }';
 
 describe('without SMTP_URL, on the embedded default', () => {
-  test('X2 a mail becomes a file that its owner alone can read; the log tells where, and not the token; old ones go', async () => {
+  test('X2 a mail is written to a file that only its owner can read; the log has its path without the token; old files are deleted', async () => {
     await withDataDir(async (DATA_DIR) => {
       const server = await startServer({ DATA_DIR, PASSWORD_RESET: 'on', LOG_LEVEL: 'info' });
       const directory = join(DATA_DIR, 'mail');
-      const names = async () => (await readdir(directory).catch((): string[] => [])).filter((name) => name.endsWith('.txt'));
-      expect(await asked(server.url)).toEqual({ data: { requestPasswordReset: true } });
+      const names = async () =>
+        (await readdir(directory).catch((): string[] => [])).filter((name) =>
+          name.endsWith('.txt'),
+        );
+      expect(await requestReset(server.url)).toEqual({ data: { requestPasswordReset: true } });
       await until(async () => (await names()).length === 1, 'the file of the mail');
       const [name = ''] = await names();
       const path = join(directory, name);
       const text = await readFile(path, 'utf8');
       const token = /^[\w-]{43}$/m.exec(text)?.[0] ?? '';
-      expect(text).toMatch(/^From: shopfront@localhost\nTo: alice@shop\.example\nSubject: Set a new password\n\n/);
-      expect([(await stat(directory)).mode & 0o777, (await stat(path)).mode & 0o777]).toEqual([0o700, 0o600]);
+      expect(text).toMatch(
+        /^From: shopfront@localhost\nTo: alice@shop\.example\nSubject: Set a new password\n\n/,
+      );
+      expect([(await stat(directory)).mode & 0o777, (await stat(path)).mode & 0o777]).toEqual([
+        0o700, 0o600,
+      ]);
       const query = `mutation { resetPassword(token: "${token}", new: "alice-demo-2") { username } }`;
-      expect(await asked(server.url, query)).toEqual({ data: { resetPassword: { username: 'alice' } } });
+      expect(await requestReset(server.url, query)).toEqual({
+        data: { resetPassword: { username: 'alice' } },
+      });
       await utimes(path, 0, 0);
-      await until(async () => !(await names()).includes(name), 'the end of the old file');
+      await until(async () => !(await names()).includes(name), 'the deletion of the old file');
       const { stderr, code } = await stopServer(server);
       expect(code).toBe(0);
-      expect(stderr).toContain('"event":"mail.file","to":"alice@shop.example","subject":"Set a new password"');
+      expect(stderr).toContain(
+        '"event":"mail.file","to":"alice@shop.example","subject":"Set a new password"',
+      );
       expect(token).toMatch(/^[\w-]{43}$/);
       expect(stderr).not.toContain(token);
     });
   });
 
-  test('nothing is sent, and nobody looks for anything to send, where registration and reset are off', async () => {
+  test('with registration and reset off, no mail is sent and no mail worker runs', async () => {
     await withDataDir(async (DATA_DIR) => {
       const server = await startServer({ DATA_DIR });
-      expect(await asked(server.url)).toMatchObject({ errors: [{ extensions: { code: 'FORBIDDEN' } }] });
+      expect(await requestReset(server.url)).toMatchObject({
+        errors: [{ extensions: { code: 'FORBIDDEN' } }],
+      });
       await stopServer(server);
       expect(await readdir(DATA_DIR)).not.toContain('mail');
     });
   });
 });
 
-test('a mail that is being sent when SIGTERM comes is sent to its end', async () => {
+test('a mail in flight is completed on SIGTERM', async () => {
   await withDataDir(async (DATA_DIR) => {
-    let letGo = () => {};
+    let proceed = () => {};
     let state = 'idle';
     const smtp = new SMTPServer({
       disabledCommands: ['AUTH', 'STARTTLS'],
       onMailFrom: (_address, _session, callback) => {
         state = 'begun';
-        letGo = callback;
+        proceed = callback;
       },
       onData: (stream, _session, callback) => {
         stream.resume().once('end', () => {
@@ -64,17 +77,25 @@ test('a mail that is being sent when SIGTERM comes is sent to its end', async ()
     });
     const port = await freePort();
     await new Promise<void>((done) => smtp.listen(port, '127.0.0.1', done));
-    const server = await startServer({ DATA_DIR, PASSWORD_RESET: 'on', SMTP_URL: `smtp://127.0.0.1:${port}`, MAIL_FROM });
-    await asked(server.url);
+    const server = await startServer({
+      DATA_DIR,
+      PASSWORD_RESET: 'on',
+      SMTP_URL: `smtp://127.0.0.1:${port}`,
+      MAIL_FROM,
+    });
+    await requestReset(server.url);
     await until(() => state === 'begun', 'the mail');
     const ended = stopServer(server);
-    letGo();
-    expect([await ended, state]).toEqual([expect.objectContaining({ code: 0, stderr: '' }), 'arrived']);
+    proceed();
+    expect([await ended, state]).toEqual([
+      expect.objectContaining({ code: 0, stderr: '' }),
+      'arrived',
+    ]);
     await new Promise<void>((done) => smtp.close(done));
   });
 });
 
-async function asked(url: string, query = RESET): Promise<unknown> {
+async function requestReset(url: string, query = RESET): Promise<unknown> {
   const answer = await fetch(`${url}/graphql`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },

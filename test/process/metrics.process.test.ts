@@ -5,7 +5,10 @@ import { text as textOf } from 'node:stream/consumers';
 import { makeDataDir, removeDirectory } from '../support/directories.ts';
 import { freePort, run, startServer, stopServer, type RunningServer } from '../support/process.ts';
 
-const LOGIN = { method: 'POST', body: new URLSearchParams({ username: 'alice', password: 'alice-demo-1' }) };
+const LOGIN = {
+  method: 'POST',
+  body: new URLSearchParams({ username: 'alice', password: 'alice-demo-1' }),
+};
 
 describe('with METRICS_PORT', () => {
   let server: RunningServer;
@@ -24,29 +27,35 @@ describe('with METRICS_PORT', () => {
     await removeDirectory(dataDir);
   });
 
-  test('calls of REST rows are counted at once, by row, client and user, beside what Node says of the process', async () => {
+  test('REST calls are counted at once by endpoint, client and user, beside the process metrics', async () => {
     for (const client of ['till', 'till', 'a "quoted" \\name']) {
       await fetch(`${server.url}/api/v2/shop/products`, { headers: { 'User-Agent': client } });
     }
     await fetch(`${server.url}/token`, { ...LOGIN, headers: { 'User-Agent': 'till' } });
     const scraped = await fetch(metrics);
     const lines = await scraped.text();
-    expect([scraped.status, scraped.headers.get('content-type')]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
-    expect(lines.split('\n').filter((line) => line.startsWith('shopfront_rest_calls_total{'))).toEqual([
-      'shopfront_rest_calls_total{row="GET /api/v2/shop/products",client="till",subject=""} 2',
-      'shopfront_rest_calls_total{row="GET /api/v2/shop/products",client="a \\"quoted\\" \\\\name",subject=""} 1',
-      'shopfront_rest_calls_total{row="POST /token",client="till",subject="alice"} 1',
+    expect([scraped.status, scraped.headers.get('content-type')]).toEqual([
+      200,
+      'text/plain; version=0.0.4; charset=utf-8',
+    ]);
+    expect(
+      lines.split('\n').filter((line) => line.startsWith('shopfront_rest_calls_total{')),
+    ).toEqual([
+      'shopfront_rest_calls_total{endpoint="GET /api/v2/shop/products",client="till",subject=""} 2',
+      'shopfront_rest_calls_total{endpoint="GET /api/v2/shop/products",client="a \\"quoted\\" \\\\name",subject=""} 1',
+      'shopfront_rest_calls_total{endpoint="POST /token",client="till",subject="alice"} 1',
     ]);
     expect(lines).toMatch(/^# TYPE shopfront_rest_calls_total counter$/m);
     expect(lines).toMatch(/^process_resident_memory_bytes \d+$/m);
   });
 
-  test('asking does not count, and counts nothing twice', async () => {
+  test('scrapes change no counter', async () => {
     await fetch(`${server.url}/api/v2/shop/products`, { headers: { 'User-Agent': 'once' } });
     const once = await callsIn(metrics);
     expect(await callsIn(metrics)).toEqual(once);
     await fetch(`${server.url}/api/v2/shop/products`, { headers: { 'User-Agent': 'once more' } });
-    const series = 'shopfront_rest_calls_total{row="GET /api/v2/shop/products",client="once more",subject=""} 1';
+    const series =
+      'shopfront_rest_calls_total{endpoint="GET /api/v2/shop/products",client="once more",subject=""} 1';
     expect((await callsIn(metrics)).toSorted()).toEqual([...once, series].toSorted());
   });
 
@@ -58,31 +67,38 @@ describe('with METRICS_PORT', () => {
     ['GET', '/../api/v2/shop/products', 404],
     ['POST', '', 405],
     ['OPTIONS', '', 405],
-  ])('%s /metrics%s is answered %s', async (method, rest, status) => {
+  ])('%s /metrics%s returns %s', async (method, rest, status) => {
     const answer = await fetch(metrics + rest, { method });
     expect(answer.status).toBe(status);
     expect((await answer.text()).length > 0).toBe(status === 200 && method === 'GET');
     expect(answer.headers.get('allow')).toBe(status === 405 ? 'GET, HEAD' : null);
   });
 
-  test('H7 a request without Host is answered 400', async () => {
+  test('H7 a request without Host returns 400', async () => {
     const socket = connect(Number(new URL(metrics).port), '127.0.0.1');
     socket.write('GET /metrics HTTP/1.1\r\n\r\n');
     expect(await textOf(socket)).toMatch(/^HTTP\/1\.1 400 /);
   });
 
-  test('the API knows no metrics, and their port no API', async () => {
+  test('the API port has no metrics, and the metrics port no API', async () => {
     expect((await fetch(`${server.url}/metrics`)).status).toBe(404);
     expect((await fetch(metrics.replace('/metrics', '/api/v2/shop/products'))).status).toBe(404);
   });
 
-  test('a port that is taken ends the start with 1 and one plain line', async () => {
+  test('a start on a metrics port in use exits with 1 and one line', async () => {
     const METRICS_PORT = new URL(metrics).port;
-    const second = await run('main.js', [], { DATA_DIR: join(dataDir, 'second'), PORT: '0', METRICS_PORT, LOG_LEVEL: 'silent' });
+    const second = await run('main.js', [], {
+      DATA_DIR: join(dataDir, 'second'),
+      PORT: '0',
+      METRICS_PORT,
+      LOG_LEVEL: 'silent',
+    });
     expect(second).toEqual({
       code: 1,
       stdout: '',
-      stderr: expect.stringMatching(new RegExp(`^Cannot listen on 127\\.0\\.0\\.1:${METRICS_PORT}: .*\\n$`)),
+      stderr: expect.stringMatching(
+        new RegExp(`^Cannot listen on 127\\.0\\.0\\.1:${METRICS_PORT}: .*\\n$`),
+      ),
     });
   });
 });

@@ -10,31 +10,36 @@ let directory: string;
 let server: RunningServer;
 let metrics: string;
 let endLoad: () => Promise<void>;
-let listener: WebSocket;
+let socket: WebSocket;
 let logged = '';
 
-// There is one place, and clients that send their next request as soon as they have a response keep it taken.
+// At most one request may be in flight, and clients without pauses use that one.
 beforeAll(async () => {
   const port = await freePort();
   metrics = `http://127.0.0.1:${port}/metrics`;
   directory = await makeDataDir();
-  server = await startServer({ MAX_REQUESTS_IN_FLIGHT: '1', METRICS_PORT: String(port), DATA_DIR: directory, LOG_LEVEL: 'warn' });
+  server = await startServer({
+    MAX_REQUESTS_IN_FLIGHT: '1',
+    METRICS_PORT: String(port),
+    DATA_DIR: directory,
+    LOG_LEVEL: 'warn',
+  });
   server.child.stderr?.on('data', (piece: Buffer) => (logged += piece.toString()));
-  listener = new WebSocket(`${server.url.replace('http', 'ws')}/graphql`, ['graphql-transport-ws']);
-  await once(listener, 'open');
-  listener.send('{"type":"connection_init"}');
-  await once(listener, 'message');
+  socket = new WebSocket(`${server.url.replace('http', 'ws')}/graphql`, ['graphql-transport-ws']);
+  await once(socket, 'open');
+  socket.send('{"type":"connection_init"}');
+  await once(socket, 'message');
   endLoad = keepBusy(server.url);
 });
 
 afterAll(async () => {
   await endLoad();
-  listener.terminate();
+  socket.terminate();
   await stopServer(server);
   await removeDirectory(directory);
 });
 
-test('what is too much is refused in the words of REST', async () => {
+test('REST requests over the limit are rejected with 503, with the headers and body of the REST API', async () => {
   const answer = await rejected('/api/v2/shop/products');
   expect(Object.fromEntries(answer.headers)).toMatchObject({
     'retry-after': '1',
@@ -46,42 +51,64 @@ test('what is too much is refused in the words of REST', async () => {
   expect(await answer.json()).toEqual({ detail: 'The service is not available at the moment' });
 });
 
-test('and in those of GraphQL', async () => {
-  const headers = { 'Content-Type': 'application/json', Accept: 'application/graphql-response+json' };
-  const answer = await rejected('/graphql', { method: 'POST', headers, body: '{"query":"{ __typename }"}' });
-  expect(answer.headers.get('Content-Type')).toBe('application/graphql-response+json; charset=utf-8');
+test('GraphQL requests over the limit are rejected with 503 and a GraphQL error', async () => {
+  const headers = {
+    'Content-Type': 'application/json',
+    Accept: 'application/graphql-response+json',
+  };
+  const answer = await rejected('/graphql', {
+    method: 'POST',
+    headers,
+    body: '{"query":"{ __typename }"}',
+  });
+  expect(answer.headers.get('Content-Type')).toBe(
+    'application/graphql-response+json; charset=utf-8',
+  );
   expect(await answer.json()).toEqual({
-    errors: [{ message: 'The service is not available at the moment', extensions: { code: 'UNAVAILABLE', retryAfter: 1 } }],
+    errors: [
+      {
+        message: 'The service is not available at the moment',
+        extensions: { code: 'UNAVAILABLE', retryAfter: 1 },
+      },
+    ],
   });
 });
 
-test('nobody new is let in to listen, and who is there begins nothing', async () => {
-  await until(async () => (await statusOfUpgrade()) === 503, 'a refusal of a WebSocket');
+test('new WebSockets are rejected, and new subscriptions on open ones', async () => {
+  await until(async () => (await statusOfUpgrade()) === 503, 'the rejection of a WebSocket');
   let id = 0;
   await until(async () => {
-    listener.send(JSON.stringify({ id: String(++id), type: 'subscribe', payload: { query: 'subscription { nothing }' } }));
-    const [message] = await once(listener, 'message');
+    socket.send(
+      JSON.stringify({
+        id: String(++id),
+        type: 'subscribe',
+        payload: { query: 'subscription { nothing }' },
+      }),
+    );
+    const [message] = await once(socket, 'message');
     return JSON.parse(String(message)).payload[0].extensions.code === 'UNAVAILABLE';
-  }, 'a refusal of a subscription');
+  }, 'the rejection of a subscription');
 });
 
-test('preflights and the health endpoints are answered all the same', async () => {
-  expect((await fetch(`${server.url}/api/v2/shop/products`, { method: 'OPTIONS' })).status).toBe(200);
+test('preflights and health endpoints are served under overload', async () => {
+  expect((await fetch(`${server.url}/api/v2/shop/products`, { method: 'OPTIONS' })).status).toBe(
+    200,
+  );
   expect((await fetch(`${server.url}/livez`)).status).toBe(200);
   expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
 });
 
-test('refusals are counted', async () => {
+test('rejections are counted', async () => {
   const text = await (await fetch(metrics)).text();
   expect(Number(/^shopfront_overload_refusals_total (\d+)$/m.exec(text)?.[1])).toBeGreaterThan(2);
 });
 
-test('and end when there is room again', async () => {
+test('requests are served again after the overload', async () => {
   await endLoad();
   expect((await fetch(`${server.url}/api/v2/shop/products`)).status).toBe(200);
 });
 
-test('the log says when they began, and when they are over', async () => {
+test('the log has the begin and the end of the overload', async () => {
   await until(() => logged.includes('"overload.end"'), 'the end in the log');
   expect(logged.match(/overload\.\w+/g)).toEqual(['overload.begin', 'overload.end']);
 });
@@ -97,7 +124,9 @@ async function rejected(path: string, request?: RequestInit): Promise<Response> 
 
 /** Opens a WebSocket and closes it again. Returns the status of the response. */
 function statusOfUpgrade(): Promise<number | undefined> {
-  const other = new WebSocket(`${server.url.replace('http', 'ws')}/graphql`, ['graphql-transport-ws']);
+  const other = new WebSocket(`${server.url.replace('http', 'ws')}/graphql`, [
+    'graphql-transport-ws',
+  ]);
   return new Promise((done) => {
     other.on('error', () => undefined);
     other.once('unexpected-response', (_req, { statusCode }) => done(statusCode));

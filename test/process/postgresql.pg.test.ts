@@ -6,42 +6,51 @@ import { npm, run, startServer, stopServer } from '../support/process.ts';
 
 const NAMES = migrations.map(({ name }) => name);
 const SECRET = 'only-for-tests-only-for-tests-only';
-// This file is only run where there is a server (jest.config.js).
+// This file runs only with a PostgreSQL server (jest.config.js).
 const server = process.env['TEST_DATABASE_URL'] ?? '';
 
-test('a database that lacks migrations is refused at the start, and served after npm run migrate', async () => {
+test('a start without all migrations exits with 1, and succeeds after npm run migrate', async () => {
   await withEmptyDatabase(async (DATABASE_URL) => {
     const env = { DATABASE_URL, SIGNING_SECRET: SECRET, HOST: '127.0.0.1' };
-    const refused = await run('main.js', [], { ...env, PORT: '0' });
-    expect(refused.code).toBe(1);
-    expect(refused.stderr).toBe(`The database lacks ${NAMES.join(', ')}. Apply with: npm run migrate\n`);
+    const rejected = await run('main.js', [], { ...env, PORT: '0' });
+    expect(rejected.code).toBe(1);
+    expect(rejected.stderr).toBe(
+      `The database lacks ${NAMES.join(', ')}. Apply with: npm run migrate\n`,
+    );
 
-    const refusedCommand = await command(['session', 'list', 'alice'], env);
-    expect(refusedCommand).toMatchObject({ code: 1, stderr: refused.stderr });
+    const rejectedCommand = await command(['session', 'list', 'alice'], env);
+    expect(rejectedCommand).toMatchObject({ code: 1, stderr: rejected.stderr });
 
     expect(await npm(['run', '-s', 'migrate'], env)).toMatchObject({
       code: 0,
       stdout: NAMES.map((name) => `Applied ${name}.\n`).join(''),
     });
-    expect(await command(['migrate'], env)).toMatchObject({ code: 0, stdout: 'The database is up to date.\n' });
+    expect(await command(['migrate'], env)).toMatchObject({
+      code: 0,
+      stdout: 'The database is up to date.\n',
+    });
 
     const running = await startServer(env);
-    expect(await (await fetch(`${running.url}/api/v2/shop/products`)).json()).toMatchObject({ count: 0 });
+    expect(await (await fetch(`${running.url}/api/v2/shop/products`)).json()).toMatchObject({
+      count: 0,
+    });
     const introspection = await fetch(`${running.url}/graphql`, {
       method: 'POST',
       headers: { 'Content-Type': 'application/json' },
       body: '{"query":"{__schema{queryType{name}}}"}',
     });
     expect(introspection.status).toBe(400);
-    expect(running.welcome).toBe(`Shopfront listens on ${running.url}\n`);
+    expect(running.banner).toBe(`Shopfront listens on ${running.url}\n`);
 
     expect(await command(['seed'], env)).toMatchObject({ code: 0 });
-    expect(await (await fetch(`${running.url}/api/v2/shop/products`)).json()).toMatchObject({ count: 1200 });
+    expect(await (await fetch(`${running.url}/api/v2/shop/products`)).json()).toMatchObject({
+      count: 1200,
+    });
     expect(await stopServer(running)).toMatchObject({ code: 0 });
   });
 });
 
-test('a statement ends after DATABASE_STATEMENT_TIMEOUT_MS with 503, and the pool holds DATABASE_POOL_MAX connections', async () => {
+test('a statement is cancelled after DATABASE_STATEMENT_TIMEOUT_MS with 503, and the pool has DATABASE_POOL_MAX connections', async () => {
   await withEmptyDatabase(async (DATABASE_URL) => {
     const env = {
       DATABASE_URL,
@@ -49,14 +58,16 @@ test('a statement ends after DATABASE_STATEMENT_TIMEOUT_MS with 503, and the poo
       HOST: '127.0.0.1',
       DATABASE_STATEMENT_TIMEOUT_MS: '300',
       DATABASE_POOL_MAX: '3',
-      DATABASE_SHARED_CONNECTIONS: '0',
+      DATABASE_PIPELINE_CONNECTIONS: '0',
     };
     await command(['migrate'], env);
     const running = await startServer({ ...env, LOG_LEVEL: 'silent' });
     const other = new pg.Client({ connectionString: DATABASE_URL });
     await other.connect();
     await other.query('begin; lock table product');
-    const blocked = await Promise.all([1, 2, 3].map((pk) => fetch(`${running.url}/api/v1/shop/product/${pk}`)));
+    const blocked = await Promise.all(
+      [1, 2, 3].map((pk) => fetch(`${running.url}/api/v1/shop/product/${pk}`)),
+    );
     const { rows } = await other.query(
       `select count(*)::int as open from pg_stat_activity where datname = current_database() and application_name = 'shopfront'`,
     );
@@ -69,11 +80,19 @@ test('a statement ends after DATABASE_STATEMENT_TIMEOUT_MS with 503, and the poo
   });
 });
 
-test('a database that does not exist ends the start with 1', async () => {
+test('a start without its database exits with 1', async () => {
   const url = new URL(server);
   url.pathname = '/shopfront_there_is_none';
-  const ended = await run('main.js', [], { DATABASE_URL: url.href, SIGNING_SECRET: SECRET, PORT: '0', LOG_LEVEL: 'silent' });
-  expect(ended).toMatchObject({ code: 1, stderr: 'database "shopfront_there_is_none" does not exist\n' });
+  const ended = await run('main.js', [], {
+    DATABASE_URL: url.href,
+    SIGNING_SECRET: SECRET,
+    PORT: '0',
+    LOG_LEVEL: 'silent',
+  });
+  expect(ended).toMatchObject({
+    code: 1,
+    stderr: 'database "shopfront_there_is_none" does not exist\n',
+  });
 });
 
 async function withEmptyDatabase(work: (url: string) => Promise<void>): Promise<void> {

@@ -4,7 +4,7 @@ import { startServer, stopServer } from '../support/process.ts';
 
 const REQUESTS = 300;
 
-test('every request has its line on standard error when the server has ended', async () => {
+test('every request has a line on standard error when the server has exited', async () => {
   await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR, LOG_LEVEL: 'info' });
     const ids: (string | null)[] = [];
@@ -19,6 +19,8 @@ test('every request has its line on standard error when the server has ended', a
       .split('\n')
       .map((line) => JSON.parse(line) as Record<string, unknown>);
     expect(code).toBe(0);
-    expect(lines.filter(({ event }) => event === 'request').map(({ requestId }) => requestId)).toEqual(ids);
+    expect(
+      lines.filter(({ event }) => event === 'request').map(({ requestId }) => requestId),
+    ).toEqual(ids);
   });
 });

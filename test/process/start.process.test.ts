@@ -4,13 +4,14 @@ import { join, resolve } from 'node:path';
 import { withDataDir, withDirectory } from '../support/directories.ts';
 import { npm, run, shell, startServer, stopServer } from '../support/process.ts';
 
-test('a start on an empty data directory serves demo data, and prints addresses, curl lines and users that work', async () => {
+test('a start on an empty data directory serves demo data, and prints working URLs, curl commands and users', async () => {
   await withDirectory(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR });
-    const lines = server.welcome.split('\n').map((line) => line.trim());
-    for (const path of ['/', '/graphiql', '/docs', '/graphql']) expect(lines).toContain(server.url + path);
+    const lines = server.banner.split('\n').map((line) => line.trim());
+    for (const path of ['/', '/graphiql', '/docs', '/graphql'])
+      expect(lines).toContain(server.url + path);
     expect(lines.filter((line) => line.startsWith('curl '))).toHaveLength(3);
-    expect(server.welcome).toMatch(/alice +\/ alice-demo-1 +products:write, blog:write/);
+    expect(server.banner).toMatch(/alice +\/ alice-demo-1 +products:write, blog:write/);
 
     const page = await fetch(`${server.url}/api/v2/shop/products?page=1`);
     expect(await page.json()).toMatchObject({ count: 1200, previous: null });
@@ -24,7 +25,7 @@ test('a start on an empty data directory serves demo data, and prints addresses,
 });
 
 test.each(['main.js', 'cli/main.js'])(
-  '%s on a Node that is too old ends with 1 and one line, before it loads anything else',
+  '%s on an unsupported Node.js version exits with 1 and one line, before it loads other modules',
   async (entry) => {
     await withDirectory(async (folder) => {
       const preload = join(folder, 'preload.mjs');
@@ -37,24 +38,29 @@ test.each(['main.js', 'cli/main.js'])(
          return next(name, context);
        } });`,
       );
-      expect(await run(entry, [], { NODE_OPTIONS: `--import=${preload}`, DATA_DIR: folder })).toEqual({
+      expect(
+        await run(entry, [], { NODE_OPTIONS: `--import=${preload}`, DATA_DIR: folder }),
+      ).toEqual({
         code: 1,
         stdout: '',
-        stderr: 'Shopfront needs Node.js 22.17.0 or newer, and this is 20.20.2; npm start and npm run use the one in node_modules\n',
+        stderr:
+          'Shopfront requires Node.js 22.17.0 or newer, but this is 20.20.2; npm start and npm run use the version in node_modules\n',
       });
     });
   },
 );
 
-test('the scripts of package.json use nothing that one shell has and another has not', async () => {
-  const { scripts } = JSON.parse(await readFile('package.json', 'utf8')) as { scripts: Record<string, string> };
+test('the scripts of package.json run in every shell', async () => {
+  const { scripts } = JSON.parse(await readFile('package.json', 'utf8')) as {
+    scripts: Record<string, string>;
+  };
   const perShell = /[$`'](?!")|(^|&& )(\w+=|(rm|cp|mkdir|test|export) )/;
   expect(Object.entries(scripts).filter(([, script]) => perShell.test(script))).toEqual([]);
-  // What npm starts there is a file in this folder.
+  // On Windows npm runs this file for exec.
   expect(await readFile('exec.cmd', 'utf8')).toMatch(/^@%\*\r$/m);
 });
 
-test('the install makes .env from .env.example, for the owner alone, and leaves one that exists as it is', async () => {
+test('npm install creates .env from .env.example, readable by the owner alone, and keeps an existing one', async () => {
   await withDirectory(async (folder) => {
     const program = resolve('.ci/env-file.js');
     await writeFile(join(folder, '.env.example'), '#PORT=4000\n');
@@ -62,38 +68,48 @@ test('the install makes .env from .env.example, for the owner alone, and leaves 
     expect(await readFile(join(folder, '.env'), 'utf8')).toBe('#PORT=4000\n');
     expect((await stat(join(folder, '.env'))).mode & 0o777).toBe(0o600);
     await writeFile(join(folder, '.env'), 'PORT=1\n');
-    expect(await shell(`cd '${folder}' && node '${program}'`, {})).toEqual({ code: 0, stdout: '', stderr: '' });
+    expect(await shell(`cd '${folder}' && node '${program}'`, {})).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: '',
+    });
     expect(await readFile(join(folder, '.env'), 'utf8')).toBe('PORT=1\n');
   });
 });
 
-test('npm start serves, and a signal to npm ends the server', async () => {
+test('npm start serves, and a signal to npm stops the server', async () => {
   await withDataDir(async (DATA_DIR) => {
     const statuses: number[] = [];
     const work = async (printed: string): Promise<void> => {
       const url = String(/listens on (http:[^,]+),/.exec(printed)?.[1]);
       statuses.push((await fetch(`${url}/api/v1/shop/product/1`)).status);
     };
-    const { stderr } = await npm(['start'], { DATA_DIR, PORT: '0', LOG_LEVEL: 'error' }, { prints: /zoe +\/ zoe-demo-1 +disabled/, work });
+    const { stderr } = await npm(
+      ['start'],
+      { DATA_DIR, PORT: '0', LOG_LEVEL: 'error' },
+      { prints: /zoe +\/ zoe-demo-1 +disabled/, work },
+    );
     expect(statuses).toEqual([200]);
     expect(stderr).not.toMatch(/^\{|\.env/m);
   });
 });
 
 test.each<[string, Record<string, string>, number]>([
-  ['warns once where it listens on every address', { HOST: '0.0.0.0' }, 1],
-  ['warns of nothing with PUBLIC_URL', { HOST: '0.0.0.0', PUBLIC_URL: 'http://localhost:4000' }, 0],
-  ['warns of nothing where only this machine can reach it', {}, 0],
+  ['warns once if it listens on every address', { HOST: '0.0.0.0' }, 1],
+  ['does not warn with PUBLIC_URL', { HOST: '0.0.0.0', PUBLIC_URL: 'http://localhost:4000' }, 0],
+  ['does not warn if it listens on the loopback interface', {}, 0],
 ])('a start without settings for a proxy %s', async (_name, env, warnings) => {
   await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR, LOG_LEVEL: 'warn', ...env });
     const { stderr } = await stopServer(server);
     const lines = stderr.split('\n').filter(Boolean);
-    expect(lines.map((line) => (JSON.parse(line) as { event: unknown }).event)).toEqual(Array(warnings).fill('config.public_url'));
+    expect(lines.map((line) => (JSON.parse(line) as { event: unknown }).event)).toEqual(
+      Array(warnings).fill('config.public_url'),
+    );
   });
 });
 
-test('a second start finds the data of the first, and its tokens still hold', async () => {
+test('a restart keeps the data, and tokens stay valid', async () => {
   await withDataDir(async (DATA_DIR) => {
     const first = await startServer({ DATA_DIR });
     const login = await fetch(`${first.url}/token`, {
@@ -103,7 +119,11 @@ test('a second start finds the data of the first, and its tokens still hold', as
     const { access_token: token } = (await login.json()) as { access_token: string };
     const product = JSON.stringify({ name: 'Kept', barcode: '5901234123457', price: 1 });
     const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
-    const made = await fetch(`${first.url}/api/v1/shop/product/`, { method: 'POST', headers, body: product });
+    const made = await fetch(`${first.url}/api/v1/shop/product/`, {
+      method: 'POST',
+      headers,
+      body: product,
+    });
     await stopServer(first);
 
     const second = await startServer({ DATA_DIR });
@@ -114,7 +134,7 @@ test('a second start finds the data of the first, and its tokens still hold', as
   });
 });
 
-test('the embedded default keeps its own secret in its data directory, readable by the owner alone', async () => {
+test('the embedded default stores its signing secret in the data directory, readable by the owner alone', async () => {
   await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR });
     await stopServer(server);
@@ -122,11 +142,11 @@ test('the embedded default keeps its own secret in its data directory, readable 
     expect(Buffer.byteLength(secret)).toBeGreaterThanOrEqual(32);
     expect((await stat(join(DATA_DIR, 'signing-secret'))).mode & 0o777).toBe(0o600);
     expect((await stat(DATA_DIR)).mode & 0o777).toBe(0o700);
-    expect(server.welcome).not.toContain(secret);
+    expect(server.banner).not.toContain(secret);
   });
 });
 
-test('a second process on the same data directory ends with 1 and names the first, which goes on', async () => {
+test('a second process on the same data directory exits with 1 and names the first, which is not affected', async () => {
   await withDataDir(async (DATA_DIR) => {
     const first = await startServer({ DATA_DIR });
     const second = await run('main.js', [], { DATA_DIR, PORT: '0' });
@@ -139,17 +159,19 @@ test('a second process on the same data directory ends with 1 and names the firs
   });
 });
 
-test('a start after the server was killed takes the data directory over, with all that was acknowledged', async () => {
+test('a start after a kill takes over the data directory, with all acknowledged writes', async () => {
   await withDataDir(async (DATA_DIR) => {
     const first = await startServer({ DATA_DIR });
     await stopServer(first, 'SIGKILL');
     const second = await startServer({ DATA_DIR });
-    expect(await (await fetch(`${second.url}/api/v2/shop/products`)).json()).toMatchObject({ count: 1200 });
+    expect(await (await fetch(`${second.url}/api/v2/shop/products`)).json()).toMatchObject({
+      count: 1200,
+    });
     await stopServer(second);
   });
 });
 
-test('a data directory that cannot be opened ends the start with 1 and one plain sentence, and is left as it is', async () => {
+test('a start on an unusable data directory exits with 1 and one sentence, and changes nothing', async () => {
   await withDirectory(async (DATA_DIR) => {
     await writeFile(join(DATA_DIR, 'postgres'), 'not a database');
     const ended = await run('main.js', [], { DATA_DIR, PORT: '0', LOG_LEVEL: 'silent' });
@@ -162,7 +184,7 @@ test('a data directory that cannot be opened ends the start with 1 and one plain
   });
 });
 
-test('a data directory whose path is longer than a socket may be is served all the same', async () => {
+test('a data directory may have a path that is longer than a socket path', async () => {
   await withDirectory(async (path) => {
     const server = await startServer({ DATA_DIR: join(path, 'a'.repeat(120)) });
     expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
@@ -170,23 +192,26 @@ test('a data directory whose path is longer than a socket may be is served all t
   });
 });
 
-// What is refused, and why: test/core/config.test.ts.
-test('a configuration that is refused ends the start with 78 and a line for each problem, and shows no secret', async () => {
+// Invalid settings: test/core/config.test.ts.
+test('a start with an invalid configuration exits with 78 and a line for each problem, without secrets', async () => {
   expect(await run('main.js', [], { SIGNING_SECRET: 'short-secret', BCRYPT_COST: '9' })).toEqual({
     code: 78,
     stdout: '',
-    stderr: 'The configuration cannot be used:\n  SIGNING_SECRET must have 32 bytes or more\n  BCRYPT_COST must be from 10 to 16\n',
+    stderr:
+      'Invalid configuration:\n  SIGNING_SECRET must have 32 bytes or more\n  BCRYPT_COST must be from 10 to 16\n',
   });
 });
 
-test('a port that is taken ends the start with 1 and one plain line', async () => {
+test('a start on a port in use exits with 1 and one line', async () => {
   await withDataDir(async (DATA_DIR) => {
     const first = await startServer({ DATA_DIR });
     const PORT = new URL(first.url).port;
     const second = await withDataDir((other) => run('main.js', [], { DATA_DIR: other, PORT }));
     expect(second).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(new RegExp(`^Cannot listen on 127\\.0\\.0\\.1:${PORT}: .*\\n$`)),
+      stderr: expect.stringMatching(
+        new RegExp(`^Cannot listen on 127\\.0\\.0\\.1:${PORT}: .*\\n$`),
+      ),
     });
     await stopServer(first);
   });

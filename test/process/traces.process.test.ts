@@ -6,7 +6,7 @@ import { expect, test } from '../support/jest.ts';
 import { withDataDir } from '../support/directories.ts';
 import { freePort, startServer, stopServer } from '../support/process.ts';
 
-test('traces that have not been sent are sent when the server ends', async () => {
+test('pending traces are exported when the server exits', async () => {
   const received: string[] = [];
   const collector = createServer(async (req, res) => {
     received.push(await text(req));
@@ -15,17 +15,24 @@ test('traces that have not been sent are sent when the server ends', async () =>
   await once(collector.listen(0, '127.0.0.1'), 'listening');
   const endpoint = `http://127.0.0.1:${(collector.address() as AddressInfo).port}/`;
   await withDataDir(async (DATA_DIR) => {
-    const env = { DATA_DIR, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_SERVICE_NAME: 'a shop', OTEL_BSP_SCHEDULE_DELAY: '600000' };
+    const env = {
+      DATA_DIR,
+      OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
+      OTEL_SERVICE_NAME: 'a shop',
+      OTEL_BSP_SCHEDULE_DELAY: '600000',
+    };
     const server = await startServer({ ...env });
     const id = (await fetch(`${server.url}/api/v2/shop/products`)).headers.get('x-request-id');
     expect(received).toEqual([]);
     expect(await stopServer(server)).toMatchObject({ code: 0, stderr: '' });
-    expect(received.filter((body) => body.includes(String(id)) && body.includes('"a shop"'))).toHaveLength(1);
+    expect(
+      received.filter((body) => body.includes(String(id)) && body.includes('"a shop"')),
+    ).toHaveLength(1);
   });
   collector.close();
 });
 
-test('a collector that cannot be reached holds up neither an answer nor the end', async () => {
+test('an unreachable collector delays neither responses nor the exit', async () => {
   await withDataDir(async (DATA_DIR) => {
     const OTEL_EXPORTER_OTLP_ENDPOINT = `http://127.0.0.1:${await freePort()}`;
     const server = await startServer({ DATA_DIR, OTEL_EXPORTER_OTLP_ENDPOINT });

@@ -7,27 +7,38 @@ import { TEST_SECRET } from '../support/databases.ts';
 import { withDirectory } from '../support/directories.ts';
 import { run, startServer, stopServer } from '../support/process.ts';
 
-test('a start with a manifest that cannot be used ends with 78 and one line, before there is a database', async () => {
+test('a start with an unreadable manifest exits with 78 and one line, before it creates a database', async () => {
   await withDirectory(async (folder) => {
     const [file, data] = [join(folder, 'manifest.json'), join(folder, 'data')] as const;
-    const env = { DATA_DIR: data, SIGNING_SECRET: TEST_SECRET, TRUSTED_DOCUMENTS: file, TRUSTED_DOCUMENTS_MODE: 'log' };
+    const env = {
+      DATA_DIR: data,
+      SIGNING_SECRET: TEST_SECRET,
+      TRUSTED_DOCUMENTS: file,
+      TRUSTED_DOCUMENTS_MODE: 'log',
+    };
     expect(await run('main.js', [], env)).toEqual({
       code: 78,
       stdout: '',
-      stderr: `The configuration cannot be used:\n  TRUSTED_DOCUMENTS: ${file} cannot be read (ENOENT)\n`,
+      stderr: `Invalid configuration:\n  TRUSTED_DOCUMENTS: ${file} cannot be read (ENOENT)\n`,
     });
     expect(existsSync(data)).toBe(false);
   });
 });
 
-test('the mode off looks at no file, and the operator can make one while it is missing', async () => {
+test('the mode off reads no manifest, and the CLI can create a missing one', async () => {
   await withDirectory(async (folder) => {
     const file = join(folder, 'manifest.json');
     await writeFile(join(folder, 'a.graphql'), 'query A { me { id } }');
     const server = await startServer({ DATA_DIR: join(folder, 'data'), TRUSTED_DOCUMENTS: file });
     expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
     await stopServer(server);
-    const env = { DATA_DIR: join(folder, 'data'), TRUSTED_DOCUMENTS: file, TRUSTED_DOCUMENTS_MODE: 'enforce' };
-    expect(await command(['documents', 'extract', folder, '--out', file], env)).toMatchObject({ code: 0 });
+    const env = {
+      DATA_DIR: join(folder, 'data'),
+      TRUSTED_DOCUMENTS: file,
+      TRUSTED_DOCUMENTS_MODE: 'enforce',
+    };
+    expect(await command(['documents', 'extract', folder, '--out', file], env)).toMatchObject({
+      code: 0,
+    });
   });
 });

@@ -2,15 +2,21 @@ import { expect, test } from '../support/jest.ts';
 import * as webhooks from '../../src/features/webhooks/webhook.service.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { startServer, stopServer } from '../support/process.ts';
-import { answering, useReceiver } from '../support/receiver.ts';
+import { respondWith, useReceiver } from '../support/receiver.ts';
 import { useShop, workerDatabase } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 
-const shop = useShop({ WEBHOOK_PRIVATE_TARGETS: 'true' });
+const shop = useShop({ WEBHOOK_ALLOW_PRIVATE_NETWORKS: 'true' });
 const receiver = useReceiver();
-const start = () => startServer({ ...workerDatabase(), SIGNING_SECRET: TEST_SECRET, WEBHOOK_PRIVATE_TARGETS: 'true', HOST: '127.0.0.1' });
+const start = () =>
+  startServer({
+    ...workerDatabase(),
+    SIGNING_SECRET: TEST_SECRET,
+    WEBHOOK_ALLOW_PRIVATE_NETWORKS: 'true',
+    HOST: '127.0.0.1',
+  });
 
-test('a process that is killed while it sends leaves the message to the next, which sends it under the same id', async () => {
+test('a message of a killed process is sent by the next one, with the same id', async () => {
   receiver.answer = () => undefined;
   await webhooks.add(shop.context(), { url: receiver.url, events: ['product.created'] });
   const first = await start();
@@ -18,23 +24,36 @@ test('a process that is killed while it sends leaves the message to the next, wh
   await until(() => receiver.received.length === 1, 'the message');
   await stopServer(first, 'SIGKILL');
   const second = await start();
-  // In place of the minute for which others keep away.
+  // Ends the lease of one minute.
   await shop.sql('update webhook_delivery set due_at = now()');
-  receiver.answer = answering(204);
+  receiver.answer = respondWith(204);
   await until(
-    async () => (await shop.sql(`select 1 from webhook_delivery where status = 'delivered'`)).length === 1,
-    'the message once more',
+    async () =>
+      (await shop.sql(`select 1 from webhook_delivery where status = 'delivered'`)).length === 1,
+    'the repeated message',
   );
   expect(await stopServer(second)).toMatchObject({ code: 0, stderr: '' });
   const [one, other, ...more] = receiver.received;
-  expect([one?.event.data.name, other?.id, other?.body, more]).toEqual([name, one?.id, one?.body, []]);
+  expect([one?.event.data.name, other?.id, other?.body, more]).toEqual([
+    name,
+    one?.id,
+    one?.body,
+    [],
+  ]);
 });
 
-test('two instances at once tell a webhook of each event once', async () => {
+test('two instances together send each event once', async () => {
   await webhooks.add(shop.context(), { url: receiver.url, events: ['product.created'] });
   const instances = [await start(), await start()];
   await shop.makeProducts(30);
-  await until(async () => (await shop.sql(`select 1 from webhook_delivery where status = 'delivered'`)).length === 30, 'all of them');
-  for (const instance of instances) expect(await stopServer(instance)).toMatchObject({ code: 0, stderr: '' });
-  expect([receiver.received.length, new Set(receiver.received.map(({ id }) => id)).size]).toEqual([30, 30]);
+  await until(
+    async () =>
+      (await shop.sql(`select 1 from webhook_delivery where status = 'delivered'`)).length === 30,
+    'all deliveries',
+  );
+  for (const instance of instances)
+    expect(await stopServer(instance)).toMatchObject({ code: 0, stderr: '' });
+  expect([receiver.received.length, new Set(receiver.received.map(({ id }) => id)).size]).toEqual([
+    30, 30,
+  ]);
 });

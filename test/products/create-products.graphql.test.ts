@@ -12,8 +12,8 @@ const TAKEN = {
   product: null,
   error: {
     code: 'CONFLICT',
-    message: 'Another product has this barcode',
-    fields: [{ field: 'barcode', message: 'Another product has this barcode' }],
+    message: 'A product with this barcode already exists',
+    fields: [{ field: 'barcode', message: 'A product with this barcode already exists' }],
   },
 };
 
@@ -23,10 +23,11 @@ beforeEach(async () => {
   writer = await shop.makeUser({ scopes: ['products:write'] });
 });
 
-const createAll = (inputs: unknown, as: User = writer): Promise<Answer> => shop.graphql(MANY, { inputs }, { as });
+const createAll = (inputs: unknown, as: User = writer): Promise<Answer> =>
+  shop.graphql(MANY, { inputs }, { as });
 
 describe('createProducts', () => {
-  test('adds products, and answers each as product(pk:) does, in the order of the inputs', async () => {
+  test('adds products, and returns each as product(pk:) does, in the order of the inputs', async () => {
     const { body } = await createAll([
       { name: ' Ink ', barcode: '5901234123457', price: '12.50' },
       { name: 'Lamp', barcode: '0012345678905', price: 0.1 },
@@ -36,14 +37,17 @@ describe('createProducts', () => {
         '{ one: product(pk: 1) { ...F } two: product(pk: 2) { ...F } } fragment F on Product { id pk name barcode price createdAt updatedAt }',
       )
     ).body;
-    expect(data).toMatchObject({ one: { name: 'Ink', price: 12.5 }, two: { barcode: '0012345678905', price: 0.1 } });
+    expect(data).toMatchObject({
+      one: { name: 'Ink', price: 12.5 },
+      two: { barcode: '0012345678905', price: 0.1 },
+    });
     expect(body.data.createProducts).toEqual([
       { product: data.one, error: null },
       { product: data.two, error: null },
     ]);
   });
 
-  test('an input that is refused does not keep the others from being added', async () => {
+  test('a rejected input does not prevent the others from being added', async () => {
     await shop.makeProduct({ barcode: '4006381333931' });
     const { body } = await createAll([
       { name: '', barcode: '5901234123456', price: '0.005' },
@@ -53,30 +57,44 @@ describe('createProducts', () => {
     const [bad, good, taken] = body.data.createProducts;
     expect(bad.product).toBeNull();
     expect(bad.error.code).toBe('BAD_USER_INPUT');
-    expect(bad.error.fields.map(({ field }: { field: string }) => field)).toEqual(['name', 'barcode', 'price']);
+    expect(bad.error.fields.map(({ field }: { field: string }) => field)).toEqual([
+      'name',
+      'barcode',
+      'price',
+    ]);
     expect(good).toMatchObject({ product: { name: 'Ink' }, error: null });
     expect(taken).toEqual(TAKEN);
     expect(await names()).toEqual([expect.any(String), 'Ink']);
   });
 
-  test('says of an input that is refused what createProduct says', async () => {
+  test('a rejected input has the error of createProduct', async () => {
     const input = { name: 'x'.repeat(256), barcode: '5901234123457', price: 1 };
-    const one = await shop.graphql('mutation ($input: ProductInput!) { createProduct(input: $input) { pk } }', { input }, { as: writer });
+    const one = await shop.graphql(
+      'mutation ($input: ProductInput!) { createProduct(input: $input) { pk } }',
+      { input },
+      { as: writer },
+    );
     const [{ message, extensions }] = one.body.errors;
-    expect((await createAll([input])).body.data.createProducts).toEqual([{ product: null, error: { message, ...extensions } }]);
-  });
-
-  test.each([true, '', 'much', '-0.01', -1, '1e3', '10000000000', { a: 1 }])('the price %j is refused by itself', async (price) => {
-    const { body } = await createAll([
-      { name: 'Ink', barcode: '5901234123457', price },
-      { name: 'Lamp', barcode: '4006381333931', price: 1 },
+    expect((await createAll([input])).body.data.createProducts).toEqual([
+      { product: null, error: { message, ...extensions } },
     ]);
-    const [bad, good] = body.data.createProducts;
-    expect([bad.error.fields[0].field, good.error]).toEqual(['price', null]);
   });
 
-  test('a price with more digits than a double holds is refused, not rounded, as a variable and in the text', async () => {
-    const sent = '{"inputs":[{"name":"Ink","barcode":"5901234123457","price":0.10000000000000000001}]}';
+  test.each([true, '', 'much', '-0.01', -1, '1e3', '10000000000', { a: 1 }])(
+    'the price %j is rejected alone',
+    async (price) => {
+      const { body } = await createAll([
+        { name: 'Ink', barcode: '5901234123457', price },
+        { name: 'Lamp', barcode: '4006381333931', price: 1 },
+      ]);
+      const [bad, good] = body.data.createProducts;
+      expect([bad.error.fields[0].field, good.error]).toEqual(['price', null]);
+    },
+  );
+
+  test('a price with more digits than a double holds is rejected, not rounded, as a variable and in the text', async () => {
+    const sent =
+      '{"inputs":[{"name":"Ink","barcode":"5901234123457","price":0.10000000000000000001}]}';
     const headers = { 'Content-Type': 'application/json' };
     const body = `{"query":${JSON.stringify(MANY)},"variables":${sent}}`;
     const inText = MANY.replace(/\(\$inputs.*?\)/, '').replace(
@@ -87,12 +105,14 @@ describe('createProducts', () => {
       await shop.rest('POST', '/graphql', { as: writer, headers, body }),
       await shop.graphql(inText, {}, { as: writer }),
     ]) {
-      expect(answer.body.data.createProducts[0].error.fields).toEqual([{ field: 'price', message: expect.any(String) }]);
+      expect(answer.body.data.createProducts[0].error.fields).toEqual([
+        { field: 'price', message: expect.any(String) },
+      ]);
     }
     expect(await names()).toEqual([]);
   });
 
-  test('of two with one barcode, the first is added, and the second is a conflict', async () => {
+  test('of two inputs with one barcode, the first is added, and the second is a conflict', async () => {
     const barcode = '5901234123457';
     const { body } = await createAll([
       { name: '', barcode, price: 1 },
@@ -103,49 +123,64 @@ describe('createProducts', () => {
     expect([bad.error.code, good.product.name, taken]).toEqual(['BAD_USER_INPUT', 'Ink', TAKEN]);
   });
 
-  test('a hundred are added by one statement, with primary keys in their order; a hundred and one are refused', async () => {
+  test('a hundred are added by one statement, with primary keys in their order; a hundred and one are rejected', async () => {
     const inputs = drafts(101);
     const { body } = await createAll(inputs.slice(0, 100).toReversed());
-    expect(body.data.createProducts.map(({ product }: { product: { pk: string } }) => product.pk)).toEqual(
-      Array.from({ length: 100 }, (_, index) => String(index + 1)),
-    );
-    expect(await shop.sql('select sum(writes)::int as writes, sum(rows)::int as rows from product_tally')).toMatchObject([{ rows: 100 }]);
-    const refused = await createAll(inputs);
-    expect(refused.body.errors[0]).toMatchObject({ extensions: { code: 'BAD_USER_INPUT' } });
+    expect(
+      body.data.createProducts.map(({ product }: { product: { pk: string } }) => product.pk),
+    ).toEqual(Array.from({ length: 100 }, (_, index) => String(index + 1)));
+    expect(
+      await shop.sql(
+        'select sum(writes)::int as writes, sum(rows)::int as rows from product_tally',
+      ),
+    ).toMatchObject([{ rows: 100 }]);
+    const rejected = await createAll(inputs);
+    expect(rejected.body.errors[0]).toMatchObject({ extensions: { code: 'BAD_USER_INPUT' } });
     expect(await names()).toHaveLength(100);
   });
 
-  test('none at all is answered by none', async () => {
+  test('an empty list returns an empty list', async () => {
     expect((await createAll([])).body).toEqual({ data: { createProducts: [] } });
   });
 
-  test('spends no primary keys on what is refused', async () => {
+  test('uses no primary keys for rejected inputs', async () => {
     const inputs = drafts(10);
     await createAll(inputs);
     await createAll(inputs);
-    expect(await shop.sql('select last_value::int as last from product_pk_seq')).toEqual([{ last: 10 }]);
+    expect(await shop.sql('select last_value::int as last from product_pk_seq')).toEqual([
+      { last: 10 },
+    ]);
   });
 
   test('needs products:write', async () => {
     const inputs = drafts(1);
-    expect((await createAll(inputs, await shop.makeUser())).body.errors[0].extensions.code).toBe('FORBIDDEN');
-    expect((await shop.graphql(MANY, { inputs })).body.errors[0].extensions.code).toBe('UNAUTHENTICATED');
+    expect((await createAll(inputs, await shop.makeUser())).body.errors[0].extensions.code).toBe(
+      'FORBIDDEN',
+    );
+    expect((await shop.graphql(MANY, { inputs })).body.errors[0].extensions.code).toBe(
+      'UNAUTHENTICATED',
+    );
     expect(await names()).toEqual([]);
   });
 
-  test('costs what each of its results may hold', async () => {
+  test('costs the sum of its possible results', async () => {
     const json = { query: MANY, variables: { inputs: drafts(100) }, extensions: { cost: true } };
     const { body } = await shop.rest('POST', '/graphql', { as: writer, json });
     expect(body.extensions.cost.requested).toBe(400);
     const three = `mutation ($i: [ProductDraft!]!) { ${['a', 'b', 'c'].map((name) => `${name}: createProducts(inputs: $i) { product { pk } error { fields { field } } }`).join(' ')} }`;
-    const refused = await shop.graphql(three, { i: drafts(100) }, { as: writer });
-    expect(refused.body.errors[0].extensions.code).toBe('QUERY_TOO_COMPLEX');
+    const rejected = await shop.graphql(three, { i: drafts(100) }, { as: writer });
+    expect(rejected.body.errors[0].extensions.code).toBe('QUERY_TOO_COMPLEX');
   });
 
-  test('of several batches at once in any order, each product is added once, and nothing fails', async () => {
+  test('several concurrent batches in any order add each product once, and none fails', async () => {
     const inputs = drafts(100);
-    const answers = await Promise.all([inputs, inputs.toReversed(), inputs, inputs.toReversed()].map((order) => createAll(order)));
-    const results = answers.flatMap(({ body }) => body.data.createProducts as { product: unknown; error: { code: string } | null }[]);
+    const answers = await Promise.all(
+      [inputs, inputs.toReversed(), inputs, inputs.toReversed()].map((order) => createAll(order)),
+    );
+    const results = answers.flatMap(
+      ({ body }) =>
+        body.data.createProducts as { product: unknown; error: { code: string } | null }[],
+    );
     expect(results.filter(({ product }) => product !== null)).toHaveLength(100);
     expect(results.every(({ error }) => error === null || error.code === 'CONFLICT')).toBe(true);
     expect(await names()).toHaveLength(100);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
 import { Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
-import { counted } from '../support/statements.ts';
+import { recordStatements } from '../support/statements.ts';
 
 const shop = useShop();
 
@@ -11,7 +11,7 @@ const BOWL = { name: 'Oak bowl', barcode: '5901234123457', price: 7 };
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
 
-test('Idempotency-Key: the same key and body answers as the first time, and adds nothing', async () => {
+test('Idempotency-Key: the same key and body gets the first response, and adds nothing', async () => {
   const as = await writer();
   const first = await create(TRAY, 'k', { as });
   const again = await create(TRAY, 'k', { as });
@@ -22,7 +22,7 @@ test('Idempotency-Key: the same key and body answers as the first time, and adds
   expect(await names()).toEqual(['Walnut tray']);
 });
 
-test('Idempotency-Key: the answer is that of the first time, even where the product is another by now', async () => {
+test('Idempotency-Key: the response is the first one, even if the product has changed since', async () => {
   const as = await writer();
   const first = await create(TRAY, 'k', { as });
   await shop.sql(`update product set name = 'Renamed', price = 1`);
@@ -31,7 +31,7 @@ test('Idempotency-Key: the answer is that of the first time, even where the prod
   expect(again.text).toBe(first.text);
 });
 
-test('Idempotency-Key: the answer is that of the first time, even where the product is gone, which it stays', async () => {
+test('Idempotency-Key: the response is the first one, even if the product is deleted, and it stays deleted', async () => {
   const as = await writer();
   const first = await create(TRAY, 'k', { as });
   await shop.sql('delete from product');
@@ -41,37 +41,41 @@ test('Idempotency-Key: the answer is that of the first time, even where the prod
   expect(await names()).toEqual([]);
 });
 
-test('Idempotency-Key: it is taken in one statement, and kept in another', async () => {
+test('Idempotency-Key: it is claimed by one statement, and stored by another', async () => {
   const as = await writer();
-  const { statements } = await counted(() => create(TRAY, 'k', { as }));
-  expect(statements.filter((text) => text.includes('idempotency_key')).map((text) => text.trim().split(' ')[0])).toEqual([
-    'insert',
-    'update',
-  ]);
+  const { statements } = await recordStatements(() => create(TRAY, 'k', { as }));
+  expect(
+    statements
+      .filter((text) => text.includes('idempotency_key'))
+      .map((text) => text.trim().split(' ')[0]),
+  ).toEqual(['insert', 'update']);
 });
 
 test.each([
   ['name', { ...TRAY, name: 'Oak tray' }],
   ['barcode', { ...TRAY, barcode: BOWL.barcode }],
   ['price', { ...TRAY, price: 12.51 }],
-])('Idempotency-Key: the same key with another %s answers 422, and adds nothing', async (_field, json) => {
-  const as = await writer();
-  await create(TRAY, 'k', { as });
-  const answer = await create(json, 'k', { as });
-  expect(answer.status).toBe(422);
-  expect(answer.body).toEqual({
-    detail: [
-      {
-        type: 'idempotency_key_reused',
-        loc: ['header', 'idempotency-key'],
-        msg: 'The key was used for another request',
-      },
-    ],
-  });
-  expect(await names()).toEqual(['Walnut tray']);
-});
+])(
+  'Idempotency-Key: the same key with another %s gets 422, and adds nothing',
+  async (_field, json) => {
+    const as = await writer();
+    await create(TRAY, 'k', { as });
+    const answer = await create(json, 'k', { as });
+    expect(answer.status).toBe(422);
+    expect(answer.body).toEqual({
+      detail: [
+        {
+          type: 'idempotency_key_reused',
+          loc: ['header', 'idempotency-key'],
+          msg: 'The key was used for another request',
+        },
+      ],
+    });
+    expect(await names()).toEqual(['Walnut tray']);
+  },
+);
 
-test('Idempotency-Key: after 422 for another body, the first body still answers as the first time', async () => {
+test('Idempotency-Key: after 422 for another body, the first body still gets the first response', async () => {
   const as = await writer();
   const first = await create(TRAY, 'k', { as });
   await create(BOWL, 'k', { as });
@@ -79,7 +83,7 @@ test('Idempotency-Key: after 422 for another body, the first body still answers 
   expect(again.text).toBe(first.text);
 });
 
-test('Idempotency-Key: of 20 with the same key and body at once, one adds the product and all answer the same 201', async () => {
+test('Idempotency-Key: of 20 concurrent requests with one key and body, one adds the product and all get the same 201', async () => {
   const as = await writer();
   const answers = await Promise.all(Array.from({ length: 20 }, () => create(TRAY, 'k', { as })));
   expect(answers.map(({ status }) => status)).toEqual(Array<number>(20).fill(201));
@@ -87,35 +91,47 @@ test('Idempotency-Key: of 20 with the same key and body at once, one adds the pr
   expect(await names()).toEqual(['Walnut tray']);
 });
 
-test('Idempotency-Key: of 20 with the same key and different bodies at once, one adds its product and 19 answer 422', async () => {
+test('Idempotency-Key: of 20 concurrent requests with one key and different bodies, one adds its product and 19 get 422', async () => {
   const as = await writer();
   const bodies = Array.from({ length: 20 }, () => ({ ...TRAY, barcode: shop.newBarcode() }));
   const answers = await Promise.all(bodies.map((json) => create(json, 'k', { as })));
-  expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([201, ...Array<number>(19).fill(422)]);
+  expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
+    201,
+    ...Array<number>(19).fill(422),
+  ]);
   expect(await names()).toHaveLength(1);
 });
 
-describe('with a pool that is much smaller than the crowd', () => {
-  const [small, other] = [new Shop({ DATABASE_POOL_MAX: '2' }), new Shop({ DATABASE_POOL_MAX: '2' })];
+describe('with a pool much smaller than the number of requests', () => {
+  const [small, other] = [
+    new Shop({ DATABASE_POOL_MAX: '2' }),
+    new Shop({ DATABASE_POOL_MAX: '2' }),
+  ];
   beforeAll(async () => void (await Promise.all([small.start(), other.start()])));
   afterAll(async () => void (await Promise.all([small.stop(), other.stop()])));
 
-  test('Idempotency-Key: of 100 at once, at two instances, one adds the product and all answer the same 201; reads go on meanwhile', async () => {
+  test('Idempotency-Key: of 100 concurrent requests on two instances, one adds the product and all get the same 201; reads continue', async () => {
     const request = { as: await writer(), json: TRAY, headers: { 'Idempotency-Key': 'k' } };
-    const asked = Array.from({ length: 100 }, (_, index) => (index % 2 ? small : other).rest('POST', PRODUCT, request));
+    const responses = Array.from({ length: 100 }, (_, index) =>
+      (index % 2 ? small : other).rest('POST', PRODUCT, request),
+    );
     const reads = Array.from({ length: 20 }, () => small.rest('GET', '/api/v2/shop/products'));
-    const answers = await Promise.all(asked);
+    const answers = await Promise.all(responses);
     expect(answers.map(({ status }) => status)).toEqual(Array<number>(100).fill(201));
     expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
-    expect((await Promise.all(reads)).map(({ status }) => status)).toEqual(Array<number>(20).fill(200));
+    expect((await Promise.all(reads)).map(({ status }) => status)).toEqual(
+      Array<number>(20).fill(200),
+    );
     expect(await names()).toEqual(['Walnut tray']);
   });
 
-  test('Idempotency-Key: of 100 at once that are refused, each is told so, and the key stays free', async () => {
+  test('Idempotency-Key: 100 concurrent invalid requests are all rejected, and the key stays free', async () => {
     const as = await writer();
     await create(TRAY, undefined, { as });
     const request = { as, json: TRAY, headers: { 'Idempotency-Key': 'k' } };
-    const answers = await Promise.all(Array.from({ length: 100 }, () => small.rest('POST', PRODUCT, request)));
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, () => small.rest('POST', PRODUCT, request)),
+    );
     expect(answers.map(({ status }) => status)).toEqual(Array<number>(100).fill(409));
     expect((await create(BOWL, 'k', { as })).status).toBe(201);
   });
@@ -131,11 +147,14 @@ test('Idempotency-Key: different keys are different requests', async () => {
 
 test('Idempotency-Key: without one, the same body twice is two requests', async () => {
   const as = await writer();
-  const statuses = [(await create(TRAY, undefined, { as })).status, (await create(TRAY, undefined, { as })).status];
+  const statuses = [
+    (await create(TRAY, undefined, { as })).status,
+    (await create(TRAY, undefined, { as })).status,
+  ];
   expect(statuses).toEqual([201, 409]);
 });
 
-test('Idempotency-Key: keys of different callers do not meet', async () => {
+test('Idempotency-Key: keys of different callers are separate', async () => {
   const [ann, bob] = [await writer(), await writer()];
   const first = await create(TRAY, 'k', { as: ann });
   const other = await create(BOWL, 'k', { as: bob });
@@ -151,22 +170,39 @@ describe('with ANONYMOUS_SCOPES', () => {
   beforeAll(() => open.start());
   afterAll(() => open.stop());
 
-  test('Idempotency-Key: the key of a caller without credentials does not meet that of one with', async () => {
-    const signedIn = await open.rest('POST', PRODUCT, { as: await writer(), json: TRAY, headers: { 'Idempotency-Key': 'k' } });
-    const anonymous = await open.rest('POST', PRODUCT, { json: BOWL, headers: { 'Idempotency-Key': 'k' } });
-    const again = await open.rest('POST', PRODUCT, { json: BOWL, headers: { 'Idempotency-Key': 'k' } });
+  test('Idempotency-Key: keys of callers with and without credentials are separate', async () => {
+    const signedIn = await open.rest('POST', PRODUCT, {
+      as: await writer(),
+      json: TRAY,
+      headers: { 'Idempotency-Key': 'k' },
+    });
+    const anonymous = await open.rest('POST', PRODUCT, {
+      json: BOWL,
+      headers: { 'Idempotency-Key': 'k' },
+    });
+    const again = await open.rest('POST', PRODUCT, {
+      json: BOWL,
+      headers: { 'Idempotency-Key': 'k' },
+    });
     expect([signedIn.status, anonymous.status, again.status]).toEqual([201, 201, 201]);
     expect(again.text).toBe(anonymous.text);
   });
 
-  test('Idempotency-Key: keys of callers without credentials from different networks do not meet', async () => {
+  test('Idempotency-Key: keys of callers without credentials from different networks are separate', async () => {
     const from = (network: string) =>
-      open.rest('POST', PRODUCT, { json: TRAY, headers: { 'Idempotency-Key': 'k', 'X-Forwarded-For': network } });
-    expect([(await from('192.0.2.1')).status, (await from('192.0.2.1')).status, (await from('192.0.2.2')).status]).toEqual([201, 201, 409]);
+      open.rest('POST', PRODUCT, {
+        json: TRAY,
+        headers: { 'Idempotency-Key': 'k', 'X-Forwarded-For': network },
+      });
+    expect([
+      (await from('192.0.2.1')).status,
+      (await from('192.0.2.1')).status,
+      (await from('192.0.2.2')).status,
+    ]).toEqual([201, 201, 409]);
   });
 });
 
-test('Idempotency-Key: it opens nothing to a caller who has lost the scope', async () => {
+test('Idempotency-Key: a caller who has lost the scope gets no stored response', async () => {
   const as = await writer();
   await create(TRAY, 'k', { as });
   await shop.sql(`update "user" set scopes = '{}'`);
@@ -174,19 +210,19 @@ test('Idempotency-Key: it opens nothing to a caller who has lost the scope', asy
   expect(answer.status).toBe(403);
 });
 
-test('Idempotency-Key: it is remembered for a day', async () => {
+test('Idempotency-Key: it is stored for a day', async () => {
   const as = await writer();
   const first = await create(TRAY, 'k', { as });
-  shop.pass(DAY - MINUTE);
+  shop.advanceClock(DAY - MINUTE);
   const again = await create(TRAY, 'k', { as });
   expect(again.status).toBe(201);
   expect(again.text).toBe(first.text);
 });
 
-test('Idempotency-Key: it is forgotten after a day', async () => {
+test('Idempotency-Key: it expires after a day', async () => {
   const as = await writer();
   await create(TRAY, 'k', { as });
-  shop.pass(DAY);
+  shop.advanceClock(DAY);
   const same = await create(TRAY, 'k', { as });
   const other = await create(BOWL, 'k', { as });
   expect([same.status, other.status]).toEqual([409, 201]);
@@ -196,13 +232,16 @@ test('Idempotency-Key: it is forgotten after a day', async () => {
 test.each([
   ['fields are missing', {}, 422],
   ['the barcode is taken', TRAY, 409],
-])('Idempotency-Key: a request that is refused because %s leaves its key free', async (_why, json, status) => {
-  const as = await writer();
-  await create(TRAY, undefined, { as });
-  const refused = await create(json, 'k', { as });
-  const answer = await create(BOWL, 'k', { as });
-  expect([refused.status, answer.status]).toEqual([status, 201]);
-});
+])(
+  'Idempotency-Key: a request rejected because %s leaves its key free',
+  async (_why, json, status) => {
+    const as = await writer();
+    await create(TRAY, undefined, { as });
+    const rejected = await create(json, 'k', { as });
+    const answer = await create(BOWL, 'k', { as });
+    expect([rejected.status, answer.status]).toEqual([status, 201]);
+  },
+);
 
 test.each([
   '!',
@@ -210,7 +249,7 @@ test.each([
   '8e03978e-40d5-43dd-bc93-6894a57f9324',
   '"quoted"',
   `'; drop table idempotency_key; --`.replaceAll(' ', ''),
-])('Idempotency-Key: %s is taken', async (key) => {
+])('Idempotency-Key: %s is accepted', async (key) => {
   const as = await writer();
   const answers = [await create(TRAY, key, { as }), await create(TRAY, key, { as })];
   expect(answers.map(({ status }) => status)).toEqual([201, 201]);
@@ -221,17 +260,26 @@ test.each([
   ['has 256 characters', 'x'.repeat(256)],
   ['has a space', 'a b'],
   ['is not ASCII', 'caf\u00e9'],
-])('Idempotency-Key: one that %s is refused with 422, and nothing is added', async (_what, key) => {
-  const answer = await create(TRAY, key, { as: await writer() });
-  expect(answer.status).toBe(422);
-  expect(answer.body).toEqual({
-    detail: [{ type: expect.any(String), loc: ['header', 'idempotency-key'], msg: expect.any(String) }],
-  });
-  expect(await names()).toEqual([]);
-});
+])(
+  'Idempotency-Key: one that %s is rejected with 422, and nothing is added',
+  async (_what, key) => {
+    const answer = await create(TRAY, key, { as: await writer() });
+    expect(answer.status).toBe(422);
+    expect(answer.body).toEqual({
+      detail: [
+        { type: expect.any(String), loc: ['header', 'idempotency-key'], msg: expect.any(String) },
+      ],
+    });
+    expect(await names()).toEqual([]);
+  },
+);
 
 function create(json: object, key: string | undefined, request: RequestOptions): Promise<Answer> {
-  return shop.rest('POST', PRODUCT, { ...request, json, ...(key !== undefined && { headers: { 'Idempotency-Key': key } }) });
+  return shop.rest('POST', PRODUCT, {
+    ...request,
+    json,
+    ...(key !== undefined && { headers: { 'Idempotency-Key': key } }),
+  });
 }
 
 function writer(): Promise<User> {

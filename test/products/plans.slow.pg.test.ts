@@ -6,16 +6,16 @@ import * as sessions from '../../src/features/auth/sessions/session.service.ts';
 import { createAccessToken } from '../../src/features/auth/tokens/token.ts';
 import { fingerprint, writeCursor } from '../../src/pagination/cursor.ts';
 import { OrderDirection, ProductOrderField } from '../../src/features/products/product.inputs.ts';
-import { listingOf } from '../../src/features/products/product-lists.ts';
+import { listDefinitionOf } from '../../src/features/products/product-lists.ts';
 import { User } from '../../src/features/users/user.entity.ts';
 import { makeDatabase, type TestDatabase } from '../support/databases.ts';
-import { readingsOf, type Reading } from '../support/readings.ts';
+import { queryPlansOf, type QueryPlan } from '../support/readings.ts';
 import { Shop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 const PRODUCTS = 1_000_000;
-/** Making the million takes longer than a test may. */
+/** Creating a million products takes longer than the timeout of a test. */
 const PREPARATION_MS = 300_000;
-/** The row after the page, which tells that there is more, or what stands before the page in its range of 256. */
+/** The row after the page, read for hasNextPage, or the rows before it in its range of 256. */
 const BEYOND_PAGE = 257;
 const SIZE = 20;
 const MIDDLE = 500_001;
@@ -45,7 +45,7 @@ const COLUMNS: Record<ProductOrderField, string> = {
   [ProductOrderField.UPDATED_AT]: 'updated_at',
 };
 
-/** What is meant to be read of a table, and by which indexes. */
+/** The expected reads of a table, and their indexes. */
 interface Expected {
   of: RegExp;
   indexes: string[];
@@ -59,11 +59,11 @@ let byToken: RequestOptions;
 let byKey: RequestOptions;
 
 beforeAll(async () => {
-  made = await makeDatabase(`shopfront_plans_${process.pid}`);
+  made = await makeDatabase(`shopfront_compiled_operations_${process.pid}`);
   client = new pg.Client({ connectionString: made.env['DATABASE_URL'] });
   await client.connect();
   await fill(client, PRODUCTS);
-  // No range of 256 is full, so that it takes all there is to find a page by its number.
+  // No range of 256 is full, so that finding a page by its number needs every step.
   await client.query('delete from product where pk % 100 = 0');
   await client.query(`
     insert into session (sid, user_pk, key_hash, created_at, last_seen_at, expires_at)
@@ -76,7 +76,7 @@ beforeAll(async () => {
   const { session, key } = await sessions.open(ctx, reader, null);
   byToken = { token: createAccessToken(ctx, { username: reader.username, sid: session.sid }) };
   byKey = { sessionKey: key };
-  // The first of its kind goes the way of the resolvers, the others go by its plan.
+  // The first query of its kind runs by the resolvers, the others by its compiled operation.
   await shop.graphql(PAGE);
   await shop.graphql(HAS_NEIGHBOUR);
 }, PREPARATION_MS);
@@ -87,7 +87,7 @@ afterAll(async () => {
   await made.drop();
 }, PREPARATION_MS);
 
-describe('a page by cursor is read from the index of its order, one row more than it has', () => {
+describe('a page by cursor is read from the index of its order, with one extra row', () => {
   const fields = [
     ProductOrderField.PK,
     ProductOrderField.NAME,
@@ -95,8 +95,15 @@ describe('a page by cursor is read from the index of its order, one row more tha
     ProductOrderField.CREATED_AT,
     ProductOrderField.UPDATED_AT,
   ];
-  const bounds = [{ first: SIZE }, { last: SIZE }, { first: SIZE, after: MIDDLE }, { last: SIZE, before: MIDDLE }];
-  const pages = fields.flatMap((field) => DIRECTIONS.flatMap((direction) => bounds.map((bound) => ({ field, direction, bound }))));
+  const bounds = [
+    { first: SIZE },
+    { last: SIZE },
+    { first: SIZE, after: MIDDLE },
+    { last: SIZE, before: MIDDLE },
+  ];
+  const pages = fields.flatMap((field) =>
+    DIRECTIONS.flatMap((direction) => bounds.map((bound) => ({ field, direction, bound }))),
+  );
 
   test.each(pages)('$field $direction $bound', async ({ field, direction, bound }) => {
     const args = await withCursors(bound, field, direction);
@@ -109,23 +116,26 @@ describe('a page by cursor is read from the index of its order, one row more tha
     ).toEqual([]);
   });
 
-  // As of now this is asked without an order, which a scan of the table from its start seems the quickest answer to.
+  // At present this query has no order, so the planner prefers a table scan.
   const entered = pages.filter(({ bound }) => bound.after !== undefined);
   for (const { field, direction, bound } of entered) {
-    test(`whether there is something before the page: ${field} ${direction}`, async () => {
+    test(`whether rows precede the page: ${field} ${direction}`, async () => {
       const args = await withCursors(bound, field, direction);
       expect(
-        await otherReadings(() => shop.graphql(HAS_NEIGHBOUR, { ...args, orderBy: { field, direction } }), {
-          of: /select 1 from "product"/,
-          indexes: [INDEXES[field]],
-          atMost: 1,
-        }),
+        await otherReadings(
+          () => shop.graphql(HAS_NEIGHBOUR, { ...args, orderBy: { field, direction } }),
+          {
+            of: /select 1 from "product"/,
+            indexes: [INDEXES[field]],
+            atMost: 1,
+          },
+        ),
       ).toEqual([]);
     });
   }
 });
 
-describe('a page by number is read from where it starts, however deep', () => {
+describe('a page by number is read from its start, at any depth', () => {
   const pages = [
     ['page=1', 10],
     ['page=10001', 10],
@@ -134,7 +144,7 @@ describe('a page by number is read from where it starts, however deep', () => {
   ] as const;
 
   test.each(pages)('%s', async (query, size) => {
-    // Where pages stand is remembered once it was asked for twice.
+    // The offsets of pages are cached at the second request.
     for (let time = 0; time < 2; time++) await shop.rest('GET', `${LIST}?page=2`);
     expect(
       await otherReadings(() => shop.rest('GET', `${LIST}?${query}`), {
@@ -145,18 +155,29 @@ describe('a page by number is read from where it starts, however deep', () => {
     ).toEqual([]);
   });
 
-  test('where it starts is looked up in the 256 ranges of one', async () => {
-    const found = await readings(() => shop.rest('GET', `${LIST}?page=50001`), /from "product_tally_fine"/);
+  test('its start is looked up in the 256 ranges of one', async () => {
+    const found = await readings(
+      () => shop.rest('GET', `${LIST}?page=50001`),
+      /from "product_tally_fine"/,
+    );
     for (const { sorts: _few, ...way } of found) {
-      expect(way).toEqual({ indexes: ['product_tally_fine_bucket_index'], sequential: [], rows: 256 });
+      expect(way).toEqual({
+        indexes: ['product_tally_fine_bucket_index'],
+        sequential: [],
+        rows: 256,
+      });
     }
   });
 
-  test('the first since one was written looks for its place in the ranges, and reads no further', async () => {
+  test('the first page after a write is looked up in the ranges, and reads no more', async () => {
     await shop.sql('update product set name = name where pk = 1');
     const found = await readings(() => shop.rest('GET', `${LIST}?page=60001`), /with place as/);
     for (const { sorts: _few, ...way } of found) {
-      expect(way).toEqual({ indexes: ['product_pkey', 'product_tally_fine_bucket_index'], sequential: [], rows: 256 });
+      expect(way).toEqual({
+        indexes: ['product_pkey', 'product_tally_fine_bucket_index'],
+        sequential: [],
+        rows: 256,
+      });
     }
   });
 
@@ -171,13 +192,19 @@ describe('a page by number is read from where it starts, however deep', () => {
   });
 });
 
-describe('what is looked up by its key is found by it', () => {
+describe('a lookup by key uses its index', () => {
   test.each([
     ['GraphQL', () => shop.graphql('{ product(pk: "500001") { name } }'), 1],
-    ['GraphQL, two at once', () => shop.graphql('{ a: product(pk: "500001") { name } b: product(pk: "3") { name } }'), 2],
+    [
+      'GraphQL, two at once',
+      () => shop.graphql('{ a: product(pk: "500001") { name } b: product(pk: "3") { name } }'),
+      2,
+    ],
     ['REST', () => shop.rest('GET', '/api/v1/shop/product/500003'), 1],
-  ])('a product by pk, %s', async (_door, ask, atMost) => {
-    expect(await otherReadings(ask, { of: /from "product"/, indexes: ['product_pkey'], atMost })).toEqual([]);
+  ])('a product by pk, %s', async (_endpoint, request, atMost) => {
+    expect(
+      await otherReadings(request, { of: /from "product"/, indexes: ['product_pkey'], atMost }),
+    ).toEqual([]);
   });
 
   test('a product by its barcode', async () => {
@@ -212,48 +239,73 @@ describe('what is looked up by its key is found by it', () => {
   });
 });
 
-describe('what belongs to a user is read by the user, in its order', () => {
+describe('data of a user is read by the user, in its order', () => {
   const own = (list: string) => () => shop.graphql(`{ me { ${list} } }`, {}, byToken);
-  const ofMany = (list: string) => () => shop.graphql(`{ users(first: 20) { nodes { ${list} } } }`, {}, byToken);
+  const ofMany = (list: string) => () =>
+    shop.graphql(`{ users(first: 20) { nodes { ${list} } } }`, {}, byToken);
   const entries = { of: /from "blog_entry"/, indexes: ['blog_entry_creator_pk_created_at_index'] };
   const items = { of: /from "item"/, indexes: ['item_owner_pk_pk_index'] };
 
-  test('the blog entries of one, a page of them', async () => {
-    expect(await otherReadings(own('blog(first: 2) { nodes { title } }'), { ...entries, atMost: 3 })).toEqual([]);
-  });
-
-  test('the blog entries of many, a page of each', async () => {
-    expect(await otherReadings(ofMany('blog(first: 2) { nodes { title } }'), { ...entries, atMost: 20 * 3 })).toEqual([]);
-  });
-
-  test('the blog entries of all, a page of them', async () => {
+  test('a page of the blog entries of one user', async () => {
     expect(
-      await otherReadings(() => shop.graphql('{ blog(first: 10) { nodes { title } } }', {}, byToken), {
-        of: /from "blog_entry"/,
-        indexes: ['blog_entry_created_at_index'],
-        atMost: 11,
+      await otherReadings(own('blog(first: 2) { nodes { title } }'), { ...entries, atMost: 3 }),
+    ).toEqual([]);
+  });
+
+  test('a page of the blog entries of each of many users', async () => {
+    expect(
+      await otherReadings(ofMany('blog(first: 2) { nodes { title } }'), {
+        ...entries,
+        atMost: 20 * 3,
       }),
     ).toEqual([]);
   });
 
-  // As of now there is no index on item (owner_pk, pk): all that a user has is read and sorted for each page of it.
-  test('the items of one, a page of them', async () => {
-    expect(await otherReadings(own('items(first: 2) { nodes { itemId } }'), { ...items, atMost: 3 })).toEqual([]);
+  test('a page of all blog entries', async () => {
+    expect(
+      await otherReadings(
+        () => shop.graphql('{ blog(first: 10) { nodes { title } } }', {}, byToken),
+        {
+          of: /from "blog_entry"/,
+          indexes: ['blog_entry_created_at_index'],
+          atMost: 11,
+        },
+      ),
+    ).toEqual([]);
   });
 
-  test('the items of many, a page of each', async () => {
-    expect(await otherReadings(ofMany('items(first: 2) { nodes { itemId } }'), { ...items, atMost: 20 * 3 })).toEqual([]);
+  // At present item (owner_pk, pk) has no index: each page reads and sorts all items of the user.
+  test('a page of the items of one user', async () => {
+    expect(
+      await otherReadings(own('items(first: 2) { nodes { itemId } }'), { ...items, atMost: 3 }),
+    ).toEqual([]);
   });
 
-  test('the items of one, all of them', async () => {
-    // So few are sorted as quickly as they are read in order.
-    for (const { indexes, sequential, rows } of await readings(() => shop.rest('GET', '/users/me/items/', byToken), items.of)) {
-      expect({ indexes, sequential, rows }).toEqual({ indexes: [expect.stringMatching(/^item_owner_pk_/)], sequential: [], rows: 5 });
+  test('a page of the items of each of many users', async () => {
+    expect(
+      await otherReadings(ofMany('items(first: 2) { nodes { itemId } }'), {
+        ...items,
+        atMost: 20 * 3,
+      }),
+    ).toEqual([]);
+  });
+
+  test('all items of one user', async () => {
+    // Sorting so few is as fast as reading them in order.
+    for (const { indexes, sequential, rows } of await readings(
+      () => shop.rest('GET', '/users/me/items/', byToken),
+      items.of,
+    )) {
+      expect({ indexes, sequential, rows }).toEqual({
+        indexes: [expect.stringMatching(/^item_owner_pk_/)],
+        sequential: [],
+        rows: 5,
+      });
     }
   });
 });
 
-/** Puts the cursor of a product where its pk stands. */
+/** Replaces the pk of a product by its cursor. */
 async function withCursors(
   { after, before, ...size }: { first?: number; last?: number; after?: number; before?: number },
   field: ProductOrderField,
@@ -266,19 +318,35 @@ async function withCursors(
   };
 }
 
-/** The cursor of a product in this order, as the app would write it. */
-async function cursorOf(pk: number, field: ProductOrderField, direction: OrderDirection): Promise<string> {
-  const { name, order, descending, filter } = listingOf(undefined, { field, direction });
-  const { rows } = await client.query<{ value: string }>(`select ${COLUMNS[field]}::text as value from product where pk = $1`, [pk]);
-  return writeCursor(order, fingerprint(name, order, descending, filter), order.length > 1 ? [rows[0]?.value, pk] : [pk]);
+/** Returns the cursor of a product in this order. */
+async function cursorOf(
+  pk: number,
+  field: ProductOrderField,
+  direction: OrderDirection,
+): Promise<string> {
+  const { name, order, descending, filter } = listDefinitionOf(undefined, { field, direction });
+  const { rows } = await client.query<{ value: string }>(
+    `select ${COLUMNS[field]}::text as value from product where pk = $1`,
+    [pk],
+  );
+  return writeCursor(
+    order,
+    fingerprint(name, order, descending, filter),
+    order.length > 1 ? [rows[0]?.value, pk] : [pk],
+  );
 }
 
-/** How the app reads a table for a request, where it is not by these indexes, in their order, and no more rows than these. */
-async function otherReadings(ask: () => Promise<Answer>, { of, indexes, atMost }: Expected): Promise<Reading[]> {
+/** Returns the reads that use other indexes or another order, or read more rows. */
+async function otherReadings(
+  request: () => Promise<Answer>,
+  { of, indexes, atMost }: Expected,
+): Promise<QueryPlan[]> {
   const expected = { indexes, sequential: [], sorts: [] };
-  return (await readings(ask, of)).filter(({ rows, ...way }) => rows > atMost || !isDeepStrictEqual(way, expected));
+  return (await readings(request, of)).filter(
+    ({ rows, ...way }) => rows > atMost || !isDeepStrictEqual(way, expected),
+  );
 }
 
-function readings(ask: () => Promise<Answer>, of: RegExp): Promise<Reading[]> {
-  return readingsOf(client, shop, ask, of);
+function readings(request: () => Promise<Answer>, of: RegExp): Promise<QueryPlan[]> {
+  return queryPlansOf(client, shop, request, of);
 }

@@ -1,17 +1,20 @@
 import { expect, test } from '../support/jest.ts';
 import fc from 'fast-check';
 import { checkDigit } from '../../src/features/products/ean13.ts';
-import { SeenBarcodes } from '../../src/features/products/files/seen-barcodes.ts';
+import { BarcodeLines } from '../../src/features/products/files/seen-barcodes.ts';
 
-test('a barcode that was noted answers the line that it stood on first, among any others', () => {
-  const lists = fc.array(fc.oneof(fc.integer({ min: 0, max: 50 }), fc.integer({ min: 0, max: 999_999_999_999 })), { maxLength: 500 });
+test('a recorded barcode returns its first line, among any others', () => {
+  const lists = fc.array(
+    fc.oneof(fc.integer({ min: 0, max: 50 }), fc.integer({ min: 0, max: 999_999_999_999 })),
+    { maxLength: 500 },
+  );
   fc.assert(
     fc.property(lists, (numbers) => {
-      const seen = new SeenBarcodes();
+      const seen = new BarcodeLines();
       const first = new Map<string, number>();
       for (const [index, number] of numbers.entries()) {
         const barcode = barcodeOf(number);
-        expect(seen.note(barcode, index + 1)).toBe(first.get(barcode));
+        expect(seen.add(barcode, index + 1)).toBe(first.get(barcode));
         if (!first.has(barcode)) first.set(barcode, index + 1);
       }
     }),
@@ -21,11 +24,13 @@ test('a barcode that was noted answers the line that it stood on first, among an
 test.each([
   ['in sequence', 1],
   ['a power of two apart', 2 ** 21],
-])('two hundred thousand barcodes %s are all found again', (_how, step) => {
-  const seen = new SeenBarcodes();
+])('two hundred thousand barcodes %s are all found', (_how, step) => {
+  const seen = new BarcodeLines();
   const barcodes = Array.from({ length: 200_000 }, (_, index) => barcodeOf(index * step));
-  expect(barcodes.filter((barcode, index) => seen.note(barcode, index + 1) !== undefined)).toEqual([]);
-  expect(barcodes.every((barcode, index) => seen.note(barcode, 1) === index + 1)).toBe(true);
+  expect(barcodes.filter((barcode, index) => seen.add(barcode, index + 1) !== undefined)).toEqual(
+    [],
+  );
+  expect(barcodes.every((barcode, index) => seen.add(barcode, 1) === index + 1)).toBe(true);
 });
 
 function barcodeOf(number: number): string {

@@ -5,7 +5,7 @@ import { useShop } from '../support/shop.ts';
 const shop = useShop();
 
 const LIST = '/api/v1/shop/products';
-/** More than the sockets of both sides hold back together, so that the server has to wait for its reader. */
+/** More than the socket buffers of both sides, so that the server has to wait for its reader. */
 const MORE_THAN_BUFFERS = 8_000;
 const LONG_NAME = '🧀'.repeat(255);
 
@@ -16,36 +16,47 @@ test('the whole list of an empty catalogue is []', async () => {
   expect(answer.text).toBe('[]');
 });
 
-test('the whole list of one product is a list of one', async () => {
-  const { pk } = await shop.makeProduct({ name: 'Walnut tray', barcode: '4006381333931', price: '12.10' });
+test('the whole list of one product has one element', async () => {
+  const { pk } = await shop.makeProduct({
+    name: 'Walnut tray',
+    barcode: '4006381333931',
+    price: '12.10',
+  });
   const answer = await shop.rest('GET', LIST);
-  expect(answer.text).toBe(`[{"pk":${pk},"name":"Walnut tray","barcode":"4006381333931","price":12.1}]`);
+  expect(answer.text).toBe(
+    `[{"pk":${pk},"name":"Walnut tray","barcode":"4006381333931","price":12.1}]`,
+  );
 });
 
-test.each([1_999, 2_000, 2_001, 4_000, 5_001])('the whole list of %i products has every one once, by pk', async (count) => {
-  await stock(count);
-  const answer = await shop.rest('GET', LIST);
-  expect(answer.status).toBe(200);
-  expect(pks(answer.body)).toEqual(Array.from({ length: count }, (_, index) => index + 1));
-});
+test.each([1_999, 2_000, 2_001, 4_000, 5_001])(
+  'the whole list of %i products has each once, by pk',
+  async (count) => {
+    await stock(count);
+    const answer = await shop.rest('GET', LIST);
+    expect(answer.status).toBe(200);
+    expect(pks(answer.body)).toEqual(Array.from({ length: count }, (_, index) => index + 1));
+  },
+);
 
-test('the whole list is ordered by pk, not by when a product was changed, and leaves out what was deleted', async () => {
+test('the whole list is ordered by pk, not by time of change, without deleted products', async () => {
   await stock(4_500);
   await shop.sql(`update product set name = 'Changed' where pk % 3 = 0`);
   await shop.sql('delete from product where pk % 5 = 0 or pk between 1900 and 2100');
-  const expected = Array.from({ length: 4_500 }, (_, index) => index + 1).filter((pk) => pk % 5 !== 0 && (pk < 1_900 || pk > 2_100));
+  const expected = Array.from({ length: 4_500 }, (_, index) => index + 1).filter(
+    (pk) => pk % 5 !== 0 && (pk < 1_900 || pk > 2_100),
+  );
   const answer = await shop.rest('GET', LIST);
   expect(pks(answer.body)).toEqual(expected);
 });
 
-test('the whole list is streamed: its length is not known before', async () => {
+test('the whole list is streamed, without Content-Length', async () => {
   await shop.makeProduct();
   const { headers } = await shop.rest('GET', LIST);
   expect(headers.get('transfer-encoding')).toBe('chunked');
   expect(headers.get('content-length')).toBeNull();
 });
 
-test('HEAD of the whole list answers its headers and no body', async () => {
+test('HEAD of the whole list returns its headers and no body', async () => {
   await shop.makeProducts(2);
   const answer = await shop.rest('HEAD', LIST);
   expect(answer.status).toBe(200);
@@ -53,7 +64,7 @@ test('HEAD of the whole list answers its headers and no body', async () => {
   expect(answer.text).toBe('');
 });
 
-test('the whole list has every product that is there from its beginning to its end, once, whatever is added and deleted meanwhile', async () => {
+test('the whole list has every product that exists throughout, once, whatever is added and deleted meanwhile', async () => {
   await stock(MORE_THAN_BUFFERS, LONG_NAME);
   const reading = await open();
   await shop.sql(`delete from product where pk <= 10 or pk > ${MORE_THAN_BUFFERS - 10}`);
@@ -64,30 +75,36 @@ test('the whole list has every product that is there from its beginning to its e
   expect(stayed).toEqual(Array.from({ length: MORE_THAN_BUFFERS - 20 }, (_, index) => index + 11));
 });
 
-test('a whole list that cannot be finished breaks off, and is no list', async () => {
+test('a whole list that fails is cut off, and is not valid JSON', async () => {
   await stock(MORE_THAN_BUFFERS, LONG_NAME);
   const reading = await open();
   await shop.sql('alter table product rename to product_away');
   const text = textOf(reading);
-  await expect(text.finally(() => shop.sql('alter table product_away rename to product'))).rejects.toThrow('aborted');
+  await expect(
+    text.finally(() => shop.sql('alter table product_away rename to product')),
+  ).rejects.toThrow('aborted');
 });
 
-test('clients that leave in the middle of the whole list leave the server working, and no fault in the log', async () => {
+test('clients that disconnect during the whole list do not affect the server, and log no error', async () => {
   await stock(MORE_THAN_BUFFERS, LONG_NAME);
   const left = await Promise.all(Array.from({ length: 12 }, open));
   expect((await shop.rest('GET', LIST)).body).toHaveLength(MORE_THAN_BUFFERS);
   for (const reading of left) reading.destroy();
   expect((await shop.rest('GET', LIST)).body).toHaveLength(MORE_THAN_BUFFERS);
-  expect(shop.logged.filter((line) => (JSON.parse(line) as { level: number }).level >= 50)).toEqual([]);
+  expect(shop.logged.filter((line) => (JSON.parse(line) as { level: number }).level >= 50)).toEqual(
+    [],
+  );
 });
 
-test('the whole list is read by several at once, each in full', async () => {
+test('several concurrent clients read the whole list in full', async () => {
   await stock(3_000);
   const answers = await Promise.all(Array.from({ length: 15 }, () => shop.rest('GET', LIST)));
-  expect(answers.map(({ body }) => (body as unknown[]).length)).toEqual(Array<number>(15).fill(3_000));
+  expect(answers.map(({ body }) => (body as unknown[]).length)).toEqual(
+    Array<number>(15).fill(3_000),
+  );
 });
 
-/** Adds this many products, as an import would. */
+/** Adds this many products, like an import. */
 async function stock(count: number, name = 'Tray'): Promise<void> {
   const barcodes = Array.from({ length: count }, () => `'${shop.newBarcode()}'`).join();
   await shop.sql(`
@@ -95,15 +112,17 @@ async function stock(count: number, name = 'Tray'): Promise<void> {
     select '${name}', barcode, 1, now(), now() from unnest(array[${barcodes}]) as barcode`);
 }
 
-/** The list, begun: its head has come, and nothing is read yet. */
+/** Requests the list and returns after its headers, before its body is read. */
 function open(): Promise<IncomingMessage> {
-  return new Promise((done, fail) => void get(shop.url + LIST, { agent: false }, done).on('error', fail));
+  return new Promise(
+    (done, fail) => void get(shop.url + LIST, { agent: false }, done).on('error', fail),
+  );
 }
 
 async function textOf(reading: IncomingMessage): Promise<string> {
-  const pieces: Buffer[] = [];
-  for await (const piece of reading) pieces.push(piece as Buffer);
-  return Buffer.concat(pieces).toString();
+  const chunks: Buffer[] = [];
+  for await (const chunk of reading) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString();
 }
 
 function pks(products: { pk: number }[]): number[] {

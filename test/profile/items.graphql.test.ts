@@ -20,29 +20,40 @@ const MINE = `query ($first: Int, $after: String, $last: Int, $before: String) {
 const OF_ALL = '{ users { nodes { items { totalCount nodes { itemId } } } } }';
 
 describe('GraphQL contract, addItem', () => {
-  test("it adds an item to the caller's own and answers it", async () => {
+  test('it adds an item for the caller and returns it', async () => {
     const user = await shop.makeUser({ username: 'ada' });
     const before = shop.now();
     const answer = await shop.graphql(ADD, { itemId: ' red lamp ' }, { as: user });
     const { id, createdAt } = answer.body.data.addItem;
-    expect(answer.body).toEqual({ data: { addItem: { id, itemId: 'red lamp', owner: { username: 'ada' }, createdAt } } });
+    expect(answer.body).toEqual({
+      data: { addItem: { id, itemId: 'red lamp', owner: { username: 'ada' }, createdAt } },
+    });
     expect(Date.parse(createdAt)).toBeGreaterThanOrEqual(before.getTime());
     const query = `{ node(id: "${id}") { ... on Item { ${ALL_FIELDS} } } }`;
-    expect((await shop.graphql(query, {}, { as: user })).body.data.node).toEqual(answer.body.data.addItem);
+    expect((await shop.graphql(query, {}, { as: user })).body.data.node).toEqual(
+      answer.body.data.addItem,
+    );
   });
 
-  test('two users may have items of one name', async () => {
+  test('two users may have items of the same name', async () => {
     await shop.makeItem(await shop.makeUser(), 'lamp');
-    const answer = await shop.graphql(ADD, { itemId: 'lamp' }, { as: await shop.makeUser({ username: 'ada' }) });
+    const answer = await shop.graphql(
+      ADD,
+      { itemId: 'lamp' },
+      { as: await shop.makeUser({ username: 'ada' }) },
+    );
     expect(answer.body.data.addItem).toMatchObject({ itemId: 'lamp', owner: { username: 'ada' } });
   });
 
-  test('one that the caller has already is CONFLICT', async () => {
+  test('an item that the caller already has is CONFLICT', async () => {
     const user = await shop.makeUser();
     await shop.makeItem(user, 'lamp');
     const answer = await shop.graphql(ADD, { itemId: ' lamp' }, { as: user });
     expect(answer.body.data).toBeNull();
-    expect(answer.body.errors[0].extensions).toEqual({ code: 'CONFLICT', fields: [{ field: 'itemId', message: expect.any(String) }] });
+    expect(answer.body.errors[0].extensions).toEqual({
+      code: 'CONFLICT',
+      fields: [{ field: 'itemId', message: expect.any(String) }],
+    });
     expect(await stored()).toEqual(['lamp']);
   });
 
@@ -69,19 +80,26 @@ describe('GraphQL contract, addItem', () => {
 });
 
 describe('GraphQL contract, removeItem', () => {
-  test("it removes the caller's item, no one else's, and answers what it was", async () => {
+  test("it removes and returns only the caller's item", async () => {
     const [user, other] = [await shop.makeUser({ username: 'ada' }), await shop.makeUser()];
     const item = await shop.makeItem(user, 'lamp');
     await shop.makeItem(user, 'chair');
     await shop.makeItem(other, 'lamp');
     const answer = await shop.graphql(REMOVE, { itemId: 'lamp' }, { as: user });
     expect(answer.body).toEqual({
-      data: { removeItem: { id: item.id, itemId: 'lamp', owner: { username: 'ada' }, createdAt: item.createdAt.toISOString() } },
+      data: {
+        removeItem: {
+          id: item.id,
+          itemId: 'lamp',
+          owner: { username: 'ada' },
+          createdAt: item.createdAt.toISOString(),
+        },
+      },
     });
     expect(await stored()).toEqual(['chair', 'lamp']);
   });
 
-  test('one that the caller does not have is NOT_FOUND, though others have it', async () => {
+  test('an item that only others have is NOT_FOUND', async () => {
     await shop.makeItem(await shop.makeUser(), 'lamp');
     const answer = await shop.graphql(REMOVE, { itemId: 'lamp' }, { as: await shop.makeUser() });
     expect([answer.body.data, codes(answer)]).toEqual([null, ['NOT_FOUND']]);
@@ -102,9 +120,16 @@ describe('GraphQL contract, User.items', () => {
       await shop.makeItem(user, name);
       await shop.makeItem(other, name);
     }
-    const page = async (args: object) => (await shop.graphql(MINE, { ...args }, { as: user })).body.data.me.items;
+    const page = async (args: object) =>
+      (await shop.graphql(MINE, { ...args }, { as: user })).body.data.me.items;
 
-    expect((await walkFiveByTwos(page)).map(namesOf)).toEqual([['e', 'd'], ['c', 'b'], ['a'], ['c', 'b'], ['e', 'd']]);
+    expect((await walkFiveByTwos(page)).map(namesOf)).toEqual([
+      ['e', 'd'],
+      ['c', 'b'],
+      ['a'],
+      ['c', 'b'],
+      ['e', 'd'],
+    ]);
   });
 
   test.each([
@@ -113,10 +138,13 @@ describe('GraphQL contract, User.items', () => {
     [{ after: 'x' }, 'after'],
   ])('%j is BAD_USER_INPUT', async (args, field) => {
     const answer = await shop.graphql(MINE, args, { as: await shop.makeUser() });
-    expect(answer.body.errors[0].extensions).toEqual({ code: 'BAD_USER_INPUT', fields: [{ field, message: expect.any(String) }] });
+    expect(answer.body.errors[0].extensions).toEqual({
+      code: 'BAD_USER_INPUT',
+      fields: [{ field, message: expect.any(String) }],
+    });
   });
 
-  test("another user's are empty without users:read", async () => {
+  test('those of another user are empty without users:read', async () => {
     const [user, other] = [await shop.makeUser(), await shop.makeUser()];
     await shop.makeItem(user, 'lamp');
     await shop.makeItem(other, 'chair');
@@ -127,8 +155,11 @@ describe('GraphQL contract, User.items', () => {
     ]);
   });
 
-  test('with users:read all are shown', async () => {
-    const [reader, other] = [await shop.makeUser({ scopes: ['users:read'] }), await shop.makeUser()];
+  test('with users:read all are visible', async () => {
+    const [reader, other] = [
+      await shop.makeUser({ scopes: ['users:read'] }),
+      await shop.makeUser(),
+    ];
     await shop.makeItem(other, 'chair');
     const answer = await shop.graphql(OF_ALL, {}, { as: reader });
     expect(answer.body.data.users.nodes.map(({ items }: { items: object }) => items)).toEqual([
@@ -147,5 +178,7 @@ function namesOf({ nodes }: { nodes: { itemId: string }[] }): string[] {
 }
 
 function codes({ body }: Answer): string[] {
-  return (body.errors ?? []).map(({ extensions }: { extensions: { code: string } }) => extensions.code);
+  return (body.errors ?? []).map(
+    ({ extensions }: { extensions: { code: string } }) => extensions.code,
+  );
 }

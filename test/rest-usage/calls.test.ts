@@ -5,7 +5,7 @@ import * as legacy from '../../src/features/rest-usage/rest-usage.service.ts';
 import { createHttpServer } from '../../src/http/http-server.ts';
 import { openLog } from '../../src/telemetry/log.ts';
 import { PASSWORD, Shop, useShop, type RequestOptions } from '../support/shop.ts';
-import { counted } from '../support/statements.ts';
+import { recordStatements } from '../support/statements.ts';
 
 const PAGES = 'GET /api/v2/shop/products';
 const PRODUCT = 'GET /api/v1/shop/product/{pk}';
@@ -16,34 +16,42 @@ const shop = useShop();
 const from = (client: string) => ({ headers: { 'User-Agent': client } });
 const at = new Date('2027-01-31T08:00:00Z');
 
-/** What is stored after all that was counted has been: row, client, user and number of calls. */
+/** Stores all counts. Returns the stored rows: endpoint, client, user and number of calls. */
 async function stored(of: Shop = shop): Promise<unknown[][]> {
   await legacy.store(of.context(), of.calls);
-  const rows = await of.sql('select "row", client, subject, calls::int from legacy_call order by 1, 2, 3');
+  const rows = await of.sql(
+    'select "row", client, subject, calls::int from legacy_call order by 1, 2, 3',
+  );
   return rows.map(({ row, client, subject, calls }) => [row, client, subject, calls]);
 }
 
-// What is counted
+// Counted calls
 
 describe.each([
-  ['with all shortcuts', {}],
-  ['without shortcuts', { SHORTCUTS: 'none' }],
+  ['with all optimizations', {}],
+  ['without optimizations', { SHORTCUTS: 'none' }],
 ])('%s', (_name, env) => {
   const own = new Shop(env);
   beforeAll(() => own.start());
   afterAll(() => own.stop());
 
-  test('each call is counted by row, client and user, however it is answered', async () => {
+  test('each call is counted by endpoint, client and user, whatever its status', async () => {
     own.calls.take();
     const user = await own.makeUser({ password: null });
     const { pk } = await own.makeProduct();
-    const paths = ['/api/v2/shop/products', '/api/v2/shop/products/', `/api/v1/shop/product/${pk}`, '/api/v1/shop/products'];
+    const paths = [
+      '/api/v2/shop/products',
+      '/api/v2/shop/products/',
+      `/api/v1/shop/product/${pk}`,
+      '/api/v1/shop/products',
+    ];
     for (const path of paths) {
-      // From the third time on, the answer may be shared.
-      for (let time = 0; time < 3; time++) expect(await own.rest('GET', path, from('till/1'))).toMatchObject({ status: 200 });
+      // From the third time on, the response may come from the cache.
+      for (let time = 0; time < 3; time++)
+        expect(await own.rest('GET', path, from('till/1'))).toMatchObject({ status: 200 });
       await own.rest('GET', path, { as: user, ...from('till/2') });
     }
-    // Only the router decodes.
+    // Only the router decodes the path.
     await own.rest('GET', `/api/v1/shop/product/%3${pk}`, from('till/3'));
     expect(await stored(own)).toEqual([
       [PRODUCT, 'till/1', '', 3],
@@ -62,25 +70,62 @@ test.each<[string, string, RequestOptions, number, string]>([
   ['GET', '/api/v2/shop/products?page=x', {}, 422, 'GET /api/v2/shop/products'],
   ['GET', '/users/me/', {}, 401, 'GET /users/me/'],
   ['GET', '/users/me/', { token: 'none' }, 401, 'GET /users/me/'],
-  ['POST', '/session/login', { json: { username: 'nobody', password: 'wrong' } }, 401, 'POST /session/login'],
-  ['POST', '/api/v2/auth/login', { body: '{', headers: { 'Content-Type': 'application/json' } }, 400, 'POST /api/v2/auth/login'],
-  ['POST', '/session/login', { body: '<a/>', headers: { 'Content-Type': 'text/xml' } }, 415, 'POST /session/login'],
-])('a call that fails is counted: %s %s with %j, answered %s', async (method, path, request, status, row) => {
-  expect(await shop.rest(method, path, { ...request, headers: { ...request.headers, ...from('till').headers } })).toMatchObject({ status });
-  expect(await stored()).toEqual([[row, 'till', '', 1]]);
-});
+  [
+    'POST',
+    '/session/login',
+    { json: { username: 'nobody', password: 'wrong' } },
+    401,
+    'POST /session/login',
+  ],
+  [
+    'POST',
+    '/api/v2/auth/login',
+    { body: '{', headers: { 'Content-Type': 'application/json' } },
+    400,
+    'POST /api/v2/auth/login',
+  ],
+  [
+    'POST',
+    '/session/login',
+    { body: '<a/>', headers: { 'Content-Type': 'text/xml' } },
+    415,
+    'POST /session/login',
+  ],
+])(
+  'a failed call is counted: %s %s with %j, status %s',
+  async (method, path, request, status, row) => {
+    expect(
+      await shop.rest(method, path, {
+        ...request,
+        headers: { ...request.headers, ...from('till').headers },
+      }),
+    ).toMatchObject({ status });
+    expect(await stored()).toEqual([[row, 'till', '', 1]]);
+  },
+);
 
-test('a caller who may not is counted by name', async () => {
+test('a forbidden caller is counted by name', async () => {
   const as = await shop.makeUser({ password: null, username: 'bea' });
-  expect(await shop.rest('POST', '/api/v1/shop/product/', { as, json: {}, ...from('till') })).toMatchObject({ status: 403 });
+  expect(
+    await shop.rest('POST', '/api/v1/shop/product/', { as, json: {}, ...from('till') }),
+  ).toMatchObject({ status: 403 });
   expect(await stored()).toEqual([['POST /api/v1/shop/product/', 'till', 'bea', 1]]);
 });
 
-test('who signs in and who signs out is counted by name, once it is known', async () => {
+test('logins and logouts are counted by username, once it is known', async () => {
   await shop.makeUser({ username: 'bea' });
-  const login = await shop.rest('POST', '/session/login', { json: { username: 'bea', password: PASSWORD }, ...from('till') });
-  await shop.rest('POST', '/session/login', { json: { username: 'bea', password: 'wrong' }, ...from('till') });
-  await shop.rest('POST', '/api/v2/auth/login', { sessionKey: String(login.body.session_key), ...from('till') });
+  const login = await shop.rest('POST', '/session/login', {
+    json: { username: 'bea', password: PASSWORD },
+    ...from('till'),
+  });
+  await shop.rest('POST', '/session/login', {
+    json: { username: 'bea', password: 'wrong' },
+    ...from('till'),
+  });
+  await shop.rest('POST', '/api/v2/auth/login', {
+    sessionKey: String(login.body.session_key),
+    ...from('till'),
+  });
   expect(await stored()).toEqual([
     ['POST /api/v2/auth/login', 'till', 'bea', 1],
     ['POST /session/login', 'till', '', 1],
@@ -88,7 +133,7 @@ test('who signs in and who signs out is counted by name, once it is known', asyn
   ]);
 });
 
-test('HEAD counts as the GET that it asks about', async () => {
+test('HEAD counts as GET', async () => {
   await shop.rest('HEAD', '/api/v2/shop/products', from('till'));
   await shop.rest('HEAD', '/api/v1/shop/products', from('till'));
   expect(await stored()).toEqual([
@@ -97,7 +142,7 @@ test('HEAD counts as the GET that it asks about', async () => {
   ]);
 });
 
-test('what is no call of a row is not counted', async () => {
+test('calls of other paths are not counted', async () => {
   await shop.rest('OPTIONS', '/api/v2/shop/products');
   await shop.rest('PUT', '/api/v2/shop/products');
   await shop.rest('GET', '/api/v2/shop/nothing');
@@ -106,7 +151,7 @@ test('what is no call of a row is not counted', async () => {
   expect(await stored()).toEqual([]);
 });
 
-test('a row counts under its own name, wherever it stands', async () => {
+test('an endpoint counts under its own name with any path prefix', async () => {
   const based = await new Shop({ BASE_PATH: '/shop' }).start();
   await based.rest('GET', '/api/v2/shop/products', from('till'));
   const found = await stored(based);
@@ -114,7 +159,7 @@ test('a row counts under its own name, wherever it stands', async () => {
   expect(found).toEqual([[PAGES, 'till', '', 1]]);
 });
 
-test('without a database, a call is counted and waits', async () => {
+test('without a database, calls are counted and stored later', async () => {
   const calls = new CallCounter();
   const { config } = shop;
   const log = openLog({ logLevel: 'silent' });
@@ -135,35 +180,41 @@ test('without a database, a call is counted and waits', async () => {
   server.close();
   await app.stop();
   expect(status).toBe(503);
-  expect(calls.take()).toMatchObject([{ row: PAGES, client: 'till', subject: '', firstAt: at, lastAt: at, calls: 1 }]);
+  expect(calls.take()).toMatchObject([
+    { endpoint: PAGES, client: 'till', subject: '', firstAt: at, lastAt: at, calls: 1 },
+  ]);
 });
 
-test('the first and the last call are told by their times', async () => {
+test('the times of the first and the last call are stored', async () => {
   const started = Date.now();
   await shop.rest('GET', '/blog', from('till'));
-  shop.pass(DAY_MS);
+  shop.advanceClock(DAY_MS);
   await shop.rest('GET', '/blog', from('till'));
   await legacy.store(shop.context(), shop.calls);
-  shop.pass(DAY_MS);
+  shop.advanceClock(DAY_MS);
   await shop.rest('GET', '/blog', from('till'));
   await legacy.store(shop.context(), shop.calls);
   const { lines } = await legacy.report(shop.context(), { limit: 10 });
-  const days = lines.map(({ first, last }) => [first, last].map((time) => Math.floor((time.getTime() - started) / DAY_MS)));
+  const days = lines.map(({ first, last }) =>
+    [first, last].map((time) => Math.floor((time.getTime() - started) / DAY_MS)),
+  );
   expect([days, lines[0]?.calls]).toEqual([[[0, 2]], 3]);
 });
 
-// How clients call themselves
+// Client names
 
 test('a client without a name is counted as -', async () => {
   await shop.raw('GET /blog HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n');
   expect(await stored()).toEqual([['GET /blog', '-', '', 1]]);
 });
 
-test('a page in a browser is counted by its apollographql-client-name, which goes before the user agent', async () => {
+test('a page in a browser is counted by its apollographql-client-name rather than its user agent', async () => {
   const headers = { 'User-Agent': 'Mozilla/5.0', 'apollographql-client-name': 'till-web' };
   await shop.rest('GET', '/blog', { headers });
   await shop.rest('GET', '/blog', { headers: { ...headers, 'apollographql-client-name': '' } });
-  await shop.rest('GET', '/blog', { headers: { ...headers, 'apollographql-client-name': 'x'.repeat(1_000) } });
+  await shop.rest('GET', '/blog', {
+    headers: { ...headers, 'apollographql-client-name': 'x'.repeat(1_000) },
+  });
   expect(await stored()).toEqual([
     ['GET /blog', 'Mozilla/5.0', '', 1],
     ['GET /blog', 'till-web', '', 1],
@@ -174,17 +225,20 @@ test('a page in a browser is counted by its apollographql-client-name, which goe
 test.each([
   ['of 10 KB', 'x'.repeat(10_240), 'x'.repeat(255)],
   ['with control characters', 'a\tb\u0085\u009b2J', 'a\tb\u0085\u009b2J'],
-  ['in other letters', 'K\u00e4se \u00ff', 'K\u00e4se \u00ff'],
+  ['in other scripts', 'K\u00e4se \u00ff', 'K\u00e4se \u00ff'],
   ['in quotation marks', `'";--\\`, `'";--\\`],
   ['like an array', '{"a",NULL}', '{"a",NULL}'],
-])('a name %s is counted', async (_name, sent, kept) => {
+])('a name %s is counted', async (_name, sent, storedName) => {
   for (let time = 0; time < 2; time++)
-    await shop.raw(`GET /blog HTTP/1.1\r\nHost: shop\r\nUser-Agent: ${sent}\r\nConnection: close\r\n\r\n`);
-  expect(await stored()).toEqual([['GET /blog', kept, '', 2]]);
+    await shop.raw(
+      `GET /blog HTTP/1.1\r\nHost: shop\r\nUser-Agent: ${sent}\r\nConnection: close\r\n\r\n`,
+    );
+  expect(await stored()).toEqual([['GET /blog', storedName, '', 2]]);
 });
 
-test('a name that PostgreSQL cannot store is counted by what is left of it', async () => {
-  for (const client of ['a\0b', 'a?b', 'c\ud800', '\udc00'.repeat(300)]) shop.calls.count(PAGES, client, '', at);
+test('a name that PostgreSQL cannot store is counted by its storable part', async () => {
+  for (const client of ['a\0b', 'a?b', 'c\ud800', '\udc00'.repeat(300)])
+    shop.calls.count(PAGES, client, '', at);
   expect(await stored()).toEqual([
     [PAGES, 'a?b', '', 2],
     [PAGES, 'c\ufffd', '', 1],
@@ -194,8 +248,9 @@ test('a name that PostgreSQL cannot store is counted by what is left of it', asy
 
 // Bounds
 
-test('in memory, clients beyond 1,000 at a time are counted as others, and every call is counted', async () => {
-  for (let round = 0; round < 2; round++) for (let index = 0; index < 2_000; index++) shop.calls.count(PAGES, `client ${index}`, '', at);
+test('in memory, clients beyond 1,000 are counted as others, and every call is counted', async () => {
+  for (let round = 0; round < 2; round++)
+    for (let index = 0; index < 2_000; index++) shop.calls.count(PAGES, `client ${index}`, '', at);
   shop.calls.count(PRODUCT, 'till', '', at);
   const found = await stored();
   expect(found).toHaveLength(1_002);
@@ -205,7 +260,7 @@ test('in memory, clients beyond 1,000 at a time are counted as others, and every
   ]);
 });
 
-test('names that PostgreSQL cannot store take no more room than others', async () => {
+test('names that PostgreSQL cannot store count for the same limit', async () => {
   for (let time = 0; time < 2_000; time++) shop.calls.count(PAGES, 'a\0b', '', at);
   shop.calls.count(PAGES, 'till', '', at);
   expect(await stored()).toEqual([
@@ -214,13 +269,13 @@ test('names that PostgreSQL cannot store take no more room than others', async (
   ]);
 });
 
-test('clients without a user take no room from those with one', async () => {
+test('clients without a user do not count for the limit of those with one', async () => {
   for (let index = 0; index < 2_000; index++) shop.calls.count(PAGES, `client ${index}`, '', at);
   shop.calls.count(PAGES, 'till', 'bea', at);
   expect(await stored()).toContainEqual([PAGES, 'till', 'bea', 1]);
 });
 
-test('who called of late is not lost among new names', async () => {
+test('recent callers are not displaced by new names', async () => {
   shop.calls.count(PAGES, 'till', '', at);
   await stored();
   for (let index = 0; index < 2_000; index++) shop.calls.count(PAGES, `client ${index}`, '', at);
@@ -228,22 +283,26 @@ test('who called of late is not lost among new names', async () => {
   expect(await stored()).toContainEqual([PAGES, 'till', '', 2]);
 });
 
-test('stored are 10,000 clients without a user, and as many with one; new ones are counted as others from then on', async () => {
-  await shop.sql(`insert into legacy_call select 'GET /blog', 'client ' || n, '', now(), now(), 1 from generate_series(1, 10000) as n`);
+test('10,000 clients without a user are stored, and as many with one; new ones count as others', async () => {
+  await shop.sql(
+    `insert into legacy_call select 'GET /blog', 'client ' || n, '', now(), now(), 1 from generate_series(1, 10000) as n`,
+  );
   shop.calls.count('GET /blog', 'client 5', '', at);
   shop.calls.count('GET /blog', 'new', '', at);
   shop.calls.count('GET /blog', 'newer', '', at);
   shop.calls.count('GET /blog', 'new', 'bea', at);
   const found = await stored();
   expect(found).toHaveLength(10_002);
-  expect(found.filter(([, client, , calls]) => calls !== 1 || !String(client).startsWith('client'))).toEqual([
+  expect(
+    found.filter(([, client, , calls]) => calls !== 1 || !String(client).startsWith('client')),
+  ).toEqual([
     ['GET /blog', '(others)', '', 2],
     ['GET /blog', 'client 5', '', 2],
     ['GET /blog', 'new', 'bea', 1],
   ]);
 });
 
-test('a metric tells 500 clients without a user apart, and as many with one, as long as the process runs', () => {
+test('a metric has labels for 500 clients without a user, and as many with one, for the life of the process', () => {
   const calls = new CallCounter();
   for (let index = 0; index < 2_000; index++) {
     calls.count(PAGES, `client ${index}`, '', at);
@@ -252,28 +311,31 @@ test('a metric tells 500 clients without a user apart, and as many with one, as 
   }
   const series = [...calls.series()];
   expect(series).toHaveLength(1_001);
-  expect(series.find(({ client }) => client === '(others)')).toMatchObject({ subject: '', calls: 3_000 });
+  expect(series.find(({ client }) => client === '(others)')).toMatchObject({
+    subject: '',
+    calls: 3_000,
+  });
   expect(series.reduce((sum, { calls: count }) => sum + count, 0)).toBe(4_000);
 });
 
 // Storing
 
-test('no request asks the database for the count, and nothing is stored where nothing was counted', async () => {
-  const { statements } = await counted(async () => {
+test('no request runs a statement for the count, and nothing is stored without calls', async () => {
+  const { statements } = await recordStatements(async () => {
     for (let time = 0; time < 3; time++) await shop.rest('GET', '/api/v2/shop/products');
   });
   expect(statements.filter((text) => text.includes('legacy_call'))).toEqual([]);
-  const first = await counted(() => legacy.store(shop.context(), shop.calls));
-  const second = await counted(() => legacy.store(shop.context(), shop.calls));
+  const first = await recordStatements(() => legacy.store(shop.context(), shop.calls));
+  const second = await recordStatements(() => legacy.store(shop.context(), shop.calls));
   expect([first.statements.length, second.statements.length]).toEqual([1, 0]);
 });
 
-test('two instances that store the same clients at the same time add up', async () => {
+test('two instances that store the same clients concurrently add up', async () => {
   const counters = [new CallCounter(), new CallCounter()];
   const names = Array.from({ length: 50 }, (_, index) => `client ${index}`);
   const rounds = 20;
   for (let round = 0; round < rounds; round++) {
-    // Each in an order of its own.
+    // Each in its own order.
     for (const client of names) counters[0]?.count(PAGES, client, 'bea', at);
     for (const client of names.toReversed()) counters[1]?.count(PAGES, client, 'bea', at);
     await Promise.all(counters.map((calls) => legacy.store(shop.context(), calls)));
@@ -283,13 +345,15 @@ test('two instances that store the same clients at the same time add up', async 
   expect(new Set(found.map(([, , , calls]) => calls))).toEqual(new Set([2 * rounds]));
 });
 
-test('while the database refuses, requests go on and nothing is lost', async () => {
+test('while the database fails, requests succeed and no count is lost', async () => {
   shop.calls.count(PAGES, 'till', '', at);
   await stored();
   await shop.sql('alter table legacy_call rename to away');
   try {
     for (let time = 0; time < 3; time++) {
-      expect(await shop.rest('GET', '/api/v2/shop/products', from('till'))).toMatchObject({ status: 200 });
+      expect(await shop.rest('GET', '/api/v2/shop/products', from('till'))).toMatchObject({
+        status: 200,
+      });
       shop.calls.count(PAGES, `client ${time}`, 'bea', new Date(at.getTime() - time * DAY_MS));
       await expect(legacy.store(shop.context(), shop.calls)).rejects.toThrow('legacy_call');
     }
@@ -304,7 +368,7 @@ test('while the database refuses, requests go on and nothing is lost', async () 
   ]);
 });
 
-test('what goes back to the counter keeps its first and last time, and is no new call for a metric', () => {
+test('counts that return to the counter keep their first and last time, and are no new calls for a metric', () => {
   const calls = new CallCounter();
   const later = new Date(at.getTime() + DAY_MS);
   calls.count(PAGES, 'till', '', at);
@@ -312,10 +376,10 @@ test('what goes back to the counter keeps its first and last time, and is no new
   calls.count(PAGES, 'till', '', later);
   calls.putBack(taken);
   expect(calls.take()).toMatchObject([{ firstAt: at, lastAt: later, calls: 2 }]);
-  expect([...calls.series()]).toEqual([{ row: PAGES, client: 'till', subject: '', calls: 2 }]);
+  expect([...calls.series()]).toEqual([{ endpoint: PAGES, client: 'till', subject: '', calls: 2 }]);
 });
 
-test('a clock that is set back does no harm', async () => {
+test('a clock that is set back is harmless', async () => {
   shop.calls.count(PAGES, 'till', '', at);
   shop.calls.count(PAGES, 'till', '', new Date(at.getTime() - 1));
   expect(await stored()).toEqual([[PAGES, 'till', '', 2]]);
@@ -323,10 +387,20 @@ test('a clock that is set back does no harm', async () => {
   expect(lines).toMatchObject([{ first: new Date(at.getTime() - 1), last: at }]);
 });
 
-test('who has not called for LEGACY_CALLS_KEPT_DAYS is forgotten by the sweep, and nobody else', async () => {
-  const { legacyCallsKeptDays } = shop.config;
-  shop.calls.count(PAGES, 'old', 'bea', new Date(shop.now().getTime() - legacyCallsKeptDays * DAY_MS - 1_000));
-  shop.calls.count(PAGES, 'young', 'bea', new Date(shop.now().getTime() - legacyCallsKeptDays * DAY_MS + 60_000));
+test('the sweep deletes only clients without calls for REST_USAGE_RETENTION_DAYS', async () => {
+  const { restUsageRetentionDays: legacyCallsKeptDays } = shop.config;
+  shop.calls.count(
+    PAGES,
+    'old',
+    'bea',
+    new Date(shop.now().getTime() - legacyCallsKeptDays * DAY_MS - 1_000),
+  );
+  shop.calls.count(
+    PAGES,
+    'young',
+    'bea',
+    new Date(shop.now().getTime() - legacyCallsKeptDays * DAY_MS + 60_000),
+  );
   await stored();
   expect(await legacy.sweep(shop.context())).toBe(1);
   expect(await stored()).toEqual([[PAGES, 'young', 'bea', 1]]);

@@ -2,17 +2,25 @@ import 'reflect-metadata';
 import { once } from 'node:events';
 import type { Server, ServerResponse } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  test,
+} from '../support/jest.ts';
 import { readConfig } from '../../src/core/config.ts';
-import { EXPOSED } from '../../src/http/common-headers.ts';
+import { EXPOSED_HEADERS } from '../../src/http/common-headers.ts';
 import { createHttpServer } from '../../src/http/http-server.ts';
 import { inFlight } from '../../src/http/in-flight.ts';
 import { openLog } from '../../src/telemetry/log.ts';
 import { admission } from '../../src/http/admission.ts';
-import type { Services } from '../../src/http/dependencies.ts';
+import type { Dependencies } from '../../src/http/dependencies.ts';
 import { until } from '../support/until.ts';
 
-// The admission of requests, in front of a listener that reads their bodies and answers when the test says so.
+// Admission in front of a handler that reads bodies and responds when the test lets it.
 
 const MAX = 100;
 /** Maximum number of requests in progress (request-queue.ts). */
@@ -20,34 +28,40 @@ const MAX_RUNNING = 128;
 const MESSAGE = 'The service is not available at the moment';
 
 const GET = 'GET / HTTP/1.1\r\nHost: shop\r\n\r\n';
-const head = (path = '/', headers = 'Content-Length: 2\r\n') => `POST ${path} HTTP/1.1\r\nHost: shop\r\n${headers}\r\n`;
+const head = (path = '/', headers = 'Content-Length: 2\r\n') =>
+  `POST ${path} HTTP/1.1\r\nHost: shop\r\n${headers}\r\n`;
 
 let server: Server;
 const sockets = new Set<Socket>();
-/** Those that have been received. */
-const working: ServerResponse[] = [];
-let isHeld = false;
+/** Responses to received requests, not sent yet. */
+const pending: ServerResponse[] = [];
+let isPaused = false;
 
 beforeAll(async () => {
   const config = readConfig({}, () => '');
-  const services = { config, log: openLog({ logLevel: 'silent' }), observe: () => undefined, isDraining: () => false };
-  const listener = admission(services as unknown as Services, (req, res) => {
+  const services = {
+    config,
+    log: openLog({ logLevel: 'silent' }),
+    observe: () => undefined,
+    isDraining: () => false,
+  };
+  const handler = admission(services as unknown as Dependencies, (req, res) => {
     req.resume().once('end', () => {
-      if (isHeld) working.push(res);
+      if (isPaused) pending.push(res);
       else res.end();
     });
   });
-  server = createHttpServer(config, listener).listen(0, '127.0.0.1');
+  server = createHttpServer(config, handler).listen(0, '127.0.0.1');
   await once(server, 'listening');
 });
 
 beforeEach(() => {
   inFlight.max = MAX;
-  isHeld = false;
+  isPaused = false;
 });
 
 afterEach(async () => {
-  for (const res of working.splice(0)) res.end();
+  for (const res of pending.splice(0)) res.end();
   for (const socket of sockets) socket.destroy();
   sockets.clear();
   await until(() => inFlight.size === 0, 'the end of all requests');
@@ -59,7 +73,7 @@ afterAll(() => {
   inFlight.max = Infinity;
 });
 
-test('H9 bodies that never come keep out nobody but those whose body has not come either', async () => {
+test('H9 bodies that never arrive block only other requests without their bodies', async () => {
   await Promise.all(Array.from({ length: MAX }, () => sent(head())));
   await until(() => inFlight.size === MAX, 'the heads');
   expect(statusOf(await answered(GET))).toBe(200);
@@ -72,25 +86,26 @@ test('H9 bodies that never come keep out nobody but those whose body has not com
   expect(statusOf(await answered('{}', late))).toBe(200);
 });
 
-test('H9 a GET whose body never comes is counted as in progress, as it does not wait for it', async () => {
+test('H9 a GET counts as in progress although its body never arrives', async () => {
   inFlight.max = 2;
-  for (let count = 0; count < 2; count++) await sent(GET.replace('\r\n\r\n', '\r\nContent-Length: 2\r\n\r\n'));
+  for (let count = 0; count < 2; count++)
+    await sent(GET.replace('\r\n\r\n', '\r\nContent-Length: 2\r\n\r\n'));
   await until(() => inFlight.size === 2, 'the heads');
   expect(statusOf(await answered(GET))).toBe(503);
 });
 
-test('a request whose body comes in a packet of its own is counted like any other', async () => {
+test('a request whose body arrives in a separate packet counts like any other', async () => {
   inFlight.max = 10 * MAX;
-  isHeld = true;
+  isPaused = true;
   const late = await Promise.all(Array.from({ length: MAX_RUNNING }, () => sent(head())));
   await until(() => inFlight.size === MAX_RUNNING, 'the heads');
   for (const socket of late) socket.write('{}');
-  await until(() => working.length === MAX_RUNNING, 'the bodies');
+  await until(() => pending.length === MAX_RUNNING, 'the bodies');
   for (let more = 0; more < 10; more++) await sent(GET);
   await until(() => inFlight.size === MAX_RUNNING + 10, 'ten more');
-  expect(await isStill(() => working.length)).toBe(MAX_RUNNING);
-  for (const res of working.splice(0, 10)) res.end();
-  await until(() => working.length === MAX_RUNNING, 'their turn');
+  expect(await laterValue(() => pending.length)).toBe(MAX_RUNNING);
+  for (const res of pending.splice(0, 10)) res.end();
+  await until(() => pending.length === MAX_RUNNING, 'the start of ten queued requests');
 });
 
 describe('a request that is rejected', () => {
@@ -106,51 +121,66 @@ describe('a request that is rejected', () => {
     ['/session', { detail: MESSAGE }],
     ['/sessions', { detail: MESSAGE }],
     ['/token', { detail: MESSAGE }],
-    ['/graphql', { errors: [{ message: MESSAGE, extensions: { code: 'UNAVAILABLE', retryAfter: 1 } }] }],
-  ])('is told so in the words of its path, and pages of other origins may read when to come again: %s', async (path, body) => {
-    const answer = await fetch(urlOf() + path, { method: 'POST', body: '{}' });
-    expect([answer.status, answer.headers.get('Access-Control-Expose-Headers')]).toEqual([503, EXPOSED]);
-    expect(await answer.json()).toEqual(body);
-  });
+    [
+      '/graphql',
+      { errors: [{ message: MESSAGE, extensions: { code: 'UNAVAILABLE', retryAfter: 1 } }] },
+    ],
+  ])(
+    'has the error format of its path, and Retry-After is readable across origins: %s',
+    async (path, body) => {
+      const answer = await fetch(urlOf() + path, { method: 'POST', body: '{}' });
+      expect([answer.status, answer.headers.get('Access-Control-Expose-Headers')]).toEqual([
+        503,
+        EXPOSED_HEADERS,
+      ]);
+      expect(await answer.json()).toEqual(body);
+    },
+  );
 
-  test('is not read for long to learn what it accepts', async () => {
+  test('is classified by a limited length of its Accept header', async () => {
     const accepting = async (accept: string) =>
-      (await fetch(`${urlOf()}/graphql`, { headers: { Accept: accept } })).headers.get('Content-Type')?.split(';')[0];
+      (await fetch(`${urlOf()}/graphql`, { headers: { Accept: accept } })).headers
+        .get('Content-Type')
+        ?.split(';')[0];
     const type = 'application/graphql-response+json';
     expect(await accepting(`${type}, ${'x/y, '.repeat(50)}x/z`)).toBe(type);
     expect(await accepting(`${type}, ${'x/y, '.repeat(100)}x/z`)).toBe('application/json');
   });
 
   test.each([
-    ['in chunks', 'Transfer-Encoding: chunked\r\n', `${(60 * 1024).toString(16)}\r\n${'x'.repeat(60 * 1024)}\r\n0\r\n\r\n`],
+    [
+      'in chunks',
+      'Transfer-Encoding: chunked\r\n',
+      `${(60 * 1024).toString(16)}\r\n${'x'.repeat(60 * 1024)}\r\n0\r\n\r\n`,
+    ],
     ['with its length', `Content-Length: ${60 * 1024}\r\n`, 'x'.repeat(60 * 1024)],
-  ])('reads why, whatever it still has to send: %s', async (_how, framing, body) => {
+  ])('receives its response while it still sends its body: %s', async (_how, framing, body) => {
     const socket = await sent(head('/', framing));
     const ends: string[] = [];
     for (const event of ['error', 'end', 'close']) socket.on(event, () => ends.push(event));
-    const [piece] = (await once(socket, 'data')) as [Buffer];
-    expect(statusOf(piece.toString())).toBe(503);
+    const [chunk] = (await once(socket, 'data')) as [Buffer];
+    expect(statusOf(chunk.toString())).toBe(503);
     for (let at = 0; at < body.length; at += 8 * 1024) {
       await new Promise((done) => setTimeout(done, 5));
       expect(ends).toEqual([]);
       socket.write(body.slice(at, at + 8 * 1024));
     }
-    expect(await isStill(() => ends)).not.toContain('error');
-    expect(/Connection: close/.test(piece.toString())).toBe(framing.startsWith('Transfer'));
+    expect(await laterValue(() => ends)).not.toContain('error');
+    expect(/Connection: close/.test(chunk.toString())).toBe(framing.startsWith('Transfer'));
   });
 
-  test('in chunks without end is cut off', async () => {
+  test('in endless chunks is disconnected', async () => {
     const socket = await sent(head('/', 'Transfer-Encoding: chunked\r\n'));
     const closed = new Promise((done) => socket.once('close', done));
     socket.on('error', () => undefined).resume();
-    const piece = `8000\r\n${'x'.repeat(0x8000)}\r\n`;
-    const sending = setInterval(() => socket.write(piece), 5);
+    const chunk = `8000\r\n${'x'.repeat(0x8000)}\r\n`;
+    const sending = setInterval(() => socket.write(chunk), 5);
     await closed;
     clearInterval(sending);
   });
 });
 
-/** Sends this on a connection of its own. */
+/** Sends the text on a new connection. */
 async function sent(text: string): Promise<Socket> {
   const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
   sockets.add(socket);
@@ -159,16 +189,16 @@ async function sent(text: string): Promise<Socket> {
   return socket;
 }
 
-/** Sends this, and returns the first of what comes back. */
+/** Sends the text and returns the first chunk of the response. */
 async function answered(text: string, socket?: Socket): Promise<string> {
   const used = socket ?? (await sent(''));
   used.write(text);
-  const [piece] = (await once(used, 'data')) as [Buffer];
-  return piece.toString();
+  const [chunk] = (await once(used, 'data')) as [Buffer];
+  return chunk.toString();
 }
 
-/** Returns the value, which stays as it is for a while. */
-async function isStill<T>(value: () => T): Promise<T> {
+/** Returns the value after a short wait. */
+async function laterValue<T>(value: () => T): Promise<T> {
   await new Promise((done) => setTimeout(done, 100));
   return value();
 }

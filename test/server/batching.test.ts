@@ -3,9 +3,9 @@ import * as apiKeys from '../../src/features/api-keys/api-key.service.ts';
 import * as sessions from '../../src/features/auth/sessions/session.service.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
 import { useShop } from '../support/shop.ts';
-import { counted } from '../support/statements.ts';
+import { recordStatements } from '../support/statements.ts';
 
-// Twenty users with all they have cost more than is allowed by default.
+// Twenty users with all their lists exceed the default cost limit.
 const shop = useShop({ GRAPHQL_MAX_COST: '10000' });
 
 const PEOPLE = `{
@@ -32,13 +32,13 @@ const NODES = `query ($ids: [ID!]!) {
   }
 }`;
 
-test('GraphQL contract, No field costs one query for each row: twenty users with all they have take the statements of two', async () => {
+test('GraphQL contract, No field costs one query for each row: twenty users with all their lists take as many statements as two', async () => {
   const reader = await shop.makeUser({ scopes: ['users:read'] });
   await makePerson();
-  const few = await counted(() => shop.graphql(PEOPLE, {}, { as: reader }));
+  const few = await recordStatements(() => shop.graphql(PEOPLE, {}, { as: reader }));
   for (let made = 2; made < 20; made++) await makePerson();
 
-  const many = await counted(() => shop.graphql(PEOPLE, {}, { as: reader }));
+  const many = await recordStatements(() => shop.graphql(PEOPLE, {}, { as: reader }));
 
   expect(few.answer.body.data.users.nodes).toHaveLength(2);
   expect(many.answer.body.data.users.nodes).toHaveLength(20);
@@ -46,7 +46,7 @@ test('GraphQL contract, No field costs one query for each row: twenty users with
   expect(many.statements.length).toBe(few.statements.length);
 });
 
-test('GraphQL contract, No field costs one query for each row: each row of a batch gets what is its own', async () => {
+test('GraphQL contract, No field costs one query for each row: each row of a batch gets its own lists', async () => {
   const reader = await shop.makeUser({ username: 'reader', email: null, scopes: ['users:read'] });
   const ada = await shop.makeUser({ username: 'ada', email: 'ada@shop.example' });
   const max = await shop.makeUser({ username: 'max', email: 'max@shop.example' });
@@ -73,7 +73,10 @@ test('GraphQL contract, No field costs one query for each row: each row of a bat
       {
         username: 'ada',
         items: items('ada', 'chair'),
-        blog: { totalCount: 1, nodes: [{ title: 'Hello', creator: { username: 'ada', email: 'ada@shop.example' } }] },
+        blog: {
+          totalCount: 1,
+          nodes: [{ title: 'Hello', creator: { username: 'ada', email: 'ada@shop.example' } }],
+        },
         sessions: { totalCount: 0, nodes: [] },
         apiKeys: { totalCount: 0, nodes: [] },
       },
@@ -88,12 +91,13 @@ test('GraphQL contract, No field costs one query for each row: each row of a bat
   });
 });
 
-test('GraphQL contract, No field costs one query for each row: a page of each row is cut for each row', async () => {
+test('GraphQL contract, No field costs one query for each row: nested pages are cut per row', async () => {
   const reader = await shop.makeUser({ username: 'reader', scopes: ['users:read'] });
   const ada = await shop.makeUser({ username: 'ada' });
   for (const name of ['a', 'b', 'c']) await shop.makeItem(ada, name);
   await shop.makeItem(reader, 'd');
-  const query = '{ users { nodes { items(last: 2) { pageInfo { hasPreviousPage } nodes { itemId } } } } }';
+  const query =
+    '{ users { nodes { items(last: 2) { pageInfo { hasPreviousPage } nodes { itemId } } } } }';
 
   const answer = await shop.graphql(query, {}, { as: reader });
 
@@ -103,7 +107,7 @@ test('GraphQL contract, No field costs one query for each row: a page of each ro
   ]);
 });
 
-test('GraphQL contract, No field costs one query for each row: fifty nodes of five types take the statements of five', async () => {
+test('GraphQL contract, No field costs one query for each row: fifty nodes of five types take as many statements as five', async () => {
   const reader = await shop.makeUser({ scopes: ['users:read'] });
   const ids: string[] = [];
   for (let made = 0; made < 10; made++) {
@@ -113,31 +117,41 @@ test('GraphQL contract, No field costs one query for each row: fifty nodes of fi
     const { session } = await sessions.open(shop.context(), reader, null);
     ids.push((await shop.makeProduct()).id, person.id, item.id, entry.id, session.id);
   }
-  const few = await counted(() => shop.graphql(NODES, { ids: ids.slice(0, 5) }, { as: reader }));
+  const few = await recordStatements(() =>
+    shop.graphql(NODES, { ids: ids.slice(0, 5) }, { as: reader }),
+  );
 
-  const many = await counted(() => shop.graphql(NODES, { ids }, { as: reader }));
+  const many = await recordStatements(() => shop.graphql(NODES, { ids }, { as: reader }));
 
   expect(many.answer.body.data.nodes.filter((node: unknown) => node !== null)).toHaveLength(50);
   expect(many.statements.length).toBe(few.statements.length);
 });
 
-test('GraphQL contract, totalCount: it is counted only when asked for', async () => {
+test('GraphQL contract, totalCount: it is counted only when selected', async () => {
   await shop.makeProducts(3);
 
-  const without = await counted(() => shop.graphql('{ products { nodes { pk } } }'));
-  const withCount = await counted(() => shop.graphql('{ products { totalCount nodes { pk } } }'));
+  const without = await recordStatements(() => shop.graphql('{ products { nodes { pk } } }'));
+  const withCount = await recordStatements(() =>
+    shop.graphql('{ products { totalCount nodes { pk } } }'),
+  );
 
   expect(without.statements.length).toBe(1);
   expect(withCount.statements.length).toBe(2);
 });
 
-test('GraphQL contract, dataloader: two requests at once, by callers who may see different things, share nothing', async () => {
-  const reader = await shop.makeUser({ username: 'reader', email: 'reader@shop.example', scopes: ['users:read'] });
+test('GraphQL contract, dataloader: concurrent requests of callers with different scopes share nothing', async () => {
+  const reader = await shop.makeUser({
+    username: 'reader',
+    email: 'reader@shop.example',
+    scopes: ['users:read'],
+  });
   const plain = await shop.makeUser({ username: 'plain', email: 'plain@shop.example' });
   await shop.makeItem(reader, 'lamp');
   const query = '{ users { nodes { email items { nodes { itemId } } } } }';
 
-  const answers = await Promise.all([reader, plain, reader, plain].map((as) => shop.graphql(query, {}, { as })));
+  const answers = await Promise.all(
+    [reader, plain, reader, plain].map((as) => shop.graphql(query, {}, { as })),
+  );
 
   const all = [
     { email: 'reader@shop.example', items: { nodes: [{ itemId: 'lamp' }] } },
@@ -150,7 +164,7 @@ test('GraphQL contract, dataloader: two requests at once, by callers who may see
   expect(answers.map(({ body }) => body.data.users.nodes)).toEqual([all, own, all, own]);
 });
 
-test('GraphQL contract, dataloader: the next request sees what has changed since', async () => {
+test('GraphQL contract, dataloader: the next request sees later changes', async () => {
   const user = await shop.makeUser();
   const product = await shop.makeProduct({ name: 'Lamp' });
   const query = `{ me { fullName items { totalCount } } product(pk: "${product.pk}") { name } node(id: "${product.id}") { ... on Product { name } } }`;
@@ -168,7 +182,7 @@ test('GraphQL contract, dataloader: the next request sees what has changed since
   });
 });
 
-test('GraphQL, 6.2.2: a mutation sees what the one before it in the same request has written', async () => {
+test('GraphQL, 6.2.2: a mutation sees the writes of the one before it in the same request', async () => {
   const user = await shop.makeUser();
   const query = `mutation {
     a: addItem(itemId: "lamp") { owner { items { totalCount nodes { itemId } } } }

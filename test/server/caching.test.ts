@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
-import { counted } from '../support/statements.ts';
+import { recordStatements } from '../support/statements.ts';
 import { Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 const shop = useShop();
-const keeping = new Shop({ PUBLIC_MAX_AGE_SECONDS: '60' });
-beforeAll(() => keeping.start());
-afterAll(() => keeping.stop());
+const withMaxAge = new Shop({ PUBLIC_MAX_AGE_SECONDS: '60' });
+beforeAll(() => withMaxAge.start());
+afterAll(() => withMaxAge.stop());
 
 const PREFLIGHTED = { 'apollo-require-preflight': 'true' };
 const DOCUMENT = encodeURIComponent('{ products(first: 2) { nodes { pk name } } me { username } }');
@@ -21,136 +21,200 @@ interface Read {
 const READS: Read[] = [
   { name: 'a page', path: '/api/v2/shop/products?page=1' },
   { name: 'a product', path: '/api/v1/shop/product/1' },
-  { name: 'the whole list', path: '/api/v1/shop/products', vary: `Accept-Encoding, ${CREDENTIALS}` },
-  { name: 'a GraphQL query by GET', path: `/graphql?query=${DOCUMENT}`, headers: PREFLIGHTED, vary: `Accept, ${CREDENTIALS}` },
+  {
+    name: 'the whole list',
+    path: '/api/v1/shop/products',
+    vary: `Accept-Encoding, ${CREDENTIALS}`,
+  },
+  {
+    name: 'a GraphQL query by GET',
+    path: `/graphql?query=${DOCUMENT}`,
+    headers: PREFLIGHTED,
+    vary: `Accept, ${CREDENTIALS}`,
+  },
 ];
 
-describe.each(READS)('caching of public reads: $name', ({ path, headers = {}, vary = CREDENTIALS }) => {
-  const ask = (request: RequestOptions = {}, method = 'GET') =>
-    shop.rest(method, path, { ...request, headers: { ...headers, ...request.headers } });
-  const known = async (): Promise<string> => {
-    await shop.makeProducts(2);
-    return String((await ask()).headers.get('etag'));
-  };
+describe.each(READS)(
+  'caching of public reads: $name',
+  ({ path, headers = {}, vary = CREDENTIALS }) => {
+    const read = (request: RequestOptions = {}, method = 'GET') =>
+      shop.rest(method, path, { ...request, headers: { ...headers, ...request.headers } });
+    const known = async (): Promise<string> => {
+      await shop.makeProducts(2);
+      return String((await read()).headers.get('etag'));
+    };
 
-  test('it has a tag, may be kept, and is asked about each time', async () => {
-    await shop.makeProducts(2);
-    const answer = await ask();
-    expect(answer.status).toBe(200);
-    expect(cachedAs(answer)).toEqual({ etag: expect.stringMatching(/^(W\/)?"[^"]+"$/), control: 'public, no-cache', vary });
-  });
+    test('the response has an ETag and is revalidated each time', async () => {
+      await shop.makeProducts(2);
+      const answer = await read();
+      expect(answer.status).toBe(200);
+      expect(cachedAs(answer)).toEqual({
+        etag: expect.stringMatching(/^(W\/)?"[^"]+"$/),
+        control: 'public, no-cache',
+        vary,
+      });
+    });
 
-  test('the tag is the same as long as nothing changes', async () => {
-    const tag = await known();
-    const again = [await ask(), await ask(), await ask()];
-    expect(again.map(({ headers: { get } }, index) => get.call(again[index]?.headers, 'etag'))).toEqual([tag, tag, tag]);
-  });
-
-  test.each(['GET', 'HEAD'])('who has it gets 304 to %s, with the same headers and no body', async (method) => {
-    const tag = await known();
-    const full = await ask();
-    const answer = await ask({ headers: { 'If-None-Match': tag } }, method);
-    expect([answer.status, answer.text, answer.headers.get('content-type')]).toEqual([304, '', null]);
-    expect(cachedAs(answer)).toEqual(cachedAs(full));
-    expect(answer.headers.get('access-control-allow-origin')).toBe('*');
-  });
-
-  test.each([(tag: string) => `"other", ${tag}`, (tag: string) => `W/${tag.replace('W/', '')}`, () => '*'])(
-    'tags are compared weakly, in a list too, and * is any: %p',
-    async (written) => {
+    test('the ETag is the same as long as nothing changes', async () => {
       const tag = await known();
-      expect((await ask({ headers: { 'If-None-Match': written(tag) } })).status).toBe(304);
-    },
-  );
+      const again = [await read(), await read(), await read()];
+      expect(
+        again.map(({ headers: { get } }, index) => get.call(again[index]?.headers, 'etag')),
+      ).toEqual([tag, tag, tag]);
+    });
 
-  test.each(['"other"', 'other', '""', 'W/"other", "another"', ',', '"'])('who has another gets it: If-None-Match: %s', async (tag) => {
-    await known();
-    const answer = await ask({ headers: { 'If-None-Match': tag } });
-    expect(answer.status).toBe(200);
-    expect(answer.text.length).toBeGreaterThan(0);
-  });
+    test.each(['GET', 'HEAD'])(
+      'its ETag gets 304 to %s, with the same headers and no body',
+      async (method) => {
+        const tag = await known();
+        const full = await read();
+        const answer = await read({ headers: { 'If-None-Match': tag } }, method);
+        expect([answer.status, answer.text, answer.headers.get('content-type')]).toEqual([
+          304,
+          '',
+          null,
+        ]);
+        expect(cachedAs(answer)).toEqual(cachedAs(full));
+        expect(answer.headers.get('access-control-allow-origin')).toBe('*');
+      },
+    );
 
-  test('what the request says to caches on the way changes nothing (RFC 9111, 5.2.1)', async () => {
-    const tag = await known();
-    expect((await ask({ headers: { 'If-None-Match': tag, 'Cache-Control': 'no-cache' } })).status).toBe(304);
-    expect((await ask({ headers: { 'If-None-Match': '"other"', 'Cache-Control': 'max-stale' } })).status).toBe(200);
-  });
+    test.each([
+      (tag: string) => `"other", ${tag}`,
+      (tag: string) => `W/${tag.replace('W/', '')}`,
+      () => '*',
+    ])('ETags are compared weakly, in a list too, and * matches any: %p', async (written) => {
+      const tag = await known();
+      expect((await read({ headers: { 'If-None-Match': written(tag) } })).status).toBe(304);
+    });
 
-  test('a write changes the tag, and who had the old one gets what is new', async () => {
-    const tag = await known();
-    const writer = await shop.makeUser({ password: null, scopes: ['products:write'] });
-    const rename = 'mutation { updateProduct(pk: 1, input: { name: "Renamed" }) { pk } }';
-    expect((await shop.graphql(rename, {}, { as: writer })).body.errors).toBeUndefined();
-    const answer = await ask({ headers: { 'If-None-Match': tag } });
-    expect(answer.status).toBe(200);
-    expect(answer.text).toContain('Renamed');
-    expect(answer.headers.get('etag')).not.toBe(tag);
-  });
+    test.each(['"other"', 'other', '""', 'W/"other", "another"', ',', '"'])(
+      'another ETag gets 200: If-None-Match: %s',
+      async (tag) => {
+        await known();
+        const answer = await read({ headers: { 'If-None-Match': tag } });
+        expect(answer.status).toBe(200);
+        expect(answer.text.length).toBeGreaterThan(0);
+      },
+    );
 
-  test('to a caller with credentials nothing is kept, and the tag of others counts for nothing', async () => {
-    const tag = await known();
-    const answer = await ask({ as: await shop.makeUser({ password: null }), headers: { 'If-None-Match': tag } });
-    expect(answer.status).toBe(200);
-    expect([answer.headers.get('etag'), answer.headers.get('cache-control')]).toEqual([null, 'no-store']);
-  });
+    test('Cache-Control of the request changes nothing (RFC 9111, 5.2.1)', async () => {
+      const tag = await known();
+      expect(
+        (await read({ headers: { 'If-None-Match': tag, 'Cache-Control': 'no-cache' } })).status,
+      ).toBe(304);
+      expect(
+        (await read({ headers: { 'If-None-Match': '"other"', 'Cache-Control': 'max-stale' } }))
+          .status,
+      ).toBe(200);
+    });
 
-  test('wrong credentials are refused, whatever tag comes with them', async () => {
-    const tag = await known();
-    const answer = await ask({ token: 'x.y.z', headers: { 'If-None-Match': tag } });
-    expect([answer.status, answer.headers.get('etag')]).toEqual([401, null]);
-  });
+    test('a write changes the ETag, and the old one gets the new response', async () => {
+      const tag = await known();
+      const writer = await shop.makeUser({ password: null, scopes: ['products:write'] });
+      const rename = 'mutation { updateProduct(pk: 1, input: { name: "Renamed" }) { pk } }';
+      expect((await shop.graphql(rename, {}, { as: writer })).body.errors).toBeUndefined();
+      const answer = await read({ headers: { 'If-None-Match': tag } });
+      expect(answer.status).toBe(200);
+      expect(answer.text).toContain('Renamed');
+      expect(answer.headers.get('etag')).not.toBe(tag);
+    });
 
-  test('PUBLIC_MAX_AGE_SECONDS lets it be kept for so long', async () => {
-    await shop.makeProducts(2);
-    const answer = await keeping.rest('GET', path, { headers });
-    expect(cachedAs(answer)).toMatchObject({ control: 'public, max-age=60', vary });
-  });
-});
+    test('a response to credentials is no-store, and If-None-Match is ignored', async () => {
+      const tag = await known();
+      const answer = await read({
+        as: await shop.makeUser({ password: null }),
+        headers: { 'If-None-Match': tag },
+      });
+      expect(answer.status).toBe(200);
+      expect([answer.headers.get('etag'), answer.headers.get('cache-control')]).toEqual([
+        null,
+        'no-store',
+      ]);
+    });
+
+    test('wrong credentials are rejected, whatever ETag is sent', async () => {
+      const tag = await known();
+      const answer = await read({ token: 'x.y.z', headers: { 'If-None-Match': tag } });
+      expect([answer.status, answer.headers.get('etag')]).toEqual([401, null]);
+    });
+
+    test('PUBLIC_MAX_AGE_SECONDS is its max-age', async () => {
+      await shop.makeProducts(2);
+      const answer = await withMaxAge.rest('GET', path, { headers });
+      expect(cachedAs(answer)).toMatchObject({ control: 'public, max-age=60', vary });
+    });
+  },
+);
 
 test('caching: where the whole list has not changed, no product is read', async () => {
   await shop.makeProducts(2);
   const tag = String((await shop.rest('GET', '/api/v1/shop/products')).headers.get('etag'));
-  const { answer, statements } = await counted(() => fetch(`${shop.url}/api/v1/shop/products`, { headers: { 'If-None-Match': tag } }));
+  const { answer, statements } = await recordStatements(() =>
+    fetch(`${shop.url}/api/v1/shop/products`, { headers: { 'If-None-Match': tag } }),
+  );
   expect(answer.status).toBe(304);
   expect(statements).toEqual([expect.stringContaining('product_tally')]);
 });
 
-test('caching: another page has another tag', async () => {
+test('caching: another page has another ETag', async () => {
   await shop.makeProducts(12);
-  const [one, two] = [await shop.rest('GET', '/api/v2/shop/products?page=1'), await shop.rest('GET', '/api/v2/shop/products?page=2')];
+  const [one, two] = [
+    await shop.rest('GET', '/api/v2/shop/products?page=1'),
+    await shop.rest('GET', '/api/v2/shop/products?page=2'),
+  ];
   expect(one.headers.get('etag')).not.toBe(two.headers.get('etag'));
 });
 
 test.each<[string, () => Promise<Answer>]>([
-  ['a product that there is none of', () => shop.rest('GET', '/api/v1/shop/product/7')],
-  ['a path that there is none of', () => shop.rest('GET', '/nothing')],
-  ['a method that is lacking', () => shop.rest('DELETE', '/api/v2/shop/products')],
-  ['a page that is refused', () => shop.rest('GET', '/api/v2/shop/products?page=x')],
+  ['an unknown product', () => shop.rest('GET', '/api/v1/shop/product/7')],
+  ['an unknown path', () => shop.rest('GET', '/nothing')],
+  ['an unsupported method', () => shop.rest('DELETE', '/api/v2/shop/products')],
+  ['a rejected page', () => shop.rest('GET', '/api/v2/shop/products?page=x')],
   ['a GraphQL query by POST', () => shop.graphql('{ products { totalCount } }')],
-  ['a GraphQL query by GET that fails', () => shop.rest('GET', '/graphql?query={users{totalCount}}', { headers: PREFLIGHTED })],
+  [
+    'a GraphQL query by GET that fails',
+    () => shop.rest('GET', '/graphql?query={users{totalCount}}', { headers: PREFLIGHTED }),
+  ],
   [
     'a GraphQL query by GET that fails in part',
-    () => shop.rest('GET', '/graphql?query={me{id}node(id:"x"){id}blog{totalCount}}', { headers: PREFLIGHTED }),
+    () =>
+      shop.rest('GET', '/graphql?query={me{id}node(id:"x"){id}blog{totalCount}}', {
+        headers: PREFLIGHTED,
+      }),
   ],
-  ['a mutation by GET', () => shop.rest('GET', '/graphql?query=mutation{logoutEverywhere{ended}}', { headers: PREFLIGHTED })],
+  [
+    'a mutation by GET',
+    () =>
+      shop.rest('GET', '/graphql?query=mutation{logoutEverywhere{ended}}', {
+        headers: PREFLIGHTED,
+      }),
+  ],
   ['/readyz', () => shop.rest('GET', '/readyz')],
-])('caching: nothing that may be kept is said of %s', async (_what, ask) => {
-  const { headers } = await ask();
+])('caching: %s is no-store, without an ETag', async (_what, read) => {
+  const { headers } = await read();
   expect(headers.get('etag')).toBeNull();
   expect(headers.get('cache-control')).toBe('no-store');
 });
 
-test.each(READS.map(({ path }) => path.split('?')[0] ?? ''))('Decisions, OPTIONS: a browser may send If-None-Match to %s', async (path) => {
-  const { headers } = await shop.rest('OPTIONS', path, {
-    headers: {
-      Origin: 'https://client.example',
-      'Access-Control-Request-Method': 'GET',
-      'Access-Control-Request-Headers': 'if-none-match',
-    },
-  });
-  expect(headers.get('access-control-allow-headers')).toBe('Content-Type, if-none-match');
-});
+test.each(READS.map(({ path }) => path.split('?')[0] ?? ''))(
+  'Decisions, OPTIONS: a browser may send If-None-Match to %s',
+  async (path) => {
+    const { headers } = await shop.rest('OPTIONS', path, {
+      headers: {
+        Origin: 'https://client.example',
+        'Access-Control-Request-Method': 'GET',
+        'Access-Control-Request-Headers': 'if-none-match',
+      },
+    });
+    expect(headers.get('access-control-allow-headers')).toBe('Content-Type, if-none-match');
+  },
+);
 
 function cachedAs({ headers }: Answer) {
-  return { etag: headers.get('etag'), control: headers.get('cache-control'), vary: headers.get('vary') };
+  return {
+    etag: headers.get('etag'),
+    control: headers.get('cache-control'),
+    vary: headers.get('vary'),
+  };
 }

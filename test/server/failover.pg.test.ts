@@ -11,7 +11,7 @@ import { until } from '../support/until.ts';
 
 const execute = promisify(execFile);
 
-test('P15 after a server has come back without its last commits, nothing that was shared before is told, though it has counted as many since', async () => {
+test('P15 after a server has restarted without its last commits, no response cached before is served, although it has counted as many writes since', async () => {
   const home = await mkdtemp(join(tmpdir(), 'shopfront-failover-'));
   await ownedDirectory(home);
   const cluster = await makeCluster(home);
@@ -28,13 +28,19 @@ test('P15 after a server has come back without its last commits, nothing that wa
     await shop.start();
 
     await cluster.sql(`update product set name = 'lost'`);
-    await until(async () => (await names(shop)).every((name) => name === 'lost'), 'the shared name');
+    await until(
+      async () => (await names(shop)).every((name) => name === 'lost'),
+      'the cached name',
+    );
     await cluster.stop('immediate');
     await rename(cluster.dataDir, `${cluster.dataDir}.lost`);
     await rename(copy, cluster.dataDir);
     await cluster.start();
     await cluster.sql(`update product set name = 'kept'`);
-    await until(async () => (await names(shop)).every((name) => name === 'kept'), 'the name on the server that took over');
+    await until(
+      async () => (await names(shop)).every((name) => name === 'kept'),
+      'the name on the server that took over',
+    );
     expect(await versions(cluster)).toBe(2);
   } finally {
     await shop.stop();
@@ -43,7 +49,7 @@ test('P15 after a server has come back without its last commits, nothing that wa
   }
 });
 
-/** The product's name as several reads, which may be shared, have it; undefined where one is refused. */
+/** The product's name in several reads, which may be cached; undefined for a failed read. */
 async function names(shop: Shop): Promise<(string | undefined)[]> {
   const read: (string | undefined)[] = [];
   for (let count = 0; count < 5; count++) {

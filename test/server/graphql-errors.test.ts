@@ -4,7 +4,7 @@ import { Shop, useShop, type Answer } from '../support/shop.ts';
 
 const shop = useShop();
 const PREFLIGHTED = { 'apollo-require-preflight': 'true' };
-const REFUSED = [{ message: expect.any(String), extensions: { code: 'UNAUTHENTICATED' } }];
+const UNAUTHENTICATED = [{ message: expect.any(String), extensions: { code: 'UNAUTHENTICATED' } }];
 
 describe('GraphQL contract, Errors', () => {
   test('a document that cannot be parsed is 400 GRAPHQL_PARSE_FAILED', async () => {
@@ -17,8 +17,10 @@ describe('GraphQL contract, Errors', () => {
     expect([answer.status, codes(answer)]).toEqual([400, ['GRAPHQL_VALIDATION_FAILED']]);
   });
 
-  test('variables that do not fit are 400 BAD_USER_INPUT', async () => {
-    const answer = await shop.graphql('query ($pk: ID!) { product(pk: $pk) { name } }', { pk: { x: 1 } });
+  test('variables of another type are 400 BAD_USER_INPUT', async () => {
+    const answer = await shop.graphql('query ($pk: ID!) { product(pk: $pk) { name } }', {
+      pk: { x: 1 },
+    });
     expect([answer.status, codes(answer)]).toEqual([400, ['BAD_USER_INPUT']]);
   });
 
@@ -27,13 +29,24 @@ describe('GraphQL contract, Errors', () => {
     expect(answer.status).toBe(200);
     expect(answer.body).toEqual({
       data: null,
-      errors: [{ message: 'Not authenticated', path: ['users'], locations: [expect.anything()], extensions: { code: 'UNAUTHENTICATED' } }],
+      errors: [
+        {
+          message: 'Not authenticated',
+          path: ['users'],
+          locations: [expect.anything()],
+          extensions: { code: 'UNAUTHENTICATED' },
+        },
+      ],
     });
   });
 
-  test('extensions.fields lists field and message of each field that is refused', async () => {
+  test('extensions.fields lists field and message of each rejected field', async () => {
     const writer = await shop.makeUser({ scopes: ['blog:write'] });
-    const answer = await shop.graphql('mutation { createBlogEntry(input: { title: "", body: "" }) { id } }', {}, { as: writer });
+    const answer = await shop.graphql(
+      'mutation { createBlogEntry(input: { title: "", body: "" }) { id } }',
+      {},
+      { as: writer },
+    );
     expect(answer.body.errors[0].extensions).toEqual({
       code: 'BAD_USER_INPUT',
       fields: [
@@ -44,13 +57,19 @@ describe('GraphQL contract, Errors', () => {
   });
 
   test.each(['4006381333932', 'x; y', '" at "input.name"; Expected', '', 4_006_381_333_931])(
-    'extensions.fields lists a barcode and a price, too, that are refused: %j',
+    'extensions.fields lists a rejected barcode and price, too: %j',
     async (barcode) => {
       const writer = await shop.makeUser({ scopes: ['products:write'] });
       const query = 'mutation ($input: ProductInput!) { createProduct(input: $input) { pk } }';
-      const answer = await shop.graphql(query, { input: { name: 'Lamp', barcode, price: '1.999' } }, { as: writer });
+      const answer = await shop.graphql(
+        query,
+        { input: { name: 'Lamp', barcode, price: '1.999' } },
+        { as: writer },
+      );
       expect(codes(answer)).toContain('BAD_USER_INPUT');
-      expect(answer.body.errors.flatMap(({ extensions }: ExtendedError) => extensions.fields)).toEqual([
+      expect(
+        answer.body.errors.flatMap(({ extensions }: ExtendedError) => extensions.fields),
+      ).toEqual([
         { field: expect.stringMatching(/^(input\.)?barcode$/), message: expect.any(String) },
         { field: expect.stringMatching(/^(input\.)?price$/), message: expect.any(String) },
       ]);
@@ -60,34 +79,54 @@ describe('GraphQL contract, Errors', () => {
 
 describe('GraphQL contract, Bad credentials fail the whole request with 401', () => {
   test.each([
-    ['text that is no token', () => ({ token: 'x' })],
-    ['a token of another key', () => ({ token: `${shopToken('ada').split('.').slice(0, 2).join('.')}.${'A'.repeat(43)}` })],
+    ['a malformed token', () => ({ token: 'x' })],
+    [
+      'a token of another key',
+      () => ({ token: `${shopToken('ada').split('.').slice(0, 2).join('.')}.${'A'.repeat(43)}` }),
+    ],
     ['a token that has expired', () => ({ token: shopToken('ada', -1) })],
     ['a token of a user who does not exist', () => ({ token: shopToken('nobody') })],
-    ['a token of a session that does not exist', () => ({ token: createAccessToken(shop.context(), { username: 'ada', sid: 'none' }) })],
+    [
+      'a token of a session that does not exist',
+      () => ({ token: createAccessToken(shop.context(), { username: 'ada', sid: 'none' }) }),
+    ],
     ['a session key that does not exist', () => ({ sessionKey: 'x' })],
-    ['two session keys that differ', () => ({ headers: { 'X-SESSION-ID': 'x', 'X-SESSIONID': 'y' } })],
+    [
+      'two session keys that differ',
+      () => ({ headers: { 'X-SESSION-ID': 'x', 'X-SESSIONID': 'y' } }),
+    ],
   ])('%s', async (_name, credentials) => {
     await shop.makeUser({ username: 'ada' });
     const answer = await shop.graphql('{ products { totalCount } }', {}, credentials());
     expect(answer.status).toBe(401);
     expect(answer.headers.get('WWW-Authenticate')).toMatch(/^Bearer\b/);
-    expect(answer.body).toEqual({ errors: REFUSED });
+    expect(answer.body).toEqual({ errors: UNAUTHENTICATED });
   });
 
   test('a disabled user is 400 INACTIVE_USER', async () => {
     const user = await shop.makeUser({ disabled: true });
     const answer = await shop.graphql('{ products { totalCount } }', {}, { as: user });
     expect(answer.status).toBe(400);
-    expect(answer.body).toEqual({ errors: [{ message: 'Inactive user', extensions: { code: 'INACTIVE_USER' } }] });
+    expect(answer.body).toEqual({
+      errors: [{ message: 'Inactive user', extensions: { code: 'INACTIVE_USER' } }],
+    });
   });
 
-  test('both kinds of good credentials are taken', async () => {
+  test('both kinds of valid credentials are accepted', async () => {
     const user = await shop.makeUser({ username: 'ada' });
-    const login = await shop.graphql('mutation { login(username: "ada", password: "correct horse battery") { sessionKey } }');
+    const login = await shop.graphql(
+      'mutation { login(username: "ada", password: "correct horse battery") { sessionKey } }',
+    );
     const byToken = await shop.graphql('{ me { username } }', {}, { as: user });
-    const byKey = await shop.graphql('{ me { username } }', {}, { sessionKey: login.body.data.login.sessionKey });
-    expect([byToken.body, byKey.body]).toEqual([{ data: { me: { username: 'ada' } } }, { data: { me: { username: 'ada' } } }]);
+    const byKey = await shop.graphql(
+      '{ me { username } }',
+      {},
+      { sessionKey: login.body.data.login.sessionKey },
+    );
+    expect([byToken.body, byKey.body]).toEqual([
+      { data: { me: { username: 'ada' } } },
+      { data: { me: { username: 'ada' } } },
+    ]);
   });
 });
 
@@ -104,32 +143,39 @@ describe('GraphQL contract, An internal error shows an id that is in the log, an
     expectMasked(answer);
   });
 
-  test('while the credentials are looked at', async () => {
+  test('while the credentials are checked', async () => {
     const user = await shop.makeUser();
-    const answer = await without('user', () => shop.graphql('{ products { totalCount } }', {}, { as: user }));
+    const answer = await without('user', () =>
+      shop.graphql('{ products { totalCount } }', {}, { as: user }),
+    );
     expect(answer.status).toBe(500);
     expect(codes(answer)).toEqual(['INTERNAL_SERVER_ERROR']);
     expectMasked(answer);
   });
 });
 
-describe('GraphQL contract, the schema is shown to those alone who may explore it', () => {
+describe('GraphQL contract, the schema is shown only with GRAPHQL_EXPLORER', () => {
   const hidden = new Shop({ GRAPHQL_EXPLORER: 'false' });
   beforeAll(() => hidden.start());
   afterAll(() => hidden.stop());
 
-  test('with GRAPHQL_EXPLORER introspection answers', async () => {
+  test('with GRAPHQL_EXPLORER introspection is served', async () => {
     const answer = await shop.graphql('{ __schema { queryType { name } } }');
     expect(answer.body).toEqual({ data: { __schema: { queryType: { name: 'Query' } } } });
   });
 
-  test.each(['{ __schema { queryType { name } } }', '{ __type(name: "User") { name } }'])('without it %s is refused', async (query) => {
-    const answer = await hidden.graphql(query);
-    expect([answer.status, codes(answer)]).toEqual([400, ['GRAPHQL_VALIDATION_FAILED']]);
-    expect(answer.body.errors[0].message).toBe('Introspection is disabled on this server (GRAPHQL_EXPLORER)');
-  });
+  test.each(['{ __schema { queryType { name } } }', '{ __type(name: "User") { name } }'])(
+    'without it %s is rejected',
+    async (query) => {
+      const answer = await hidden.graphql(query);
+      expect([answer.status, codes(answer)]).toEqual([400, ['GRAPHQL_VALIDATION_FAILED']]);
+      expect(answer.body.errors[0].message).toBe(
+        'Introspection is disabled on this server (GRAPHQL_EXPLORER)',
+      );
+    },
+  );
 
-  test('without it __typename still answers', async () => {
+  test('without it __typename is still served', async () => {
     const answer = await hidden.graphql('{ __typename }');
     expect(answer.body).toEqual({ data: { __typename: 'Query' } });
   });
@@ -148,7 +194,7 @@ describe('GraphQL contract, the schema is shown to those alone who may explore i
       'query ($filter: ProductFilter) { products(filter: $filter) { totalCount } }',
       { filter: { serch: 'x' } },
     ],
-  ])('without it %s that is misspelt is not told', async (_name, query, variables) => {
+  ])('without it %s that is misspelt gets no suggestion', async (_name, query, variables) => {
     const answer = await hidden.graphql(query, variables);
     expect(answer.status).toBe(400);
     expect(answer.text).not.toMatch(/did you mean/i);
@@ -162,8 +208,10 @@ describe('GraphQL contract, the schema is shown to those alone who may explore i
 });
 
 describe('GraphQL over HTTP', () => {
-  test('several operations in one request are refused', async () => {
-    const answer = await shop.rest('POST', '/graphql', { json: [{ query: '{ __typename }' }, { query: '{ __typename }' }] });
+  test('several operations in one request are rejected', async () => {
+    const answer = await shop.rest('POST', '/graphql', {
+      json: [{ query: '{ __typename }' }, { query: '{ __typename }' }],
+    });
     expect([answer.status, codes(answer)]).toEqual([400, ['BAD_REQUEST']]);
   });
 
@@ -175,12 +223,15 @@ describe('GraphQL over HTTP', () => {
   test('a mutation by GET is 405, and does nothing', async () => {
     const user = await shop.makeUser();
     const query = encodeURIComponent('mutation { addItem(itemId: "lamp") { itemId } }');
-    const answer = await shop.rest('GET', `/graphql?query=${query}`, { as: user, headers: PREFLIGHTED });
+    const answer = await shop.rest('GET', `/graphql?query=${query}`, {
+      as: user,
+      headers: PREFLIGHTED,
+    });
     expect([answer.status, answer.headers.get('Allow')]).toEqual([405, 'POST']);
     expect(await shop.sql('select * from item')).toEqual([]);
   });
 
-  test('HEAD answers as GET does, without the body', async () => {
+  test('HEAD has the response of GET, without the body', async () => {
     const answer = await shop.rest('HEAD', '/graphql?query={__typename}', { headers: PREFLIGHTED });
     expect([answer.status, answer.text]).toEqual([200, '']);
     expect(answer.headers.get('Content-Type')).toBe('application/json; charset=utf-8');
@@ -189,42 +240,82 @@ describe('GraphQL over HTTP', () => {
   test.each(['PUT', 'PATCH', 'DELETE'])('%s is 405 and says what is allowed', async (method) => {
     const answer = await shop.rest(method, '/graphql');
     expect([answer.status, answer.headers.get('Allow')]).toEqual([405, 'GET, POST, OPTIONS']);
-    expect(answer.body).toEqual({ errors: [{ message: `Method "${method}" not allowed.`, extensions: { code: 'METHOD_NOT_ALLOWED' } }] });
+    expect(answer.body).toEqual({
+      errors: [
+        { message: `Method "${method}" not allowed.`, extensions: { code: 'METHOD_NOT_ALLOWED' } },
+      ],
+    });
   });
 
-  test.each(['/graphql', '/graphql/'])('OPTIONS %s is 200 without a body, with the headers of the interface', async (path) => {
-    const answer = await shop.rest('OPTIONS', path);
-    expect([answer.status, answer.text]).toEqual([200, '']);
-    expect(corsHeaders(answer)).toEqual(['*', 'GET, POST, OPTIONS', 'Content-Type', 'GET, POST, OPTIONS']);
-  });
+  test.each(['/graphql', '/graphql/'])(
+    'OPTIONS %s is 200 without a body, with the headers of the interface',
+    async (path) => {
+      const answer = await shop.rest('OPTIONS', path);
+      expect([answer.status, answer.text]).toEqual([200, '']);
+      expect(corsHeaders(answer)).toEqual([
+        '*',
+        'GET, POST, OPTIONS',
+        'Content-Type',
+        'GET, POST, OPTIONS',
+      ]);
+    },
+  );
 
-  test('OPTIONS grants the headers that a browser asks leave for', async () => {
-    const asked = 'authorization,content-type,x-session-id,x-other';
-    const headers = { Origin: 'https://client.example', 'Access-Control-Request-Method': 'POST', 'Access-Control-Request-Headers': asked };
+  test('OPTIONS grants the headers that a browser requests', async () => {
+    const requested = 'authorization,content-type,x-session-id,x-other';
+    const headers = {
+      Origin: 'https://client.example',
+      'Access-Control-Request-Method': 'POST',
+      'Access-Control-Request-Headers': requested,
+    };
     const answer = await shop.rest('OPTIONS', '/graphql', { headers });
-    expect(answer.headers.get('Access-Control-Allow-Headers')).toBe('Content-Type, authorization, x-session-id, x-other');
+    expect(answer.headers.get('Access-Control-Allow-Headers')).toBe(
+      'Content-Type, authorization, x-session-id, x-other',
+    );
   });
 
-  test('every answer may be read by pages of other origins, refusals too', async () => {
+  test('every response is readable across origins, errors included', async () => {
     const answers = await Promise.all([
       shop.graphql('{ __typename }'),
       shop.graphql('{ nothing }'),
       shop.graphql('{ __typename }', {}, { token: 'x' }),
       shop.rest('PUT', '/graphql'),
     ]);
-    expect(answers.map(({ headers }) => headers.get('Access-Control-Allow-Origin'))).toEqual(['*', '*', '*', '*']);
+    expect(answers.map(({ headers }) => headers.get('Access-Control-Allow-Origin'))).toEqual([
+      '*',
+      '*',
+      '*',
+      '*',
+    ]);
   });
 
-  test.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/json; charset=utf-16', ''])(
-    'a body of the content type "%s" is 415',
-    async (type) => {
-      const answer = await shop.rest('POST', '/graphql', { body: '{"query":"{ __typename }"}', headers: { 'Content-Type': type } });
-      expect(answer.status).toBe(415);
-    },
-  );
+  test.each([
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'application/json; charset=utf-16',
+    '',
+  ])('a body of the content type "%s" is 415', async (type) => {
+    const answer = await shop.rest('POST', '/graphql', {
+      body: '{"query":"{ __typename }"}',
+      headers: { 'Content-Type': type },
+    });
+    expect(answer.status).toBe(415);
+  });
 
-  test.each(['{', '{"query":"{ __typename }"', 'null', '"{ __typename }"', '{}', '{"query":1}', ''])('the body %p is 400', async (body) => {
-    const answer = await shop.rest('POST', '/graphql', { body, headers: { 'Content-Type': 'application/json' } });
+  test.each([
+    '{',
+    '{"query":"{ __typename }"',
+    'null',
+    '"{ __typename }"',
+    '{}',
+    '{"query":1}',
+    '',
+  ])('the body %p is 400', async (body) => {
+    const answer = await shop.rest('POST', '/graphql', {
+      body,
+      headers: { 'Content-Type': 'application/json' },
+    });
     expect(answer.status).toBe(400);
     expect(answer.text).not.toMatch(/\bat |\.[jt]s\b/);
   });
@@ -244,18 +335,20 @@ function codes({ body }: Answer): string[] {
 }
 
 function corsHeaders({ headers }: Answer): (string | null)[] {
-  return ['Origin', 'Methods', 'Headers'].map((name) => headers.get(`Access-Control-Allow-${name}`)).concat(headers.get('Allow'));
+  return ['Origin', 'Methods', 'Headers']
+    .map((name) => headers.get(`Access-Control-Allow-${name}`))
+    .concat(headers.get('Allow'));
 }
 
 function shopToken(username: string, lifetime?: number): string {
   return createAccessToken(shop.context(), { username }, lifetime);
 }
 
-/** What is answered while the table has another name. */
-async function without(table: string, ask: () => Promise<Answer>): Promise<Answer> {
+/** The response while the table has another name. */
+async function without(table: string, send: () => Promise<Answer>): Promise<Answer> {
   await shop.sql(`alter table "${table}" rename to "${table}_away"`);
   try {
-    return await ask();
+    return await send();
   } finally {
     await shop.sql(`alter table "${table}_away" rename to "${table}"`);
   }
@@ -263,6 +356,8 @@ async function without(table: string, ask: () => Promise<Answer>): Promise<Answe
 
 function expectMasked({ text }: Answer): void {
   const [id = 'no id'] = /[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/.exec(text) ?? [];
-  expect(shop.logged.filter((line) => line.includes(id) && line.includes('does not exist'))).toHaveLength(1);
+  expect(
+    shop.logged.filter((line) => line.includes(id) && line.includes('does not exist')),
+  ).toHaveLength(1);
   expect(text).not.toMatch(/does not exist|relation|select|insert|stack|\bat |\.[jt]s\b|42P01/i);
 }

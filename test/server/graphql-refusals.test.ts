@@ -5,7 +5,7 @@ const shop = useShop({ GRAPHQL_MAX_RESPONSE_BYTES: '1000' });
 
 const LEGACY = 'application/json; charset=utf-8';
 const NEWER = 'application/graphql-response+json; charset=utf-8';
-/** What clients accept, and the media type that they are sent. */
+/** Accept headers of clients, and the media types of their responses. */
 const ACCEPTED: [accept: string, type: string][] = [
   ['*/*', LEGACY],
   ['application/json', LEGACY],
@@ -17,14 +17,18 @@ const ACCEPTED: [accept: string, type: string][] = [
   // Apollo Client 4
   ['application/graphql-response+json,application/json;q=0.9', NEWER],
   // urql 5
-  ['application/graphql-response+json, application/graphql+json, application/json, text/event-stream, multipart/mixed', NEWER],
+  [
+    'application/graphql-response+json, application/graphql+json, application/json, text/event-stream, multipart/mixed',
+    NEWER,
+  ],
 ];
 
 const TYPENAME = { query: '{ __typename }' };
 const JSON_TYPE = { 'Content-Type': 'application/json' };
-const CONDITIONAL = 'subscription ($is: Boolean = true) { productChanged @include(if: $is) { pk } }';
+const CONDITIONAL =
+  'subscription ($is: Boolean = true) { productChanged @include(if: $is) { pk } }';
 
-interface Refused {
+interface Rejection {
   what: string;
   status: number;
   code: string;
@@ -32,69 +36,155 @@ interface Refused {
   request: RequestOptions;
 }
 
-const REFUSED: Refused[] = [
-  { what: 'a token that is not valid', status: 401, code: 'UNAUTHENTICATED', request: { json: TYPENAME, token: 'x' } },
-  { what: 'an unknown session key', status: 401, code: 'UNAUTHENTICATED', request: { json: TYPENAME, sessionKey: 'x' } },
-  { what: 'a body that is too large', status: 413, code: 'PAYLOAD_TOO_LARGE', request: { json: { query: '#'.repeat(200_000) } } },
-  { what: 'another content type', status: 415, code: 'UNSUPPORTED_MEDIA_TYPE', request: { body: '{}' } },
-  { what: 'JSON that does not parse', status: 400, code: 'BAD_REQUEST', request: { body: '{', headers: JSON_TYPE } },
-  { what: 'text in place of an object', status: 400, code: 'BAD_REQUEST', request: { body: '""', headers: JSON_TYPE } },
-  { what: 'a conditional subscription', status: 400, code: 'BAD_REQUEST', request: { json: { query: CONDITIONAL } } },
+const REJECTIONS: Rejection[] = [
+  {
+    what: 'a token that is not valid',
+    status: 401,
+    code: 'UNAUTHENTICATED',
+    request: { json: TYPENAME, token: 'x' },
+  },
+  {
+    what: 'an unknown session key',
+    status: 401,
+    code: 'UNAUTHENTICATED',
+    request: { json: TYPENAME, sessionKey: 'x' },
+  },
+  {
+    what: 'a body that is too large',
+    status: 413,
+    code: 'PAYLOAD_TOO_LARGE',
+    request: { json: { query: '#'.repeat(200_000) } },
+  },
+  {
+    what: 'another content type',
+    status: 415,
+    code: 'UNSUPPORTED_MEDIA_TYPE',
+    request: { body: '{}' },
+  },
+  {
+    what: 'JSON that does not parse',
+    status: 400,
+    code: 'BAD_REQUEST',
+    request: { body: '{', headers: JSON_TYPE },
+  },
+  {
+    what: 'text in place of an object',
+    status: 400,
+    code: 'BAD_REQUEST',
+    request: { body: '""', headers: JSON_TYPE },
+  },
+  {
+    what: 'a conditional subscription',
+    status: 400,
+    code: 'BAD_REQUEST',
+    request: { json: { query: CONDITIONAL } },
+  },
   { what: 'another method', status: 405, code: 'METHOD_NOT_ALLOWED', method: 'PUT', request: {} },
-  { what: 'too many headers', status: 431, code: 'REQUEST_HEADER_FIELDS_TOO_LARGE', request: { json: TYPENAME, headers: headers(120) } },
+  {
+    what: 'too many headers',
+    status: 431,
+    code: 'REQUEST_HEADER_FIELDS_TOO_LARGE',
+    request: { json: TYPENAME, headers: headers(120) },
+  },
 ];
 
-describe('a refusal before a document runs has the shape of GraphQL errors and the media type that the client accepts', () => {
-  test.each(REFUSED)('$what: $status $code', async ({ status, code, method = 'POST', request }) => {
-    for (const [accept, type] of ACCEPTED) {
-      // Of events alone, the protocol has words of its own for what is wrong with the operation.
-      if (accept === 'text/event-stream' && request.json !== undefined && status === 400) continue;
-      const answer = await shop.rest(method, '/graphql', { ...request, headers: { ...request.headers, Accept: accept } });
-      expect([accept, answer.status, answer.headers.get('Content-Type')]).toEqual([accept, status, type]);
-      expect(answer.body).toEqual({ errors: [{ message: expect.any(String), extensions: { code } }] });
-      expect(answer.headers.get('Cache-Control')).toBe('no-store');
-    }
-  });
+describe('a rejection before a document runs has the format of GraphQL errors and the media type that the client accepts', () => {
+  test.each(REJECTIONS)(
+    '$what: $status $code',
+    async ({ status, code, method = 'POST', request }) => {
+      for (const [accept, type] of ACCEPTED) {
+        // For text/event-stream alone, errors of the operation are events.
+        if (accept === 'text/event-stream' && request.json !== undefined && status === 400)
+          continue;
+        const answer = await shop.rest(method, '/graphql', {
+          ...request,
+          headers: { ...request.headers, Accept: accept },
+        });
+        expect([accept, answer.status, answer.headers.get('Content-Type')]).toEqual([
+          accept,
+          status,
+          type,
+        ]);
+        expect(answer.body).toEqual({
+          errors: [{ message: expect.any(String), extensions: { code } }],
+        });
+        expect(answer.headers.get('Cache-Control')).toBe('no-store');
+      }
+    },
+  );
 
   test('a disabled user: 400 INACTIVE_USER', async () => {
     const as = await shop.makeUser({ disabled: true });
     for (const [accept, type] of ACCEPTED) {
-      const answer = await shop.rest('POST', '/graphql', { as, json: TYPENAME, headers: { Accept: accept } });
+      const answer = await shop.rest('POST', '/graphql', {
+        as,
+        json: TYPENAME,
+        headers: { Accept: accept },
+      });
       expect([answer.status, answer.headers.get('Content-Type')]).toEqual([400, type]);
-      expect(answer.body).toEqual({ errors: [{ message: 'Inactive user', extensions: { code: 'INACTIVE_USER' } }] });
+      expect(answer.body).toEqual({
+        errors: [{ message: 'Inactive user', extensions: { code: 'INACTIVE_USER' } }],
+      });
     }
   });
 
   test('a response that is too long: 400 QUERY_TOO_COMPLEX', async () => {
-    // What a client cannot be sent at all is 406.
-    for (const [accept, type] of ACCEPTED.filter(([name]) => /\*|\bapplication\/(graphql-response\+)?json/.test(name))) {
-      const answer = await shop.rest('GET', '/graphql?query={__schema{types{name}}}', { headers: { Accept: accept } });
-      expect([accept, answer.status, answer.headers.get('Content-Type')]).toEqual([accept, 400, type]);
-      expect(answer.body).toEqual({ errors: [{ message: expect.any(String), extensions: { code: 'QUERY_TOO_COMPLEX' } }] });
+    // A client that accepts neither JSON type gets 406.
+    for (const [accept, type] of ACCEPTED.filter(([name]) =>
+      /\*|\bapplication\/(graphql-response\+)?json/.test(name),
+    )) {
+      const answer = await shop.rest('GET', '/graphql?query={__schema{types{name}}}', {
+        headers: { Accept: accept },
+      });
+      expect([accept, answer.status, answer.headers.get('Content-Type')]).toEqual([
+        accept,
+        400,
+        type,
+      ]);
+      expect(answer.body).toEqual({
+        errors: [{ message: expect.any(String), extensions: { code: 'QUERY_TOO_COMPLEX' } }],
+      });
     }
   });
 
   test('bad credentials for events: 401, as JSON', async () => {
-    const answer = await shop.rest('POST', '/graphql', { json: TYPENAME, token: 'x', headers: { Accept: 'text/event-stream' } });
+    const answer = await shop.rest('POST', '/graphql', {
+      json: TYPENAME,
+      token: 'x',
+      headers: { Accept: 'text/event-stream' },
+    });
     expect([answer.status, answer.headers.get('Content-Type')]).toEqual([401, LEGACY]);
     expect(answer.body.errors[0].extensions.code).toBe('UNAUTHENTICATED');
   });
 
   test('a mutation by GET stays 405', async () => {
-    for (const [accept, type] of ACCEPTED.filter(([name]) => name.startsWith('application/graphql'))) {
-      const answer = await shop.rest('GET', '/graphql?query=mutation{logout{ended}}', { headers: { Accept: accept } });
-      expect([answer.status, answer.headers.get('Content-Type'), answer.headers.get('Allow')]).toEqual([405, type, 'POST']);
-      expect(answer.body).toEqual({ errors: [{ message: expect.any(String), extensions: { code: 'BAD_REQUEST' } }] });
+    for (const [accept, type] of ACCEPTED.filter(([name]) =>
+      name.startsWith('application/graphql'),
+    )) {
+      const answer = await shop.rest('GET', '/graphql?query=mutation{logout{ended}}', {
+        headers: { Accept: accept },
+      });
+      expect([
+        answer.status,
+        answer.headers.get('Content-Type'),
+        answer.headers.get('Allow'),
+      ]).toEqual([405, type, 'POST']);
+      expect(answer.body).toEqual({
+        errors: [{ message: expect.any(String), extensions: { code: 'BAD_REQUEST' } }],
+      });
     }
   });
 
   test('a path below /graphql is REST: 404 with a detail', async () => {
-    const answer = await shop.rest('POST', '/graphql/none', { json: TYPENAME, headers: { Accept: NEWER } });
+    const answer = await shop.rest('POST', '/graphql/none', {
+      json: TYPENAME,
+      headers: { Accept: NEWER },
+    });
     expect([answer.status, answer.body]).toEqual([404, { detail: 'Not found' }]);
   });
 });
 
-/** So many headers, each of a name of its own. */
+/** This many headers, each with its own name. */
 function headers(count: number): Record<string, string> {
   return Object.fromEntries(Array.from({ length: count }, (_, at) => [`x-${at}`, 'x']));
 }

@@ -53,7 +53,9 @@ const MALFORMED = [
 describe('GraphQL contract, node', () => {
   test('it finds a product for everyone', async () => {
     const { id, name } = await shop.makeProduct();
-    expect((await shop.graphql(NODE, { id })).body).toEqual({ data: { node: { __typename: 'Product', id, name } } });
+    expect((await shop.graphql(NODE, { id })).body).toEqual({
+      data: { node: { __typename: 'Product', id, name } },
+    });
   });
 
   test('it finds a user for any signed-in caller', async () => {
@@ -67,7 +69,10 @@ describe('GraphQL contract, node', () => {
     const { id } = await shop.makeItem(user, 'lamp');
     const found = { data: { node: { __typename: 'Item', id, itemId: 'lamp' } } };
     expect((await shop.graphql(NODE, { id }, { as: user })).body).toEqual(found);
-    expect((await shop.graphql(NODE, { id }, { as: await shop.makeUser({ scopes: ['users:read'] }) })).body).toEqual(found);
+    expect(
+      (await shop.graphql(NODE, { id }, { as: await shop.makeUser({ scopes: ['users:read'] }) }))
+        .body,
+    ).toEqual(found);
   });
 
   test('it finds a published entry for any signed-in caller, and a draft for its creator', async () => {
@@ -76,26 +81,43 @@ describe('GraphQL contract, node', () => {
     const draft = await shop.makeEntry(user, { title: 'Draft', published: false });
     const others = await shop.graphql(NODE, { id: entry.id }, { as: await shop.makeUser() });
     const own = await shop.graphql(NODE, { id: draft.id }, { as: user });
-    expect(others.body).toEqual({ data: { node: { __typename: 'BlogEntry', id: entry.id, title: 'Hello' } } });
-    expect(own.body).toEqual({ data: { node: { __typename: 'BlogEntry', id: draft.id, title: 'Draft' } } });
+    expect(others.body).toEqual({
+      data: { node: { __typename: 'BlogEntry', id: entry.id, title: 'Hello' } },
+    });
+    expect(own.body).toEqual({
+      data: { node: { __typename: 'BlogEntry', id: draft.id, title: 'Draft' } },
+    });
   });
 
   test("it finds the caller's own session", async () => {
     const user = await shop.makeUser();
     const { session, key } = await sessions.open(shop.context(), user, null);
     const { id } = session;
-    const [inside, outside] = [await shop.graphql(NODE, { id }, { sessionKey: key }), await shop.graphql(NODE, { id }, { as: user })];
+    const [inside, outside] = [
+      await shop.graphql(NODE, { id }, { sessionKey: key }),
+      await shop.graphql(NODE, { id }, { as: user }),
+    ];
     expect(inside.body).toEqual({ data: { node: { __typename: 'Session', id, current: true } } });
     expect(outside.body).toEqual({ data: { node: { __typename: 'Session', id, current: false } } });
   });
 
   test.each([
     ["another user's item", async (other: User) => (await shop.makeItem(other)).id],
-    ["another user's draft", async (other: User) => (await shop.makeEntry(other, { published: false })).id],
-    ["another user's session", async (other: User) => (await sessions.open(shop.context(), other, null)).session.id],
+    [
+      "another user's draft",
+      async (other: User) => (await shop.makeEntry(other, { published: false })).id,
+    ],
+    [
+      "another user's session",
+      async (other: User) => (await sessions.open(shop.context(), other, null)).session.id,
+    ],
   ])('it is null for %s', async (_name, made) => {
     const id = await made(await shop.makeUser());
-    const answer = await shop.graphql(NODE, { id }, { as: await shop.makeUser({ scopes: ['products:write', 'blog:write'] }) });
+    const answer = await shop.graphql(
+      NODE,
+      { id },
+      { as: await shop.makeUser({ scopes: ['products:write', 'blog:write'] }) },
+    );
     expect(answer.body).toEqual({ data: { node: null } });
   });
 
@@ -103,7 +125,10 @@ describe('GraphQL contract, node', () => {
     ['a user', async (user: User) => user.id],
     ['an item', async (user: User) => (await shop.makeItem(user)).id],
     ['a blog entry', async (user: User) => (await shop.makeEntry(user)).id],
-    ['a session', async (user: User) => (await sessions.open(shop.context(), user, null)).session.id],
+    [
+      'a session',
+      async (user: User) => (await sessions.open(shop.context(), user, null)).session.id,
+    ],
   ])('it is null for %s, which a caller without credentials may not see', async (_name, made) => {
     const answer = await shop.graphql(NODE, { id: await made(await shop.makeUser()) });
     expect(answer.body).toEqual({ data: { node: null } });
@@ -112,11 +137,13 @@ describe('GraphQL contract, node', () => {
   test('it is null for a session that has expired', async () => {
     const user = await shop.makeUser();
     const { session } = await sessions.open(shop.context(), user, null);
-    shop.pass(14 * 86_400_000);
-    expect((await shop.graphql(NODE, { id: session.id }, { as: user })).body).toEqual({ data: { node: null } });
+    shop.advanceClock(14 * 86_400_000);
+    expect((await shop.graphql(NODE, { id: session.id }, { as: user })).body).toEqual({
+      data: { node: null },
+    });
   });
 
-  test('it is null for what has been deleted', async () => {
+  test('it is null for a deleted node', async () => {
     const { id } = await shop.makeProduct();
     await shop.sql('delete from product');
     expect((await shop.graphql(NODE, { id })).body).toEqual({ data: { node: null } });
@@ -124,9 +151,12 @@ describe('GraphQL contract, node', () => {
 });
 
 describe('GraphQL contract, nodes', () => {
-  test('they come in the order of the ids, an id twice is a node twice, and null stands for what there is not', async () => {
+  test('they are in the order of the ids, with duplicates, and null for unknown ids', async () => {
     const user = await shop.makeUser({ username: 'ada' });
-    const [lamp, chair] = [await shop.makeProduct({ name: 'Lamp' }), await shop.makeProduct({ name: 'Chair' })];
+    const [lamp, chair] = [
+      await shop.makeProduct({ name: 'Lamp' }),
+      await shop.makeProduct({ name: 'Chair' }),
+    ];
     const item = await shop.makeItem(user, 'lamp');
     const hidden = await shop.makeItem(await shop.makeUser());
     const ids = [chair.id, item.id, 'x', user.id, hidden.id, lamp.id, chair.id];
@@ -146,13 +176,13 @@ describe('GraphQL contract, nodes', () => {
     });
   });
 
-  test('what a caller without credentials may not see is null among what everyone sees', async () => {
+  test('nodes that a caller without credentials may not see are null among public nodes', async () => {
     const [{ id, name }, user] = [await shop.makeProduct(), await shop.makeUser()];
     const answer = await shop.graphql(NODES, { ids: [user.id, id] });
     expect(answer.body).toEqual({ data: { nodes: [null, { __typename: 'Product', id, name }] } });
   });
 
-  test('ids that are malformed are null', async () => {
+  test('malformed ids are null', async () => {
     const user = await shop.makeUser();
     await shop.makeProduct();
     const answer = await shop.graphql(NODES, { ids: MALFORMED }, { as: user });
@@ -166,13 +196,16 @@ describe('GraphQL contract, nodes', () => {
     expect(answer.body).toEqual({ data: { nodes: ids.map(() => null) } });
   });
 
-  test('none are asked for, and none come', async () => {
+  test('no ids return no nodes', async () => {
     expect((await shop.graphql(NODES, { ids: [] })).body).toEqual({ data: { nodes: [] } });
   });
 
-  test('100 ids are answered, 101 are BAD_USER_INPUT', async () => {
+  test('100 ids are accepted, 101 are BAD_USER_INPUT', async () => {
     const { id } = await shop.makeProduct();
-    const [most, more] = [await shop.graphql(NODES, { ids: Array(100).fill(id) }), await shop.graphql(NODES, { ids: Array(101).fill(id) })];
+    const [most, more] = [
+      await shop.graphql(NODES, { ids: Array(100).fill(id) }),
+      await shop.graphql(NODES, { ids: Array(101).fill(id) }),
+    ];
     expect(most.body.data.nodes).toHaveLength(100);
     expect([more.body.data, extensionsOf(more)]).toEqual([
       undefined,

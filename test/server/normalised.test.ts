@@ -1,5 +1,11 @@
 import { beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
-import { isInterfaceType, isObjectType, type GraphQLInterfaceType, type GraphQLObjectType, type GraphQLSchema } from 'graphql';
+import {
+  isInterfaceType,
+  isObjectType,
+  type GraphQLInterfaceType,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+} from 'graphql';
 import * as apiKeys from '../../src/features/api-keys/api-key.service.ts';
 import * as sessions from '../../src/features/auth/sessions/session.service.ts';
 import { globalId } from '../../src/api/node.ts';
@@ -8,7 +14,7 @@ import type { User } from '../../src/features/users/user.entity.ts';
 import { useShop, type RequestOptions } from '../support/shop.ts';
 import { wholeSelection } from '../support/whole-query.ts';
 
-// All of everything is more than anyone may ask for.
+// A query of every field exceeds the default limits.
 const shop = useShop({
   GRAPHQL_MAX_TOKENS: '100000',
   GRAPHQL_MAX_DEPTH: '50',
@@ -18,10 +24,10 @@ const shop = useShop({
 
 const NODE = 'query ($id: ID!) { node(id: $id) { __typename id } }';
 
-/** What a client's cache keeps: for each name of an object its fields, where other objects stand as their names. */
+/** A client's cache: the fields of each object by its name, with other objects as their names. */
 interface Cache {
   objects: Map<string, Map<string, string>>;
-  /** The fields for which an object has said two things. */
+  /** The fields that have had two values in one object. */
   conflicts: Set<string>;
 }
 
@@ -29,7 +35,7 @@ let schema: GraphQLSchema;
 let ada: User;
 let bob: User;
 let sessionKey: string;
-/** One of each type. */
+/** The id of one object of each type. */
 let made: Record<string, string>;
 
 beforeAll(async () => {
@@ -37,12 +43,19 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
-  ada = await shop.makeUser({ username: 'ada', scopes: ['products:write', 'blog:write', 'users:read', 'audit:read'] });
+  ada = await shop.makeUser({
+    username: 'ada',
+    scopes: ['products:write', 'blog:write', 'users:read', 'audit:read'],
+  });
   bob = await shop.makeUser({ username: 'bob', scopes: ['blog:write', 'audit:read'] });
   const { session, key } = await sessions.open(shop.context(), ada, null);
   sessionKey = key;
-  // Each is the first row of its table: the same key in all of them.
-  const [product, item, entry] = [await shop.makeProduct(), await shop.makeItem(ada), await shop.makeEntry(ada)];
+  // Each is the first row of its table, so all have the same key.
+  const [product, item, entry] = [
+    await shop.makeProduct(),
+    await shop.makeItem(ada),
+    await shop.makeEntry(ada),
+  ];
   const { apiKey } = await apiKeys.createFor(shop.context(), ada, { name: 'till', scopes: [] });
   made = {
     ApiKey: apiKey.id,
@@ -63,7 +76,7 @@ beforeEach(async () => {
 });
 
 describe('a type that is a Node', () => {
-  test('has one of it here, each of them and no other', () => {
+  test('has one object in this file, and no other type has', () => {
     const types = schema.getPossibleTypes(typeNamed('Node') as GraphQLInterfaceType);
     expect(Object.keys(made).toSorted()).toEqual(types.map(({ name }) => name).toSorted());
   });
@@ -73,18 +86,20 @@ describe('a type that is a Node', () => {
       (type) => isObjectType(type) && 'id' in type.getFields(),
     ) as GraphQLObjectType[];
     expect(withId.map(({ name }) => name).toSorted()).toEqual(Object.keys(made).toSorted());
-    expect(withId.map((type) => String(type.getFields()['id']?.type))).toEqual(withId.map(() => 'ID!'));
+    expect(withId.map((type) => String(type.getFields()['id']?.type))).toEqual(
+      withId.map(() => 'ID!'),
+    );
   });
 
   test.each(['ApiKey', 'Product', 'User', 'Item', 'BlogEntry', 'Session', 'AuditEntry'])(
-    '%s: node(id:) finds it again, as the same',
+    '%s: node(id:) finds the same object',
     async (type) => {
       const { body } = await shop.graphql(NODE, { id: made[type] }, { sessionKey });
       expect(body).toEqual({ data: { node: { __typename: type, id: made[type] } } });
     },
   );
 
-  test('no two of them have the same id, though they have the same key in their tables', async () => {
+  test('no two objects have the same id, although their keys are the same', async () => {
     const { body } = await shop.graphql(whole(), {}, { sessionKey });
     const found = objectsIn(body.data).filter(({ id }) => id !== undefined);
     const names = new Map(found.map(({ id, __typename }) => [String(id), String(__typename)]));
@@ -92,18 +107,28 @@ describe('a type that is a Node', () => {
     for (const { id, __typename } of found) expect(names.get(String(id))).toBe(__typename);
   });
 
-  test('keeps its id when it is changed, and when it goes', async () => {
+  test('has the same id when it is changed and when it is deleted', async () => {
     const as = { sessionKey };
     const answers = [
-      await shop.graphql('mutation { updateProduct(pk: 1, input: { name: "Other", barcode: "5901234123457" }) { id } }', {}, as),
+      await shop.graphql(
+        'mutation { updateProduct(pk: 1, input: { name: "Other", barcode: "5901234123457" }) { id } }',
+        {},
+        as,
+      ),
       await shop.graphql('mutation { deleteProduct(pk: 1) { id } }', {}, as),
     ];
-    expect(answers.map(({ body }) => Object.values(body.data))).toEqual([[{ id: made['Product'] }], [{ id: made['Product'] }]]);
+    expect(answers.map(({ body }) => Object.values(body.data))).toEqual([
+      [{ id: made['Product'] }],
+      [{ id: made['Product'] }],
+    ]);
   });
 
-  test('has the same id for everyone who sees it', async () => {
+  test('has the same id for all callers', async () => {
     const query = '{ products { nodes { __typename id } } users { nodes { __typename id } } }';
-    const [one, other] = [await shop.graphql(query, {}, { as: ada }), await shop.graphql(query, {}, { as: bob })];
+    const [one, other] = [
+      await shop.graphql(query, {}, { as: ada }),
+      await shop.graphql(query, {}, { as: bob }),
+    ];
     expect(other.body).toEqual(one.body);
     const anonymous = await shop.graphql('{ products { nodes { __typename id } } }');
     expect(anonymous.body.data.products).toEqual(one.body.data.products);
@@ -111,10 +136,13 @@ describe('a type that is a Node', () => {
 });
 
 describe('a cache that names objects by __typename and id', () => {
-  test('keeps one object for each, about which an answer never says two things', async () => {
-    const { objects, conflicts } = normalised((await shop.graphql(whole(), {}, { sessionKey })).body.data);
+  test('stores one object for each, and a response never has two values for a field', async () => {
+    const { objects, conflicts } = normalised(
+      (await shop.graphql(whole(), {}, { sessionKey })).body.data,
+    );
     expect([...conflicts]).toEqual([]);
-    const count = (type: string) => [...objects.keys()].filter((name) => name.startsWith(`${type}:`)).length;
+    const count = (type: string) =>
+      [...objects.keys()].filter((name) => name.startsWith(`${type}:`)).length;
     // Bob's draft is his own, and so are his sessions and keys.
     expect(Object.fromEntries(Object.keys(made).map((type) => [type, count(type)]))).toEqual({
       ApiKey: 2,
@@ -127,16 +155,24 @@ describe('a cache that names objects by __typename and id', () => {
     });
   });
 
-  test("but of another user's email, which is shown where that user is the author (docs/decisions.md)", async () => {
+  test("except for another user's email, which is shown where that user is the author (docs/decisions.md)", async () => {
     const { conflicts } = normalised((await shop.graphql(whole(), {}, { as: bob })).body.data);
     expect([...conflicts]).toEqual(['User.email']);
   });
 
-  test('keeps what a mutation answers in the place of what it had', async () => {
+  test('replaces an object by the result of a mutation', async () => {
     const as: RequestOptions = { sessionKey };
-    const before = normalised((await shop.graphql('{ product(pk: 1) { __typename id name } }', {}, as)).body.data);
+    const before = normalised(
+      (await shop.graphql('{ product(pk: 1) { __typename id name } }', {}, as)).body.data,
+    );
     const after = normalised(
-      (await shop.graphql('mutation { updateProduct(pk: 1, input: { name: "Other" }) { __typename id name } }', {}, as)).body.data,
+      (
+        await shop.graphql(
+          'mutation { updateProduct(pk: 1, input: { name: "Other" }) { __typename id name } }',
+          {},
+          as,
+        )
+      ).body.data,
     );
     expect([...after.objects.keys()]).toEqual([...before.objects.keys()]);
     expect([...after.objects.values()][0]?.get('name')).toBe('"Other"');
@@ -153,29 +189,31 @@ function whole(): string {
 
 function typeNamed(name: string): GraphQLObjectType | GraphQLInterfaceType {
   const type = schema.getType(name);
-  if (!isObjectType(type) && !isInterfaceType(type)) throw new Error(`there is no ${name}`);
+  if (!isObjectType(type) && !isInterfaceType(type)) throw new Error(`unknown type ${name}`);
   return type;
 }
 
-/** What a cache keeps of an answer, by the rule that Apollo Client's has where nothing else is said. */
+/** The cache after a response, normalized by the default rule of Apollo Client. */
 function normalised(data: unknown): Cache {
   const cache: Cache = { objects: new Map(), conflicts: new Set() };
-  keep(cache, 'ROOT', '', data);
+  store(cache, 'ROOT', '', data);
   cache.objects.delete('ROOT');
   return cache;
 }
 
-// What has no id is a part of what it stands in.
-function keep(cache: Cache, owner: string, path: string, value: unknown): void {
-  if (typeof value !== 'object' || value === null) return write(cache, owner, path, JSON.stringify(value));
+// An object without an id is a part of its parent.
+function store(cache: Cache, owner: string, path: string, value: unknown): void {
+  if (typeof value !== 'object' || value === null)
+    return write(cache, owner, path, JSON.stringify(value));
   const { __typename: type, id } = value as Record<string, unknown>;
   if (typeof id !== 'string') {
-    for (const [field, own] of Object.entries(value)) keep(cache, owner, path === '' ? field : `${path}.${field}`, own);
+    for (const [field, own] of Object.entries(value))
+      store(cache, owner, path === '' ? field : `${path}.${field}`, own);
     return;
   }
   const name = `${String(type)}:${id}`;
   write(cache, owner, path, name);
-  for (const [field, own] of Object.entries(value)) keep(cache, name, field, own);
+  for (const [field, own] of Object.entries(value)) store(cache, name, field, own);
 }
 
 function write({ objects, conflicts }: Cache, owner: string, path: string, value: string): void {

@@ -15,7 +15,7 @@ import type { User } from '../../src/features/users/user.entity.ts';
 import { useShop, type RequestOptions } from '../support/shop.ts';
 import { breachesOf, wholeSelection } from '../support/whole-query.ts';
 
-// All of everything is more than anyone may ask for.
+// A query of every field exceeds the default limits.
 const shop = useShop({
   GRAPHQL_MAX_TOKENS: '100000',
   GRAPHQL_MAX_DEPTH: '50',
@@ -23,55 +23,63 @@ const shop = useShop({
   GRAPHQL_MAX_COST: '100000000',
 });
 
-/** One case of a field that may be null: a query in which it is, and one in which it is not, with the way to it. */
+/** A nullable field: its path, a query in which it is null, and one in which it is not. */
 interface Case {
   path: string[];
   isNull: string;
-  isThere: string;
+  isPresent: string;
 }
 
 const NOTHING = globalId('Product', 999);
 const ANYTHING = globalId('Product', 1);
 
-/** For each field of an answer that may be null, why it may. */
+/** The case of each nullable output field. */
 const CASES: Record<string, Case> = {
-  'Query.me': { path: ['me'], isNull: '{ me { username } }', isThere: '{ me { username } }' },
-  'Query.node': { path: ['node'], isNull: `{ node(id: "${NOTHING}") { id } }`, isThere: `{ node(id: "${ANYTHING}") { id } }` },
+  'Query.me': { path: ['me'], isNull: '{ me { username } }', isPresent: '{ me { username } }' },
+  'Query.node': {
+    path: ['node'],
+    isNull: `{ node(id: "${NOTHING}") { id } }`,
+    isPresent: `{ node(id: "${ANYTHING}") { id } }`,
+  },
   'Query.nodes[]': {
     path: ['nodes', '0'],
     isNull: `{ nodes(ids: ["${NOTHING}"]) { id } }`,
-    isThere: `{ nodes(ids: ["${ANYTHING}"]) { id } }`,
+    isPresent: `{ nodes(ids: ["${ANYTHING}"]) { id } }`,
   },
-  'Query.product': { path: ['product'], isNull: '{ product(pk: 999) { name } }', isThere: '{ product(pk: 1) { name } }' },
+  'Query.product': {
+    path: ['product'],
+    isNull: '{ product(pk: 999) { name } }',
+    isPresent: '{ product(pk: 1) { name } }',
+  },
   'Query.productByBarcode': {
     path: ['productByBarcode'],
     isNull: '{ productByBarcode(barcode: "5901234123457") { name } }',
-    isThere: '{ productByBarcode(barcode: "4006381333931") { name } }',
+    isPresent: '{ productByBarcode(barcode: "4006381333931") { name } }',
   },
   'Product.barcodeWarning': {
     path: ['products', 'nodes', '0', 'barcodeWarning'],
     isNull: '{ products(first: 1) { nodes { barcodeWarning } } }',
-    isThere: '{ products(last: 1) { nodes { barcodeWarning } } }',
+    isPresent: '{ products(last: 1) { nodes { barcodeWarning } } }',
   },
   'User.email': {
     path: ['users', 'nodes', '0', 'email'],
     isNull: '{ users(last: 1) { nodes { username email } } }',
-    isThere: '{ users(first: 1) { nodes { username email } } }',
+    isPresent: '{ users(first: 1) { nodes { username email } } }',
   },
   'User.fullName': {
     path: ['users', 'nodes', '0', 'fullName'],
     isNull: '{ users(last: 1) { nodes { username fullName } } }',
-    isThere: '{ users(first: 1) { nodes { username fullName } } }',
+    isPresent: '{ users(first: 1) { nodes { username fullName } } }',
   },
   'Session.userAgent': {
     path: ['me', 'sessions', 'nodes', '0', 'userAgent'],
     isNull: '{ me { sessions(last: 1) { nodes { userAgent } } } }',
-    isThere: '{ me { sessions(first: 1) { nodes { userAgent } } } }',
+    isPresent: '{ me { sessions(first: 1) { nodes { userAgent } } } }',
   },
   'ApiKey.lastUsedAt': {
     path: ['me', 'apiKeys', 'nodes', '0', 'lastUsedAt'],
     isNull: '{ me { apiKeys(first: 1) { nodes { lastUsedAt } } } }',
-    isThere: '{ me { apiKeys(last: 1) { nodes { lastUsedAt } } } }',
+    isPresent: '{ me { apiKeys(last: 1) { nodes { lastUsedAt } } } }',
   },
   ...Object.fromEntries(
     ['subject', 'requestId', 'network'].map((field) => [
@@ -86,31 +94,31 @@ const CASES: Record<string, Case> = {
   'CreateProductResult.product': {
     path: ['createProducts', '0', 'product'],
     isNull: `mutation { createProducts(inputs: [${draft('1')}]) { product { pk } } }`,
-    isThere: `mutation { createProducts(inputs: [${draft('5901234123457')}]) { product { pk } } }`,
+    isPresent: `mutation { createProducts(inputs: [${draft('5901234123457')}]) { product { pk } } }`,
   },
   'CreateProductResult.error': {
     path: ['createProducts', '0', 'error'],
     isNull: `mutation { createProducts(inputs: [${draft('5901234123457')}]) { error { code } } }`,
-    isThere: `mutation { createProducts(inputs: [${draft('1')}]) { error { code } } }`,
+    isPresent: `mutation { createProducts(inputs: [${draft('1')}]) { error { code } } }`,
   },
   'PageInfo.startCursor': {
     path: ['products', 'pageInfo', 'startCursor'],
     isNull: '{ products(filter: { search: "nothing" }) { pageInfo { startCursor } } }',
-    isThere: '{ products { pageInfo { startCursor } } }',
+    isPresent: '{ products { pageInfo { startCursor } } }',
   },
   'PageInfo.endCursor': {
     path: ['products', 'pageInfo', 'endCursor'],
     isNull: '{ products(filter: { search: "nothing" }) { pageInfo { endCursor } } }',
-    isThere: '{ products { pageInfo { endCursor } } }',
+    isPresent: '{ products { pageInfo { endCursor } } }',
   },
 };
 
-/** Types that subscriptions alone tell of: event-stream.test.ts has the cases of their fields. */
-const TOLD_OF = new Set(['ProductChange']);
+/** Types of subscriptions alone: event-stream.test.ts has the cases of their fields. */
+const SUBSCRIPTION_TYPES = new Set(['ProductChange']);
 
-/** Where it is null it is asked for without credentials; all else is asked for by the same user. */
-const OF_NOBODY = 'Query.me';
-/** The ordinary way, a plan, a plan whose answer is kept, and what is kept. */
+/** The field that is null without credentials; all other queries have those of the same user. */
+const ANONYMOUS = 'Query.me';
+/** Resolvers, compiled operation, compiled operation that fills the cache, and the cache. */
 const TIMES = [1, 2, 3, 4];
 
 let schema: GraphQLSchema;
@@ -118,7 +126,7 @@ let ada: User;
 let bob: User;
 let reader: User;
 let sessionKey: string;
-/** Of what everyone sees who is signed in. */
+/** Ids of objects that every signed-in user may read. */
 let ids: string[];
 
 beforeAll(async () => {
@@ -126,8 +134,16 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
-  ada = await shop.makeUser({ username: 'ada', fullName: 'Ada', scopes: ['products:write', 'blog:write', 'audit:read'] });
-  reader = await shop.makeUser({ username: 'reader', email: null, scopes: ['users:read', 'audit:read'] });
+  ada = await shop.makeUser({
+    username: 'ada',
+    fullName: 'Ada',
+    scopes: ['products:write', 'blog:write', 'audit:read'],
+  });
+  reader = await shop.makeUser({
+    username: 'reader',
+    email: null,
+    scopes: ['users:read', 'audit:read'],
+  });
   bob = await shop.makeUser({ username: 'bob', disabled: true, scopes: ['blog:write'] });
   const product = await shop.makeProduct({ name: 'Lamp', barcode: '4006381333931', price: '0.00' });
   await shop.makeProduct({ barcode: '2000000000008' });
@@ -138,12 +154,12 @@ beforeEach(async () => {
     await shop.makeEntry(user, { published: false });
   }
   await sessions.open(shop.context(), ada, null);
-  shop.pass(1_000);
+  shop.advanceClock(1_000);
   const { key } = await sessions.open({ ...shop.context(), userAgent: 'test' }, ada, null);
   sessionKey = key;
   for (const name of ['used', 'new']) {
     await apiKeys.createFor(shop.context(), ada, { name, scopes: [] });
-    shop.pass(1_000);
+    shop.advanceClock(1_000);
   }
   await shop.sql(`update api_key set last_used_at = now() where name = 'used'`);
   // All that can be null is so in the latest entry, and nothing in the first.
@@ -153,30 +169,33 @@ beforeEach(async () => {
       ('2099-01-01Z', 'anonymous', null, null, null, null, 'products.imported', null, null, null, '[{"field":"name","before":null,"after":null}]')`);
 });
 
-describe('a field of an answer that may be null', () => {
-  test('has its case here, each of them and no other', () => {
+describe('a nullable output field', () => {
+  test('has one case in this file, and no other field has', () => {
     expect(Object.keys(CASES).toSorted()).toEqual(nullable(schema));
   });
 
   test.each(Object.entries(CASES))(
-    '%s is null in this case, without an error, and is not in the other',
-    async (name, { path, isNull, isThere }) => {
-      const without = await shop.graphql(isNull, {}, name === OF_NOBODY ? {} : { sessionKey });
+    '%s is null in one case, without an error, and not in the other',
+    async (name, { path, isNull, isPresent }) => {
+      const without = await shop.graphql(isNull, {}, name === ANONYMOUS ? {} : { sessionKey });
       expect([without.body.errors, valueAt(without.body.data, path)]).toEqual([undefined, null]);
-      const having = await shop.graphql(isThere, {}, { sessionKey });
-      expect([having.body.errors, valueAt(having.body.data, path) ?? null]).toEqual([undefined, expect.anything()]);
+      const having = await shop.graphql(isPresent, {}, { sessionKey });
+      expect([having.body.errors, valueAt(having.body.data, path) ?? null]).toEqual([
+        undefined,
+        expect.anything(),
+      ]);
     },
   );
 });
 
-describe('a field that may not be null never is, and no list holds null', () => {
+describe('a non-null field is never null, and no list contains null', () => {
   const viewers: [string, () => RequestOptions][] = [
     ['a user in a session', () => ({ sessionKey })],
-    ['a user who may see little of others', () => ({ as: ada })],
-    ['a user who may read all users', () => ({ as: reader })],
+    ['a user without users:read', () => ({ as: ada })],
+    ['a user with users:read', () => ({ as: reader })],
   ];
 
-  test.each(viewers)('for %s, in an answer with all that there is', async (_who, credentials) => {
+  test.each(viewers)('for %s, in a response with all fields', async (_caller, credentials) => {
     const query = typeNamed('Query');
     const whole = wholeSelection(schema, query).replace(
       / \}$/,
@@ -190,7 +209,7 @@ describe('a field that may not be null never is, and no list holds null', () => 
     }
   });
 
-  test('for a caller without credentials, in an answer with all that everyone sees', async () => {
+  test('for a caller without credentials, in a response with all public fields', async () => {
     const query = typeNamed('Query');
     const products = wholeSelection(schema, typeNamed('ProductConnection'));
     const queries = [
@@ -200,13 +219,17 @@ describe('a field that may not be null never is, and no list holds null', () => 
     for (const whole of queries) {
       for (const _ of TIMES) {
         const { body } = await shop.graphql(whole);
-        expect([body.errors, body.data.me ?? null, body.data.node ?? null]).toEqual([undefined, null, null]);
+        expect([body.errors, body.data.me ?? null, body.data.node ?? null]).toEqual([
+          undefined,
+          null,
+          null,
+        ]);
         expect(breachesOf(schema, body.data, query)).toEqual([]);
       }
     }
   });
 
-  test("what is another user's own is empty, not null: scopes, items, sessions", async () => {
+  test("another user's private fields are empty, not null: scopes, items, sessions", async () => {
     const query =
       '{ users(first: 100) { nodes { username email scopes items { totalCount nodes { id } } sessions { totalCount edges { cursor } } } } }';
     const { body } = await shop.graphql(query, {}, { as: ada });
@@ -220,7 +243,7 @@ describe('a field that may not be null never is, and no list holds null', () => 
     });
   });
 
-  test('where a caller may not read at all, the error stands at the field, and data is what the type allows', async () => {
+  test('where a caller may not read at all, the error has the path of the field, and data is what the type allows', async () => {
     const { body } = await shop.graphql('{ me { username } users { totalCount } }');
     expect([body.data, body.errors[0].path]).toEqual([null, ['users']]);
   });
@@ -229,7 +252,10 @@ describe('a field that may not be null never is, and no list holds null', () => 
 /** The fields of answers whose type allows null, and the lists whose items do. */
 function nullable(of: GraphQLSchema): string[] {
   return Object.values(of.getTypeMap())
-    .filter((type): type is GraphQLObjectType => isObjectType(type) && !type.name.startsWith('__') && !TOLD_OF.has(type.name))
+    .filter(
+      (type): type is GraphQLObjectType =>
+        isObjectType(type) && !type.name.startsWith('__') && !SUBSCRIPTION_TYPES.has(type.name),
+    )
     .flatMap((type) =>
       Object.values(type.getFields()).flatMap((field) => [
         ...(isNonNullType(field.type) ? [] : [`${type.name}.${field.name}`]),
@@ -244,7 +270,7 @@ function ofEntries(path: string, fields: string): Case {
   return {
     path: ['auditEntries', 'nodes', '0', ...path.split('.')],
     isNull: `{ auditEntries(first: 1) { nodes { ${fields} } } }`,
-    isThere: `{ auditEntries(last: 1) { nodes { ${fields} } } }`,
+    isPresent: `{ auditEntries(last: 1) { nodes { ${fields} } } }`,
   };
 }
 
@@ -254,10 +280,13 @@ function draft(barcode: string): string {
 
 function typeNamed(name: string): GraphQLObjectType | GraphQLInterfaceType {
   const type = schema.getType(name);
-  if (!isObjectType(type) && !isInterfaceType(type)) throw new Error(`there is no ${name}`);
+  if (!isObjectType(type) && !isInterfaceType(type)) throw new Error(`unknown type ${name}`);
   return type;
 }
 
 function valueAt(value: unknown, path: readonly string[]): unknown {
-  return path.reduce<unknown>((found, part) => (found as Record<string, unknown> | undefined)?.[part], value);
+  return path.reduce<unknown>(
+    (found, part) => (found as Record<string, unknown> | undefined)?.[part],
+    value,
+  );
 }

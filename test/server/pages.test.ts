@@ -18,39 +18,52 @@ const assets = (await readdir('dist/web/assets')).toSorted();
 const script = assets.find((name) => name.startsWith('home-') && name.endsWith('.js')) ?? '';
 
 function browse(from: Shop, path: string, init: RequestInit = {}): Promise<Response> {
-  return fetch(from.url + path, { ...init, headers: { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } });
+  return fetch(from.url + path, {
+    ...init,
+    headers: { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' },
+  });
 }
 
 describe.each(PAGES)('%s', (path) => {
-  test('is a page that nobody may keep', async () => {
+  test('is an HTML page with no-store', async () => {
     const answer = await browse(shop, path);
-    expect([answer.status, answer.headers.get('Content-Type'), answer.headers.get('Cache-Control')]).toEqual([
-      200,
-      'text/html; charset=utf-8',
-      'no-store',
-    ]);
+    expect([
+      answer.status,
+      answer.headers.get('Content-Type'),
+      answer.headers.get('Cache-Control'),
+    ]).toEqual([200, 'text/html; charset=utf-8', 'no-store']);
     expect(await answer.text()).toMatch(/^<!doctype html>\n<html lang="en">[^]*<\/html>\n$/);
   });
 
-  test('runs no script but those that carry its nonce, which is another one each time', async () => {
+  test('runs only scripts with its nonce, which is different each time', async () => {
     const nonces = new Set<string>();
-    for (let asked = 0; asked < 3; asked++) {
+    for (let time = 0; time < 3; time++) {
       const answer = await browse(shop, path);
       const policy = policyOf(answer);
-      const [, nonce = ''] = /^'nonce-([A-Za-z0-9+/]{22}==)' 'strict-dynamic'$/.exec(policy['script-src'] ?? '') ?? [];
+      const [, nonce = ''] =
+        /^'nonce-([A-Za-z0-9+/]{22}==)' 'strict-dynamic'$/.exec(policy['script-src'] ?? '') ?? [];
       expect(nonce).not.toBe('');
       nonces.add(nonce);
       const scripts = [...(await answer.text()).matchAll(/<script[^>]*>/g)].map(([tag]) => tag);
       expect(scripts).toEqual([
         '<script type="application/json" id="settings">',
-        expect.stringMatching(new RegExp(`^<script type="module" nonce="${nonce.replace(/[+/]/g, '\\$&')}" src="/assets/[\\w.-]+\\.js">$`)),
+        expect.stringMatching(
+          new RegExp(
+            `^<script type="module" nonce="${nonce.replace(/[+/]/g, '\\$&')}" src="/assets/[\\w.-]+\\.js">$`,
+          ),
+        ),
       ]);
     }
     expect(nonces.size).toBe(3);
   });
 
-  test('may ask nobody but us, be framed by nobody, and post no form', async () => {
-    const { 'script-src': _nonce, 'frame-src': frame, 'style-src': style, ...policy } = policyOf(await browse(shop, path));
+  test('connects only to its own origin, cannot be framed, and posts no form', async () => {
+    const {
+      'script-src': _nonce,
+      'frame-src': frame,
+      'style-src': style,
+      ...policy
+    } = policyOf(await browse(shop, path));
     expect(policy).toMatchObject({
       'default-src': "'none'",
       'connect-src': "'self'",
@@ -61,69 +74,99 @@ describe.each(PAGES)('%s', (path) => {
     expect(Object.values(policy).join(' ')).not.toMatch(/http|\*|unsafe/);
     expect(frame).toBe(path === '/graphql' ? 'https://sandbox.embed.apollographql.com' : undefined);
     // An editor makes its styles as it goes.
-    expect(style).toBe(path === '/graphiql' || path === '/graphql' ? "'self' 'unsafe-inline'" : "'self'");
+    expect(style).toBe(
+      path === '/graphiql' || path === '/graphql' ? "'self' 'unsafe-inline'" : "'self'",
+    );
   });
 
-  test('names nothing that is not there', async () => {
+  test('links only to existing files', async () => {
     const text = await (await browse(shop, path)).text();
-    const named = [...text.matchAll(/ (?:src|href)="(\/(?:assets\/|favicon)[^"]+)"/g)].map(([, address = '']) => address);
+    const named = [...text.matchAll(/ (?:src|href)="(\/(?:assets\/|favicon)[^"]+)"/g)].map(
+      ([, address = '']) => address,
+    );
     expect(named.length).toBeGreaterThan(2);
-    for (const address of named) expect([address, (await fetch(shop.url + address)).status]).toEqual([address, 200]);
+    for (const address of named)
+      expect([address, (await fetch(shop.url + address)).status]).toEqual([address, 200]);
   });
 
-  test('answers HEAD without its text, OPTIONS with what it allows, and a method that it lacks with 405', async () => {
+  test('answers HEAD without a body, OPTIONS with Allow, and an unsupported method with 405', async () => {
     const head = await browse(shop, path, { method: 'HEAD' });
-    expect([head.status, head.headers.get('Content-Type'), await head.text()]).toEqual([200, 'text/html; charset=utf-8', '']);
+    expect([head.status, head.headers.get('Content-Type'), await head.text()]).toEqual([
+      200,
+      'text/html; charset=utf-8',
+      '',
+    ]);
     const options = await browse(shop, path, { method: 'OPTIONS' });
-    expect([options.status, options.headers.get('Allow')]).toEqual([200, path === '/graphql' ? 'GET, POST, OPTIONS' : 'GET, OPTIONS']);
+    expect([options.status, options.headers.get('Allow')]).toEqual([
+      200,
+      path === '/graphql' ? 'GET, POST, OPTIONS' : 'GET, OPTIONS',
+    ]);
     const put = await browse(shop, path, { method: 'PUT' });
     const message = 'Method "PUT" not allowed.';
-    const refusal = path === '/graphql' ? { errors: [{ message, extensions: { code: 'METHOD_NOT_ALLOWED' } }] } : { detail: message };
-    expect([put.status, await put.json()]).toEqual([405, refusal]);
+    const error =
+      path === '/graphql'
+        ? { errors: [{ message, extensions: { code: 'METHOD_NOT_ALLOWED' } }] }
+        : { detail: message };
+    expect([put.status, await put.json()]).toEqual([405, error]);
   });
 });
 
-test('GraphQL answers JSON to who takes JSON, and a query by GET, too', async () => {
+test('GraphQL answers clients that accept JSON with JSON, by GET, too', async () => {
   for (const accept of ['application/json', 'application/graphql-response+json', '*/*']) {
-    const answer = await shop.rest('GET', '/graphql?query={__typename}', { headers: { Accept: accept, 'apollo-require-preflight': '1' } });
+    const answer = await shop.rest('GET', '/graphql?query={__typename}', {
+      headers: { Accept: accept, 'apollo-require-preflight': '1' },
+    });
     expect([answer.status, answer.body]).toEqual([200, { data: { __typename: 'Query' } }]);
   }
 });
 
 test('a page repeats nothing of the request', async () => {
-  for (const path of PAGES) expect(await (await browse(shop, `${path}?query=%3Cscript%3Eevil`)).text()).not.toContain('evil');
+  for (const path of PAGES)
+    expect(await (await browse(shop, `${path}?query=%3Cscript%3Eevil`)).text()).not.toContain(
+      'evil',
+    );
 });
 
 describe('assets', () => {
-  test('are kept for good, and a client that has one is told so', async () => {
+  test('are immutable, and an ETag gets 304', async () => {
     const answer = await shop.rest('GET', `/assets/${script}`);
-    expect([answer.status, answer.headers.get('Content-Type'), answer.headers.get('Cache-Control')]).toEqual([
-      200,
-      'text/javascript; charset=utf-8',
-      'public, max-age=31536000, immutable',
-    ]);
+    expect([
+      answer.status,
+      answer.headers.get('Content-Type'),
+      answer.headers.get('Cache-Control'),
+    ]).toEqual([200, 'text/javascript; charset=utf-8', 'public, max-age=31536000, immutable']);
     expect(answer.headers.get('Content-Security-Policy')).toMatch(/^default-src 'none'/);
     const etag = answer.headers.get('ETag') ?? '';
-    // `fetch` would ask for a new one all the same.
-    const ask = (condition: string) =>
-      shop.raw(`GET /assets/${script} HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n${condition}\r\n\r\n`);
-    expect(await ask(`If-None-Match: ${etag}`)).toMatch(/^HTTP\/1\.1 304 [^]*\r\n\r\n$/);
-    expect(await ask('If-None-Match: "another"')).toMatch(/^HTTP\/1\.1 200 /);
-    const refused = await ask('If-Match: "another"');
-    expect(refused).toMatch(/^HTTP\/1\.1 412 [^]*\{"detail":"The file is not the one that was asked for"\}$/);
-    expect(refused).toMatch(/^Cache-Control: no-store\r$/m);
-    expect(refused).not.toMatch(/^(ETag|Last-Modified):/im);
+    // `fetch` would ignore the 304.
+    const getIf = (condition: string) =>
+      shop.raw(
+        `GET /assets/${script} HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n${condition}\r\n\r\n`,
+      );
+    expect(await getIf(`If-None-Match: ${etag}`)).toMatch(/^HTTP\/1\.1 304 [^]*\r\n\r\n$/);
+    expect(await getIf('If-None-Match: "another"')).toMatch(/^HTTP\/1\.1 200 /);
+    const failed = await getIf('If-Match: "another"');
+    expect(failed).toMatch(
+      /^HTTP\/1\.1 412 [^]*\{"detail":"The file does not match the precondition"\}$/,
+    );
+    expect(failed).toMatch(/^Cache-Control: no-store\r$/m);
+    expect(failed).not.toMatch(/^(ETag|Last-Modified):/im);
     const head = await fetch(`${shop.url}/assets/${script}`, { method: 'HEAD' });
-    expect([head.status, head.headers.get('Content-Length'), await head.text()]).toEqual([200, String(Buffer.byteLength(answer.text)), '']);
+    expect([head.status, head.headers.get('Content-Length'), await head.text()]).toEqual([
+      200,
+      String(Buffer.byteLength(answer.text)),
+      '',
+    ]);
   });
 
-  test('are all there, each of a type of its own', async () => {
+  test('are all served, each with its content type', async () => {
     for (const name of assets) {
       const { status, headers } = await fetch(`${shop.url}/assets/${name}`);
       expect([name, status, headers.get('Content-Type')]).toEqual([
         name,
         200,
-        expect.stringMatching(name.endsWith('.js') ? 'text/javascript' : name.endsWith('.css') ? 'text/css' : 'font/'),
+        expect.stringMatching(
+          name.endsWith('.js') ? 'text/javascript' : name.endsWith('.css') ? 'text/css' : 'font/',
+        ),
       ]);
     }
   });
@@ -143,33 +186,38 @@ describe('assets', () => {
     `x/../${script}`,
     `.%2f${script}`,
     '__proto__',
-  ])('lead to nothing else: /assets/%s is 404', async (name) => {
-    // `fetch` would tidy the path up.
-    const answer = await shop.raw(`GET /assets/${name} HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n`);
+  ])('expose no other file: /assets/%s is 404', async (name) => {
+    // `fetch` would normalize the path.
+    const answer = await shop.raw(
+      `GET /assets/${name} HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n`,
+    );
     expect(answer).toMatch(/^HTTP\/1\.1 404 [^]*\{"detail":"Not found"\}$/);
   });
 
-  test('the icon is one for all pages', async () => {
+  test('the icon is the same for all pages', async () => {
     const answer = await shop.rest('GET', '/favicon.ico');
-    expect([answer.status, answer.headers.get('Content-Type'), answer.headers.get('Cache-Control')]).toEqual([
-      200,
-      'image/svg+xml',
-      'public, max-age=86400',
-    ]);
+    expect([
+      answer.status,
+      answer.headers.get('Content-Type'),
+      answer.headers.get('Cache-Control'),
+    ]).toEqual([200, 'image/svg+xml', 'public, max-age=86400']);
   });
 });
 
 describe('without GRAPHQL_EXPLORER', () => {
   const plain = useShop({ GRAPHQL_EXPLORER: 'false' });
 
-  test.each(['/', '/graphiql', '/docs', '/favicon.ico', `/assets/${script}`])('there is no %s', async (path) => {
-    for (const method of ['GET', 'POST', 'OPTIONS']) {
-      expect(await plain.rest(method, path, { headers: { Accept: 'text/html' } })).toMatchObject({
-        status: 404,
-        body: { detail: 'Not found' },
-      });
-    }
-  });
+  test.each(['/', '/graphiql', '/docs', '/favicon.ico', `/assets/${script}`])(
+    'there is no %s',
+    async (path) => {
+      for (const method of ['GET', 'POST', 'OPTIONS']) {
+        expect(await plain.rest(method, path, { headers: { Accept: 'text/html' } })).toMatchObject({
+          status: 404,
+          body: { detail: 'Not found' },
+        });
+      }
+    },
+  );
 });
 
 test('with a database server, no page names demo users', async () => {
@@ -188,7 +236,11 @@ test('with a database server, no page names demo users', async () => {
   await once(server, 'listening');
   for (const path of PAGES) {
     const { port } = server.address() as AddressInfo;
-    const text = await (await fetch(`http://127.0.0.1:${port}${path}`, { headers: { Accept: 'text/html', Connection: 'close' } })).text();
+    const text = await (
+      await fetch(`http://127.0.0.1:${port}${path}`, {
+        headers: { Accept: 'text/html', Connection: 'close' },
+      })
+    ).text();
     expect(text).toContain('"demoUsers":[]');
     expect(text).not.toMatch(/alice|demo-1/);
   }
@@ -197,28 +249,37 @@ test('with a database server, no page names demo users', async () => {
   await app.stop();
 });
 
-describe('under a BASE_PATH, with a PUBLIC_URL that tries to be more than an address', () => {
-  const based = useShop({ BASE_PATH: '/shop', PUBLIC_URL: `https://shop.example/'"><script>evil()</script>` });
+describe('under a BASE_PATH, with a PUBLIC_URL that contains markup', () => {
+  const based = useShop({
+    BASE_PATH: '/shop',
+    PUBLIC_URL: `https://shop.example/'"><script>evil()</script>`,
+  });
 
-  test('every address in a page stands under it', async () => {
+  test('every URL in a page is below BASE_PATH', async () => {
     for (const path of PAGES) {
       const text = await (await browse(based, path)).text();
-      const addresses = [...text.matchAll(/ (?:src|href)="([^"]+)"/g)].map(([, address = '']) => address);
+      const addresses = [...text.matchAll(/ (?:src|href)="([^"]+)"/g)].map(
+        ([, address = '']) => address,
+      );
       for (const address of addresses) expect(address).toMatch(/^(\/shop\/|#)/);
       expect(text).toContain('{"base":"/shop"');
     }
     expect((await fetch(`${based.url.replace(/\/shop$/, '')}/`)).status).toBe(404);
   });
 
-  test('it is text, in the page and in the shell', async () => {
+  test('PUBLIC_URL is escaped, in the page and in the shell', async () => {
     const text = await (await browse(based, '/')).text();
     expect(text).not.toContain('<script>evil');
-    const [command = ''] = [...text.matchAll(/<code data-home="[^"]*">(.*?)<\/code>/g)].map(([, shown]) => shown);
-    expect(command).toMatch(/^curl &#39;https:\/\/shop\.example\/%27&quot;&gt;&lt;script&gt;[^']*&#39;$/);
+    const [command = ''] = [...text.matchAll(/<code data-home="[^"]*">(.*?)<\/code>/g)].map(
+      ([, shown]) => shown,
+    );
+    expect(command).toMatch(
+      /^curl &#39;https:\/\/shop\.example\/%27&quot;&gt;&lt;script&gt;[^']*&#39;$/,
+    );
   });
 });
 
-test('pages that are not built are a fault of the configuration, which says what to do', async () => {
+test('pages that are not built are a configuration error that names the command', async () => {
   await withDirectory(async (directory) => {
     expect(() => readBundle(directory)).toThrow(ConfigError);
     expect(() => readBundle(directory)).toThrow('`npm run web`');
@@ -227,5 +288,10 @@ test('pages that are not built are a fault of the configuration, which says what
 
 function policyOf(answer: Response): Record<string, string> {
   const directives = (answer.headers.get('Content-Security-Policy') ?? '').split('; ');
-  return Object.fromEntries(directives.map((directive) => [directive.split(' ', 1)[0], directive.slice(directive.indexOf(' ') + 1)]));
+  return Object.fromEntries(
+    directives.map((directive) => [
+      directive.split(' ', 1)[0],
+      directive.slice(directive.indexOf(' ') + 1),
+    ]),
+  );
 }

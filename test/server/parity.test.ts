@@ -1,6 +1,6 @@
 import { describe, expect, test } from '../support/jest.ts';
 import * as sessions from '../../src/features/auth/sessions/session.service.ts';
-import { newKey } from '../../src/core/secret-key.ts';
+import { newSecretKey } from '../../src/core/secret-key.ts';
 import { createAccessToken } from '../../src/features/auth/tokens/token.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
 import { PASSWORD, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
@@ -13,29 +13,33 @@ const LOGIN = `mutation ($username: String!, $password: String!) {
 
 const shop = useShop();
 
-describe('Decisions, one domain behind two doors: the catalogue', () => {
-  test('a product by pk is the same at both doors', async () => {
+describe('Decisions, one domain behind two APIs: the catalogue', () => {
+  test('a product by pk is the same in both APIs', async () => {
     const [, { pk } = { pk: 0 }] = await shop.makeProducts(3);
     const rest = await shop.rest('GET', `/api/v1/shop/product/${pk}`);
-    const graphql = await shop.graphql(`query ($pk: ID!) { product(pk: $pk) { ${PRODUCT} } }`, { pk });
+    const graphql = await shop.graphql(`query ($pk: ID!) { product(pk: $pk) { ${PRODUCT} } }`, {
+      pk,
+    });
     expect(rest.status).toBe(200);
     expect(rest.body.pk).toBe(pk);
     expect(asRest(graphql.body.data.product)).toEqual(rest.body);
   });
 
   test.each(['999', '0', '-1', '1.0', '01', '1e0', 'x', '2147483648', '99999999999999999999'])(
-    'Decisions, pk: %s, which no product has, is 404 at REST and null at GraphQL',
+    'Decisions, pk: %s, which no product has, is 404 in REST and null in GraphQL',
     async (pk) => {
       await shop.makeProduct();
       const rest = await shop.rest('GET', `/api/v1/shop/product/${pk}`);
-      const graphql = await shop.graphql(`query ($pk: ID!) { product(pk: $pk) { ${PRODUCT} } }`, { pk });
+      const graphql = await shop.graphql(`query ($pk: ID!) { product(pk: $pk) { ${PRODUCT} } }`, {
+        pk,
+      });
       expect([rest.status, rest.body]).toEqual([404, { detail: 'No such product' }]);
       expect([graphql.status, graphql.body]).toEqual([200, { data: { product: null } }]);
     },
   );
 
   test.each(['0', '0.1', '0.01', '12.10', '1000000', '9999999999.99'])(
-    'Decisions, price: %s is the same number at both doors',
+    'Decisions, price: %s is the same number in both APIs',
     async (price) => {
       const { pk } = await shop.makeProduct({ price });
       const rest = await shop.rest('GET', `/api/v1/shop/product/${pk}`);
@@ -45,23 +49,34 @@ describe('Decisions, one domain behind two doors: the catalogue', () => {
     },
   );
 
-  test.each([1, 7, 24, 25, 100])('the whole list is the connection walked by cursor, %i at a time', async (first) => {
-    await shop.makeProducts(25);
-    const rest = await shop.rest('GET', '/api/v1/shop/products');
-    expect(rest.body).toHaveLength(25);
-    expect(await walk(first)).toEqual(rest.body);
-  });
+  test.each([1, 7, 24, 25, 100])(
+    'the whole list is the connection walked by cursor, %i at a time',
+    async (first) => {
+      await shop.makeProducts(25);
+      const rest = await shop.rest('GET', '/api/v1/shop/products');
+      expect(rest.body).toHaveLength(25);
+      expect(await walk(first)).toEqual(rest.body);
+    },
+  );
 
-  test('an empty list is empty at both doors', async () => {
+  test('an empty list is empty in both APIs', async () => {
     const rest = await shop.rest('GET', '/api/v1/shop/products');
     const page = await shop.rest('GET', '/api/v2/shop/products');
-    const { products } = (await shop.graphql('{ products { nodes { pk } totalCount pageInfo { hasNextPage endCursor } } }')).body.data;
+    const { products } = (
+      await shop.graphql(
+        '{ products { nodes { pk } totalCount pageInfo { hasNextPage endCursor } } }',
+      )
+    ).body.data;
     expect(rest.body).toEqual([]);
     expect(page.body).toEqual({ items: [], count: 0, next: null, previous: null });
-    expect(products).toEqual({ nodes: [], totalCount: 0, pageInfo: { hasNextPage: false, endCursor: null } });
+    expect(products).toEqual({
+      nodes: [],
+      totalCount: 0,
+      pageInfo: { hasNextPage: false, endCursor: null },
+    });
   });
 
-  test('each page by number holds the nodes, count and neighbours of the page by cursor', async () => {
+  test('each page by number has the nodes, count and neighbours of the page by cursor', async () => {
     await shop.makeProducts(25);
     let after: string | null = null;
     for (const [page, size] of [1, 2, 3].map((number) => [number, number === 3 ? 5 : 10])) {
@@ -77,44 +92,63 @@ describe('Decisions, one domain behind two doors: the catalogue', () => {
   });
 });
 
-describe('Decisions, one domain behind two doors: users', () => {
+describe('Decisions, one domain behind two APIs: users', () => {
   const ALL = '{ users(first: 100) { nodes { username email fullName disabled } totalCount } }';
 
   test.each<[string, ('users:read' | 'blog:write')[]]>([
-    ['without users:read, who sees the own email alone', ['blog:write']],
-    ['with users:read, who sees every email', ['users:read']],
-  ])('the list is the same at both doors for a caller %s', async (_who, scopes) => {
+    ['without users:read, to which only the own email is visible', ['blog:write']],
+    ['with users:read, to which every email is visible', ['users:read']],
+  ])('the list is the same in both APIs for a caller %s', async (_caller, scopes) => {
     await shop.makeUser({ fullName: 'Ann Example' });
     await shop.makeUser({ disabled: true, email: null });
     const caller = await shop.makeUser({ scopes });
     const rest = await shop.rest('GET', '/api/users', { as: caller });
     const { users } = (await shop.graphql(ALL, {}, { as: caller })).body.data;
-    expect(rest.body.items.map(({ email }: { email: unknown }) => email !== null)).toEqual([scopes.includes('users:read'), false, true]);
+    expect(rest.body.items.map(({ email }: { email: unknown }) => email !== null)).toEqual([
+      scopes.includes('users:read'),
+      false,
+      true,
+    ]);
     expect(users.nodes.map(userAsRest)).toEqual(rest.body.items);
     expect(users.totalCount).toBe(rest.body.count);
   });
 
-  test('the signed-in user is the same at both doors', async () => {
+  test('the signed-in user is the same in both APIs', async () => {
     const user = await shop.makeUser({ fullName: 'Ann Example', scopes: ['blog:write'] });
     const rest = await shop.rest('GET', '/users/me/', { as: user });
-    const graphql = await shop.graphql('{ me { username email fullName disabled } }', {}, { as: user });
-    expect(rest.body).toEqual({ username: user.username, email: user.email, full_name: 'Ann Example', disabled: false });
+    const graphql = await shop.graphql(
+      '{ me { username email fullName disabled } }',
+      {},
+      { as: user },
+    );
+    expect(rest.body).toEqual({
+      username: user.username,
+      email: user.email,
+      full_name: 'Ann Example',
+      disabled: false,
+    });
     expect(userAsRest(graphql.body.data.me)).toEqual(rest.body);
   });
 
-  test("the signed-in user's items are the same at both doors", async () => {
+  test("the signed-in user's items are the same in both APIs", async () => {
     const user = await shop.makeUser();
     await shop.makeItem(await shop.makeUser());
     for (const name of ['b', 'a', 'c']) await shop.makeItem(user, name);
     const rest = await shop.rest('GET', '/users/me/items/', { as: user });
-    const graphql = await shop.graphql('{ me { items { nodes { itemId owner { username } } totalCount } } }', {}, { as: user });
+    const graphql = await shop.graphql(
+      '{ me { items { nodes { itemId owner { username } } totalCount } } }',
+      {},
+      { as: user },
+    );
     const { nodes, totalCount } = graphql.body.data.me.items;
     expect(rest.body.map(({ item_id }: { item_id: string }) => item_id)).toEqual(['b', 'a', 'c']);
-    expect(nodes.map((item: ItemNode) => ({ item_id: item.itemId, owner: item.owner.username }))).toEqual(rest.body);
+    expect(
+      nodes.map((item: ItemNode) => ({ item_id: item.itemId, owner: item.owner.username })),
+    ).toEqual(rest.body);
     expect(totalCount).toBe(3);
   });
 
-  test("the blog is the same at both doors: what is published, the caller's own drafts, newest first, with each creator's email", async () => {
+  test("the blog is the same in both APIs: published entries and the caller's own drafts, newest first, with each creator's email", async () => {
     const [caller, other] = [await shop.makeUser(), await shop.makeUser()];
     const at = (hour: number) => new Date(Date.UTC(2027, 0, 1, hour));
     await shop.makeEntry(caller, { title: 'own draft', published: false, createdAt: at(1) });
@@ -127,14 +161,18 @@ describe('Decisions, one domain behind two doors: users', () => {
       {},
       { as: caller },
     );
-    expect(rest.body.map(({ title }: { title: string }) => title)).toEqual(['published', 'own', 'own draft']);
+    expect(rest.body.map(({ title }: { title: string }) => title)).toEqual([
+      'published',
+      'own',
+      'own draft',
+    ]);
     expect(rest.body[0].creator).toEqual({ username: other.username, email: other.email });
     expect(graphql.body.data.blog).toEqual({ nodes: rest.body, totalCount: 3 });
   });
 });
 
-describe('Decisions, one domain behind two doors: login', () => {
-  test('each door gives credentials of one session, and each credential is good at both', async () => {
+describe('Decisions, one domain behind two APIs: login', () => {
+  test('each API returns credentials of one session, and each credential is valid in both', async () => {
     const { username } = await shop.makeUser();
     const form = { username, password: PASSWORD };
     const rest = await shop.rest('POST', '/session/login', { json: form });
@@ -149,46 +187,92 @@ describe('Decisions, one domain behind two doors: login', () => {
       { token: login.accessToken },
     ]) {
       expect((await shop.rest('GET', '/users/me/', credentials)).body).toMatchObject({ username });
-      expect((await shop.graphql('{ me { username } }', {}, credentials)).body).toEqual({ data: { me: { username } } });
+      expect((await shop.graphql('{ me { username } }', {}, credentials)).body).toEqual({
+        data: { me: { username } },
+      });
     }
   });
 
   test('the key and the token of a GraphQL login belong to one session: REST ends both', async () => {
     const { username } = await shop.makeUser();
     const { login } = (await shop.graphql(LOGIN, { username, password: PASSWORD })).body.data;
-    const ended = await shop.rest('POST', '/session/logout', { json: { session_key: login.sessionKey } });
+    const ended = await shop.rest('POST', '/session/logout', {
+      json: { session_key: login.sessionKey },
+    });
     expect(ended.status).toBe(200);
-    await expectBoth({ token: login.accessToken }, 401, 'Could not validate credentials', 'UNAUTHENTICATED');
+    await expectBoth(
+      { token: login.accessToken },
+      401,
+      'Could not validate credentials',
+      'UNAUTHENTICATED',
+    );
     await expectBoth({ sessionKey: login.sessionKey }, 401, 'Not authenticated', 'UNAUTHENTICATED');
   });
 
   test('a session that REST opened is ended by GraphQL, with its token', async () => {
     const { username } = await shop.makeUser();
     const { body } = await shop.rest('POST', '/token', { form: { username, password: PASSWORD } });
-    const ended = await shop.graphql('mutation { logout { ended } }', {}, { token: body.access_token });
+    const ended = await shop.graphql(
+      'mutation { logout { ended } }',
+      {},
+      { token: body.access_token },
+    );
     expect(ended.body).toEqual({ data: { logout: { ended: 1 } } });
-    await expectBoth({ token: body.access_token }, 401, 'Could not validate credentials', 'UNAUTHENTICATED');
+    await expectBoth(
+      { token: body.access_token },
+      401,
+      'Could not validate credentials',
+      'UNAUTHENTICATED',
+    );
   });
 
-  test('a refresh token that one door gave is good at the other, once', async () => {
+  test('a refresh token of one API is valid in the other, once', async () => {
     const { username } = await shop.makeUser();
-    const REFRESH = 'mutation ($token: String!) { refresh(refreshToken: $token) { accessToken refreshToken } }';
-    const first = await shop.rest('POST', '/token', { form: { username, password: PASSWORD, scope: 'offline_access' } });
+    const REFRESH =
+      'mutation ($token: String!) { refresh(refreshToken: $token) { accessToken refreshToken } }';
+    const first = await shop.rest('POST', '/token', {
+      form: { username, password: PASSWORD, scope: 'offline_access' },
+    });
     const second = await shop.graphql(REFRESH, { token: first.body.refresh_token });
-    const form = { grant_type: 'refresh_token', refresh_token: second.body.data.refresh.refreshToken };
+    const form = {
+      grant_type: 'refresh_token',
+      refresh_token: second.body.data.refresh.refreshToken,
+    };
     const third = await shop.rest('POST', '/token', { form });
     expect(third.status).toBe(200);
     await expectServed({ token: third.body.access_token }, username);
-    // It is older than the last one that was used.
+    // The first token is older than the last one that was used.
     const again = await shop.graphql(REFRESH, { token: first.body.refresh_token });
-    expect(again.body.errors[0]).toMatchObject({ message: 'Could not validate credentials', extensions: { code: 'UNAUTHENTICATED' } });
-    await expectBoth({ token: third.body.access_token }, 401, 'Could not validate credentials', 'UNAUTHENTICATED');
+    expect(again.body.errors[0]).toMatchObject({
+      message: 'Could not validate credentials',
+      extensions: { code: 'UNAUTHENTICATED' },
+    });
+    await expectBoth(
+      { token: third.body.access_token },
+      401,
+      'Could not validate credentials',
+      'UNAUTHENTICATED',
+    );
   });
 
   test.each<[string, { disabled?: boolean }, string, number, string, string]>([
-    ['a wrong password', {}, 'wrong password', 401, 'Incorrect username or password', 'INVALID_CREDENTIALS'],
-    ['a right password of a disabled user', { disabled: true }, PASSWORD, 400, 'Inactive user', 'INACTIVE_USER'],
-  ])('%s is refused by both', async (_what, values, password, status, message, code) => {
+    [
+      'a wrong password',
+      {},
+      'wrong password',
+      401,
+      'Incorrect username or password',
+      'INVALID_CREDENTIALS',
+    ],
+    [
+      'a right password of a disabled user',
+      { disabled: true },
+      PASSWORD,
+      400,
+      'Inactive user',
+      'INACTIVE_USER',
+    ],
+  ])('%s is rejected by both', async (_what, values, password, status, message, code) => {
     const { username } = await shop.makeUser(values);
     const rest = await shop.rest('POST', '/token', { form: { username, password } });
     const graphql = await shop.graphql(LOGIN, { username, password });
@@ -197,15 +281,17 @@ describe('Decisions, one domain behind two doors: login', () => {
     expect(await shop.sql('select sid from session')).toEqual([]);
   });
 
-  test('an empty username is bad input for both, in the same words', async () => {
-    const rest = await shop.rest('POST', '/session/login', { json: { username: '', password: PASSWORD } });
+  test('an empty username is bad input for both, with the same message', async () => {
+    const rest = await shop.rest('POST', '/session/login', {
+      json: { username: '', password: PASSWORD },
+    });
     const graphql = await shop.graphql(LOGIN, { username: '', password: PASSWORD });
     expect(fieldsInRest(rest).map(({ field }) => field)).toEqual(['username']);
     expect(fieldsInGraphql(graphql)).toEqual(fieldsInRest(rest));
   });
 });
 
-describe('Decisions, one domain behind two doors: creation', () => {
+describe('Decisions, one domain behind two APIs: creation', () => {
   const EMOJI = '👩‍👩‍👧';
 
   test.each<[string, object]>([
@@ -213,16 +299,29 @@ describe('Decisions, one domain behind two doors: creation', () => {
     ['a price as text', { name: 'Pen', price: '12.50' }],
     ['a name to be trimmed', { name: '  Pen  ', price: 0 }],
     ['a name of 255 characters', { name: 'é'.repeat(255), price: 9_999_999_999.99 }],
-    ['a name with signs of markup and SQL', { name: `<b>'; drop table product; --</b> ${EMOJI}`, price: '0' }],
-  ])('what one door stores, the other would: %s', async (_what, values) => {
+    [
+      'a name with signs of markup and SQL',
+      { name: `<b>'; drop table product; --</b> ${EMOJI}`, price: '0' },
+    ],
+  ])('both APIs store the same: %s', async (_what, values) => {
     const as = await shop.makeUser({ scopes: ['products:write'] });
     const [one, two] = [shop.newBarcode(), shop.newBarcode()];
-    const rest = await shop.rest('POST', '/api/v1/shop/product/', { as, json: { ...values, barcode: one } });
+    const rest = await shop.rest('POST', '/api/v1/shop/product/', {
+      as,
+      json: { ...values, barcode: one },
+    });
     const graphql = await shop.graphql(CREATE, { input: { ...values, barcode: two } }, { as });
     expect(rest.status).toBe(201);
     expect(rest.body.barcode).toBe(one);
-    expect(asRest(graphql.body.data.createProduct)).toEqual({ ...rest.body, pk: rest.body.pk + 1, barcode: two });
-    expect((await shop.rest('GET', '/api/v1/shop/products')).body).toEqual([rest.body, asRest(graphql.body.data.createProduct)]);
+    expect(asRest(graphql.body.data.createProduct)).toEqual({
+      ...rest.body,
+      pk: rest.body.pk + 1,
+      barcode: two,
+    });
+    expect((await shop.rest('GET', '/api/v1/shop/products')).body).toEqual([
+      rest.body,
+      asRest(graphql.body.data.createProduct),
+    ]);
   });
 
   test.each<[string, object, string[]]>([
@@ -242,26 +341,29 @@ describe('Decisions, one domain behind two doors: creation', () => {
     ['a price below 0', { price: -0.01 }, ['price']],
     ['a price of three digits behind the point', { price: 19.999 }, ['price']],
     ['a price of three digits behind the point, as text', { price: '0.005' }, ['price']],
-    ['a price that binary arithmetic made', { price: 0.1 + 0.2 }, ['price']],
+    ['a price from binary arithmetic', { price: 0.1 + 0.2 }, ['price']],
     ['a price with a negative exponent', { price: 1e-7 }, ['price']],
     ['a price too large', { price: 10_000_000_000 }, ['price']],
-    ['a price that is no number', { price: 'NaN' }, ['price']],
+    ['a price that is not a number', { price: 'NaN' }, ['price']],
     ['a price in hexadecimal', { price: '0x10' }, ['price']],
     ['a price with space around it', { price: ' 5 ' }, ['price']],
     ['a price that is a list', { price: [] }, ['price']],
     ['a price that is true', { price: true }, ['price']],
     ['barcode and price at once', { barcode: '1', price: -1 }, ['barcode', 'price']],
-  ])('%s is bad input for both, with the same fields and messages', async (_what, values, fields) => {
-    const as = await shop.makeUser({ scopes: ['products:write'] });
-    const input = { name: 'Pen', barcode: '4006381333931', price: 1, ...values };
-    const rest = await shop.rest('POST', '/api/v1/shop/product/', { as, json: input });
-    const graphql = await shop.graphql(CREATE, { input }, { as });
-    expect(fieldsInRest(rest).map(({ field }) => field)).toEqual(fields);
-    expect(fieldsInGraphql(graphql)).toEqual(fieldsInRest(rest));
-    expect(await shop.sql('select * from product')).toEqual([]);
-  });
+  ])(
+    '%s is bad input for both, with the same fields and messages',
+    async (_what, values, fields) => {
+      const as = await shop.makeUser({ scopes: ['products:write'] });
+      const input = { name: 'Pen', barcode: '4006381333931', price: 1, ...values };
+      const rest = await shop.rest('POST', '/api/v1/shop/product/', { as, json: input });
+      const graphql = await shop.graphql(CREATE, { input }, { as });
+      expect(fieldsInRest(rest).map(({ field }) => field)).toEqual(fields);
+      expect(fieldsInGraphql(graphql)).toEqual(fieldsInRest(rest));
+      expect(await shop.sql('select * from product')).toEqual([]);
+    },
+  );
 
-  // GraphQL's type system refuses these before any rule of ours is asked, in its own words.
+  // GraphQL's type system rejects these before the service checks them, with its own messages.
   test.each<[string, object, string]>([
     ['no name', { name: undefined }, 'missing'],
     ['a name that is null', { name: null }, 'string_type'],
@@ -278,19 +380,21 @@ describe('Decisions, one domain behind two doors: creation', () => {
     const rest = await shop.rest('POST', '/api/v1/shop/product/', { as, json: input });
     const graphql = await shop.graphql(CREATE, { input }, { as });
     expect(rest.status).toBe(422);
-    expect(rest.body).toEqual({ detail: [{ type, loc: ['body', Object.keys(values)[0]], msg: expect.any(String) }] });
+    expect(rest.body).toEqual({
+      detail: [{ type, loc: ['body', Object.keys(values)[0]], msg: expect.any(String) }],
+    });
     expect([graphql.status, graphql.body.data]).toEqual([400, undefined]);
     expect(graphql.body.errors[0].extensions.code).toBe('BAD_USER_INPUT');
     expect(await shop.sql('select * from product')).toEqual([]);
   });
 
-  test('a barcode that another product has is a conflict for both, in the same words', async () => {
+  test('a barcode that another product has is a conflict for both, with the same message', async () => {
     const as = await shop.makeUser({ scopes: ['products:write'] });
     const { barcode } = await shop.makeProduct();
     const input = { name: 'Pen', barcode, price: 1 };
     const rest = await shop.rest('POST', '/api/v1/shop/product/', { as, json: input });
     const graphql = await shop.graphql(CREATE, { input }, { as });
-    const message = 'Another product has this barcode';
+    const message = 'A product with this barcode already exists';
     expect([rest.status, rest.body]).toEqual([409, { detail: message }]);
     expectFieldError(graphql, 'createProduct', message, {
       code: 'CONFLICT',
@@ -300,9 +404,14 @@ describe('Decisions, one domain behind two doors: creation', () => {
   });
 });
 
-describe('Decisions, one domain behind two doors: refusals', () => {
+describe('Decisions, one domain behind two APIs: rejections', () => {
   const NEW = { name: 'Pen', barcode: '4006381333931', price: 1 };
-  const WAYS: [string, (request: RequestOptions) => Promise<Answer>, string, (request: RequestOptions) => Promise<Answer>][] = [
+  const PAIRS: [
+    string,
+    (request: RequestOptions) => Promise<Answer>,
+    string,
+    (request: RequestOptions) => Promise<Answer>,
+  ][] = [
     [
       'GET /api/users',
       (request) => shop.rest('GET', '/api/users', request),
@@ -323,11 +432,11 @@ describe('Decisions, one domain behind two doors: refusals', () => {
     ],
   ];
 
-  test.each(WAYS)(
+  test.each(PAIRS)(
     'Decisions, who may write: without credentials %s is 401, and its field UNAUTHENTICATED',
-    async (_row, rest, field, graphql) => {
-      const refused = await rest({});
-      expect([refused.status, refused.headers.get('WWW-Authenticate'), refused.body]).toEqual([
+    async (_endpoint, rest, field, graphql) => {
+      const rejected = await rest({});
+      expect([rejected.status, rejected.headers.get('WWW-Authenticate'), rejected.body]).toEqual([
         401,
         'Bearer',
         { detail: 'Not authenticated' },
@@ -337,7 +446,7 @@ describe('Decisions, one domain behind two doors: refusals', () => {
     },
   );
 
-  test('without credentials nobody is signed in: 401 at REST, null at GraphQL', async () => {
+  test('the signed-in user without credentials is 401 in REST and null in GraphQL', async () => {
     const rest = await shop.rest('GET', '/users/me/');
     const graphql = await shop.graphql('{ me { username } }');
     expect([rest.status, rest.body]).toEqual([401, { detail: 'Not authenticated' }]);
@@ -354,31 +463,73 @@ describe('Decisions, one domain behind two doors: refusals', () => {
     expect(await shop.sql('select * from product')).toEqual([]);
   });
 
-  test.each<[string, (user: User) => Promise<RequestOptions> | RequestOptions, number, string, string]>([
-    ['a token that cannot be read', () => ({ token: 'x' }), 401, 'Could not validate credentials', 'UNAUTHENTICATED'],
-    ['a token that has expired', (user) => ({ token: shop.tokenOf(user, -1) }), 401, 'Could not validate credentials', 'UNAUTHENTICATED'],
-    ['a token of a session that has ended', deadToken, 401, 'Could not validate credentials', 'UNAUTHENTICATED'],
-    ['a session key of no session', () => ({ sessionKey: newKey() }), 401, 'Not authenticated', 'UNAUTHENTICATED'],
-    ['a session key that was logged out', deadKey, 401, 'Not authenticated', 'UNAUTHENTICATED'],
-    ['a token of a disabled user', async () => ({ as: await shop.makeUser({ disabled: true }) }), 400, 'Inactive user', 'INACTIVE_USER'],
+  test.each<
+    [string, (user: User) => Promise<RequestOptions> | RequestOptions, number, string, string]
+  >([
+    [
+      'a token that cannot be read',
+      () => ({ token: 'x' }),
+      401,
+      'Could not validate credentials',
+      'UNAUTHENTICATED',
+    ],
+    [
+      'a token that has expired',
+      (user) => ({ token: shop.tokenOf(user, -1) }),
+      401,
+      'Could not validate credentials',
+      'UNAUTHENTICATED',
+    ],
+    [
+      'a token of a session that has ended',
+      endedToken,
+      401,
+      'Could not validate credentials',
+      'UNAUTHENTICATED',
+    ],
+    [
+      'a session key of no session',
+      () => ({ sessionKey: newSecretKey() }),
+      401,
+      'Not authenticated',
+      'UNAUTHENTICATED',
+    ],
+    ['a session key that was logged out', endedKey, 401, 'Not authenticated', 'UNAUTHENTICATED'],
+    [
+      'a token of a disabled user',
+      async () => ({ as: await shop.makeUser({ disabled: true }) }),
+      400,
+      'Inactive user',
+      'INACTIVE_USER',
+    ],
     [
       'a session key of a disabled user',
-      async () => ({ sessionKey: (await sessions.open(shop.context(), await shop.makeUser({ disabled: true }), null)).key }),
+      async () => ({
+        sessionKey: (
+          await sessions.open(shop.context(), await shop.makeUser({ disabled: true }), null)
+        ).key,
+      }),
       400,
       'Inactive user',
       'INACTIVE_USER',
     ],
   ])(
-    'Decisions, credentials: %s fails the whole request at both doors, what is public, too',
+    'Decisions, credentials: %s fails the whole request in both APIs, public data included',
     async (_what, request, status, message, code) => {
       const user = await shop.makeUser({ scopes: ['products:write'] });
       const credentials = await request(user);
       await expectBoth(credentials, status, message, code);
-      for (const [, rest, , graphql] of WAYS) {
+      for (const [, rest, , graphql] of PAIRS) {
         expect(fault(await rest(credentials))).toEqual([status, { detail: message }]);
-        expect(fault(await graphql(credentials))).toEqual([status, { errors: [{ message, extensions: { code } }] }]);
+        expect(fault(await graphql(credentials))).toEqual([
+          status,
+          { errors: [{ message, extensions: { code } }] },
+        ]);
       }
-      expect(fault(await shop.rest('GET', '/api/v1/shop/products', credentials))).toEqual([status, { detail: message }]);
+      expect(fault(await shop.rest('GET', '/api/v1/shop/products', credentials))).toEqual([
+        status,
+        { detail: message },
+      ]);
       const open = await shop.graphql('{ products { totalCount } }', {}, credentials);
       expect(fault(open)).toEqual([status, { errors: [{ message, extensions: { code } }] }]);
       expect(await shop.sql('select * from product')).toEqual([]);
@@ -388,11 +539,13 @@ describe('Decisions, one domain behind two doors: refusals', () => {
   test.each([
     ['updateProduct', 'mutation { updateProduct(pk: 999, input: { name: "Pen" }) { pk } }'],
     ['deleteProduct', 'mutation { deleteProduct(pk: 999) { pk } }'],
-  ])('what REST calls 404 is NOT_FOUND where a field cannot be null: %s', async (field, mutation) => {
+  ])('404 in REST is NOT_FOUND where a field cannot be null: %s', async (field, mutation) => {
     const as = await shop.makeUser({ scopes: ['products:write'] });
     const rest = await shop.rest('GET', '/api/v1/shop/product/999', { as });
     expect([rest.status, rest.body]).toEqual([404, { detail: 'No such product' }]);
-    expectFieldError(await shop.graphql(mutation, {}, { as }), field, 'No such product', { code: 'NOT_FOUND' });
+    expectFieldError(await shop.graphql(mutation, {}, { as }), field, 'No such product', {
+      code: 'NOT_FOUND',
+    });
   });
 });
 
@@ -446,25 +599,34 @@ function userAsRest({ fullName, ...rest }: UserNode) {
   return { ...rest, full_name: fullName };
 }
 
-async function deadKey(user: User): Promise<RequestOptions> {
+async function endedKey(user: User): Promise<RequestOptions> {
   const { key } = await sessions.open(shop.context(), user, null);
   await sessions.endByKey(shop.context(), key);
   return { sessionKey: key };
 }
 
-async function deadToken(user: User): Promise<RequestOptions> {
+async function endedToken(user: User): Promise<RequestOptions> {
   const { key, session } = await sessions.open(shop.context(), user, null);
   await sessions.endByKey(shop.context(), key);
-  return { token: createAccessToken(shop.context(), { username: user.username, sid: session.sid }) };
+  return {
+    token: createAccessToken(shop.context(), { username: user.username, sid: session.sid }),
+  };
 }
 
 async function expectServed(credentials: RequestOptions, username: string): Promise<void> {
   expect((await shop.rest('GET', '/users/me/', credentials)).body).toMatchObject({ username });
-  expect((await shop.graphql('{ me { username } }', {}, credentials)).body).toEqual({ data: { me: { username } } });
+  expect((await shop.graphql('{ me { username } }', {}, credentials)).body).toEqual({
+    data: { me: { username } },
+  });
 }
 
-/** Both doors refuse these credentials as a whole, with the same status, challenge and text. */
-async function expectBoth(credentials: RequestOptions, status: number, message: string, code: string): Promise<void> {
+/** Both APIs reject the whole request, with the same status, challenge and message. */
+async function expectBoth(
+  credentials: RequestOptions,
+  status: number,
+  message: string,
+  code: string,
+): Promise<void> {
   const rest = await shop.rest('GET', '/users/me/', credentials);
   const graphql = await shop.graphql('{ me { username } }', {}, credentials);
   expect(fault(rest)).toEqual([status, { detail: message }]);
@@ -477,25 +639,38 @@ function fault({ status, body }: Answer): [number, unknown] {
   return [status, body];
 }
 
-/** The request is served, and this field of it refused. */
-function expectFieldError({ status, body }: Answer, field: string, message: string, extensions: object): void {
+/** The request is served, and this field has an error. */
+function expectFieldError(
+  { status, body }: Answer,
+  field: string,
+  message: string,
+  extensions: object,
+): void {
   expect(status).toBe(200);
-  expect(body).toEqual({ data: null, errors: [{ message, path: [field], locations: expect.any(Array), extensions }] });
+  expect(body).toEqual({
+    data: null,
+    errors: [{ message, path: [field], locations: expect.any(Array), extensions }],
+  });
 }
 
-interface FieldRefusal {
+interface FieldError {
   field: string;
   message: string;
 }
 
-/** The fields that a 422 names, with what it says of each. */
-function fieldsInRest({ status, body }: Answer): FieldRefusal[] {
-  if (status !== 422) throw new Error(`422 was to come, and it was ${status}`);
-  return (body.detail as { loc: string[]; msg: string }[]).map(({ loc, msg }) => ({ field: loc.slice(1).join('.'), message: msg }));
+/** The fields that a 422 names, with their messages. */
+function fieldsInRest({ status, body }: Answer): FieldError[] {
+  if (status !== 422) throw new Error(`expected status 422, got ${status}`);
+  return (body.detail as { loc: string[]; msg: string }[]).map(({ loc, msg }) => ({
+    field: loc.slice(1).join('.'),
+    message: msg,
+  }));
 }
 
-/** The fields that the errors of code BAD_USER_INPUT name, with what they say of each. */
-function fieldsInGraphql({ body }: Answer): FieldRefusal[] {
-  const errors = body.errors as { extensions: { code: string; fields: FieldRefusal[] } }[];
-  return errors.filter(({ extensions }) => extensions.code === 'BAD_USER_INPUT').flatMap(({ extensions }) => extensions.fields);
+/** The fields that the errors of code BAD_USER_INPUT name, with their messages. */
+function fieldsInGraphql({ body }: Answer): FieldError[] {
+  const errors = body.errors as { extensions: { code: string; fields: FieldError[] } }[];
+  return errors
+    .filter(({ extensions }) => extensions.code === 'BAD_USER_INPUT')
+    .flatMap(({ extensions }) => extensions.fields);
 }

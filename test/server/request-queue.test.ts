@@ -1,7 +1,7 @@
 import { expect, test } from '../support/jest.ts';
 import { RequestQueue, Ticket } from '../../src/http/request-queue.ts';
 
-/** A request whose body is received when the test says so. */
+/** A request whose body is received when the test calls receive(). */
 class Arrival extends Ticket {
   isRejected = false;
   private listeners: (() => void)[] = [];
@@ -106,7 +106,7 @@ class Simulation {
     }
   }
 
-  /** Runs until every request has been completed, each after this time in ms. Returns how long that took. */
+  /** Runs until each request is completed after this time in ms. Returns the total time. */
   drain(ms: number): number {
     const began = this.time;
     while (this.queue.size > 0) {
@@ -273,7 +273,8 @@ test('the place of a request that waits for its body is given to the next one in
   const simulation = new Simulation(1_000);
   simulation.arrive(127);
   for (let turn = 0; turn < 5; turn++) simulation.turn();
-  // Within the time of a turn, it is started as it arrives, and has the last place until its body is found to be missing.
+  // The first one is started as it arrives, within the time of a turn, and has the last place until
+  // its body is found to be missing.
   simulation.arriveAtOnce([false, true]);
   for (let turn = 0; turn < 5; turn++) simulation.turn();
   expect(simulation.started.length).toBe(129);
@@ -302,7 +303,7 @@ test('a request that its caller has started takes no place', () => {
   expect([queue.size, queue.isFull()]).toEqual([1, false]);
   queue.remove(ticket, true);
   expect(queue.size).toBe(0);
-  // Nor does it leave one more to those that wait for their bodies.
+  // Nor does it free a place for requests that wait for their bodies.
   const waiting = [0, 1].flatMap(() => {
     const arrived = simulation.arrive(1, false);
     for (let turn = 0; turn < 3; turn++) simulation.turn();
@@ -324,7 +325,7 @@ test('a request whose client leaves before its turn is not started', () => {
   expect([queue.size, starts]).toEqual([0, 0]);
 });
 
-test('those behind a request whose start throws are started all the same', () => {
+test('requests behind one whose start throws are started all the same', () => {
   const simulation = new Simulation(10);
   const failing = () => {
     throw new Error('start');

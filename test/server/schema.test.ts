@@ -19,10 +19,10 @@ import {
 import 'reflect-metadata';
 import { makeSchema, schemaText } from '../../src/graphql/schema.ts';
 
-/** Whole sentences: they begin like one, and end like one. */
+/** Whole sentences, by their first and last characters. */
 const SENTENCES = /^[A-Z`].*\.$/s;
 
-/** What clients rely on; the connections stand below, for they are all alike. */
+/** The schema that clients rely on; CONNECTIONS has the connections, which are all alike. */
 const CONTRACT = `
   scalar DateTime
   scalar Decimal
@@ -141,63 +141,78 @@ beforeAll(async () => {
   schema = buildSchema(text);
 });
 
-test('GraphQL contract: every type, field, argument, default and enum value stands in the schema as it stands in the contract', () => {
-  const there = new Set(facts(schema));
-  expect(facts(contract).filter((fact) => !there.has(fact))).toEqual([]);
+test('GraphQL contract: every type, field, argument, default and enum value is in the schema as in the contract', () => {
+  const actual = new Set(facts(schema));
+  expect(facts(contract).filter((fact) => !actual.has(fact))).toEqual([]);
 });
 
-test('GraphQL contract: what the schema holds more asks nothing more of a client', () => {
+test('GraphQL contract: additions to the schema require nothing of a client', () => {
   const known = new Set(facts(contract));
-  expect(demands(schema).filter((demand) => !known.has(demand) && contract.getType(demand.split(/\W/)[0] ?? ''))).toEqual([]);
+  expect(
+    demands(schema).filter(
+      (demand) => !known.has(demand) && contract.getType(demand.split(/\W/)[0] ?? ''),
+    ),
+  ).toEqual([]);
 });
 
-test('GraphQL contract: every type, field, argument, input field, enum value and directive carries a description of whole sentences', () => {
+test('GraphQL contract: every type, field, argument, input field, enum value and directive has a description of whole sentences', () => {
   const all = descriptions(schema);
   expect(all.length).toBeGreaterThan(150);
   expect(all.filter(([, description]) => !SENTENCES.test(description))).toEqual([]);
 });
 
-test('what a description says has the right article', () => {
+test('descriptions use the right article', () => {
   const wrong = /\ba (?=[aeio](?!ne\b))|\ban (?=[^aeiou`8])/i;
   expect(descriptions(schema).filter(([, description]) => wrong.test(description))).toEqual([]);
 });
 
-test('what is named in the schema is named as GraphQL names things', () => {
-  const names = { type: /^[A-Z][A-Za-z0-9]+$/, member: /^[a-z][A-Za-z0-9]*$/, value: /^[A-Z][A-Z_]*$/ };
+test('names in the schema follow the conventions of GraphQL', () => {
+  const names = {
+    type: /^[A-Z][A-Za-z0-9]+$/,
+    member: /^[a-z][A-Za-z0-9]*$/,
+    value: /^[A-Z][A-Z_]*$/,
+  };
   const wrong = descriptions(schema).filter(
-    ([path, , kind]) => !names[kind].test(path.split(/[.()]+/).findLast((part) => part !== '') ?? ''),
+    ([path, , kind]) =>
+      !names[kind].test(path.split(/[.()]+/).findLast((part) => part !== '') ?? ''),
   );
   expect(wrong).toEqual([]);
 });
 
-test('no list of an answer holds null, but that of what was asked for by ids', () => {
+test('no list of a response contains null, except Query.nodes', () => {
   const lists = outputs(schema).filter(([, type]) => String(type).includes('['));
-  expect(lists.filter(([, type]) => !/^\[\w+!\]!$/.test(String(type))).map(([path]) => path)).toEqual(['Query.nodes']);
+  expect(
+    lists.filter(([, type]) => !/^\[\w+!\]!$/.test(String(type))).map(([path]) => path),
+  ).toEqual(['Query.nodes']);
 });
 
 test('Interface, 2: the hash of a password is nowhere in the schema', () => {
   expect(text).not.toMatch(/hash/i);
 });
 
-/** All that a schema says of its own types, one fact a line. */
+/** The facts of a schema about its own types, one fact a line. */
 function facts(of: GraphQLSchema): string[] {
   return typesOf(of).flatMap((type) => [`${type.name}: ${type.astNode?.kind}`, ...membersOf(type)]);
 }
 
 function membersOf(type: GraphQLNamedType): string[] {
   if (isEnumType(type)) return type.getValues().map(({ name }) => `${type.name}.${name}`);
-  if (isInputObjectType(type)) return Object.values(type.getFields()).map((field) => inputFact(type.name, field));
+  if (isInputObjectType(type))
+    return Object.values(type.getFields()).map((field) => inputFact(type.name, field));
   if (!isObjectType(type) && !isInterfaceType(type)) return [];
   return [
     ...type.getInterfaces().map(({ name }) => `${type.name} implements ${name}`),
-    ...Object.values(type.getFields()).flatMap(({ name, args, type: answered }) => [
-      `${type.name}.${name}: ${String(answered)}`,
+    ...Object.values(type.getFields()).flatMap(({ name, args, type: output }) => [
+      `${type.name}.${name}: ${String(output)}`,
       ...args.map((arg) => inputFact(`${type.name}.${name}`, arg)),
     ]),
   ];
 }
 
-function inputFact(of: string, { name, type, defaultValue }: GraphQLArgument | GraphQLInputField): string {
+function inputFact(
+  of: string,
+  { name, type, defaultValue }: GraphQLArgument | GraphQLInputField,
+): string {
   const value = defaultValue === undefined ? null : astFromValue(defaultValue, type);
   return `${of}(${name}): ${String(type)}${value ? ` = ${print(value)}` : ''}`;
 }
@@ -217,37 +232,47 @@ function demands(of: GraphQLSchema): string[] {
   });
 }
 
-/** Whatever of the schema is ours, with its description. */
-function descriptions(of: GraphQLSchema): [path: string, description: string, kind: 'type' | 'member' | 'value'][] {
+/** All parts of the schema that are not built in, with their descriptions. */
+function descriptions(
+  of: GraphQLSchema,
+): [path: string, description: string, kind: 'type' | 'member' | 'value'][] {
   const found: ReturnType<typeof descriptions> = [];
-  const note = (path: string, { description }: { description?: string | null | undefined }, kind: 'type' | 'member' | 'value') =>
-    found.push([path, description ?? '', kind]);
+  const add = (
+    path: string,
+    { description }: { description?: string | null | undefined },
+    kind: 'type' | 'member' | 'value',
+  ) => found.push([path, description ?? '', kind]);
   for (const directive of of.getDirectives().filter((known) => !isSpecifiedDirective(known))) {
-    note(directive.name, directive, 'member');
-    for (const arg of directive.args) note(`${directive.name}(${arg.name})`, arg, 'member');
+    add(directive.name, directive, 'member');
+    for (const arg of directive.args) add(`${directive.name}(${arg.name})`, arg, 'member');
   }
   for (const type of typesOf(of)) {
-    note(type.name, type, 'type');
-    if (isEnumType(type)) for (const value of type.getValues()) note(`${type.name}.${value.name}`, value, 'value');
+    add(type.name, type, 'type');
+    if (isEnumType(type))
+      for (const value of type.getValues()) add(`${type.name}.${value.name}`, value, 'value');
     if (!isObjectType(type) && !isInterfaceType(type) && !isInputObjectType(type)) continue;
     for (const field of Object.values(type.getFields())) {
-      note(`${type.name}.${field.name}`, field, 'member');
-      if ('args' in field) for (const arg of field.args) note(`${type.name}.${field.name}(${arg.name})`, arg, 'member');
+      add(`${type.name}.${field.name}`, field, 'member');
+      if ('args' in field)
+        for (const arg of field.args) add(`${type.name}.${field.name}(${arg.name})`, arg, 'member');
     }
   }
   return found;
 }
 
-/** The fields of answers, with their types. */
+/** The output fields, with their types. */
 function outputs(of: GraphQLSchema): [path: string, type: GraphQLOutputType][] {
   return typesOf(of)
     .filter((type) => isObjectType(type) || isInterfaceType(type))
     .flatMap((type) =>
-      Object.values(type.getFields()).map((field): [string, GraphQLOutputType] => [`${type.name}.${field.name}`, field.type]),
+      Object.values(type.getFields()).map((field): [string, GraphQLOutputType] => [
+        `${type.name}.${field.name}`,
+        field.type,
+      ]),
     );
 }
 
 function typesOf(of: GraphQLSchema): GraphQLNamedType[] {
-  // A schema made from text knows where it says what; the types of the language itself stand nowhere in it.
+  // Types of a schema that is built from text have AST nodes; built-in types have none.
   return Object.values(of.getTypeMap()).filter((type) => type.astNode);
 }

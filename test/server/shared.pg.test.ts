@@ -4,15 +4,15 @@ import { makeDatabase, type TestDatabase } from '../support/databases.ts';
 import { Shop, type Answer } from '../support/shop.ts';
 import { useStoppedClock } from '../support/clock.ts';
 
-// This file is only run where there is a server (jest.config.js). It takes a database away, so it has one of its own.
+// Runs only with a database server (test/all.ts). Makes a database unavailable, so it has its own.
 const server = process.env['TEST_DATABASE_URL'] ?? '';
 const name = `shopfront_shared_${process.pid}`;
-/** For how long, in ms, what is shared may be out of date. */
+/** Maximum staleness of cached responses, in ms. */
 const STALE_MS = 50;
-/** Far longer than it takes, in ms: a loop that gets so far has failed. */
-const PATIENCE_MS = 120_000;
+/** Maximum time of a polling loop, in ms. */
+const TIMEOUT_MS = 120_000;
 const clock = useStoppedClock();
-/** How often in a row it has to be refused until it counts as refused for good. */
+/** Number of consecutive equal outcomes that counts as permanent. */
 const STEADY = 100;
 
 const PAGE = '{ products { totalCount nodes { name } } }';
@@ -20,9 +20,9 @@ const ONE = '{ product(pk: 1) { name } }';
 
 let made: TestDatabase;
 let shop: Shop;
-/** Connected elsewhere, to take the database away and to give it back. */
+/** Connected to another database, to make this one unavailable and available again. */
 let operator: pg.Client;
-/** Connected to the database itself, and left so: it changes what the app can no longer reach. */
+/** Stays connected to the database, and changes data that the app can no longer reach. */
 let writer: pg.Client;
 
 beforeAll(async () => {
@@ -45,10 +45,13 @@ async function allowConnections(allowed: boolean): Promise<void> {
 
 async function endConnections(): Promise<void> {
   const { rows } = await writer.query<{ pid: number }>('select pg_backend_pid() as pid');
-  await operator.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> $2', [name, rows[0]?.pid]);
+  await operator.query(
+    'select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> $2',
+    [name, rows[0]?.pid],
+  );
 }
 
-/** The reads that everyone shares. Each body names the product that it shows. */
+/** The reads whose responses are cached. Each body names its product. */
 function readAll(): Promise<Answer[]> {
   return Promise.all([
     shop.graphql(PAGE),
@@ -58,25 +61,32 @@ function readAll(): Promise<Answer[]> {
   ]);
 }
 
-/** Reads until all have been answered so, as often in a row as is asked; throws where that never comes. */
-async function readUntil(isSo: (answer: Answer) => boolean, times: number, look: (answer: Answer) => void): Promise<void> {
-  const end = Date.now() + PATIENCE_MS;
-  for (let inRow = 0; inRow < times;) {
-    clock.pass(1);
+/** Reads until all responses match, this many times in succession. Throws after TIMEOUT_MS. */
+async function readUntil(
+  isMatch: (answer: Answer) => boolean,
+  times: number,
+  check: (answer: Answer) => void,
+): Promise<void> {
+  const end = Date.now() + TIMEOUT_MS;
+  for (let matches = 0; matches < times;) {
+    clock.advance(1);
     const answers = await readAll();
-    for (const answer of answers) look(answer);
-    inRow = answers.every(isSo) ? inRow + 1 : 0;
-    if (Date.now() > end) throw new Error(`it came to no end: ${answers.map(({ status, text }) => `${status} ${text}`).join('; ')}`);
+    for (const answer of answers) check(answer);
+    matches = answers.every(isMatch) ? matches + 1 : 0;
+    if (Date.now() > end)
+      throw new Error(
+        `timeout; last responses: ${answers.map(({ status, text }) => `${status} ${text}`).join('; ')}`,
+      );
   }
 }
 
-/** Whether the answer says that the service is not available: by REST with 503, by GraphQL in its own words. */
-function isRefused({ status, body }: Answer): boolean {
+/** Whether the service is unavailable: 503 in REST, the code UNAVAILABLE in GraphQL. */
+function isUnavailable({ status, body }: Answer): boolean {
   return status === 503 || body?.errors?.[0].extensions.code === 'UNAVAILABLE';
 }
 
 test.each(['Lamp', 'Chair', 'Table'])(
-  'nothing shared is given out once the database cannot be reached for 50 ms, and it is served again once it can: %s',
+  'no cached response is served once the database is unreachable for 50 ms, and the product is served again once it is reachable: %s',
   async (changed) => {
     await writer.query('delete from product');
     const { name: before } = await shop.makeProduct();
@@ -90,11 +100,11 @@ test.each(['Lamp', 'Chair', 'Table'])(
       await allowConnections(false);
       await endConnections();
       await writer.query('update product set name = $1', [changed]);
-      clock.pass(STALE_MS);
-      await readUntil(isRefused, STEADY, (answer) => {
+      clock.advance(STALE_MS);
+      await readUntil(isUnavailable, STEADY, (answer) => {
         const { status, text } = answer;
-        const isTold = isRefused(answer) || text.includes(changed);
-        expect([isTold, status, text]).toEqual([true, status, text]);
+        const isAllowed = isUnavailable(answer) || text.includes(changed);
+        expect([isAllowed, status, text]).toEqual([true, status, text]);
       });
     } finally {
       await allowConnections(true);
@@ -104,7 +114,11 @@ test.each(['Lamp', 'Chair', 'Table'])(
       STEADY,
       (answer) => {
         const { status, text } = answer;
-        expect([isRefused(answer) || text.includes(changed), status, text]).toEqual([true, status, text]);
+        expect([isUnavailable(answer) || text.includes(changed), status, text]).toEqual([
+          true,
+          status,
+          text,
+        ]);
       },
     );
   },

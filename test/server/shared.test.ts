@@ -2,42 +2,44 @@ import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts'
 import { useStoppedClock } from '../support/clock.ts';
 import { Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 import { sized } from '../support/sized.ts';
-import { counted } from '../support/statements.ts';
+import { recordStatements } from '../support/statements.ts';
 
 const ALL = { SHORTCUTS: 'direct,plans,shared,tokens' };
 const shop = useShop(ALL);
-// Another instance on the same database: it has a pool of its own, and tells the first one nothing.
+// Another instance on the same database, with its own pool and without a link to the first.
 const other = new Shop(ALL);
 
 beforeAll(() => other.start());
 afterAll(() => other.stop());
 
-// What is shared is shared for some milliseconds. They pass when a test says so.
+// Responses are cached for some milliseconds. They pass when a test advances the clock.
 const clock = useStoppedClock();
-/** How long a commit of another instance may stay unseen, in ms. */
+/** Maximum staleness after a commit of another instance, in ms. */
 const STALE_MS = 50;
-/** As often as it takes until an answer is kept and has been given out once. */
+/** Number of reads until a response is cached and has been served from the cache once. */
 const OFTEN = 5;
 const COMMITS = sized(60, 10);
 const COUNT = 5;
 const FIELDS = 'pk name barcode price createdAt updatedAt';
 const PAGE = `{ products(first: 100) { nodes { ${FIELDS} } } }`;
-const COUNTED = '{ products(first: 100) { totalCount pageInfo { hasNextPage endCursor } nodes { pk name } } }';
+const COUNTED =
+  '{ products(first: 100) { totalCount pageInfo { hasNextPage endCursor } nodes { pk name } } }';
 const ONE = '{ product(pk: 1) { pk name price } }';
 const REST_PAGE = '/api/v2/shop/products?limit=100';
 const REST_ONE = '/api/v1/shop/product/1';
 const CREATE = 'mutation ($input: ProductInput!) { createProduct(input: $input) { pk } }';
-const UPDATE = 'mutation ($pk: ID!, $input: ProductPatch!) { updateProduct(pk: $pk, input: $input) { pk } }';
+const UPDATE =
+  'mutation ($pk: ID!, $input: ProductPatch!) { updateProduct(pk: $pk, input: $input) { pk } }';
 const DELETE = 'mutation ($pk: ID!) { deleteProduct(pk: $pk) { pk } }';
 
-/** One product in an answer; its pk is text by GraphQL and a number by REST. */
+/** One product in a response; its pk is a string in GraphQL and a number in REST. */
 interface Shown {
   pk: string | number;
   name: string;
   price: number;
 }
 
-/** The reads that everyone shares, each as the products that it shows. */
+/** The reads whose responses are cached. */
 const READS: Record<string, (at: Shop, request?: RequestOptions) => Promise<Answer>> = {
   'a page by GraphQL': (at, request) => at.graphql(PAGE, {}, request),
   'a counted page by GraphQL': (at, request) => at.graphql(COUNTED, {}, request),
@@ -52,42 +54,49 @@ function shownIn({ body }: Answer): Shown[] {
   return found.map((product: Shown) => ({ ...product, pk: String(product.pk) }));
 }
 
-/** Reads until the answer is one that everyone shares. */
-async function share(read: () => Promise<Answer>): Promise<Answer> {
+/** Reads until the response comes from the cache. */
+async function fillCache(read: () => Promise<Answer>): Promise<Answer> {
   let answer = await read();
   for (let time = 1; time < OFTEN; time++) answer = await read();
   return answer;
 }
 
-test.each(Object.entries(READS))('%s that is asked for again and again takes no statements', async (_what, read) => {
-  await shop.makeProducts(COUNT);
-  await share(() => read(shop));
-  const { statements } = await counted(async () => {
-    for (let time = 0; time < 100; time++) await read(shop);
-  });
-  expect(statements).toEqual([]);
-});
+test.each(Object.entries(READS))(
+  '%s that is requested repeatedly takes no statements',
+  async (_what, read) => {
+    await shop.makeProducts(COUNT);
+    await fillCache(() => read(shop));
+    const { statements } = await recordStatements(async () => {
+      for (let time = 0; time < 100; time++) await read(shop);
+    });
+    expect(statements).toEqual([]);
+  },
+);
 
-test('a client that says which library it is shares them, too', async () => {
+test('a client that names its library is served from the cache, too', async () => {
   await shop.makeProducts(COUNT);
-  const json = { query: PAGE, variables: {}, extensions: { clientLibrary: { name: '@apollo/client', version: '4.0.0' } } };
+  const json = {
+    query: PAGE,
+    variables: {},
+    extensions: { clientLibrary: { name: '@apollo/client', version: '4.0.0' } },
+  };
   const read = () => shop.rest('POST', '/graphql', { json });
-  expect((await share(read)).body.data.products.nodes).toHaveLength(COUNT);
-  const { statements } = await counted(async () => {
+  expect((await fillCache(read)).body.data.products.nodes).toHaveLength(COUNT);
+  const { statements } = await recordStatements(async () => {
     for (let time = 0; time < 100; time++) await read();
   });
   expect(statements).toEqual([]);
 });
 
-describe('never older than what this process itself has committed', () => {
-  test('many changes by either door, each read at once by both', async () => {
+describe('never older than the last commit of this process', () => {
+  test('many changes by either API, each read at once by both', async () => {
     const writer = await shop.makeUser({ scopes: ['products:write'] });
     const expected = new Map<string, { name: string; price: number }>();
     const pks = () => [...expected.keys()];
-    const create = async (door: 'rest' | 'graphql', at: number): Promise<void> => {
+    const create = async (api: 'rest' | 'graphql', at: number): Promise<void> => {
       const input = { name: `Product ${at}`, barcode: shop.newBarcode(), price: at };
       const { body } =
-        door === 'rest'
+        api === 'rest'
           ? await shop.rest('POST', '/api/v1/shop/product/', { as: writer, json: input })
           : await shop.graphql(CREATE, { input }, { as: writer });
       expected.set(String(body.pk ?? body.data.createProduct.pk), { name: input.name, price: at });
@@ -109,25 +118,34 @@ describe('never older than what this process itself has committed', () => {
       else if (at % 4 === 1) await create('rest', at);
       else if (at % 4 === 2) await update(at);
       else await create('graphql', at);
-      const [page, countedPage, one, restPage, restOne] = await Promise.all(Object.values(READS).map((read) => read(shop)));
+      const [page, countedPage, one, restPage, restOne] = await Promise.all(
+        Object.values(READS).map((read) => read(shop)),
+      );
       const all = [...expected].map(([pk, { name, price }]) => ({ pk, name, price }));
-      expect([at, page?.body.data.products.nodes.map(({ pk, name, price }: Shown) => ({ pk, name, price }))]).toEqual([at, all]);
-      expect([at, countedPage?.body.data.products.totalCount, countedPage?.body.data.products.nodes]).toEqual([
+      expect([
         at,
-        all.length,
-        all.map(({ pk, name }) => ({ pk, name })),
-      ]);
+        page?.body.data.products.nodes.map(({ pk, name, price }: Shown) => ({ pk, name, price })),
+      ]).toEqual([at, all]);
+      expect([
+        at,
+        countedPage?.body.data.products.totalCount,
+        countedPage?.body.data.products.nodes,
+      ]).toEqual([at, all.length, all.map(({ pk, name }) => ({ pk, name }))]);
       expect([at, one?.body.data.product]).toEqual([at, all[0]]);
-      expect([at, restPage?.body.count, restPage?.body.items.map(({ pk }: Shown) => String(pk))]).toEqual([at, all.length, pks()]);
+      expect([
+        at,
+        restPage?.body.count,
+        restPage?.body.items.map(({ pk }: Shown) => String(pk)),
+      ]).toEqual([at, all.length, pks()]);
       expect([at, restOne?.body.price]).toEqual([at, all[0]?.price]);
     }
   });
 
-  test('what everyone shares, changed and read at once, again and again', async () => {
+  test('cached responses, changed and read at once, repeatedly', async () => {
     const writer = await shop.makeUser({ scopes: ['products:write'] });
     await shop.makeProducts(COUNT);
     for (let price = 1; price <= sized(100, 10); price++) {
-      await Promise.all(Object.values(READS).map((read) => share(() => read(shop))));
+      await Promise.all(Object.values(READS).map((read) => fillCache(() => read(shop))));
       await shop.graphql(UPDATE, { pk: '1', input: { price } }, { as: writer });
       const answers = await Promise.all(Object.values(READS).map((read) => read(shop)));
       const prices = answers.map((answer) => shownIn(answer)[0]?.price);
@@ -135,18 +153,23 @@ describe('never older than what this process itself has committed', () => {
     }
   });
 
-  test.each(Object.entries(READS))('fifty at once after a change: %s', async (_what, read) => {
-    const writer = await shop.makeUser({ scopes: ['products:write'] });
-    await shop.makeProducts(COUNT);
-    for (let at = 1; at <= 10; at++) {
-      await share(() => read(shop));
-      await shop.graphql(UPDATE, { pk: '1', input: { name: `Name ${at}` } }, { as: writer });
-      const answers = await Promise.all(Array.from({ length: 50 }, () => read(shop)));
-      expect(answers.map((answer) => shownIn(answer)[0]?.name)).toEqual(Array(50).fill(`Name ${at}`));
-    }
-  });
+  test.each(Object.entries(READS))(
+    'fifty concurrent reads after a change: %s',
+    async (_what, read) => {
+      const writer = await shop.makeUser({ scopes: ['products:write'] });
+      await shop.makeProducts(COUNT);
+      for (let at = 1; at <= 10; at++) {
+        await fillCache(() => read(shop));
+        await shop.graphql(UPDATE, { pk: '1', input: { name: `Name ${at}` } }, { as: writer });
+        const answers = await Promise.all(Array.from({ length: 50 }, () => read(shop)));
+        expect(answers.map((answer) => shownIn(answer)[0]?.name)).toEqual(
+          Array(50).fill(`Name ${at}`),
+        );
+      }
+    },
+  );
 
-  test('while many read without a pause, whatever is sent after a change shows it', async () => {
+  test('under continuous reads, each request after a change shows it', async () => {
     const writer = await shop.makeUser({ scopes: ['products:write'] });
     await shop.makeProducts(COUNT);
     await shop.sql('update product set price = 0');
@@ -174,71 +197,81 @@ describe('never older than what this process itself has committed', () => {
     ['price', 'price = 1.23'],
     ['createdAt', `created_at = '2020-01-01T00:00:00Z'`],
     ['updatedAt', `updated_at = '2020-01-01T00:00:00Z'`],
-  ])('a change of nothing but the %s counts', async (field, change) => {
+  ])('a change of the %s alone invalidates the cache', async (field, change) => {
     await shop.makeProducts(COUNT);
-    const before = await share(() => shop.graphql(PAGE));
+    const before = await fillCache(() => shop.graphql(PAGE));
     await shop.sql(`update product set ${change} where pk = 3`);
     const after = await shop.graphql(PAGE);
-    const changed = (index: number) => after.body.data.products.nodes[index][field] !== before.body.data.products.nodes[index][field];
+    const changed = (index: number) =>
+      after.body.data.products.nodes[index][field] !==
+      before.body.data.products.nodes[index][field];
     expect([...Array(COUNT).keys()].map(changed)).toEqual([false, false, true, false, false]);
   });
 
   test.each([
-    ['a product that goes', 'delete from product where pk = 1', [2, 3, 4, 5]],
-    ['a product that comes in its place', `update product set pk = 9 where pk = 1`, [2, 3, 4, 5, 9]],
+    ['a deleted product', 'delete from product where pk = 1', [2, 3, 4, 5]],
+    ['a changed pk', `update product set pk = 9 where pk = 1`, [2, 3, 4, 5, 9]],
     [
-      'a product that goes and one that comes at once',
+      'a deleted product and a changed pk at once',
       'with gone as (delete from product where pk = 1) update product set pk = 8 where pk = 2',
       [3, 4, 5, 8],
     ],
-    ['all products gone', 'delete from product', []],
+    ['the deletion of all products', 'delete from product', []],
     ['a truncate', 'truncate product', []],
-    ['a truncate with all that hangs on it', 'truncate product restart identity cascade', []],
-  ])('%s counts', async (_what, statement, expected) => {
+    ['a truncate with cascade', 'truncate product restart identity cascade', []],
+  ])('%s invalidates the cache', async (_what, statement, expected) => {
     await shop.makeProducts(COUNT);
-    for (const read of Object.values(READS)) await share(() => read(shop));
+    for (const read of Object.values(READS)) await fillCache(() => read(shop));
     await shop.sql(statement);
-    const [page, countedPage, one, restPage, restOne] = await Promise.all(Object.values(READS).map((read) => read(shop)));
+    const [page, countedPage, one, restPage, restOne] = await Promise.all(
+      Object.values(READS).map((read) => read(shop)),
+    );
     const pks = expected.map(String);
     expect(page?.body.data.products.nodes.map(({ pk }: Shown) => pk)).toEqual(pks);
-    expect([countedPage?.body.data.products.totalCount, countedPage?.body.data.products.nodes.map(({ pk }: Shown) => pk)]).toEqual([
-      pks.length,
-      pks,
-    ]);
+    expect([
+      countedPage?.body.data.products.totalCount,
+      countedPage?.body.data.products.nodes.map(({ pk }: Shown) => pk),
+    ]).toEqual([pks.length, pks]);
     expect(one?.body).toEqual({ data: { product: null } });
-    expect([restPage?.body.count, restPage?.body.items.map(({ pk }: Shown) => pk)]).toEqual([expected.length, expected]);
+    expect([restPage?.body.count, restPage?.body.items.map(({ pk }: Shown) => pk)]).toEqual([
+      expected.length,
+      expected,
+    ]);
     expect(restOne?.status).toBe(404);
   });
 
-  test('as many products after a truncate as before it are other products', async () => {
+  test('the same number of products after a truncate are other products', async () => {
     for (let round = 0; round < 5; round++) {
       await shop.sql('truncate product restart identity');
       const made = await shop.makeProducts(COUNT);
       const names = made.map(({ name }) => name);
       expect(shownIn(await shop.graphql(COUNTED)).map(({ name }) => name)).toEqual(names);
-      expect(shownIn(await share(() => shop.rest('GET', REST_PAGE))).map(({ name }) => name)).toEqual(names);
+      expect(
+        shownIn(await fillCache(() => shop.rest('GET', REST_PAGE))).map(({ name }) => name),
+      ).toEqual(names);
     }
   });
 });
 
-describe("another instance's commit is seen by whatever is asked 50 ms after it was acknowledged, and nothing in between is mixed", () => {
-  test('what is shared is out of date until then, and no longer', async () => {
+describe("requests 50 ms after another instance's acknowledged commit see it, and no response mixes both states", () => {
+  test('cached responses are out of date until then, and no longer', async () => {
     const writer = await shop.makeUser({ scopes: ['products:write'] });
     await shop.makeProducts(COUNT);
     await shop.sql('update product set price = 0');
     const reads = Object.entries(READS).filter(([what]) => what !== 'a counted page by GraphQL');
-    const prices = () => Promise.all(reads.map(async ([, read]) => shownIn(await read(shop))[0]?.price));
+    const prices = () =>
+      Promise.all(reads.map(async ([, read]) => shownIn(await read(shop))[0]?.price));
     for (let price = 1; price <= COMMITS; price++) {
-      for (const [, read] of reads) await share(() => read(shop));
+      for (const [, read] of reads) await fillCache(() => read(shop));
       await other.graphql(UPDATE, { pk: '1', input: { price } }, { as: writer });
-      // Else nothing was shared, and nothing was tested.
+      // Otherwise nothing was cached, and nothing is tested.
       expect(await prices()).toEqual(reads.map(() => price - 1));
-      clock.pass(STALE_MS);
+      clock.advance(STALE_MS);
       expect(await prices()).toEqual(reads.map(() => price));
     }
   });
 
-  test('a page whose rows are all changed by one commit shows all of them as before it or all as after it', async () => {
+  test('a page whose rows one commit changes shows all of them as before or all as after', async () => {
     await shop.makeProducts(COUNT);
     await shop.sql('update product set price = 0');
     for (let price = 1; price <= COMMITS; price++) {
@@ -248,28 +281,31 @@ describe("another instance's commit is seen by whatever is asked 50 ms after it 
       };
       const poll = async (): Promise<void> => {
         for (let after = 0; after < 3; after += isDone ? 1 : 0) {
-          clock.pass(STALE_MS / 5);
+          clock.advance(STALE_MS / 5);
           const answers = await Promise.all([shop.graphql(PAGE), shop.rest('GET', REST_PAGE)]);
           for (const answer of answers) {
             const prices = new Set(shownIn(answer).map((product) => product.price));
-            expect([price, [...prices]]).toEqual([price, prices.has(price) ? [price] : [price - 1]]);
+            expect([price, [...prices]]).toEqual([
+              price,
+              prices.has(price) ? [price] : [price - 1],
+            ]);
           }
         }
       };
       await Promise.all([commit(), poll()]);
-      clock.pass(STALE_MS);
+      clock.advance(STALE_MS);
     }
   });
 });
 
-describe('what is shared is for callers without credentials, and never takes the place of checking them', () => {
+describe('cached responses are for callers without credentials, and never replace the check of credentials', () => {
   const challenge = 'Bearer';
 
   test.each(Object.entries(READS))('%s', async (_what, read) => {
     const user = await shop.makeUser();
     const disabled = await shop.makeUser({ disabled: true });
     await shop.makeProducts(COUNT);
-    const shared = await share(() => read(shop));
+    const cached = await fillCache(() => read(shop));
     const expired = shop.tokenOf(user, -1);
     const requests: [RequestOptions, number][] = [
       [{ token: 'bad' }, 401],
@@ -287,67 +323,89 @@ describe('what is shared is for callers without credentials, and never takes the
       const answers: Answer[] = [];
       for (const [request] of requests) answers.push(await read(shop, request));
       expect(answers.map(({ status }) => status)).toEqual(requests.map(([, status]) => status));
-      expect(answers.slice(0, 3).map(({ headers }) => headers.get('WWW-Authenticate'))).toEqual([challenge, challenge, challenge]);
-      expect(answers.slice(-3).map(({ text }) => text)).toEqual([shared.text, shared.text, shared.text]);
+      expect(answers.slice(0, 3).map(({ headers }) => headers.get('WWW-Authenticate'))).toEqual([
+        challenge,
+        challenge,
+        challenge,
+      ]);
+      expect(answers.slice(-3).map(({ text }) => text)).toEqual([
+        cached.text,
+        cached.text,
+        cached.text,
+      ]);
       expect(answers.slice(0, -3).filter(({ text }) => text.includes('Product'))).toEqual([]);
     }
   });
 
-  test('a user is refused from the moment that the user is disabled', async () => {
+  test('a user is rejected as soon as the user is disabled', async () => {
     const user = await shop.makeUser();
     await shop.makeProducts(COUNT);
     const read = () => Promise.all(Object.values(READS).map((one) => one(shop, { as: user })));
-    for (let time = 0; time < OFTEN; time++) expect((await read()).map(({ status }) => status)).toEqual(Array(5).fill(200));
+    for (let time = 0; time < OFTEN; time++)
+      expect((await read()).map(({ status }) => status)).toEqual(Array(5).fill(200));
     await other.sql('update "user" set disabled = true');
     expect((await read()).map(({ status }) => status)).toEqual(Array(5).fill(400));
   });
 
-  test('what one caller sees is given to no other', async () => {
+  test('the response to one caller is served to no other', async () => {
     const ann = await shop.makeUser({ username: 'ann' });
     const ben = await shop.makeUser({ username: 'ben' });
     await shop.makeProducts(COUNT);
     const query = '{ me { username } product(pk: 1) { pk } }';
     for (let round = 0; round < OFTEN; round++) {
       const requests: RequestOptions[] = [{ as: ann }, {}, { as: ben }, {}, { as: ann }];
-      const answers = await Promise.all(requests.map((request) => shop.graphql(query, {}, request)));
-      expect(answers.map(({ body }) => body.data.me?.username)).toEqual(['ann', undefined, 'ben', undefined, 'ann']);
+      const answers = await Promise.all(
+        requests.map((request) => shop.graphql(query, {}, request)),
+      );
+      expect(answers.map(({ body }) => body.data.me?.username)).toEqual([
+        'ann',
+        undefined,
+        'ben',
+        undefined,
+        'ann',
+      ]);
     }
   });
 });
 
-describe('an answer with an error is not shared', () => {
+describe('a response with an error is not cached', () => {
   test.each([
     ['GraphQL', () => shop.graphql('{ products(first: 99) { nodes { pk } } }')],
     ['GraphQL, one product', () => shop.graphql('{ product(pk: 2) { name } }')],
     ['REST, a page', () => shop.rest('GET', '/api/v2/shop/products?limit=99')],
     ['REST, one product', () => shop.rest('GET', '/api/v1/shop/product/2')],
-  ])('what the database refuses is asked again: %s', async (_door, read) => {
+  ])('a read that fails in the database is repeated: %s', async (_api, read) => {
     await shop.makeProducts(COUNT);
     const good = await read();
     expect(good.status).toBe(200);
-    // The table is gone, but what is known of it is not: so it is in no way the tally that tells.
+    // The table is renamed but its row counts are unchanged, so they do not reveal the failure.
     await shop.sql('alter table product rename to product_gone');
     try {
-      for (let time = 0; time < OFTEN; time++) expect((await read()).text).toContain('Internal server error');
+      for (let time = 0; time < OFTEN; time++)
+        expect((await read()).text).toContain('Internal server error');
     } finally {
       await shop.sql('alter table product_gone rename to product');
     }
     expect((await read()).text).toBe(good.text);
   });
 
-  test('a product that there is none of is there as soon as it is', async () => {
+  test('an unknown product is served as soon as it is created', async () => {
     const read = () => Promise.all([shop.graphql(ONE), shop.rest('GET', REST_ONE)]);
-    for (let time = 0; time < OFTEN; time++) expect((await read()).map(({ status }) => status)).toEqual([200, 404]);
+    for (let time = 0; time < OFTEN; time++)
+      expect((await read()).map(({ status }) => status)).toEqual([200, 404]);
     await shop.makeProduct({ name: 'Lamp' });
     expect((await read()).map((answer) => shownIn(answer)[0]?.name)).toEqual(['Lamp', 'Lamp']);
   });
 
-  test('input that is refused stays refused', async () => {
+  test('rejected input stays rejected', async () => {
     await shop.makeProducts(COUNT);
     for (let time = 0; time < OFTEN; time++) {
       const graphql = await shop.graphql('{ products(first: 0) { totalCount } }');
       const rest = await shop.rest('GET', '/api/v2/shop/products?page=0');
-      expect([graphql.body.errors[0].extensions.code, rest.status]).toEqual(['BAD_USER_INPUT', 422]);
+      expect([graphql.body.errors[0].extensions.code, rest.status]).toEqual([
+        'BAD_USER_INPUT',
+        422,
+      ]);
     }
   });
 });

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
 import { Shop, useShop } from '../support/shop.ts';
 
-// How long another instance's commit stays unseen by the clock of the machine. shared.test.ts tests the same by a clock of its own.
+// Staleness after a commit of another instance, in real time. shared.test.ts tests the same with a
+// stopped clock.
 
 const ALL = { SHORTCUTS: 'direct,plans,shared,tokens' };
 const shop = useShop(ALL);
@@ -10,17 +11,18 @@ const other = new Shop(ALL);
 beforeAll(() => other.start());
 afterAll(() => other.stop());
 
-/** How long a commit of another instance may stay unseen, in ms, counted from its acknowledgement. */
+/** Maximum staleness after a commit of another instance, in ms from its acknowledgement. */
 const STALE_MS = 50;
 const COMMITS = 60;
 const READS: Record<string, () => Promise<unknown>> = {
   GraphQL: async () => (await shop.graphql('{ product(pk: 1) { price } }')).body.data.product.price,
   REST: async () => (await shop.rest('GET', '/api/v1/shop/product/1')).body.price,
 };
-const UPDATE = 'mutation ($pk: ID!, $input: ProductPatch!) { updateProduct(pk: $pk, input: $input) { pk } }';
+const UPDATE =
+  'mutation ($pk: ID!, $input: ProductPatch!) { updateProduct(pk: $pk, input: $input) { pk } }';
 
 test.each(Object.entries(READS))(
-  "another instance's commit is seen by whatever is asked 50 ms after it was acknowledged: %s",
+  "requests 50 ms after another instance's acknowledged commit see it: %s",
   async (what, read) => {
     const writer = await shop.makeUser({ scopes: ['products:write'] });
     await shop.makeProduct();
@@ -37,11 +39,14 @@ test.each(Object.entries(READS))(
           sent = performance.now();
           const shown = await read();
           if (shown === price - 1 && sent >= acknowledged) early++;
-          expect(shown).toBe(sent >= acknowledged + STALE_MS || shown !== price - 1 ? price : price - 1);
+          expect(shown).toBe(
+            sent >= acknowledged + STALE_MS || shown !== price - 1 ? price : price - 1,
+          );
         }
       };
       await Promise.all([commit(), poll()]);
     }
-    if (early === 0) process.stdout.write(`inconclusive: ${what}: nothing was out of date at any time\n`);
+    if (early === 0)
+      process.stdout.write(`inconclusive: ${what}: nothing was out of date at any time\n`);
   },
 );

@@ -4,9 +4,9 @@ import * as sessions from '../../src/features/auth/sessions/session.service.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
 import * as users from '../../src/features/users/user.service.ts';
 import { PASSWORD, Shop } from '../support/shop.ts';
-import { counted } from '../support/statements.ts';
+import { recordStatements } from '../support/statements.ts';
 
-// Of this file alone: an app remembers what other tests have asked it for, and then asks the database for less or more.
+// Of this file alone: caches that other tests have filled would change the number of statements.
 const shop = new Shop();
 beforeAll(() => shop.start());
 beforeEach(() => shop.empty());
@@ -14,10 +14,10 @@ afterAll(() => shop.stop());
 
 const DOCUMENT = 'docs/performance.md';
 const PRODUCT = '/api/v1/shop/product/';
-/** What a connection is told once, when it is opened or lent. */
+/** Statements that set up a connection once, when it is opened or lent. */
 const SETUP = /^(set|listen|deallocate|discard)\b/i;
 
-/** A kind of request: the first of it is not counted, and the second asks for something else. */
+/** A kind of request. The first one is not counted, and the second one requests other data. */
 type Kind = (time: number) => Request;
 
 let others: User[];
@@ -27,7 +27,10 @@ let keys: string[];
 let cursors: string[];
 
 beforeEach(async () => {
-  const ada = await shop.makeUser({ username: 'ada', scopes: ['products:write', 'users:read', 'blog:write'] });
+  const ada = await shop.makeUser({
+    username: 'ada',
+    scopes: ['products:write', 'users:read', 'blog:write'],
+  });
   others = [await shop.makeUser(), await shop.makeUser(), await shop.makeUser()];
   for (const user of [ada, ...others]) {
     for (let made = 0; made < 3; made++) {
@@ -37,105 +40,125 @@ beforeEach(async () => {
   }
   pks = (await shop.makeProducts(25)).map(({ pk }) => pk);
   keys = [];
-  for (let made = 0; made < 2; made++) keys.push((await sessions.open(shop.context(), ada, null)).key);
-  const tokens = await shop.rest('POST', '/token', { form: { username: 'ada', password: PASSWORD } });
+  for (let made = 0; made < 2; made++)
+    keys.push((await sessions.open(shop.context(), ada, null)).key);
+  const tokens = await shop.rest('POST', '/token', {
+    form: { username: 'ada', password: PASSWORD },
+  });
   token = { Authorization: `Bearer ${tokens.body.access_token}` };
   const { body } = await shop.graphql('{ products { edges { cursor } } }');
   cursors = body.data.products.edges.map(({ cursor }: { cursor: string }) => cursor);
 });
 
 const kinds: Record<string, Kind> = {
-  'GraphQL, a product': (time) => graphql('query ($pk: ID!) { product(pk: $pk) { name price } }', { pk: pks[time] }),
-  'GraphQL, a page of products': (time) => page('nodes { name }', time),
-  'GraphQL, a page of products with `totalCount`': (time) => page('totalCount nodes { name }', time),
-  'GraphQL, a page of products after a cursor with `hasPreviousPage`': (time) => page('nodes { name } pageInfo { hasPreviousPage }', time),
-  'GraphQL, a page of products with a filter that many meet': (time) => filtered({ nameContains: 'product' }, time),
-  'GraphQL, a page of products with a filter that few meet': (time) => filtered({ nameContains: 'product 2' }, 20 + time),
-  'GraphQL, a search whose page is full of names that begin so': (time) => filtered({ search: 'product' }, time),
-  'GraphQL, a search that finds little': (time) => filtered({ search: 'product 2' }, 20 + time),
-  'GraphQL, a search for a mistyped word': (time) => filtered({ search: 'prodcut' }, time),
-  'GraphQL, `me`': () => graphql('{ me { username email } }', {}, token),
-  'GraphQL, `me { items blog { creator } }`': (time) =>
+  'GraphQL: product': (time) =>
+    graphql('query ($pk: ID!) { product(pk: $pk) { name price } }', { pk: pks[time] }),
+  'GraphQL: page of products': (time) => page('nodes { name }', time),
+  'GraphQL: page with `totalCount`': (time) => page('totalCount nodes { name }', time),
+  'GraphQL: page after a cursor with `hasPreviousPage`': (time) =>
+    page('nodes { name } pageInfo { hasPreviousPage }', time),
+  'GraphQL: page with a common filter': (time) => filtered({ nameContains: 'product' }, time),
+  'GraphQL: page with a rare filter': (time) => filtered({ nameContains: 'product 2' }, 20 + time),
+  'GraphQL: search for the beginning of many names': (time) =>
+    filtered({ search: 'product' }, time),
+  'GraphQL: search with few results': (time) => filtered({ search: 'product 2' }, 20 + time),
+  'GraphQL: search with a typo': (time) => filtered({ search: 'prodcut' }, time),
+  'GraphQL: `me`': () => graphql('{ me { username email } }', {}, token),
+  'GraphQL: `me { items blog { creator } }`': (time) =>
     graphql(
       'query ($first: Int) { me { items(first: $first) { nodes { itemId } } blog(first: $first) { nodes { title creator { username } } } } }',
       { first: 2 + time },
       token,
     ),
-  'GraphQL, a page of `users { items }`': (time) =>
+  'GraphQL: page of `users { items }`': (time) =>
     graphql(
       'query ($first: Int) { users(first: $first) { nodes { username items(first: $first) { nodes { itemId } } } } }',
       { first: 2 + time },
       token,
     ),
-  'REST, a product': (time) => get(`${PRODUCT}${pks[time]}`),
-  'REST, a page of products': (time) => get(`/api/v2/shop/products?page=${2 + time}`),
-  // The first page starts where the catalogue does: it is the second that has to be looked for.
-  'REST, a page of products, the first since one was written': (time) => get(`/api/v2/shop/products?page=${1 + time}`),
-  'REST, `/users/me/` by token': () => get('/users/me/', token),
-  'REST, `/users/me/` by session key': (time) => get('/users/me/', { 'X-SESSION-ID': keys[time] ?? '' }),
-  'REST, `/users/me/items/`': () => get('/users/me/items/', token),
-  'REST, `/blog`': () => get('/blog', token),
+  'REST: product': (time) => get(`${PRODUCT}${pks[time]}`),
+  'REST: page of products': (time) => get(`/api/v2/shop/products?page=${2 + time}`),
+  // The first page starts with the catalogue; the start of the second page has to be found.
+  'REST: page of products, first after a write': (time) =>
+    get(`/api/v2/shop/products?page=${1 + time}`),
+  'REST: `/users/me/` by token': () => get('/users/me/', token),
+  'REST: `/users/me/` by session key': (time) =>
+    get('/users/me/', { 'X-SESSION-ID': keys[time] ?? '' }),
+  'REST: `/users/me/items/`': () => get('/users/me/items/', token),
+  'REST: `/blog`': () => get('/blog', token),
   'Creation of a product': () => post(PRODUCT, newProduct(), token),
-  'Creation of a product with `Idempotency-Key`': (time) => post(PRODUCT, newProduct(), { ...token, 'Idempotency-Key': `key-${time}` }),
-  'Login by `/token`': (time) => ask('/token', { method: 'POST', body: new URLSearchParams(credentials(time)) }),
+  'Creation of a product with `Idempotency-Key`': (time) =>
+    post(PRODUCT, newProduct(), { ...token, 'Idempotency-Key': `key-${time}` }),
+  'Login by `/token`': (time) =>
+    requestTo('/token', { method: 'POST', body: new URLSearchParams(credentials(time)) }),
   'Login by `/session/login`': (time) => post('/session/login', credentials(time)),
   'Logout by `/session/logout`': (time) => post('/session/logout', { session_key: keys[time] }),
 };
 
-describe(`${DOCUMENT}, Statements a request`, () => {
+describe(`${DOCUMENT}, Statements per request`, () => {
   test('the table names each kind of request, and no other', async () => {
     expect([...(await table()).keys()]).toEqual(Object.keys(kinds));
   });
 
   test.each(Object.entries(kinds))('%s', async (name, kind) => {
-    // Where a page stands is remembered once it was asked for twice.
-    for (const time of name.startsWith('REST, a page') ? [0, 0] : [0]) expect((await fetch(kind(time))).status).toBeLessThan(300);
+    // The start of a page is cached after two requests.
+    for (const time of name.startsWith('REST: page') ? [0, 0] : [0])
+      expect((await fetch(kind(time))).status).toBeLessThan(300);
     const { answer, statements } = await costOf(kind(1));
 
     expect(answer.status).toBeLessThan(300);
     expect(await answer.json()).not.toHaveProperty('errors');
-    expect({ count: statements.length, statements }).toEqual({ count: (await table()).get(name), statements });
+    expect({ count: statements.length, statements }).toEqual({
+      count: (await table()).get(name),
+      statements,
+    });
   });
 });
 
-/** The rows of the table in the document. */
+/** The table in the document: statements by kind of request. */
 async function table(): Promise<Map<string, number>> {
-  const [, section = ''] = (await readFile(DOCUMENT, 'utf8')).split(/^## Statements a request$/m);
+  const [, section = ''] = (await readFile(DOCUMENT, 'utf8')).split(/^## Statements per request$/m);
   const rows = section.split(/^## /m)[0]?.matchAll(/^\| (.+?) +\| +(\d+) +\|$/gm) ?? [];
   return new Map([...rows].map(([, name = '', statements]) => [name, Number(statements)]));
 }
 
-test('who is looked up by a unique column is looked up by a prepared statement', async () => {
+test('a lookup by a unique column uses a prepared statement', async () => {
   const read = jest.spyOn(shop.database.statements, 'read');
   try {
     await fetch(graphql('{ productByBarcode(barcode: "4006381333931") { pk } }', {}));
     await users.byUsername(shop.context(), 'ada');
-    const lookups = read.mock.calls.filter(([{ text }]) => /where (barcode|username) = /.test(text));
-    expect(lookups.map(([, hot]) => hot)).toEqual([true, true]);
+    const lookups = read.mock.calls.filter(([{ text }]) =>
+      /where (barcode|username) = /.test(text),
+    );
+    expect(lookups.map(([, prepared]) => prepared)).toEqual([true, true]);
   } finally {
     read.mockRestore();
   }
 });
 
-/** The answer, and the statements that it cost. */
+/** The response and its statements. */
 async function costOf(request: Request): Promise<{ answer: Response; statements: string[] }> {
-  // As after a commit: how far the catalogue has come is not known from a moment ago.
+  // As after a commit: the version of the catalogue is not cached.
   shop.database.statements.commits++;
-  const { answer, statements } = await counted(() => fetch(request));
+  const { answer, statements } = await recordStatements(() => fetch(request));
   return { answer, statements: statements.filter((text) => !SETUP.test(text)) };
 }
 
-/** One request and no more: what `shop` sends, it sends several times. */
-function ask(path: string, init: RequestInit): Request {
+/** A single request; `shop` sends each request several times. */
+function requestTo(path: string, init: RequestInit): Request {
   return new Request(shop.url + path, init);
 }
 
 function get(path: string, headers: Record<string, string> = {}): Request {
-  return ask(path, { headers });
+  return requestTo(path, { headers });
 }
 
 function post(path: string, json: unknown, headers: Record<string, string> = {}): Request {
-  return ask(path, { method: 'POST', headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(json) });
+  return requestTo(path, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', ...headers },
+    body: JSON.stringify(json),
+  });
 }
 
 function graphql(query: string, variables: object, headers: Record<string, string> = {}): Request {
@@ -148,7 +171,8 @@ function page(fields: string, time: number): Request {
 }
 
 function filtered(filter: object, time: number): Request {
-  const query = 'query ($first: Int, $filter: ProductFilter) { products(first: $first, filter: $filter) { nodes { name } } }';
+  const query =
+    'query ($first: Int, $filter: ProductFilter) { products(first: $first, filter: $filter) { nodes { name } } }';
   return graphql(query, { first: 5 + time, filter });
 }
 

@@ -10,21 +10,21 @@ const JSON_TYPE = { 'Content-Type': 'application/json' };
 
 const shop = useShop();
 
-/** Refusals before the body is read, and one while it is. */
-const REFUSALS: [string, string, string, Record<string, string>, number][] = [
+/** Rejections before the body is read, and one while it is. */
+const REJECTIONS: [string, string, string, Record<string, string>, number][] = [
   ['a form in place of JSON', 'POST', '/session/login', {}, 415],
   ['a form in place of JSON, at GraphQL', 'POST', '/graphql', {}, 415],
   ['a form of another kind', 'POST', '/token', {}, 415],
   ['no credentials', 'POST', '/api/v1/shop/product/', {}, 401],
   ['bad credentials', 'POST', '/api/v1/shop/product/', { Authorization: 'Bearer x' }, 401],
   ['an unknown path', 'POST', '/nothing', {}, 404],
-  ['a method that the path lacks', 'PUT', '/blog', {}, 405],
+  ['a method that the path does not support', 'PUT', '/blog', {}, 405],
   ['too much JSON', 'POST', '/session/login', JSON_TYPE, 413],
 ];
 
-describe.each(REFUSALS)('%s', (_what, method, path, headers, status) => {
-  test.each([4, 60])('a client that sends %d KB reads the refusal, time and again', async (size) => {
-    // What fits is read, and is no JSON.
+describe.each(REJECTIONS)('%s', (_what, method, path, headers, status) => {
+  test.each([4, 60])('a client that sends %d KB reads the rejection, repeatedly', async (size) => {
+    // A body within the limit is read, and is not JSON.
     const expected = status === 413 && size === 4 ? 400 : status;
     const statuses: number[] = [];
     for (let turn = 0; turn < TURNS; turn++) {
@@ -36,10 +36,15 @@ describe.each(REFUSALS)('%s', (_what, method, path, headers, status) => {
     expect(statuses).toEqual(Array(TURNS).fill(expected));
   });
 
-  test('so does one that does not know the length beforehand', async () => {
+  test('so does a client that sends no Content-Length', async () => {
     for (let turn = 0; turn < TURNS; turn++) {
       const body = new Blob(['x'.repeat(60 * KB)]).stream();
-      const answer = await fetch(shop.url + path, { method, headers: { 'Content-Type': 'text/plain', ...headers }, body, duplex: 'half' });
+      const answer = await fetch(shop.url + path, {
+        method,
+        headers: { 'Content-Type': 'text/plain', ...headers },
+        body,
+        duplex: 'half',
+      });
       await answer.text();
       expect(answer.status).toBe(status);
     }
@@ -47,32 +52,53 @@ describe.each(REFUSALS)('%s', (_what, method, path, headers, status) => {
 
   test.each([
     ['with its length', `Content-Length: ${60 * KB}\r\n`, 'x'.repeat(60 * KB)],
-    ['in chunks', 'Transfer-Encoding: chunked\r\n', `${(60 * KB).toString(16)}\r\n${'x'.repeat(60 * KB)}\r\n0\r\n\r\n`],
-    ['with Connection: close', `Connection: close\r\nContent-Length: ${60 * KB}\r\n`, 'x'.repeat(60 * KB)],
-  ])('a body that comes after the answer, %s, does not reset the connection', async (_how, framing, body) => {
-    const lines = Object.entries({ 'Content-Type': 'text/plain', ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
-    const head = `${method} ${path} HTTP/1.1\r\nHost: shop\r\n${lines.join('')}${framing}\r\n`;
-    const { answer, error } = await converse(head, body);
-    expect(error).toBeUndefined();
-    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
-    expect(answer).toMatch(/\r\nConnection: close\r\n/);
-  });
+    [
+      'in chunks',
+      'Transfer-Encoding: chunked\r\n',
+      `${(60 * KB).toString(16)}\r\n${'x'.repeat(60 * KB)}\r\n0\r\n\r\n`,
+    ],
+    [
+      'with Connection: close',
+      `Connection: close\r\nContent-Length: ${60 * KB}\r\n`,
+      'x'.repeat(60 * KB),
+    ],
+  ])(
+    'a body that arrives after the response, %s, does not reset the connection',
+    async (_how, framing, body) => {
+      const lines = Object.entries({ 'Content-Type': 'text/plain', ...headers }).map(
+        ([name, value]) => `${name}: ${value}\r\n`,
+      );
+      const head = `${method} ${path} HTTP/1.1\r\nHost: shop\r\n${lines.join('')}${framing}\r\n`;
+      const { answer, error } = await converse(head, body);
+      expect(error).toBeUndefined();
+      expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+      expect(answer).toMatch(/\r\nConnection: close\r\n/);
+    },
+  );
 });
 
-test('a body that never comes: the answer does not wait for it, and the connection is closed', async () => {
-  const answer = await shop.raw(`POST /session/login HTTP/1.1\r\nHost: shop\r\nContent-Length: ${60 * KB}\r\n\r\n`);
+test('a body that never arrives: the response does not wait for it, and the connection is closed', async () => {
+  const answer = await shop.raw(
+    `POST /session/login HTTP/1.1\r\nHost: shop\r\nContent-Length: ${60 * KB}\r\n\r\n`,
+  );
   expect(answer).toMatch(/^HTTP\/1\.1 415 /);
 });
 
 test.each([
-  ['is said to be long', `Content-Length: ${1024 * KB}\r\n\r\n`, ''],
-  ['has no end', 'Transfer-Encoding: chunked\r\n\r\n', `${(64 * KB).toString(16)}\r\n${'x'.repeat(64 * KB)}\r\n`],
-])('a body that %s is not read to its end', async (_what, framing, piece) => {
-  const answer = await shop.raw(`POST /session/login HTTP/1.1\r\nHost: shop\r\n${framing}${piece.repeat(10)}`);
+  ['has a large Content-Length', `Content-Length: ${1024 * KB}\r\n\r\n`, ''],
+  [
+    'has no end',
+    'Transfer-Encoding: chunked\r\n\r\n',
+    `${(64 * KB).toString(16)}\r\n${'x'.repeat(64 * KB)}\r\n`,
+  ],
+])('a body that %s is not read to its end', async (_what, framing, chunk) => {
+  const answer = await shop.raw(
+    `POST /session/login HTTP/1.1\r\nHost: shop\r\n${framing}${chunk.repeat(10)}`,
+  );
   expect(answer).toMatch(/^(HTTP\/1\.1 415 |$)/);
 });
 
-test('an answer whose body was not waited for is logged as answered', async () => {
+test('a response that did not wait for its body is logged as complete', async () => {
   await converse(`POST /nothing HTTP/1.1\r\nHost: shop\r\nContent-Length: 10\r\n\r\n`, '');
   const ends = () =>
     shop.logged
@@ -82,17 +108,17 @@ test('an answer whose body was not waited for is logged as answered', async () =
   expect(ends()).toEqual(['answered']);
 });
 
-/** Sends the head, and the body once the answer has come. */
+/** Sends the head, and the body once the response has arrived. */
 async function converse(head: string, body: string): Promise<{ answer: string; error: unknown }> {
   const socket = connect(shop.port, '127.0.0.1');
   let answer = '';
   let error: unknown;
   socket.on('error', (thrown) => (error = thrown));
-  socket.on('data', (piece: Buffer) => (answer += piece.toString('latin1')));
+  socket.on('data', (chunk: Buffer) => (answer += chunk.toString('latin1')));
   socket.write(head);
-  // Of a refusal while the body is read there is no answer before.
+  // A rejection while the body is read has no response before it.
   if (!/json/.test(head)) await once(socket, 'data');
-  // In pieces, so that some of it is sent when the answer has been read.
+  // In chunks, so that some are sent after the response has been read.
   for (let at = 0; at < body.length; at += 8 * KB) {
     if (!socket.writable) break;
     await new Promise((done) => socket.write(body.slice(at, at + 8 * KB), done));

@@ -4,14 +4,21 @@ import { afterEach, beforeEach, describe, expect, test } from '../support/jest.t
 import { WebSocket } from 'ws';
 import * as accounts from '../../src/features/auth/user-administration.service.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
-import { writtenUntil } from '../support/events.ts';
+import { writeUntil } from '../support/events.ts';
 import { PASSWORD, Shop, useShop } from '../support/shop.ts';
-import { clientOf, closeSockets, greet, openSocket, type RawSocket } from '../support/sockets.ts';
-import { counted } from '../support/statements.ts';
+import {
+  clientOf,
+  closeSockets,
+  connectSocket,
+  openSocket,
+  type RawSocket,
+} from '../support/sockets.ts';
+import { recordStatements } from '../support/statements.ts';
 import { until } from '../support/until.ts';
 
-const PRODUCTS = 'subscription ($pks: [ID!], $after: String) { productChanged(pks: $pks, after: $after) { kind pk cursor } }';
-const OWN_END = 'subscription { sessionEnded { reason } }';
+const PRODUCTS =
+  'subscription ($pks: [ID!], $after: String) { productChanged(pks: $pks, after: $after) { kind pk cursor } }';
+const SESSION_ENDED = 'subscription { sessionEnded { reason } }';
 
 const shop = useShop();
 let seller: User;
@@ -22,18 +29,24 @@ beforeEach(async () => {
 afterEach(closeSockets);
 
 const login = async () => {
-  const { body } = await shop.rest('POST', '/session/login', { json: { username: seller.username, password: PASSWORD } });
+  const { body } = await shop.rest('POST', '/session/login', {
+    json: { username: seller.username, password: PASSWORD },
+  });
   return String(body.session_key);
 };
-const subscribe = (socket: RawSocket, id: string, query = PRODUCTS, more: Record<string, unknown> = {}) =>
-  socket.send({ id, type: 'subscribe', payload: { query, ...more } });
-/** Writes until the socket is told of it: from then on, it listens. */
-const listening = async (socket: RawSocket) => {
-  const message = await writtenUntil(shop, socket.next());
+const subscribe = (
+  socket: RawSocket,
+  id: string,
+  query = PRODUCTS,
+  more: Record<string, unknown> = {},
+) => socket.send({ id, type: 'subscribe', payload: { query, ...more } });
+/** Writes until the socket receives an event: from then on, its subscription is active. */
+const untilActive = async (socket: RawSocket) => {
+  const message = await writeUntil(shop, socket.next());
   expect(message).toMatchObject({ type: 'next' });
   return message;
 };
-/** The next message that is no event. */
+/** The next message other than an event. */
 const afterEvents = async (socket: RawSocket) => {
   for (;;) {
     const message = await socket.next();
@@ -41,36 +54,43 @@ const afterEvents = async (socket: RawSocket) => {
   }
 };
 
-test('the client of the protocol is told of products, goes on after a cursor, and ends what it no longer wants', async () => {
+test('the client of the protocol receives products, resumes after a cursor, and unsubscribes', async () => {
   const client = clientOf(shop);
   const first = client.iterate<any>({ query: PRODUCTS });
-  const { value } = await writtenUntil(shop, first.next());
+  const { value } = await writeUntil(shop, first.next());
   const { pk: last } = await shop.makeProduct();
   await first.return?.();
-  const again = client.iterate<any>({ query: PRODUCTS, variables: { after: value.data.productChanged.cursor } });
+  const again = client.iterate<any>({
+    query: PRODUCTS,
+    variables: { after: value.data.productChanged.cursor },
+  });
   let pk = '';
   while (pk !== String(last)) pk = (await again.next()).value.data.productChanged.pk;
   expect(pk).toBe(String(last));
   await again.return?.();
 });
 
-test('one that asks for the schema where that is hidden is refused', async () => {
+test('an introspection is rejected where the schema is hidden', async () => {
   const hidden = await new Shop({ GRAPHQL_EXPLORER: 'false' }).start();
   try {
-    const socket = await greet(hidden);
+    const socket = await connectSocket(hidden);
     subscribe(socket, 'schema', '{ __schema { types { name } } }');
-    const payload = [expect.objectContaining({ message: 'Introspection is disabled on this server (GRAPHQL_EXPLORER)' })];
+    const payload = [
+      expect.objectContaining({
+        message: 'Introspection is disabled on this server (GRAPHQL_EXPLORER)',
+      }),
+    ];
     expect(await socket.next()).toEqual({ id: 'schema', type: 'error', payload });
   } finally {
     await hidden.stop();
   }
 });
 
-test('several subscriptions share a socket, and each ends by itself', async () => {
+test('several subscriptions share a socket, and each ends alone', async () => {
   const { pk } = await shop.makeProduct();
-  const socket = await greet(shop);
+  const socket = await connectSocket(shop);
   subscribe(socket, 'all');
-  await listening(socket);
+  await untilActive(socket);
   subscribe(socket, 'one', PRODUCTS, { variables: { pks: [String(pk)] } });
   let seen: string[] = [];
   while (!seen.includes('one')) {
@@ -87,63 +107,70 @@ test('several subscriptions share a socket, and each ends by itself', async () =
   expect(seen).toEqual(['one']);
 });
 
-describe('an id may be used again as soon as the client has ended what had it', () => {
-  /** What the socket is told of the next product, and of nothing else. */
-  const toldOfOne = async (socket: RawSocket) => {
+describe('an id may be used again as soon as the client has completed its subscription', () => {
+  /** The ids of the subscriptions that receive the next product. */
+  const receiversOfOne = async (socket: RawSocket) => {
     const { pk } = await shop.makeProduct();
-    const told = [];
+    const ids = [];
     for (let message = await socket.next(); ; message = await socket.next()) {
-      if (message.payload?.data.productChanged.pk === String(pk)) told.push(message.id);
-      if (told.length === 1) socket.send({ type: 'ping' });
-      if (message.type === 'pong') return told;
+      if (message.payload?.data.productChanged.pk === String(pk)) ids.push(message.id);
+      if (ids.length === 1) socket.send({ type: 'ping' });
+      if (message.type === 'pong') return ids;
       if (message.type !== 'next') throw new Error(JSON.stringify(message));
     }
   };
-  /** The statements that look for changes after everyone has left. */
+  /** The statements that read changes after all subscribers have left. */
   const readsLater = async () => {
-    const { statements } = await counted(() => delay(300));
+    const { statements } = await recordStatements(() => delay(300));
     return statements.filter((text) => text.includes('from change'));
   };
 
-  test.each(['before it has begun', 'while it runs'])('%s, and then is told once', async (when) => {
-    const socket = await greet(shop);
-    subscribe(socket, 'a');
-    if (when === 'while it runs') await listening(socket);
-    socket.send({ id: 'a', type: 'complete' });
-    subscribe(socket, 'a');
-    await listening(socket);
-    expect(await toldOfOne(socket)).toEqual(['a']);
-    socket.send({ id: 'a', type: 'complete' });
-    socket.send({ type: 'ping' });
-    while ((await socket.next()).type !== 'pong');
-    expect(await readsLater()).toEqual([]);
-  });
+  test.each(['before it has begun', 'while it runs'])(
+    '%s, and then receives each event once',
+    async (when) => {
+      const socket = await connectSocket(shop);
+      subscribe(socket, 'a');
+      if (when === 'while it runs') await untilActive(socket);
+      socket.send({ id: 'a', type: 'complete' });
+      subscribe(socket, 'a');
+      await untilActive(socket);
+      expect(await receiversOfOne(socket)).toEqual(['a']);
+      socket.send({ id: 'a', type: 'complete' });
+      socket.send({ type: 'ping' });
+      while ((await socket.next()).type !== 'pong');
+      expect(await readsLater()).toEqual([]);
+    },
+  );
 
-  test('any number of times, and nothing of it outlives the socket', async () => {
-    const socket = await greet(shop);
+  test('any number of times, and no subscription outlives the socket', async () => {
+    const socket = await connectSocket(shop);
     for (let time = 0; time < 20; time++) {
       subscribe(socket, 'a');
       socket.send({ id: 'a', type: 'complete' });
     }
     subscribe(socket, 'a');
-    await listening(socket);
-    expect(await toldOfOne(socket)).toEqual(['a']);
+    await untilActive(socket);
+    expect(await receiversOfOne(socket)).toEqual(['a']);
     socket.socket.close();
     await socket.closed;
     expect(await readsLater()).toEqual([]);
   });
 
-  test('where it has as many as it may, too', async () => {
+  test('at the maximum number of subscriptions, too', async () => {
     const small = await new Shop({ MAX_SUBSCRIPTIONS_PER_SOCKET: '1' }).start();
     try {
-      const socket = await greet(small);
+      const socket = await connectSocket(small);
       subscribe(socket, 'a');
       socket.send({ id: 'a', type: 'complete' });
       subscribe(socket, 'a');
       socket.send({ type: 'ping' });
       expect(await socket.next()).toEqual({ type: 'pong' });
       subscribe(socket, 'b');
-      expect(await socket.next()).toMatchObject({ id: 'b', type: 'error', payload: [{ extensions: { code: 'RATE_LIMITED' } }] });
+      expect(await socket.next()).toMatchObject({
+        id: 'b',
+        type: 'error',
+        payload: [{ extensions: { code: 'RATE_LIMITED' } }],
+      });
     } finally {
       closeSockets();
       await small.stop();
@@ -151,10 +178,10 @@ describe('an id may be used again as soon as the client has ended what had it', 
   });
 });
 
-describe('what is refused ends its subscription, and no other', () => {
+describe('an error ends its subscription, and no other', () => {
   test.each([
-    ['no GraphQL', '{', 'GRAPHQL_PARSE_FAILED'],
-    ['what the schema has not', 'subscription { productSold { pk } }', 'GRAPHQL_VALIDATION_FAILED'],
+    ['a syntax error', '{', 'GRAPHQL_PARSE_FAILED'],
+    ['an unknown field', 'subscription { productSold { pk } }', 'GRAPHQL_VALIDATION_FAILED'],
     ['a query', '{ products { nodes { pk } } }', 'BAD_REQUEST'],
     ['a mutation', 'mutation { logout { ended } }', 'BAD_REQUEST'],
     [
@@ -162,20 +189,28 @@ describe('what is refused ends its subscription, and no other', () => {
       `subscription { productChanged { ${Array.from({ length: 16 }, (_, n) => `a${n}: pk`).join(' ')} } }`,
       'QUERY_TOO_COMPLEX',
     ],
-    ['variables that do not fit', 'subscription ($pks: [ID!]!) { productChanged(pks: $pks) { pk } }', 'BAD_USER_INPUT'],
+    [
+      'variables of another type',
+      'subscription ($pks: [ID!]!) { productChanged(pks: $pks) { pk } }',
+      'BAD_USER_INPUT',
+    ],
   ])('%s', async (_name, query, code) => {
-    const socket = await greet(shop);
+    const socket = await connectSocket(shop);
     subscribe(socket, 'good');
-    await listening(socket);
+    await untilActive(socket);
     subscribe(socket, 'bad', query);
-    expect(await afterEvents(socket)).toMatchObject({ id: 'bad', type: 'error', payload: [{ extensions: { code } }] });
+    expect(await afterEvents(socket)).toMatchObject({
+      id: 'bad',
+      type: 'error',
+      payload: [{ extensions: { code } }],
+    });
     await shop.makeProduct();
     expect(await socket.next()).toMatchObject({ id: 'good', type: 'next' });
   });
 
-  test('one that may not begin', async () => {
-    const socket = await greet(shop);
-    subscribe(socket, 'bad', OWN_END);
+  test('one without the credentials it needs', async () => {
+    const socket = await connectSocket(shop);
+    subscribe(socket, 'bad', SESSION_ENDED);
     expect(await socket.next()).toMatchObject({
       id: 'bad',
       type: 'next',
@@ -184,12 +219,16 @@ describe('what is refused ends its subscription, and no other', () => {
     expect(await socket.next()).toEqual({ id: 'bad', type: 'complete' });
   });
 
-  test('more than a connection may have', async () => {
+  test('more than the maximum of a connection', async () => {
     const small = await new Shop({ MAX_SUBSCRIPTIONS_PER_SOCKET: '2' }).start();
     try {
-      const socket = await greet(small);
+      const socket = await connectSocket(small);
       for (const id of ['1', '2', '3']) subscribe(socket, id);
-      expect(await socket.next()).toMatchObject({ id: '3', type: 'error', payload: [{ extensions: { code: 'RATE_LIMITED' } }] });
+      expect(await socket.next()).toMatchObject({
+        id: '3',
+        type: 'error',
+        payload: [{ extensions: { code: 'RATE_LIMITED' } }],
+      });
       socket.send({ id: '1', type: 'complete' });
       subscribe(socket, '4');
       socket.send({ type: 'ping' });
@@ -201,32 +240,42 @@ describe('what is refused ends its subscription, and no other', () => {
   });
 });
 
-describe('who is there is said by connection_init', () => {
+describe('connection_init has the credentials', () => {
   test.each(['Authorization', 'authorization'])('a token, as %s', async (name) => {
     const sessionKey = await login();
     const { body } = await shop.graphql(
       `mutation { login(username: "${seller.username}", password: "${PASSWORD}") { accessToken sessionKey } }`,
     );
-    const socket = await greet(shop, { [name]: `Bearer ${body.data.login.accessToken}` });
-    subscribe(socket, 'end', OWN_END);
+    const socket = await connectSocket(shop, { [name]: `Bearer ${body.data.login.accessToken}` });
+    subscribe(socket, 'end', SESSION_ENDED);
     socket.send({ type: 'ping' });
     expect(await socket.next()).toEqual({ type: 'pong' });
-    await shop.rest('POST', '/session/logout', { json: { session_key: body.data.login.sessionKey } });
-    expect(await socket.next()).toMatchObject({ id: 'end', payload: { data: { sessionEnded: { reason: 'ENDED' } } } });
+    await shop.rest('POST', '/session/logout', {
+      json: { session_key: body.data.login.sessionKey },
+    });
+    expect(await socket.next()).toMatchObject({
+      id: 'end',
+      payload: { data: { sessionEnded: { reason: 'ENDED' } } },
+    });
     expect(sessionKey).not.toBe(body.data.login.sessionKey);
   });
 
-  test('a session key; its end ends all there is on the socket, and the socket', async () => {
+  test('a session key; its end ends all subscriptions and the socket', async () => {
     const sessionKey = await login();
-    const socket = await greet(shop, { 'X-SESSION-ID': sessionKey });
+    const socket = await connectSocket(shop, { 'X-SESSION-ID': sessionKey });
     subscribe(socket, 'products');
-    await listening(socket);
-    subscribe(socket, 'end', OWN_END);
+    await untilActive(socket);
+    subscribe(socket, 'end', SESSION_ENDED);
     await shop.graphql('mutation { logoutEverywhere { ended } }', {}, { sessionKey });
-    const told = [];
-    for (let message = await socket.next(); message; message = await socket.next()) told.push(message);
-    const last = told.filter(({ payload }) => payload?.data?.productChanged === undefined);
-    expect(last).toContainEqual({ id: 'end', type: 'next', payload: { data: { sessionEnded: { reason: 'ENDED' } } } });
+    const messages = [];
+    for (let message = await socket.next(); message; message = await socket.next())
+      messages.push(message);
+    const last = messages.filter(({ payload }) => payload?.data?.productChanged === undefined);
+    expect(last).toContainEqual({
+      id: 'end',
+      type: 'next',
+      payload: { data: { sessionEnded: { reason: 'ENDED' } } },
+    });
     for (const id of ['end', 'products']) {
       expect(last).toContainEqual({
         id,
@@ -237,13 +286,13 @@ describe('who is there is said by connection_init', () => {
     expect(await socket.closed).toEqual([4403, 'Not authenticated']);
   });
 
-  test('the end of an idle socket comes, too', async () => {
-    const socket = await greet(shop, { 'X-SESSION-ID': await login() });
+  test('an idle socket is closed, too', async () => {
+    const socket = await connectSocket(shop, { 'X-SESSION-ID': await login() });
     await accounts.disable(shop.context(), seller.username);
     expect(await socket.closed).toEqual([4403, 'Inactive user']);
   });
 
-  test('headers of the handshake count where the message brings none', async () => {
+  test('headers of the handshake count where the message has none', async () => {
     const sessionKey = await login();
     const socket = await openSocket(shop, '/graphql', undefined, { 'X-SESSION-ID': sessionKey });
     socket.send({ type: 'connection_init' });
@@ -253,8 +302,8 @@ describe('who is there is said by connection_init', () => {
   });
 
   test.each([
-    ['a token that is none', { Authorization: 'Bearer nonsense' }, 'Could not validate credentials'],
-    ['a session key that is none', { 'X-SESSION-ID': 'nonsense' }, 'Not authenticated'],
+    ['an invalid token', { Authorization: 'Bearer nonsense' }, 'Could not validate credentials'],
+    ['an invalid session key', { 'X-SESSION-ID': 'nonsense' }, 'Not authenticated'],
     ['two session keys', { 'X-SESSION-ID': 'one', 'X-SESSIONID': 'two' }, 'Not authenticated'],
   ])('%s: closed', async (_name, payload, reason) => {
     const socket = await openSocket(shop);
@@ -262,16 +311,18 @@ describe('who is there is said by connection_init', () => {
     expect(await socket.closed).toEqual([4403, reason]);
   });
 
-  test('credentials in the address are not looked at', async () => {
+  test('credentials in the URL are ignored', async () => {
     const socket = await openSocket(shop, `/graphql?authorization=Bearer+${shop.tokenOf(seller)}`);
     socket.send({ type: 'connection_init' });
     await socket.next();
-    subscribe(socket, 'end', OWN_END);
-    expect(await socket.next()).toMatchObject({ payload: { errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] } });
+    subscribe(socket, 'end', SESSION_ENDED);
+    expect(await socket.next()).toMatchObject({
+      payload: { errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] },
+    });
   });
 });
 
-describe('who does not keep to the protocol is let go', () => {
+describe('a violation of the protocol closes the socket', () => {
   const subscription = (id: string) => ({ id, type: 'subscribe', payload: { query: PRODUCTS } });
 
   test.each([
@@ -280,18 +331,30 @@ describe('who does not keep to the protocol is let go', () => {
     ['a subscription before connection_init', [subscription('1')], 4401],
     ['connection_init twice', [{ type: 'connection_init' }, { type: 'connection_init' }], 4429],
     ['one id twice', [{ type: 'connection_init' }, ...[1, 2].map(() => subscription('1'))], 4409],
-    ['one long id twice', [{ type: 'connection_init' }, ...[1, 2].map(() => subscription('€'.repeat(100)))], 4409],
-    ['an id of more than 100 characters', [{ type: 'connection_init' }, subscription('x'.repeat(101))], 4400],
+    [
+      'one long id twice',
+      [{ type: 'connection_init' }, ...[1, 2].map(() => subscription('€'.repeat(100)))],
+      4409,
+    ],
+    [
+      'an id of more than 100 characters',
+      [{ type: 'connection_init' }, subscription('x'.repeat(101))],
+      4400,
+    ],
     ['a message that only servers send', [{ type: 'connection_ack' }], 4400],
     ['an event', [{ type: 'connection_init' }, { id: '1', type: 'next', payload: {} }], 4400],
-    ['more than 8 KB to say who is there', [{ type: 'connection_init', payload: { more: 'x'.repeat(9_000) } }], 1009],
-    ['more than 8 KB to ask for a sign of life', [{ type: 'ping', payload: { more: 'x'.repeat(9_000) } }], 1009],
+    [
+      'more than 8 KB in connection_init',
+      [{ type: 'connection_init', payload: { more: 'x'.repeat(9_000) } }],
+      1009,
+    ],
+    ['more than 8 KB in a ping', [{ type: 'ping', payload: { more: 'x'.repeat(9_000) } }], 1009],
     ['more than 100 KB', [`"${'x'.repeat(110_000)}"`], 1009],
-    ['more messages than anyone needs', Array.from({ length: 200 }, () => ({ type: 'pong' })), 1008],
-  ])('%s, and nothing of it is a fault of ours', async (_name, messages, code) => {
+    ['too many messages', Array.from({ length: 200 }, () => ({ type: 'pong' })), 1008],
+  ])('%s, and no server error is logged', async (_name, messages, code) => {
     const socket = await openSocket(shop);
     for (const message of messages) {
-      // After connection_init, what follows waits for its answer.
+      // After connection_init, the next message waits for its acknowledgement.
       socket.send(message);
       if (typeof message === 'object' && message.type === 'connection_init') await socket.next();
     }
@@ -305,8 +368,8 @@ describe('who does not keep to the protocol is let go', () => {
   });
 });
 
-describe('what is no WebSocket to the door', () => {
-  const refused = (path: string, at = shop) =>
+describe('handshakes that the GraphQL API does not accept', () => {
+  const statusOf = (path: string, at = shop) =>
     new Promise<number | undefined>((done) => {
       const socket = new WebSocket(at.url.replace(/^http/, 'ws') + path, ['graphql-transport-ws']);
       socket.on('unexpected-response', (_req, res) => {
@@ -317,34 +380,38 @@ describe('what is no WebSocket to the door', () => {
       socket.on('open', () => done(101));
     });
 
-  test('another path is answered as usual', async () => {
-    expect(await refused('/livez')).toBe(200);
-    expect(await refused('/nowhere')).toBe(404);
-    expect(await refused('/graphql/')).toBe(101);
+  test('another path is served as usual', async () => {
+    expect(await statusOf('/livez')).toBe(200);
+    expect(await statusOf('/nowhere')).toBe(404);
+    expect(await statusOf('/graphql/')).toBe(101);
   });
 
-  test('another protocol than WebSocket is not taken over', async () => {
+  test('an upgrade to another protocol than WebSocket is ignored', async () => {
     const status = await new Promise((done, fail) => {
-      const asked = request(`${shop.url}/livez`, { headers: { Connection: 'Upgrade', Upgrade: 'h2c' } }, (res) => {
-        res.resume();
-        done(res.statusCode);
-      });
-      asked.on('error', fail).end();
+      const outgoing = request(
+        `${shop.url}/livez`,
+        { headers: { Connection: 'Upgrade', Upgrade: 'h2c' } },
+        (res) => {
+          res.resume();
+          done(res.statusCode);
+        },
+      );
+      outgoing.on('error', fail).end();
     });
     expect(status).toBe(200);
   });
 
-  test('more than an address may have is answered 429, more than the process takes 503', async () => {
+  test('more than the maximum of an address is 429, more than that of the process 503', async () => {
     for (const [setting, status] of [
-      ['MAX_LIVE_PER_ADDRESS', 429],
-      ['MAX_LIVE_CONNECTIONS', 503],
+      ['MAX_SUBSCRIPTION_CONNECTIONS_PER_ADDRESS', 429],
+      ['MAX_SUBSCRIPTION_CONNECTIONS', 503],
     ] as const) {
       const small = await new Shop({ [setting]: '1' }).start();
       try {
         const { socket } = await openSocket(small);
-        expect(await refused('/graphql', small)).toBe(status);
+        expect(await statusOf('/graphql', small)).toBe(status);
         socket.terminate();
-        await until(async () => (await refused('/graphql', small)) === 101);
+        await until(async () => (await statusOf('/graphql', small)) === 101);
       } finally {
         closeSockets();
         await small.stop();
@@ -353,9 +420,9 @@ describe('what is no WebSocket to the door', () => {
   });
 });
 
-test('on the way out, clients are told to come back', async () => {
+test('at shutdown, sockets are closed with 1001', async () => {
   const leaving = await new Shop().start();
-  const socket = await greet(leaving);
+  const socket = await connectSocket(leaving);
   subscribe(socket, 'products');
   await leaving.stop();
   expect(await socket.closed).toEqual([1001, 'Going away']);

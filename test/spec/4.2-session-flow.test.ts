@@ -14,27 +14,46 @@ interface Credentials {
   password: string;
 }
 
-/** The doors that open a session and answer its key. */
-const DOORS: [string, (credentials: Credentials) => Promise<Answer>][] = [
+/** Endpoints that open a session and return its key. */
+const ENDPOINTS: [string, (credentials: Credentials) => Promise<Answer>][] = [
   ['POST /session/login', (json) => shop.rest('POST', '/session/login', { json })],
-  [`GET ${V2} with HTTP Basic`, (credentials) => shop.rest('GET', V2, { headers: { Authorization: basic(credentials) } })],
-  [`GET ${V2} with query parameters`, (credentials) => shop.rest('GET', `${V2}?${query(credentials)}`)],
+  [
+    `GET ${V2} with HTTP Basic`,
+    (credentials) => shop.rest('GET', V2, { headers: { Authorization: basic(credentials) } }),
+  ],
+  [
+    `GET ${V2} with query parameters`,
+    (credentials) => shop.rest('GET', `${V2}?${query(credentials)}`),
+  ],
   [`POST ${V2} with a username`, (json) => shop.rest('POST', V2, { json })],
 ];
 
-test.each(DOORS)('4.2.2 %s says of a disabled user, after the right password, that the user is inactive', async (_door, login) => {
-  const { username } = await shop.makeUser({ disabled: true });
-  expect(said(await login({ username, password: PASSWORD }))).toEqual({ status: 401, body: { data: 'Inactive user' } });
-});
+test.each(ENDPOINTS)(
+  '4.2.2 %s returns "Inactive user" for a disabled user with the correct password',
+  async (_name, login) => {
+    const { username } = await shop.makeUser({ disabled: true });
+    expect(outcomeOf(await login({ username, password: PASSWORD }))).toEqual({
+      status: 401,
+      body: { data: 'Inactive user' },
+    });
+  },
+);
 
-test.each([12345678, null, ['alice'], { $ne: '' }])('4.2 POST /session/login takes %j for no username and no password', async (value) => {
-  for (const field of ['username', 'password']) {
-    const json = { username: 'alice', password: PASSWORD, [field]: value };
-    const { status, body } = await shop.rest('POST', '/session/login', { json });
-    expect(status).toBe(422);
-    expect(body).toEqual({ detail: [{ type: 'string_type', loc: ['body', field], msg: 'Input should be a valid string' }] });
-  }
-});
+test.each([12345678, null, ['alice'], { $ne: '' }])(
+  '4.2 POST /session/login rejects %j as username and as password',
+  async (value) => {
+    for (const field of ['username', 'password']) {
+      const json = { username: 'alice', password: PASSWORD, [field]: value };
+      const { status, body } = await shop.rest('POST', '/session/login', { json });
+      expect(status).toBe(422);
+      expect(body).toEqual({
+        detail: [
+          { type: 'string_type', loc: ['body', field], msg: 'Input should be a valid string' },
+        ],
+      });
+    }
+  },
+);
 
 test(`4.2 GET ${V2} takes HTTP Basic before query parameters`, async () => {
   const { username } = await shop.makeUser();
@@ -43,60 +62,81 @@ test(`4.2 GET ${V2} takes HTTP Basic before query parameters`, async () => {
   const ask = (inHeader: Credentials, inQuery: Credentials) =>
     shop.rest('GET', `${V2}?${query(inQuery)}`, { headers: { Authorization: basic(inHeader) } });
   expect(await ask(right, wrong)).toMatchObject({ status: 200 });
-  expect(said(await ask(wrong, right))).toEqual(WRONG);
+  expect(outcomeOf(await ask(wrong, right))).toEqual(WRONG);
 });
 
 test(`4.2 GET ${V2} takes a password with a colon by HTTP Basic`, async () => {
   const { username } = await shop.makeUser({ password: 'one:two:three' });
-  const answer = await shop.rest('GET', V2, { headers: { Authorization: basic({ username, password: 'one:two:three' }) } });
+  const answer = await shop.rest('GET', V2, {
+    headers: { Authorization: basic({ username, password: 'one:two:three' }) },
+  });
   expect(answer).toMatchObject({ status: 200 });
 });
 
 describe(`4.2 GET ${V2} without credentials`, () => {
   const CHALLENGE = 'Basic realm="shopfront", charset="UTF-8"';
-  const REFUSED = { data: 'Incorrect login and/or password' };
-  const seen = ({ status, headers, body }: Answer) => [status, headers.get('WWW-Authenticate'), body];
+  const REJECTED = { data: 'Incorrect login and/or password' };
+  const seen = ({ status, headers, body }: Answer) => [
+    status,
+    headers.get('WWW-Authenticate'),
+    body,
+  ];
 
   test.each<[string, string, Record<string, string>]>([
     ['with nothing', '', {}],
     ['with another query', '?page=1', {}],
-    ['with a bearer token, which is not looked at', '', { Authorization: 'Bearer x' }],
+    ['with a bearer token, which is ignored', '', { Authorization: 'Bearer x' }],
     ['with HTTP Basic that cannot be read', '', { Authorization: 'Basic !' }],
     ['with HTTP Basic that is no UTF-8', '', { Authorization: 'Basic 4DrgCg==' }],
-  ])('%s it is 401 and asks for HTTP Basic', async (_what, search, headers) => {
-    expect(seen(await shop.rest('GET', V2 + search, { headers }))).toEqual([401, CHALLENGE, REFUSED]);
+  ])('%s it is 401 and requests HTTP Basic', async (_what, search, headers) => {
+    expect(seen(await shop.rest('GET', V2 + search, { headers }))).toEqual([
+      401,
+      CHALLENGE,
+      REJECTED,
+    ]);
     const head = await shop.rest('HEAD', V2 + search, { headers });
     expect([head.status, head.headers.get('WWW-Authenticate')]).toEqual([401, CHALLENGE]);
   });
 
   const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0';
-  const POWERSHELL = 'Mozilla/5.0 (Windows NT; Windows NT 10.0; en-US) WindowsPowerShell/5.1.19041.1';
+  const POWERSHELL =
+    'Mozilla/5.0 (Windows NT; Windows NT 10.0; en-US) WindowsPowerShell/5.1.19041.1';
   const WINHTTP = 'Mozilla/4.0 (compatible; Win32; WinHttp.WinHttpRequest.5)';
 
   test.each<[string, Record<string, string>]>([
-    ['that says where a request is from', { 'Sec-Fetch-Site': 'same-origin' }],
-    ['on plain HTTP, which does not say so', { 'User-Agent': FIREFOX }],
-  ])('it asks no browser %s: it would show a dialog and keep the password', async (_which, headers) => {
-    expect(seen(await shop.rest('GET', V2, { headers }))).toEqual([401, null, REFUSED]);
-  });
-
-  test.each(['curl/8.5.0', 'Wget/1.21.4', POWERSHELL, WINHTTP])(
-    'it asks a client that sends a password after that only: %s',
-    async (name) => {
-      expect(seen(await shop.rest('GET', V2, { headers: { 'User-Agent': name } }))).toEqual([401, CHALLENGE, REFUSED]);
+    ['that sends Sec-Fetch-Site', { 'Sec-Fetch-Site': 'same-origin' }],
+    ['on plain HTTP, without Sec-Fetch-Site', { 'User-Agent': FIREFOX }],
+  ])(
+    'it sends no challenge to a browser %s, which would show a dialog and store the password',
+    async (_which, headers) => {
+      expect(seen(await shop.rest('GET', V2, { headers }))).toEqual([401, null, REJECTED]);
     },
   );
 
-  test('it counts as no failure of anybody, and half of the credentials is 422', async () => {
+  test.each(['curl/8.5.0', 'Wget/1.21.4', POWERSHELL, WINHTTP])(
+    'it sends the challenge to a client that sends a password only after one: %s',
+    async (name) => {
+      expect(seen(await shop.rest('GET', V2, { headers: { 'User-Agent': name } }))).toEqual([
+        401,
+        CHALLENGE,
+        REJECTED,
+      ]);
+    },
+  );
+
+  test('it counts as no login failure, and incomplete credentials are 422', async () => {
     await shop.rest('GET', V2);
     expect(await shop.sql('select * from login_failure')).toEqual([]);
     const half = await shop.rest('GET', `${V2}?username=alice`);
-    expect([half.status, half.body.detail]).toEqual([422, [expect.objectContaining({ loc: ['query', 'password'] })]]);
+    expect([half.status, half.body.detail]).toEqual([
+      422,
+      [expect.objectContaining({ loc: ['query', 'password'] })],
+    ]);
   });
 
-  test('a wrong password is refused without asking again', async () => {
+  test('a wrong password is rejected without another challenge', async () => {
     const headers = { Authorization: basic({ username: 'nobody', password: 'x' }) };
-    expect(seen(await shop.rest('GET', V2, { headers }))).toEqual([401, null, REFUSED]);
+    expect(seen(await shop.rest('GET', V2, { headers }))).toEqual([401, null, REJECTED]);
   });
 });
 
@@ -105,53 +145,76 @@ test(`4.2 GET ${V2} logs that the user signed in, and never the query`, async ()
   await shop.rest('GET', `${V2}?${query({ username, password: 'not-for-the-log' })}`);
   await shop.rest('GET', `${V2}?${query({ username, password: 'nor-this-for-the-log' })}`);
   expect(shop.logged.filter((line) => line.includes('auth.login'))).toHaveLength(2);
-  expect(shop.logged.filter((line) => line.includes('for-the-log') || line.includes('password='))).toEqual([]);
+  expect(
+    shop.logged.filter((line) => line.includes('for-the-log') || line.includes('password=')),
+  ).toEqual([]);
 });
 
-/** What tells POST /api/v2/auth/login whose session to end. */
+/** Credentials by which POST /api/v2/auth/login finds the session to end. */
 const BY: [string, (session: { key: string; token: string }) => Promise<Answer>][] = [
   ['the header X-SESSION-ID', ({ key }) => shop.rest('POST', V2, { sessionKey: key })],
-  ['the header X-SESSIONID', ({ key }) => shop.rest('POST', V2, { headers: { 'X-SESSIONID': key } })],
+  [
+    'the header X-SESSIONID',
+    ({ key }) => shop.rest('POST', V2, { headers: { 'X-SESSIONID': key } }),
+  ],
   ['{"session_key"}', ({ key }) => shop.rest('POST', V2, { json: { session_key: key } })],
   ['a bearer token', ({ token }) => shop.rest('POST', V2, { token })],
 ];
 
-test.each(BY.slice(0, 3))(`4.2 POST ${V2} refuses a caller whose session was idle for 14 days, by %s`, async (_by, leave) => {
-  const session = await openSession(shop);
-  shop.pass(14 * DAY);
-  expect(said(await leave(session))).toEqual(ANONYMOUS);
-});
+test.each(BY.slice(0, 3))(
+  `4.2 POST ${V2} rejects a caller whose session was idle for 14 days, by %s`,
+  async (_by, logOut) => {
+    const session = await openSession(shop);
+    shop.advanceClock(14 * DAY);
+    expect(outcomeOf(await logOut(session))).toEqual(ANONYMOUS);
+  },
+);
 
-test.each(BY)(`4.2 POST ${V2} refuses a disabled user with 400, by %s`, async (_by, leave) => {
+test.each(BY)(`4.2 POST ${V2} rejects a disabled user with 400, by %s`, async (_by, logOut) => {
   const session = await openSession(shop);
   await shop.sql('update "user" set disabled = true');
-  expect(said(await leave(session))).toEqual({ status: 400, body: { detail: 'Inactive user' } });
+  expect(outcomeOf(await logOut(session))).toEqual({
+    status: 400,
+    body: { detail: 'Inactive user' },
+  });
 });
 
-test(`4.2 POST ${V2} takes unknown fields, a token among them, for no credentials`, async () => {
+test(`4.2 POST ${V2} ignores unknown fields, a token among them`, async () => {
   const json = { password: PASSWORD, access_token: shop.tokenOf(await shop.makeUser()) };
-  expect(said(await shop.rest('POST', V2, { json }))).toEqual(ANONYMOUS);
+  expect(outcomeOf(await shop.rest('POST', V2, { json }))).toEqual(ANONYMOUS);
 });
 
 test(`4.2 POST ${V2} with a username ends no session, whatever credentials come with it`, async () => {
   const { user, key } = await openSession(shop);
-  await shop.rest('POST', V2, { json: { username: user.username, password: PASSWORD }, sessionKey: key });
+  await shop.rest('POST', V2, {
+    json: { username: user.username, password: PASSWORD },
+    sessionKey: key,
+  });
   expect(await shop.rest('GET', '/users/me/', { sessionKey: key })).toMatchObject({ status: 200 });
 });
 
 test(`4.2 POST ${V2} with a username names the password that is missing`, async () => {
   const { status, body } = await shop.rest('POST', V2, { json: { username: 'alice' } });
   expect(status).toBe(422);
-  expect(body).toEqual({ detail: [{ type: 'missing', loc: ['body', 'password'], msg: 'Field required' }] });
+  expect(body).toEqual({
+    detail: [{ type: 'missing', loc: ['body', 'password'], msg: 'Field required' }],
+  });
 });
 
 describe('with SESSION_PREFIX', () => {
   const prefixed = useShop({ SESSION_PREFIX: '/api/v1/auth' });
 
-  test.each(['login', 'logout'])('4.2 the %s of the session router stands under SESSION_PREFIX, and nowhere else', async (name) => {
-    expect(await prefixed.rest('POST', `/api/v1/auth/${name}`, { json: {} })).toMatchObject({ status: 422 });
-    expect(await prefixed.rest('POST', `/session/${name}`, { json: {} })).toMatchObject({ status: 404 });
-  });
+  test.each(['login', 'logout'])(
+    '4.2 the %s of the session router is served under SESSION_PREFIX only',
+    async (name) => {
+      expect(await prefixed.rest('POST', `/api/v1/auth/${name}`, { json: {} })).toMatchObject({
+        status: 422,
+      });
+      expect(await prefixed.rest('POST', `/session/${name}`, { json: {} })).toMatchObject({
+        status: 404,
+      });
+    },
+  );
 });
 
 describe('without LEGACY_QUERY_LOGIN', () => {
@@ -161,11 +224,13 @@ describe('without LEGACY_QUERY_LOGIN', () => {
     const { username } = await strict.makeUser();
     const credentials = { username, password: PASSWORD };
     expect(await strict.rest('GET', `${V2}?${query(credentials)}`)).toMatchObject({ status: 401 });
-    expect(await strict.rest('GET', V2, { headers: { Authorization: basic(credentials) } })).toMatchObject({ status: 200 });
+    expect(
+      await strict.rest('GET', V2, { headers: { Authorization: basic(credentials) } }),
+    ).toMatchObject({ status: 200 });
   });
 });
 
-function said({ status, body }: Answer) {
+function outcomeOf({ status, body }: Answer) {
   return { status, body };
 }
 

@@ -11,14 +11,16 @@ const TRAY = { name: 'Walnut tray', barcode: '4006381333931', price: 12.5 };
 
 // GET /api/v1/shop/products
 
-test('4.3 GET /api/v1/shop/products answers all products in the database, by pk', async () => {
+test('4.3 GET /api/v1/shop/products returns all products in the database, by pk', async () => {
   const made = await shop.makeProducts(3);
   const answer = await shop.rest('GET', LIST);
   expect(answer.status).toBe(200);
-  expect(answer.body).toEqual(made.map(({ pk, name, barcode }) => ({ pk, name, barcode, price: 9.99 })));
+  expect(answer.body).toEqual(
+    made.map(({ pk, name, barcode }) => ({ pk, name, barcode, price: 9.99 })),
+  );
 });
 
-test('4.3 GET /api/v1/shop/products answers an empty array where there is no product', async () => {
+test('4.3 GET /api/v1/shop/products returns an empty array where there is no product', async () => {
   const answer = await shop.rest('GET', LIST);
   expect(answer.status).toBe(200);
   expect(answer.text).toBe('[]');
@@ -37,47 +39,63 @@ test.each([
   '9223372036854775808',
   '100000000000000000000000000001',
   '1'.repeat(2_000),
-])('4.3 GET /api/v1/shop/product/{pk} answers 404 for %s', async (pk) => {
+])('4.3 GET /api/v1/shop/product/{pk} returns 404 for %s', async (pk) => {
   await shop.makeProduct();
   const answer = await shop.rest('GET', PRODUCT + pk);
   expect(answer.status).toBe(404);
   expect(answer.body).toEqual({ detail: expect.any(String) });
 });
 
-test.each([LIST, `${PRODUCT}1`, PAGES])('4.3 GET %s is public; credentials that are wrong fail it all the same', async (path) => {
-  await shop.makeProduct();
-  const inactive = await shop.makeUser({ password: null, disabled: true });
-  const answers = [
-    await shop.rest('GET', path),
-    await shop.rest('GET', path, { token: 'expired' }),
-    await shop.rest('GET', path, { sessionKey: 'ended' }),
-    await shop.rest('GET', path, { as: inactive }),
-  ];
-  expect(answers.map(({ status }) => status)).toEqual([200, 401, 401, 400]);
-});
+test.each([LIST, `${PRODUCT}1`, PAGES])(
+  '4.3 GET %s is public, but fails with invalid credentials',
+  async (path) => {
+    await shop.makeProduct();
+    const inactive = await shop.makeUser({ password: null, disabled: true });
+    const answers = [
+      await shop.rest('GET', path),
+      await shop.rest('GET', path, { token: 'expired' }),
+      await shop.rest('GET', path, { sessionKey: 'ended' }),
+      await shop.rest('GET', path, { as: inactive }),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([200, 401, 401, 400]);
+  },
+);
 
 // POST /api/v1/shop/product/
 
-test.each(['/api/v1/shop/product/1', LIST, PAGES])('4.3 a product that was created is read at %s', async (path) => {
-  await create(TRAY);
-  const { status, headers, body } = await shop.rest('GET', path);
-  expect([status, headers.get('content-type')]).toEqual([200, 'application/json; charset=utf-8']);
-  expect([body.items ?? body].flat()).toEqual([{ pk: 1, ...TRAY }]);
-});
+test.each(['/api/v1/shop/product/1', LIST, PAGES])(
+  '4.3 a created product is read at %s',
+  async (path) => {
+    await create(TRAY);
+    const { status, headers, body } = await shop.rest('GET', path);
+    expect([status, headers.get('content-type')]).toEqual([200, 'application/json; charset=utf-8']);
+    expect([body.items ?? body].flat()).toEqual([{ pk: 1, ...TRAY }]);
+  },
+);
 
-test('4.3 POST /api/v1/shop/product/ is refused with 403, which names the scope, without products:write', async () => {
-  const answer = await create(TRAY, { as: await shop.makeUser({ password: null, scopes: ['users:read', 'blog:write'] }) });
+test('4.3 POST /api/v1/shop/product/ is rejected with 403, which names the scope, without products:write', async () => {
+  const answer = await create(TRAY, {
+    as: await shop.makeUser({ password: null, scopes: ['users:read', 'blog:write'] }),
+  });
   expect(answer.status).toBe(403);
   expect(answer.body).toEqual({ detail: expect.stringContaining('products:write') });
   expect(await stored()).toBe(0);
 });
 
-test.each(['X-SESSION-ID', 'X-SESSIONID'])('4.3 POST /api/v1/shop/product/ takes a session key in %s, too', async (header) => {
-  const { username } = await shop.makeUser({ scopes: ['products:write'] });
-  const { body } = await shop.rest('POST', '/session/login', { json: { username, password: PASSWORD } });
-  const answer = await shop.rest('POST', PRODUCT, { json: TRAY, headers: { [header]: body.session_key } });
-  expect(answer.status).toBe(201);
-});
+test.each(['X-SESSION-ID', 'X-SESSIONID'])(
+  '4.3 POST /api/v1/shop/product/ takes a session key in %s, too',
+  async (header) => {
+    const { username } = await shop.makeUser({ scopes: ['products:write'] });
+    const { body } = await shop.rest('POST', '/session/login', {
+      json: { username, password: PASSWORD },
+    });
+    const answer = await shop.rest('POST', PRODUCT, {
+      json: TRAY,
+      headers: { [header]: body.session_key },
+    });
+    expect(answer.status).toBe(201);
+  },
+);
 
 describe('with ANONYMOUS_SCOPES', () => {
   const open = new Shop({ ANONYMOUS_SCOPES: 'products:write' });
@@ -91,21 +109,29 @@ describe('with ANONYMOUS_SCOPES', () => {
   });
 
   test('4.3 ANONYMOUS_SCOPES gives nothing to a caller whose credentials lack the scope', async () => {
-    const answer = await open.rest('POST', PRODUCT, { json: TRAY, as: await shop.makeUser({ password: null }) });
+    const answer = await open.rest('POST', PRODUCT, {
+      json: TRAY,
+      as: await shop.makeUser({ password: null }),
+    });
     expect(answer.status).toBe(403);
   });
 });
 
-test('4.3 POST /api/v1/shop/product/ adds exactly one of 100 products with one barcode that come at once', async () => {
+test('4.3 POST /api/v1/shop/product/ adds exactly one of 100 concurrent products with the same barcode', async () => {
   const as = await writer();
   const answers = await Promise.all(Array.from({ length: 100 }, () => create(TRAY, { as })));
-  expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([201, ...Array<number>(99).fill(409)]);
+  expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
+    201,
+    ...Array<number>(99).fill(409),
+  ]);
   expect(await stored()).toBe(1);
 });
 
-test('4.3 POST /api/v1/shop/product/ adds all of 100 products with different barcodes that come at once', async () => {
+test('4.3 POST /api/v1/shop/product/ adds all of 100 concurrent products with different barcodes', async () => {
   const as = await writer();
-  const answers = await Promise.all(Array.from({ length: 100 }, () => create({ ...TRAY, barcode: shop.newBarcode() }, { as })));
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, () => create({ ...TRAY, barcode: shop.newBarcode() }, { as })),
+  );
   expect(answers.map(({ status }) => status)).toEqual(Array<number>(100).fill(201));
   expect(new Set(answers.map(({ body }) => body.pk as number)).size).toBe(100);
   expect(await stored()).toBe(100);
@@ -130,7 +156,7 @@ test('4.3 GET /api/v2/shop/products is ordered by pk, not by when a product was 
   expect(pks(body)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
 });
 
-test('4.3 GET /api/v2/shop/products answers an empty page where there is no product', async () => {
+test('4.3 GET /api/v2/shop/products returns an empty page where there is no product', async () => {
   const answer = await shop.rest('GET', PAGES);
   expect(answer.status).toBe(200);
   expect(answer.headers.get('link')).toBeNull();

@@ -6,7 +6,7 @@ const shop = useShop();
 
 const USERS = '/api/users';
 
-test('4.4 GET /api/users?limit=&offset= answers a page of User records', async () => {
+test('4.4 GET /api/users?limit=&offset= returns a page of User records', async () => {
   const as = await callerAmong(5);
   const answer = await shop.rest('GET', `${USERS}?limit=2&offset=2`, { as });
   expect(answer.status).toBe(200);
@@ -22,11 +22,14 @@ test('4.4 GET /api/users?limit=&offset= answers a page of User records', async (
   });
 });
 
-test.each(['page=2', 'limit=5&offset=5'])('4.4 GET /api/users?%s that ends with the last user has no next', async (query) => {
-  const { body } = await shop.rest('GET', `${USERS}?${query}`, { as: await callerAmong(10) });
-  expect(body.items).toHaveLength(5);
-  expect(body.next).toBeNull();
-});
+test.each(['page=2', 'limit=5&offset=5'])(
+  '4.4 GET /api/users?%s that ends with the last user has no next',
+  async (query) => {
+    const { body } = await shop.rest('GET', `${USERS}?${query}`, { as: await callerAmong(10) });
+    expect(body.items).toHaveLength(5);
+    expect(body.next).toBeNull();
+  },
+);
 
 test('4.4 GET /api/users keeps its order when a user is changed', async () => {
   const as = await callerAmong(4);
@@ -35,26 +38,37 @@ test('4.4 GET /api/users keeps its order when a user is changed', async () => {
   expect(names(body.items)).toEqual(['caller', 'user 1', 'user 2', 'user 3']);
 });
 
-test.each(['page=1', 'limit=4'])('4.4 following next from ?%s leads through every user once', async (query) => {
-  const as = await callerAmong(13);
-  const walked: string[] = [];
-  for (let url: string | null = `${PUBLIC_URL}${USERS}?${query}`; url !== null && walked.length < 100;) {
-    const { body } = await shop.rest('GET', url.slice(PUBLIC_URL.length), { as });
-    walked.push(...names(body.items));
-    url = body.next as string | null;
-  }
-  expect(walked).toEqual(['caller', ...Array.from({ length: 12 }, (_, index) => `user ${index + 1}`)]);
-});
+test.each(['page=1', 'limit=4'])(
+  '4.4 following next from ?%s leads through every user once',
+  async (query) => {
+    const as = await callerAmong(13);
+    const walked: string[] = [];
+    for (
+      let url: string | null = `${PUBLIC_URL}${USERS}?${query}`;
+      url !== null && walked.length < 100;
+    ) {
+      const { body } = await shop.rest('GET', url.slice(PUBLIC_URL.length), { as });
+      walked.push(...names(body.items));
+      url = body.next as string | null;
+    }
+    expect(walked).toEqual([
+      'caller',
+      ...Array.from({ length: 12 }, (_, index) => `user ${index + 1}`),
+    ]);
+  },
+);
 
 test("4.4 others' email is null to a token without users:read, though the user holds it", async () => {
   const { username } = await shop.makeUser({ scopes: ['users:read', 'blog:write'] });
   await shop.makeUser({ password: null, username: 'bob', email: 'bob@shop.example' });
-  const { body: token } = await shop.rest('POST', '/token', { form: { username, password: PASSWORD, scope: 'blog:write' } });
+  const { body: token } = await shop.rest('POST', '/token', {
+    form: { username, password: PASSWORD, scope: 'blog:write' },
+  });
   const { body } = await shop.rest('GET', USERS, { token: token.access_token });
   expect(body.items[1]).toEqual({ username: 'bob', email: null, full_name: null, disabled: false });
 });
 
-/** A signed-in caller, who is the first of this many users. */
+/** Creates this many users; returns the first one, the caller. */
 async function callerAmong(count: number): Promise<User> {
   const caller = await shop.makeUser({ username: 'caller', password: null, email: null });
   await shop.sql(`

@@ -3,7 +3,7 @@ import { Shop, useShop } from '../support/shop.ts';
 
 const shop = useShop();
 
-/** Every known path, with a method that it has. */
+/** Every known path, with one of its methods. */
 const PATHS: [path: string, method: string][] = [
   ['/token', 'POST'],
   ['/login', 'POST'],
@@ -23,69 +23,111 @@ const PATHS: [path: string, method: string][] = [
   ['/readyz', 'GET'],
 ];
 
-const EXPOSED = 'Link, Location, ETag, X-Request-Id, WWW-Authenticate, Retry-After, Deprecation, Sunset';
+const EXPOSED =
+  'Link, Location, ETag, X-Request-Id, WWW-Authenticate, Retry-After, Deprecation, Sunset';
 
 // OPTIONS
 
-test.each(['/graphql', '/livez', '/readyz'])('4.5 OPTIONS %s has no body, nor a type of one', async (path) => {
-  const { text, headers } = await shop.rest('OPTIONS', path);
-  expect([text, headers.get('content-type')]).toEqual(['', null]);
-});
+test.each(['/graphql', '/livez', '/readyz'])(
+  '4.5 OPTIONS %s has no body and no Content-Type',
+  async (path) => {
+    const { text, headers } = await shop.rest('OPTIONS', path);
+    expect([text, headers.get('content-type')]).toEqual(['', null]);
+  },
+);
 
 test.each([
   ['/users/me/', 'Authorization,X-SESSION-ID', 'Authorization, X-SESSION-ID'],
   ['/api/v2/auth/login', 'x-session-id', 'x-session-id'],
   ['/graphql', 'authorization,content-type', 'authorization'],
-  ['/graphql', 'apollographql-client-name,traceparent,x-request-id', 'apollographql-client-name, traceparent, x-request-id'],
-  ['/api/v1/shop/product/', 'idempotency-key, baggage, sentry-trace', 'idempotency-key, baggage, sentry-trace'],
+  [
+    '/graphql',
+    'apollographql-client-name,traceparent,x-request-id',
+    'apollographql-client-name, traceparent, x-request-id',
+  ],
+  [
+    '/api/v1/shop/product/',
+    'idempotency-key, baggage, sentry-trace',
+    'idempotency-key, baggage, sentry-trace',
+  ],
   ['/livez', 'x-anything', 'x-anything'],
-])('Decisions, OPTIONS: a preflight of %s that asks for %s gets %s beside Content-Type, and may be kept', async (path, asked, given) => {
-  const answer = await preflight(path, asked);
-  expect(answer.status).toBe(200);
-  expect(answer.text).toBe('');
-  expect(answer.headers.get('access-control-allow-headers')).toBe(`Content-Type, ${given}`);
-  expect(answer.headers.get('access-control-max-age')).toBe('7200');
-});
+])(
+  'Decisions, OPTIONS: a preflight of %s for %s allows %s beside Content-Type, and may be cached',
+  async (path, requested, allowed) => {
+    const answer = await preflight(path, requested);
+    expect(answer.status).toBe(200);
+    expect(answer.text).toBe('');
+    expect(answer.headers.get('access-control-allow-headers')).toBe(`Content-Type, ${allowed}`);
+    expect(answer.headers.get('access-control-max-age')).toBe('7200');
+  },
+);
 
 test.each<[string, Record<string, string>]>([
-  ['names no origin', { 'Access-Control-Request-Method': 'GET', 'Access-Control-Request-Headers': 'x-anything' }],
-  ['names no method', { Origin: 'https://client.example', 'Access-Control-Request-Headers': 'x-anything' }],
-])('4.5 an OPTIONS that %s is no preflight, and gets exactly the three headers of the interface', async (_what, headers) => {
-  const answer = await shop.rest('OPTIONS', '/users/me/', { headers });
-  expect(crossOrigin(answer.headers)).toEqual({
-    'access-control-allow-origin': '*',
-    'access-control-allow-methods': 'GET, OPTIONS',
-    'access-control-allow-headers': 'Content-Type',
-  });
-});
+  [
+    'names no origin',
+    { 'Access-Control-Request-Method': 'GET', 'Access-Control-Request-Headers': 'x-anything' },
+  ],
+  [
+    'names no method',
+    { Origin: 'https://client.example', 'Access-Control-Request-Headers': 'x-anything' },
+  ],
+])(
+  '4.5 an OPTIONS that %s is no preflight, and gets exactly the three headers of the interface',
+  async (_what, headers) => {
+    const answer = await shop.rest('OPTIONS', '/users/me/', { headers });
+    expect(crossOrigin(answer.headers)).toEqual({
+      'access-control-allow-origin': '*',
+      'access-control-allow-methods': 'GET, OPTIONS',
+      'access-control-allow-headers': 'Content-Type',
+    });
+  },
+);
 
-test.each(['a b', 'x-a\u00e9', '(x)', ''])('Decisions, OPTIONS: what is no name of a header is not granted: "%s"', async (asked) => {
-  const answer = await preflight('/graphql', Buffer.from(asked).toString('latin1'));
-  expect(answer.headers.get('access-control-allow-headers')).toBe('Content-Type');
-});
+test.each(['a b', 'x-a\u00e9', '(x)', ''])(
+  'Decisions, OPTIONS: an invalid header name is not allowed: "%s"',
+  async (requested) => {
+    const answer = await preflight('/graphql', Buffer.from(requested).toString('latin1'));
+    expect(answer.headers.get('access-control-allow-headers')).toBe('Content-Type');
+  },
+);
 
 // Access-Control-Allow-Origin
 
 test.each([
-  ['JSON that does not parse', 'POST', '/session/login', { body: '{', headers: { 'Content-Type': 'application/json' } }, 400],
+  [
+    'JSON that does not parse',
+    'POST',
+    '/session/login',
+    { body: '{', headers: { 'Content-Type': 'application/json' } },
+    400,
+  ],
   ['an unknown pk', 'GET', '/api/v1/shop/product/1', {}, 404],
   ['a path that cannot be decoded', 'GET', '/api/v1/shop/product/%zz', {}, 404],
-  ['a body that is too large', 'POST', '/session/login', { json: { username: 'x'.repeat(20_000) } }, 413],
+  [
+    'a body that is too large',
+    'POST',
+    '/session/login',
+    { json: { username: 'x'.repeat(20_000) } },
+    413,
+  ],
   ['a wrong content type', 'POST', '/session/login', { form: { username: 'x' } }, 415],
   ['a wrong query', 'GET', '/api/v2/shop/products?page=0', {}, 422],
 ])(
-  '4.5 the answer to %s carries Access-Control-Allow-Origin: * and names what a page may read of it',
+  '4.5 the response to %s has Access-Control-Allow-Origin: * and names the headers a page may read',
   async (_what, method, path, request, status) => {
     const answer = await shop.rest(method, path, request);
     expect(answer.status).toBe(status);
-    expect(crossOrigin(answer.headers)).toEqual({ 'access-control-allow-origin': '*', 'access-control-expose-headers': EXPOSED });
+    expect(crossOrigin(answer.headers)).toEqual({
+      'access-control-allow-origin': '*',
+      'access-control-expose-headers': EXPOSED,
+    });
   },
 );
 
 // Unknown paths
 
 test.each(['/assets', '/users', '/api/v1/shop/products/1', '/api/v1/shop/..%2fproducts'])(
-  '4.5 the unknown path %s answers 404 as JSON, by every method',
+  '4.5 the unknown path %s returns 404 as JSON, by every method',
   async (path) => {
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
       const answer = await shop.rest(method, path);
@@ -119,10 +161,12 @@ test('4.5 a slash before the query makes no difference', async () => {
 
 // HEAD
 
-test('4.5 HEAD tells the Content-Length of what GET answers, in bytes', async () => {
+test('4.5 HEAD returns the Content-Length of the GET response, in bytes', async () => {
   const { pk, name, barcode } = await shop.makeProduct({ name: 'Käse 🧀' });
   const head = await shop.rest('HEAD', `/api/v1/shop/product/${pk}`);
-  expect(head.headers.get('content-length')).toBe(String(Buffer.byteLength(JSON.stringify({ pk, name, barcode, price: 9.99 }))));
+  expect(head.headers.get('content-length')).toBe(
+    String(Buffer.byteLength(JSON.stringify({ pk, name, barcode, price: 9.99 }))),
+  );
 });
 
 // {base_url}
@@ -132,24 +176,34 @@ describe('under BASE_PATH', () => {
   beforeAll(() => based.start());
   afterAll(() => based.stop());
 
-  test.each(PATHS)('4.5 {base_url}%s is known, and not without {base_url}', async (path, method) => {
-    await shop.makeProduct();
-    const inside = await based.rest(method, path);
-    const outside = await fetch(`http://127.0.0.1:${based.port}${path}`, { method });
-    expect([404, 405]).not.toContain(inside.status);
-    expect((await based.rest('OPTIONS', path)).headers.get('allow')).toContain(method);
-    expect(outside.status).toBe(404);
-  });
+  test.each(PATHS)(
+    '4.5 {base_url}%s is served, and 404 without {base_url}',
+    async (path, method) => {
+      await shop.makeProduct();
+      const inside = await based.rest(method, path);
+      const outside = await fetch(`http://127.0.0.1:${based.port}${path}`, { method });
+      expect([404, 405]).not.toContain(inside.status);
+      expect((await based.rest('OPTIONS', path)).headers.get('allow')).toContain(method);
+      expect(outside.status).toBe(404);
+    },
+  );
 
-  test.each(['GET', 'OPTIONS'])('4.5 %s of a path that only begins like {base_url} answers 404', async (method) => {
-    const answer = await fetch(`http://127.0.0.1:${based.port}/shopping/livez`, { method });
-    expect(answer.status).toBe(404);
-  });
+  test.each(['GET', 'OPTIONS'])(
+    '4.5 %s of a path that only begins like {base_url} returns 404',
+    async (method) => {
+      const answer = await fetch(`http://127.0.0.1:${based.port}/shopping/livez`, { method });
+      expect(answer.status).toBe(404);
+    },
+  );
 });
 
-function preflight(path: string, asked: string) {
+function preflight(path: string, requested: string) {
   return shop.rest('OPTIONS', path, {
-    headers: { Origin: 'https://client.example', 'Access-Control-Request-Method': 'GET', 'Access-Control-Request-Headers': asked },
+    headers: {
+      Origin: 'https://client.example',
+      'Access-Control-Request-Method': 'GET',
+      'Access-Control-Request-Headers': requested,
+    },
   });
 }
 

@@ -21,23 +21,35 @@ const PROTECTED: [string, (credentials: RequestOptions) => Promise<Answer>][] = 
   ['GET /users/me/items/', (credentials) => shop.rest('GET', '/users/me/items/', credentials)],
   ['GET /blog', (credentials) => shop.rest('GET', '/blog', credentials)],
   ['GET /api/users', (credentials) => shop.rest('GET', '/api/users', credentials)],
-  ['POST /api/v1/shop/product/', (credentials) => shop.rest('POST', '/api/v1/shop/product/', { json: product(), ...credentials })],
-  ['POST /api/v2/auth/login', (credentials) => shop.rest('POST', '/api/v2/auth/login', credentials)],
+  [
+    'POST /api/v1/shop/product/',
+    (credentials) =>
+      shop.rest('POST', '/api/v1/shop/product/', { json: product(), ...credentials }),
+  ],
+  [
+    'POST /api/v2/auth/login',
+    (credentials) => shop.rest('POST', '/api/v2/auth/login', credentials),
+  ],
 ];
 
-test.each(PROTECTED)('5.3.3 %s refuses a key that no session has', async (_row, ask) => {
-  expect(said(await ask({ sessionKey: NO_KEY }))).toEqual(ANONYMOUS);
+test.each(PROTECTED)('5.3.3 %s rejects an unknown key', async (_name, ask) => {
+  expect(outcomeOf(await ask({ sessionKey: NO_KEY }))).toEqual(ANONYMOUS);
 });
 
-test.each(PROTECTED)('5.3.3 %s refuses a disabled user with 400, by session key', async (_row, ask) => {
-  const sessionKey = await signIn();
-  await shop.sql('update "user" set disabled = true');
-  const { status, body } = await ask({ sessionKey });
-  expect({ status, body }).toEqual({ status: 400, body: { detail: 'Inactive user' } });
-});
+test.each(PROTECTED)(
+  '5.3.3 %s rejects a disabled user with 400, by session key',
+  async (_name, ask) => {
+    const sessionKey = await signIn();
+    await shop.sql('update "user" set disabled = true');
+    const { status, body } = await ask({ sessionKey });
+    expect({ status, body }).toEqual({ status: 400, body: { detail: 'Inactive user' } });
+  },
+);
 
-test('5.3.3 a key that no session has fails a public row, too', async () => {
-  expect(said(await shop.rest('GET', '/api/v2/shop/products', { sessionKey: NO_KEY }))).toEqual(ANONYMOUS);
+test('5.3.3 an unknown key fails a public endpoint, too', async () => {
+  expect(
+    outcomeOf(await shop.rest('GET', '/api/v2/shop/products', { sessionKey: NO_KEY })),
+  ).toEqual(ANONYMOUS);
 });
 
 describe('with other lifetimes', () => {
@@ -46,20 +58,24 @@ describe('with other lifetimes', () => {
   test('5.3.2 the idle lifetime and the absolute one may be set', async () => {
     const { username } = await brief.makeUser();
     const json = { username, password: PASSWORD };
-    const [used, idle] = [await brief.rest('POST', '/session/login', { json }), await brief.rest('POST', '/session/login', { json })];
-    const ask = async ({ body }: Answer) => said(await brief.rest('GET', '/users/me/', { sessionKey: body.session_key }));
-    brief.pass(DAY);
+    const [used, idle] = [
+      await brief.rest('POST', '/session/login', { json }),
+      await brief.rest('POST', '/session/login', { json }),
+    ];
+    const ask = async ({ body }: Answer) =>
+      outcomeOf(await brief.rest('GET', '/users/me/', { sessionKey: body.session_key }));
+    brief.advanceClock(DAY);
     expect(await ask(used)).toEqual({ status: 200 });
-    brief.pass(DAY);
+    brief.advanceClock(DAY);
     expect(await ask(idle)).toEqual(ANONYMOUS);
     expect(await ask(used)).toEqual({ status: 200 });
-    brief.pass(DAY);
+    brief.advanceClock(DAY);
     expect(await ask(used)).toEqual(ANONYMOUS);
   });
 });
 
-/** What an answer says of the key: nothing but that it was taken, or how it was refused. */
-function said({ status, body, headers }: Answer) {
+/** Returns the status, with body and challenge if the key was rejected. */
+function outcomeOf({ status, body, headers }: Answer) {
   return status === 200 ? { status } : { status, body, challenge: headers.get('www-authenticate') };
 }
 
@@ -69,6 +85,8 @@ function product() {
 
 async function signIn(): Promise<string> {
   const { username } = await shop.makeUser({ scopes: ['products:write'] });
-  const { body } = await shop.rest('POST', '/session/login', { json: { username, password: PASSWORD } });
+  const { body } = await shop.rest('POST', '/session/login', {
+    json: { username, password: PASSWORD },
+  });
   return String(body.session_key);
 }

@@ -5,17 +5,31 @@ const shop = useShop();
 
 const PROBLEM = { Accept: 'application/problem+json' };
 
-/** One request for each kind of error, and what a problem of it says. */
+/** One request for each kind of error, and its problem document. */
 const PROBLEMS: [string, () => Promise<Answer>, object][] = [
   [
     'wrong username or password',
-    () => shop.rest('POST', '/token', { form: { username: 'nobody', password: 'wrong' }, headers: PROBLEM }),
-    { title: 'Unauthorized', status: 401, detail: 'Incorrect username or password', code: 'INVALID_CREDENTIALS' },
+    () =>
+      shop.rest('POST', '/token', {
+        form: { username: 'nobody', password: 'wrong' },
+        headers: PROBLEM,
+      }),
+    {
+      title: 'Unauthorized',
+      status: 401,
+      detail: 'Incorrect username or password',
+      code: 'INVALID_CREDENTIALS',
+    },
   ],
   [
     'an invalid token',
     () => shop.rest('GET', '/users/me/', { token: 'garbage', headers: PROBLEM }),
-    { title: 'Unauthorized', status: 401, detail: 'Could not validate credentials', code: 'INVALID_TOKEN' },
+    {
+      title: 'Unauthorized',
+      status: 401,
+      detail: 'Could not validate credentials',
+      code: 'INVALID_TOKEN',
+    },
   ],
   [
     'no credentials',
@@ -24,23 +38,47 @@ const PROBLEMS: [string, () => Promise<Answer>, object][] = [
   ],
   [
     'a disabled user',
-    async () => shop.rest('GET', '/users/me/', { as: await shop.makeUser({ disabled: true }), headers: PROBLEM }),
+    async () =>
+      shop.rest('GET', '/users/me/', {
+        as: await shop.makeUser({ disabled: true }),
+        headers: PROBLEM,
+      }),
     { title: 'Bad Request', status: 400, detail: 'Inactive user', code: 'INACTIVE_USER' },
   ],
   [
     'wrong credentials at the session login',
-    () => shop.rest('POST', '/session/login', { json: { username: 'nobody', password: 'wrong' }, headers: PROBLEM }),
-    { title: 'Unauthorized', status: 401, detail: 'Incorrect login and/or password', code: 'INVALID_CREDENTIALS' },
+    () =>
+      shop.rest('POST', '/session/login', {
+        json: { username: 'nobody', password: 'wrong' },
+        headers: PROBLEM,
+      }),
+    {
+      title: 'Unauthorized',
+      status: 401,
+      detail: 'Incorrect login and/or password',
+      code: 'INVALID_CREDENTIALS',
+    },
   ],
   [
     'an unknown session key at logout',
-    () => shop.rest('POST', '/session/logout', { json: { session_key: 'unknown' }, headers: PROBLEM }),
-    { title: 'Unauthorized', status: 401, detail: 'Invalid session key', code: 'INVALID_SESSION_KEY' },
+    () =>
+      shop.rest('POST', '/session/logout', { json: { session_key: 'unknown' }, headers: PROBLEM }),
+    {
+      title: 'Unauthorized',
+      status: 401,
+      detail: 'Invalid session key',
+      code: 'INVALID_SESSION_KEY',
+    },
   ],
   [
-    'a method that the path lacks',
+    'an unsupported method',
     () => shop.rest('GET', '/login', { headers: PROBLEM }),
-    { title: 'Method Not Allowed', status: 405, detail: 'Method "GET" not allowed.', code: 'METHOD_NOT_ALLOWED' },
+    {
+      title: 'Method Not Allowed',
+      status: 405,
+      detail: 'Method "GET" not allowed.',
+      code: 'METHOD_NOT_ALLOWED',
+    },
   ],
   [
     'an unknown path',
@@ -60,12 +98,15 @@ const PROBLEMS: [string, () => Promise<Answer>, object][] = [
   ],
 ];
 
-test.each(PROBLEMS)('7 %s, to a client that accepts application/problem+json: RFC 9457', async (_what, ask, problem) => {
-  const { status, body, headers } = await ask();
-  expect(headers.get('content-type')).toMatch(/^application\/problem\+json(;|$)/);
-  expect(body).toEqual({ type: 'about:blank', ...problem });
-  expect(body.status).toBe(status);
-});
+test.each(PROBLEMS)(
+  '7 %s, to a client that accepts application/problem+json: RFC 9457',
+  async (_what, ask, problem) => {
+    const { status, body, headers } = await ask();
+    expect(headers.get('content-type')).toMatch(/^application\/problem\+json(;|$)/);
+    expect(body).toEqual({ type: 'about:blank', ...problem });
+    expect(body.status).toBe(status);
+  },
+);
 
 test('7 a problem keeps the header WWW-Authenticate: Bearer', async () => {
   const { headers } = await shop.rest('GET', '/users/me/', { headers: PROBLEM });
@@ -76,13 +117,16 @@ test.each([
   'application/problem+json, application/json',
   'application/json, application/problem+json',
   'text/html, application/problem+json;q=0.9',
-])('7 Accept: %s names application/problem+json', async (accept) => {
+])('7 Accept: %s gets application/problem+json', async (accept) => {
   const { headers } = await shop.rest('GET', '/users/me/', { headers: { Accept: accept } });
   expect(headers.get('content-type')).toMatch(/^application\/problem\+json(;|$)/);
 });
 
-test.each(['*/*', 'application/*', 'application/json', 'text/html'])('7 Accept: %s gets application/json', async (accept) => {
-  const { headers, body } = await shop.rest('GET', '/users/me/', { headers: { Accept: accept } });
-  expect(headers.get('content-type')).toMatch(/^application\/json(;|$)/);
-  expect(body).toEqual({ detail: 'Not authenticated' });
-});
+test.each(['*/*', 'application/*', 'application/json', 'text/html'])(
+  '7 Accept: %s gets application/json',
+  async (accept) => {
+    const { headers, body } = await shop.rest('GET', '/users/me/', { headers: { Accept: accept } });
+    expect(headers.get('content-type')).toMatch(/^application\/json(;|$)/);
+    expect(body).toEqual({ detail: 'Not authenticated' });
+  },
+);

@@ -11,12 +11,18 @@ let caller: User;
 
 // Limit and offset
 
-test.each([`${PAGES}?offset=0`, `${USERS}?offset=0`, USERS])('8 GET %s: the default page size is 100', async (path) => {
-  await make(101);
-  const { body } = await shop.rest('GET', path, { as: caller });
-  expect(body.items).toHaveLength(100);
-  expect(body).toMatchObject({ count: 101, next: expect.stringMatching(/\?limit=100&offset=100$/) });
-});
+test.each([`${PAGES}?offset=0`, `${USERS}?offset=0`, USERS])(
+  '8 GET %s: the default page size is 100',
+  async (path) => {
+    await make(101);
+    const { body } = await shop.rest('GET', path, { as: caller });
+    expect(body.items).toHaveLength(100);
+    expect(body).toMatchObject({
+      count: 101,
+      next: expect.stringMatching(/\?limit=100&offset=100$/),
+    });
+  },
+);
 
 describe('with DEFAULT_PAGE_SIZE', () => {
   const small = new Shop({ DEFAULT_PAGE_SIZE: '3' });
@@ -40,7 +46,11 @@ test.each(['1000', '1001', '9223372036854775808', '9'.repeat(3_000)])(
     const answer = await shop.rest('GET', `${PAGES}?limit=${limit}`);
     expect(answer.status).toBe(200);
     expect(answer.body.items).toHaveLength(1000);
-    expect(answer.body).toMatchObject({ count: 1001, next: expect.stringMatching(/\?limit=1000&offset=1000$/), previous: null });
+    expect(answer.body).toMatchObject({
+      count: 1001,
+      next: expect.stringMatching(/\?limit=1000&offset=1000$/),
+      previous: null,
+    });
   },
 );
 
@@ -49,35 +59,52 @@ test.each(['1000', '1001', '9223372036854775808', '9'.repeat(3_000)])(
 test.each([
   [`${PAGES}?limit=4&offset=11`, 'limit=4&offset=7'],
   [`${USERS}?limit=4&offset=11`, 'limit=4&offset=7'],
-])('8 GET %s just past the end of 11 answers no items, the true count, and the way back', async (path, back) => {
-  await make(11);
-  const answer = await shop.rest('GET', path, { as: caller });
-  expect(answer.status).toBe(200);
-  expect(answer.body).toEqual({ items: [], count: 11, next: null, previous: expect.stringMatching(new RegExp(`\\?${back}$`)) });
-});
-
-test.each([`${PAGES}?page=99`, `${PAGES}?limit=4&offset=99`, `${USERS}?page=99`, `${USERS}?limit=4&offset=99`])(
-  '8 from GET %s, past the end, previous leads back to the last entries',
-  async (path) => {
+])(
+  '8 GET %s just past the end of 11 returns no items, the true count, and a previous link',
+  async (path, back) => {
     await make(11);
-    const { body } = await shop.rest('GET', path, { as: caller });
-    const answer = await shop.rest('GET', body.previous.slice(PUBLIC_URL.length), { as: caller });
-    expect(answer.body.items.length).toBeGreaterThan(0);
-    expect(answer.body.next).toBeNull();
+    const answer = await shop.rest('GET', path, { as: caller });
+    expect(answer.status).toBe(200);
+    expect(answer.body).toEqual({
+      items: [],
+      count: 11,
+      next: null,
+      previous: expect.stringMatching(new RegExp(`\\?${back}$`)),
+    });
   },
 );
+
+test.each([
+  `${PAGES}?page=99`,
+  `${PAGES}?limit=4&offset=99`,
+  `${USERS}?page=99`,
+  `${USERS}?limit=4&offset=99`,
+])('8 from GET %s, past the end, previous leads back to the last entries', async (path) => {
+  await make(11);
+  const { body } = await shop.rest('GET', path, { as: caller });
+  const answer = await shop.rest('GET', body.previous.slice(PUBLIC_URL.length), { as: caller });
+  expect(answer.body.items.length).toBeGreaterThan(0);
+  expect(answer.body.next).toBeNull();
+});
 
 // Bad pagination
 
 const INTEGER = { type: 'int_parsing', msg: 'Input should be a valid integer' };
-const below = (least: number) => ({ type: 'greater_than_equal', msg: `Input should be greater than or equal to ${least}` });
+const below = (least: number) => ({
+  type: 'greater_than_equal',
+  msg: `Input should be greater than or equal to ${least}`,
+});
 const TWICE = { type: expect.any(String), msg: expect.any(String) };
 const BOTH = { type: 'value_error', loc: ['query'], msg: 'Give either page, or limit and offset' };
 
 test.each<[string, ...object[]]>([
   ['limit=abc', { ...INTEGER, loc: ['query', 'limit'] }],
   ['offset=1.5', { ...INTEGER, loc: ['query', 'offset'] }],
-  ['limit=0&offset=', { ...below(1), loc: ['query', 'limit'] }, { ...INTEGER, loc: ['query', 'offset'] }],
+  [
+    'limit=0&offset=',
+    { ...below(1), loc: ['query', 'limit'] },
+    { ...INTEGER, loc: ['query', 'offset'] },
+  ],
   ['page=0', { ...below(1), loc: ['query', 'page'] }],
   ['page=-9223372036854775809', { ...below(1), loc: ['query', 'page'] }],
   ['limit=-1', { ...below(1), loc: ['query', 'limit'] }],
@@ -89,7 +116,7 @@ test.each<[string, ...object[]]>([
   ['page=1&limit=5', BOTH],
   ['page=1&offset=0', BOTH],
   ['offset=0&page=1&limit=5', BOTH],
-])('8 ?%s is refused with 422, which names what is wrong', async (query, ...detail) => {
+])('8 ?%s is rejected with 422, which names each error', async (query, ...detail) => {
   await make(1);
   for (const path of [PAGES, USERS]) {
     const { status, body } = await shop.rest('GET', `${path}?${query}`, { as: caller });
@@ -97,17 +124,21 @@ test.each<[string, ...object[]]>([
   }
 });
 
-test.each([PAGES, USERS])('8 GET %s ignores parameters that it does not know', async (path) => {
+test.each([PAGES, USERS])('8 GET %s ignores unknown parameters', async (path) => {
   await make(1);
-  const answer = await shop.rest('GET', `${path}?limit=1&sort=name&__proto__=x&page[]=2`, { as: caller });
+  const answer = await shop.rest('GET', `${path}?limit=1&sort=name&__proto__=x&page[]=2`, {
+    as: caller,
+  });
   expect(answer.status).toBe(200);
   expect(answer.body.items).toHaveLength(1);
 });
 
-/** This many products and users, of whom the first is the caller. */
+/** Creates this many products and users; the first user is the caller. */
 async function make(count: number): Promise<void> {
   caller = await shop.makeUser({ password: null });
-  await shop.sql(`insert into "user" (username) select 'extra ' || n from generate_series(1, ${count - 1}) as n`);
+  await shop.sql(
+    `insert into "user" (username) select 'extra ' || n from generate_series(1, ${count - 1}) as n`,
+  );
   const barcodes = Array.from({ length: count }, () => `'${shop.newBarcode()}'`).join();
   await shop.sql(`
     insert into product (name, barcode, price, created_at, updated_at)

@@ -7,7 +7,10 @@ const deep = `{ me ${'{ blog { nodes { creator '.repeat(3)}{ username } ${'} } }
 const nested = `${'{ a '.repeat(5_000)}${'}'.repeat(5_000)}`;
 const bomb = gzipSync(Buffer.alloc(10 * 2 ** 20, ' ')).toString('latin1');
 
-/** Requests that would cost much, out of docs/attacks.md: queries that are too deep, too wide or too long, and bodies that are no good. */
+/**
+ * Expensive requests of docs/generated/attacks.md: queries that are too deep, wide or long, and
+ * invalid bodies.
+ */
 export function abuse(): LoadPart[] {
   const queries = [
     deep,
@@ -20,30 +23,57 @@ export function abuse(): LoadPart[] {
     `{ ${Array.from({ length: 101 }, (_, index) => `a${index}: __typename`).join(' ')} }`,
     nested,
   ];
-  const bodies = ['{"a":', '[]', 'null', `{"name":"${'n'.repeat(16_000)}"}`, `{"name":"${'n'.repeat(20_000)}"}`, '['.repeat(8_000)];
+  const bodies = [
+    '{"a":',
+    '[]',
+    'null',
+    `{"name":"${'n'.repeat(16_000)}"}`,
+    `{"name":"${'n'.repeat(20_000)}"}`,
+    '['.repeat(8_000),
+  ];
   return [
-    { name: 'graphql', share: 50, requests: queries.map((query) => wire('POST', '/graphql', {}, JSON.stringify({ query }))) },
-    { name: 'bodies', share: 30, requests: bodies.map((body) => wire('POST', '/api/v1/shop/product/', json, body)) },
+    {
+      name: 'graphql',
+      share: 50,
+      requests: queries.map((query) => wire('POST', '/graphql', {}, JSON.stringify({ query }))),
+    },
+    {
+      name: 'bodies',
+      share: 30,
+      requests: bodies.map((body) => wire('POST', '/api/v1/shop/product/', json, body)),
+    },
     { name: 'packed', share: 5, requests: [packed()] },
-    { name: 'paths', share: 15, requests: [wire('GET', `/${'x'.repeat(8_000)}`), wire('PUT', '/graphql'), wire('GET', '/%zz'), many()] },
+    {
+      name: 'paths',
+      share: 15,
+      requests: [
+        wire('GET', `/${'x'.repeat(8_000)}`),
+        wire('PUT', '/graphql'),
+        wire('GET', '/%zz'),
+        many(),
+      ],
+    },
   ];
 }
 
-/** Reads the whole list over and over, by so many readers at once. */
-export function abuseOfTheList(url: string, readers: number): { count(): number; stop(): void } {
+/** Reads the whole list repeatedly, with this number of concurrent readers. */
+export function readListsRepeatedly(
+  url: string,
+  readers: number,
+): { count(): number; stop(): void } {
   let [count, isOver] = [0, false];
   const open = new Set<ClientRequest>();
   const read = (): void => {
     if (isOver) return;
-    const asked = get(`${url}/api/v1/shop/products`, (res) => {
+    const request = get(`${url}/api/v1/shop/products`, (res) => {
       res.resume();
       res.on('end', () => count++);
     });
-    open.add(asked);
-    asked
+    open.add(request);
+    request
       .on('error', () => undefined)
       .on('close', () => {
-        open.delete(asked);
+        open.delete(request);
         read();
       });
   };
@@ -52,12 +82,12 @@ export function abuseOfTheList(url: string, readers: number): { count(): number;
     count: () => count,
     stop() {
       isOver = true;
-      for (const asked of open) asked.destroy();
+      for (const request of open) request.destroy();
     },
   };
 }
 
-// Ten megabytes of nothing in ten kilobytes, as bytes that each stand for themselves.
+// 10 MB of spaces in 10 KB of gzip, one character per byte.
 function packed(): string {
   return wire('POST', '/graphql', { ...json, 'Content-Encoding': 'gzip' }, bomb).replace(
     /Content-Length: \d+/,
@@ -66,5 +96,9 @@ function packed(): string {
 }
 
 function many(): string {
-  return wire('GET', '/', Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`X-${index}`, 'x'])));
+  return wire(
+    'GET',
+    '/',
+    Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`X-${index}`, 'x'])),
+  );
 }

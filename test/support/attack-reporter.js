@@ -4,12 +4,13 @@ import { relative } from 'node:path';
 const ID = /^([A-Z]\d+) /;
 
 /**
- * Notes which rows of the attack catalogue (test/attacks/rows.json) passed in which files, on which database. A run of some files
- * leaves what is known of the others. .ci/attack-table.js makes the table of it.
+ * Records which attacks of the catalogue (test/attacks/rows.json) passed in which files, on which
+ * database. Keeps the results of files that did not run. .ci/attack-table.js writes the table from
+ * it.
  */
 export default class AttackReporter {
   onRunComplete(_contexts, { testResults }) {
-    // A run without the shortcuts counts for no database.
+    // A run without the optimizations is not recorded.
     if (process.env.TEST_SHORTCUTS) return;
     const path = `dist/attacks/${process.env.TEST_DATABASE_URL ? 'postgresql' : 'embedded'}.json`;
     const files = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : {};

@@ -1,4 +1,4 @@
-/** The app's tables, each before those that its rows refer to. */
+/** The app's tables, each before those that it references. */
 const TABLES = [
   'session',
   'login_failure',
@@ -18,16 +18,25 @@ const TABLES = [
   'webhook',
   '"user"',
 ];
-const SEQUENCES = ['user_pk_seq', 'product_pk_seq', 'item_pk_seq', 'blog_entry_pk_seq', 'audit_entry_pk_seq'];
-/** Tables larger than this, in bytes, are truncated. Deleting the rows of smaller ones takes a hundredth of the time. */
+const SEQUENCES = [
+  'user_pk_seq',
+  'product_pk_seq',
+  'item_pk_seq',
+  'blog_entry_pk_seq',
+  'audit_entry_pk_seq',
+];
+/**
+ * Maximum size in bytes of tables that are emptied by DELETE, which is a hundred times faster for
+ * small ones.
+ */
 const LARGE = 1024 * 1024;
 
-/** Deletes what a test has stored. */
+/** Deletes all data of a test. */
 export const CLEAN = 'select test.clean()';
 
 /**
- * Makes the function behind `CLEAN`, in a schema of its own. PostgreSQL plans its statements once a connection, and tables without
- * rows cost no statement.
+ * Creates the function behind `CLEAN`, in its own schema. PostgreSQL plans its statements once per
+ * connection, and empty tables cost no statement.
  */
 export const MAKE_CLEAN = `
   create schema if not exists test;
@@ -39,7 +48,8 @@ export const MAKE_CLEAN = `
       ${TABLES.map((table) => `if exists (select from ${table}) then delete from ${table}; end if;`).join('\n      ')}
     end if;
     ${SEQUENCES.map((name) => `if (select is_called from ${name}) then perform setval('${name}', 1, false); end if;`).join('\n    ')}
-    -- The deletions are in the audit trail and in the log of changes by now. The trail takes them only from who says so.
+    -- The deletions were recorded in the audit trail and the change log. The trail requires this
+    -- setting for its deletion.
     perform set_config('shopfront.audit_prune', 'on', true);
     if exists (select from audit_entry) then delete from audit_entry; end if;
     if exists (select from change) then delete from change; end if;

@@ -2,24 +2,24 @@ import { setTimeout } from 'node:timers/promises';
 import { afterEach, beforeEach } from './jest.ts';
 
 const real = performance.now.bind(performance);
-/** The time at which the clock stands still. */
+/** The time of the stopped clock. */
 let stopped: number | undefined;
-/** How far it is ahead of the machine's, so that it never goes back. */
+/** Offset from the system clock, so that time never goes back. */
 let ahead = 0;
 
-/** The clock of this process, `performance.now`, in the hands of a test. */
+/** The stopped `performance.now` of this process. */
 export interface StoppedClock {
-  pass(ms: number): void;
-  /** Passes as much time as it takes until this has ended, in steps of so many ms. */
-  passUntil<T>(end: Promise<T>, step: number): Promise<T>;
+  advance(ms: number): void;
+  /** Advances the clock in steps, in ms, until the promise settles. */
+  advanceUntil<T>(end: Promise<T>, step: number): Promise<T>;
 }
 
 /**
- * Stops `performance.now` during each test of a file, so that what holds for some milliseconds holds for as long as the test needs,
- * and nothing is late because the machine is busy.
+ * Stops `performance.now` during each test of a file, so that values with a lifetime of
+ * milliseconds do not expire while a test runs, and a busy machine delays nothing.
  */
 export function useStoppedClock(): StoppedClock {
-  const pass = (ms: number) => void (stopped = (stopped ?? real() + ahead) + ms);
+  const advance = (ms: number) => void (stopped = (stopped ?? real() + ahead) + ms);
   beforeEach(() => {
     performance.now = () => stopped ?? real() + ahead;
     stopped = performance.now();
@@ -29,12 +29,12 @@ export function useStoppedClock(): StoppedClock {
     stopped = undefined;
   });
   return {
-    pass,
-    async passUntil(end, step) {
+    advance,
+    async advanceUntil(end, step) {
       const state = { isOver: false };
       const over = () => void (state.isOver = true);
       end.then(over, over);
-      for (; !state.isOver; await setTimeout(5)) pass(step);
+      for (; !state.isOver; await setTimeout(5)) advance(step);
       return end;
     },
   };

@@ -2,36 +2,48 @@ import { EventEmitter } from 'node:events';
 import { PassThrough, Writable } from 'node:stream';
 import type { CommandIo } from '../../src/cli/command-context.ts';
 import { createProgram } from '../../src/cli/program.ts';
-import { checkLeaks, type Ended } from './process.ts';
+import { checkLeaks, type ProcessResult } from './process.ts';
 
 /** A command that runs in this process. */
 export interface RunningCommand {
-  /** Standard input, where no other is given. It is open. */
+  /** Standard input, unless the options replace it. It is open. */
   stdin: PassThrough;
   /** Sends SIGINT, as Ctrl-C does. */
   interrupt: () => void;
-  /** Resolves when the command has ended. */
-  ended: Promise<Ended>;
+  /** Resolves when the command has exited. */
+  ended: Promise<ProcessResult>;
 }
 
-/** Replaces what a command gets by default. */
+/** Replaces defaults of a command. */
 type CommandOptions = Partial<Pick<CommandIo, 'stdin' | 'stdout' | 'stderr' | 'clock' | 'exit'>>;
 
-/** Runs a command of the operator's command line in this process, to its end, with only these settings. */
+/** Runs a CLI command in this process until it exits, with only these settings. */
 export async function command(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
   input: string | Buffer = '',
   options: CommandOptions = {},
-): Promise<Ended> {
+): Promise<ProcessResult> {
   const { stdin, ended } = startCommand(args, env, options);
   stdin.end(input);
   return ended;
 }
 
-/** Starts a command in this process. No time passes for it unless a clock is given, so it shows no progress. */
-export function startCommand(args: readonly string[], env: Readonly<Record<string, string>>, options: CommandOptions = {}): RunningCommand {
-  const [stdin, stdout, stderr, signals] = [new PassThrough(), new Collector(), new Collector(), new EventEmitter()];
+/**
+ * Starts a command in this process. Without a clock in the options its time is frozen, so it shows
+ * no progress.
+ */
+export function startCommand(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  options: CommandOptions = {},
+): RunningCommand {
+  const [stdin, stdout, stderr, signals] = [
+    new PassThrough(),
+    new Collector(),
+    new Collector(),
+    new EventEmitter(),
+  ];
   const program = createProgram({
     env: { ...env },
     stdin,
@@ -40,17 +52,19 @@ export function startCommand(args: readonly string[], env: Readonly<Record<strin
     signals,
     clock: { now: () => new Date(), elapsedMs: () => 0 },
     exit: (code) => {
-      throw new Error(`The command ended its process with ${code}`);
+      throw new Error(`The command exited with ${code}`);
     },
     ...options,
   });
-  const ended = program.run(args).then((code) => checkLeaks({ code, stdout: stdout.text, stderr: stderr.text }));
-  // A test may wait for something else first.
+  const ended = program
+    .run(args)
+    .then((code) => checkLeaks({ code, stdout: stdout.text, stderr: stderr.text }));
+  // A test may await something else first.
   ended.catch(() => undefined);
   return { stdin, ended, interrupt: () => void signals.emit('SIGINT') };
 }
 
-/** Keeps all that is written to it. */
+/** Collects all output. */
 class Collector extends Writable {
   private readonly pieces: Buffer[] = [];
 

@@ -1,19 +1,19 @@
-import type { Given } from '../../contract/deployment.ts';
+import type { DeploymentOptions } from '../../contract/deployment.ts';
 import { demoUsers, seedDemo } from '../../src/features/demo-data.ts';
 import { TEST_SECRET } from './databases.ts';
 import type { Shop } from './shop.ts';
 
 /** Fills an empty shop with the demo data. */
-export async function stock(shop: Shop): Promise<void> {
+export async function seedShop(shop: Shop): Promise<void> {
   await shop.empty();
   const { em, config } = shop.context();
   await seedDemo(em, config.bcryptCost, shop.now());
-  // Written behind the services' back, and to be seen at once.
+  // Invalidates caches, because the data was written without the services.
   await shop.sql('select 1');
 }
 
-/** Everything that the contract kit can be given about a shop with the demo data. */
-export function everythingAbout(shop: Shop, baseUrl = shop.url): Given {
+/** Everything that the contract kit can know about a shop with the demo data. */
+export function fullDeployment(shop: Shop, baseUrl = shop.url): DeploymentOptions {
   return {
     baseUrl,
     sessionPrefix: shop.config.sessionPrefix,
@@ -24,8 +24,11 @@ export function everythingAbout(shop: Shop, baseUrl = shop.url): Given {
   };
 }
 
-/** How a user of the demo data signs in. */
+/** The credentials of a demo user. */
 export function credentialsOf(name: string): { username: string; password: string } {
-  const { username, password } = demoUsers.find((user) => user.username === name) ?? { username: name, password: '' };
+  const { username, password } = demoUsers.find((user) => user.username === name) ?? {
+    username: name,
+    password: '',
+  };
   return { username, password };
 }

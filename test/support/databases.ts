@@ -8,26 +8,27 @@ import { execute, raw } from '../../src/database/sql.ts';
 import { MAKE_CLEAN } from './clean.ts';
 import { copyFrom, makeDataDir, removeDirectory } from './directories.ts';
 
-/** An empty database with all migrations, as environment variables for the app, and its end. */
+/** An empty, migrated database: its settings, and a function that drops it. */
 export interface TestDatabase {
   env: Record<string, string>;
   drop(): Promise<void>;
 }
 
-/** A secret that is no secret: it signs what the tests make, and nothing else. */
+/** The signing secret of all tests. */
 export const TEST_SECRET = 'only-for-tests-only-for-tests-only';
 
 const silent = pino({ level: 'silent' });
 
-/** Makes a database for one worker: on the server of TEST_DATABASE_URL, or an embedded one of its own. */
+/** Creates a database for one worker: on the server of TEST_DATABASE_URL, or embedded. */
 export async function makeDatabase(name: string): Promise<TestDatabase> {
   const server = process.env['TEST_DATABASE_URL'];
-  const made = server === undefined || server === '' ? await makeEmbedded() : await makeOnServer(server, name);
+  const made =
+    server === undefined || server === '' ? await makeEmbedded() : await makeOnServer(server, name);
   await migrate(made);
   return made;
 }
 
-/** Makes the data directory that all others are copies of from then on. */
+/** Creates the data directory that later ones are copied from. */
 export async function makeTemplate(): Promise<Pick<TestDatabase, 'drop'>> {
   const dataDir = await makeDataDir();
   const embedded = await startEmbedded(dataDir, silent);
@@ -60,7 +61,10 @@ async function makeOnServer(server: string, name: string): Promise<TestDatabase>
   };
   await run(`drop database if exists "${name}" with (force)`);
   await run(`create database "${name}"`);
-  return { env: { DATABASE_URL: url.href }, drop: () => run(`drop database if exists "${name}" with (force)`) };
+  return {
+    env: { DATABASE_URL: url.href },
+    drop: () => run(`drop database if exists "${name}" with (force)`),
+  };
 }
 
 async function makeEmbedded(): Promise<TestDatabase> {

@@ -2,15 +2,21 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Where the set-up keeps a data directory as a first start leaves it, as far as the database goes. To copy it takes a fraction of the time. */
+/**
+ * Environment variable with the path of a migrated data directory. Copying it is much faster than a
+ * first start.
+ */
 const TEMPLATE = 'TEST_DATA_DIR';
 
-/** Has every data directory that is made from now on be a copy of this one, which nobody has open. */
+/** Sets the directory that data directories are copied from. No process may have it open. */
 export function copyFrom(path: string): void {
   process.env[TEMPLATE] = path;
 }
 
-/** Makes a data directory whose embedded database is there and empty. What a first start does is for those that start on none. */
+/**
+ * Creates a data directory with a migrated, empty database. Tests of the first start use an empty
+ * directory instead.
+ */
 export async function makeDataDir(): Promise<string> {
   const path = await makeDirectory();
   const template = process.env[TEMPLATE];
@@ -18,7 +24,7 @@ export async function makeDataDir(): Promise<string> {
   return path;
 }
 
-/** Runs the work with such a data directory of its own, and removes it afterwards. */
+/** Runs the work with a new data directory, and removes it afterwards. */
 export async function withDataDir<T>(work: (path: string) => Promise<T>): Promise<T> {
   return within(await makeDataDir(), work);
 }
@@ -28,7 +34,9 @@ export async function withDirectory<T>(work: (path: string) => Promise<T>): Prom
   return within(await makeDirectory(), work);
 }
 
-/** Removes it, though a database whose server was killed may still be writing its last there. */
+/**
+ * Removes a directory. Retries, because the database of a killed server may still be writing to it.
+ */
 export function removeDirectory(path: string): Promise<void> {
   return rm(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
 }

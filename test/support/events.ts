@@ -1,32 +1,32 @@
 import type { RequestOptions, Shop } from './shop.ts';
 import { until } from './until.ts';
 
-/** An event as a browser would have it. */
+/** A parsed server-sent event. */
 interface ReceivedEvent {
   event: string;
   id?: string;
-  // What a test finds in it is what it asserts.
+  // Untyped: tests assert its shape.
   data: any;
 }
 
-/** A stream of server-sent events that is open. */
-export interface EventStreamOf {
+/** An open stream of server-sent events. */
+export interface OpenEventStream {
   status: number;
   headers: Headers;
-  /** The next event, comments left out; undefined once the server has ended the stream. */
+  /** The next event, without comments; undefined at the end of the stream. */
   next(): Promise<ReceivedEvent | undefined>;
   close(): void;
 }
 
 const open = new Set<AbortController>();
 
-/** Opens a stream by POST; who sees its head is listening. */
-export async function listen(
+/** Opens a subscription by POST. It is active when the response head arrives. */
+export async function openSubscription(
   shop: Shop,
   query: string,
   variables: Record<string, unknown> = {},
   { as, token, sessionKey, headers = {}, json }: RequestOptions = {},
-): Promise<EventStreamOf> {
+): Promise<OpenEventStream> {
   const bearer = token ?? (as && shop.tokenOf(as));
   const stream = await openStream(`${shop.url}/graphql`, {
     method: 'POST',
@@ -48,11 +48,11 @@ export async function listen(
 }
 
 /** Opens the stream of a request. */
-export async function openStream(url: string, request: RequestInit): Promise<EventStreamOf> {
+export async function openStream(url: string, request: RequestInit): Promise<OpenEventStream> {
   const controller = new AbortController();
   open.add(controller);
   const { status, headers, body } = await fetch(url, { ...request, signal: controller.signal });
-  // Locked at once: a body that nobody reads yet is cancelled when its response is collected as garbage.
+  // Locked at once: an unread body is cancelled when its response is garbage-collected.
   const events = eventsIn((body ?? new ReadableStream()).values());
   return {
     status,
@@ -62,13 +62,15 @@ export async function openStream(url: string, request: RequestInit): Promise<Eve
   };
 }
 
-/** Closes what tests have left open. */
+/** Closes all open streams. */
 export function closeStreams(): void {
   for (const controller of open) controller.abort();
   open.clear();
 }
 
-async function* eventsIn(body: AsyncIterable<Uint8Array>): AsyncGenerator<ReceivedEvent, undefined> {
+async function* eventsIn(
+  body: AsyncIterable<Uint8Array>,
+): AsyncGenerator<ReceivedEvent, undefined> {
   let text = '';
   const decoder = new TextDecoder();
   for await (const piece of body) {
@@ -77,25 +79,34 @@ async function* eventsIn(body: AsyncIterable<Uint8Array>): AsyncGenerator<Receiv
     text = blocks.pop() ?? '';
     for (const block of blocks) {
       const fields = Object.fromEntries(
-        block.split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()]),
+        block
+          .split('\n')
+          .map((line) => [
+            line.slice(0, line.indexOf(':')),
+            line.slice(line.indexOf(':') + 1).trim(),
+          ]),
       );
       const { event, id, data } = fields;
       if (event !== undefined)
-        yield { event, ...(id !== undefined && { id }), data: data === '' || data === undefined ? null : JSON.parse(data) };
+        yield {
+          event,
+          ...(id !== undefined && { id }),
+          data: data === '' || data === undefined ? null : JSON.parse(data),
+        };
     }
   }
-  // What is no stream of events is one answer.
+  // A response that is not an event stream has one body.
   if (text !== '') yield { event: 'body', data: JSON.parse(text) };
   return undefined;
 }
 
-/** Makes products until what waits for an event has come: from then on, it is known to listen. */
-export async function writtenUntil<T>(shop: Shop, told: Promise<T>): Promise<T> {
-  const state = { isTold: false };
-  void told.finally(() => (state.isTold = true)).catch(() => undefined);
+/** Creates products until an event arrives, so that the subscription is known to be active. */
+export async function writeUntil<T>(shop: Shop, event: Promise<T>): Promise<T> {
+  const state = { hasArrived: false };
+  void event.finally(() => (state.hasArrived = true)).catch(() => undefined);
   await until(async () => {
     await shop.makeProduct();
-    return state.isTold;
+    return state.hasArrived;
   }, 'an event');
-  return told;
+  return event;
 }

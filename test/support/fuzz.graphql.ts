@@ -20,7 +20,7 @@ import {
 } from 'graphql';
 import { anyJson, anyText, barcodeText, numberText, priceText } from './fuzz.values.ts';
 
-/** A value as it stands in a query, and in its variables. */
+/** A value as a GraphQL literal and as JSON. */
 export interface Written {
   literal: string;
   json: string;
@@ -32,7 +32,7 @@ export interface Operation {
   variables: string;
 }
 
-/** A piece of a document: text, a value that stands among the variables, or a fragment that stands at the end. */
+/** A piece of a document: text, a value for a variable, or a fragment. */
 type Part = string | { type: string; json: string } | { on: string; parts: Part[] };
 
 const DEEPEST = 5;
@@ -64,19 +64,23 @@ const DIRECTIVES = [
   '@none(a: 1)',
 ];
 
-/** Operations on a schema: its types are walked at random, with arguments that fit, and some that do not. */
+/** Random operations on a schema, with arguments that mostly fit. */
 export class Operations {
   private readonly selections = new Map<string, Arbitrary<Part[]>>();
 
   constructor(
     private readonly schema: GraphQLSchema,
-    /** Values for arguments and input fields of these names, among which are such as mean something. */
+    /** Values for arguments and input fields of these names, some of them valid. */
     private readonly known: Record<string, Arbitrary<Written>>,
   ) {}
 
   get queries(): Arbitrary<Operation> {
     const root = this.schema.getQueryType();
-    const fields = [...Object.values(root?.getFields() ?? {}), SchemaMetaFieldDef, TypeMetaFieldDef];
+    const fields = [
+      ...Object.values(root?.getFields() ?? {}),
+      SchemaMetaFieldDef,
+      TypeMetaFieldDef,
+    ];
     return this.fieldsOf(fields, DEEPEST, 3).map((parts) => assemble('query', parts));
   }
 
@@ -99,64 +103,129 @@ export class Operations {
     if (!isObjectType(type)) {
       const inside = this.schema
         .getPossibleTypes(type)
-        .map((own) => this.selection(own, depth).map((parts): Part[] => [`... on ${own.name} `, ...parts]));
-      return fc.tuple(plain, ...inside).map(([own, ...others]): Part[] => [`{ ... on ${type.name} `, ...own, ' ', ...others.flat(), ' }']);
+        .map((own) =>
+          this.selection(own, depth).map((parts): Part[] => [`... on ${own.name} `, ...parts]),
+        );
+      return fc
+        .tuple(plain, ...inside)
+        .map(([own, ...others]): Part[] => [
+          `{ ... on ${type.name} `,
+          ...own,
+          ' ',
+          ...others.flat(),
+          ' }',
+        ]);
     }
     return fc.oneof(
       { weight: 12, arbitrary: plain },
-      { weight: 1, arbitrary: plain.map((parts): Part[] => [`{ ... on ${type.name} `, ...parts, ' }']) },
-      { weight: 1, arbitrary: plain.map((parts): Part[] => ['{ __typename ', { on: type.name, parts }, ' }']) },
+      {
+        weight: 1,
+        arbitrary: plain.map((parts): Part[] => [`{ ... on ${type.name} `, ...parts, ' }']),
+      },
+      {
+        weight: 1,
+        arbitrary: plain.map((parts): Part[] => ['{ __typename ', { on: type.name, parts }, ' }']),
+      },
     );
   }
 
-  private fieldsOf(fields: readonly GraphQLField<unknown, unknown>[], depth: number, maxLength: number): Arbitrary<Part[]> {
-    const each = fields.map((field) => this.field(field, depth).map((parts) => ({ name: field.name, parts })));
-    const none = fc.constant<{ name: string; parts: Part[] }>({ name: '__typename', parts: ['__typename'] });
-    const usual = fc.uniqueArray(fc.oneof(none, ...each, ...each), { minLength: 1, maxLength, selector: ({ name }) => name });
-    return usual.map((chosen): Part[] => ['{ ', ...chosen.flatMap(({ parts }) => [...parts, ' ']), '}']);
+  private fieldsOf(
+    fields: readonly GraphQLField<unknown, unknown>[],
+    depth: number,
+    maxLength: number,
+  ): Arbitrary<Part[]> {
+    const each = fields.map((field) =>
+      this.field(field, depth).map((parts) => ({ name: field.name, parts })),
+    );
+    const none = fc.constant<{ name: string; parts: Part[] }>({
+      name: '__typename',
+      parts: ['__typename'],
+    });
+    const usual = fc.uniqueArray(fc.oneof(none, ...each, ...each), {
+      minLength: 1,
+      maxLength,
+      selector: ({ name }) => name,
+    });
+    return usual.map((chosen): Part[] => [
+      '{ ',
+      ...chosen.flatMap(({ parts }) => [...parts, ' ']),
+      '}',
+    ]);
   }
 
-  private field({ name, args, type }: GraphQLField<unknown, unknown>, depth: number): Arbitrary<Part[]> {
+  private field(
+    { name, args, type }: GraphQLField<unknown, unknown>,
+    depth: number,
+  ): Arbitrary<Part[]> {
     const named = getNamedType(type);
     const given = args.map((arg) =>
-      rarely(isRequiredArgument(arg) ? 60 : 0.5, this.argument(arg), fc.constant<Part[]>([])).map((parts): Part[] =>
-        parts.length ? [`${arg.name}: `, ...parts, ' '] : [],
+      rarely(isRequiredArgument(arg) ? 60 : 0.5, this.argument(arg), fc.constant<Part[]>([])).map(
+        (parts): Part[] => (parts.length ? [`${arg.name}: `, ...parts, ' '] : []),
       ),
     );
-    const alias = rarely(30, fc.constant(''), fc.constantFrom('a: ', 'b: ', 'id: ', '__proto__: ', 'constructor: '));
+    const alias = rarely(
+      30,
+      fc.constant(''),
+      fc.constantFrom('a: ', 'b: ', 'id: ', '__proto__: ', 'constructor: '),
+    );
     const directive = rarely(
       20,
       fc.constant(''),
       fc.constantFrom(...DIRECTIVES).map((text) => ` ${text}`),
     );
-    const inside = isCompositeType(named) ? this.selection(named, depth - 1) : fc.constant<Part[]>([]);
-    return fc.tuple(alias, fc.tuple(...given), directive, inside).map(([before, written, after, selection]): Part[] => {
-      const values = written.flat();
-      return [`${before}${name}`, ...(values.length > 0 ? ['(', ...values, ')'] : []), `${after} `, ...selection];
-    });
+    const inside = isCompositeType(named)
+      ? this.selection(named, depth - 1)
+      : fc.constant<Part[]>([]);
+    return fc
+      .tuple(alias, fc.tuple(...given), directive, inside)
+      .map(([before, written, after, selection]): Part[] => {
+        const values = written.flat();
+        return [
+          `${before}${name}`,
+          ...(values.length > 0 ? ['(', ...values, ')'] : []),
+          `${after} `,
+          ...selection,
+        ];
+      });
   }
 
   private argument({ name, type }: GraphQLArgument): Arbitrary<Part[]> {
-    const types = rarely(60, fc.constant(String(type)), fc.constantFrom('String', 'Int!', '[ID!]', 'ProductInput', 'None'));
+    const types = rarely(
+      60,
+      fc.constant(String(type)),
+      fc.constantFrom('String', 'Int!', '[ID!]', 'ProductInput', 'None'),
+    );
     return fc
       .tuple(this.value(type, name), fc.boolean(), types)
-      .map(([{ literal, json }, isVariable, asType]): Part[] => [isVariable ? { type: asType, json } : literal]);
+      .map(([{ literal, json }, isVariable, asType]): Part[] => [
+        isVariable ? { type: asType, json } : literal,
+      ]);
   }
 
-  /** A value of the type, or now and then of none. */
+  /** Mostly a value of the type. */
   value(type: GraphQLInputType, name: string): Arbitrary<Written> {
-    const other = fc.tuple(fc.constantFrom(...LITERALS), anyJson).map(([literal, json]): Written => ({ literal, json }));
+    const other = fc
+      .tuple(fc.constantFrom(...LITERALS), anyJson)
+      .map(([literal, json]): Written => ({ literal, json }));
     return rarely(60, this.fitting(type, name), other);
   }
 
   private fitting(type: GraphQLInputType, name: string): Arbitrary<Written> {
     if (isNonNullType(type)) return this.fitting(type.ofType, name);
     const known = this.known[name];
-    if (isListType(type)) return fc.array(this.value(type.ofType, name), { maxLength: 4 }).map(listed);
+    if (isListType(type))
+      return fc.array(this.value(type.ofType, name), { maxLength: 4 }).map(listed);
     if (known) return known;
     if (isEnumType(type))
-      return fc.constantFrom(...type.getValues().map(({ name: literal }) => ({ literal, json: JSON.stringify(literal) })));
-    if (isInputObjectType(type)) return fc.tuple(...Object.values(type.getFields()).map((field) => this.member(field))).map(united);
+      return fc.constantFrom(
+        ...type
+          .getValues()
+          .map(({ name: literal }) => ({ literal, json: JSON.stringify(literal) })),
+      );
+    if (isInputObjectType(type))
+      return fc
+        .tuple(...Object.values(type.getFields()).map((field) => this.member(field)))
+        .map(united);
     return SCALARS[type.name] ?? same(anyText.map((text) => JSON.stringify(text)));
   }
 
@@ -192,12 +261,12 @@ const SCALARS: Record<string, Arbitrary<Written>> = {
   ),
 };
 
-/** A value that is written alike in both places. */
+/** A value whose literal and JSON are equal. */
 export function same(text: Arbitrary<string>): Arbitrary<Written> {
   return text.map((written) => ({ literal: written, json: written }));
 }
 
-/** An object of the members that are there. */
+/** An object of the defined members. */
 export function united(members: readonly (readonly [string, Written] | undefined)[]): Written {
   const present = members.filter((member) => member !== undefined);
   return {
@@ -207,24 +276,31 @@ export function united(members: readonly (readonly [string, Written] | undefined
 }
 
 function listed(values: readonly Written[]): Written {
-  return { literal: `[${values.map(({ literal }) => literal).join(', ')}]`, json: `[${values.map(({ json }) => json).join()}]` };
+  return {
+    literal: `[${values.map(({ literal }) => literal).join(', ')}]`,
+    json: `[${values.map(({ json }) => json).join()}]`,
+  };
 }
 
-/** The words of a document with some of them twice, missing, or in another's place. */
+/** A document with some tokens repeated, missing or moved. */
 export function jumbled(query: Arbitrary<string>): Arbitrary<string> {
-  const accident = fc.tuple(fc.nat({ max: 3 }), fc.nat({ max: 9_999 }), fc.nat({ max: 9_999 }));
-  return fc.tuple(query, fc.array(accident, { minLength: 1, maxLength: 3 })).map(([text, accidents]) => {
-    const words = text.match(/"(?:[^"\\]|\\.)*"|\.\.\.|\w+|\s+|[^\w\s]/g) ?? [];
-    for (const [kind, first, second] of accidents) {
-      const [at, from] = [first, second].map((place) => Math.floor((place / 10_000) * words.length));
-      const word = words[from ?? 0] ?? '';
-      if (kind === 0) words.splice(at ?? 0, 1);
-      else if (kind === 1) words.splice(at ?? 0, 1, word);
-      else if (kind === 2) words.splice(at ?? 0, 0, ` ${word} `.repeat(3));
-      else words.length = at ?? 0;
-    }
-    return words.join('');
-  });
+  const defect = fc.tuple(fc.nat({ max: 3 }), fc.nat({ max: 9_999 }), fc.nat({ max: 9_999 }));
+  return fc
+    .tuple(query, fc.array(defect, { minLength: 1, maxLength: 3 }))
+    .map(([text, defects]) => {
+      const words = text.match(/"(?:[^"\\]|\\.)*"|\.\.\.|\w+|\s+|[^\w\s]/g) ?? [];
+      for (const [kind, first, second] of defects) {
+        const [at, from] = [first, second].map((place) =>
+          Math.floor((place / 10_000) * words.length),
+        );
+        const word = words[from ?? 0] ?? '';
+        if (kind === 0) words.splice(at ?? 0, 1);
+        else if (kind === 1) words.splice(at ?? 0, 1, word);
+        else if (kind === 2) words.splice(at ?? 0, 0, ` ${word} `.repeat(3));
+        else words.length = at ?? 0;
+      }
+      return words.join('');
+    });
 }
 
 function assemble(kind: string, parts: readonly Part[]): Operation {

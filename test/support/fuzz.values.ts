@@ -1,7 +1,7 @@
 import fc, { type Arbitrary } from 'fast-check';
 import { checkDigit } from '../../src/features/products/ean13.ts';
 
-// Values as they are written: what counts is the text that is sent, for a number may be written as no double is.
+// Values as text, because numbers may have forms that no double has.
 
 const SPECIAL_TEXTS = [
   '',
@@ -35,7 +35,9 @@ const SPECIAL_TEXTS = [
   '%',
   '_',
   '${7*7}',
-  ...['x', '𝕏', '\u0300', ' x'].flatMap((unit) => [255, 256].map((count) => unit.repeat(count / Array.from(unit).length))),
+  ...['x', '𝕏', '\u0300', ' x'].flatMap((unit) =>
+    [255, 256].map((count) => unit.repeat(count / Array.from(unit).length)),
+  ),
   'y'.repeat(4_000),
   '🧑‍🚀'.repeat(500),
   '{'.repeat(2_000),
@@ -92,16 +94,21 @@ const MEMBERS = [
   'scopes',
 ];
 
-/** Text of any kind, also such as nothing can store. */
+/** Any text, including text that cannot be stored. */
 export const anyText = fc.oneof(
   { weight: 4, arbitrary: fc.string({ maxLength: 24 }) },
   { weight: 2, arbitrary: fc.string({ unit: 'grapheme', maxLength: 24 }) },
   { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 24 }) },
-  { weight: 1, arbitrary: fc.array(fc.nat({ max: 0xffff }), { maxLength: 12 }).map((units) => String.fromCharCode(...units)) },
+  {
+    weight: 1,
+    arbitrary: fc
+      .array(fc.nat({ max: 0xffff }), { maxLength: 12 })
+      .map((units) => String.fromCharCode(...units)),
+  },
   { weight: 2, arbitrary: fc.constantFrom(...SPECIAL_TEXTS) },
 );
 
-/** Text that is taken as a name: one line of 1 to 255 characters, often with space around it. */
+/** A valid name: one line of 1 to 255 characters, often with space around it. */
 export const lineText = fc
   .tuple(
     fc.constantFrom('', '', '', ' ', '\t\u2003'),
@@ -110,50 +117,62 @@ export const lineText = fc
   )
   .map((parts) => parts.join(''));
 
-/** A barcode whose check digit holds; most are new, some are the same again. */
+/** A valid barcode; some repeat. */
 export const barcodeText = fc
-  .oneof({ weight: 9, arbitrary: fc.noBias(fc.nat({ max: 999_999_999_999 })) }, { weight: 1, arbitrary: fc.nat({ max: 5 }) })
+  .oneof(
+    { weight: 9, arbitrary: fc.noBias(fc.nat({ max: 999_999_999_999 })) },
+    { weight: 1, arbitrary: fc.nat({ max: 5 }) },
+  )
   .map((number) => {
     const digits = String(number).padStart(12, '0');
     return digits + checkDigit(digits);
   });
 
-/** A price that is taken, in the ways to write it as a number. */
-export const priceText = fc.tuple(fc.nat({ max: 999_999_999_999 }), fc.nat({ max: 5 })).map(([cents, how]) => {
-  const [whole, fraction] = [Math.floor(cents / 100), String(cents % 100).padStart(2, '0')];
-  if (how === 0) return String(whole);
-  if (how === 1) return `${cents}e-2`;
-  return how === 2 ? `${whole}.${fraction}`.replace(/\.?0+$/, '') || '0' : `${whole}.${fraction}`;
-});
+/** A valid price, in each way to write it as a number. */
+export const priceText = fc
+  .tuple(fc.nat({ max: 999_999_999_999 }), fc.nat({ max: 5 }))
+  .map(([cents, how]) => {
+    const [whole, fraction] = [Math.floor(cents / 100), String(cents % 100).padStart(2, '0')];
+    if (how === 0) return String(whole);
+    if (how === 1) return `${cents}e-2`;
+    return how === 2 ? `${whole}.${fraction}`.replace(/\.?0+$/, '') || '0' : `${whole}.${fraction}`;
+  });
 
-/** A number in JSON, also one that no double can hold. */
+/** A JSON number, including some that no double can represent. */
 export const numberText = fc.oneof(
   fc.integer().map(String),
   fc.double({ noDefaultInfinity: true, noNaN: true }).map(String),
   fc.constantFrom(...SPECIAL_NUMBERS),
 );
 
-/** The text in quotes, usually as JavaScript writes it, and sometimes with everything escaped. */
+/** A JSON string, sometimes with every character escaped. */
 export function quoted(text: Arbitrary<string>): Arbitrary<string> {
-  return fc.tuple(text, fc.nat({ max: 9 })).map(([value, how]) => (how === 0 ? `"${escaped(value)}"` : JSON.stringify(value)));
+  return fc
+    .tuple(text, fc.nat({ max: 9 }))
+    .map(([value, how]) => (how === 0 ? `"${escaped(value)}"` : JSON.stringify(value)));
 }
 
-/** A value in JSON. */
+/** Any JSON value. */
 export const { value: anyJson } = fc.letrec<{ value: string }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 4, withCrossShrink: true },
     { weight: 2, arbitrary: fc.constantFrom('null', 'true', 'false', '{}', '[]', '""') },
     { weight: 3, arbitrary: numberText },
     { weight: 4, arbitrary: quoted(anyText) },
-    { weight: 1, arbitrary: fc.array(tie('value'), { maxLength: 4 }).map((values) => `[${values.join()}]`) },
+    {
+      weight: 1,
+      arbitrary: fc.array(tie('value'), { maxLength: 4 }).map((values) => `[${values.join()}]`),
+    },
     {
       weight: 2,
-      arbitrary: fc.array(memberOf(fc.constantFrom(...MEMBERS), tie('value')), { maxLength: 4 }).map((members) => `{${members.join()}}`),
+      arbitrary: fc
+        .array(memberOf(fc.constantFrom(...MEMBERS), tie('value')), { maxLength: 4 })
+        .map((members) => `{${members.join()}}`),
     },
   ),
 }));
 
-/** An object in JSON: mostly each field as it should be, now and then anything, twice, or absent, and members that nobody asked for. */
+/** A JSON object: mostly valid fields, sometimes invalid, repeated, missing or unknown ones. */
 export function objectOf(fields: Record<string, Arbitrary<string>>): Arbitrary<string> {
   const names = Object.keys(fields);
   const members = Object.entries(fields).map(([name, value]) =>
@@ -165,15 +184,23 @@ export function objectOf(fields: Record<string, Arbitrary<string>>): Arbitrary<s
   );
   const more = fc.oneof(
     { weight: 6, arbitrary: fc.constant([]) },
-    { weight: 1, arbitrary: fc.array(memberOf(fc.oneof(fc.constantFrom(...names, ...MEMBERS), anyText), anyJson), { maxLength: 3 }) },
+    {
+      weight: 1,
+      arbitrary: fc.array(
+        memberOf(fc.oneof(fc.constantFrom(...names, ...MEMBERS), anyText), anyJson),
+        { maxLength: 3 },
+      ),
+    },
   );
-  return fc.tuple(fc.tuple(...members), more, fc.boolean(), fc.constantFrom(',', ' ,\n\t')).map(([own, others, isFirst, comma]) => {
-    const present = own.filter((member) => member !== undefined);
-    return `{${(isFirst ? [...others, ...present] : [...present, ...others]).join(comma)}}`;
-  });
+  return fc
+    .tuple(fc.tuple(...members), more, fc.boolean(), fc.constantFrom(',', ' ,\n\t'))
+    .map(([own, others, isFirst, comma]) => {
+      const present = own.filter((member) => member !== undefined);
+      return `{${(isFirst ? [...others, ...present] : [...present, ...others]).join(comma)}}`;
+    });
 }
 
-/** A text that nothing could read, or that goes on and on. */
+/** Invalid, deep or long JSON. */
 export const endless: Arbitrary<string> = fc.constantFrom(
   ...[10, 1_000, 7_000].flatMap((count) => [
     '['.repeat(count) + ']'.repeat(count),
@@ -200,19 +227,25 @@ export const endless: Arbitrary<string> = fc.constantFrom(
   '\u2028{"a":1}',
 );
 
-/** The bytes of a text after a few accidents: bits that flip, an end that is missing, pieces that come twice or not at all. */
+/** The bytes of a text with a few defects: flipped bits, truncation, repeated or missing pieces. */
 export function damaged(text: Arbitrary<string>): Arbitrary<Buffer> {
-  const accident = fc.tuple(fc.nat({ max: 3 }), fc.nat({ max: 9_999 }), fc.nat({ max: 7 }));
-  return fc.tuple(text, fc.array(accident, { minLength: 1, maxLength: 3 })).map(([whole, accidents]) => {
-    let bytes = Buffer.from(whole);
-    for (const [kind, place, size] of accidents) {
-      const at = Math.floor((place / 10_000) * bytes.length);
-      if (kind === 0) bytes[at] = (bytes[at] ?? 0) ^ (1 << size);
-      else if (kind === 1 && size === 0) bytes = bytes.subarray(0, at);
-      else bytes = Buffer.concat([bytes.subarray(0, at + (kind === 2 ? size : 0)), bytes.subarray(at + (kind === 2 ? 0 : size))]);
-    }
-    return bytes;
-  });
+  const defect = fc.tuple(fc.nat({ max: 3 }), fc.nat({ max: 9_999 }), fc.nat({ max: 7 }));
+  return fc
+    .tuple(text, fc.array(defect, { minLength: 1, maxLength: 3 }))
+    .map(([whole, defects]) => {
+      let bytes = Buffer.from(whole);
+      for (const [kind, place, size] of defects) {
+        const at = Math.floor((place / 10_000) * bytes.length);
+        if (kind === 0) bytes[at] = (bytes[at] ?? 0) ^ (1 << size);
+        else if (kind === 1 && size === 0) bytes = bytes.subarray(0, at);
+        else
+          bytes = Buffer.concat([
+            bytes.subarray(0, at + (kind === 2 ? size : 0)),
+            bytes.subarray(at + (kind === 2 ? 0 : size)),
+          ]);
+      }
+      return bytes;
+    });
 }
 
 function memberOf(name: Arbitrary<string>, value: Arbitrary<string>): Arbitrary<string> {
@@ -220,5 +253,8 @@ function memberOf(name: Arbitrary<string>, value: Arbitrary<string>): Arbitrary<
 }
 
 function escaped(text: string): string {
-  return Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`).join('');
+  return Array.from(
+    { length: text.length },
+    (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`,
+  ).join('');
 }

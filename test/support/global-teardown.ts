@@ -1,4 +1,4 @@
-/** Drops what the set-up made. */
+/** Drops the databases of the setup. */
 export default async function teardown(): Promise<void> {
   await Promise.all((globalThis.testDatabases ?? []).map(async (database) => database.drop()));
 }

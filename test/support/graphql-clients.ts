@@ -3,24 +3,24 @@ import { cacheExchange, Client, fetchExchange } from '@urql/core';
 import { ClientError, GraphQLClient } from 'graphql-request';
 
 /** A request to a GraphQL API. */
-interface Asked {
+interface ClientRequest {
   url: string;
   query: string;
   variables?: Record<string, unknown>;
   headers?: Record<string, string>;
 }
 
-/** What a client hands to its application. */
-interface Found {
+/** The result that a client returns. */
+interface ClientResult {
   data?: unknown;
-  /** `extensions.code` of each GraphQL error. A failure that the client takes for another kind is there in its own words. */
+  /** `extensions.code` of each GraphQL error, or the text of any other failure. */
   codes: string[];
 }
 
-type Ask = (asked: Asked) => Promise<Found>;
+type Send = (request: ClientRequest) => Promise<ClientResult>;
 
-/** Clients as their documentation sets them up, and the methods by which they send queries. */
-export const GRAPHQL_CLIENTS: readonly (readonly [name: string, ask: Ask])[] = [
+/** Clients, configured as in their documentation, by request method. */
+export const GRAPHQL_CLIENTS: readonly (readonly [name: string, send: Send])[] = [
   ['Apollo Client', apollo(false)],
   ['Apollo Client with useGETForQueries', apollo(true)],
   ['urql', urql],
@@ -28,9 +28,12 @@ export const GRAPHQL_CLIENTS: readonly (readonly [name: string, ask: Ask])[] = [
   ['graphql-request by GET', graphqlRequest('GET')],
 ];
 
-function apollo(useGETForQueries: boolean): Ask {
+function apollo(useGETForQueries: boolean): Send {
   return async ({ url, query: text, variables = {}, headers = {} }) => {
-    const client = new ApolloClient({ link: new HttpLink({ uri: url, headers, useGETForQueries }), cache: new InMemoryCache() });
+    const client = new ApolloClient({
+      link: new HttpLink({ uri: url, headers, useGETForQueries }),
+      cache: new InMemoryCache(),
+    });
     const document = gql(text);
     try {
       const { data } = await (isMutation(text)
@@ -45,15 +48,26 @@ function apollo(useGETForQueries: boolean): Ask {
   };
 }
 
-async function urql({ url, query: text, variables = {}, headers = {} }: Asked): Promise<Found> {
-  const client = new Client({ url, exchanges: [cacheExchange, fetchExchange], fetchOptions: { headers } });
-  const { data, error } = await (isMutation(text) ? client.mutation(text, variables) : client.query(text, variables)).toPromise();
+async function urql({
+  url,
+  query: text,
+  variables = {},
+  headers = {},
+}: ClientRequest): Promise<ClientResult> {
+  const client = new Client({
+    url,
+    exchanges: [cacheExchange, fetchExchange],
+    fetchOptions: { headers },
+  });
+  const { data, error } = await (
+    isMutation(text) ? client.mutation(text, variables) : client.query(text, variables)
+  ).toPromise();
   const found = data as unknown;
   if (!error) return { data: found, codes: [] };
   return { codes: error.networkError ? [String(error)] : codesOf(error.graphQLErrors) };
 }
 
-function graphqlRequest(method: 'GET' | 'POST'): Ask {
+function graphqlRequest(method: 'GET' | 'POST'): Send {
   return async ({ url, query, variables = {}, headers = {} }) => {
     const client = new GraphQLClient(url, { method, headers });
     try {
@@ -65,7 +79,9 @@ function graphqlRequest(method: 'GET' | 'POST'): Ask {
   };
 }
 
-function codesOf(errors: readonly { extensions?: Record<string, unknown> | undefined }[]): string[] {
+function codesOf(
+  errors: readonly { extensions?: Record<string, unknown> | undefined }[],
+): string[] {
   return errors.map(({ extensions }) => String(extensions?.['code']));
 }
 

@@ -1,19 +1,19 @@
 import bcrypt from 'bcrypt';
 import { Piscina } from 'piscina';
 import { check, type Check } from '../../src/features/auth/passwords/hash-worker.ts';
-import { counted } from './statements.ts';
+import { recordStatements } from './statements.ts';
 
-/** What was done, its statements, how many tasks the hashing threads got, and what they come to for a wrong password. */
+/** The result of the work, its statements, and its tasks for the hashing threads. */
 export interface Observed<T> {
   answer: T;
   statements: string[];
   tasks: number;
-  /** Two to the power of each hash's cost. */
+  /** The sum of 2 to the power of each hash's cost, for a wrong password. */
   work: number;
 }
 
-/** Watches what the work has hashed. */
-export async function hashed<T>(work: () => Promise<T>): Promise<Observed<T>> {
+/** Runs the work and records its password hashing. */
+export async function observeHashing<T>(work: () => Promise<T>): Promise<Observed<T>> {
   const run: unknown = Reflect.get(Piscina.prototype, 'run');
   let [tasks, spent] = [0, 0];
   Piscina.prototype.run = function (this: Piscina, ...args: unknown[]): unknown {
@@ -22,13 +22,14 @@ export async function hashed<T>(work: () => Promise<T>): Promise<Observed<T>> {
     return Reflect.apply(run as () => unknown, this, args);
   } as typeof Piscina.prototype.run;
   try {
-    return { ...(await counted(work)), tasks, work: spent };
+    return { ...(await recordStatements(work)), tasks, work: spent };
   } finally {
     Reflect.set(Piscina.prototype, 'run', run);
   }
 }
 
-// By the thread's own code, with a bcrypt that notes costs in place of computing, and finds nothing right.
+// Runs the thread's code with a bcrypt that records costs instead of computing, and matches no
+// password.
 function workOf(task: Check): number {
   const { compareSync } = bcrypt;
   let spent = 0;

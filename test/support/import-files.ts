@@ -5,21 +5,27 @@ import { withDirectory } from './directories.ts';
 
 /** The header of a CSV file of products. */
 export const HEADER = 'name,barcode,price';
-/** A row of it. */
+/** A row of such a file. */
 export const INK = 'Ink,5901234123457,12.50';
 
-/** What an import prints at its end. */
-export function told({ created = 0, changed = 0, left = 0, skipped = 0, refused = 0 }): string {
-  const before = skipped > 0 ? ` Skipped, as done before: ${skipped}.` : '';
-  return `Created: ${created}. Changed: ${changed}. Left as they are: ${left}.${before} Refused: ${refused}.\n`;
+/** The summary that an import prints. */
+export function importSummary({
+  created = 0,
+  changed = 0,
+  unchanged = 0,
+  skipped = 0,
+  refused = 0,
+}): string {
+  const before = skipped > 0 ? ` Skipped, imported before: ${skipped}.` : '';
+  return `Created: ${created}. Changed: ${changed}. Unchanged: ${unchanged}.${before} Refused: ${refused}.\n`;
 }
 
-/** A text of these lines. */
+/** Joins these lines to a text. */
 export function lines(...rows: string[]): string {
   return rows.map((row) => `${row}\n`).join('');
 }
 
-/** Rows of different products. */
+/** CSV rows of different products. */
 export function manyRows(count: number): string[] {
   return Array.from({ length: count }, (_, index) => {
     const digits = `501${String(index).padStart(9, '0')}`;
@@ -27,8 +33,11 @@ export function manyRows(count: number): string[] {
   });
 }
 
-/** Runs the work with a directory that has these files. */
-export async function withFiles(files: Record<string, string | Buffer>, work: (folder: string) => Promise<void>): Promise<void> {
+/** Runs the work with a directory that contains these files. */
+export async function withFiles(
+  files: Record<string, string | Buffer>,
+  work: (folder: string) => Promise<void>,
+): Promise<void> {
   await withDirectory(async (folder) => {
     for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
     await work(folder);

@@ -1,33 +1,42 @@
-// Decorators of entities and resolvers need it before the first of them is loaded, whatever a test imports first.
+// Decorators of entities and resolvers need it before the first of them is loaded.
 import 'reflect-metadata';
 import type * as jestGlobals from '@jest/globals';
 
-/** Longest time that a test or hook may take, in ms, unless it names its own: a hang is caught, a busy machine is not taken for one. */
+/** Default timeout of tests and hooks, in ms: long enough for a busy machine. */
 const TIMEOUT_MS = 300_000;
 
-type Globals = Pick<typeof jestGlobals, 'afterAll' | 'afterEach' | 'beforeAll' | 'beforeEach' | 'describe' | 'expect' | 'jest' | 'test'>;
+type Globals = Pick<
+  typeof jestGlobals,
+  'afterAll' | 'afterEach' | 'beforeAll' | 'beforeEach' | 'describe' | 'expect' | 'jest' | 'test'
+>;
 type Work = (...args: unknown[]) => unknown;
 
-// The runner (jest-light-runner) sets jest's globals and has no time-outs. Importing @jest/globals works under jest's own runner only.
+// The runner (jest-light-runner) sets jest's globals and has no timeouts. @jest/globals works under
+// jest's own runner only.
 const globals = globalThis as unknown as Globals;
 export const { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest } = globals;
 
-/** jest's `test`, with a time-out. */
+/** jest's `test`, with a timeout. */
 export const test = Object.assign(limiting(globals.test as unknown as Register), {
-  each: (...table: unknown[]) => limiting((globals.test.each as unknown as (...table: unknown[]) => Register)(...table)),
+  each: (...table: unknown[]) =>
+    limiting((globals.test.each as unknown as (...table: unknown[]) => Register)(...table)),
 }) as unknown as Globals['test'];
 
 type Register = (name: string, work: Work) => void;
 
 function limiting(register: Register): (name: string, work: Work, timeout?: number) => void {
-  return (name, work, timeout = TIMEOUT_MS) => register(name, (...args) => within(timeout, () => work(...args)));
+  return (name, work, timeout = TIMEOUT_MS) =>
+    register(name, (...args) => within(timeout, () => work(...args)));
 }
 
 async function within(timeout: number, work: () => unknown): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const failure = new Promise<never>((_done, fail) => {
     failTest = fail;
-    timer = setTimeout(() => fail(new Error(`The test did not end within ${timeout / 1000} s`)), timeout);
+    timer = setTimeout(
+      () => fail(new Error(`The test did not end within ${timeout / 1000} s`)),
+      timeout,
+    );
   });
   try {
     await Promise.race([work(), failure]);
@@ -37,7 +46,8 @@ async function within(timeout: number, work: () => unknown): Promise<void> {
   }
 }
 
-// An error that nothing catches fails the test that is running. Without a handler it would end the worker with all its files.
+// Uncaught errors fail the running test. Without a handler they would end the worker with all its
+// files.
 let failTest: ((error: unknown) => void) | undefined;
 for (const event of ['uncaughtException', 'unhandledRejection']) {
   process.on(event, (error) => {

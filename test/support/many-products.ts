@@ -1,4 +1,7 @@
-/** An INSERT of so many products, named `Product 1` and so on from this number, with barcodes whose check digits hold. */
+/**
+ * An INSERT of this number of products, named `Product 1` and so on from this number, with valid
+ * barcodes.
+ */
 export function insertingMany(count: number, from = 1, name = 'Product '): string {
   return `
     insert into product (name, barcode, price, created_at, updated_at)

@@ -1,4 +1,4 @@
-/** The middle one of the values, or the mean of the two in the middle. */
+/** Returns the median. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length / 2;
@@ -6,12 +6,15 @@ export function median(values: readonly number[]): number {
 }
 
 /**
- * How likely two samples of one and the same thing are to differ as much as these, or more: the two-sided p-value of the
- * Mann-Whitney U test by the normal approximation, which holds from about twenty values each.
+ * Returns the two-sided p-value of the Mann-Whitney U test by the normal approximation, which is
+ * accurate from about 20 values per sample.
  */
 export function mannWhitneyP(first: readonly number[], second: readonly number[]): number {
   const [n, m] = [first.length, second.length];
-  const all = [...first.map((value) => ({ value, own: true })), ...second.map((value) => ({ value, own: false }))];
+  const all = [
+    ...first.map((value) => ({ value, own: true })),
+    ...second.map((value) => ({ value, own: false })),
+  ];
   all.sort((a, b) => a.value - b.value);
   let rankSum = 0;
   let ties = 0;
@@ -23,10 +26,13 @@ export function mannWhitneyP(first: readonly number[], second: readonly number[]
   }
   const u = rankSum - (n * (n + 1)) / 2;
   const deviation = Math.sqrt(((n * m) / 12) * (n + m + 1 - ties / ((n + m) * (n + m - 1))));
-  return deviation === 0 ? 1 : Math.min(1, 2 * upperTail(Math.max(0, Math.abs(u - (n * m) / 2) - 0.5) / deviation));
+  return deviation === 0
+    ? 1
+    : Math.min(1, 2 * upperTail(Math.max(0, Math.abs(u - (n * m) / 2) - 0.5) / deviation));
 }
 
-// The standard normal distribution beyond z, good to seven digits (Abramowitz and Stegun, 26.2.17).
+// The upper tail of the standard normal distribution, accurate to seven digits (Abramowitz and
+// Stegun, 26.2.17).
 function upperTail(z: number): number {
   const t = 1 / (1 + 0.2316419 * z);
   const weights = [0.31938153, -0.356563782, 1.781477937, -1.821255978, 1.330274429];

@@ -2,26 +2,30 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { answering, freePort } from './process.ts';
+import { untilResponding, freePort } from './process.ts';
 
-const CONFIGURATION = ['instances.conf', 'shopfront.conf'].map((name) => join(import.meta.dirname, '../../../deploy/nginx', name));
+const CONFIGURATION = ['instances.conf', 'shopfront.conf'].map((name) =>
+  join(import.meta.dirname, '../../../deploy/nginx', name),
+);
 
-/** nginx in front of some instances, as deploy/nginx has it. */
+/** nginx in front of instances, configured by deploy/nginx. */
 export interface Nginx {
   url: string;
-  /** Which instance was asked how often so far, by its port. */
-  asked(): Promise<Map<number, number>>;
+  /** Returns the number of requests to each instance, by port. */
+  requestCounts(): Promise<Map<number, number>>;
   stop(): Promise<void>;
 }
 
-/** Starts nginx with its files in the directory, in front of what listens on these ports. */
+/** Starts nginx with its files in the directory, in front of the servers on these ports. */
 export async function startNginx(directory: string, ports: readonly number[]): Promise<Nginx> {
   const port = await freePort();
   const own = join(directory, 'shopfront.conf');
   const log = join(directory, 'access.log');
   const texts = await Promise.all(CONFIGURATION.map((path) => readFile(path, 'utf8')));
-  await writeFile(own, addressed(texts.join('\n'), port, ports, log));
-  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${join(directory, name)};`);
+  await writeFile(own, configurationFor(texts.join('\n'), port, ports, log));
+  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `${name}_temp_path ${join(directory, name)};`,
+  );
   const main = join(directory, 'nginx.conf');
   await writeFile(
     main,
@@ -30,16 +34,18 @@ events { worker_connections 4096; }
 http { log_format instance '$upstream_addr'; ${paths.join(' ')} include ${own}; }
 `,
   );
-  const child = spawn('nginx', ['-p', directory, '-c', main, '-e', join(directory, 'error.log')], { stdio: 'ignore' });
+  const child = spawn('nginx', ['-p', directory, '-c', main, '-e', join(directory, 'error.log')], {
+    stdio: 'ignore',
+  });
   const url = `http://127.0.0.1:${port}`;
-  await answering(`${url}/livez`);
+  await untilResponding(`${url}/livez`);
   return {
     url,
-    async asked() {
+    async requestCounts() {
       const counts = new Map<number, number>();
-      // One that was asked in vain stands before the one that answered.
-      for (const [, asked] of (await readFile(log, 'utf8')).matchAll(/:(\d+)$/gm))
-        counts.set(Number(asked), (counts.get(Number(asked)) ?? 0) + 1);
+      // With a retry, the line ends with the instance that responded.
+      for (const [, instance] of (await readFile(log, 'utf8')).matchAll(/:(\d+)$/gm))
+        counts.set(Number(instance), (counts.get(Number(instance)) ?? 0) + 1);
       return counts;
     },
     async stop() {
@@ -51,15 +57,24 @@ http { log_format instance '$upstream_addr'; ${paths.join(' ')} include ${own}; 
   };
 }
 
-// The same files, with other addresses, and a log of who was asked.
-function addressed(text: string, port: number, ports: readonly number[], log: string): string {
+// Replaces the addresses, and adds an access log with the instance of each request.
+function configurationFor(
+  text: string,
+  port: number,
+  ports: readonly number[],
+  log: string,
+): string {
   const [first = ''] = /^ *server 127.*$/m.exec(text) ?? [];
   const servers = ports.map((at) => first.replace(/:\d+/, `:${at}`)).join('\n');
-  const placed = text
+  const configuration = text
     .replace(/(?:^ *server 127.*\n)+/m, `${servers}\n`)
     .replace('listen 80;', `listen 127.0.0.1:${port};`)
     .replace(/access_log .*;/, `access_log ${log} instance;`);
-  if (![...ports.map((at) => `:${at} `), `:${port};`, log].every((part) => placed.includes(part)))
-    throw new Error('deploy/nginx has other lines than these');
-  return placed;
+  if (
+    ![...ports.map((at) => `:${at} `), `:${port};`, log].every((part) =>
+      configuration.includes(part),
+    )
+  )
+    throw new Error('deploy/nginx has unexpected lines');
+  return configuration;
 }

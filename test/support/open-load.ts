@@ -1,11 +1,11 @@
 import { Worker } from 'node:worker_threads';
 
-/** A kind of request of a load. */
+/** One kind of request in a load. */
 export interface LoadPart {
   name: string;
-  /** How many of a hundred requests are of this kind. */
+  /** Percentage of the requests. */
   share: number;
-  /** Whole requests as they go over the wire, sent in turn. */
+  /** Complete HTTP requests, sent in order. */
   requests: readonly string[];
 }
 
@@ -13,16 +13,19 @@ export interface LoadPart {
 export interface LoadPlan {
   port: number;
   parts: readonly LoadPart[];
-  /** Requests a second, which arrive whether those before are answered or not. Without it, every connection sends when it has its answer. */
+  /**
+   * Requests per second, sent regardless of earlier responses. Without it, every connection sends
+   * after each response.
+   */
   rate?: number;
   seconds: number;
-  /** Connections at most. A request that finds none free waits, and its time counts. */
+  /** Maximum number of connections. The time of a request includes the wait for a free one. */
   connections: number;
-  /** They are all open before the first request, as a proxy in front has them. */
+  /** Opens all connections before the first request, like a proxy. */
   opened?: true;
 }
 
-/** Answers of one status. Times are in ms, from the moment at which the request was to be sent. */
+/** Response times of one status, in ms, from the scheduled time of the request. */
 export interface Answers {
   count: number;
   p50: number;
@@ -30,46 +33,51 @@ export interface Answers {
   max: number;
 }
 
-/** What a load came to. */
-export interface Loaded {
-  /** For how long it ran, in seconds. */
+/** The result of a load. */
+export interface LoadResult {
+  /** Duration in seconds. */
   seconds: number;
   sent: number;
   /** By status. */
   answers: Readonly<Record<number, Answers>>;
   /** Successes, by the name of the part. */
   byPart: Readonly<Record<string, Answers>>;
-  /** Requests that were sent, or were to be sent on an open connection, and whose connection ended without a whole answer. */
+  /** Requests on an open connection that closed before the complete response. */
   lost: number;
   /** Requests for which no connection could be opened. */
   unconnected: number;
-  /** Requests that had no answer within 15 s after the end. */
+  /** Requests without a response 15 s after the end. */
   unanswered: number;
-  /** Answers that said `Connection: close`. */
+  /** Responses with `Connection: close`. */
   closing: number;
-  /** What was answered in each second: successes, refusals with 503, and the slowest success in ms. */
-  bySecond: readonly { ok: number; refused: number; slowest: number }[];
+  /** Per second: successes, responses with 503, and the slowest success in ms. */
+  bySecond: readonly { ok: number; rejected: number; slowest: number }[];
 }
 
-/** A load that is under way. */
+/** A running load. */
 export interface RunningLoad {
-  /** Resolves when the first answer has come. */
+  /** Resolves at the first response. */
   begun: Promise<void>;
   /** Resolves at its end. */
-  done: Promise<Loaded>;
-  /** Sends nothing more, and waits for what is on its way. */
+  done: Promise<LoadResult>;
+  /** Stops sending, and waits for pending responses. */
   stop(): void;
 }
 
-/** Stands in a request where a barcode that is new each time is to go. */
+/** Placeholder in a request for a barcode that is new each time. */
 export const NEW_BARCODE = '<new-barcode>';
 
-/** Starts a load from a thread of its own, so that nothing of the test's own work delays it. */
+/** Starts a load in a worker thread, so that the test itself does not delay it. */
 export function startLoad(plan: LoadPlan): RunningLoad {
-  const worker = new Worker(new URL('./open-load.worker.js', import.meta.url), { workerData: plan, execArgv: [] });
+  const worker = new Worker(new URL('./open-load.worker.js', import.meta.url), {
+    workerData: plan,
+    execArgv: [],
+  });
   const begun = Promise.withResolvers<void>();
-  const done = new Promise<Loaded>((resolve, fail) => {
-    worker.on('message', (told: Loaded | 'begun') => (told === 'begun' ? begun.resolve() : resolve(told)));
+  const done = new Promise<LoadResult>((resolve, fail) => {
+    worker.on('message', (message: LoadResult | 'begun') =>
+      message === 'begun' ? begun.resolve() : resolve(message),
+    );
     worker.once('error', fail);
   });
   void done.then(() => worker.terminate()).catch(() => undefined);
@@ -77,30 +85,40 @@ export function startLoad(plan: LoadPlan): RunningLoad {
 }
 
 /** Runs a load to its end. */
-export function load(plan: LoadPlan): Promise<Loaded> {
+export function load(plan: LoadPlan): Promise<LoadResult> {
   return startLoad(plan).done;
 }
 
-/** A request as it goes over the wire; a body is JSON. */
-export function wire(method: string, path: string, headers: Readonly<Record<string, string>> = {}, body?: string): string {
+/** Returns a complete HTTP request; a body is JSON. */
+export function wire(
+  method: string,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+  body?: string,
+): string {
   const all = {
     Host: '127.0.0.1',
     ...headers,
-    ...(body !== undefined && { 'Content-Type': 'application/json', ...headers, 'Content-Length': String(Buffer.byteLength(body)) }),
+    ...(body !== undefined && {
+      'Content-Type': 'application/json',
+      ...headers,
+      'Content-Length': String(Buffer.byteLength(body)),
+    }),
   };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
   return `${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body ?? ''}`;
 }
 
-/** The median and the 99th percentile of these answers, as text. */
+/** Formats the median and the 99th percentile. */
 export function timesOf({ p50, p99 }: Answers = { count: 0, p50: 0, p99: 0, max: 0 }): string {
   return `${p50.toFixed(1)} and ${p99.toFixed(1)} ms`;
 }
 
-/** How many answers had a status in this range. */
-export function countOf({ answers }: Loaded, from: number, to = from): number {
+/** Returns the number of responses with a status in this range. */
+export function countOf({ answers }: LoadResult, from: number, to = from): number {
   return Object.entries(answers).reduce(
-    (sum, [status, { count }]) => (Number(status) >= from && Number(status) <= to ? sum + count : sum),
+    (sum, [status, { count }]) =>
+      Number(status) >= from && Number(status) <= to ? sum + count : sum,
     0,
   );
 }

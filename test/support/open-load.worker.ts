@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
 import { checkDigit } from '../../src/features/products/ean13.ts';
-import { NEW_BARCODE, type LoadPlan, type Loaded } from './open-load.ts';
+import { NEW_BARCODE, type LoadPlan, type LoadResult } from './open-load.ts';
 import { Times } from './times.ts';
 
 const LAST_ANSWERS_MS = 15_000;
@@ -10,12 +10,12 @@ const HEAD_END = Buffer.from('\r\n\r\n');
 /** A connection, which carries one request at a time. */
 interface Connection {
   socket: Socket;
-  /** When its request was to be sent; undefined while it has none. */
+  /** Scheduled time of its request; undefined while idle. */
   since: number | undefined;
   part: string;
-  /** What has come of an answer. */
+  /** Start of an incomplete response head. */
   head: Buffer | undefined;
-  /** Bytes of the answer that are still to come; undefined until its head has been read. */
+  /** Bytes of the response that are missing; undefined before its head is complete. */
   missing: number | undefined;
   status: number;
   isLast: boolean;
@@ -26,9 +26,9 @@ let began = performance.now();
 let end = Infinity;
 const byStatus = new Times<number>();
 const byPart = new Times<string>();
-const bySecond: { ok: number; refused: number; slowest: number }[] = [];
+const bySecond: { ok: number; rejected: number; slowest: number }[] = [];
 const idle: Connection[] = [];
-/** Arrivals that have found no free connection. */
+/** Scheduled times of requests that wait for a connection. */
 const waiting: number[] = [];
 const shares = plan.parts.map(({ name, share, requests }) => ({
   name,
@@ -55,7 +55,7 @@ function begin(): void {
   tick();
 }
 
-// Arrivals keep their times whatever becomes of those before: this is what makes a slow server look slow.
+// Late responses do not delay the schedule: otherwise a slow server would reduce its own load.
 function tick(): void {
   const now = performance.now();
   isOver ||= now >= end;
@@ -63,7 +63,8 @@ function tick(): void {
     if (plan.rate === undefined) {
       while (busy + waiting.length < plan.connections) arrive(now);
     } else {
-      for (; nextArrival <= now; nextArrival += (-Math.log(1 - Math.random()) * 1000) / plan.rate) arrive(nextArrival);
+      for (; nextArrival <= now; nextArrival += (-Math.log(1 - Math.random()) * 1000) / plan.rate)
+        arrive(nextArrival);
     }
   }
   const isDone = isOver && ((busy === 0 && waiting.length === 0) || now > end + LAST_ANSWERS_MS);
@@ -82,7 +83,15 @@ function openFor(since: number | undefined): void {
   open++;
   if (since !== undefined) busy++;
   const socket = connect(plan.port, '127.0.0.1');
-  const connection: Connection = { socket, since, part: '', head: undefined, missing: undefined, status: 0, isLast: false };
+  const connection: Connection = {
+    socket,
+    since,
+    part: '',
+    head: undefined,
+    missing: undefined,
+    status: 0,
+    isLast: false,
+  };
   let isConnected = false;
   socket.setNoDelay(true);
   socket.on('connect', () => {
@@ -99,7 +108,8 @@ function openFor(since: number | undefined): void {
   socket.on('error', () => undefined);
   socket.on('close', () => {
     open--;
-    if (!isConnected && plan.opened && end === Infinity) throw new Error('the connections could not be opened');
+    if (!isConnected && plan.opened && end === Infinity)
+      throw new Error('The connections could not be opened');
     if (!isConnected) unconnected++;
     else if (connection.since !== undefined) lost++;
     if (connection.since !== undefined) busy--;
@@ -122,9 +132,11 @@ function pick(connection: Connection): Buffer {
   let at = Math.random() * total;
   const part = shares.find(({ share }) => (at -= share) < 0) ?? shares[0];
   const request = part?.requests[part.next++ % part.requests.length];
-  if (!part || !request) throw new Error('the load has no requests');
+  if (!part || !request) throw new Error('The load has no requests');
   connection.part = part.name;
-  return request.includes(NEW_BARCODE) ? Buffer.from(request.toString('latin1').replace(NEW_BARCODE, newBarcode())) : request;
+  return request.includes(NEW_BARCODE)
+    ? Buffer.from(request.toString('latin1').replace(NEW_BARCODE, newBarcode()))
+    : request;
 }
 
 function newBarcode(): string {
@@ -154,7 +166,7 @@ function finish(connection: Connection): void {
   const ms = now - (connection.since ?? now);
   if (!hasBegun) parentPort?.postMessage('begun', []);
   hasBegun = true;
-  note(connection, ms, now);
+  record(connection, ms, now);
   connection.since = undefined;
   connection.missing = undefined;
   busy--;
@@ -163,24 +175,29 @@ function finish(connection: Connection): void {
     connection.socket.destroy();
     return;
   }
-  const next = waiting.shift() ?? (plan.rate === undefined && now < end && !isOver ? now : undefined);
+  const next =
+    waiting.shift() ?? (plan.rate === undefined && now < end && !isOver ? now : undefined);
   if (next === undefined) idle.push(connection);
   else send(connection, next);
 }
 
-function note({ status, part }: Connection, ms: number, now: number): void {
+function record({ status, part }: Connection, ms: number, now: number): void {
   byStatus.record(status, ms);
   if (status < 300) byPart.record(part, ms);
-  const second = (bySecond[Math.floor((now - began) / 1000)] ??= { ok: 0, refused: 0, slowest: 0 });
-  if (status === 503) second.refused++;
+  const second = (bySecond[Math.floor((now - began) / 1000)] ??= {
+    ok: 0,
+    rejected: 0,
+    slowest: 0,
+  });
+  if (status === 503) second.rejected++;
   if (status >= 300) return;
   second.ok++;
   second.slowest = Math.max(second.slowest, ms);
 }
 
 function report(now: number): void {
-  const none = { ok: 0, refused: 0, slowest: 0 };
-  const loaded: Loaded = {
+  const none = { ok: 0, rejected: 0, slowest: 0 };
+  const loaded: LoadResult = {
     seconds: (Math.min(now, end) - began) / 1000,
     sent,
     answers: byStatus.summed(),

@@ -16,14 +16,14 @@ interface Document {
   components: { responses: Record<string, Response>; schemas: Record<string, object> };
 }
 
-/** What of an answer is looked at. */
-export interface Answered {
+/** The checked parts of a response. */
+export interface CheckedAnswer {
   status: number;
   headers: Headers;
   text: string;
 }
 
-/** The schemas of an OpenAPI document, which refer to its components. */
+/** Validates values by the schemas of an OpenAPI document. */
 export class Schemas {
   private readonly ajv = new Ajv2020({ strict: false, allErrors: true });
   private readonly validators = new Map<object, ValidateFunction>();
@@ -33,17 +33,20 @@ export class Schemas {
     this.ajv.addFormat('password', true).addSchema({ $id: 'document', components });
   }
 
-  /** Why the value is not what the schema says; undefined where it is. */
+  /** Returns why the value does not match the schema; undefined if it matches. */
   faultOf(schema: object, value: unknown): string | undefined {
     const validate =
-      this.validators.get(schema) ?? this.ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"document#/')) as object);
+      this.validators.get(schema) ??
+      this.ajv.compile(
+        JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"document#/')) as object,
+      );
     this.validators.set(schema, validate);
     return validate(value) ? undefined : this.ajv.errorsText(validate.errors);
   }
 }
 
-/** Holds answers of the REST rows against the OpenAPI document of the app that gave them. */
-export class Documented {
+/** Checks responses of REST endpoints against the OpenAPI document of their app. */
+export class OpenApiChecker {
   private readonly document: Document;
   private readonly schemas: Schemas;
   private readonly templates: { pattern: RegExp; path: string }[];
@@ -57,24 +60,30 @@ export class Documented {
     }));
   }
 
-  /** Throws where the answer of a row is not one that the document knows. `path` is under BASE_PATH, as it was asked for. */
-  check(method: string, path: string, { status, headers, text }: Answered): void {
-    const [asked = ''] = path.split('?');
-    const found = this.templates.filter(({ pattern }) => pattern.test(asked));
-    const methodOfRow = (method === 'HEAD' ? 'GET' : method).toLowerCase();
-    const operation = found.map((template) => this.document.paths[template.path]?.[methodOfRow]).find((own) => own !== undefined);
-    // What Node refuses by itself never gets as far as a row.
+  /** Throws if the document lacks the response of an endpoint. `path` is relative to BASE_PATH. */
+  check(method: string, path: string, { status, headers, text }: CheckedAnswer): void {
+    const [pathname = ''] = path.split('?');
+    const found = this.templates.filter(({ pattern }) => pattern.test(pathname));
+    const documentedMethod = (method === 'HEAD' ? 'GET' : method).toLowerCase();
+    const operation = found
+      .map((template) => this.document.paths[template.path]?.[documentedMethod])
+      .find((own) => own !== undefined);
+    // Requests that Node itself rejects never reach an endpoint.
     if (!operation || !headers.has('x-request-id')) return;
-    const what = `${method} ${asked} answers ${status}`;
-    const named = operation.responses[status] ?? (status >= 400 ? operation.responses['default'] : undefined);
-    assert.ok(named, `${what}, which openapi.json does not know`);
-    const { content, headers: documented = {} } = named.$ref === undefined ? named : this.referred(named.$ref);
-    const missing = Object.keys(documented).filter((name) => documented[name]?.required === true && !headers.has(name));
+    const what = `${method} ${pathname} returns ${status}`;
+    const named =
+      operation.responses[status] ?? (status >= 400 ? operation.responses['default'] : undefined);
+    assert.ok(named, `${what}, which openapi.json lacks`);
+    const { content, headers: documented = {} } =
+      named.$ref === undefined ? named : this.referred(named.$ref);
+    const missing = Object.keys(documented).filter(
+      (name) => documented[name]?.required === true && !headers.has(name),
+    );
     assert.deepEqual(missing, [], `${what} without ${missing.join()}`);
     if (!content || method === 'HEAD') return assert.equal(text, '', `${what} with a body`);
     const [type = ''] = (headers.get('content-type') ?? '').split(';');
     const schema = content[type]?.schema;
-    assert.ok(schema, `${what} as ${type}, which openapi.json does not know`);
+    assert.ok(schema, `${what} as ${type}, which openapi.json lacks`);
     const fault = this.schemas.faultOf(schema, JSON.parse(text));
     assert.equal(fault, undefined, `${what}: ${fault} in ${text.slice(0, 300)}`);
   }

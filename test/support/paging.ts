@@ -1,14 +1,24 @@
 import { expect } from './jest.ts';
 
-/** What every connection says of a page. */
+/** The parts of a page that every connection has. */
 interface PageAnswer {
   totalCount: number;
   edges: { cursor: string }[];
-  pageInfo: { hasPreviousPage: boolean; hasNextPage: boolean; startCursor: string; endCursor: string };
+  pageInfo: {
+    hasPreviousPage: boolean;
+    hasNextPage: boolean;
+    startCursor: string;
+    endCursor: string;
+  };
 }
 
-/** Walks a list of five by twos to its end and back, checks what each page says of its neighbours, and returns the pages. */
-export async function walkFiveByTwos<Page extends PageAnswer>(page: (args: object) => Promise<Page>): Promise<Page[]> {
+/**
+ * Pages through a list of five by twos, to its end and back. Checks each page's info and returns
+ * the pages.
+ */
+export async function walkFiveByTwos<Page extends PageAnswer>(
+  page: (args: object) => Promise<Page>,
+): Promise<Page[]> {
   const first = await page({ first: 2 });
   const second = await page({ first: 2, after: first.pageInfo.endCursor });
   const third = await page({ first: 2, after: second.pageInfo.endCursor });

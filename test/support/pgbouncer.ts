@@ -7,20 +7,27 @@ import pg from 'pg';
 import { freePort } from './process.ts';
 import { until } from './until.ts';
 
-/** The user that it runs as where the tests run as root, which it refuses. */
+/** The user that it runs as if the tests run as root, which it rejects. */
 const SYSTEM_USER = 'postgres';
 
-/** PgBouncer in front of a server, lending its connections by the transaction. */
+/** PgBouncer in front of a server, in transaction mode. */
 export interface Pooler {
-  /** Of the server's database, through it. */
+  /** URL of the server's database through PgBouncer. */
   url: string;
-  /** What one of its own SHOW commands answers, such as `pools`. */
+  /** Returns the result of a SHOW command, such as `pools`. */
   show(what: string): Promise<Record<string, unknown>[]>;
   stop(): Promise<void>;
 }
 
-/** Starts PgBouncer with its files in the directory, with so many connections to the server at this URL. */
-export async function startPooler(directory: string, serverUrl: string, connections: number): Promise<Pooler> {
+/**
+ * Starts PgBouncer with its files in the directory and a pool of this size to the server at this
+ * URL.
+ */
+export async function startPooler(
+  directory: string,
+  serverUrl: string,
+  connections: number,
+): Promise<Pooler> {
   const { hostname, port, pathname, username } = new URL(serverUrl);
   const own = await freePort();
   await mkdir(directory, { recursive: true });
@@ -50,7 +57,7 @@ max_client_conn = 500
     await chmod(directory, 0o700);
   }
   const child = spawn('pgbouncer', [configuration], { stdio: 'ignore', cwd: '/', ...owner });
-  const ask = async (database: string, text: string): Promise<Record<string, unknown>[]> => {
+  const query = async (database: string, text: string): Promise<Record<string, unknown>[]> => {
     const client = new pg.Client({ host: '127.0.0.1', port: own, user: username, database });
     client.on('error', () => undefined);
     await client.connect();
@@ -61,15 +68,15 @@ max_client_conn = 500
     }
   };
   await until(async () => {
-    if (child.exitCode !== null) throw new Error(`PgBouncer ended with ${child.exitCode}`);
-    return ask(pathname.slice(1), 'select 1').then(
+    if (child.exitCode !== null) throw new Error(`PgBouncer exited with ${child.exitCode}`);
+    return query(pathname.slice(1), 'select 1').then(
       () => true,
       () => false,
     );
-  }, 'an answer by PgBouncer');
+  }, 'a response of PgBouncer');
   return {
     url: `postgresql://${username}@127.0.0.1:${own}${pathname}`,
-    show: (what) => ask('pgbouncer', `show ${what}`),
+    show: (what) => query('pgbouncer', `show ${what}`),
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return;
       const ended = once(child, 'exit');
@@ -82,6 +89,8 @@ max_client_conn = 500
 async function systemUser(): Promise<{ uid: number; gid: number } | undefined> {
   if (process.getuid?.() !== 0) return undefined;
   const run = promisify(execFile);
-  const [uid = 0, gid = 0] = await Promise.all(['-u', '-g'].map(async (flag) => Number((await run('id', [flag, SYSTEM_USER])).stdout)));
+  const [uid = 0, gid = 0] = await Promise.all(
+    ['-u', '-g'].map(async (flag) => Number((await run('id', [flag, SYSTEM_USER])).stdout)),
+  );
   return { uid, gid };
 }

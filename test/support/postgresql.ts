@@ -12,44 +12,68 @@ import { until } from './until.ts';
 const execute = promisify(execFile);
 
 const SYSTEM_USER = 'postgres';
-/** The database that tests work in. */
+/** The database of the tests. */
 const DATABASE = 'shopfront';
 
-/** How a server is told to go: after its clients, at once in good order, or as if the power had been cut (pg_ctl(1)). */
+/** Shutdown modes: after its clients, at once, or as in a power failure (pg_ctl(1)). */
 const STOPS = { smart: 'SIGTERM', fast: 'SIGINT', immediate: 'SIGQUIT' } as const;
 
-/** A PostgreSQL server of the test's own, which it may stop, freeze and kill. */
+/** A PostgreSQL server of one test, which may stop, freeze and kill it. */
 export interface Cluster {
   port: number;
   dataDir: string;
-  /** Of its database, as a superuser. */
+  /** URL of its database, as a superuser. */
   url: string;
-  /** Its main process; undefined while it does not run. */
+  /** Its main process; undefined while it is stopped. */
   pid(): number | undefined;
   start(): Promise<void>;
   stop(how?: keyof typeof STOPS): Promise<void>;
-  /** Sends this to all its processes, such as SIGSTOP and SIGCONT. */
+  /** Sends a signal, such as SIGSTOP, to all its processes. */
   signal(signal: NodeJS.Signals): Promise<void>;
   /** Runs one statement as a superuser. */
   sql(text: string): Promise<Record<string, unknown>[]>;
 }
 
-/** Makes a server in the directory, with these lines in its postgresql.conf, and starts it. */
-export async function makeCluster(directory: string, settings: Readonly<Record<string, string>> = {}): Promise<Cluster> {
+/** Creates a server in the directory, with these lines in its postgresql.conf, and starts it. */
+export async function makeCluster(
+  directory: string,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Cluster> {
   const dataDir = join(directory, 'postgresql');
   await ownedDirectory(directory);
-  await tool('initdb', ['-D', dataDir, '-U', 'postgres', '--auth', 'trust', '--encoding', 'UTF8', '--locale', 'C.UTF-8', '--no-sync']);
+  await tool('initdb', [
+    '-D',
+    dataDir,
+    '-U',
+    'postgres',
+    '--auth',
+    'trust',
+    '--encoding',
+    'UTF8',
+    '--locale',
+    'C.UTF-8',
+    '--no-sync',
+  ]);
   const cluster = await clusterAt(dataDir, directory, settings);
   await cluster.start();
-  const client = new pg.Client({ host: '127.0.0.1', port: cluster.port, user: 'postgres', database: 'postgres' });
+  const client = new pg.Client({
+    host: '127.0.0.1',
+    port: cluster.port,
+    user: 'postgres',
+    database: 'postgres',
+  });
   await client.connect();
   await client.query(`create database ${DATABASE}`);
   await client.end();
   return cluster;
 }
 
-/** Makes a standby of the server in this directory by pg_basebackup, which follows it by streaming replication, and starts it. */
-export async function makeStandby(of: Cluster, directory: string, settings: Readonly<Record<string, string>> = {}): Promise<Cluster> {
+/** Creates a streaming standby of the server by pg_basebackup in this directory, and starts it. */
+export async function makeStandby(
+  of: Cluster,
+  directory: string,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Cluster> {
   const dataDir = join(directory, 'postgresql');
   await ownedDirectory(directory);
   await tool('pg_basebackup', [
@@ -72,7 +96,7 @@ export async function makeStandby(of: Cluster, directory: string, settings: Read
   return standby;
 }
 
-/** Applies the migrations and, where it is asked for, the demo data, as an operator does. */
+/** Applies the migrations and, optionally, the demo data, by the CLI. */
 export async function prepare({ url }: Cluster, secret: string, seed = true): Promise<void> {
   for (const name of seed ? ['migrate', 'seed'] : ['migrate']) {
     const { code, stderr } = await command([name], { DATABASE_URL: url, SIGNING_SECRET: secret });
@@ -80,10 +104,22 @@ export async function prepare({ url }: Cluster, secret: string, seed = true): Pr
   }
 }
 
-async function clusterAt(dataDir: string, socketDir: string, settings: Readonly<Record<string, string>>): Promise<Cluster> {
+async function clusterAt(
+  dataDir: string,
+  socketDir: string,
+  settings: Readonly<Record<string, string>>,
+): Promise<Cluster> {
   const port = await freePort();
-  const lines = Object.entries({ listen_addresses: '127.0.0.1', unix_socket_directories: socketDir, ...settings, port: String(port) });
-  await appendFile(join(dataDir, 'postgresql.conf'), lines.map(([name, value]) => `${name} = '${value}'\n`).join(''));
+  const lines = Object.entries({
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: socketDir,
+    ...settings,
+    port: String(port),
+  });
+  await appendFile(
+    join(dataDir, 'postgresql.conf'),
+    lines.map(([name, value]) => `${name} = '${value}'\n`).join(''),
+  );
   const url = `postgresql://postgres@127.0.0.1:${port}/${DATABASE}`;
   let running: ChildProcess | undefined;
   return {
@@ -92,10 +128,19 @@ async function clusterAt(dataDir: string, socketDir: string, settings: Readonly<
     url,
     pid: () => running?.pid,
     async start() {
-      running = spawn(join(await binaries(), 'postgres'), ['-D', dataDir], { ...(await systemUser()), stdio: 'ignore' });
+      running = spawn(join(await binaries(), 'postgres'), ['-D', dataDir], {
+        ...(await systemUser()),
+        stdio: 'ignore',
+      });
       await until(async () => {
-        if (running?.exitCode !== null) throw new Error(`PostgreSQL ended with ${running?.exitCode}`);
-        const client = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', database: 'postgres' });
+        if (running?.exitCode !== null)
+          throw new Error(`PostgreSQL exited with ${running?.exitCode}`);
+        const client = new pg.Client({
+          host: '127.0.0.1',
+          port,
+          user: 'postgres',
+          database: 'postgres',
+        });
         client.on('error', () => undefined);
         return client.connect().then(
           () => client.end().then(() => true),
@@ -113,9 +158,12 @@ async function clusterAt(dataDir: string, socketDir: string, settings: Readonly<
     },
     async signal(signal) {
       const { pid } = running ?? {};
-      if (pid === undefined) throw new Error('PostgreSQL does not run');
-      const { stdout } = await execute('ps', ['-o', 'pid=', '--ppid', String(pid)]).catch(() => ({ stdout: '' }));
-      for (const each of [pid, ...stdout.split('\n').filter(Boolean).map(Number)]) process.kill(each, signal);
+      if (pid === undefined) throw new Error('PostgreSQL is not running');
+      const { stdout } = await execute('ps', ['-o', 'pid=', '--ppid', String(pid)]).catch(() => ({
+        stdout: '',
+      }));
+      for (const each of [pid, ...stdout.split('\n').filter(Boolean).map(Number)])
+        process.kill(each, signal);
     },
     async sql(text) {
       const client = new pg.Client({ connectionString: url });
@@ -134,24 +182,30 @@ async function tool(name: string, args: readonly string[]): Promise<void> {
   await execute(join(await binaries(), name), args, await systemUser());
 }
 
-/** Makes the directory, and gives it to whom a server runs as. */
+/** Creates a directory that belongs to the server's user. */
 export async function ownedDirectory(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 });
   const { uid, gid } = await systemUser();
   if (uid !== undefined && gid !== undefined) await chown(path, uid, gid);
 }
 
-/** The directory of PostgreSQL's own programs: Debian keeps each version's in one of its own, off the path. */
+/** The directory of PostgreSQL's programs, which Debian does not add to PATH. */
 export async function binaries(): Promise<string> {
-  const [newest] = globSync('/usr/lib/postgresql/*/bin').toSorted((a, b) => b.localeCompare(a, 'en', { numeric: true }));
+  const [newest] = globSync('/usr/lib/postgresql/*/bin').toSorted((a, b) =>
+    b.localeCompare(a, 'en', { numeric: true }),
+  );
   if (newest !== undefined) return newest;
   const { stdout } = await execute('pg_config', ['--bindir']);
   return stdout.trim();
 }
 
-/** Whom a server runs as; whoever runs the tests, unless that is root, which PostgreSQL refuses. */
+/**
+ * The user that a server runs as: the current one, unless that is root, which PostgreSQL rejects.
+ */
 export async function systemUser(): Promise<{ uid?: number; gid?: number }> {
   if (process.getuid?.() !== 0) return {};
-  const [uid, gid] = await Promise.all(['-u', '-g'].map(async (flag) => Number((await execute('id', [flag, SYSTEM_USER])).stdout)));
+  const [uid, gid] = await Promise.all(
+    ['-u', '-g'].map(async (flag) => Number((await execute('id', [flag, SYSTEM_USER])).stdout)),
+  );
   return { uid: uid ?? 0, gid: gid ?? 0 };
 }

@@ -4,9 +4,10 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { isMainThread } from 'node:worker_threads';
-import type { Probed } from './probed.ts';
+import type { ProbeSample } from './probed.ts';
 
-// Loaded before the server's own modules (`--import`), into every process and thread of it; only the server itself is looked at.
+// Loaded by `--import` into every process and thread of a server, before its modules. Only the main
+// thread of src/main.js is sampled.
 const port = Number(process.env['PROBE_PORT']);
 if (isMainThread && port > 0 && /\bsrc\/main\.js$/.test(process.argv[1] ?? '')) {
   setFlagsFromString('--expose-gc');
@@ -18,7 +19,7 @@ if (isMainThread && port > 0 && /\bsrc\/main\.js$/.test(process.argv[1] ?? '')) 
     collect();
     lag.reset();
     const { heapUsed, rss } = process.memoryUsage();
-    const probed: Probed = {
+    const probed: ProbeSample = {
       heap: heapUsed / 2 ** 20,
       rss: rss / 2 ** 20,
       files: readdirSync('/proc/self/fd').length,

@@ -1,12 +1,17 @@
-import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams, type SpawnOptions } from 'node:child_process';
+import {
+  spawn,
+  type ChildProcess,
+  type ChildProcessWithoutNullStreams,
+  type SpawnOptions,
+} from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { Recorder } from './leaks.ts';
 
-/** What a process that has ended left. */
-export interface Ended {
+/** Exit code and output of a process. */
+export interface ProcessResult {
   code: number | null;
   stdout: string;
   stderr: string;
@@ -16,13 +21,13 @@ export interface Ended {
 export interface RunningServer {
   child: ChildProcess;
   url: string;
-  /** What it printed when it was ready. */
-  welcome: string;
-  /** Resolves when it has ended. */
-  ended: Promise<Ended>;
+  /** Its output at startup. */
+  banner: string;
+  /** Resolves when it has exited. */
+  ended: Promise<ProcessResult>;
 }
 
-/** Who a process runs as; whoever runs the tests, where none is named. */
+/** The user that a process runs as; by default, the current user. */
 type SystemUser = Pick<SpawnOptions, 'uid' | 'gid'>;
 
 const CLEAN_ENV = {
@@ -31,78 +36,118 @@ const CLEAN_ENV = {
   NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
 };
 
-/** Runs an entry point of the app to its end, with only these settings, and as another user where one is given. */
+/**
+ * Runs an entry point of the app until it exits, with only these settings, optionally as another
+ * user.
+ */
 export async function run(
   entry: string,
   args: readonly string[],
   env: Record<string, string>,
   input = '',
   user: SystemUser = {},
-): Promise<Ended> {
+): Promise<ProcessResult> {
   const { child, ended } = launch(entry, args, env, user);
   child.stdin?.end(input);
   return ended;
 }
 
-/** Runs a command of the operator's command line. */
-export function cli(args: readonly string[], env: Record<string, string>, input?: string): Promise<Ended> {
+/** Runs a CLI command. */
+export function cli(
+  args: readonly string[],
+  env: Record<string, string>,
+  input?: string,
+): Promise<ProcessResult> {
   return run('cli/main.js', args, env, input);
 }
 
-/** Runs this in a shell to its end, with our own Node and only these settings. */
-export async function shell(command: string, env: Record<string, string>): Promise<Ended> {
+/** Runs a shell command until it exits, with our Node and only these settings. */
+export async function shell(command: string, env: Record<string, string>): Promise<ProcessResult> {
   const PATH = `${dirname(process.execPath)}:${CLEAN_ENV.PATH}`;
-  const child = spawn('bash', ['-c', command], { env: { ...CLEAN_ENV, PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  const child = spawn('bash', ['-c', command], {
+    env: { ...CLEAN_ENV, PATH, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const [stdout, stderr] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close'),
+  ]);
   return { code: child.exitCode, stdout, stderr };
 }
 
-/** Starts this in a shell on a terminal of its own (script of util-linux), which has what is written to the child's input for typed. */
-export function onTerminal(command: string, env: Record<string, string>): { child: ChildProcess; ended: Promise<Ended> } {
+/**
+ * Starts a shell command on a pseudo-terminal (script of util-linux); the child's stdin is its
+ * keyboard.
+ */
+export function onTerminal(
+  command: string,
+  env: Record<string, string>,
+): { child: ChildProcess; ended: Promise<ProcessResult> } {
   const PATH = `${dirname(process.execPath)}:${CLEAN_ENV.PATH}`;
   const child = spawn('script', ['-qec', `stty rows 40 columns 120; ${command}`, '/dev/null'], {
     env: { ...CLEAN_ENV, PATH, ...env, SHELL: '/bin/sh' },
   });
-  return { child, ended: leftBy(child) };
+  return { child, ended: resultOf(child) };
 }
 
 /** Runs the contract kit, as `npm run contract` does. */
-export function contract(args: readonly string[], env: Record<string, string> = {}, input?: string): Promise<Ended> {
+export function contract(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  input?: string,
+): Promise<ProcessResult> {
   return run('../contract/main.js', args, env, input);
 }
 
-/** Starts the server on a free port and waits until it says that it listens. */
-export async function startServer(env: Record<string, string>, user: SystemUser = {}): Promise<RunningServer> {
+/** Starts the server on a free port and waits until it listens. */
+export async function startServer(
+  env: Record<string, string>,
+  user: SystemUser = {},
+): Promise<RunningServer> {
   const { child, ended } = launch('main.js', [], { PORT: '0', LOG_LEVEL: 'error', ...env }, user);
-  const welcome = await new Promise<string>((done, fail) => {
+  const banner = await new Promise<string>((done, fail) => {
     let printed = '';
     child.stdout?.on('data', (piece: Buffer) => {
       printed += piece.toString();
       if (/listens on [^\n]*\n/.test(printed)) setImmediate(() => done(printed));
     });
-    void ended.then(({ code, stderr }) => fail(new Error(`the server ended with ${code}: ${stderr}`)));
+    void ended.then(({ code, stderr }) =>
+      fail(new Error(`The server exited with ${code}: ${stderr}`)),
+    );
   });
-  return { child, ended, welcome, url: /listens on (http:\/\/[^\s,]+)/.exec(welcome)?.[1] ?? '' };
+  return {
+    child,
+    ended,
+    banner,
+    url: /listens on (http:\/\/[^\s,]+)/.exec(banner)?.[1] ?? '',
+  };
 }
 
-/** Asks a server to end and waits until it has. */
-export async function stopServer({ child, ended }: RunningServer, signal: NodeJS.Signals = 'SIGTERM'): Promise<Ended> {
+/** Sends a signal to a server and waits until it exits. */
+export async function stopServer(
+  { child, ended }: RunningServer,
+  signal: NodeJS.Signals = 'SIGTERM',
+): Promise<ProcessResult> {
   child.kill(signal);
   return ended;
 }
 
-/** Runs `npm` with these arguments to its end, or until the work with what it has printed is done. */
+/** Runs `npm` until it exits, or until the work with its output is done. */
 export async function npm(
   args: readonly string[],
   env: Record<string, string>,
   until?: { prints: RegExp; work: (printed: string) => Promise<void> },
-): Promise<Ended> {
+): Promise<ProcessResult> {
   const child = spawn('npm', args, { env: { ...CLEAN_ENV, ...env } });
-  const ended = leftBy(child);
+  const ended = resultOf(child);
   if (until) {
     let printed = '';
     await new Promise<void>((done, fail) => {
-      child.stdout.on('data', (piece: Buffer) => until.prints.test((printed += piece.toString())) && done());
+      child.stdout.on(
+        'data',
+        (piece: Buffer) => until.prints.test((printed += piece.toString())) && done(),
+      );
       void ended.then(({ stderr }) => fail(new Error(stderr)));
     });
     await until.work(printed);
@@ -111,7 +156,7 @@ export async function npm(
   return ended;
 }
 
-/** A port that was free a moment ago. */
+/** Returns a free port. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -121,19 +166,22 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** Starts a process that is to stay, without waiting for anything. */
+/** Starts a long-running process; does not wait. */
 export function launch(
   entry: string,
   args: readonly string[],
   env: Record<string, string>,
   user: SystemUser = {},
-): { child: ChildProcess; ended: Promise<Ended> } {
-  const child = spawn(process.execPath, [join(process.cwd(), 'dist/src', entry), ...args], { env: { ...CLEAN_ENV, ...env }, ...user });
-  return { child, ended: leftBy(child) };
+): { child: ChildProcess; ended: Promise<ProcessResult> } {
+  const child = spawn(process.execPath, [join(process.cwd(), 'dist/src', entry), ...args], {
+    env: { ...CLEAN_ENV, ...env },
+    ...user,
+  });
+  return { child, ended: resultOf(child) };
 }
 
-/** Resolves when something answers there. */
-export async function answering(url: string): Promise<void> {
+/** Resolves when the URL responds. */
+export async function untilResponding(url: string): Promise<void> {
   for (;;) {
     try {
       return void (await fetch(url));
@@ -143,16 +191,23 @@ export async function answering(url: string): Promise<void> {
   }
 }
 
-async function leftBy(child: ChildProcessWithoutNullStreams): Promise<Ended> {
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+async function resultOf(child: ChildProcessWithoutNullStreams): Promise<ProcessResult> {
+  const [stdout, stderr] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close'),
+  ]);
   return checkLeaks({ code: child.exitCode, stdout, stderr });
 }
 
-/** Returns what was printed. Throws where it has what nothing may print (leaks.ts). */
-export function checkLeaks(ended: Ended): Ended {
+/** Returns the result. Throws if its output has a leak (leaks.ts). */
+export function checkLeaks(ended: ProcessResult): ProcessResult {
   const recorder = new Recorder();
-  // A key or secret that is all of what a command prints, but for an id, is what it was asked for.
-  for (const printed of [ended.stdout.replace(/^([\da-f-]{36} {2})?(sk_[\w-]{43}|whsec_[\w+/]{43}=)\n$/, ''), ended.stderr])
+  // A new key or secret is the expected output of its command, alone or after an id.
+  for (const printed of [
+    ended.stdout.replace(/^([\da-f-]{36} {2})?(sk_[\w-]{43}|whsec_[\w+/]{43}=)\n$/, ''),
+    ended.stderr,
+  ])
     recorder.log(printed);
   recorder.assertClean();
   return ended;

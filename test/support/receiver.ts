@@ -1,23 +1,29 @@
 import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach } from './jest.ts';
 import { Webhook } from 'standardwebhooks';
 
-/** A message as it came. */
+/** A received message. */
 export interface Received {
   headers: IncomingHttpHeaders;
   body: string;
-  /** The body, read. What a test finds in it is what it asserts, so it is typed by use. */
+  /** The parsed body; untyped, because tests assert its shape. */
   event: any;
   id: string;
 }
 
-/** A real HTTP server that webhooks are sent to. It answers 204, unless a test says otherwise. */
+/** A real HTTP server that receives webhooks. By default it returns 204. */
 export class Receiver {
   readonly received: Received[] = [];
-  answer: (response: ServerResponse) => void = answerGood;
+  answer: (response: ServerResponse) => void = accept;
   private readonly server: Server;
 
   constructor() {
@@ -46,33 +52,44 @@ export class Receiver {
   private async take(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { headers } = request;
     const body = await text(request);
-    this.received.push({ headers, body, event: JSON.parse(body), id: String(headers['webhook-id']) });
+    this.received.push({
+      headers,
+      body,
+      event: JSON.parse(body),
+      id: String(headers['webhook-id']),
+    });
     this.answer(response);
   }
 }
 
-/** Opens a receiver for the tests of a file: each finds it empty, and in good health. */
+/** Opens a receiver for the tests of a file, reset before each test. */
 export function useReceiver(): Receiver {
   const receiver = new Receiver();
   beforeAll(() => receiver.open());
   beforeEach(() => {
     receiver.received.length = 0;
-    receiver.answer = answerGood;
+    receiver.answer = accept;
   });
   afterAll(() => receiver.close());
   return receiver;
 }
 
-/** Answers this status, with these headers. */
-export function answering(status: number, headers: Record<string, string> = {}): (response: ServerResponse) => void {
+/** Responds with this status and these headers. */
+export function respondWith(
+  status: number,
+  headers: Record<string, string> = {},
+): (response: ServerResponse) => void {
   return (response) => void response.writeHead(status, headers).end();
 }
 
-/** What a message says, as the library has it that receivers use. Throws where the signature is not good. */
-export function verified({ headers, body }: Received, secret: string): unknown {
+/**
+ * Returns the payload, verified by the library that receivers use. Throws if the signature is
+ * invalid.
+ */
+export function verifySignature({ headers, body }: Received, secret: string): unknown {
   return new Webhook(secret).verify(body, headers as Record<string, string>);
 }
 
-function answerGood(response: ServerResponse): void {
+function accept(response: ServerResponse): void {
   response.writeHead(204).end();
 }

@@ -3,8 +3,11 @@ import type { RunningServer } from './process.ts';
 
 const SAMPLE_MS = 10;
 
-/** The MiB of memory that the server held at most during the work above what it held before. */
-export async function addedBy({ child }: RunningServer, work: () => Promise<void>): Promise<number> {
+/** Returns the peak of the server's memory during the work, in MiB above its memory before. */
+export async function memoryAddedBy(
+  { child }: RunningServer,
+  work: () => Promise<void>,
+): Promise<number> {
   const before = residentOf(child.pid);
   let most = before;
   const watch = setInterval(() => (most = Math.max(most, residentOf(child.pid))), SAMPLE_MS);

@@ -26,25 +26,27 @@ import { User } from '../../src/features/users/user.entity.ts';
 import { CLEAN } from './clean.ts';
 import { TEST_SECRET } from './databases.ts';
 import { PASSWORD, Recorder } from './leaks.ts';
-import { Documented } from './openapi.ts';
+import { OpenApiChecker } from './openapi.ts';
 
 export { PASSWORD };
-/** What the app is told that its address is; links in answers start with it. */
+/** The PUBLIC_URL of the app; links in responses start with it. */
 export const PUBLIC_URL = 'https://shop.example';
 
-/** bcrypt's lowest cost. The app accepts 10 and more from its environment, and most of the tests' time would be hashing. */
+/**
+ * bcrypt's lowest cost. The app's minimum is 10, which would take most of the time of the tests.
+ */
 export const LOWEST_COST = 4;
 
-/** For how long a connection of a test may lie idle, in ms. */
+/** Idle timeout of a test's connections, in ms. */
 const IDLE_MS = 120_000;
-/** Maximum time of a request, of a statement, and of the wait for a connection of the pool, in ms: only a hang takes so long. */
+/** Timeout of requests, statements and pool acquisition, in ms: only a hang takes so long. */
 const HANG_MS = 120_000;
 
 export interface Answer {
   status: number;
   headers: Headers;
-  /** The body as JSON; undefined where it is empty. */
-  // What a test finds in it is what it asserts, so it is typed by use.
+  /** The body, parsed as JSON; undefined if it is empty. */
+  // Untyped: tests assert its shape.
   body: any;
   text: string;
 }
@@ -56,7 +58,7 @@ export interface RequestOptions {
   sessionKey?: string;
   json?: unknown;
   form?: Record<string, string>;
-  /** A body as it is. */
+  /** A raw body. */
   body?: string | Uint8Array<ArrayBuffer>;
   headers?: Record<string, string>;
 }
@@ -73,28 +75,31 @@ interface NewUser {
 
 const openDatabases = new Set<Database>();
 
-/** The real app, listening, on this worker's database, with what tests need to make and to ask. */
+/**
+ * The real app, listening, on this worker's database, with helpers that create data and send
+ * requests.
+ */
 export class Shop {
   url = '';
-  /** What was logged, one event a line. */
+  /** Logged lines, one event each. */
   logged: string[] = [];
-  /** Looks at all that is answered and logged. */
+  /** Checks all responses and log lines for leaks. */
   readonly recorder = new Recorder();
-  /** What it counts of calls of REST rows. */
+  /** Counts calls of REST endpoints. */
   readonly calls = new CallCounter();
   private clockShift = 0;
   private made = 0;
   private app: App | undefined;
   private server: Server | undefined;
   private open: Database | undefined;
-  private documented: Documented | undefined;
+  private documented: OpenApiChecker | undefined;
   config!: Config;
   private log!: Logger;
 
   constructor(
     private readonly env: Record<string, string> = {},
     private readonly bcryptCost = LOWEST_COST,
-    /** Opens what sends traces, where they are sent. */
+    /** Opens the trace exporter, if any. */
     private readonly trace?: (config: Config, log: Logger) => Tracing,
   ) {}
 
@@ -113,13 +118,17 @@ export class Shop {
         GRAPHQL_EXPLORER: 'true',
         LOG_LEVEL: 'debug',
         SHORTCUTS: process.env['TEST_SHORTCUTS'] ?? '',
-        REQUEST_DEADLINE_MS: String(HANG_MS),
+        REQUEST_TIMEOUT_MS: String(HANG_MS),
         DATABASE_STATEMENT_TIMEOUT_MS: String(HANG_MS),
         ...this.env,
       },
       () => undefined,
     );
-    this.config = { ...config, bcryptCost: this.bcryptCost };
+    this.config = {
+      ...config,
+      bcryptCost: this.bcryptCost,
+      subscriptionGraceMs: HANG_MS,
+    };
     const lines = {
       write: (line: string) => {
         this.logged.push(line);
@@ -142,8 +151,13 @@ export class Shop {
       database: () => opened,
       isDraining: () => false,
     });
-    const server = (this.server = createHttpServer(this.config, this.app.listener, this.app.upgrades));
-    // A test that keeps this process busy for longer would meet its own connections just as they are being closed.
+    const server = (this.server = createHttpServer(
+      this.config,
+      this.app.listener,
+      this.app.upgrades,
+    ));
+    // A test that keeps this process busy for longer could use a connection that is just being
+    // closed.
     server.keepAliveTimeout = IDLE_MS;
     server.headersTimeout = server.requestTimeout = HANG_MS;
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
@@ -152,7 +166,7 @@ export class Shop {
   }
 
   async stop(): Promise<void> {
-    this.app?.sendAway();
+    this.app?.closeSubscriptions();
     this.server?.closeAllConnections();
     await new Promise((done) => (this.server ? this.server.close(done) : done(undefined)));
     await this.app?.stop();
@@ -172,25 +186,25 @@ export class Shop {
     this.logged.length = 0;
     await this.sql(CLEAN);
     this.calls.take();
-    throttle.forget(this.context());
+    throttle.clearBlocked(this.context());
   }
 
   now(): Date {
     return new Date(Date.now() + this.clockShift);
   }
 
-  /** Sets for how long, in ms, a statement waits for a connection of the pool. */
+  /** Sets the timeout of pool acquisition, in ms. */
   async waitForConnections(ms: number): Promise<void> {
     const pool = await this.database.orm.driver.getConnection().getNativeClient();
     pool.options.connectionTimeoutMillis = ms;
   }
 
   /** Moves the app's clock forward. */
-  pass(ms: number): void {
+  advanceClock(ms: number): void {
     this.clockShift += ms;
   }
 
-  /** A context as a request without credentials has it, for calling a service as the app does. */
+  /** The context of a request without credentials, to call services as the app does. */
   context(): Context {
     const { database, config } = this;
     return {
@@ -204,15 +218,22 @@ export class Shop {
     };
   }
 
-  /** A context as what the server does by itself has it, which logs like the app. */
+  /** The context of a background worker, which logs like the app. */
   workerContext(): Context {
     const { database, config, log } = this;
-    return { em: database.fork(), config, now: () => this.now(), requestId: 'mail', log, loaders: new Map() };
+    return {
+      em: database.fork(),
+      config,
+      now: () => this.now(),
+      requestId: 'mail',
+      log,
+      loaders: new Map(),
+    };
   }
 
   async sql(statement: string): Promise<Record<string, unknown>[]> {
     const { rows } = await execute(this.database.fork(), raw(statement));
-    tellAll();
+    countCommit();
     return rows;
   }
 
@@ -236,25 +257,41 @@ export class Shop {
         ...(json !== undefined && { 'Content-Type': 'application/json' }),
         ...headers,
       },
-      body: json !== undefined ? JSON.stringify(json) : form ? new URLSearchParams(form) : (body ?? null),
+      body:
+        json !== undefined
+          ? JSON.stringify(json)
+          : form
+            ? new URLSearchParams(form)
+            : (body ?? null),
     };
-    const answer = await fetched(this.url + path, request);
+    const answer = await fetchAnswer(this.url + path, request);
     this.recorder.answer(JSON.stringify([...answer.headers]) + answer.text);
-    (this.documented ??= new Documented(this.config)).check(method, path, answer);
+    (this.documented ??= new OpenApiChecker(this.config)).check(method, path, answer);
     return answer;
   }
 
-  /** Asks GraphQL; `data` and `errors` stand in `body`. */
-  async graphql(query: string, variables: Record<string, unknown> = {}, request: RequestOptions = {}): Promise<Answer> {
+  /** Sends a GraphQL request; `body` has `data` and `errors`. */
+  async graphql(
+    query: string,
+    variables: Record<string, unknown> = {},
+    request: RequestOptions = {},
+  ): Promise<Answer> {
     return this.rest('POST', '/graphql', { ...request, json: { query, variables } });
   }
 
-  /** Sends these bytes and returns what comes back until the server closes the connection. Throws where it stays open. */
+  /**
+   * Sends these bytes. Returns the response once the server closes the connection; throws if it
+   * stays open.
+   */
   raw(request: string): Promise<string> {
     return new Promise((done, fail) => {
       const socket = connect(this.port, '127.0.0.1', () => socket.write(request, 'latin1'));
       let answer = '';
-      socket.setTimeout(HANG_MS, () => socket.destroy(new Error(`The server left the connection open after ${JSON.stringify(answer)}`)));
+      socket.setTimeout(HANG_MS, () =>
+        socket.destroy(
+          new Error(`The server left the connection open after ${JSON.stringify(answer)}`),
+        ),
+      );
       socket.on('data', (piece: Buffer) => (answer += piece.toString('latin1')));
       socket.on('close', () => {
         this.recorder.answer(answer);
@@ -264,10 +301,22 @@ export class Shop {
     });
   }
 
-  async makeUser({ username, password, hashedPassword, email, fullName, disabled, scopes }: NewUser = {}): Promise<User> {
+  async makeUser({
+    username,
+    password,
+    hashedPassword,
+    email,
+    fullName,
+    disabled,
+    scopes,
+  }: NewUser = {}): Promise<User> {
     const name = username ?? `user${++this.made}`;
     const hash =
-      hashedPassword !== undefined ? hashedPassword : password === null ? null : await hashOf(password ?? PASSWORD, this.config.bcryptCost);
+      hashedPassword !== undefined
+        ? hashedPassword
+        : password === null
+          ? null
+          : await hashOf(password ?? PASSWORD, this.config.bcryptCost);
     const user = Object.assign(new User(), {
       username: name,
       email: email === undefined ? `${encodeURIComponent(name)}@shop.example` : email,
@@ -279,7 +328,9 @@ export class Shop {
     return this.store(user);
   }
 
-  async makeProduct(values: Partial<Pick<Product, 'name' | 'barcode' | 'price' | 'createdAt'>> = {}): Promise<Product> {
+  async makeProduct(
+    values: Partial<Pick<Product, 'name' | 'barcode' | 'price' | 'createdAt'>> = {},
+  ): Promise<Product> {
     const at = values.createdAt ?? this.now();
     return this.store(
       Object.assign(new Product(), {
@@ -300,10 +351,15 @@ export class Shop {
   }
 
   async makeItem(owner: User, itemId = `item ${++this.made}`): Promise<Item> {
-    return this.store(Object.assign(new Item(), { ownerPk: owner.pk, itemId, createdAt: this.now() }));
+    return this.store(
+      Object.assign(new Item(), { ownerPk: owner.pk, itemId, createdAt: this.now() }),
+    );
   }
 
-  async makeEntry(creator: User, values: Partial<Pick<BlogEntry, 'title' | 'body' | 'published' | 'createdAt'>> = {}): Promise<BlogEntry> {
+  async makeEntry(
+    creator: User,
+    values: Partial<Pick<BlogEntry, 'title' | 'body' | 'published' | 'createdAt'>> = {},
+  ): Promise<BlogEntry> {
     const at = values.createdAt ?? this.now();
     return this.store(
       Object.assign(new BlogEntry(), {
@@ -318,7 +374,7 @@ export class Shop {
     );
   }
 
-  /** A valid barcode that this shop has not given out before. */
+  /** A valid, new barcode. */
   newBarcode(): string {
     const digits = `400${String(++this.made).padStart(9, '0')}`;
     return digits + checkDigit(digits);
@@ -326,12 +382,12 @@ export class Shop {
 
   private async store<T extends object>(entity: T): Promise<T> {
     await this.database.fork().persist(entity).flush();
-    tellAll();
+    countCommit();
     return entity;
   }
 }
 
-/** The settings that lead to this worker's database. */
+/** The settings of this worker's database. */
 export function workerDatabase(): Record<string, string> {
   const databases = JSON.parse(process.env['TEST_DATABASES'] ?? '[]') as Record<string, string>[];
   return databases[Number(process.env['JEST_WORKER_ID'] ?? 1) - 1] ?? {};
@@ -339,7 +395,10 @@ export function workerDatabase(): Record<string, string> {
 
 const shared = new Map<string, Shop>();
 
-/** The shop with these settings, for the tests of a file: it is started once in a worker, and each test finds it empty. */
+/**
+ * Returns the shop with these settings for the tests of a file. It is started once per worker and
+ * emptied before each test.
+ */
 export function useShop(env: Record<string, string> = {}, bcryptCost?: number): Shop {
   const key = JSON.stringify([env, bcryptCost]);
   const shop = shared.get(key) ?? new Shop(env, bcryptCost);
@@ -350,18 +409,24 @@ export function useShop(env: Record<string, string> = {}, bcryptCost?: number): 
   return shop;
 }
 
-// The runner ends a worker by leaving it. What is still open would keep it alive.
+// The runner ends a worker by disconnecting. Open handles would keep the process alive.
 process.once('disconnect', () => process.exit());
 
-// What a test writes, it writes behind the services' back: all shops of this process are to see it at once.
-function tellAll(): void {
+// Invalidates caches of all shops in this process: tests write to the database without the
+// services.
+function countCommit(): void {
   for (const { statements } of openDatabases) statements.commits++;
 }
 
-async function fetched(url: string, request: RequestInit): Promise<Answer> {
+async function fetchAnswer(url: string, request: RequestInit): Promise<Answer> {
   const answer = await fetch(url, request);
   const text = await answer.text();
-  return { status: answer.status, headers: answer.headers, text, body: text === '' ? undefined : parse(text) };
+  return {
+    status: answer.status,
+    headers: answer.headers,
+    text,
+    body: text === '' ? undefined : parse(text),
+  };
 }
 
 const hashes = new Map<string, Promise<string>>();

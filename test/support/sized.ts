@@ -1,4 +1,4 @@
-/** `full` where TEST_FULL is "true" (`npm run test:all`), else `sample`: a smaller count for which the same rule holds. */
+/** Returns `full` if TEST_FULL is "true" (`npm run test:all`), else the smaller `sample`. */
 export function sized(full: number, sample: number): number {
   return process.env['TEST_FULL'] === 'true' ? full : sample;
 }

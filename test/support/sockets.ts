@@ -7,17 +7,17 @@ const PROTOCOL = 'graphql-transport-ws';
 const open = new Set<WebSocket>();
 const clients = new Set<Client>();
 
-/** A WebSocket to the GraphQL door, message by message. */
+/** A WebSocket to the GraphQL API, message by message. */
 export interface RawSocket {
   socket: WebSocket;
   send(message: unknown): void;
-  /** The next message; undefined once it is closed. */
+  /** The next message; undefined after the connection is closed. */
   next(): Promise<any>;
-  /** The code and the reason that it is closed with. */
+  /** The code and the reason of its closure. */
   closed: Promise<[number, string]>;
 }
 
-/** Opens a WebSocket. Throws what the handshake is refused with. */
+/** Opens a WebSocket. Throws if the handshake is rejected. */
 export async function openSocket(
   shop: Shop,
   path = '/graphql',
@@ -25,7 +25,10 @@ export async function openSocket(
   headers: Record<string, string> = {},
   options: WebSocketOptions = {},
 ): Promise<RawSocket> {
-  const socket = new WebSocket(shop.url.replace(/^http/, 'ws') + path, protocol, { headers, ...options });
+  const socket = new WebSocket(shop.url.replace(/^http/, 'ws') + path, protocol, {
+    headers,
+    ...options,
+  });
   open.add(socket);
   const messages: unknown[] = [];
   let wake = (): void => undefined;
@@ -46,22 +49,28 @@ export async function openSocket(
     closed,
     send: (message) => socket.send(typeof message === 'string' ? message : JSON.stringify(message)),
     async next() {
-      while (messages.length === 0 && socket.readyState !== WebSocket.CLOSED) await new Promise<void>((done) => (wake = done));
+      while (messages.length === 0 && socket.readyState !== WebSocket.CLOSED)
+        await new Promise<void>((done) => (wake = done));
       return messages.shift();
     },
   };
 }
 
-/** Opens a WebSocket and says who is there. */
-export async function greet(shop: Shop, payload: Record<string, unknown> = {}, headers: Record<string, string> = {}): Promise<RawSocket> {
+/** Opens a WebSocket and sends `connection_init`. */
+export async function connectSocket(
+  shop: Shop,
+  payload: Record<string, unknown> = {},
+  headers: Record<string, string> = {},
+): Promise<RawSocket> {
   const socket = await openSocket(shop, '/graphql', [PROTOCOL], headers);
   socket.send({ type: 'connection_init', payload });
   const answer = (await socket.next()) as { type: string } | undefined;
-  if (answer?.type !== 'connection_ack') throw new Error(`no connection_ack: ${JSON.stringify(answer)}`);
+  if (answer?.type !== 'connection_ack')
+    throw new Error(`no connection_ack: ${JSON.stringify(answer)}`);
   return socket;
 }
 
-/** The client of the protocol's own library. */
+/** A client of graphql-ws. */
 export function clientOf(shop: Shop, options: Partial<ClientOptions> = {}): Client {
   const client = createClient({
     url: `${shop.url.replace(/^http/, 'ws')}/graphql`,
@@ -73,7 +82,7 @@ export function clientOf(shop: Shop, options: Partial<ClientOptions> = {}): Clie
   return client;
 }
 
-/** Closes what tests have left open. */
+/** Closes all open clients and sockets. */
 export function closeSockets(): void {
   for (const client of clients) void client.dispose();
   for (const socket of open) socket.terminate();

@@ -11,20 +11,23 @@ import { startServer, stopServer, type RunningServer } from './process.ts';
 
 const DIST = 'examples/storefront/dist';
 
-/** The storefront in a browser, and the shop behind it with demo data, each at an origin of its own. */
+/** The storefront in a browser, and a shop with demo data on another origin. */
 export interface Storefront {
   readonly url: string;
-  /** The address of GraphQL. */
+  /** The URL of the GraphQL API. */
   readonly api: string;
-  /** Opens a page of the storefront in a new profile. Whatever goes wrong in it fails the test, but for what `expected` matches. */
+  /**
+   * Opens a page of the storefront in a new profile. Any error on it fails the test, unless it
+   * matches `expected`.
+   */
   open(path: string, options?: BrowserContextOptions, expected?: RegExp): Promise<Page>;
-  /** Asks the shop itself, as a client with this access token, or as nobody. */
-  ask(query: string, variables?: object, token?: string): Promise<Answer>;
+  /** Sends a query to the shop, with this access token or anonymously. */
+  query(query: string, variables?: object, token?: string): Promise<Answer>;
 }
 
-/** What the shop answers. */
+/** A GraphQL response. */
 interface Answer {
-  // What a test finds in it is what it asserts, so it is typed by use.
+  // Untyped: tests assert its shape.
   data: any;
   errors?: { message: string; extensions: { code: string } }[];
 }
@@ -39,7 +42,11 @@ export function useStorefront(): Storefront {
 
   beforeAll(async () => {
     dataDir = await makeDataDir();
-    server = await startServer({ DATA_DIR: dataDir, BCRYPT_COST: '10', LOGIN_FAILURES_PER_ACCOUNT: '3' });
+    server = await startServer({
+      DATA_DIR: dataDir,
+      BCRYPT_COST: '10',
+      LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '3',
+    });
     host = await serveStorefront(`${server.url}/graphql`);
   });
 
@@ -69,7 +76,7 @@ export function useStorefront(): Storefront {
       await visit.page.goto(host.url + path);
       return visit.page;
     },
-    async ask(query, variables = {}, token) {
+    async query(query, variables = {}, token) {
       const answer = await fetch(this.api, {
         method: 'POST',
         headers: {
@@ -89,10 +96,14 @@ interface Host {
   close(): Promise<void>;
 }
 
-// As a static host would: every path that is no file is the app's, and the page names this API.
+// Like a static host: every path without a file is the app's page, which contains the URL of the
+// API.
 async function serveStorefront(api: string): Promise<Host> {
-  const page = (await readFile(`${DIST}/index.html`, 'utf8')).replace(/(<meta name="shop-api" content=)"[^"]*"/, `$1"${api}"`);
-  // Our own code and styles and nothing else, and the one API.
+  const page = (await readFile(`${DIST}/index.html`, 'utf8')).replace(
+    /(<meta name="shop-api" content=)"[^"]*"/,
+    `$1"${api}"`,
+  );
+  // Allows only our own code and styles, and the one API.
   const policy = `default-src 'self'; connect-src ${new URL(api).origin}; base-uri 'none'; frame-ancestors 'none'; form-action 'self'`;
   const server = createServer((req, res) => {
     res.setHeader('Content-Security-Policy', policy);

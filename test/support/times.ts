@@ -1,11 +1,11 @@
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import type { Answers } from './open-load.ts';
 
-/** Times by what they are of. They take no more memory the more of them there are. */
+/** Times by key, in constant memory per key. */
 export class Times<Key extends string | number> {
   private readonly histograms = new Map<Key, RecordableHistogram>();
 
-  /** Takes note of one, in ms. */
+  /** Records a time in ms. */
   record(key: Key, ms: number): void {
     let known = this.histograms.get(key);
     if (!known) this.histograms.set(key, (known = createHistogram()));

@@ -3,15 +3,15 @@ import { request } from 'node:http';
 import { expect } from './jest.ts';
 import { mannWhitneyP, median } from './medians.ts';
 
-/** How many rounds are measured: TIMING_PAIRS, or as many as the catalogue says. */
+/** Number of rounds: TIMING_PAIRS, or the number in the catalogue. */
 const PAIRS = Number(process.env['TIMING_PAIRS'] || 200);
-/** Two medians whose ratio is within this are alike, where no other limit is named. */
+/** Default limit of the ratio of two medians that count as alike. */
 const ALIKE = 1.05;
-/** Two samples of the same thing differ as much as this by chance once in ten thousand times. */
+/** Significance level: one false positive in ten thousand. */
 const SIGNIFICANT = 1e-4;
-/** A control group that differs this much counts as noisy. */
+/** Significance level at which a control group counts as noisy. */
 const SUSPICIOUS = 0.01;
-/** In which order the three of a round are measured, so that none of them is more often behind a certain other one. */
+/** Orders of the three measurements of a round; each follows each other one equally often. */
 const ORDERS = [
   ['one', 'other', 'control'],
   ['other', 'one', 'control'],
@@ -21,13 +21,13 @@ const ORDERS = [
   ['other', 'control', 'one'],
 ] as const;
 
-/** How two samples differ: `ratio` of the first one's median to that of the second, and how likely that is by chance. */
+/** The ratio of two medians, and its p-value. */
 interface Difference {
   ratio: number;
   p: number;
 }
 
-/** What was measured: the one against the other, and the one against itself. */
+/** The comparison of both, and of the first with itself. */
 export interface Comparison {
   difference: Difference;
   control: Difference;
@@ -35,12 +35,12 @@ export interface Comparison {
 
 export type Verdict = 'alike' | 'different' | 'inconclusive';
 
-/** Measures the one thing, in ms; `attempt` is another number each time. */
+/** Measures one duration, in ms; `attempt` is unique. */
 export type Measure = (attempt: number) => Promise<number>;
 
 /**
- * Measures the one, the other and the one again, the control, by turns. An attempt has the same number for the one and the control in no
- * round.
+ * Measures the first, the second and the first again (the control), by turns. Every measurement has
+ * its own attempt number.
  */
 export async function compare(one: Measure, other: Measure, rounds = PAIRS): Promise<Comparison> {
   const measures = { one, other, control: one };
@@ -48,14 +48,18 @@ export async function compare(one: Measure, other: Measure, rounds = PAIRS): Pro
   let attempt = 0;
   for (const measure of [one, other, other, one]) await measure(attempt++);
   for (let round = 0; round < rounds; round++) {
-    for (const which of ORDERS[round % ORDERS.length] ?? ORDERS[0]) times[which].push(await measures[which](attempt++));
+    for (const which of ORDERS[round % ORDERS.length] ?? ORDERS[0])
+      times[which].push(await measures[which](attempt++));
   }
-  return { difference: differenceOf(times.other, times.one), control: differenceOf(times.control, times.one) };
+  return {
+    difference: differenceOf(times.other, times.one),
+    control: differenceOf(times.control, times.one),
+  };
 }
 
 /**
- * Whether the one and the other are alike: within this ratio of each other. Inconclusive where the control group is not alike
- * itself, within the square root of the ratio, or where a difference may be chance.
+ * Returns whether both are alike: within this ratio of each other. Inconclusive if the control
+ * group differs by more than the square root of the ratio, or if a difference may be chance.
  */
 export function verdictOf({ difference, control }: Comparison, most = ALIKE): Verdict {
   if (!isWithin(control.ratio, Math.sqrt(most)) || control.p < SUSPICIOUS) return 'inconclusive';
@@ -63,13 +67,23 @@ export function verdictOf({ difference, control }: Comparison, most = ALIKE): Ve
   return difference.p < SIGNIFICANT ? 'different' : 'inconclusive';
 }
 
-/** Whether the other takes at most so many times as long as the one; it may take less. */
+/** Returns whether the second takes at most `most` times as long as the first; it may take less. */
 export function limitVerdictOf(comparison: Comparison, most: number): Verdict {
-  return verdictOf({ ...comparison, difference: { ...comparison.difference, ratio: Math.max(1, comparison.difference.ratio) } }, most);
+  return verdictOf(
+    {
+      ...comparison,
+      difference: { ...comparison.difference, ratio: Math.max(1, comparison.difference.ratio) },
+    },
+    most,
+  );
 }
 
-/** Expects the verdict. One that is inconclusive is written to stdout, and fails nothing. */
-export function expectVerdict(comparison: Comparison, verdict: Verdict, expected: Exclude<Verdict, 'inconclusive'>): void {
+/** Expects the verdict. An inconclusive one is written to stdout and does not fail. */
+export function expectVerdict(
+  comparison: Comparison,
+  verdict: Verdict,
+  expected: Exclude<Verdict, 'inconclusive'>,
+): void {
   const { currentTestName } = expect.getState();
   if (verdict === 'inconclusive') {
     process.stdout.write(
@@ -80,12 +94,12 @@ export function expectVerdict(comparison: Comparison, verdict: Verdict, expected
   expect({ verdict, ...comparison }).toEqual({ verdict: expected, ...comparison });
 }
 
-/** Expects the one and the other to take the same time. */
+/** Expects both to take the same time. */
 export function expectAlike(comparison: Comparison): void {
   expectVerdict(comparison, verdictOf(comparison), 'alike');
 }
 
-/** Expects the other to take at most so many times as long as the one. */
+/** Expects the second to take at most `most` times as long as the first. */
 export function expectAtMost(comparison: Comparison, most: number): void {
   expectVerdict(comparison, limitVerdictOf(comparison, most), 'alike');
 }
@@ -102,8 +116,8 @@ function textOf({ ratio, p }: Difference): string {
   return `${ratio.toFixed(3)} times as long (p = ${p.toPrecision(2)})`;
 }
 
-/** A request to be timed. */
-export interface Timed {
+/** A request to time. */
+export interface TimedRequest {
   method: string;
   path: string;
   type?: string;
@@ -111,8 +125,12 @@ export interface Timed {
   body?: string;
 }
 
-/** Milliseconds from the request to the end of its answer, over the agent's connection. */
-export function timeOf(agent: Agent, port: number, { method, path, type, authorization, body = '' }: Timed): Promise<number> {
+/** Returns the ms from sending the request to the end of its response. */
+export function timeOf(
+  agent: Agent,
+  port: number,
+  { method, path, type, authorization, body = '' }: TimedRequest,
+): Promise<number> {
   const headers = {
     'Content-Length': Buffer.byteLength(body),
     ...(type !== undefined && { 'Content-Type': type }),

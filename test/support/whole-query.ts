@@ -12,31 +12,51 @@ import {
 } from 'graphql';
 
 /**
- * The selection of all that a type has, of all that this has, and so on. Where a type comes back to itself, its own values are
- * asked for once more, and no further.
+ * Returns a selection of all fields of a type, recursively. Where a type is nested in itself, its
+ * scalar fields are selected once more.
  */
-export function wholeSelection(schema: GraphQLSchema, type: GraphQLNamedType, above: readonly string[] = []): string {
+export function wholeSelection(
+  schema: GraphQLSchema,
+  type: GraphQLNamedType,
+  above: readonly string[] = [],
+): string {
   if (isInterfaceType(type)) {
-    const parts = schema.getPossibleTypes(type).map((possible) => `... on ${possible.name} ${wholeSelection(schema, possible, above)}`);
+    const parts = schema
+      .getPossibleTypes(type)
+      .map((possible) => `... on ${possible.name} ${wholeSelection(schema, possible, above)}`);
     return `{ __typename ${parts.join(' ')} }`;
   }
   if (!isObjectType(type)) return '';
-  const isBack = above.includes(type.name);
+  const isRepeated = above.includes(type.name);
   const fields = Object.values(type.getFields())
     .filter(({ args }) => !args.some(isRequiredArgument))
-    .filter((field) => !isBack || isLeafType(getNamedType(field.type)))
-    .map((field) => `${field.name} ${wholeSelection(schema, getNamedType(field.type), [...above, type.name])}`);
+    .filter((field) => !isRepeated || isLeafType(getNamedType(field.type)))
+    .map(
+      (field) =>
+        `${field.name} ${wholeSelection(schema, getNamedType(field.type), [...above, type.name])}`,
+    );
   return `{ __typename ${fields.join(' ')} }`;
 }
 
-/** The places in an answer where it is not what the schema says: null, or no list, or a list, against its type. */
-export function breachesOf(schema: GraphQLSchema, value: unknown, type: GraphQLOutputType, path = 'data'): string[] {
-  if (isNonNullType(type)) return value === null ? [`${path} is null`] : breachesOf(schema, value, type.ofType, path);
+/**
+ * Returns the paths of a response that do not conform to the schema: null, no list, or a list,
+ * against the type.
+ */
+export function breachesOf(
+  schema: GraphQLSchema,
+  value: unknown,
+  type: GraphQLOutputType,
+  path = 'data',
+): string[] {
+  if (isNonNullType(type))
+    return value === null ? [`${path} is null`] : breachesOf(schema, value, type.ofType, path);
   if (value === null) return [];
   if (value === undefined) return [`${path} is missing`];
   if (isListType(type)) {
     if (!Array.isArray(value)) return [`${path} is no list`];
-    return value.flatMap((item, index) => breachesOf(schema, item, type.ofType, `${path}.${index}`));
+    return value.flatMap((item, index) =>
+      breachesOf(schema, item, type.ofType, `${path}.${index}`),
+    );
   }
   if (Array.isArray(value)) return [`${path} is a list`];
   if (isLeafType(type)) return [];
@@ -45,6 +65,8 @@ export function breachesOf(schema: GraphQLSchema, value: unknown, type: GraphQLO
   if (!isObjectType(object)) return [`${path} is of no type`];
   return Object.entries(fields).flatMap(([field, own]) => {
     const definition = object.getFields()[field];
-    return definition ? breachesOf(schema, own, definition.type, `${path}.${field}`) : [`${path}.${field} is in no schema`];
+    return definition
+      ? breachesOf(schema, own, definition.type, `${path}.${field}`)
+      : [`${path}.${field} is in no schema`];
   });
 }

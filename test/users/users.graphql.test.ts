@@ -19,14 +19,23 @@ describe('GraphQL contract, scopes', () => {
   const SCOPES = '{ scopes me { scopes } }';
   const open = useShop({ ANONYMOUS_SCOPES: 'blog:write' });
 
-  test('they are what the user holds, as far as the credentials are not narrowed', async () => {
+  test('they are the scopes of the user that the credentials include', async () => {
     const held: Scope[] = ['products:write', 'users:read', 'blog:write'];
     const user = await shop.makeUser({ username: 'ada', scopes: held });
-    const narrowed = createAccessToken(shop.context(), { username: 'ada', scopes: ['blog:write', 'audit:read'] });
-    const login = await shop.graphql(`mutation { login(username: "ada", password: "${PASSWORD}", scopes: ["users:read"]) { sessionKey } }`);
+    const narrowed = createAccessToken(shop.context(), {
+      username: 'ada',
+      scopes: ['blog:write', 'audit:read'],
+    });
+    const login = await shop.graphql(
+      `mutation { login(username: "ada", password: "${PASSWORD}", scopes: ["users:read"]) { sessionKey } }`,
+    );
     const { sessionKey } = login.body.data.login;
     const input = '{ name: "till", scopes: ["products:write"] }';
-    const made = await shop.graphql(`mutation { createApiKey(input: ${input}) { key } }`, {}, { as: user });
+    const made = await shop.graphql(
+      `mutation { createApiKey(input: ${input}) { key } }`,
+      {},
+      { as: user },
+    );
     const usable: [RequestOptions, string[]][] = [
       [{ as: user }, held],
       [{ token: narrowed }, ['blog:write']],
@@ -39,11 +48,15 @@ describe('GraphQL contract, scopes', () => {
     }
   });
 
-  test('without credentials they are ANONYMOUS_SCOPES, which a signed-in user does not get beside', async () => {
+  test('without credentials they are ANONYMOUS_SCOPES, which a signed-in user does not get', async () => {
     expect((await shop.graphql(SCOPES)).body).toEqual({ data: { scopes: [], me: null } });
-    expect((await open.graphql(SCOPES)).body).toEqual({ data: { scopes: ['blog:write'], me: null } });
+    expect((await open.graphql(SCOPES)).body).toEqual({
+      data: { scopes: ['blog:write'], me: null },
+    });
     const user = await open.makeUser({ scopes: [] });
-    expect((await open.graphql(SCOPES, {}, { as: user })).body).toEqual({ data: { scopes: [], me: { scopes: [] } } });
+    expect((await open.graphql(SCOPES, {}, { as: user })).body).toEqual({
+      data: { scopes: [], me: { scopes: [] } },
+    });
   });
 });
 
@@ -53,7 +66,7 @@ describe('GraphQL contract, me', () => {
     expect((await shop.graphql('{ me { username } }')).body).toEqual({ data: { me: null } });
   });
 
-  test('it is the signed-in user, whole', async () => {
+  test('it is the signed-in user, with all fields', async () => {
     await shop.makeUser();
     const user = await shop.makeUser({
       username: 'ada',
@@ -61,7 +74,11 @@ describe('GraphQL contract, me', () => {
       fullName: 'Ada Löwe',
       scopes: ['products:write', 'blog:write'],
     });
-    const answer = await shop.graphql('{ me { id username email fullName disabled scopes } }', {}, { as: user });
+    const answer = await shop.graphql(
+      '{ me { id username email fullName disabled scopes } }',
+      {},
+      { as: user },
+    );
     expect(answer.body).toEqual({
       data: {
         me: {
@@ -76,7 +93,7 @@ describe('GraphQL contract, me', () => {
     });
   });
 
-  test('email and fullName are null where there are none', async () => {
+  test('missing email and fullName are null', async () => {
     const user = await shop.makeUser({ email: null });
     const answer = await shop.graphql('{ me { email fullName scopes } }', {}, { as: user });
     expect(answer.body).toEqual({ data: { me: { email: null, fullName: null, scopes: [] } } });
@@ -87,14 +104,22 @@ describe('GraphQL contract, users', () => {
   test('it needs a signed-in caller', async () => {
     await shop.makeUser();
     const answer = await shop.graphql('{ users { totalCount } }');
-    expect([answer.status, answer.body.data, codes(answer)]).toEqual([200, null, ['UNAUTHENTICATED']]);
+    expect([answer.status, answer.body.data, codes(answer)]).toEqual([
+      200,
+      null,
+      ['UNAUTHENTICATED'],
+    ]);
   });
 
-  test('any signed-in caller gets all users, disabled ones too, by pk', async () => {
+  test('any signed-in caller gets all users, also disabled ones, by pk', async () => {
     const reader = await shop.makeUser({ username: 'max' });
     await shop.makeUser({ username: 'zoe', disabled: true, fullName: 'Zoe' });
     await shop.makeUser({ username: 'ada' });
-    const answer = await shop.graphql('{ users { totalCount nodes { username fullName disabled } } }', {}, { as: reader });
+    const answer = await shop.graphql(
+      '{ users { totalCount nodes { username fullName disabled } } }',
+      {},
+      { as: reader },
+    );
     expect(answer.body.data.users).toEqual({
       totalCount: 3,
       nodes: [
@@ -108,18 +133,27 @@ describe('GraphQL contract, users', () => {
   test('pages forward and back, to both ends, are the whole list', async () => {
     const reader = await shop.makeUser({ username: 'a' });
     for (const username of ['b', 'c', 'd', 'e']) await shop.makeUser({ username });
-    const page = async (args: object) => (await shop.graphql(USERS, { ...args }, { as: reader })).body.data.users;
+    const page = async (args: object) =>
+      (await shop.graphql(USERS, { ...args }, { as: reader })).body.data.users;
 
-    expect((await walkFiveByTwos(page)).map(namesOf)).toEqual([['a', 'b'], ['c', 'd'], ['e'], ['c', 'd'], ['a', 'b']]);
+    expect((await walkFiveByTwos(page)).map(namesOf)).toEqual([
+      ['a', 'b'],
+      ['c', 'd'],
+      ['e'],
+      ['c', 'd'],
+      ['a', 'b'],
+    ]);
   });
 
-  test('a page stays where it was while users come and go', async () => {
+  test('a cursor stays valid while users are added and deleted', async () => {
     const reader = await shop.makeUser({ username: 'a' });
     for (const username of ['b', 'c', 'd']) await shop.makeUser({ username });
     const first = (await shop.graphql(USERS, { first: 2 }, { as: reader })).body.data.users;
     await shop.sql(`delete from "user" where username = 'b'`);
     await shop.makeUser({ username: 'e' });
-    const second = (await shop.graphql(USERS, { first: 9, after: first.pageInfo.endCursor }, { as: reader })).body.data.users;
+    const second = (
+      await shop.graphql(USERS, { first: 9, after: first.pageInfo.endCursor }, { as: reader })
+    ).body.data.users;
     expect(namesOf(second)).toEqual(['c', 'd', 'e']);
   });
 
@@ -130,7 +164,10 @@ describe('GraphQL contract, users', () => {
     [{ last: 1, before: '' }, 'before'],
   ])('%j is BAD_USER_INPUT', async (args, field) => {
     const answer = await shop.graphql(USERS, args, { as: await shop.makeUser() });
-    expect(answer.body.errors[0].extensions).toEqual({ code: 'BAD_USER_INPUT', fields: [{ field, message: expect.any(String) }] });
+    expect(answer.body.errors[0].extensions).toEqual({
+      code: 'BAD_USER_INPUT',
+      fields: [{ field, message: expect.any(String) }],
+    });
   });
 });
 
@@ -138,8 +175,12 @@ describe('GraphQL contract, User: what a caller sees of others', () => {
   const SEEN = '{ users { nodes { username email scopes } } }';
   const ADA = { username: 'ada', email: 'ada@shop.example', scopes: ['blog:write'] };
 
-  test('email and scopes are shown of oneself alone', async () => {
-    const reader = await shop.makeUser({ username: 'max', email: 'max@shop.example', scopes: ['products:write'] });
+  test('email and scopes are visible only for the own account', async () => {
+    const reader = await shop.makeUser({
+      username: 'max',
+      email: 'max@shop.example',
+      scopes: ['products:write'],
+    });
     await makeAda();
     const answer = await shop.graphql(SEEN, {}, { as: reader });
     expect(answer.body.data.users.nodes).toEqual([
@@ -148,22 +189,29 @@ describe('GraphQL contract, User: what a caller sees of others', () => {
     ]);
   });
 
-  test('with users:read they are shown of all', async () => {
+  test('with users:read they are visible for all', async () => {
     const reader = await shop.makeUser({ username: 'max', email: null, scopes: ['users:read'] });
     await makeAda();
     const answer = await shop.graphql(SEEN, {}, { as: reader });
-    expect(answer.body.data.users.nodes).toEqual([{ username: 'max', email: null, scopes: ['users:read'] }, ADA]);
+    expect(answer.body.data.users.nodes).toEqual([
+      { username: 'max', email: null, scopes: ['users:read'] },
+      ADA,
+    ]);
   });
 
-  test('a token that was narrowed does not see what its user may see', async () => {
-    const { username } = await shop.makeUser({ username: 'max', email: null, scopes: ['users:read', 'blog:write'] });
+  test('a token without the scope does not see what its user may see', async () => {
+    const { username } = await shop.makeUser({
+      username: 'max',
+      email: null,
+      scopes: ['users:read', 'blog:write'],
+    });
     await makeAda();
     const token = createAccessToken(shop.context(), { username, scopes: ['blog:write'] });
     const answer = await shop.graphql(SEEN, {}, { token });
     expect(answer.body.data.users.nodes[1]).toEqual({ username: 'ada', email: null, scopes: [] });
   });
 
-  test('a token that names a scope which its user does not hold does not have it', async () => {
+  test('a token does not have a scope that its user does not hold', async () => {
     const { username } = await shop.makeUser({ username: 'max' });
     await makeAda();
     const token = createAccessToken(shop.context(), { username, scopes: ['users:read'] });
@@ -171,7 +219,8 @@ describe('GraphQL contract, User: what a caller sees of others', () => {
     expect(answer.body.data.users.nodes[1]).toEqual({ username: 'ada', email: null, scopes: [] });
   });
 
-  const makeAda = () => shop.makeUser({ username: 'ada', email: 'ada@shop.example', scopes: ['blog:write'] });
+  const makeAda = () =>
+    shop.makeUser({ username: 'ada', email: 'ada@shop.example', scopes: ['blog:write'] });
 });
 
 function namesOf({ nodes }: { nodes: { username: string }[] }): string[] {
@@ -179,5 +228,7 @@ function namesOf({ nodes }: { nodes: { username: string }[] }): string[] {
 }
 
 function codes({ body }: Answer): string[] {
-  return (body.errors ?? []).map(({ extensions }: { extensions: { code: string } }) => extensions.code);
+  return (body.errors ?? []).map(
+    ({ extensions }: { extensions: { code: string } }) => extensions.code,
+  );
 }

@@ -3,11 +3,11 @@ import type { LookupAddress } from 'node:dns';
 import { once } from 'node:events';
 import { createServer, isIP, type AddressInfo, type LookupFunction } from 'node:net';
 import { events as tellers } from '../../src/features.ts';
-import { Courier } from '../../src/features/webhooks/delivery-worker.ts';
+import { DeliveryWorker } from '../../src/features/webhooks/delivery-worker.ts';
 import * as deliveries from '../../src/features/webhooks/delivery.service.ts';
-import { openSender, TargetRefused } from '../../src/features/webhooks/http-client.ts';
+import { createHttpClient, UrlRefused } from '../../src/features/webhooks/http-client.ts';
 import * as webhooks from '../../src/features/webhooks/webhook.service.ts';
-import { answering, Receiver, useReceiver } from '../support/receiver.ts';
+import { respondWith, Receiver, useReceiver } from '../support/receiver.ts';
 import { useShop } from '../support/shop.ts';
 
 const PRIVATE = [
@@ -43,28 +43,31 @@ const PRIVATE = [
 const shop = useShop();
 const receiver = useReceiver();
 
-const STRICT = { webhookPrivateTargets: false };
+const STRICT = { webhookAllowPrivateNetworks: false };
 const MESSAGE = { headers: { 'Content-Type': 'application/json' }, body: '{}' };
 const add = (url: string) => webhooks.add(shop.context(), { url, events: ['product.created'] });
-const send = (url: string, lookup?: LookupFunction) => openSender(STRICT, lookup)(url, MESSAGE, AbortSignal.timeout(10_000));
+const send = (url: string, lookup?: LookupFunction) =>
+  createHttpClient(STRICT, lookup)(url, MESSAGE, AbortSignal.timeout(10_000));
 
-/** Has every name stand for these addresses. */
-function standingFor(...addresses: string[]): LookupFunction {
+/** Makes every name resolve to these addresses. */
+function resolvingTo(...addresses: string[]): LookupFunction {
   const found: LookupAddress[] = addresses.map((address) => ({ address, family: isIP(address) }));
-  return (_name, options, callback) => (options.all ? callback(null, found) : callback(null, addresses[0] ?? '', found[0]?.family));
+  return (_name, options, callback) =>
+    options.all ? callback(null, found) : callback(null, addresses[0] ?? '', found[0]?.family);
 }
 
-describe('O1 an address that a webhook may not have', () => {
-  test.each(PRIVATE.map((address) => (address.includes(':') ? `https://[${address}]/hooks` : `https://${address}/hooks`)))(
-    'O1 %s is refused when it is added',
-    async (url) => {
-      await expect(add(url)).rejects.toMatchObject({
-        code: 'BAD_USER_INPUT',
-        message: 'url: must not be a private address, unless WEBHOOK_PRIVATE_TARGETS=true',
-      });
-      expect(await webhooks.listAll(shop.context())).toEqual([]);
-    },
-  );
+describe('O1 a forbidden address of a webhook', () => {
+  test.each(
+    PRIVATE.map((address) =>
+      address.includes(':') ? `https://[${address}]/hooks` : `https://${address}/hooks`,
+    ),
+  )('O1 %s is rejected when it is added', async (url) => {
+    await expect(add(url)).rejects.toMatchObject({
+      code: 'BAD_USER_INPUT',
+      message: 'url: must not be a private address, unless WEBHOOK_ALLOW_PRIVATE_NETWORKS=true',
+    });
+    expect(await webhooks.listAll(shop.context())).toEqual([]);
+  });
 
   test.each([
     'https://2130706433/',
@@ -73,27 +76,35 @@ describe('O1 an address that a webhook may not have', () => {
     'https://127.1/',
     'https://127.0.0.1./',
     'https://①②⑦.0.0.1/',
-  ])('O1 so is %s, which is written otherwise and stands for the same', async (url) => {
-    await expect(add(url)).rejects.toMatchObject({ message: 'url: must not be a private address, unless WEBHOOK_PRIVATE_TARGETS=true' });
+  ])('O1 so is %s, another notation of such an address', async (url) => {
+    await expect(add(url)).rejects.toMatchObject({
+      message: 'url: must not be a private address, unless WEBHOOK_ALLOW_PRIVATE_NETWORKS=true',
+    });
   });
 
   test.each([
-    ['http://hooks.example/', 'must begin with https://, unless WEBHOOK_PRIVATE_TARGETS=true'],
+    [
+      'http://hooks.example/',
+      'must begin with https://, unless WEBHOOK_ALLOW_PRIVATE_NETWORKS=true',
+    ],
     ['ftp://hooks.example/', 'must begin with https://'],
     ['file:///etc/passwd', 'must begin with https://'],
     ['javascript:alert(1)', 'must begin with https://'],
-    ['https://user:password@hooks.example/', 'must have no credentials in it: messages are signed'],
-    ['https://user@hooks.example/', 'must have no credentials in it: messages are signed'],
-    ['https://hooks.example/#part', 'must have no fragment, which is never sent'],
-    ['https://hooks.example/#', 'must have no fragment, which is never sent'],
+    ['https://user:password@hooks.example/', 'must not contain credentials: messages are signed'],
+    ['https://user@hooks.example/', 'must not contain credentials: messages are signed'],
+    ['https://hooks.example/#part', 'must not contain a fragment: fragments are never sent'],
+    ['https://hooks.example/#', 'must not contain a fragment: fragments are never sent'],
     ['hooks.example', 'must be a URL of at most 2000 characters'],
     ['', 'must be a URL of at most 2000 characters'],
     [`https://hooks.example/${'x'.repeat(2_000)}`, 'must be a URL of at most 2000 characters'],
-  ])('O1 %s is refused, and said why', async (url, message) => {
-    await expect(add(url)).rejects.toMatchObject({ code: 'BAD_USER_INPUT', message: `url: ${message}` });
+  ])('O1 %s is rejected, with the reason', async (url, message) => {
+    await expect(add(url)).rejects.toMatchObject({
+      code: 'BAD_USER_INPUT',
+      message: `url: ${message}`,
+    });
   });
 
-  test('O1 a public one is taken, by name and by number', async () => {
+  test('O1 a public address is accepted, by name and by number', async () => {
     for (const url of [
       'https://hooks.example/in?shop=1',
       'https://93.184.215.14/hooks',
@@ -108,75 +119,94 @@ describe('O1 an address that a webhook may not have', () => {
   });
 });
 
-describe('O1 a name that stands for an address that a webhook may not have', () => {
-  test.each(PRIVATE)('O1 for %s: nothing is connected to', async (address) => {
-    await expect(send(`https://hooks.example:${receiver.port}/`, standingFor(address))).rejects.toThrow(TargetRefused);
-    await expect(send(`https://hooks.example:${receiver.port}/`, standingFor('93.184.215.14', address))).rejects.toThrow(TargetRefused);
+describe('O1 a name that resolves to a forbidden address', () => {
+  test.each(PRIVATE)('O1 for %s: no connection is opened', async (address) => {
+    await expect(
+      send(`https://hooks.example:${receiver.port}/`, resolvingTo(address)),
+    ).rejects.toThrow(UrlRefused);
+    await expect(
+      send(`https://hooks.example:${receiver.port}/`, resolvingTo('93.184.215.14', address)),
+    ).rejects.toThrow(UrlRefused);
   });
 
-  test('O1 localhost is none that may be', async () => {
-    await expect(send(`https://localhost:${receiver.port}/`)).rejects.toThrow(TargetRefused);
+  test('O1 localhost is forbidden', async () => {
+    await expect(send(`https://localhost:${receiver.port}/`)).rejects.toThrow(UrlRefused);
   });
 
-  test('O1 what stands for a public address when it is added, and for a private one later, is looked at each time', async () => {
+  test('O1 a name is checked at each delivery, also if its address was public when it was added', async () => {
     let address = '93.184.215.14';
-    const lookup: LookupFunction = (...args) => standingFor(address)(...args);
+    const lookup: LookupFunction = (...args) => resolvingTo(address)(...args);
     await add('https://hooks.example/');
     address = '127.0.0.1';
-    await expect(send('https://hooks.example/', lookup)).rejects.toThrow(TargetRefused);
+    await expect(send('https://hooks.example/', lookup)).rejects.toThrow(UrlRefused);
   });
 
-  test('O1 the log and the list of deliveries say so, and it is tried again as any other', async () => {
-    const { wid } = await add(`https://localhost:${receiver.port}/`);
-    await webhooks.test(shop.context(), wid);
-    await new Courier(tellers, openSender(shop.config)).deliver(() => shop.workerContext());
-    const [delivery] = await deliveries.listSome(shop.context(), {}, 10);
+  test('O1 the log and the list of deliveries have the reason, and it is retried as any other', async () => {
+    const { webhookId } = await add(`https://localhost:${receiver.port}/`);
+    await webhooks.test(shop.context(), webhookId);
+    await new DeliveryWorker(tellers, createHttpClient(shop.config)).poll(() =>
+      shop.workerContext(),
+    );
+    const [delivery] = await deliveries.listDeliveries(shop.context(), {}, 10);
     expect(delivery).toMatchObject({
       status: 'pending',
       attempts: 1,
-      reason: expect.stringContaining('is not allowed. It is no public address.'),
+      reason: expect.stringContaining('is not allowed. It is not a public address.'),
     });
-    expect(shop.logged.filter((line) => line.includes('"event":"webhook.later"'))).toHaveLength(1);
+    expect(shop.logged.filter((line) => line.includes('"event":"webhook.retry"'))).toHaveLength(1);
     expect(receiver.received).toEqual([]);
   });
 });
 
-test('O1 what was added while WEBHOOK_PRIVATE_TARGETS was true is refused once it is not', async () => {
+test('O1 a webhook added while WEBHOOK_ALLOW_PRIVATE_NETWORKS was true is rejected once it is not', async () => {
   const ctx = shop.context();
   await webhooks.add(
-    { ...ctx, config: { ...ctx.config, webhookPrivateTargets: true } },
+    { ...ctx, config: { ...ctx.config, webhookAllowPrivateNetworks: true } },
     { url: receiver.url, events: ['product.created'] },
   );
-  await expect(send(receiver.url)).rejects.toThrow('must begin with https://, unless WEBHOOK_PRIVATE_TARGETS=true');
-  await expect(send(receiver.url.replace('http:', 'https:'))).rejects.toThrow('must not be a private address');
+  await expect(send(receiver.url)).rejects.toThrow(
+    'must begin with https://, unless WEBHOOK_ALLOW_PRIVATE_NETWORKS=true',
+  );
+  await expect(send(receiver.url.replace('http:', 'https:'))).rejects.toThrow(
+    'must not be a private address',
+  );
   expect(receiver.received).toEqual([]);
 });
 
-test.each([301, 302, 303, 307, 308])('O2 a redirection by %i is followed nowhere: its status is the answer', async (status) => {
-  const elsewhere = await new Receiver().open();
-  try {
-    receiver.answer = answering(status, { Location: elsewhere.url });
-    const lax = openSender({ webhookPrivateTargets: true });
-    expect(await lax(receiver.url, MESSAGE, AbortSignal.timeout(10_000))).toMatchObject({ status });
-    expect([receiver.received.length, elsewhere.received.length]).toEqual([1, 0]);
-  } finally {
-    await elsewhere.close();
-  }
-});
+test.each([301, 302, 303, 307, 308])(
+  'O2 a redirect by %i is not followed: its status is the result',
+  async (status) => {
+    const elsewhere = await new Receiver().open();
+    try {
+      receiver.answer = respondWith(status, { Location: elsewhere.url });
+      const lax = createHttpClient({ webhookAllowPrivateNetworks: true });
+      expect(await lax(receiver.url, MESSAGE, AbortSignal.timeout(10_000))).toMatchObject({
+        status,
+      });
+      expect([receiver.received.length, elsewhere.received.length]).toEqual([1, 0]);
+    } finally {
+      await elsewhere.close();
+    }
+  },
+);
 
-test('a target that answers by changing the protocol has failed, and nobody waits for it', async () => {
+test('a server that responds by upgrading the protocol has failed, without a wait', async () => {
   const server = createServer((socket) => {
     socket
       .on('error', () => undefined)
       .once('data', () => {
-        socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n');
+        socket.write(
+          'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n',
+        );
       });
   });
   try {
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;
-    const lax = openSender({ webhookPrivateTargets: true });
-    await expect(lax(`http://127.0.0.1:${port}/`, MESSAGE, AbortSignal.timeout(10_000))).resolves.toMatchObject({ status: 101 });
+    const lax = createHttpClient({ webhookAllowPrivateNetworks: true });
+    await expect(
+      lax(`http://127.0.0.1:${port}/`, MESSAGE, AbortSignal.timeout(10_000)),
+    ).resolves.toMatchObject({ status: 101 });
   } finally {
     server.close();
   }

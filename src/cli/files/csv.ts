@@ -1,66 +1,90 @@
 import { parse } from 'csv-parse/sync';
 import { DomainError, type FieldError } from '../../core/errors.ts';
-import { COLUMNS, REQUIRED_COLUMNS, type FileRow } from '../../features/products/files/file-columns.ts';
+import {
+  COLUMNS,
+  REQUIRED_COLUMNS,
+  type FileRow,
+} from '../../features/products/files/file-columns.ts';
 import { printable } from '../printable.ts';
-import { withoutMark, type Line } from './line-reader.ts';
+import { withoutByteOrderMark, type Line } from './line-reader.ts';
 
-/** A name of a column in a refusal is cut after so many letters. */
-const MAX_NAME = 40;
+/** Maximum number of characters of a column name in an error. */
+const MAX_NAME_LENGTH = 40;
 
-const QUOTES: FieldError = { field: '', type: 'quotes', message: 'A quotation mark is not closed, or stands where none may be' };
+const QUOTES: FieldError = {
+  field: '',
+  type: 'quotes',
+  message: 'Unclosed or misplaced quotation mark',
+};
 
 /**
- * The rows of a CSV file (RFC 4180) whose first line names the columns, in any order. No cell of a product has a line break in it, so that a row is a line,
- * and a quotation mark that is not closed spoils no other. Throws BAD_USER_INPUT for a file without the columns that it has to have.
+ * Reads the rows of a CSV file (RFC 4180) whose first line names the columns, in any order. A row
+ * is one line, because no cell of a product contains a line break. So an unclosed quotation mark
+ * affects no other row. Throws BAD_USER_INPUT for an empty file or invalid columns.
  */
 export async function* csvRows(lines: AsyncIterable<readonly Line[]>): AsyncGenerator<FileRow[]> {
   let header: readonly string[] | undefined;
-  for await (const some of lines) {
-    const full = some.filter((line) => !('text' in line) || line.text !== '');
-    header ??= full[0] && headerOf(full.shift());
-    if (header) yield rowsOf(header, full);
+  for await (const batch of lines) {
+    const nonEmpty = batch.filter((line) => !('text' in line) || line.text !== '');
+    header ??= nonEmpty[0] && headerOf(nonEmpty.shift());
+    if (header) yield rowsOf(header, nonEmpty);
   }
   if (!header) throw new DomainError('BAD_USER_INPUT', 'The file is empty');
 }
 
 function headerOf(line: Line | undefined): string[] {
-  if (!line || 'refusal' in line) throw new DomainError('BAD_USER_INPUT', `Line ${line?.number}: ${line?.refusal.message}`);
-  const [names] = cellsOf([withoutMark(line.text)]);
+  if (!line || 'error' in line)
+    throw new DomainError('BAD_USER_INPUT', `Line ${line?.number}: ${line?.error.message}`);
+  const [names] = cellsOf([withoutByteOrderMark(line.text)]);
   if (!names) throw new DomainError('BAD_USER_INPUT', `Line ${line.number}: ${QUOTES.message}`);
   const header = names.map((name) => name.trim());
   const missing = REQUIRED_COLUMNS.filter((name) => !header.includes(name));
   const unknown = header.filter((name) => !COLUMNS.some((known) => known === name));
-  const twice = header.filter((name, place) => header.indexOf(name) !== place);
-  const problems = [...told('lacks', missing), ...told('has an unknown column', unknown), ...told('has twice', [...new Set(twice)])];
+  const duplicates = header.filter((name, index) => header.indexOf(name) !== index);
+  const problems = [
+    ...problemsOf('lacks', missing),
+    ...problemsOf('has an unknown column', unknown),
+    ...problemsOf('has twice', [...new Set(duplicates)]),
+  ];
   if (problems.length === 0) return header;
-  throw new DomainError('BAD_USER_INPUT', `The header on line ${line.number} ${problems.join(', and ')}; columns are ${COLUMNS.join()}`);
+  throw new DomainError(
+    'BAD_USER_INPUT',
+    `The header on line ${line.number} ${problems.join(', and ')}; columns are ${COLUMNS.join()}`,
+  );
 }
 
-function told(what: string, names: readonly string[]): string[] {
-  return names.length === 0 ? [] : [`${what} ${names.map((name) => JSON.stringify(printable(name).slice(0, MAX_NAME))).join(', ')}`];
+function problemsOf(problem: string, names: readonly string[]): string[] {
+  return names.length === 0
+    ? []
+    : [
+        `${problem} ${names.map((name) => JSON.stringify(printable(name).slice(0, MAX_NAME_LENGTH))).join(', ')}`,
+      ];
 }
 
 function rowsOf(header: readonly string[], lines: readonly Line[]): FileRow[] {
-  const places = REQUIRED_COLUMNS.map((name) => [name, header.indexOf(name)] as const);
+  const indexes = REQUIRED_COLUMNS.map((name) => [name, header.indexOf(name)] as const);
   const cells = cellsOf(lines.flatMap((line) => ('text' in line ? [line.text] : []))).values();
   return lines.map((line): FileRow => {
-    if ('refusal' in line) return { line: line.number, refusal: line.refusal };
+    if ('error' in line) return { line: line.number, error: line.error };
     const row = cells.next().value;
-    if (!row) return { line: line.number, refusal: QUOTES };
+    if (!row) return { line: line.number, error: QUOTES };
     if (row.length === header.length)
-      return { line: line.number, values: Object.fromEntries(places.map(([name, place]) => [name, row[place]])) };
-    const message = `The row has ${row.length} cells, the header ${header.length}`;
-    return { line: line.number, refusal: { field: '', type: 'cells', message } };
+      return {
+        line: line.number,
+        values: Object.fromEntries(indexes.map(([name, index]) => [name, row[index]])),
+      };
+    const message = `The row has ${row.length} cells, but the header has ${header.length}`;
+    return { line: line.number, error: { field: '', type: 'cells', message } };
   });
 }
 
-// Many at once, which is quicker; where one of them is wrong, each by itself.
+// Parses all lines at once, which is faster; if one is invalid, each line separately.
 function cellsOf(lines: readonly string[]): (string[] | undefined)[] {
-  const rows = parsed(lines.join('\n'));
-  return rows?.length === lines.length ? rows : lines.map((line) => parsed(line)?.[0]);
+  const rows = parseOrUndefined(lines.join('\n'));
+  return rows?.length === lines.length ? rows : lines.map((line) => parseOrUndefined(line)?.[0]);
 }
 
-function parsed(text: string): string[][] | undefined {
+function parseOrUndefined(text: string): string[][] | undefined {
   try {
     return parse(text, { recordDelimiter: '\n', relaxColumnCount: true });
   } catch {

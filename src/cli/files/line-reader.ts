@@ -1,65 +1,73 @@
 import { isUtf8 } from 'node:buffer';
 import type { FieldError } from '../../core/errors.ts';
 
-/** A line of a file without its end, by its number from 1; or why it cannot be read. */
-export type Line = { number: number } & ({ text: string } | { refusal: FieldError });
+/** A line of a file without its line break, or its error. Numbers start at 1. */
+export type Line = { number: number } & ({ text: string } | { error: FieldError });
 
-/** No product takes as much, however it is written. */
+/** Maximum number of bytes of a line, more than any product needs. */
 const MAX_BYTES = 64 * 1024;
 const NEWLINE = 10;
 const BYTE_ORDER_MARK = /^\ufeff/;
 
-const TOO_LONG: FieldError = { field: '', type: 'line_too_long', message: `The line has more than ${MAX_BYTES} bytes` };
+const TOO_LONG: FieldError = {
+  field: '',
+  type: 'line_too_long',
+  message: `The line has more than ${MAX_BYTES} bytes`,
+};
 const NOT_UTF8: FieldError = { field: '', type: 'not_utf8', message: 'The line is not UTF-8' };
 
-/** The lines of a text in UTF-8, as many at a time as a piece ends. Of a line that is too long, no more than that is ever held. */
+/** Reads the lines of a UTF-8 text, a batch per chunk. Buffers at most MAX_BYTES of a long line. */
 export async function* readLines(bytes: AsyncIterable<Buffer>): AsyncGenerator<Line[]> {
   let count = 0;
   let rest: Buffer = Buffer.alloc(0);
-  const linesIn = (whole: Buffer): Line[] => {
-    const lines = split(whole).map((line, index): Line => ({ number: count + index + 1, ...line }));
+  const linesIn = (buffer: Buffer): Line[] => {
+    const lines = split(buffer).map((line, index): Line => ({
+      number: count + index + 1,
+      ...line,
+    }));
     count += lines.length;
     return lines;
   };
-  for await (const piece of bytes) {
-    const end = piece.lastIndexOf(NEWLINE);
+  for await (const chunk of bytes) {
+    const end = chunk.lastIndexOf(NEWLINE);
     if (end < 0) {
-      if (rest.length <= MAX_BYTES) rest = Buffer.concat([rest, piece]).subarray(0, MAX_BYTES + 1);
+      if (rest.length <= MAX_BYTES) rest = Buffer.concat([rest, chunk]).subarray(0, MAX_BYTES + 1);
       continue;
     }
-    yield linesIn(Buffer.concat([rest, piece.subarray(0, end)]));
-    rest = piece.subarray(end + 1);
+    yield linesIn(Buffer.concat([rest, chunk.subarray(0, end)]));
+    rest = chunk.subarray(end + 1);
   }
   if (rest.length > 0) yield linesIn(rest);
 }
 
-type Read = { text: string } | { refusal: FieldError };
+type LineContent = { text: string } | { error: FieldError };
 
-function split(whole: Buffer): Read[] {
-  if (isUtf8(whole)) return whole.toString().split('\n').map(readText);
-  const lines: Read[] = [];
-  for (let start = 0; start <= whole.length;) {
-    const found = whole.indexOf(NEWLINE, start);
-    const end = found < 0 ? whole.length : found;
-    lines.push(readBytes(whole.subarray(start, end)));
+function split(buffer: Buffer): LineContent[] {
+  if (isUtf8(buffer)) return buffer.toString().split('\n').map(decode);
+  const lines: LineContent[] = [];
+  for (let start = 0; start <= buffer.length;) {
+    const newline = buffer.indexOf(NEWLINE, start);
+    const end = newline < 0 ? buffer.length : newline;
+    lines.push(readBytes(buffer.subarray(start, end)));
     start = end + 1;
   }
   return lines;
 }
 
-function readText(line: string): Read {
-  // A letter takes three bytes at most for each of its units.
-  if (line.length > MAX_BYTES / 3 && Buffer.byteLength(line) > MAX_BYTES) return { refusal: TOO_LONG };
+function decode(line: string): LineContent {
+  // A UTF-16 code unit takes at most three bytes.
+  if (line.length > MAX_BYTES / 3 && Buffer.byteLength(line) > MAX_BYTES)
+    return { error: TOO_LONG };
   return { text: line.endsWith('\r') ? line.slice(0, -1) : line };
 }
 
-function readBytes(line: Buffer): Read {
-  // It may have been cut in the middle of a letter.
-  if (line.length > MAX_BYTES) return { refusal: TOO_LONG };
-  return isUtf8(line) ? readText(line.toString()) : { refusal: NOT_UTF8 };
+function readBytes(line: Buffer): LineContent {
+  // A truncated line may end within a character.
+  if (line.length > MAX_BYTES) return { error: TOO_LONG };
+  return isUtf8(line) ? decode(line.toString()) : { error: NOT_UTF8 };
 }
 
-/** The text without the mark that some programs put before it. */
-export function withoutMark(text: string): string {
+/** Removes the byte order mark that some programs write. */
+export function withoutByteOrderMark(text: string): string {
   return text.replace(BYTE_ORDER_MARK, '');
 }

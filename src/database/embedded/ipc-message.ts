@@ -1,2 +1,2 @@
-/** What the embedded database's process says once it has tried to open the database. */
-export type Word = { ready: true } | { ready: false; reason: string };
+/** Message of the database process after it has tried to open the database. */
+export type IpcMessage = { ready: true } | { ready: false; reason: string };

@@ -1,7 +1,7 @@
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { usable } from './directory.ts';
+import { access } from './directory.ts';
 
 /** Another process uses the data directory. */
 class DataDirInUse extends Error {
@@ -11,71 +11,76 @@ class DataDirInUse extends Error {
     dataDir: string,
     readonly server: number,
   ) {
-    super(`The data directory ${dataDir} is in use by process ${server}. Stop it first, or set DATA_DIR to another directory.`);
+    super(
+      `The data directory ${dataDir} is in use by process ${server}. Stop it first, or set DATA_DIR to another directory.`,
+    );
   }
 }
 
-/** A process, by its number and by when it started, so that a number used again is not taken for the one that had it before. */
+/** A process, identified by its id and start, because the system reuses ids. */
 interface Process {
   pid: number;
-  /** By the system's count; empty where it does not tell. */
+  /** Result of `startOf`. */
   started: string;
 }
 
 interface Holder {
-  /** The process that has the files open. */
+  /** The database process, which has the files open. */
   child: Process;
-  /** The process that it works for. */
+  /** The parent of the database process. */
   server: Process;
 }
 
 const LOCK = 'lock';
-/** How long the child of a server that was killed may take to be gone. */
-const PATIENCE_MS = 5_000;
+/** Maximum time for the database process of a killed server to exit, in ms. */
+const EXIT_TIMEOUT_MS = 5_000;
 const RETRY_MS = 20;
 
 /**
- * Throws DataDirInUse where another server has the data directory. Only a look, which costs next to nothing: it is the lock that
- * says the last word.
+ * Throws DataDirInUse if another server uses the data directory. This is only a cheap early check:
+ * `lockDataDir` decides.
  */
-export function refuseHeld(dataDir: string): void {
+export function rejectIfLocked(dataDir: string): void {
   const holder = readHolder(join(dataDir, LOCK));
-  if (holder && holder.server.pid !== process.pid && isRunning(holder.server)) throw new DataDirInUse(dataDir, holder.server.pid);
+  if (holder && holder.server.pid !== process.pid && isRunning(holder.server))
+    throw new DataDirInUse(dataDir, holder.server.pid);
 }
 
 /**
- * Takes the data directory for a child of this process, or throws DataDirInUse. PGlite takes no lock of its own, and two
- * processes on one directory lose rows without a word. A server keeps its lock while it has no child. A lock whose server is
- * gone is taken over, and its child ended. Returns the release.
+ * Locks the data directory for a database process of this server, or throws DataDirInUse. PGlite
+ * has no lock, and two processes on one directory lose rows silently. A server retains its lock
+ * while it has no database process. If the server of a lock is gone, its database process is killed
+ * and the lock replaced. Returns a function that releases the lock.
  */
 export async function lockDataDir(dataDir: string, pid: number): Promise<() => void> {
   const path = join(dataDir, LOCK);
-  const mine = `${path}.${process.pid}`;
+  const ownPath = `${path}.${process.pid}`;
   const server: Process = { pid: process.pid, started: startOf(process.pid) };
   const holder: Holder = { child: { pid, started: startOf(pid) }, server };
-  const deadline = Date.now() + PATIENCE_MS;
+  const deadline = Date.now() + EXIT_TIMEOUT_MS;
   try {
-    usable(mine, () => writeFileSync(mine, JSON.stringify(holder)));
-    // A hard link is made by one process only, and the file is whole from the start.
-    while (!tryLink(mine, path)) {
+    access(ownPath, () => writeFileSync(ownPath, JSON.stringify(holder)));
+    // Only one process can create the hard link, and the file is complete from the start.
+    while (!tryLink(ownPath, path)) {
       const other = readHolder(path);
       const isOurs = other?.server.pid === server.pid && other.server.started === server.started;
-      if (other && !isOurs && isRunning(other.server)) throw new DataDirInUse(dataDir, other.server.pid);
+      if (other && !isOurs && isRunning(other.server))
+        throw new DataDirInUse(dataDir, other.server.pid);
       if (isOurs && !isRunning(other.child)) {
-        // It is never without a lock: nobody else takes away one whose server runs.
-        renameSync(mine, path);
+        // The lock exists at all times: no other process removes the lock of a running server.
+        renameSync(ownPath, path);
         break;
       }
-      if (!other || !isRunning(other.child)) setAside(path);
+      if (!other || !isRunning(other.child)) removeStale(path);
       else if (isOurs || Date.now() > deadline) throw new DataDirInUse(dataDir, other.server.pid);
       else {
-        // It is about to notice, unless a long statement keeps it; what it has acknowledged is on disk.
+        // It would exit soon, but for a long statement. What it has acknowledged is on disk.
         kill(other.child.pid);
         await setTimeout(RETRY_MS);
       }
     }
   } finally {
-    rmSync(mine, { force: true });
+    rmSync(ownPath, { force: true });
   }
   return () => {
     if (readHolder(path)?.child.pid === pid) rmSync(path, { force: true });
@@ -100,18 +105,19 @@ function tryLink(from: string, to: string): boolean {
   }
 }
 
-// Renaming first: of several processes that found the same stale lock, one removes it, and none removes a new one unseen.
-function setAside(path: string): void {
-  const aside = `${path}.stale.${process.pid}`;
+// Renames first: of several processes that found the same stale lock one removes it, and none
+// removes a new lock unchecked.
+function removeStale(path: string): void {
+  const stalePath = `${path}.stale.${process.pid}`;
   try {
-    renameSync(path, aside);
+    renameSync(path, stalePath);
   } catch (error) {
     if (isCode(error, 'ENOENT')) return;
     throw error;
   }
-  const taken = readHolder(aside);
-  if (taken && isRunning(taken.child)) tryLink(aside, path);
-  rmSync(aside, { force: true });
+  const renamed = readHolder(stalePath);
+  if (renamed && isRunning(renamed.child)) tryLink(stalePath, path);
+  rmSync(stalePath, { force: true });
 }
 
 function readHolder(path: string): Holder | undefined {
@@ -119,12 +125,18 @@ function readHolder(path: string): Holder | undefined {
     const { child, server } = JSON.parse(readFileSync(path, 'utf8')) as Partial<Holder>;
     return isProcess(child) && isProcess(server) ? { child, server } : undefined;
   } catch {
-    return undefined; // gone, or cut short by a full disk: nobody holds it
+    return undefined; // missing, or truncated by a full disk: there is no lock
   }
 }
 
 function isProcess(value: unknown): value is Process {
-  return typeof value === 'object' && value !== null && 'pid' in value && 'started' in value && typeof value.pid === 'number';
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'pid' in value &&
+    'started' in value &&
+    typeof value.pid === 'number'
+  );
 }
 
 function isRunning({ pid, started }: Process): boolean {
@@ -136,7 +148,10 @@ function isRunning({ pid, started }: Process): boolean {
   return startOf(pid) === started;
 }
 
-/** Start of the process in clock ticks since boot, with the boot's id; empty where the system does not tell (proc(5)). */
+/**
+ * Returns the start of the process in clock ticks since boot, with the boot id; an empty string
+ * where the system does not provide them (proc(5)).
+ */
 function startOf(pid: number): string {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ');

@@ -8,49 +8,55 @@ import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
 import { counter } from '../../core/metrics.ts';
-import { pauses } from '../../core/backoff.ts';
-import { keepCheckpoints } from './checkpoints.ts';
+import { backoff } from '../../core/backoff.ts';
+import { runCheckpoints } from './checkpoints.ts';
 import { DataDirUnusable, openDataDir, openPrivateDir } from './directory.ts';
 import { lockDataDir } from './lock.ts';
-import type { Word } from './ipc-message.ts';
+import type { IpcMessage } from './ipc-message.ts';
 
-/** The embedded database, reached like a PostgreSQL server through a socket in this directory. */
+/** The embedded database. It listens like a PostgreSQL server, on a socket in this directory. */
 export interface Embedded {
   socketDir: string;
-  /** Kills the child, for one that does not answer any more; another is started in its place. One that is new is left to begin. */
+  /** Kills an unresponsive database process, so that another is started. Spares a new one. */
   end(): void;
   stop(): Promise<void>;
 }
 
-// The name that PostgreSQL's clients look for in a directory given as host.
+// Name that PostgreSQL's clients expect in a directory given as host.
 const SOCKET_NAME = '.s.PGSQL.5432';
-// What Unix allows for a socket's path, less the closing zero; macOS has the smallest.
+// Maximum length of a Unix socket path on macOS, the smallest, in bytes without the closing zero.
 const MAX_SOCKET_PATH = 103;
 const STOP_TIMEOUT_MS = 5_000;
-/** A child that has not opened its database by then never will. */
+/** Maximum time to open the database, in ms. */
 const START_TIMEOUT_MS = 120_000;
-/** What has just been opened may have answered without anyone having asked yet. */
-const HEARD_MS = 5_000;
+/** Minimum uptime before a kill, in ms: the health check may not have checked a new process yet. */
+const MIN_UPTIME_MS = 5_000;
 
 const restarts = counter(
   'shopfront_embedded_restarts_total',
-  'How often the process of the embedded database ended unasked, and was started again.',
+  'Restarts of the embedded database after its process exited unexpectedly.',
 );
 
 /**
- * Starts the embedded database of the data directory in a child process, and again whenever that ends unasked, until it is there.
- * With `attach`, uses the one that another process runs there, if any. Throws DataDirInUse and DataDirUnusable.
+ * Starts the embedded database of the data directory in a separate process. Restarts it whenever it
+ * exits unexpectedly. With `attach`, uses the database of another process there, if any. Throws
+ * DataDirInUse and DataDirUnusable.
  */
-export async function startEmbedded(dataDir: string, log: Logger, attach = false): Promise<Embedded> {
+export async function startEmbedded(
+  dataDir: string,
+  log: Logger,
+  attach = false,
+): Promise<Embedded> {
   const root = resolve(dataDir);
   const socketDir = socketDirOf(root);
-  // PGlite asks for no password: who may open the socket may do everything.
+  // PGlite requires no password: access to the socket is full access to the database.
   openDataDir(root);
   if (socketDir !== root) openPrivateDir(socketDir);
   const socketPath = join(socketDir, SOCKET_NAME);
-  if (attach && (await answers(socketPath))) return { socketDir, end: () => undefined, stop: async () => undefined };
+  if (attach && (await isListening(socketPath)))
+    return { socketDir, end: () => undefined, stop: async () => undefined };
 
-  let child: ChildProcess | undefined;
+  let databaseProcess: ChildProcess | undefined;
   let isOpen = false;
   let openedAt = 0;
   const stopping = new AbortController();
@@ -59,37 +65,50 @@ export async function startEmbedded(dataDir: string, log: Logger, attach = false
     release?.();
     throw error;
   });
-  void keepCheckpoints(socketDir, stopping.signal);
+  void runCheckpoints(socketDir, stopping.signal);
   return {
     socketDir,
     end() {
-      if (!isOpen || performance.now() - openedAt < HEARD_MS) return;
-      log.error({ event: 'database.ended' }, 'the embedded database does not answer and is killed');
-      child?.kill('SIGKILL');
+      if (!isOpen || performance.now() - openedAt < MIN_UPTIME_MS) return;
+      log.error(
+        { event: 'database.ended' },
+        'Embedded database not responding; killing its process',
+      );
+      databaseProcess?.kill('SIGKILL');
     },
     async stop() {
       stopping.abort();
-      if (child) await stopChild(child, isOpen);
+      if (databaseProcess) await stopProcess(databaseProcess, isOpen);
       release?.();
     },
   };
 
   async function start(): Promise<void> {
-    const started = fork(fileURLToPath(new URL('./database-process.js', import.meta.url)), [join(root, 'postgres'), socketPath], {
-      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-      execArgv: [],
-    });
-    child = started;
-    // It may be gone before it has heard what it is told.
-    started.on('error', (error) => log.warn({ err: error }, 'the embedded database cannot be told'));
-    started.stderr?.setEncoding('utf8').on('data', (text: string) => log.error({ text }, 'the embedded database says'));
+    const started = fork(
+      fileURLToPath(new URL('./database-process.js', import.meta.url)),
+      [join(root, 'postgres'), socketPath],
+      {
+        stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+        execArgv: [],
+      },
+    );
+    databaseProcess = started;
+    // It may exit before it receives a message.
+    started.on('error', (error) => log.warn({ err: error }, 'Embedded database process error'));
+    started.stderr
+      ?.setEncoding('utf8')
+      .on('data', (text: string) =>
+        log.error({ text }, 'Embedded database process wrote to standard error'),
+      );
     try {
       const pid = started.pid;
-      if (pid === undefined) throw new Error('The process of the embedded database cannot be started.');
-      // The lock carries the child's number beside ours: it is the child that has the files open, also if we are killed.
+      if (pid === undefined)
+        throw new Error('The process of the embedded database cannot be started.');
+      // The lock includes the database process's id, because it has the files open even if this
+      // process is killed.
       release = await lockDataDir(root, pid);
       started.send('open');
-      await opened(started);
+      await untilOpen(started);
     } catch (error) {
       started.kill('SIGKILL');
       if (!hasEnded(started)) await once(started, 'exit');
@@ -97,20 +116,23 @@ export async function startEmbedded(dataDir: string, log: Logger, attach = false
     }
     isOpen = true;
     openedAt = performance.now();
-    if (hasEnded(started)) return startAgain();
-    started.once('exit', () => void startAgain());
+    if (hasEnded(started)) return restart();
+    started.once('exit', () => void restart());
   }
 
-  async function startAgain(): Promise<void> {
+  async function restart(): Promise<void> {
     isOpen = false;
     if (stopping.signal.aborted) return;
     restarts.value++;
-    log.error({ code: child?.exitCode, signal: child?.signalCode }, 'the embedded database ended and is started again');
-    for (const pause of pauses()) {
+    log.error(
+      { code: databaseProcess?.exitCode, signal: databaseProcess?.signalCode },
+      'Embedded database process exited; restarting',
+    );
+    for (const pause of backoff()) {
       try {
         return await start();
       } catch (error) {
-        log.error({ err: error }, 'the embedded database cannot be started yet');
+        log.error({ err: error }, 'Embedded database restart failed; retrying');
       }
       await setTimeout(pause, undefined, { ref: false });
       if (stopping.signal.aborted) return;
@@ -120,29 +142,37 @@ export async function startEmbedded(dataDir: string, log: Logger, attach = false
 
 function socketDirOf(root: string): string {
   if (join(root, SOCKET_NAME).length <= MAX_SOCKET_PATH) return root;
-  return join(tmpdir(), `shopfront-${createHash('sha256').update(root).digest('hex').slice(0, 16)}`);
+  return join(
+    tmpdir(),
+    `shopfront-${createHash('sha256').update(root).digest('hex').slice(0, 16)}`,
+  );
 }
 
-/** Resolves once the child has its database open. Rejects with what it says, where it cannot. */
-async function opened(child: ChildProcess): Promise<void> {
+/** Resolves when the process has opened its database. Rejects with its reason if it cannot. */
+async function untilOpen(databaseProcess: ChildProcess): Promise<void> {
   const done = new AbortController();
   const { signal } = done;
-  const word = once(child, 'message', { signal }) as Promise<[Word]>;
-  // What it has said is read before this.
-  const gone = once(child, 'disconnect', { signal });
-  const [said] = await Promise.race([word, gone, setTimeout(START_TIMEOUT_MS, [undefined], { signal })]).finally(() => done.abort());
-  if (typeof said !== 'object' || said === null) throw new DataDirUnusable('The embedded database did not start; the log may say why.');
-  if (!said.ready) throw new DataDirUnusable(said.reason);
+  const message = once(databaseProcess, 'message', { signal }) as Promise<[IpcMessage]>;
+  // Emitted after the process's messages.
+  const disconnected = once(databaseProcess, 'disconnect', { signal });
+  const [result] = await Promise.race([
+    message,
+    disconnected,
+    setTimeout(START_TIMEOUT_MS, [undefined], { signal }),
+  ]).finally(() => done.abort());
+  if (typeof result !== 'object' || result === null)
+    throw new DataDirUnusable('The embedded database did not start. Check the log for the reason.');
+  if (!result.ready) throw new DataDirUnusable(result.reason);
 }
 
-async function stopChild(child: ChildProcess, isOpen: boolean): Promise<void> {
-  if (hasEnded(child)) return;
-  const exited = once(child, 'exit');
+async function stopProcess(databaseProcess: ChildProcess, isOpen: boolean): Promise<void> {
+  if (hasEnded(databaseProcess)) return;
+  const exited = once(databaseProcess, 'exit');
   const timer = new AbortController();
-  if (isOpen) child.send('stop');
-  else child.kill('SIGKILL');
+  if (isOpen) databaseProcess.send('stop');
+  else databaseProcess.kill('SIGKILL');
   setTimeout(STOP_TIMEOUT_MS, undefined, timer).then(
-    () => child.kill('SIGKILL'),
+    () => databaseProcess.kill('SIGKILL'),
     () => undefined,
   );
   await exited;
@@ -153,7 +183,7 @@ function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
   return exitCode !== null || signalCode !== null;
 }
 
-function answers(socketPath: string): Promise<boolean> {
+function isListening(socketPath: string): Promise<boolean> {
   return new Promise((done) => {
     const socket = connect(socketPath);
     socket.once('connect', () => done(true)).once('error', () => done(false));

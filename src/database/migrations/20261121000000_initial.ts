@@ -35,7 +35,9 @@ export class Migration20261121000000_initial extends Migration {
         constraint session_refresh_generation_check check (refresh_generation >= 0),
         constraint session_user_agent_check check (char_length(user_agent) <= 255)
       )`);
-    this.addSql(`create index session_user_pk_created_at_index on session (user_pk, created_at, sid)`);
+    this.addSql(
+      `create index session_user_pk_created_at_index on session (user_pk, created_at, sid)`,
+    );
     this.addSql(`create index session_expires_at_index on session (expires_at)`);
 
     this.addSql(`
@@ -107,11 +109,21 @@ export class Migration20261121000000_initial extends Migration {
         constraint blog_entry_body_check check (char_length(body) >= 1 and char_length(body) <= 50000)
       )`);
     this.addSql(`create index blog_entry_created_at_index on blog_entry (created_at, pk)`);
-    this.addSql(`create index blog_entry_creator_pk_created_at_index on blog_entry (creator_pk, created_at, pk)`);
+    this.addSql(
+      `create index blog_entry_creator_pk_created_at_index on blog_entry (creator_pk, created_at, pk)`,
+    );
   }
 
   override down(): void {
-    for (const table of ['blog_entry', 'item', 'product', 'idempotency_key', 'login_failure', 'session', '"user"'])
+    for (const table of [
+      'blog_entry',
+      'item',
+      'product',
+      'idempotency_key',
+      'login_failure',
+      'session',
+      '"user"',
+    ])
       this.addSql(`drop table ${table}`);
   }
 }

@@ -1,11 +1,13 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** The catalogue's rows counted as they come and go, by ranges of primary keys (pagination/row-counts.ts). */
+/**
+ * Counts the catalogue's rows on each write, by ranges of primary keys (pagination/row-counts.ts).
+ */
 export class Migration20261122000000_tally extends Migration {
   override up(): void {
     for (const table of ['product_tally', 'product_tally_fine']) {
-      // Rows are written to over and over: room on their page keeps the new version beside the old, and a frequent vacuum
-      // takes away what is no longer seen.
+      // Rows are updated often: free space on the page keeps the new version next to the old, and a
+      // frequent vacuum removes dead versions.
       this.addSql(`
         create table ${table} (
           pk bigserial primary key,
@@ -14,7 +16,8 @@ export class Migration20261122000000_tally extends Migration {
           writes bigint not null
         ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`);
       this.addSql(`create index ${table}_bucket_index on ${table} (bucket)`);
-      // A range may have several rows: who finds them all locked by others adds one, so that no writer ever waits for another here.
+      // A range may have several rows: a writer that finds all of them locked adds one, so that no
+      // writer waits for another.
       this.addSql(`
         create function ${table}_add(at_bucket integer, delta integer) returns void language plpgsql as $$
         begin
@@ -31,7 +34,8 @@ export class Migration20261122000000_tally extends Migration {
         select (pk - 1) >> 8 as bucket, count(*)::integer as rows from ${rows} group by 1) as changed;
       perform product_tally_add(bucket, ${sign}rows) from (
         select (pk - 1) >> 16 as bucket, count(*)::integer as rows from ${rows} group by 1) as changed;`;
-    // A change of the primary key is a removal and an addition; any other leaves the rows as many as they were, and counts as a write.
+    // A changed primary key is a removal and an addition. Any other update leaves the number of
+    // rows unchanged, and counts as a write.
     const moved = (bits: number) => `
       select bucket, sum(delta)::integer as rows from (
         select (pk - 1) >> ${bits} as bucket, 1 as delta from added union all select (pk - 1) >> ${bits}, -1 from removed) as moved group by 1`;

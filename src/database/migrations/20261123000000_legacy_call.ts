@@ -1,9 +1,10 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Who calls the REST rows, since when and how often (src/legacy). */
+/** REST usage: calls by endpoint, client and subject (src/features/rest-usage). */
 export class Migration20261123000000_legacy_call extends Migration {
   override up(): void {
-    // The same rows are written to every few seconds: room on their page keeps the new version beside the old.
+    // The same rows are updated every few seconds: free space on the page keeps the new version
+    // next to the old.
     this.addSql(`
       create table legacy_call (
         "row" text not null,

@@ -1,18 +1,24 @@
 import { Migration } from '@mikro-orm/migrations';
 
-// Ranges of code points, so that names are taken apart the same way whatever the locale of a database is.
+// Ranges of code points, so that names are split the same way in every locale of a database.
 const SYMBOLS = String.raw`!-/:-@\[-\u0060{-~\u00a1-\u00bf\u00d7\u00f7\u2010-\u2027\u2030-\u205e\u20a0-\u20cf\u3001-\u303f`;
 const OTHER_SPACES = String.raw`\u0001-\u001f\u007f-\u00a0\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff`;
 
-// What a word begins with before its first digit, as far as a search may go that is held against it: 24 letters, and one that is put in (features/products/search/spelling.ts).
+// Start of a word before its first digit. Its length covers the longest word that is corrected: 24
+// letters, and one inserted (features/products/search/spelling.ts).
 const BEGINNING = `left(substring(word from '^[^0-9]*'), 25) collate "C"`;
 const MIN_LETTERS = 4;
 
-/** Names folded and taken apart into words, so that products are found by either; and what the words begin with by itself, to tell which are mistyped. */
+/**
+ * Folded names and their words, to search for either, and the starts of the words, to detect
+ * spelling mistakes.
+ */
 export class Migration20261124000000_search extends Migration {
   override up(): void {
-    for (const extension of ['unaccent', 'pg_trgm']) this.addSql(`create extension if not exists ${extension}`);
-    // Most names are ASCII, for which none of it takes a dictionary. Some letters fold to many: what is kept fits into an index, as a name does.
+    for (const extension of ['unaccent', 'pg_trgm'])
+      this.addSql(`create extension if not exists ${extension}`);
+    // Most names are ASCII and need no dictionary. Some letters fold to several: the result is cut
+    // so that it fits into an index, as a name does.
     this.addSql(
       define(
         'unaccent',
@@ -23,7 +29,7 @@ export class Migration20261124000000_search extends Migration {
         return left(lower(lower(%2$s.unaccent('%2$s.unaccent', normalize($1, NFKC)) collate "C") collate "default"), 255);`,
       ),
     );
-    // In their order; each symbol is a word of its own.
+    // Words in their order; each symbol is a separate word.
     this.addSql(`
       create function search_words(text) returns text[] language plpgsql immutable strict parallel safe as $$
       begin
@@ -33,10 +39,14 @@ export class Migration20261124000000_search extends Migration {
         return array(select word[1] from regexp_matches($1, '[^ ${OTHER_SPACES}${SYMBOLS}]+|[${SYMBOLS}]', 'g') as word);
       end $$`);
     this.addSql(
-      define('unaccent', 'search_vector(text) returns tsvector', `return array_to_tsvector(%1$s.search_words(%1$s.search_fold($1)));`),
+      define(
+        'unaccent',
+        'search_vector(text) returns tsvector',
+        `return array_to_tsvector(%1$s.search_words(%1$s.search_fold($1)));`,
+      ),
     );
 
-    // One statement, for each rewrites the table.
+    // One statement, because each rewrites the table.
     this.addSql(`
       alter table product
         drop column name_key,
@@ -44,11 +54,18 @@ export class Migration20261124000000_search extends Migration {
         add column words tsvector generated always as (search_vector(name)) stored not null`);
     this.addSql(`create index product_name_key_pk_index on product (name_key, pk)`);
     this.addSql(`create index product_words_index on product using gin (words)`);
-    this.addSql(inSchemaOf('pg_trgm', `create index product_name_key_trigram_index on product using gin (name_key %2$s.gin_trgm_ops)`));
+    this.addSql(
+      inSchemaOf(
+        'pg_trgm',
+        `create index product_name_key_trigram_index on product using gin (name_key %2$s.gin_trgm_ops)`,
+      ),
+    );
 
-    this.addSql(`create table product_word (pk bigserial primary key, word text collate "C" not null)`);
+    this.addSql(
+      `create table product_word (pk bigserial primary key, word text collate "C" not null)`,
+    );
     this.addSql(`create index product_word_word_index on product_word (word)`);
-    // Two who bring the same new word at once both add it: no writer ever waits for another here.
+    // Two concurrent writers of a new word both add it, so that no writer waits for another.
     const added = (rows: string) => `
       insert into product_word (word)
       select distinct word from (select ${BEGINNING} as word from ${rows}, unnest(tsvector_to_array(words)) as word) as given
@@ -77,7 +94,8 @@ export class Migration20261124000000_search extends Migration {
   }
 
   override down(): void {
-    for (const event of ['insert', 'update', 'truncate']) this.addSql(`drop trigger product_word_${event} on product`);
+    for (const event of ['insert', 'update', 'truncate'])
+      this.addSql(`drop trigger product_word_${event} on product`);
     this.addSql(`drop function product_word_add(), product_word_truncate()`);
     this.addSql(`drop table product_word`);
     this.addSql(`
@@ -90,7 +108,7 @@ export class Migration20261124000000_search extends Migration {
   }
 }
 
-// Columns are generated anew by a restore, which has no search path. %1$s is our schema.
+// A restore generates columns again, without a search path. %1$s is our schema.
 function define(extension: string, head: string, body: string): string {
   return inSchemaOf(
     extension,
@@ -98,7 +116,7 @@ function define(extension: string, head: string, body: string): string {
   );
 }
 
-/** The statement with the schema of an extension, which may be any, for %2$s. */
+/** Returns the statement with %2$s replaced by the schema of an extension, which may be any. */
 function inSchemaOf(extension: string, statement: string): string {
   return `
     do $do$

@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** What imports that were interrupted have done (src/features/products/files/file-import.ts). */
+/** Completed batches of interrupted imports (src/features/products/files/file-import.ts). */
 export class Migration20261125000000_import extends Migration {
   override up(): void {
     this.addSql(`
@@ -9,7 +9,9 @@ export class Migration20261125000000_import extends Migration {
         imported_at timestamptz(3) not null,
         constraint product_import_batch_hash_check check (octet_length(hash) = 32)
       )`);
-    this.addSql(`create index product_import_batch_imported_at_index on product_import_batch (imported_at)`);
+    this.addSql(
+      `create index product_import_batch_imported_at_index on product_import_batch (imported_at)`,
+    );
   }
 
   override down(): void {

@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Mails to be sent, registrations and new passwords that wait for their token, API keys. */
+/** Queued mails, pending registrations and password resets, API keys. */
 export class Migration20261126000000_accounts extends Migration {
   override up(): void {
     this.addSql(`create index user_email_index on "user" (lower(email))`);
@@ -59,12 +59,15 @@ export class Migration20261126000000_accounts extends Migration {
         constraint api_key_key_hash_check check (octet_length(key_hash) = 32),
         constraint api_key_times_check check (created_at < expires_at)
       )`);
-    this.addSql(`create index api_key_user_pk_created_at_index on api_key (user_pk, created_at, kid)`);
+    this.addSql(
+      `create index api_key_user_pk_created_at_index on api_key (user_pk, created_at, kid)`,
+    );
     this.addSql(`create index api_key_expires_at_index on api_key (expires_at)`);
   }
 
   override down(): void {
-    for (const table of ['api_key', 'password_reset', 'registration', 'mail_count', 'mail']) this.addSql(`drop table ${table}`);
+    for (const table of ['api_key', 'password_reset', 'registration', 'mail_count', 'mail'])
+      this.addSql(`drop table ${table}`);
     this.addSql(`drop index user_email_index`);
   }
 }

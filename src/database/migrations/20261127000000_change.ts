@@ -1,13 +1,16 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** A statement that writes to more products than this is one change of the catalogue, in place of one for each product. */
+/** Maximum number of products per statement that are logged one by one, not as one bulk change. */
 const MANY = 1_000;
 
 const STATE = (row: string) =>
   `jsonb_build_object('pk', ${row}.pk, 'name', ${row}.name, 'barcode', ${row}.barcode, 'price', ${row}.price::text,
     'createdAt', ${row}.created_at, 'updatedAt', ${row}.updated_at)`;
 
-/** What has happened to products and sessions, noted in the transaction that did it (features/change-log/change-log.ts). */
+/**
+ * Log of changes of products and sessions, written in the transaction of each change
+ * (features/change-log/change-log.ts).
+ */
 export class Migration20261127000000_change extends Migration {
   override up(): void {
     this.addSql(`
@@ -26,14 +29,18 @@ export class Migration20261127000000_change extends Migration {
   }
 
   override down(): void {
-    for (const event of ['insert', 'update', 'delete', 'truncate']) this.addSql(`drop trigger product_change_${event} on product`);
-    for (const event of ['insert', 'update', 'delete', 'truncate']) this.addSql(`drop function product_change_${event}()`);
-    for (const event of ['update', 'delete']) this.addSql(`drop trigger session_change_${event} on session`);
+    for (const event of ['insert', 'update', 'delete', 'truncate'])
+      this.addSql(`drop trigger product_change_${event} on product`);
+    for (const event of ['insert', 'update', 'delete', 'truncate'])
+      this.addSql(`drop function product_change_${event}()`);
+    for (const event of ['update', 'delete'])
+      this.addSql(`drop trigger session_change_${event} on session`);
     this.addSql(`drop function session_change()`);
     this.addSql(`drop table change`);
   }
 
-  // By statement, so that whoever writes is noted, `COPY` and psql too, and a million rows at once are no million changes.
+  // Triggers log every writer, `COPY` and psql included. They run once per statement, so that a
+  // million rows in one statement are not a million changes.
   private noteProducts(): void {
     const noting = (rows: string, change: string) => `
       declare
@@ -48,9 +55,15 @@ export class Migration20261127000000_change extends Migration {
         return null;
       end`;
     const bodies = {
-      insert: noting('added', `select 'product.created', added.pk, ${STATE('added')} from added order by added.pk`),
-      delete: noting('removed', `select 'product.deleted', removed.pk, ${STATE('removed')} from removed order by removed.pk`),
-      // One that is as it was has not changed; a change of the primary key takes one away and adds another.
+      insert: noting(
+        'added',
+        `select 'product.created', added.pk, ${STATE('added')} from added order by added.pk`,
+      ),
+      delete: noting(
+        'removed',
+        `select 'product.deleted', removed.pk, ${STATE('removed')} from removed order by removed.pk`,
+      ),
+      // An unchanged row is no change. A changed primary key is a deletion and a creation.
       update: noting(
         'added',
         `select
@@ -63,7 +76,9 @@ export class Migration20261127000000_change extends Migration {
       truncate: `begin insert into change (kind) values ('products.changed'); return null; end`,
     };
     for (const [event, body] of Object.entries(bodies)) {
-      this.addSql(`create function product_change_${event}() returns trigger language plpgsql as $$ ${body} $$`);
+      this.addSql(
+        `create function product_change_${event}() returns trigger language plpgsql as $$ ${body} $$`,
+      );
     }
     const on = (event: string, tables: string) =>
       this.addSql(
@@ -75,7 +90,7 @@ export class Migration20261127000000_change extends Migration {
     on('truncate', '');
   }
 
-  // What has expired has ended before; it is only put away.
+  // An expired session has ended already; deleting it is no change.
   private noteSessions(): void {
     this.addSql(`
       create function session_change() returns trigger language plpgsql as $$

@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Who is told of what happens, how far the log of changes has been read for them, and what is on its way (src/webhooks). */
+/** Webhooks, their offset in the change log, and their deliveries (src/features/webhooks). */
 export class Migration20261128000000_webhook extends Migration {
   override up(): void {
     this.addSql(`
@@ -52,11 +52,14 @@ export class Migration20261128000000_webhook extends Migration {
         constraint webhook_delivery_times_check check (num_nonnulls(due_at, ended_at) = 1),
         constraint webhook_delivery_attempts_check check (attempts >= 0)
       )`);
-    this.addSql(`create index webhook_delivery_webhook_pk_due_at_index on webhook_delivery (webhook_pk, due_at)`);
+    this.addSql(
+      `create index webhook_delivery_webhook_pk_due_at_index on webhook_delivery (webhook_pk, due_at)`,
+    );
     this.addSql(`create index webhook_delivery_ended_at_index on webhook_delivery (ended_at)`);
   }
 
   override down(): void {
-    for (const table of ['webhook_delivery', 'webhook_place', 'webhook']) this.addSql(`drop table ${table}`);
+    for (const table of ['webhook_delivery', 'webhook_place', 'webhook'])
+      this.addSql(`drop table ${table}`);
   }
 }

@@ -31,11 +31,16 @@ export class Migration20261129000000_audit extends Migration {
         constraint audit_entry_subject_name_check check ((subject_name is null) = (subject_kind is null))
       )`);
     this.addSql(`create index audit_entry_at_pk_index on audit_entry (at, pk)`);
-    this.addSql(`create index audit_entry_actor_name_at_pk_index on audit_entry (actor_name, at, pk)`);
+    this.addSql(
+      `create index audit_entry_actor_name_at_pk_index on audit_entry (actor_name, at, pk)`,
+    );
     this.addSql(`create index audit_entry_action_at_pk_index on audit_entry (action, at, pk)`);
-    this.addSql(`create index audit_entry_subject_at_pk_index on audit_entry (subject_kind, subject_key, at, pk)`);
+    this.addSql(
+      `create index audit_entry_subject_at_pk_index on audit_entry (subject_kind, subject_key, at, pk)`,
+    );
 
-    // By statement, so that one that meets no row is refused, too. The setting is that of one transaction.
+    // A statement trigger rejects statements that match no row, too. The setting applies to one
+    // transaction.
     this.addSql(`
       create function audit_entry_append_only() returns trigger language plpgsql as $$
       begin

@@ -1,6 +1,9 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** When a refresh token was rotated, and random bits of that: a client whose response was lost gets the same credentials once more. */
+/**
+ * Time and random salt of a refresh token's rotation: a client whose response was lost gets the
+ * same credentials again.
+ */
 export class Migration20261201000000_refresh extends Migration {
   override up(): void {
     this.addSql(`

@@ -11,7 +11,7 @@ import { Migration20261129000000_audit } from './20261129000000_audit.ts';
 import { Migration20261130000000_webhook_sweep } from './20261130000000_webhook_sweep.ts';
 import { Migration20261201000000_refresh } from './20261201000000_refresh.ts';
 
-/** The migrations, the oldest first. A new one is added at the end; one that has landed is never changed. */
+/** The migrations, oldest first. Add new ones at the end; never change one that was merged. */
 export const migrations = [
   { name: '20261121000000_initial', class: Migration20261121000000_initial },
   { name: '20261122000000_tally', class: Migration20261122000000_tally },

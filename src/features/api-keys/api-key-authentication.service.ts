@@ -1,48 +1,51 @@
-import { refuseDisabled } from '../auth/caller.service.ts';
+import { rejectDisabled } from '../auth/caller.service.ts';
 import type { Caller, Context } from '../../request/context.ts';
 import { DomainError } from '../../core/errors.ts';
-import { hashKey, printOf } from '../../core/secret-key.ts';
+import { hashKey, fingerprint } from '../../core/secret-key.ts';
 import { readRows, shapeOf } from '../../database/row-mapper.ts';
-import { includesWriting } from '../../core/scopes.ts';
+import { includesWriteScope } from '../../core/scopes.ts';
 import { execute, sql } from '../../database/sql.ts';
 import { User } from '../users/user.entity.ts';
 import * as users from '../users/user.service.ts';
 import { ApiKey } from './api-key.entity.ts';
 
-/** What every API key begins with, so that whoever looks through code and logs for secrets finds it. No other credentials begin so. */
+/** Prefix of every API key, and of no other credentials, for scanners that search for secrets. */
 export const KEY_PREFIX = 'sk_';
-/** A key in use is written down this often, in ms, not at each request. */
-const NOTE_EVERY_MS = 60_000;
+/** Minimum time between two updates of the last use of a key, in ms. */
+const LAST_USED_INTERVAL_MS = 60_000;
 const KEY = /^sk_[\w-]{43}$/;
 
-/** Whether the text has the form of an API key. */
+/** Returns whether the text has the format of an API key. */
 export function isApiKey(text: string): boolean {
   return KEY.test(text);
 }
 
 /**
- * The machine that has this key: it may do what its owner may at this moment, as far as the key goes. Throws INVALID_TOKEN, whatever is wrong with
- * the key, and INACTIVE_USER.
+ * Returns the caller with this API key, who has the scopes that both the key and its user have.
+ * Throws INVALID_TOKEN and INACTIVE_USER.
  */
 export async function callerByApiKey(ctx: Context, key: string): Promise<Caller> {
-  const found = await withOwner(ctx, key);
-  if (!found) throw refused(ctx, key, 'no such key');
-  const { user, apiKey } = found;
-  refuseDisabled(ctx, user);
-  if (apiKey.expiresAt <= ctx.now()) throw refused(ctx, key, 'expired');
-  await note(ctx, apiKey);
+  const row = await withUser(ctx, key);
+  if (!row) throw rejected(ctx, key, 'no such key');
+  const { user, apiKey } = row;
+  rejectDisabled(ctx, user);
+  if (apiKey.expiresAt <= ctx.now()) throw rejected(ctx, key, 'expired');
+  await updateLastUsed(ctx, apiKey);
   const scopes = new Set(user.scopes.filter((scope) => apiKey.scopes.includes(scope)));
   return {
     pk: user.pk,
     username: user.username,
     apiKeyId: apiKey.kid,
-    until: apiKey.expiresAt,
+    expiresAt: apiKey.expiresAt,
     scopes,
-    ...(!includesWriting(scopes) && { isReadOnly: true }),
+    ...(!includesWriteScope(scopes) && { isReadOnly: true }),
   };
 }
 
-async function withOwner(ctx: Context, key: string): Promise<{ user: User; apiKey: ApiKey } | undefined> {
+async function withUser(
+  ctx: Context,
+  key: string,
+): Promise<{ user: User; apiKey: ApiKey } | undefined> {
   const user = shapeOf(ctx, User);
   const apiKey = shapeOf(ctx, ApiKey);
   const [row] = await readRows(
@@ -51,23 +54,26 @@ async function withOwner(ctx: Context, key: string): Promise<{ user: User; apiKe
     true,
   );
   if (!row) return undefined;
-  const found = user.entity(row);
-  users.remember(ctx, found);
-  return { user: found, apiKey: apiKey.entity(row, user.properties.length) };
+  const owner = user.entity(row);
+  users.remember(ctx, owner);
+  return { user: owner, apiKey: apiKey.entity(row, user.properties.length) };
 }
 
-// Once for all requests of a minute, also where several come at once.
-async function note(ctx: Context, { kid, lastUsedAt }: ApiKey): Promise<void> {
+// Updates the row at most once a minute, also with concurrent requests.
+async function updateLastUsed(ctx: Context, { kid, lastUsedAt }: ApiKey): Promise<void> {
   const now = ctx.now();
-  const before = new Date(now.getTime() - NOTE_EVERY_MS);
-  if (lastUsedAt && lastUsedAt > before) return;
+  const threshold = new Date(now.getTime() - LAST_USED_INTERVAL_MS);
+  if (lastUsedAt && lastUsedAt > threshold) return;
   await execute(
     ctx.em,
-    sql`update api_key set last_used_at = ${now} where kid = ${kid}::uuid and (last_used_at is null or last_used_at <= ${before})`,
+    sql`update api_key set last_used_at = ${now} where kid = ${kid}::uuid and (last_used_at is null or last_used_at <= ${threshold})`,
   );
 }
 
-function refused(ctx: Context, key: string, reason: string): DomainError {
-  ctx.log.info({ event: 'auth.api_key', outcome: 'failure', user: null, reason, key: printOf(key) }, 'an API key was refused');
+function rejected(ctx: Context, key: string, reason: string): DomainError {
+  ctx.log.info(
+    { event: 'auth.api_key', outcome: 'failure', user: null, reason, key: fingerprint(key) },
+    'API key rejected',
+  );
   return new DomainError('INVALID_TOKEN', 'Could not validate credentials');
 }

@@ -1,13 +1,23 @@
-import { Check, Entity, Index, ManyToOne, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
+import {
+  Check,
+  Entity,
+  Index,
+  ManyToOne,
+  PrimaryKey,
+  Property,
+} from '@mikro-orm/decorators/legacy';
 import { Field, ObjectType } from 'type-graphql';
 import { Node } from '../../api/node.ts';
 import { DateTimeScalar } from '../../api/scalars.ts';
 import type { Scope } from '../../core/scopes.ts';
 import { User } from '../users/user.entity.ts';
 
-/** What a machine calls with in the name of a user, without a password and without a session. */
+/** Credentials with which a program acts as a user, without a password and a session. */
 @Entity({ tableName: 'api_key' })
-@Check({ name: 'api_key_name_check', expression: `char_length(name) >= 1 and char_length(name) <= 100 and name !~ '[[:cntrl:]]'` })
+@Check({
+  name: 'api_key_name_check',
+  expression: `char_length(name) >= 1 and char_length(name) <= 100 and name !~ '[[:cntrl:]]'`,
+})
 @Check({ name: 'api_key_key_hash_check', expression: `octet_length(key_hash) = 32` })
 @Check({ name: 'api_key_times_check', expression: `created_at < expires_at` })
 @Index({ name: 'api_key_user_pk_created_at_index', properties: ['userPk', 'createdAt', 'kid'] })
@@ -15,37 +25,48 @@ import { User } from '../users/user.entity.ts';
 @ObjectType({
   simpleResolvers: true,
   implements: Node,
-  description: 'What a machine calls with in the name of a user. The key itself is shown once.',
+  description:
+    'Credentials with which a program acts as a user. The key itself is returned only once.',
 })
 export class ApiKey extends Node {
   @PrimaryKey({ columnType: 'uuid', type: 'string' })
   kid!: string;
 
-  @ManyToOne(() => User, { mapToPk: true, fieldName: 'user_pk', deleteRule: 'cascade', updateRule: 'no action' })
+  @ManyToOne(() => User, {
+    mapToPk: true,
+    fieldName: 'user_pk',
+    deleteRule: 'cascade',
+    updateRule: 'no action',
+  })
   userPk!: number;
 
   @Property({ type: 'text' })
-  @Field(() => String, { description: 'What it is for, in the words of its owner.' })
+  @Field(() => String, { description: 'The purpose of the key, as described by its user.' })
   name!: string;
 
-  /** SHA-256 of the key, which itself is not stored. */
+  /** SHA-256 of the key; the key is not stored. */
   @Property({ columnType: 'bytea', type: 'Buffer', unique: true, hidden: true, lazy: true })
   keyHash!: Buffer;
 
   @Property({ columnType: 'text[]' })
-  @Field(() => [String], { description: 'What it may do, as far as its owner may at that moment.' })
+  @Field(() => [String], {
+    description: 'Scopes of the key. Only those that the user currently has are effective.',
+  })
   scopes!: Scope[];
 
   @Property({ columnType: 'timestamptz(3)' })
-  @Field(() => DateTimeScalar, { description: 'When it was made.' })
+  @Field(() => DateTimeScalar, { description: 'When the key was created.' })
   createdAt!: Date;
 
   @Property({ columnType: 'timestamptz(3)' })
-  @Field(() => DateTimeScalar, { description: 'When it stops being good.' })
+  @Field(() => DateTimeScalar, { description: 'When the key expires.' })
   expiresAt!: Date;
 
   @Property({ columnType: 'timestamptz(3)', nullable: true })
-  @Field(() => DateTimeScalar, { nullable: true, description: 'When it was last used, to the minute; null where it never was.' })
+  @Field(() => DateTimeScalar, {
+    nullable: true,
+    description: 'When the key was last used, to the minute. Null for an unused key.',
+  })
   lastUsedAt!: Date | null;
 
   protected get nodeKey(): string {

@@ -1,4 +1,16 @@
-import { Arg, Args, Ctx, Field, FieldResolver, ID, InputType, Mutation, ObjectType, Resolver, Root } from 'type-graphql';
+import {
+  Arg,
+  Args,
+  Ctx,
+  Field,
+  FieldResolver,
+  ID,
+  InputType,
+  Mutation,
+  ObjectType,
+  Resolver,
+  Root,
+} from 'type-graphql';
 import { CheckedBy } from '../../api/checked-input.ts';
 import { ConnectionArgs, connectionType, type Connection } from '../../api/connection.ts';
 import type { Context } from '../../request/context.ts';
@@ -15,43 +27,51 @@ const ApiKeyConnection = connectionType(ApiKey);
 @CheckedBy(newApiKeyAt)
 @InputType({ description: 'A new API key.' })
 class ApiKeyInput {
-  @Field(() => String, { description: 'What it is for: one line of 1 to 100 characters.' })
+  @Field(() => String, { description: 'The purpose of the key: one line of 1 to 100 characters.' })
   name!: string;
 
-  @Field(() => [String], { description: 'What it may do, out of the scopes that the caller holds.' })
+  @Field(() => [String], {
+    description: 'Scopes of the key, out of those of the caller.',
+  })
   scopes!: Scope[];
 
   @Field(() => DateTimeScalar, {
     nullable: true,
-    description: 'When it stops being good, within 366 days; after 90 days where none is given.',
+    description: 'When the key expires, within 366 days. Default: after 90 days.',
   })
   expiresAt?: unknown;
 }
 
-@ObjectType({ simpleResolvers: true, description: 'A new API key. The key is shown here once.' })
+@ObjectType({ simpleResolvers: true, description: 'A new API key. The key is returned only once.' })
 class ApiKeyPayload {
-  @Field(() => String, { description: 'For the header `Authorization: Bearer`.' })
+  @Field(() => String, { description: 'The key for the header `Authorization: Bearer`.' })
   key!: string;
 
-  @Field(() => ApiKey, { description: 'What it is known by from now on.' })
+  @Field(() => ApiKey, { description: 'The stored API key.' })
   apiKey!: ApiKey;
 }
 
 @Resolver(() => ApiKey)
 export class ApiKeyResolver {
   @IgnoresIdempotencyKey()
-  @Mutation(() => ApiKeyPayload, { description: 'Makes an API key, with which a machine calls in the name of the caller.' })
+  @Mutation(() => ApiKeyPayload, {
+    description: 'Creates an API key, with which a program acts as the caller.',
+  })
   createApiKey(
     @Ctx() ctx: Context,
-    @Arg('input', () => ApiKeyInput, { description: 'What it is for, and what it may do.' }) input: ApiKeyInput,
+    @Arg('input', () => ApiKeyInput, { description: 'The new API key.' })
+    input: ApiKeyInput,
   ): Promise<ApiKeyPayload> {
     return apiKeys.create(ctx, input);
   }
 
-  @Mutation(() => ApiKey, { description: "Ends one of the caller's own API keys at once, and answers what it was." })
+  @Mutation(() => ApiKey, {
+    description: "Revokes one of the caller's API keys immediately and returns it.",
+  })
   revokeApiKey(
     @Ctx() ctx: Context,
-    @Arg('id', () => ID, { description: 'The id of the API key, as `apiKeys` lists it.' }) id: string,
+    @Arg('id', () => ID, { description: 'The id of the API key, as `apiKeys` lists it.' })
+    id: string,
   ): Promise<ApiKey> {
     return apiKeys.revoke(ctx, id);
   }
@@ -61,9 +81,13 @@ export class ApiKeyResolver {
 export class UserApiKeysResolver {
   @FieldResolver(() => ApiKeyConnection, {
     description:
-      "The user's good API keys, the latest first. Another user's are empty, whoever asks, and so are all of them to an API key.",
+      "The user's valid API keys, the latest first. Empty for other users than the caller, and for callers with an API key.",
   })
-  async apiKeys(@Ctx() ctx: Context, @Root() user: User, @Args(() => ConnectionArgs) args: ConnectionArgs): Promise<Connection<ApiKey>> {
+  async apiKeys(
+    @Ctx() ctx: Context,
+    @Root() user: User,
+    @Args(() => ConnectionArgs) args: ConnectionArgs,
+  ): Promise<Connection<ApiKey>> {
     return new ApiKeyConnection(await apiKeys.pageOf(ctx, user.pk, args));
   }
 }

@@ -1,14 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { AuditSubjectKind } from '../audit/audit.entity.ts';
-import { changesOf, differences, note, notingEach } from '../audit/audit.log.ts';
+import { changesOf, diff, record, recordEach } from '../audit/audit.log.ts';
 import * as sessions from '../auth/sessions/session.service.ts';
 import { requirePerson, requireScope, requireWriter } from '../../request/access.ts';
 import { inTransaction, type Context } from '../../request/context.ts';
 import { badInput, DomainError } from '../../core/errors.ts';
-import { readPagesOf, type Listing, type Page, type PageArgs } from '../../pagination/keyset.ts';
+import {
+  readPagesOf,
+  type ListDefinition,
+  type Page,
+  type PageArgs,
+} from '../../pagination/keyset.ts';
 import { loader } from '../../request/loaders.ts';
 import { nodeKeyOf } from '../../api/node.ts';
-import { hashKey, newKey, printOf } from '../../core/secret-key.ts';
+import { hashKey, newSecretKey, fingerprint } from '../../core/secret-key.ts';
 import { inOrder, selectEntities, shapeOf, writeRows } from '../../database/row-mapper.ts';
 import { execute, sql, type Sql } from '../../database/sql.ts';
 import { DAY_MS } from '../../core/time.ts';
@@ -20,89 +25,129 @@ import { ApiKey } from './api-key.entity.ts';
 import { newApiKeyAt, type CheckedApiKey, type NewApiKey } from './api-key.rules.ts';
 import { KEY_PREFIX } from './api-key-authentication.service.ts';
 
-/** How long a key lives that nobody gave an end. */
-const DEFAULT_LIFE_MS = 90 * DAY_MS;
-/** How many good keys a user may have. */
+/** Lifetime of a key without an expiry, in ms. */
+const DEFAULT_LIFETIME_MS = 90 * DAY_MS;
+/** Maximum number of valid keys per user. */
 const MAX_KEYS = 50;
-const TOO_MANY = `There are ${MAX_KEYS} API keys already: revoke one first`;
+const TOO_MANY = `A user can have at most ${MAX_KEYS} API keys; revoke one first`;
 
-/** A new API key, with the key itself, which is shown once. */
-export interface Made {
+/** A new API key, with the key itself, which is returned only once. */
+export interface CreatedApiKey {
   apiKey: ApiKey;
   key: string;
 }
 
 /**
- * Makes an API key of the caller, with scopes out of those that the caller holds at this moment. Throws BAD_USER_INPUT, CONFLICT where there are 50,
- * NOT_AUTHENTICATED where the session has ended meanwhile, FORBIDDEN for other scopes and for a caller that is an API key itself.
+ * Creates an API key of the caller, with scopes out of those of the caller. Throws BAD_USER_INPUT,
+ * CONFLICT if there are 50, NOT_AUTHENTICATED also if the session has ended meanwhile, FORBIDDEN
+ * for other scopes and for callers with an API key.
  */
-export async function create(ctx: Context, input: NewApiKey): Promise<Made> {
+export async function create(ctx: Context, input: NewApiKey): Promise<CreatedApiKey> {
   const { pk, username } = requirePerson(ctx);
   requireWriter(ctx);
   const given = check(newApiKeyAt(ctx.now()), input);
   for (const scope of given.scopes) requireScope(ctx, scope);
-  return open(ctx, { pk, username }, given);
+  return issue(ctx, { pk, username }, given);
 }
 
-/** Makes an API key for a user: for the operator. Throws BAD_USER_INPUT, also for scopes that the user does not hold, and CONFLICT. */
-export async function createFor(ctx: Context, user: User, input: NewApiKey): Promise<Made> {
+/**
+ * Creates an API key for a user, for the operator. Throws BAD_USER_INPUT, also for scopes that the
+ * user does not have, and CONFLICT.
+ */
+export async function createFor(
+  ctx: Context,
+  user: User,
+  input: NewApiKey,
+): Promise<CreatedApiKey> {
   const given = check(newApiKeyAt(ctx.now()), input);
-  const lacking = given.scopes.filter((scope) => !user.scopes.includes(scope));
-  if (lacking.length > 0) throw badInput('scopes', `${user.username} does not hold ${lacking.join(', ')}`);
-  return open(ctx, user, given);
+  const missingScopes = given.scopes.filter((scope) => !user.scopes.includes(scope));
+  if (missingScopes.length > 0)
+    throw badInput('scopes', `User ${user.username} does not have ${missingScopes.join(', ')}`);
+  return issue(ctx, user, given);
 }
 
-/** Ends one of the caller's own API keys by its global id, and returns what it was. Throws NOT_AUTHENTICATED, FORBIDDEN, and NOT_FOUND for any other id. */
+/**
+ * Revokes one of the caller's API keys by its global id and returns it. Throws NOT_AUTHENTICATED,
+ * FORBIDDEN, and NOT_FOUND for any other id.
+ */
 export async function revoke(ctx: Context, id: string): Promise<ApiKey> {
   const { pk, username } = requirePerson(ctx);
   requireWriter(ctx);
   const kid = nodeKeyOf(ApiKey.name, id) ?? '';
-  const [apiKey] = await end(ctx, pk, kid);
-  // Another user's key is not told from one that never was; of two at once, one has ended it.
+  const [apiKey] = await deleteKeys(ctx, pk, kid);
+  // The same error for other users' keys, unknown keys, and keys revoked concurrently.
   if (!apiKey) throw new DomainError('NOT_FOUND', 'No such API key');
-  ctx.log.info({ event: 'auth.api_key', outcome: 'success', user: username, change: 'revoked' }, 'an API key was revoked');
+  ctx.log.info(
+    { event: 'auth.api_key', outcome: 'success', user: username, change: 'revoked' },
+    'API key revoked',
+  );
   return apiKey;
 }
 
-/** Ends a user's API key by its id, or all of them. Returns how many. */
+/** Revokes an API key of a user by its id, or all of them. Returns their number. */
 export async function revokeOf(ctx: Context, userPk: number, kid?: string): Promise<number> {
-  return (await end(ctx, userPk, kid)).length;
+  return (await deleteKeys(ctx, userPk, kid)).length;
 }
 
-/** The good API keys of users as the caller may see them, latest first, in pages: the caller's own, none of others, and none for an API key. */
+/**
+ * Returns a page of the caller's valid API keys, latest first; empty for other users, and for
+ * callers with an API key.
+ */
 export function pageOf(ctx: Context, userPk: number, args: PageArgs): Promise<Page<ApiKey>> {
   return loader(ctx, `apiKeys.pageOf ${JSON.stringify(args)}`, (pks: readonly number[]) =>
-    readPagesOf(ctx, visible(ctx), args, { property: 'userPk', pks }),
+    readPagesOf(ctx, listDefinition(ctx), args, { property: 'userPk', pks }),
   ).load(userPk);
 }
 
-/** Finds API keys for `node(id:)`: the caller's own. */
+/** Finds the caller's API keys for `node(id:)`. */
 export async function findNodes(ctx: Context, keys: readonly string[]): Promise<(ApiKey | null)[]> {
   const kids = keys.filter((key) => isUuid(key));
-  return inOrder(await selectEntities(ctx, ApiKey, sql`kid = any(${kids}::uuid[]) and ${mine(ctx)}`), 'kid', keys);
+  return inOrder(
+    await selectEntities(ctx, ApiKey, sql`kid = any(${kids}::uuid[]) and ${ownedByCaller(ctx)}`),
+    'kid',
+    keys,
+  );
 }
 
-/** All good API keys of a user, latest first: for the operator. */
+/** Returns all valid API keys of a user, latest first, for the operator. */
 export function listOf(ctx: Context, userPk: number): Promise<ApiKey[]> {
-  return selectEntities(ctx, ApiKey, sql`user_pk = ${userPk} and ${good(ctx)} order by created_at desc, kid desc`);
+  return selectEntities(
+    ctx,
+    ApiKey,
+    sql`user_pk = ${userPk} and ${isValid(ctx)} order by created_at desc, kid desc`,
+  );
 }
 
-/** Deletes what has expired. Returns how many. */
+/** Deletes expired API keys. Returns their number. */
 export async function sweep(ctx: Context): Promise<number> {
-  const { affected } = await execute(ctx.em, sql`delete from api_key where expires_at <= ${ctx.now()}`);
+  const { affected } = await execute(
+    ctx.em,
+    sql`delete from api_key where expires_at <= ${ctx.now()}`,
+  );
   return affected;
 }
 
-async function open(ctx: Context, { pk, username }: Pick<User, 'pk' | 'username'>, given: CheckedApiKey): Promise<Made> {
+async function issue(
+  ctx: Context,
+  { pk, username }: Pick<User, 'pk' | 'username'>,
+  given: CheckedApiKey,
+): Promise<CreatedApiKey> {
   const { name, scopes, expiresAt } = given;
   const now = ctx.now();
-  const until = expiresAt ?? new Date(now.getTime() + DEFAULT_LIFE_MS);
-  const key = KEY_PREFIX + newKey();
+  const until = expiresAt ?? new Date(now.getTime() + DEFAULT_LIFETIME_MS);
+  const key = KEY_PREFIX + newSecretKey();
   const apiKey = await inTransaction(ctx, async (tx) => {
-    await users.refuseMore(tx, pk, sql`api_key where ${good(tx)} and user_pk`, MAX_KEYS, TOO_MANY);
-    // Whoever had it before may have set another password, which ends the session: no key is to come after that.
-    if (!(await isSignedIn(tx))) throw new DomainError('NOT_AUTHENTICATED', 'Not authenticated');
-    const made = Object.assign(new ApiKey(), {
+    await users.enforceRowLimit(
+      tx,
+      pk,
+      sql`api_key where ${isValid(tx)} and user_pk`,
+      MAX_KEYS,
+      TOO_MANY,
+    );
+    // Checked after the lock: a concurrent password change ends the session, and nobody who signed
+    // in with the old password may create a key after that.
+    if (!(await isSessionLive(tx))) throw new DomainError('NOT_AUTHENTICATED', 'Not authenticated');
+    const created = Object.assign(new ApiKey(), {
       kid: randomUUID(),
       userPk: pk,
       name,
@@ -112,24 +157,42 @@ async function open(ctx: Context, { pk, username }: Pick<User, 'pk' | 'username'
       expiresAt: until,
       lastUsedAt: null,
     });
-    await tx.em.persist(made).flush();
-    const facts = { owner: username, scopes: made.scopes.join(' '), expiresAt: until.toISOString() };
-    await note(tx, 'api_key.created', { kind: AuditSubjectKind.API_KEY, key: made.kid, name }, differences({}, facts));
-    return made;
+    await tx.em.persist(created).flush();
+    const facts = {
+      owner: username,
+      scopes: created.scopes.join(' '),
+      expiresAt: until.toISOString(),
+    };
+    await record(
+      tx,
+      'api_key.created',
+      { kind: AuditSubjectKind.API_KEY, key: created.kid, name },
+      diff({}, facts),
+    );
+    return created;
   });
-  ctx.log.info({ event: 'auth.api_key', outcome: 'success', user: username, change: 'made', key: printOf(key) }, 'an API key was made');
+  ctx.log.info(
+    {
+      event: 'auth.api_key',
+      outcome: 'success',
+      user: username,
+      change: 'made',
+      key: fingerprint(key),
+    },
+    'API key created',
+  );
   return { apiKey, key };
 }
 
-// The session that the caller came by is there still; an operator comes by none, nor does a token of another issuer.
-async function isSignedIn(ctx: Context): Promise<boolean> {
+// Returns whether the caller's session is live, or the caller has none (operators, other issuers).
+async function isSessionLive(ctx: Context): Promise<boolean> {
   const sid = ctx.caller?.sessionId;
   if (sid === undefined) return true;
   const session = await sessions.bySid(ctx, sid);
   return session !== undefined && sessions.isLive(ctx, session);
 }
 
-function visible(ctx: Context): Listing<ApiKey> {
+function listDefinition(ctx: Context): ListDefinition<ApiKey> {
   return {
     name: 'apiKeys',
     entity: ApiKey,
@@ -138,36 +201,39 @@ function visible(ctx: Context): Listing<ApiKey> {
       { property: 'kid', kind: 'uuid' },
     ],
     descending: true,
-    where: mine(ctx),
+    where: ownedByCaller(ctx),
   };
 }
 
-// A machine is told nothing of the other keys of its owner.
-function mine(ctx: Context): Sql {
+// An API key may not read the other keys of its user.
+function ownedByCaller(ctx: Context): Sql {
   const owner = ctx.caller?.apiKeyId === undefined ? ctx.caller?.pk : undefined;
-  return sql`api_key.user_pk = ${owner ?? null}::integer and ${good(ctx)}`;
+  return sql`api_key.user_pk = ${owner ?? null}::integer and ${isValid(ctx)}`;
 }
 
-function good(ctx: Context): Sql {
+function isValid(ctx: Context): Sql {
   return sql`api_key.expires_at > ${ctx.now()}`;
 }
 
-async function end(ctx: Context, userPk: number, kid?: string): Promise<ApiKey[]> {
+async function deleteKeys(ctx: Context, userPk: number, kid?: string): Promise<ApiKey[]> {
   if (kid !== undefined && !isUuid(kid)) return [];
   const shape = shapeOf(ctx, ApiKey);
-  const revoked = notingEach(ctx, 'api_key.revoked', {
+  const revoked = recordEach(ctx, 'api_key.revoked', {
     from: sql`from ended join "user" on "user".pk = ended.user_pk`,
     kind: AuditSubjectKind.API_KEY,
     key: sql`kid`,
     name: sql`name`,
-    changes: changesOf('before', { owner: sql`username`, scopes: sql`array_to_string(ended.scopes, ' ')` }),
+    changes: changesOf('before', {
+      owner: sql`username`,
+      scopes: sql`array_to_string(ended.scopes, ' ')`,
+    }),
   });
-  const which = kid === undefined ? sql`true` : sql`kid = ${kid}::uuid`;
+  const filter = kid === undefined ? sql`true` : sql`kid = ${kid}::uuid`;
   const rows = await writeRows(
     ctx,
     sql`
     with ended as (
-      delete from api_key where user_pk = ${userPk} and ${which} and ${good(ctx)} returning ${shape.columns}
+      delete from api_key where user_pk = ${userPk} and ${filter} and ${isValid(ctx)} returning ${shape.columns}
     ), noted as (${revoked})
     select ${shape.columns} from ended as api_key`,
   );

@@ -18,91 +18,130 @@ export enum AuditSubjectKind {
 
 registerEnumType(AuditActorKind, {
   name: 'AuditActorKind',
-  description: 'Who can do something.',
+  description: 'Kind of actor.',
   valuesConfig: {
-    USER: { description: 'A user, by whatever credentials but an API key.' },
-    API_KEY: { description: 'A machine, with an API key of a user.' },
-    OPERATOR: { description: 'Somebody at the command line of the server.' },
-    ANONYMOUS: { description: 'A caller without credentials, as far as `ANONYMOUS_SCOPES` allows.' },
+    USER: { description: 'A user with credentials other than an API key.' },
+    API_KEY: { description: 'A program with an API key of a user.' },
+    OPERATOR: { description: 'An operator at the command line of the server.' },
+    ANONYMOUS: {
+      description: 'A caller without credentials, limited to `ANONYMOUS_SCOPES`.',
+    },
   },
 });
 
 registerEnumType(AuditSubjectKind, {
   name: 'AuditSubjectKind',
-  description: 'What something can be done to.',
+  description: 'Kind of subject of an action.',
   valuesConfig: {
-    USER: { description: 'An account.' },
+    USER: { description: 'A user account.' },
     PRODUCT: { description: 'A product.' },
     API_KEY: { description: 'An API key.' },
   },
 });
 
-/** The types of the schema that subjects are nodes of. */
+/** GraphQL node type by kind of subject. */
 export const NODE_TYPES: Readonly<Record<AuditSubjectKind, string>> = {
   [AuditSubjectKind.USER]: 'User',
   [AuditSubjectKind.PRODUCT]: 'Product',
   [AuditSubjectKind.API_KEY]: 'ApiKey',
 };
 
-@ObjectType({ simpleResolvers: true, description: 'Who has done something.' })
+@ObjectType({ simpleResolvers: true, description: 'The actor of an audited action.' })
 class AuditActor {
-  @Field(() => AuditActorKind, { description: 'What it was that did it.' })
+  @Field(() => AuditActorKind, { description: 'Kind of the actor.' })
   kind!: AuditActorKind;
 
   @Field(() => String, {
     nullable: true,
     description:
-      'The username; of an API key that of its owner; of the operator the name at the operating system. Null for a caller without credentials.',
+      'Username, for an API key the username of its owner, for an operator the name of the OS user. Null for a caller without credentials.',
   })
   name!: string | null;
 
-  @Field(() => ID, { nullable: true, description: 'The global id of the user, or of the API key; null for all others.' })
+  @Field(() => ID, {
+    nullable: true,
+    description: 'Global id of the user or of the API key; null for other actors.',
+  })
   nodeId!: string | null;
 }
 
-@ObjectType({ simpleResolvers: true, description: 'What something was done to, which may be gone since.' })
+@ObjectType({
+  simpleResolvers: true,
+  description: 'The subject of an audited action. It may no longer exist.',
+})
 class AuditSubject {
-  @Field(() => AuditSubjectKind, { description: 'What it is.' })
+  @Field(() => AuditSubjectKind, { description: 'Kind of the subject.' })
   kind!: AuditSubjectKind;
 
-  @Field(() => String, { description: 'What it was called then: the username, or the name of the product or the API key.' })
+  @Field(() => String, {
+    description:
+      'Name at the time of the action: the username, or the name of the product or API key.',
+  })
   name!: string;
 
-  @Field(() => ID, { description: 'Its global id, good for `node(id:)` while it is there.' })
+  @Field(() => ID, { description: 'Global id, valid for `node(id:)` while the subject exists.' })
   nodeId!: string;
 }
 
-@ObjectType({ simpleResolvers: true, description: 'A fact that came, changed or went.' })
+@ObjectType({ simpleResolvers: true, description: 'A change of one field.' })
 export class AuditedChange {
-  @Field(() => String, { description: 'What it is about, such as `price` or `scopes`.' })
+  @Field(() => String, { description: 'Name of the field, such as `price` or `scopes`.' })
   field!: string;
 
-  @Field(() => String, { nullable: true, description: 'What it was; null where there was none.' })
+  @Field(() => String, { nullable: true, description: 'Previous value; null if there was none.' })
   before!: string | null;
 
-  @Field(() => String, { nullable: true, description: 'What it is from then on; null where there is none.' })
+  @Field(() => String, {
+    nullable: true,
+    description: 'New value; null if there is none.',
+  })
   after!: string | null;
 }
 
-/** One entry of the audit trail. The database refuses to change it, and to delete it but by `prune` (audit.service.ts). */
+/**
+ * An entry of the audit trail. The database rejects updates, and deletes other than those of
+ * `prune` (audit.service.ts).
+ */
 @Entity({ tableName: 'audit_entry' })
 @Check({ name: 'audit_entry_action_check', expression: `action ~ '^[a-z_]+\\.[a-z_]+$'` })
-@Check({ name: 'audit_entry_actor_kind_check', expression: `actor_kind ~ '^(user|api_key|operator|anonymous)$'` })
-@Check({ name: 'audit_entry_actor_name_check', expression: `(actor_name is null) = (actor_kind = 'anonymous')` })
-@Check({ name: 'audit_entry_subject_kind_check', expression: `subject_kind ~ '^(user|product|api_key)$'` })
-@Check({ name: 'audit_entry_subject_key_check', expression: `(subject_key is null) = (subject_kind is null)` })
-@Check({ name: 'audit_entry_subject_name_check', expression: `(subject_name is null) = (subject_kind is null)` })
+@Check({
+  name: 'audit_entry_actor_kind_check',
+  expression: `actor_kind ~ '^(user|api_key|operator|anonymous)$'`,
+})
+@Check({
+  name: 'audit_entry_actor_name_check',
+  expression: `(actor_name is null) = (actor_kind = 'anonymous')`,
+})
+@Check({
+  name: 'audit_entry_subject_kind_check',
+  expression: `subject_kind ~ '^(user|product|api_key)$'`,
+})
+@Check({
+  name: 'audit_entry_subject_key_check',
+  expression: `(subject_key is null) = (subject_kind is null)`,
+})
+@Check({
+  name: 'audit_entry_subject_name_check',
+  expression: `(subject_name is null) = (subject_kind is null)`,
+})
 @Index({ name: 'audit_entry_at_pk_index', properties: ['at', 'pk'] })
 @Index({ name: 'audit_entry_actor_name_at_pk_index', properties: ['actorName', 'at', 'pk'] })
 @Index({ name: 'audit_entry_action_at_pk_index', properties: ['action', 'at', 'pk'] })
-@Index({ name: 'audit_entry_subject_at_pk_index', properties: ['subjectKind', 'subjectKey', 'at', 'pk'] })
-@ObjectType({ simpleResolvers: true, implements: Node, description: 'Something that was done to accounts or products.' })
+@Index({
+  name: 'audit_entry_subject_at_pk_index',
+  properties: ['subjectKind', 'subjectKey', 'at', 'pk'],
+})
+@ObjectType({
+  simpleResolvers: true,
+  implements: Node,
+  description: 'An audited action on accounts or products.',
+})
 export class AuditEntry extends Node {
   @PrimaryKey({ columnType: 'bigint', type: 'string', autoincrement: true })
   pk!: string;
 
   @Property({ columnType: 'timestamptz(3)' })
-  @Field(() => DateTimeScalar, { description: 'When.' })
+  @Field(() => DateTimeScalar, { description: 'Time of the action.' })
   at!: Date;
 
   @Property({ type: 'text' })
@@ -111,7 +150,7 @@ export class AuditEntry extends Node {
   @Property({ type: 'text', nullable: true })
   actorName!: string | null;
 
-  /** The user's primary key, also of an API key's owner. No foreign key: entries outlive users. */
+  /** Primary key of the user or API key owner. No foreign key, because entries outlive users. */
   @Property({ type: 'integer', nullable: true })
   actorPk!: number | null;
 
@@ -120,24 +159,30 @@ export class AuditEntry extends Node {
   apiKey!: string | null;
 
   @Property({ type: 'text', nullable: true })
-  @Field(() => String, { nullable: true, description: 'The id of the request, as its answer and the log have it; null for a command.' })
+  @Field(() => String, {
+    nullable: true,
+    description: 'Id of the request, as in its response and in the log; null for a command.',
+  })
   requestId!: string | null;
 
   @Property({ type: 'text', nullable: true })
   @Field(() => String, {
     nullable: true,
-    description: 'From where: an IPv4 address, or the /64 of an IPv6 address; null for a command.',
+    description:
+      'Client network: an IPv4 address, or the /64 of an IPv6 address; null for a command.',
   })
   network!: string | null;
 
   @Property({ type: 'text' })
-  @Field(() => String, { description: 'What was done, such as `product.changed` (docs/audit.md has them all).' })
+  @Field(() => String, {
+    description: 'The action, such as `product.changed` (complete list: docs/operations.md).',
+  })
   action!: string;
 
   @Property({ type: 'text', nullable: true })
   subjectKind!: AuditSubjectKind | null;
 
-  /** What tells it from others of its kind: a primary key, or a `kid`. */
+  /** Primary key, or the `kid` of an API key. */
   @Property({ type: 'text', nullable: true })
   subjectKey!: string | null;
 
@@ -145,20 +190,25 @@ export class AuditEntry extends Node {
   subjectName!: string | null;
 
   @Property({ columnType: 'jsonb', type: 'json' })
-  @Field(() => [AuditedChange], { description: 'The facts that it changed.' })
+  @Field(() => [AuditedChange], { description: 'The changed fields.' })
   changes!: readonly AuditedChange[];
 
-  @Field(() => AuditActor, { description: 'Who did it.' })
+  @Field(() => AuditActor, { description: 'Actor of the action.' })
   get actor(): AuditActor {
     const { actorKind: kind, actorName: name, actorPk, apiKey } = this;
     const owner = actorPk === null ? null : globalId('User', actorPk);
     return { kind, name, nodeId: apiKey === null ? owner : globalId('ApiKey', apiKey) };
   }
 
-  @Field(() => AuditSubject, { nullable: true, description: 'What it was done to; null where that is many, or the trail itself.' })
+  @Field(() => AuditSubject, {
+    nullable: true,
+    description: 'Subject of the action; null for many subjects, or for the audit trail itself.',
+  })
   get subject(): AuditSubject | null {
     const { subjectKind: kind, subjectKey: key, subjectName: name } = this;
-    return kind === null || key === null || name === null ? null : { kind, name, nodeId: globalId(NODE_TYPES[kind], key) };
+    return kind === null || key === null || name === null
+      ? null
+      : { kind, name, nodeId: globalId(NODE_TYPES[kind], key) };
   }
 
   protected get nodeKey(): string {

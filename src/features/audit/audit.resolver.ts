@@ -10,33 +10,43 @@ import * as audit from './audit.service.ts';
 const AuditEntryConnection = connectionType(AuditEntry);
 
 @CheckedBy(auditFilter, 'filter')
-@InputType({ description: 'Which entries of the audit trail to list: those that meet every condition given.' })
+@InputType({
+  description: 'Filter of audit entries. An entry must meet all given conditions.',
+})
 class AuditEntryFilter {
-  @Field(() => String, { nullable: true, description: 'Done by this one: a username, or the name of an operator. Compared exactly.' })
+  @Field(() => String, {
+    nullable: true,
+    description: 'Actor: a username, or the name of an operator. Exact match.',
+  })
   actor?: string | null;
 
-  @Field(() => String, { nullable: true, description: 'This was done, such as `product.changed`.' })
+  @Field(() => String, { nullable: true, description: 'Action, such as `product.changed`.' })
   action?: string | null;
 
-  @Field(() => ID, { nullable: true, description: 'Done to this one: the global id of a user, a product or an API key.' })
+  @Field(() => ID, {
+    nullable: true,
+    description: 'Subject: the global id of a user, a product or an API key.',
+  })
   subject?: string | null;
 
-  @Field(() => DateTimeScalar, { nullable: true, description: 'Done then or later.' })
+  @Field(() => DateTimeScalar, { nullable: true, description: 'Earliest time, inclusive.' })
   since?: unknown;
 
-  @Field(() => DateTimeScalar, { nullable: true, description: 'Done before then.' })
+  @Field(() => DateTimeScalar, { nullable: true, description: 'Latest time, exclusive.' })
   until?: unknown;
 }
 
 @Resolver(() => AuditEntry)
 export class AuditEntryResolver {
   @Query(() => AuditEntryConnection, {
-    description: 'The audit trail: who did what to accounts and products, the latest first. Needs the scope `audit:read`.',
+    description:
+      'The audit trail of accounts and products, newest first. Requires the scope `audit:read`.',
   })
   async auditEntries(
     @Ctx() ctx: Context,
     @Args(() => ConnectionArgs) args: ConnectionArgs,
-    @Arg('filter', () => AuditEntryFilter, { nullable: true, description: 'Which entries.' }) filter?: AuditEntryFilter,
+    @Arg('filter', () => AuditEntryFilter, { nullable: true, description: 'Filter of entries.' })
+    filter?: AuditEntryFilter,
   ): Promise<Connection<AuditEntry>> {
     return new AuditEntryConnection(await audit.page(ctx, args, filter));
   }

@@ -1,8 +1,20 @@
-import { Arg, Args, Ctx, Field, FieldResolver, ID, Int, Mutation, ObjectType, Resolver, Root } from 'type-graphql';
+import {
+  Arg,
+  Args,
+  Ctx,
+  Field,
+  FieldResolver,
+  ID,
+  Int,
+  Mutation,
+  ObjectType,
+  Resolver,
+  Root,
+} from 'type-graphql';
 import { ConnectionArgs, connectionType, type Connection } from '../../api/connection.ts';
 import type { Context } from '../../request/context.ts';
 import { IgnoresIdempotencyKey } from '../../api/ignores-idempotency-key.ts';
-import { Once } from '../../api/once-per-operation.ts';
+import { OncePerOperation } from '../../api/once-per-operation.ts';
 import { User } from '../users/user.entity.ts';
 import * as auth from './auth.service.ts';
 import { Session } from './sessions/session.entity.ts';
@@ -12,37 +24,41 @@ const SessionConnection = connectionType(Session);
 
 @ObjectType({
   simpleResolvers: true,
-  description: 'A session that was opened or refreshed, and its credentials. They are shown here once.',
+  description: 'The credentials of a new or refreshed session. They are returned only once.',
 })
 export class LoginPayload {
-  @Field(() => String, { description: 'For the header `Authorization: Bearer`.' })
+  @Field(() => String, { description: 'The access token for the header `Authorization: Bearer`.' })
   accessToken!: string;
 
   @Field(() => String, { description: 'Always `bearer`.' })
   tokenType!: string;
 
-  @Field(() => Int, { description: 'Seconds that the access token lives.' })
+  @Field(() => Int, { description: 'Lifetime of the access token, in seconds.' })
   expiresIn!: number;
 
-  @Field(() => String, { description: 'For `refresh`, once. An older one ends the session.' })
+  @Field(() => String, {
+    description: 'Single-use token for `refresh`. An older one ends the session.',
+  })
   refreshToken!: string;
 
-  @Field(() => String, { description: 'For the header `X-SESSION-ID`, and for `logout`.' })
+  @Field(() => String, {
+    description: 'The session key for the header `X-SESSION-ID` and for `logout`.',
+  })
   sessionKey!: string;
 
-  @Field(() => User, { description: 'Who signed in.' })
+  @Field(() => User, { description: 'The user of the session.' })
   user!: User;
 }
 
-@ObjectType({ simpleResolvers: true, description: 'What a logout did.' })
+@ObjectType({ simpleResolvers: true, description: 'Result of a logout.' })
 export class LogoutPayload {
-  @Field(() => Int, { description: 'How many sessions ended.' })
+  @Field(() => Int, { description: 'Number of sessions ended.' })
   ended!: number;
 }
 
 @Resolver()
 export class AuthResolver {
-  @Once()
+  @OncePerOperation()
   @IgnoresIdempotencyKey()
   @Mutation(() => LoginPayload, { description: 'Signs in and opens a session.' })
   async login(
@@ -51,7 +67,7 @@ export class AuthResolver {
     @Arg('password', () => String, { description: 'The password.' }) password: string,
     @Arg('scopes', () => [String], {
       nullable: true,
-      description: 'The only scopes that the session may use; all that the user holds where none are given.',
+      description: 'Scopes to which the session is limited. Default: all scopes of the user.',
     })
     scopes?: string[] | null,
   ): Promise<LoginPayload> {
@@ -61,50 +77,71 @@ export class AuthResolver {
   @IgnoresIdempotencyKey()
   @Mutation(() => LoginPayload, {
     description:
-      'Exchanges a refresh token for new credentials of the same session. That includes a new session key in place of the old one. ' +
-      'For some seconds, the same refresh token gets the same session key and refresh token again.',
+      'Exchanges a refresh token for new credentials of the same session, including a new session key. ' +
+      'For some seconds, repeating it with the same refresh token returns the same session key and refresh token.',
   })
   async refresh(
     @Ctx() ctx: Context,
-    @Arg('refreshToken', () => String, { description: 'The last one given out.' }) refreshToken: string,
+    @Arg('refreshToken', () => String, { description: 'The latest refresh token.' })
+    refreshToken: string,
   ): Promise<LoginPayload> {
     return payload(ctx, await auth.refreshAll(ctx, refreshToken));
   }
 
   @IgnoresIdempotencyKey()
-  @Mutation(() => LogoutPayload, { description: "Ends the session of the key, or the caller's own where none is given." })
+  @Mutation(() => LogoutPayload, {
+    description: "Ends the session of the key. Without a key, ends the caller's session.",
+  })
   async logout(
     @Ctx() ctx: Context,
-    @Arg('sessionKey', () => String, { nullable: true, description: 'The key of the session to end.' }) sessionKey?: string | null,
+    @Arg('sessionKey', () => String, {
+      nullable: true,
+      description: 'The key of the session to end.',
+    })
+    sessionKey?: string | null,
   ): Promise<LogoutPayload> {
-    return { ended: sessionKey == null ? await auth.logout(ctx) : await auth.logoutByKey(ctx, sessionKey) };
+    return {
+      ended: sessionKey == null ? await auth.logout(ctx) : await auth.logoutByKey(ctx, sessionKey),
+    };
   }
 
-  @Mutation(() => LogoutPayload, { description: "Ends one of the caller's own sessions by its id." })
+  @Mutation(() => LogoutPayload, {
+    description: "Ends one of the caller's sessions by its id.",
+  })
   async endSession(
     @Ctx() ctx: Context,
-    @Arg('id', () => ID, { description: 'The id of the session, as `sessions` lists it.' }) id: string,
+    @Arg('id', () => ID, { description: 'The id of the session, as `sessions` lists it.' })
+    id: string,
   ): Promise<LogoutPayload> {
     return { ended: await auth.endSession(ctx, id) };
   }
 
-  @Mutation(() => LogoutPayload, { description: "Ends all of the caller's sessions but the one that this request is made in." })
+  @Mutation(() => LogoutPayload, {
+    description: "Ends all of the caller's sessions except the session of this request.",
+  })
   async endOtherSessions(@Ctx() ctx: Context): Promise<LogoutPayload> {
     return { ended: await auth.endOtherSessions(ctx) };
   }
 
-  @Mutation(() => LogoutPayload, { description: "Ends all of the caller's sessions, this one too." })
+  @Mutation(() => LogoutPayload, {
+    description: "Ends all of the caller's sessions, including the session of this request.",
+  })
   async logoutEverywhere(@Ctx() ctx: Context): Promise<LogoutPayload> {
     return { ended: await auth.logoutEverywhere(ctx) };
   }
 
-  @Once()
+  @OncePerOperation()
   @IgnoresIdempotencyKey()
-  @Mutation(() => User, { description: "Changes the caller's password and ends the caller's other sessions." })
+  @Mutation(() => User, {
+    description: "Changes the caller's password and ends the caller's other sessions.",
+  })
   changePassword(
     @Ctx() ctx: Context,
-    @Arg('current', () => String, { description: 'The password until now.' }) current: string,
-    @Arg('new', () => String, { description: 'The new one: 8 characters or more, at most 72 bytes.' }) next: string,
+    @Arg('current', () => String, { description: 'The current password.' }) current: string,
+    @Arg('new', () => String, {
+      description: 'The new password: 8 characters or more, at most 72 bytes.',
+    })
+    next: string,
   ): Promise<User> {
     return auth.changePassword(ctx, current, next);
   }
@@ -113,16 +150,21 @@ export class AuthResolver {
 @Resolver(() => User)
 export class UserSessionsResolver {
   @FieldResolver(() => SessionConnection, {
-    description: "The user's open sessions, the latest first. Another user's are empty, whoever asks.",
+    description:
+      "The user's open sessions, the latest first. Empty for other users than the caller.",
   })
-  async sessions(@Ctx() ctx: Context, @Root() user: User, @Args(() => ConnectionArgs) args: ConnectionArgs): Promise<Connection<Session>> {
+  async sessions(
+    @Ctx() ctx: Context,
+    @Root() user: User,
+    @Args(() => ConnectionArgs) args: ConnectionArgs,
+  ): Promise<Connection<Session>> {
     return new SessionConnection(await sessions.pageOf(ctx, user.pk, args));
   }
 }
 
 @Resolver(() => Session)
 export class SessionResolver {
-  @FieldResolver(() => Boolean, { description: 'Whether this request was made in it.' })
+  @FieldResolver(() => Boolean, { description: 'Whether this request belongs to the session.' })
   current(@Ctx() ctx: Context, @Root() session: Session): boolean {
     return ctx.caller?.sessionId === session.sid;
   }

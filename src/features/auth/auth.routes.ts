@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
-import { changed, type Context } from '../../request/context.ts';
+import { withContext, type Context } from '../../request/context.ts';
 import { badInput, DomainError } from '../../core/errors.ts';
 import { route, type Routes } from '../../api/route.ts';
 import { check } from '../../core/validation.ts';
@@ -8,12 +8,12 @@ import { credentials } from './auth.rules.ts';
 import * as auth from './auth.service.ts';
 import { callerBySessionKey } from './caller.service.ts';
 
-/** The scope that asks for a refresh token, too (OpenID Connect Core, 11). Names no permission. */
+/** The scope that requests a refresh token (OpenID Connect Core, 11). Grants no permission. */
 const OFFLINE_ACCESS = 'offline_access';
 const V2_LOGIN = '/api/v2/auth/login';
 const LOGOUT_SUCCESSFUL = 'Logout successful';
 
-/** A session key that no session has. */
+/** A session key of no session. */
 const EXAMPLE_KEY = 'an-example-of-a-key-with-43-characters-0000';
 
 const grantType = z
@@ -29,46 +29,68 @@ const loginHeaders = z.object({
 const refreshForm = z.object({ refresh_token: z.string() });
 const tokenBody = z
   .object({
-    access_token: z.string().meta({ description: 'A JWT, for the header Authorization: Bearer.', examples: ['header.claims.signature'] }),
+    access_token: z.string().meta({
+      description: 'A JWT for the header Authorization: Bearer.',
+      examples: ['header.claims.signature'],
+    }),
     token_type: z.string().meta({ description: 'Always bearer.', examples: ['bearer'] }),
     expires_in: z
       .int()
       .optional()
-      .meta({ description: 'Seconds that the access token lives; with offline_access.', minimum: 1, examples: [1800] }),
-    refresh_token: z.string().optional().meta({ description: 'For grant_type=refresh_token, once; with offline_access.' }),
+      .meta({
+        description: 'Lifetime of the access token in seconds; only with offline_access.',
+        minimum: 1,
+        examples: [1800],
+      }),
+    refresh_token: z.string().optional().meta({
+      description: 'Single-use token for grant_type=refresh_token; only with offline_access.',
+    }),
     scope: z
       .string()
       .optional()
       .meta({
-        description: 'What the token may do, and offline_access itself; with offline_access.',
+        description: 'Scopes of the token, and offline_access; only with offline_access.',
         examples: ['products:write offline_access'],
       }),
   })
   .meta({ id: 'Token', description: 'An access token (RFC 6749, 5.1).' });
 const sessionBody = z
   .object({
-    session_key: z.string().meta({ description: 'For the header X-SESSION-ID, and for logout.', maxLength: 255, examples: [EXAMPLE_KEY] }),
+    session_key: z.string().meta({
+      description: 'The key for the header X-SESSION-ID and for the logout.',
+      maxLength: 255,
+      examples: [EXAMPLE_KEY],
+    }),
   })
   .meta({ id: 'SessionKey', description: 'The key of a session.' });
-const loggedOut = z.string().meta({ description: 'That it has ended.', examples: [LOGOUT_SUCCESSFUL] });
+const loggedOut = z
+  .string()
+  .meta({ description: 'Confirmation of the logout.', examples: [LOGOUT_SUCCESSFUL] });
 
-// The fields of both grants side by side: generators of clients make nothing good of alternatives in a form.
+// One list of the fields of both grants: client generators handle alternatives in a form badly.
 const documentedForm = z.object({
-  grant_type: z
-    .enum(['password', 'refresh_token'])
-    .optional()
-    .meta({ description: 'What is exchanged for tokens; a username and password, where it is left out.', default: 'password' }),
+  grant_type: z.enum(['password', 'refresh_token']).optional().meta({
+    description: 'The grant that is exchanged for tokens.',
+    default: 'password',
+  }),
   ...credentials.partial().shape,
-  scope: z.string().optional().meta({ description: 'The only scopes that the token may use, and offline_access, space-separated.' }),
-  refresh_token: z
-    .string()
-    .optional()
-    .meta({ description: 'With grant_type=refresh_token: the last one given out. An older one ends its session.' }),
+  scope: z.string().optional().meta({
+    description:
+      'Space-separated scopes that limit the token, and offline_access for a refresh token.',
+  }),
+  refresh_token: z.string().optional().meta({
+    description:
+      'The latest refresh token, with grant_type=refresh_token. An older one ends its session.',
+  }),
 });
 const demoCredentials = { username: 'alice', password: 'alice-demo-1' };
 const formExamples = {
   password: { grant_type: 'password', ...demoCredentials },
-  offline_access: { grant_type: 'password', ...demoCredentials, scope: 'products:write offline_access' },
+  offline_access: {
+    grant_type: 'password',
+    ...demoCredentials,
+    scope: 'products:write offline_access',
+  },
   refresh_token: { grant_type: 'refresh_token', refresh_token: 'header.claims.signature' },
 };
 
@@ -82,80 +104,101 @@ const LOGIN = `mutation ($username: String!, $password: String!) {
     session_key: sessionKey
   }
 }`;
-const loginTwin = { operation: LOGIN, variables: demoCredentials };
+const loginEquivalent = { operation: LOGIN, variables: demoCredentials };
 const LOGOUT = `mutation ($sessionKey: String) {
   logout(sessionKey: $sessionKey) { ended }
 }`;
-const sessionRow = { access: 'login', errorKey: 'data', secret: true } as const;
+const sessionEndpoint = { access: 'login', errorKey: 'data', secret: true } as const;
 
 /** Interface, sections 4.1 and 4.2. */
-export const authRoutes: Routes = ({ sessionPrefix, sessionIdleDays, sessionLifetimeDays, legacyQueryLogin }) => [
+export const authRoutes: Routes = ({
+  sessionPrefix,
+  sessionIdleDays,
+  sessionLifetimeDays,
+  legacyQueryLogin,
+}) => [
   ...['/token', '/login'].map((path) =>
     route({
       method: 'POST',
       path,
-      summary: path === '/token' ? 'Get an access token' : 'Get an access token by the other path',
+      summary: path === '/token' ? 'Get an access token' : 'Get an access token (alternative path)',
       description:
-        `${path === '/token' ? '' : 'Does the same as `POST /token`. '}Checks the username and password of the form, and returns an access token that ` +
-        'expires after 30 minutes. With `offline_access` in `scope` it returns a refresh token, too, which `grant_type=refresh_token` exchanges for ' +
+        `${path === '/token' ? '' : 'Equivalent to `POST /token`. '}Checks the username and password of the form, and returns an access token that ` +
+        'expires after 30 minutes. With `offline_access` in `scope`, it also returns a refresh token, which `grant_type=refresh_token` exchanges for ' +
         'new tokens. Too many failed logins return 429 for a while.',
       access: 'login',
-      refusals: [invalidCredentials, new DomainError('INACTIVE_LOGIN', 'Inactive user'), missing('username')],
+      errors: [
+        invalidCredentials,
+        new DomainError('INACTIVE_LOGIN', 'Inactive user'),
+        missing('username'),
+      ],
       examples: formExamples,
       secret: true,
       oauth: true,
       input: { form: tokenForm },
       documented: { form: documentedForm },
       success: { status: 200, body: tokenBody },
-      twin: loginTwin,
-      handle: (ctx, { form }) => (form.grant_type === 'refresh_token' ? refreshed(ctx, form) : signedIn(ctx, form, form.scope)),
+      graphqlEquivalent: loginEquivalent,
+      handle: (ctx, { form }) =>
+        form.grant_type === 'refresh_token'
+          ? refreshGrant(ctx, form)
+          : passwordGrant(ctx, form, form.scope),
     }),
   ),
   route({
-    ...sessionRow,
+    ...sessionEndpoint,
     method: 'POST',
     path: `${sessionPrefix}/login`,
     summary: 'Get a session key',
     description:
       'Checks the username and password, and returns the key of a new session, which later requests send as `X-SESSION-ID`. The session ends at ' +
-      `logout, after ${sessionIdleDays} days without a request, and ${sessionLifetimeDays} days after its beginning. Too many failed logins return 429 for a while.`,
-    refusals: [invalidCredentials, missing('username')],
+      `logout, after ${sessionIdleDays} days without a request, or ${sessionLifetimeDays} days after the login. Too many failed logins return 429 for a while.`,
+    errors: [invalidCredentials, missing('username')],
     input: { json: credentials },
     success: { status: 200, body: sessionBody },
-    twin: loginTwin,
+    graphqlEquivalent: loginEquivalent,
     handle: (ctx, { json }) => newSession(ctx, json),
   }),
   route({
-    ...sessionRow,
+    ...sessionEndpoint,
     method: 'POST',
     path: `${sessionPrefix}/logout`,
     summary: 'End a session',
     description:
-      'Ends the session of the key in the body. Access tokens and refresh tokens of the session are invalid from then on. The request needs no ' +
+      'Ends the session of the key in the body. The access tokens and refresh tokens of the session become invalid. The request needs no ' +
       'other credentials.',
-    refusals: [new DomainError('INVALID_SESSION_KEY', 'Invalid session key'), missing('session_key')],
+    errors: [new DomainError('INVALID_SESSION_KEY', 'Invalid session key'), missing('session_key')],
     input: { json: sessionBody },
     success: { status: 200, body: z.object({ data: loggedOut }) },
-    twin: { operation: LOGOUT, variables: { sessionKey: null } },
+    graphqlEquivalent: { operation: LOGOUT, variables: { sessionKey: null } },
     handle: async (ctx, { json }) => {
       await auth.logoutByKey(ctx, json.session_key);
       return { data: LOGOUT_SUCCESSFUL };
     },
   }),
   route({
-    ...sessionRow,
+    ...sessionEndpoint,
     method: 'GET',
     path: V2_LOGIN,
     summary: 'Get a session key by HTTP Basic',
     description:
       'Checks the username and password of `Authorization: Basic`, and returns the key of a new session. ' +
-      (legacyQueryLogin ? 'Without that header, it takes them from the query, which proxies may log: prefer the header. ' : '') +
+      (legacyQueryLogin
+        ? 'Without that header, it takes them from the query, which proxies may log; prefer the header. '
+        : '') +
       'Too many failed logins return 429 for a while.',
-    refusals: [new DomainError('CREDENTIALS_REQUIRED', 'Incorrect login and/or password'), invalidCredentials, missing('username')],
+    errors: [
+      new DomainError('CREDENTIALS_REQUIRED', 'Incorrect login and/or password'),
+      invalidCredentials,
+      missing('username'),
+    ],
     input: { headers: loginHeaders, query: z.record(z.string(), z.unknown()) },
-    documented: { headers: loginHeaders.pick({ authorization: true }), ...(legacyQueryLogin && { query: credentials.partial() }) },
+    documented: {
+      headers: loginHeaders.pick({ authorization: true }),
+      ...(legacyQueryLogin && { query: credentials.partial() }),
+    },
     success: { status: 200, body: sessionBody },
-    twin: loginTwin,
+    graphqlEquivalent: loginEquivalent,
     handle: (ctx, { headers, query }) => {
       const given = basicCredentials(headers.authorization) ?? (legacyQueryLogin ? query : {});
       if (!('username' in given || 'password' in given)) throw challenge(headers);
@@ -163,44 +206,63 @@ export const authRoutes: Routes = ({ sessionPrefix, sessionIdleDays, sessionLife
     },
   }),
   route({
-    ...sessionRow,
+    ...sessionEndpoint,
     method: 'POST',
     path: V2_LOGIN,
-    summary: 'End the session, or get a new key',
+    summary: 'End the session, or get a session key',
     description:
-      "Ends the session of the key in the body, or else the session of the request's credentials. A body with a `username` is a login " +
-      `instead, as at \`POST ${sessionPrefix}/login\`, and returns a session key. The interface states both for this path.`,
-    refusals: [new DomainError('NOT_AUTHENTICATED', 'Not authenticated'), invalidCredentials, missing('password')],
+      "Ends the session of the key in the body, or without a key the session of the request's credentials. A body with a `username` is " +
+      `a login, as at \`POST ${sessionPrefix}/login\`, and returns a session key. The interface specifies both for this path.`,
+    errors: [
+      new DomainError('NOT_AUTHENTICATED', 'Not authenticated'),
+      invalidCredentials,
+      missing('password'),
+    ],
     examples: { logout: { session_key: EXAMPLE_KEY }, login: demoCredentials },
-    access: (json) => (json !== undefined && ('username' in json || 'session_key' in json) ? 'login' : 'signed-in'),
+    access: (json) =>
+      json !== undefined && ('username' in json || 'session_key' in json) ? 'login' : 'signed-in',
     bodyOptional: true,
     input: { json: z.looseObject({ session_key: z.string().optional() }) },
-    documented: { json: z.object({ ...sessionBody.partial().shape, ...credentials.partial().shape }) },
-    success: { status: 200, body: z.union([sessionBody, z.object({ detail: loggedOut, data: loggedOut })]) },
-    twin: { operation: LOGOUT, variables: { sessionKey: null } },
+    documented: {
+      json: z.object({ ...sessionBody.partial().shape, ...credentials.partial().shape }),
+    },
+    success: {
+      status: 200,
+      body: z.union([sessionBody, z.object({ detail: loggedOut, data: loggedOut })]),
+    },
+    graphqlEquivalent: { operation: LOGOUT, variables: { sessionKey: null } },
     handle: async (ctx, { json }) => {
       if ('username' in json) return newSession(ctx, json);
       const key = json.session_key;
-      await auth.logout(key === undefined ? ctx : changed(ctx, { caller: await callerBySessionKey(ctx, key) }));
+      await auth.logout(
+        key === undefined ? ctx : withContext(ctx, { caller: await callerBySessionKey(ctx, key) }),
+      );
       return { detail: LOGOUT_SUCCESSFUL, data: LOGOUT_SUCCESSFUL };
     },
   }),
 ];
 
-async function signedIn(ctx: Context, form: unknown, scope = '') {
-  const asked = scope.split(' ').filter((name) => name !== '');
-  const scopes = asked.filter((name) => name !== OFFLINE_ACCESS);
-  const { user, session } = await auth.login(ctx, check(credentials, form), scopes.length > 0 ? scopes : undefined);
-  return tokens(auth.issueTokens(ctx, user, session), asked.includes(OFFLINE_ACCESS));
+async function passwordGrant(ctx: Context, form: unknown, scope = '') {
+  const requested = scope.split(' ').filter((name) => name !== '');
+  const scopes = requested.filter((name) => name !== OFFLINE_ACCESS);
+  const { user, session } = await auth.login(
+    ctx,
+    check(credentials, form),
+    scopes.length > 0 ? scopes : undefined,
+  );
+  return tokenResponse(auth.issueTokens(ctx, user, session), requested.includes(OFFLINE_ACCESS));
 }
 
-async function refreshed(ctx: Context, form: unknown) {
+async function refreshGrant(ctx: Context, form: unknown) {
   const { user, session } = await auth.refresh(ctx, check(refreshForm, form).refresh_token);
-  return tokens(auth.issueTokens(ctx, user, session), true);
+  return tokenResponse(auth.issueTokens(ctx, user, session), true);
 }
 
-// RFC 6749, 5.1; two members and no more for the clients of the interface, who know no others.
-function tokens({ accessToken, expiresIn, refreshToken, scopes }: auth.Tokens, offline: boolean): z.input<typeof tokenBody> {
+// RFC 6749, 5.1. Without offline_access only the two members that clients of the interface know.
+function tokenResponse(
+  { accessToken, expiresIn, refreshToken, scopes }: auth.Tokens,
+  offline: boolean,
+): z.input<typeof tokenBody> {
   const token = { access_token: accessToken, token_type: 'bearer' };
   const scope = [...scopes, OFFLINE_ACCESS].join(' ');
   return offline ? { ...token, expires_in: expiresIn, refresh_token: refreshToken, scope } : token;
@@ -211,16 +273,27 @@ async function newSession(ctx: Context, input: unknown): Promise<z.input<typeof 
   return { session_key: sessionKey };
 }
 
-// Clients such as wget and curl --anyauth send a password only after a challenge. A browser would show its own dialog over the page
-// that has made the request, keep the password, and send it with each request below this path, also for pages of other sites.
+// Clients such as wget and curl --anyauth send a password only after a challenge. Browsers get no
+// challenge: a browser would show its own dialog over the page that made the request, store the
+// password, and send it with every request below this path, also for pages of other sites.
 function challenge(headers: z.output<typeof loginHeaders>): DomainError {
-  return new DomainError(isBrowser(headers) ? 'INVALID_CREDENTIALS' : 'CREDENTIALS_REQUIRED', 'Incorrect login and/or password');
+  return new DomainError(
+    isBrowser(headers) ? 'INVALID_CREDENTIALS' : 'CREDENTIALS_REQUIRED',
+    'Incorrect login and/or password',
+  );
 }
 
-// Browsers send Sec-Fetch-Site to HTTPS and localhost only, Safari since 16.4. PowerShell begins its name as they do, and waits for the
-// challenge as wget does. So does WinHTTP, whose name begins with Mozilla/4.0.
-function isBrowser({ 'sec-fetch-site': site, 'user-agent': name = '' }: z.output<typeof loginHeaders>): boolean {
-  return site !== undefined || (name.startsWith('Mozilla/5.0 ') && !name.includes('PowerShell'));
+// Browsers send Sec-Fetch-Site to HTTPS and localhost only, Safari since 16.4. The User-Agent of
+// PowerShell begins like that of browsers, but PowerShell waits for the challenge like wget. So
+// does WinHTTP, whose User-Agent begins with Mozilla/4.0.
+function isBrowser({
+  'sec-fetch-site': site,
+  'user-agent': userAgent = '',
+}: z.output<typeof loginHeaders>): boolean {
+  return (
+    site !== undefined ||
+    (userAgent.startsWith('Mozilla/5.0 ') && !userAgent.includes('PowerShell'))
+  );
 }
 
 // RFC 7617, 2.
@@ -228,7 +301,7 @@ function basicCredentials(authorization = ''): { username: string; password: str
   const [, encoded] = /^basic +([A-Za-z0-9+/]+=*)$/i.exec(authorization) ?? [];
   if (encoded === undefined) return undefined;
   const bytes = Buffer.from(encoded, 'base64');
-  // What is no UTF-8 would be read as another password than was sent.
+  // Decoding invalid UTF-8 would yield another password than was sent.
   if (!isUtf8(bytes)) return undefined;
   const [username = '', ...password] = bytes.toString().split(':');
   return { username, password: password.join(':') };

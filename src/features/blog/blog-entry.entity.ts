@@ -1,16 +1,32 @@
-import { Check, Entity, Index, ManyToOne, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
+import {
+  Check,
+  Entity,
+  Index,
+  ManyToOne,
+  PrimaryKey,
+  Property,
+} from '@mikro-orm/decorators/legacy';
 import { Field, ObjectType } from 'type-graphql';
 import { Node } from '../../api/node.ts';
 import { DateTimeScalar } from '../../api/scalars.ts';
 import { Weight } from '../../api/weight.ts';
 import { User } from '../users/user.entity.ts';
 
-/** An entry of the blog: a draft that its creator alone sees, until it is published. */
+/** An entry of the blog. Only its creator sees it until it is published. */
 @Entity({ tableName: 'blog_entry' })
-@Check({ name: 'blog_entry_title_check', expression: `char_length(title) >= 1 and char_length(title) <= 255 and title !~ '[[:cntrl:]]'` })
-@Check({ name: 'blog_entry_body_check', expression: `char_length(body) >= 1 and char_length(body) <= 50000` })
+@Check({
+  name: 'blog_entry_title_check',
+  expression: `char_length(title) >= 1 and char_length(title) <= 255 and title !~ '[[:cntrl:]]'`,
+})
+@Check({
+  name: 'blog_entry_body_check',
+  expression: `char_length(body) >= 1 and char_length(body) <= 50000`,
+})
 @Index({ name: 'blog_entry_created_at_index', properties: ['createdAt', 'pk'] })
-@Index({ name: 'blog_entry_creator_pk_created_at_index', properties: ['creatorPk', 'createdAt', 'pk'] })
+@Index({
+  name: 'blog_entry_creator_pk_created_at_index',
+  properties: ['creatorPk', 'createdAt', 'pk'],
+})
 @ObjectType({ simpleResolvers: true, implements: Node, description: 'An entry of the blog.' })
 export class BlogEntry extends Node {
   @PrimaryKey({ type: 'integer', autoincrement: true })
@@ -22,22 +38,31 @@ export class BlogEntry extends Node {
 
   @Property({ type: 'text' })
   @Weight(5)
-  @Field(() => String, { description: 'The text, 1 to 50,000 characters. It counts as five objects in the cost of a query.' })
+  @Field(() => String, {
+    description: 'The text, 1 to 50,000 characters. Counts as five objects in the cost of a query.',
+  })
   body!: string;
 
   @Property({ type: 'boolean', default: false })
-  @Field(() => Boolean, { description: 'Whether everyone who is signed in sees it, not its creator alone.' })
+  @Field(() => Boolean, {
+    description: 'Whether all signed-in users see the entry; otherwise only its creator does.',
+  })
   published: boolean = false;
 
-  @ManyToOne(() => User, { mapToPk: true, fieldName: 'creator_pk', deleteRule: 'cascade', updateRule: 'no action' })
+  @ManyToOne(() => User, {
+    mapToPk: true,
+    fieldName: 'creator_pk',
+    deleteRule: 'cascade',
+    updateRule: 'no action',
+  })
   creatorPk!: number;
 
   @Property({ columnType: 'timestamptz(3)' })
-  @Field(() => DateTimeScalar, { description: 'When it was written.' })
+  @Field(() => DateTimeScalar, { description: 'When the entry was created.' })
   createdAt!: Date;
 
   @Property({ columnType: 'timestamptz(3)' })
-  @Field(() => DateTimeScalar, { description: 'When it was last changed.' })
+  @Field(() => DateTimeScalar, { description: 'When the entry was last changed.' })
   updatedAt!: Date;
 
   protected get nodeKey(): number {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { changed, type Context } from '../../request/context.ts';
+import { withContext, type Context } from '../../request/context.ts';
 import { jsonArray, route, type Routes } from '../../api/route.ts';
 import { MAX_EMAIL, MAX_USERNAME } from '../users/user.rules.ts';
 import * as users from '../users/user.service.ts';
@@ -7,18 +7,37 @@ import * as blog from './blog.service.ts';
 
 const entryBody = z
   .object({
-    title: z.string().meta({ description: 'The title.', minLength: 1, maxLength: 255, examples: ['Opening day'] }),
-    body: z.string().meta({ description: 'The text.', minLength: 1, maxLength: 50_000, examples: ['The shop is open from nine to five.'] }),
-    published: z.boolean().meta({ description: 'Whether everyone who is signed in sees it.', examples: [true] }),
+    title: z
+      .string()
+      .meta({ description: 'The title.', minLength: 1, maxLength: 255, examples: ['Opening day'] }),
+    body: z.string().meta({
+      description: 'The text.',
+      minLength: 1,
+      maxLength: 50_000,
+      examples: ['The shop is open from nine to five.'],
+    }),
+    published: z
+      .boolean()
+      .meta({ description: 'Whether all signed-in users see the entry.', examples: [true] }),
     creator: z
       .object({
-        username: z.string().meta({ description: 'The username.', minLength: 1, maxLength: MAX_USERNAME, examples: ['alice'] }),
+        username: z.string().meta({
+          description: 'The username.',
+          minLength: 1,
+          maxLength: MAX_USERNAME,
+          examples: ['alice'],
+        }),
         email: z
           .string()
           .nullable()
-          .meta({ description: 'The email address.', format: 'email', maxLength: MAX_EMAIL, examples: ['alice@shop.example'] }),
+          .meta({
+            description: 'The email address.',
+            format: 'email',
+            maxLength: MAX_EMAIL,
+            examples: ['alice@shop.example'],
+          }),
       })
-      .meta({ description: 'Who wrote it.' }),
+      .meta({ description: 'The author.' }),
   })
   .meta({ id: 'BlogEntry', description: 'An entry of the blog.' });
 
@@ -29,11 +48,11 @@ export const blogRoutes: Routes = () => [
     path: '/blog',
     summary: 'List blog entries',
     description:
-      "Returns the published entries of all users and the caller's own drafts as one JSON array, the latest first. The array is sent while it is " +
-      'read from the database. Drafts of other users are never returned.',
+      "Returns the published entries of all users and the caller's own drafts as one JSON array, newest first. The array is streamed " +
+      'from the database. Drafts of other users are never returned.',
     access: 'signed-in',
     success: { status: 200, body: z.array(entryBody), stream: true },
-    twin: {
+    graphqlEquivalent: {
       operation: `query ($first: Int, $after: String) {
   blog(first: $first, after: $after) {
     nodes { title body published creator { username email } }
@@ -48,11 +67,11 @@ export const blogRoutes: Routes = () => [
 
 async function* entries(ctx: Context): AsyncGenerator<z.infer<typeof entryBody>[]> {
   for await (const batch of blog.all(ctx)) {
-    // What loaders hold is needed for one batch.
-    const own = changed(ctx, { loaders: new Map() });
+    // New loaders for each batch, so that their caches do not grow.
+    const batchCtx = withContext(ctx, { loaders: new Map() });
     yield await Promise.all(
       batch.map(async ({ title, body, published, creatorPk }) => {
-        const { username, email } = await users.byPk(own, creatorPk);
+        const { username, email } = await users.byPk(batchCtx, creatorPk);
         return { title, body, published, creator: { username, email } };
       }),
     );

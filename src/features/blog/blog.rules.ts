@@ -4,8 +4,8 @@ import { lineOf, proseOf } from '../../core/text.ts';
 const title = lineOf(255);
 const body = proseOf(50_000);
 
-/** What a new blog entry is made of. */
+/** Schema of a new blog entry. */
 export const newEntry = z.object({ title, body, published: z.boolean().default(false) });
 
-/** What may be changed of a blog entry; what is absent stays. */
+/** Schema of a change to a blog entry; omitted fields keep their value. */
 export const entryPatch = z.object({ title, body, published: z.boolean() }).partial();

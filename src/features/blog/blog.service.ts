@@ -3,7 +3,14 @@ import type { z } from 'zod';
 import { forbidden, requireCaller, requireScope } from '../../request/access.ts';
 import { inTransaction, type Context } from '../../request/context.ts';
 import { DomainError } from '../../core/errors.ts';
-import { eachPage, readPage, readPagesOf, type Listing, type Page, type PageArgs } from '../../pagination/keyset.ts';
+import {
+  eachPage,
+  readPage,
+  readPagesOf,
+  type ListDefinition,
+  type Page,
+  type PageArgs,
+} from '../../pagination/keyset.ts';
 import { loader } from '../../request/loaders.ts';
 import { nodeKeyOf } from '../../api/node.ts';
 import { readPk } from '../../core/pk.ts';
@@ -14,34 +21,42 @@ import * as users from '../users/user.service.ts';
 import { BlogEntry } from './blog-entry.entity.ts';
 import { entryPatch, newEntry } from './blog.rules.ts';
 
-/** Entries may be long: so many are in memory while all are read. */
+/** Number of entries in memory while all are read: small, because entries may be long. */
 const BATCH = 20;
 
-/** All entries that the caller may see, the latest first, in batches. Signed in. */
+/** Yields all entries that the caller may see, newest first. Throws NOT_AUTHENTICATED. */
 export function all(ctx: Context): AsyncGenerator<BlogEntry[]> {
   requireCaller(ctx);
   return eachPage((args) => page(ctx, args), BATCH);
 }
 
-/** The entries that the caller may see, the latest first, in pages by cursor. Signed in. */
+/**
+ * Returns a page of the entries that the caller may see, newest first. Throws NOT_AUTHENTICATED.
+ */
 export async function page(ctx: Context, args: PageArgs): Promise<Page<BlogEntry>> {
   requireCaller(ctx);
-  return readPage(ctx, visible(ctx), args);
+  return readPage(ctx, visibleEntries(ctx), args);
 }
 
-/** What a user wrote, as the caller may see it, the latest first, in pages by cursor. */
+/** Returns a cursor page of the user's entries that the caller may see, newest first. */
 export function pageOf(ctx: Context, creatorPk: number, args: PageArgs): Promise<Page<BlogEntry>> {
   return loader(ctx, `blog.pageOf ${JSON.stringify(args)}`, (pks: readonly number[]) =>
-    readPagesOf(ctx, visible(ctx), args, { property: 'creatorPk', pks }),
+    readPagesOf(ctx, visibleEntries(ctx), args, { property: 'creatorPk', pks }),
   ).load(creatorPk);
 }
 
 /** Finds entries for `node(id:)`; none without credentials. */
-export async function findNodes(ctx: Context, keys: readonly string[]): Promise<(BlogEntry | null)[]> {
+export async function findNodes(
+  ctx: Context,
+  keys: readonly string[],
+): Promise<(BlogEntry | null)[]> {
   return ctx.caller ? selectByPks(ctx, BlogEntry, keys, mayRead(ctx)) : keys.map(() => null);
 }
 
-/** Writes an entry. Needs `blog:write`. Throws BAD_USER_INPUT, and CONFLICT for more than MAX_BLOG_ENTRIES_PER_USER. */
+/**
+ * Creates an entry. Needs `blog:write`. Throws BAD_USER_INPUT, and CONFLICT if the user has
+ * MAX_BLOG_ENTRIES_PER_USER entries.
+ */
 export async function create(ctx: Context, input: z.input<typeof newEntry>): Promise<BlogEntry> {
   requireScope(ctx, 'blog:write');
   const { pk: creatorPk } = requireCaller(ctx);
@@ -49,46 +64,67 @@ export async function create(ctx: Context, input: z.input<typeof newEntry>): Pro
   const values = { ...check(newEntry, input), creatorPk, createdAt: now, updatedAt: now };
   const max = ctx.config.maxBlogEntriesPerUser;
   return inTransaction(ctx, async (tx) => {
-    await users.refuseMore(tx, creatorPk, sql`blog_entry where creator_pk`, max, `You have ${max} blog entries, and no more are allowed`);
+    await users.enforceRowLimit(
+      tx,
+      creatorPk,
+      sql`blog_entry where creator_pk`,
+      max,
+      `You have reached the limit of ${max} blog entries`,
+    );
     const entry = Object.assign(new BlogEntry(), values);
     await tx.em.persist(entry).flush();
     return entry;
   });
 }
 
-/** Changes an entry; its creator alone may. Needs `blog:write`. Throws BAD_USER_INPUT, NOT_FOUND and FORBIDDEN. */
-export async function update(ctx: Context, id: string, patch: z.input<typeof entryPatch>): Promise<BlogEntry> {
+/**
+ * Changes an entry of the caller. Needs `blog:write`. Throws BAD_USER_INPUT, NOT_FOUND, and
+ * FORBIDDEN for an entry of another user.
+ */
+export async function update(
+  ctx: Context,
+  id: string,
+  patch: z.input<typeof entryPatch>,
+): Promise<BlogEntry> {
   requireScope(ctx, 'blog:write');
   const values = check(entryPatch, patch);
   return inTransaction(ctx, async (tx) => {
-    const entry = await ownEntry(tx, id);
+    const entry = await lockOwnEntry(tx, id);
     Object.assign(entry, defined(values), { updatedAt: tx.now() });
     await tx.em.flush();
     return entry;
   });
 }
 
-/** Deletes an entry and returns what it was; its creator alone may. Needs `blog:write`. Throws NOT_FOUND and FORBIDDEN. */
+/**
+ * Deletes an entry of the caller and returns it. Needs `blog:write`. Throws NOT_FOUND, and
+ * FORBIDDEN for an entry of another user.
+ */
 export async function remove(ctx: Context, id: string): Promise<BlogEntry> {
   requireScope(ctx, 'blog:write');
   return inTransaction(ctx, async (tx) => {
-    const entry = await ownEntry(tx, id);
+    const entry = await lockOwnEntry(tx, id);
     await tx.em.nativeDelete(BlogEntry, { pk: entry.pk });
     return entry;
   });
 }
 
-async function ownEntry(tx: Context, id: string): Promise<BlogEntry> {
+async function lockOwnEntry(tx: Context, id: string): Promise<BlogEntry> {
   const caller = requireCaller(tx);
   const pk = readPk(nodeKeyOf(BlogEntry.name, id) ?? '');
-  const entry = pk === undefined ? null : await tx.em.findOne(BlogEntry, { pk }, { lockMode: LockMode.PESSIMISTIC_WRITE });
-  // A draft of somebody else is not there for anyone but its creator, not even as something forbidden.
-  if (!entry || (!entry.published && entry.creatorPk !== caller.pk)) throw new DomainError('NOT_FOUND', 'No such blog entry');
-  if (entry.creatorPk !== caller.pk) throw forbidden(tx, 'Only its creator may change a blog entry');
+  const entry =
+    pk === undefined
+      ? null
+      : await tx.em.findOne(BlogEntry, { pk }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+  // A draft exists only for its creator: NOT_FOUND, because FORBIDDEN would reveal it.
+  if (!entry || (!entry.published && entry.creatorPk !== caller.pk))
+    throw new DomainError('NOT_FOUND', 'No such blog entry');
+  if (entry.creatorPk !== caller.pk)
+    throw forbidden(tx, 'Only the creator can change or delete a blog entry');
   return entry;
 }
 
-function visible(ctx: Context): Listing<BlogEntry> {
+function visibleEntries(ctx: Context): ListDefinition<BlogEntry> {
   return {
     name: 'blog',
     entity: BlogEntry,

@@ -2,169 +2,185 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate } from 'node:timers/promises';
 import type { Context } from '../../request/context.ts';
 import { DomainError } from '../../core/errors.ts';
-import { pauses } from '../../core/backoff.ts';
+import { backoff } from '../../core/backoff.ts';
 import type { Statements } from '../../database/sql.ts';
-import { isBefore, readAfter, readHead, type Change, type Place } from './change-log.ts';
-import { Follower } from './subscriber.ts';
+import { isBefore, readAfter, readHead, type Change, type LogPosition } from './change-log.ts';
+import { Subscriber } from './subscriber.ts';
 
-// Everyone of a process who follows the log is served by one reader. It reads while someone has had all there is and waits for more: so it reads nothing for
-// nobody, and goes no further ahead than the quickest does. Who is slower than that by all that is kept here has fallen behind.
+// One reader serves all subscribers of a process. It reads only while a subscriber has consumed the
+// whole buffer and waits for more, so it is never ahead of the fastest subscriber. A subscriber is
+// too slow when its next change is no longer in the buffer.
 
-/** How often the log is read, in ms, at most. */
-const EVERY_MS = 50;
-/** How many changes are read at a time. */
-const READ_AT_ONCE = 500;
-/** How far behind the quickest anyone may be, in changes. */
-const MOST_KEPT = 5_000;
+/** Minimum interval between reads of the log, in ms. */
+const POLL_INTERVAL_MS = 50;
+/** Maximum number of changes per read. */
+const READ_SIZE = 500;
+/** Maximum number of buffered changes: how far a subscriber may be behind the fastest one. */
+const MAX_BUFFERED = 5_000;
 
-/** How many followers are told in one turn of the event loop. */
-const TOLD_AT_ONCE = 10;
+/** Number of subscribers that are woken per turn of the event loop. */
+const WAKES_PER_TURN = 10;
 
-/** Runs something as part of no request: what is read on for everyone belongs to the trace of none. */
-const forNobody = AsyncLocalStorage.snapshot();
+/** Runs a function outside of any request, because shared reads belong to the trace of none. */
+const outsideRequests = AsyncLocalStorage.snapshot();
 
-/** The one reader of the log for all who follow it in this process. */
-export class Feed {
-  private place: Place | undefined;
-  /** What was read last, and how many were read before it. */
-  private kept: Change[] = [];
-  private before = 0;
-  private readonly followers = new Set<Follower>();
-  /** Those who are to look again. */
-  private readonly toWake = new Set<Follower>();
-  private joining = 0;
+/** The reader of the change log, shared by all subscribers of a process. */
+export class EventReader {
+  private position: LogPosition | undefined;
+  /** The last changes that were read, and the number of the first of them. */
+  private buffer: Change[] = [];
+  private bufferStart = 0;
+  private readonly subscribers = new Set<Subscriber>();
+  /** Subscribers to wake, because new changes are in the buffer. */
+  private readonly toWake = new Set<Subscriber>();
+  private subscribing = 0;
   private reading: Promise<void> | undefined;
   private timer: NodeJS.Timeout | undefined;
   private nextAt = 0;
-  private isBehind = false;
+  /** Whether the log may have more changes than were read. */
+  private hasMore = false;
   private waking: Promise<void> | undefined;
-  private pauses = pauses();
+  private delays = backoff();
 
   constructor(private readonly statements: Statements) {}
 
-  async join({ request }: Context): Promise<Follower> {
-    this.joining++;
+  /** Subscribes to the changes committed from now on, until the request is cancelled. */
+  async subscribe({ request }: Context): Promise<Subscriber> {
+    this.subscribing++;
     try {
-      // Once more, if it was begun before: then what is committed by now has been read, and is not new to who joins.
+      // Reads again after a read in progress, so that changes committed before now are not new to
+      // the subscriber.
       await this.reading?.catch(() => undefined);
       do {
-        // Whoever has yet to be told of what was read would fall behind.
+        // Subscribers that are not woken yet would become too slow.
         await this.waking;
         await this.read();
-      } while (this.isBehind);
-      const place = this.place;
-      if (!place) throw new TypeError('A feed that has read has a place');
-      const follower = new Follower(this, place, this.before + this.kept.length, request);
-      this.followers.add(follower);
-      // Also where the client is gone before anything is asked of the follower, and so nobody is there to have it leave.
-      request?.onGiveUp(() => this.leave(follower));
-      return follower;
+      } while (this.hasMore);
+      const position = this.position;
+      if (!position) throw new TypeError('Event reader has no position after a read');
+      const subscriber = new Subscriber(
+        this,
+        position,
+        this.bufferStart + this.buffer.length,
+        request,
+      );
+      this.subscribers.add(subscriber);
+      // Needed for a client that disconnects before it requests the first change.
+      request?.onCancel(() => this.unsubscribe(subscriber));
+      return subscriber;
     } finally {
-      this.joining--;
-      this.rest();
+      this.subscribing--;
+      this.stopIfIdle();
     }
   }
 
-  leave(follower: Follower): void {
-    follower.stop();
-    this.followers.delete(follower);
-    this.rest();
+  unsubscribe(subscriber: Subscriber): void {
+    subscriber.detach();
+    this.subscribers.delete(subscriber);
+    this.stopIfIdle();
   }
 
-  // Whoever comes next begins with what is then.
-  private rest(): void {
-    if (this.followers.size > 0 || this.joining > 0) return;
+  // Stops without subscribers. The next subscriber starts at the head of the log.
+  private stopIfIdle(): void {
+    if (this.subscribers.size > 0 || this.subscribing > 0) return;
     clearTimeout(this.timer);
-    this.timer = this.place = undefined;
-    this.kept = [];
+    this.timer = this.position = undefined;
+    this.buffer = [];
   }
 
-  /** The change of this number, counted from the first that was ever read; undefined where it is yet to come. */
+  /** Returns the change of this number, counted from the first read; undefined if not read yet. */
   at(number: number): Change | undefined {
-    return this.kept[number - this.before];
+    return this.buffer[number - this.bufferStart];
   }
 
-  /** Has it read on: somebody has had all there is. */
-  want(): void {
+  /** Schedules a read, because a subscriber has consumed all changes. */
+  requestMore(): void {
     if (this.timer || this.reading || this.waking) return;
-    const readOn = () => {
+    const readNext = () => {
       this.timer = undefined;
-      // Followers stay while the database is away, for the log has what they miss meanwhile. Requests tell of its trouble.
+      // Subscribers stay while the database is down: the log retains the changes. Requests log its
+      // failure.
       this.read().catch(() => undefined);
     };
-    this.timer = forNobody(() => setTimeout(readOn, Math.max(0, this.nextAt - performance.now())).unref());
+    this.timer = outsideRequests(() =>
+      setTimeout(readNext, Math.max(0, this.nextAt - performance.now())).unref(),
+    );
   }
 
   private read(): Promise<void> {
     return (this.reading ??= this.tryToRead().finally(() => {
       this.reading = undefined;
-      this.wantMore();
+      this.requestMoreIfWaiting();
     }));
   }
 
   private async tryToRead(): Promise<void> {
     try {
-      await this.readPiece();
-      this.pauses = pauses();
+      await this.readBatch();
+      this.delays = backoff();
     } catch (error) {
-      this.nextAt = performance.now() + this.pauses.next().value;
+      this.nextAt = performance.now() + this.delays.next().value;
       throw error;
     }
   }
 
-  private async readPiece(): Promise<void> {
-    const { place: from, statements } = this;
-    this.nextAt = performance.now() + EVERY_MS;
+  private async readBatch(): Promise<void> {
+    const { position: from, statements } = this;
+    this.nextAt = performance.now() + POLL_INTERVAL_MS;
     if (!from) {
-      this.place = await readHead({ statements });
+      this.position = await readHead({ statements });
       return;
     }
-    const { changes, place } = await readAfter({ statements }, from, READ_AT_ONCE);
-    // Everyone has left meanwhile.
-    if (this.place !== from) return;
-    this.place = place;
-    // A database that counts its transactions from before: it was put back, or a replica that was behind took over.
-    if (isBefore(place, from)) for (const follower of this.followers) follower.end(changesLost());
-    this.isBehind = changes.length === READ_AT_ONCE;
-    if (this.isBehind) this.nextAt = 0;
-    this.keep(changes);
+    const { changes, position } = await readAfter({ statements }, from, READ_SIZE);
+    // All subscribers have left meanwhile.
+    if (this.position !== from) return;
+    this.position = position;
+    // Transaction numbers went back: the database was restored, or a lagging replica was promoted.
+    if (isBefore(position, from))
+      for (const subscriber of this.subscribers) subscriber.end(cursorExpired());
+    this.hasMore = changes.length === READ_SIZE;
+    if (this.hasMore) this.nextAt = 0;
+    this.append(changes);
   }
 
-  private keep(changes: readonly Change[]): void {
+  private append(changes: readonly Change[]): void {
     if (changes.length === 0) return;
-    this.kept.push(...changes);
-    const dropped = this.kept.splice(0, this.kept.length - MOST_KEPT).length;
-    this.before += dropped;
-    for (const follower of this.followers) {
-      if (follower.number < this.before) follower.end(fellBehind());
-      else if (follower.isWaiting) this.toWake.add(follower);
+    this.buffer.push(...changes);
+    const dropped = this.buffer.splice(0, this.buffer.length - MAX_BUFFERED).length;
+    this.bufferStart += dropped;
+    for (const subscriber of this.subscribers) {
+      if (subscriber.number < this.bufferStart) subscriber.end(slowConsumer());
+      else if (subscriber.isWaiting) this.toWake.add(subscriber);
     }
     this.waking ??= this.wakeAll().finally(() => {
       this.waking = undefined;
-      this.wantMore();
+      this.requestMoreIfWaiting();
     });
   }
 
-  // What they do with a change takes time, and others want their turn.
+  // Yields to the event loop, because handling a change takes time.
   private async wakeAll(): Promise<void> {
     let woken = 0;
-    for (const follower of this.toWake) {
-      this.toWake.delete(follower);
-      follower.wake();
-      if (++woken % TOLD_AT_ONCE === 0) await setImmediate();
+    for (const subscriber of this.toWake) {
+      this.toWake.delete(subscriber);
+      subscriber.wake();
+      if (++woken % WAKES_PER_TURN === 0) await setImmediate();
     }
   }
 
-  private wantMore(): void {
-    for (const { isWaiting } of this.followers) if (isWaiting) return this.want();
+  private requestMoreIfWaiting(): void {
+    for (const { isWaiting } of this.subscribers) if (isWaiting) return this.requestMore();
   }
 }
 
-function fellBehind(): DomainError {
-  return new DomainError('FELL_BEHIND', 'You have fallen too far behind. Go on after the last cursor that you have');
+function slowConsumer(): DomainError {
+  return new DomainError('SLOW_CONSUMER', 'Subscription too slow; reconnect with the last cursor');
 }
 
-/** The refusal where the log no longer tells what a client has missed. */
-export function changesLost(): DomainError {
-  return new DomainError('CHANGES_LOST', 'The changes since then are no longer known. Read anew what you keep, and begin without a cursor');
+/** Returns the error for a cursor whose next changes the log no longer has. */
+export function cursorExpired(): DomainError {
+  return new DomainError(
+    'CURSOR_EXPIRED',
+    'Cursor expired; reload your data and subscribe without a cursor',
+  );
 }

@@ -1,56 +1,86 @@
 import type { Context } from '../../request/context.ts';
 import type { Statements } from '../../database/sql.ts';
-import { Turns } from '../../core/keyed-limit.ts';
-import { isBefore, placeOf, reachesBackTo, readAfter, type Change, type Place } from './change-log.ts';
-import { changesLost, Feed } from './event-reader.ts';
-import type { Follower } from './subscriber.ts';
-
-/** How many changes from before are read at a time: they are kept for one alone, for as long as its client takes. */
-const READ_AT_ONCE = 20;
-
-const turns = new Turns();
-const feeds = new WeakMap<Statements, Feed>();
+import { KeyedLimit } from '../../core/keyed-limit.ts';
+import {
+  isBefore,
+  positionOf,
+  hasChangeAt,
+  readAfter,
+  type Change,
+  type LogPosition,
+} from './change-log.ts';
+import { cursorExpired, EventReader } from './event-reader.ts';
+import type { Subscriber } from './subscriber.ts';
 
 /**
- * The changes from now on, or those after a cursor, until the request is given up. A follower that falls behind, and all of them where the database has lost changes, are ended by the
- * request's `end`, and told why. Throws BAD_USER_INPUT for a cursor that is none of ours, and CHANGES_LOST for one that the log does not reach back to.
+ * Maximum number of past changes per read: each subscriber holds its own until its client takes
+ * them.
  */
-export async function follow(ctx: Context, after?: string | null): Promise<AsyncGenerator<Change, void>> {
+const REPLAY_SIZE = 20;
+
+const replays = new KeyedLimit();
+const readers = new WeakMap<Statements, EventReader>();
+
+/**
+ * Returns the changes from now on, or those after a cursor, until the request is cancelled. The
+ * `end` of the request receives the error that ends a subscriber: SLOW_CONSUMER, or CURSOR_EXPIRED
+ * if the database has lost changes. Throws BAD_USER_INPUT for an invalid cursor and CURSOR_EXPIRED
+ * for one that is older than the log.
+ */
+export async function subscribe(
+  ctx: Context,
+  after?: string | null,
+): Promise<AsyncGenerator<Change, void>> {
   const { statements } = ctx;
-  if (!statements) throw new TypeError('Nothing can be followed inside a transaction');
-  const from = after == null ? undefined : placeOf('after', after);
-  if (from && !(await reachesBackTo(ctx, from))) throw changesLost();
-  const feed = feeds.get(statements) ?? new Feed(statements);
-  feeds.set(statements, feed);
-  const follower = await feed.join(ctx);
-  return changesOf(ctx, feed, follower, from);
+  if (!statements) throw new TypeError('Subscribing inside a transaction is not possible');
+  const from = after == null ? undefined : positionOf('after', after);
+  if (from && !(await hasChangeAt(ctx, from))) throw cursorExpired();
+  const reader = readers.get(statements) ?? new EventReader(statements);
+  readers.set(statements, reader);
+  const subscriber = await reader.subscribe(ctx);
+  return changesOf(ctx, reader, subscriber, from);
 }
 
-async function* changesOf(ctx: Context, feed: Feed, follower: Follower, from: Place | undefined): AsyncGenerator<Change, void> {
+async function* changesOf(
+  ctx: Context,
+  reader: EventReader,
+  subscriber: Subscriber,
+  from: LogPosition | undefined,
+): AsyncGenerator<Change, void> {
   try {
-    if (from) yield* changesBetween(ctx, from, follower.start);
-    for (let next = await follower.next(); next; next = await follower.next()) yield next;
+    if (from) yield* changesBetween(ctx, from, subscriber.start);
+    for (let next = await subscriber.next(); next; next = await subscriber.next()) yield next;
   } finally {
-    feed.leave(follower);
+    reader.unsubscribe(subscriber);
   }
 }
 
-// What came before it joined is read for it alone: for one subscription of a connection at a time, and one of a network at a time.
-async function* changesBetween(ctx: Context, from: Place, end: Place): AsyncGenerator<Change, void> {
-  const isOver = () => ctx.request?.isGivenUp === true;
-  const done = await turns.take(ctx.request?.connection ?? ctx);
+// Replays the changes before the subscription: for one subscription of a connection at a time, and
+// one read of a network at a time.
+async function* changesBetween(
+  ctx: Context,
+  from: LogPosition,
+  end: LogPosition,
+): AsyncGenerator<Change, void> {
+  const isCancelled = () => ctx.request?.isCancelled === true;
+  const release = await replays.take(ctx.request?.connection ?? ctx);
   try {
-    for (let place = from; isBefore(place, end) && !isOver();) {
-      const piece = await turns.run(ctx.network, () => readAfter(ctx, place, READ_AT_ONCE));
-      for (const change of piece.changes) {
-        if (isOver() || isBefore(end, change)) break;
+    for (let position = from; isBefore(position, end) && !isCancelled();) {
+      const batch = await replays.run(ctx.network, () => readAfter(ctx, position, REPLAY_SIZE));
+      for (const change of batch.changes) {
+        if (isCancelled() || isBefore(end, change)) break;
         yield change;
       }
-      place = piece.place;
-      // Whoever reads slowly may be overtaken by the sweep.
-      if (piece.changes.length === READ_AT_ONCE && !isOver() && !(await reachesBackTo(ctx, place))) throw changesLost();
+      position = batch.position;
+      // The sweep may have deleted the next changes of a slow subscriber.
+      if (
+        batch.changes.length === REPLAY_SIZE &&
+        !isCancelled() &&
+        !(await hasChangeAt(ctx, position))
+      )
+        throw cursorExpired();
     }
   } finally {
-    done();
+    release();
   }
 }

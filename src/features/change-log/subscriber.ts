@@ -1,40 +1,40 @@
 import type { Context } from '../../request/context.ts';
 import type { DomainError } from '../../core/errors.ts';
-import type { Change, Place } from './change-log.ts';
+import type { Change, LogPosition } from './change-log.ts';
 
-/** Where changes are taken from, by their number. */
+/** Buffer of changes by number. */
 interface Source {
   at(number: number): Change | undefined;
-  /** Has more read. */
-  want(): void;
+  /** Schedules a read of the log. */
+  requestMore(): void;
 }
 
-/** One who follows the log, at a pace of its own. */
-export class Follower {
+/** A subscriber of the change log. Each subscriber reads at its own pace. */
+export class Subscriber {
   private resume: (() => void) | undefined;
-  private refusal: DomainError | undefined;
-  private readonly giveUp = () => this.wake();
+  private error: DomainError | undefined;
+  private readonly onCancelled = () => this.wake();
 
   constructor(
     private readonly source: Source,
-    /** The place in the log where it joined. */
-    readonly start: Place,
-    /** The number of the next change. */
+    /** Position in the log at the time of the subscription. */
+    readonly start: LogPosition,
+    /** Number of the next change. */
     public number: number,
     private readonly request: Context['request'],
   ) {
-    request?.onGiveUp(this.giveUp);
+    request?.onCancel(this.onCancelled);
   }
 
-  /** Whether it has had all there is. */
+  /** Whether the subscriber has consumed all changes. */
   get isWaiting(): boolean {
     return this.resume !== undefined;
   }
 
-  /** The next change, when it comes; undefined once the request is given up. Throws why it was ended. */
+  /** Waits for the next change. Returns undefined on cancellation. Throws the error of `end`. */
   async next(): Promise<Change | undefined> {
-    while (this.refusal || !this.request?.isGivenUp) {
-      if (this.refusal) throw this.refusal;
+    while (this.error || !this.request?.isCancelled) {
+      if (this.error) throw this.error;
       const change = this.source.at(this.number);
       if (change) {
         this.number++;
@@ -42,27 +42,29 @@ export class Follower {
       }
       await new Promise<void>((resume) => {
         this.resume = resume;
-        this.source.want();
+        this.source.requestMore();
       });
     }
     return undefined;
   }
 
-  /** Lets it look again. */
+  /** Resumes a waiting `next`. */
   wake(): void {
     this.resume?.();
     this.resume = undefined;
   }
 
-  /** Ends it, and says why: to whoever asks for the next change, and to the request, which may be waiting for its client. */
-  end(refusal: DomainError): void {
-    this.refusal = refusal;
+  /**
+   * Ends the subscription with an error, also for the request, which may be waiting for its client.
+   */
+  end(error: DomainError): void {
+    this.error = error;
     this.wake();
-    this.request?.end?.(refusal);
+    this.request?.end?.(error);
   }
 
-  /** Lets go of the request. */
-  stop(): void {
-    this.request?.offGiveUp(this.giveUp);
+  /** Removes the listener from the request. */
+  detach(): void {
+    this.request?.offCancel(this.onCancelled);
   }
 }

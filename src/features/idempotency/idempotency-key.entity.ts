@@ -1,12 +1,18 @@
 import { Check, Entity, Index, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
 
-/** A write that a client named with `Idempotency-Key`, and what it was answered. */
+/** Idempotency key of a write, with the stored response. */
 @Entity({ tableName: 'idempotency_key' })
-@Check({ name: 'idempotency_key_key_check', expression: `char_length(key) >= 1 and char_length(key) <= 255` })
+@Check({
+  name: 'idempotency_key_key_check',
+  expression: `char_length(key) >= 1 and char_length(key) <= 255`,
+})
 @Check({ name: 'idempotency_key_fingerprint_check', expression: `octet_length(fingerprint) = 32` })
 @Index({ name: 'idempotency_key_created_at_index', properties: ['createdAt'] })
 export class IdempotencyKey {
-  /** Whose key it is: `user:` and the primary key, or `anonymous:` and the network. Keys of different callers never meet. */
+  /**
+   * Scope of the key: `user:` and the primary key, or `anonymous:` and the network. Callers do not
+   * share keys.
+   */
   @PrimaryKey({ type: 'text' })
   caller!: string;
 
@@ -17,7 +23,7 @@ export class IdempotencyKey {
   @Property({ columnType: 'bytea', type: 'Buffer' })
   fingerprint!: Buffer;
 
-  /** What the write was answered, as JSON; null only inside the transaction that makes it. */
+  /** Response of the write as JSON; null only inside the transaction of the write. */
   @Property({ columnType: 'jsonb', type: 'json', nullable: true })
   answer!: unknown;
 

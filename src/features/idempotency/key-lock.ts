@@ -1,44 +1,50 @@
 import type { Context } from '../../request/context.ts';
 import { DomainError } from '../../core/errors.ts';
 
-/** What is done for one key, and those that wait for it. */
-interface Turn {
+/** Work in progress for a key. */
+interface KeyLock {
   input: string;
   done: Promise<unknown>;
 }
 
-const turns = new WeakMap<object, Map<string, Turn>>();
+const locksByConnection = new WeakMap<object, Map<string, KeyLock>>();
 
 /**
- * Does the work of each key one after another in this process. Who has waited for the same key and the same input takes what came of
- * it; where nothing did, because it failed or its own client left, the next one tries.
+ * Runs the work of each key one at a time in this process. A caller that waited for the same key
+ * and input shares the result; if that work failed or its request was cancelled, the next caller
+ * runs its own.
  */
-export async function inTurn<T>(ctx: Context, key: string, input: string, work: () => Promise<T>): Promise<T> {
-  const own = turnsOf(ctx);
-  for (let before = own.get(key); before; before = own.get(key)) {
-    const { input: same, done } = before;
+export async function withKeyLock<T>(
+  ctx: Context,
+  key: string,
+  input: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  const locks = locksOf(ctx);
+  for (let current = locks.get(key); current; current = locks.get(key)) {
+    const { input: currentInput, done } = current;
     const outcome = await done.then(
-      (answer) => ({ answer }),
+      (result) => ({ result }),
       () => undefined,
     );
-    // The same input was answered by the same work.
-    if (outcome && same === input) return outcome.answer as T;
-    // Answered by now, so that nobody would hear of what it did.
-    if (ctx.request?.isGivenUp) throw new DomainError('TIMEOUT', 'The request was given up');
+    // The same input was processed by the same work, so the type matches.
+    if (outcome && currentInput === input) return outcome.result as T;
+    // The client would not receive the result.
+    if (ctx.request?.isCancelled) throw new DomainError('TIMEOUT', 'The request was cancelled');
   }
-  const turn = { input, done: work() };
-  own.set(key, turn);
+  const lock = { input, done: work() };
+  locks.set(key, lock);
   try {
-    return await turn.done;
+    return await lock.done;
   } finally {
-    if (own.get(key) === turn) own.delete(key);
+    if (locks.get(key) === lock) locks.delete(key);
   }
 }
 
-// Of one database, whoever asks: keys of another are others.
-function turnsOf({ em }: Context): Map<string, Turn> {
+// Keys belong to one database.
+function locksOf({ em }: Context): Map<string, KeyLock> {
   const connection = em.getConnection();
-  const own = turns.get(connection) ?? new Map<string, Turn>();
-  turns.set(connection, own);
-  return own;
+  const locks = locksByConnection.get(connection) ?? new Map<string, KeyLock>();
+  locksByConnection.set(connection, locks);
+  return locks;
 }

@@ -9,7 +9,7 @@ const UNCOUNTED = 1_024;
 /** Maximum number of counted bytes that one caller has stored within a day, in this process. */
 const MAX_CALLER = 32_000_000;
 
-const counted = new RateLimiterMemory({ points: MAX_CALLER, duration: DAY_MS / 1000 });
+const limiter = new RateLimiterMemory({ points: MAX_CALLER, duration: DAY_MS / 1000 });
 
 /**
  * Counts a response that is stored for a key of the caller. Throws QUERY_TOO_COMPLEX for a response
@@ -19,15 +19,20 @@ export async function countStored(caller: string, bytes: number): Promise<void> 
   if (bytes > MAX_RESPONSE) {
     throw new DomainError(
       'QUERY_TOO_COMPLEX',
-      `With an Idempotency-Key, the response has at most ${MAX_RESPONSE} bytes: select fewer fields`,
+      `Response to a request with an Idempotency-Key exceeds ${MAX_RESPONSE} bytes: select fewer fields`,
     );
   }
   if (bytes <= UNCOUNTED) return;
   try {
-    await counted.consume(caller, bytes);
-  } catch (refused) {
-    if (!(refused instanceof RateLimiterRes)) throw refused;
-    const wait = Math.ceil(refused.msBeforeNext / 1000);
-    throw new DomainError('RATE_LIMITED', 'Too many long responses are stored for your idempotency keys: select fewer fields', [], wait);
+    await limiter.consume(caller, bytes);
+  } catch (error) {
+    if (!(error instanceof RateLimiterRes)) throw error;
+    const wait = Math.ceil(error.msBeforeNext / 1000);
+    throw new DomainError(
+      'RATE_LIMITED',
+      'Too many long responses stored for your idempotency keys: select fewer fields',
+      [],
+      wait,
+    );
   }
 }

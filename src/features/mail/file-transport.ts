@@ -2,17 +2,18 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import type { Letter } from '../../api/mail.ts';
+import type { MailMessage } from '../../api/mail.ts';
 import { DAY_MS } from '../../core/time.ts';
 
-const KEPT_MS = DAY_MS;
+/** Retention of mail files, in ms. */
+const RETENTION_MS = DAY_MS;
 
 /**
- * For trying things out without a mail server: letters become files that their owner alone can read, and go with the
- * first one that is written a day later. The log tells where. What
- * they say, tokens among it, is not logged, for logs are copied to where others read them.
+ * Transport for development without a mail server. Writes each mail to a file that only its owner
+ * can read, logs the path, and deletes files older than a day. The content, which may include a
+ * token, is not logged, because logs are copied to places where others read them.
  */
-export class Letterbox {
+export class FileTransport {
   private readonly directory: string;
 
   constructor(
@@ -23,22 +24,32 @@ export class Letterbox {
     this.directory = join(dataDir, 'mail');
   }
 
-  async send({ to, subject, text }: Letter): Promise<void> {
+  async send({ to, subject, text }: MailMessage): Promise<void> {
     await mkdir(this.directory, { recursive: true, mode: 0o700 });
     await this.removeOld();
-    const file = join(this.directory, `${new Date().toISOString().replaceAll(':', '-')}-${randomUUID().slice(0, 8)}.txt`);
-    // Under its name it is whole.
-    await writeFile(`${file}.part`, `From: ${this.from}\nTo: ${to}\nSubject: ${subject}\n\n${text}`, { mode: 0o600, flag: 'wx' });
+    const file = join(
+      this.directory,
+      `${new Date().toISOString().replaceAll(':', '-')}-${randomUUID().slice(0, 8)}.txt`,
+    );
+    // Renamed when complete.
+    await writeFile(
+      `${file}.part`,
+      `From: ${this.from}\nTo: ${to}\nSubject: ${subject}\n\n${text}`,
+      { mode: 0o600, flag: 'wx' },
+    );
     await rename(`${file}.part`, file);
-    this.log.info({ event: 'mail.file', to, subject, file }, 'a mail became a file, as there is no SMTP_URL');
+    this.log.info(
+      { event: 'mail.file', to, subject, file },
+      'Mail written to a file, because SMTP_URL is not set',
+    );
   }
 
   private async removeOld(): Promise<void> {
     for (const name of await readdir(this.directory)) {
       const path = join(this.directory, name);
-      // Another letter may have been renamed, or been removed, since.
-      const found = await stat(path).catch(() => undefined);
-      if (found && Date.now() - found.mtimeMs > KEPT_MS) await rm(path, { force: true });
+      // The file may have been renamed or deleted meanwhile.
+      const stats = await stat(path).catch(() => undefined);
+      if (stats && Date.now() - stats.mtimeMs > RETENTION_MS) await rm(path, { force: true });
     }
   }
 }

@@ -1,7 +1,10 @@
 import { Entity, Index } from '@mikro-orm/decorators/legacy';
-import { LimiterRow } from '../../database/rate-limiter.ts';
+import { RateLimiterRow } from '../../database/rate-limiter.ts';
 
-/** How many mails were asked for from a network, and sent to a recipient, of late: the table of the limiters (limits.ts). */
+/**
+ * Recent mail requests by network and sent mails by recipient: the table of the limiters
+ * (limits.ts).
+ */
 @Entity({ tableName: 'mail_count' })
 @Index({ name: 'mail_count_expire_index', properties: ['expire'] })
-export class MailCount extends LimiterRow {}
+export class MailCount extends RateLimiterRow {}

@@ -1,45 +1,53 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Context } from '../../request/context.ts';
-import type { DraftLetter } from '../../api/mail.ts';
-import { Rounds, type MakeContext } from '../../api/polling-worker.ts';
-import { takeTurn } from './limits.ts';
-import { claim, outcomes, postpone, remove, type Claimed } from './mail.service.ts';
+import type { FindMailTemplate } from '../../api/mail.ts';
+import { PollingWorker, type MakeContext } from '../../api/polling-worker.ts';
+import { reserve } from './limits.ts';
+import { claim, outcomes, retryLater, remove, type Claimed } from './mail.service.ts';
 import { Unsendable, type Transport } from './transport.ts';
 
-/** How many are written and sent at a time. */
-const AT_ONCE = 4;
-/** How long one may take, in ms, whatever the mail server does. */
-const PATIENCE_MS = 60_000;
-/** How long what is under way may take on the way out, in ms. Then another sends it, when nobody holds it any longer. */
-const LAST_MS = 3_000;
+/** Maximum number of mails that are rendered and sent concurrently. */
+const MAX_CONCURRENT = 4;
+/** Maximum time to send a mail, in ms. */
+const SEND_TIMEOUT_MS = 60_000;
+/**
+ * Maximum wait on shutdown for mails in progress, in ms. Another instance sends them after the
+ * lease.
+ */
+const SHUTDOWN_GRACE_MS = 3_000;
 
-/** Writes and sends what was asked for, in its own time: nobody's request waits for it, and none can tell by its time what becomes of it. */
-export class Postman extends Rounds {
+/**
+ * Renders and sends queued mails in the background. No request waits for a mail, so that response
+ * times do not reveal whether a mail is sent.
+ */
+export class MailWorker extends PollingWorker {
   constructor(
-    private readonly drafts: Readonly<Record<string, DraftLetter>>,
+    private readonly templates: Readonly<Record<string, FindMailTemplate>>,
     private readonly transport: Transport,
-    /** How long a mail may take, in ms. */
-    private readonly patience = PATIENCE_MS,
+    /** Maximum time to send a mail, in ms. */
+    private readonly timeoutMs = SEND_TIMEOUT_MS,
   ) {
     super();
   }
 
   override async stop(): Promise<void> {
-    await Promise.race([super.stop(), setTimeout(LAST_MS, undefined, { ref: false })]);
+    await Promise.race([super.stop(), setTimeout(SHUTDOWN_GRACE_MS, undefined, { ref: false })]);
   }
 
-  protected async deliverDue(makeContext: MakeContext): Promise<void> {
-    while (!this.isLeaving) {
+  protected async processDue(makeContext: MakeContext): Promise<void> {
+    while (!this.isStopping) {
       const ctx = makeContext();
-      const mails = ctx && (await claim(ctx, AT_ONCE));
+      const mails = ctx && (await claim(ctx, MAX_CONCURRENT));
       if (!ctx || !mails || mails.length === 0) return;
-      const carried = await Promise.allSettled(mails.map((mail) => this.carry(makeContext() ?? ctx, mail)));
-      for (const one of carried) if (one.status === 'rejected') throw one.reason;
+      const results = await Promise.allSettled(
+        mails.map((mail) => this.deliverOne(makeContext() ?? ctx, mail)),
+      );
+      for (const result of results) if (result.status === 'rejected') throw result.reason;
     }
   }
 
-  private async carry(ctx: Context, mail: Claimed): Promise<void> {
-    const facts = { kind: mail.kind, attempt: mail.attempts };
+  private async deliverOne(ctx: Context, mail: Claimed): Promise<void> {
+    const fields = { kind: mail.kind, attempt: mail.attempts };
     try {
       await this.send(ctx, mail);
       await remove(ctx, mail);
@@ -47,53 +55,67 @@ export class Postman extends Rounds {
       if (error instanceof Unsendable) {
         await remove(ctx, mail);
         outcomes.refused++;
-        ctx.log.warn({ event: 'mail.refused', ...facts, ...reasonOf(error.cause) }, 'a mail was refused for good');
-      } else if (await postpone(ctx, mail)) {
+        ctx.log.warn(
+          { event: 'mail.refused', ...fields, ...reasonOf(error.cause) },
+          'Mail rejected permanently',
+        );
+      } else if (await retryLater(ctx, mail)) {
         outcomes.later++;
-        ctx.log.warn({ event: 'mail.later', ...facts, ...reasonOf(error) }, 'a mail could not be sent yet');
+        ctx.log.warn(
+          { event: 'mail.retry', ...fields, ...reasonOf(error) },
+          'Mail could not be sent; will be retried',
+        );
       } else {
         outcomes.dead++;
-        ctx.log.error({ event: 'mail.dead', ...facts, ...reasonOf(error) }, 'a mail was not sent within a day');
+        ctx.log.error(
+          { event: 'mail.dead', ...fields, ...reasonOf(error) },
+          'Mail could not be sent within a day',
+        );
       }
     }
   }
 
-  private async send(ctx: Context, { kind, asked, attempts }: Claimed): Promise<void> {
-    const draftLetter = this.drafts[kind];
-    if (!draftLetter) throw new Error(`nobody writes letters of the kind ${kind}`);
-    const draft = await draftLetter(ctx, asked);
-    if (!draft) return;
-    const giveBack = draft.isNotice ? async () => undefined : await takeTurn(ctx, draft.countsAs ?? kind, draft.to);
-    if (!giveBack) {
-      ctx.log.warn({ event: 'mail.limit', kind }, 'a recipient has had enough mails for now');
+  private async send(ctx: Context, { kind, addressee, attempts }: Claimed): Promise<void> {
+    const renderMail = this.templates[kind];
+    if (!renderMail) throw new Error(`No template for mails of kind ${kind}`);
+    const template = await renderMail(ctx, addressee);
+    if (!template) return;
+    const release = template.isNotice
+      ? async () => undefined
+      : await reserve(ctx, template.countsAs ?? kind, template.to);
+    if (!release) {
+      ctx.log.warn({ event: 'mail.limit', kind }, 'Mail dropped: limit of its recipient reached');
       return;
     }
     try {
-      await within(this.patience, this.transport.send({ to: draft.to, ...(await draft.write()) }));
+      await withTimeout(
+        this.timeoutMs,
+        this.transport.send({ to: template.to, ...(await template.write()) }),
+      );
     } catch (error) {
-      await giveBack();
+      await release();
       throw error;
     }
     outcomes.sent++;
-    ctx.log.info({ event: 'mail.sent', kind, attempt: attempts }, 'a mail was sent');
+    ctx.log.info({ event: 'mail.sent', kind, attempt: attempts }, 'Mail sent');
   }
 }
 
-async function within(ms: number, work: Promise<void>): Promise<void> {
+async function withTimeout(ms: number, work: Promise<void>): Promise<void> {
   const done = new AbortController();
-  const late = setTimeout(ms, undefined, { signal: done.signal }).then(() => {
-    throw new Error('the mail server took too long');
+  const timeout = setTimeout(ms, undefined, { signal: done.signal }).then(() => {
+    throw new Error('Mail server timed out');
   });
   try {
-    await Promise.race([work, late]);
+    await Promise.race([work, timeout]);
   } finally {
     done.abort();
-    late.catch(() => undefined);
+    timeout.catch(() => undefined);
     work.catch(() => undefined);
   }
 }
 
-// What a mail server says may repeat whom the mail was for, and what it said.
+// Logs no reply text: it may repeat the recipient and the content of the mail.
 function reasonOf(error: unknown): Record<string, unknown> {
   const { code, name, responseCode, command } = Object(error) as Record<string, unknown>;
   return { reason: code ?? name, reply: responseCode, command };

@@ -1,24 +1,30 @@
 import { Check, Entity, Index, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
 
-/** A letter that somebody asked for, and that is not sent yet. What it will say is not known here: no token, and not whether there is an account. */
+/**
+ * A requested mail that is not sent yet. The row holds no content: no token, and not whether an
+ * account exists.
+ */
 @Entity({ tableName: 'mail' })
 @Check({ name: 'mail_kind_check', expression: `char_length(kind) <= 50` })
-@Check({ name: 'mail_asked_check', expression: `char_length(asked) >= 1 and char_length(asked) <= 254` })
+@Check({
+  name: 'mail_asked_check',
+  expression: `char_length(asked) >= 1 and char_length(asked) <= 254`,
+})
 @Check({ name: 'mail_attempts_check', expression: `attempts >= 0` })
 @Index({ name: 'mail_due_at_index', properties: ['dueAt'] })
 export class Mail {
-  /** Which feature's words these are (`letters` in src/features.ts). */
+  /** Selects the template (`mailTemplates` in src/features.ts). */
   @PrimaryKey({ type: 'text' })
   kind!: string;
 
-  /** The address or name that somebody gave. Asked for twice, it is still one. */
+  /** The mail address or username from the request. Repeated requests share one row. */
   @PrimaryKey({ type: 'text' })
   asked!: string;
 
   @Property({ columnType: 'timestamptz(3)' })
   createdAt!: Date;
 
-  /** When it is to be tried; while somebody tries, when others may. */
+  /** Time of the next attempt; during an attempt, the end of the lease. */
   @Property({ columnType: 'timestamptz(3)' })
   dueAt!: Date;
 

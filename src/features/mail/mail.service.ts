@@ -4,51 +4,58 @@ import { execute, literal, readTime, sql, type Sql } from '../../database/sql.ts
 import { DAY_MS } from '../../core/time.ts';
 import * as limits from './limits.ts';
 
-/** How many may wait at a time; more are asked for by nobody who means well. */
-const MAX_WAITING = 10_000;
-/** How long whoever tries to send has others keep away, in ms: longer than an attempt can take. */
+/** Maximum number of mails in the queue. More are a sign of abuse. */
+const MAX_QUEUED = 10_000;
+/** Duration of a lease, in ms: longer than an attempt can take. */
 const LEASE_MS = 5 * 60_000;
-/** After a day nobody waits for it any longer. */
-const LIFE_MS = DAY_MS;
-const FIRST_PAUSE_MS = 10_000;
-const LAST_PAUSE_MS = 3_600_000;
+/** Maximum age of a mail, in ms. Older mails are not sent. */
+const MAX_AGE_MS = DAY_MS;
+/** Delay before the second attempt, in ms. It doubles with each attempt. */
+const FIRST_DELAY_MS = 10_000;
+const MAX_DELAY_MS = 3_600_000;
 
-/** What became of attempts to send mails. */
-export const outcomes = counters('shopfront_mails_total', 'Attempts to send a mail, by what became of them.', 'outcome', [
-  'sent',
-  'later',
-  'refused',
-  'dead',
-]);
+/** Attempts to send a mail by outcome. */
+export const outcomes = counters(
+  'shopfront_mails_total',
+  'Attempts to send a mail, by outcome.',
+  'outcome',
+  ['sent', 'later', 'refused', 'dead'],
+);
 
-/** What somebody asked for, as the one holds it who tries to send it. */
+/** A mail that this instance has leased for an attempt. */
 export interface Claimed {
   kind: string;
-  asked: string;
+  addressee: string;
   createdAt: Date;
-  /** This attempt's number, from 1. */
+  /** Number of this attempt, from 1. */
   attempts: number;
 }
 
 /**
- * Asks for a letter of this kind, in the transaction at hand; it is written and sent once that is committed (postman.ts). One that waits already is
- * not asked for twice. Returns false where 10,000 wait, and this one is not taken unless it has to be.
+ * Enqueues a mail in the current transaction. The mail worker renders and sends it after the
+ * commit. A queued mail of the same kind to the same addressee is not duplicated. Returns false if
+ * the queue is full; `force` ignores that limit.
  */
-export async function post(ctx: Context, kind: string, asked: string, hasToBe = false): Promise<boolean> {
+export async function enqueue(
+  ctx: Context,
+  kind: string,
+  addressee: string,
+  force = false,
+): Promise<boolean> {
   const now = ctx.now();
   const { rows } = await execute(
     ctx.em,
     sql`
-    with waiting as (select ${hasToBe}::boolean or count(*) < ${literal(MAX_WAITING)} as is_room from mail),
+    with waiting as (select ${force}::boolean or count(*) < ${literal(MAX_QUEUED)} as is_room from mail),
     posted as (
       insert into mail (kind, asked, created_at, due_at)
-      select ${kind}::text, ${asked}::text, ${now}::timestamptz, ${now}::timestamptz from waiting where is_room on conflict do nothing)
+      select ${kind}::text, ${addressee}::text, ${now}::timestamptz, ${now}::timestamptz from waiting where is_room on conflict do nothing)
     select is_room from waiting`,
   );
   return rows[0]?.['is_room'] === true;
 }
 
-/** Takes up to `count` of those that are due. Nobody else gets them until they are sent, postponed, or five minutes have passed. */
+/** Leases up to `count` due mails for five minutes. */
 export async function claim(ctx: Context, count: number): Promise<Claimed[]> {
   const now = ctx.now();
   const { rows } = await execute(
@@ -60,43 +67,49 @@ export async function claim(ctx: Context, count: number): Promise<Claimed[]> {
   );
   return rows.map((row) => ({
     kind: String(row['kind']),
-    asked: String(row['asked']),
+    addressee: String(row['asked']),
     createdAt: readTime(row['created_at']),
     attempts: Number(row['attempts']),
   }));
 }
 
-/** Forgets what has been sent, or will never be. */
+/** Deletes a mail that was sent or will never be sent. */
 export async function remove(ctx: Context, mail: Claimed): Promise<void> {
-  await execute(ctx.em, sql`delete from mail where ${held(mail)}`);
+  await execute(ctx.em, sql`delete from mail where ${isLeased(mail)}`);
 }
 
-/** Leaves it for later: after 10 s, then twice as long each time, up to an hour. Returns false where it is older than a day, and gone. */
-export async function postpone(ctx: Context, mail: Claimed): Promise<boolean> {
+/**
+ * Schedules the next attempt after 10 s, then twice as long each time, up to an hour. A mail older
+ * than a day is deleted instead. Returns whether the mail will be retried.
+ */
+export async function retryLater(ctx: Context, mail: Claimed): Promise<boolean> {
   const now = ctx.now().getTime();
-  if (now - mail.createdAt.getTime() >= LIFE_MS) {
+  if (now - mail.createdAt.getTime() >= MAX_AGE_MS) {
     await remove(ctx, mail);
     return false;
   }
-  const pause = Math.min(FIRST_PAUSE_MS * 2 ** (mail.attempts - 1), LAST_PAUSE_MS);
-  // By chance up to a quarter shorter, so that many who failed at once do not come back at once.
-  const dueAt = new Date(now + pause * (1 - Math.random() / 4));
-  await execute(ctx.em, sql`update mail set due_at = ${dueAt} where ${held(mail)}`);
+  const delay = Math.min(FIRST_DELAY_MS * 2 ** (mail.attempts - 1), MAX_DELAY_MS);
+  // Shortened at random by up to a quarter, so that concurrent retries spread out.
+  const dueAt = new Date(now + delay * (1 - Math.random() / 4));
+  await execute(ctx.em, sql`update mail set due_at = ${dueAt} where ${isLeased(mail)}`);
   return true;
 }
 
-/** Deletes what nobody has sent within a day, and what no longer counts. Returns how much. */
+/**
+ * Deletes mails that were not sent within a day, and expired counts. Returns the number of rows.
+ */
 export async function sweep(ctx: Context): Promise<number> {
   const { affected } = await execute(
     ctx.em,
-    sql`delete from mail where created_at <= ${new Date(ctx.now().getTime() - LIFE_MS)} and due_at <= ${ctx.now()}`,
+    sql`delete from mail where created_at <= ${new Date(ctx.now().getTime() - MAX_AGE_MS)} and due_at <= ${ctx.now()}`,
   );
   outcomes.dead += affected;
-  if (affected > 0) ctx.log.error({ event: 'mail.dead', mails: affected }, 'mails were not sent within a day');
+  if (affected > 0)
+    ctx.log.error({ event: 'mail.dead', mails: affected }, 'Mails could not be sent within a day');
   return affected + (await limits.sweep(ctx));
 }
 
-// Who was so slow that another has taken it since holds it no longer.
-function held({ kind, asked, attempts }: Claimed): Sql {
-  return sql`kind = ${kind} and asked = ${asked} and attempts = ${attempts}`;
+// Matches nothing if the lease has expired and another instance has claimed the mail.
+function isLeased({ kind, addressee, attempts }: Claimed): Sql {
+  return sql`kind = ${kind} and asked = ${addressee} and attempts = ${attempts}`;
 }

@@ -2,18 +2,18 @@ import type { Context } from '../../request/context.ts';
 import { readRows } from '../../database/row-mapper.ts';
 import { sql } from '../../database/sql.ts';
 import { newProduct } from './product.rules.ts';
-import { restrictionOf } from './gs1-prefixes.ts';
+import { restrictedPrefixOf } from './gs1-prefixes.ts';
 
 const BATCH = 1_000;
 
-/** Something about a product that somebody should look at. An error breaks a rule of the catalogue, a warning none. */
+/** A problem of a stored product. An error breaks a rule of the catalogue; a warning does not. */
 export interface Finding {
   severity: 'error' | 'warning';
   pk: number;
   message: string;
 }
 
-interface Stored {
+interface StoredProduct {
   pk: number;
   nameKey: string;
   name: string;
@@ -22,23 +22,28 @@ interface Stored {
 }
 
 /**
- * Goes over all products as they are stored, and tells what breaks the rules that new ones are held to, which barcodes are restricted and which
- * names are alike but for case and accents. By name; a batch at a time, so that memory does not grow with the catalogue. Returns how many there are.
+ * Checks all stored products, by name. Yields violations of the rules for new products, restricted
+ * barcodes, and names that differ only in case and accents. Reads in batches, so that memory does
+ * not grow with the catalogue. Returns the number of products.
  */
-export async function* audit(ctx: Context): AsyncGenerator<Finding, number> {
+export async function* checkCatalogue(ctx: Context): AsyncGenerator<Finding, number> {
   let count = 0;
-  let namesake: Stored | undefined;
+  let namesake: StoredProduct | undefined;
   for await (const product of allByName(ctx)) {
     count++;
     yield* findingsOn(product);
     if (namesake?.nameKey === product.nameKey)
-      yield { severity: 'warning', pk: product.pk, message: `name: that of product ${namesake.pk}, too` };
+      yield {
+        severity: 'warning',
+        pk: product.pk,
+        message: `name: same as product ${namesake.pk}`,
+      };
     else namesake = product;
   }
   return count;
 }
 
-async function* allByName(ctx: Context): AsyncGenerator<Stored> {
+async function* allByName(ctx: Context): AsyncGenerator<StoredProduct> {
   for (let key = '', pk = 0; ;) {
     const rows = await readRows(
       ctx,
@@ -46,9 +51,9 @@ async function* allByName(ctx: Context): AsyncGenerator<Stored> {
         select pk, name_key, name, barcode, price::text from product
         where (name_key, pk) > (${key}::text, ${pk}::integer) order by name_key, pk limit ${BATCH}`,
     );
-    const batch = rows.map(([ownPk, ...texts]): Stored => {
+    const batch = rows.map(([rowPk, ...texts]): StoredProduct => {
       const [nameKey = '', name = '', barcode = '', price = ''] = texts.map(String);
-      return { pk: Number(ownPk), nameKey, name, barcode, price };
+      return { pk: Number(rowPk), nameKey, name, barcode, price };
     });
     yield* batch;
     const last = batch.at(-1);
@@ -57,10 +62,11 @@ async function* allByName(ctx: Context): AsyncGenerator<Stored> {
   }
 }
 
-function* findingsOn({ pk, ...product }: Stored): Generator<Finding> {
+function* findingsOn({ pk, ...product }: StoredProduct): Generator<Finding> {
   for (const { path, message } of newProduct.safeParse(product).error?.issues ?? []) {
     yield { severity: 'error', pk, message: `${path.join('.')}: ${message}` };
   }
-  const restriction = restrictionOf(product.barcode);
-  if (restriction !== null) yield { severity: 'warning', pk, message: `barcode: ${product.barcode}. ${restriction}` };
+  const warning = restrictedPrefixOf(product.barcode);
+  if (warning !== null)
+    yield { severity: 'warning', pk, message: `barcode: ${product.barcode}. ${warning}` };
 }

@@ -1,4 +1,4 @@
-/** Prefixes whose numbers GS1 gives to nobody, or not to products (GS1 General Specifications, 1.4). */
+/** Prefixes that GS1 does not assign, or not to products (GS1 General Specifications, 1.4). */
 const RESTRICTED: readonly (readonly [first: string, last: string, use: string])[] = [
   ['0000000', '0000000', 'use within a company'],
   ['020', '029', 'use within a region, such as goods sold by weight'],
@@ -10,12 +10,12 @@ const RESTRICTED: readonly (readonly [first: string, last: string, use: string])
   ['990', '999', 'coupons'],
 ];
 
-/** Why a barcode that holds may stand for something else elsewhere; null where it stands for one product in the whole world. */
-export function restrictionOf(barcode: string): string | null {
+/** Returns why a valid barcode may identify something else elsewhere; null if it does not. */
+export function restrictedPrefixOf(barcode: string): string | null {
   for (const [first, last, use] of RESTRICTED) {
     const prefix = barcode.slice(0, first.length);
     if (prefix >= first && prefix <= last)
-      return `Barcodes that begin with ${prefix} are for ${use}: elsewhere it may stand for something else.`;
+      return `GS1 reserves prefix ${prefix} for ${use}; elsewhere this barcode may identify something else.`;
   }
   return null;
 }

@@ -1,35 +1,38 @@
 import pLimit, { type LimitFunction } from 'p-limit';
 import type { Config } from '../../core/config.ts';
 import type { Context } from '../../request/context.ts';
-import { reading } from '../../request/on-replica.ts';
+import { onReplica } from '../../request/on-replica.ts';
 import { readRows } from '../../database/row-mapper.ts';
 import { sql, type Sql } from '../../database/sql.ts';
 
+/** Number of products in a batch. */
 const BATCH = 5_000;
-/** Products in the first batch, so that the answer begins at once. */
+/** Number of products in the first batch: small, so that the response starts at once. */
 const FIRST_BATCH = 500;
 
-/** Of the pool's connections, the part that whole lists may use at once. The rest is for those who ask for less. */
-const SHARE = 1 / 4;
+/** Maximum share of the pool's connections for whole lists. The rest is for smaller requests. */
+const MAX_POOL_SHARE = 1 / 4;
 
-/** Products as text. */
+/** A batch of products as text. */
 export interface Batch {
   text: string;
-  /** How many there are. */
+  /** Number of products. */
   count: number;
-  /** The primary key of the last one; null where there is none. */
+  /** Primary key of the last product; null for an empty batch. */
   last: string | null;
 }
 
 /**
- * The whole catalogue by pk as the pieces of a JSON array, each product as the rows of the REST door give it. PostgreSQL writes
- * the text, a batch at a time, and the next one while the last is on its way: memory does not grow with the catalogue, and
- * who stops reading ends the reading.
+ * Yields the catalogue by pk as chunks of a JSON array of products in REST format. PostgreSQL
+ * writes the text in batches, the next one while the last is sent: memory does not grow with the
+ * catalogue. Reading ends when the consumer stops.
  */
-export async function* catalogueAsJson(asked: Context): AsyncGenerator<string> {
-  const ctx = reading(asked);
-  // No transaction around the batches: a slow reader would hold one open, and with it a connection.
-  const batches = batchesOf((after, size) => inTurn(ctx, () => readBatch(ctx, JSON_ITEM, after, size)));
+export async function* streamCatalogue(ctx: Context): AsyncGenerator<string> {
+  const replicaCtx = onReplica(ctx);
+  // No transaction around the batches: a slow client would keep it, and its connection, open.
+  const batches = batchesOf((after, size) =>
+    withExportSlot(replicaCtx, () => readBatch(replicaCtx, JSON_ITEM, after, size)),
+  );
   let isFirst = true;
   for await (const { text } of batches) {
     yield isFirst ? `[${text.slice(1)}` : text;
@@ -38,21 +41,28 @@ export async function* catalogueAsJson(asked: Context): AsyncGenerator<string> {
   yield isFirst ? '[]' : ']';
 }
 
-/** One batch after another, by pk, the next one read ahead. `read` reads the first `size` products whose pk is above `after`. */
-export async function* batchesOf(read: (after: string, size: number) => Promise<Batch>): AsyncGenerator<Batch> {
-  let ahead = read('0', FIRST_BATCH);
+/** Yields batches by pk and prefetches one. `read` reads the first `size` products after a pk. */
+export async function* batchesOf(
+  read: (after: string, size: number) => Promise<Batch>,
+): AsyncGenerator<Batch> {
+  let next = read('0', FIRST_BATCH);
   for (;;) {
-    const batch = await ahead;
+    const batch = await next;
     if (batch.last === null) return;
-    ahead = read(batch.last, BATCH);
-    // Nobody waits for it any more where the reader has gone.
-    ahead.catch(() => undefined);
+    next = read(batch.last, BATCH);
+    // Avoids an unhandled rejection after the consumer has stopped.
+    next.catch(() => undefined);
     yield batch;
   }
 }
 
-/** Reads the first `size` products whose pk is above `after`, each as the text that the expression makes of its columns. */
-export async function readBatch(ctx: Context, item: Sql, after: string, size: number): Promise<Batch> {
+/** Reads the first `size` products after a pk; `item` is the SQL expression of a product's text. */
+export async function readBatch(
+  ctx: Context,
+  item: Sql,
+  after: string,
+  size: number,
+): Promise<Batch> {
   const [row] = await readRows(
     ctx,
     sql`
@@ -63,17 +73,23 @@ export async function readBatch(ctx: Context, item: Sql, after: string, size: nu
   return { last: last ?? null, count: Number(count), text: text ?? '' };
 }
 
-// A number of JSON has no zeros at the end of its fraction where JavaScript writes it. A barcode needs no escapes.
-/** What all JSON of a product begins with, up to the price. */
+// JSON numbers of JavaScript have no trailing zeros in the fraction. A barcode needs no escapes.
+/** Start of a product's JSON, up to the price. */
 export const JSON_HEAD = sql`'{"pk":' || pk || ',"name":' || to_json(name) || ',"barcode":"' || barcode || '","price":' || trim_scale(price)`;
 const JSON_ITEM = sql`',' || ${JSON_HEAD} || '}'`;
 
-const turns = new WeakMap<Config, LimitFunction>();
+const limits = new WeakMap<Config, LimitFunction>();
 
-// A list that has begun would break off where it did not get a connection in time; a turn it gets.
-function inTurn<T>({ config }: Context, read: () => Promise<T>): Promise<T> {
-  let turn = turns.get(config);
-  // Connections to the embedded database share one backend: there, more at once would only keep it from everyone else.
-  if (!turn) turns.set(config, (turn = pLimit(config.databaseUrl === undefined ? 1 : Math.ceil(config.poolMax * SHARE))));
-  return turn(read);
+// A started list would break off if it waited too long for a connection; a slot has no time limit.
+function withExportSlot<T>({ config }: Context, read: () => Promise<T>): Promise<T> {
+  let limit = limits.get(config);
+  // Connections to the embedded database share one backend: parallel lists would block all others.
+  if (!limit)
+    limits.set(
+      config,
+      (limit = pLimit(
+        config.databaseUrl === undefined ? 1 : Math.ceil(config.poolMax * MAX_POOL_SHARE),
+      )),
+    );
+  return limit(read);
 }

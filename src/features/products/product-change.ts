@@ -7,17 +7,20 @@ export enum ProductChangeKind {
   CREATED = 'CREATED',
   CHANGED = 'CHANGED',
   DELETED = 'DELETED',
-  MANY = 'MANY',
+  BULK = 'BULK',
 }
 
 registerEnumType(ProductChangeKind, {
   name: 'ProductChangeKind',
-  description: 'What has happened.',
+  description: 'Kind of a product change.',
   valuesConfig: {
     CREATED: { description: 'A product was added.' },
     CHANGED: { description: 'A product was changed.' },
     DELETED: { description: 'A product was deleted.' },
-    MANY: { description: 'More than a thousand products were written at once, and are not told of each: read anew what you keep.' },
+    BULK: {
+      description:
+        'More than 1,000 products were written at once, without an event for each. Reload cached products.',
+    },
   },
 });
 
@@ -25,53 +28,59 @@ const KINDS: Partial<Record<ChangeKind, ProductChangeKind>> = {
   'product.created': ProductChangeKind.CREATED,
   'product.changed': ProductChangeKind.CHANGED,
   'product.deleted': ProductChangeKind.DELETED,
-  'products.changed': ProductChangeKind.MANY,
+  'products.changed': ProductChangeKind.BULK,
 };
 
-@ObjectType({ simpleResolvers: true, description: 'Something that has happened to products.' })
+@ObjectType({ simpleResolvers: true, description: 'A change of one product or of many.' })
 export class ProductChange {
-  @Field(() => ProductChangeKind, { description: 'What has happened.' })
+  @Field(() => ProductChangeKind, { description: 'Kind of the change.' })
   kind!: ProductChangeKind;
 
-  @Field(() => ID, { nullable: true, description: 'The primary key of the product; null for many.' })
+  @Field(() => ID, {
+    nullable: true,
+    description: 'The primary key of the product; null for `BULK`.',
+  })
   pk!: string | null;
 
   @Field(() => Product, {
     nullable: true,
-    description: 'The product as this change has left it; null for one that was deleted, and for many.',
+    description: 'The product after the change; null for `DELETED` and `BULK`.',
   })
   product!: Product | null;
 
-  @Field(() => Int, { nullable: true, description: 'How many were written to, where many were and it is known.' })
+  @Field(() => Int, {
+    nullable: true,
+    description: 'Number of products written by a `BULK` change, if known; otherwise null.',
+  })
   count!: number | null;
 
-  @Field(() => DateTimeScalar, { description: 'When.' })
+  @Field(() => DateTimeScalar, { description: 'Time of the change.' })
   at!: Date;
 
-  @Field(() => String, { description: 'The place of this change among all, for `after`.' })
+  @Field(() => String, { description: 'Cursor of the change, for `after`.' })
   cursor!: string;
 }
 
-const told = new WeakMap<Change, ProductChange>();
+const cache = new WeakMap<Change, ProductChange>();
 
-/** The change as clients are told of it, made once for all of them; undefined where it is none of products. */
+/** Returns the change in GraphQL form, shared by all clients; undefined for other kinds. */
 export function productChangeOf(change: Change): ProductChange | undefined {
   const kind = KINDS[change.kind];
   if (!kind) return undefined;
-  const known = told.get(change) ?? tell(change, kind);
-  told.set(change, known);
-  return known;
+  const productChange = cache.get(change) ?? toProductChange(change, kind);
+  cache.set(change, productChange);
+  return productChange;
 }
 
-function tell(change: Change, kind: ProductChangeKind): ProductChange {
-  const isMany = kind === ProductChangeKind.MANY;
+function toProductChange(change: Change, kind: ProductChangeKind): ProductChange {
+  const isBulk = kind === ProductChangeKind.BULK;
   const count = change.state?.['count'];
   return {
     kind,
     pk: change.subject,
-    // The trigger puts in all that a product is read with.
-    product: isMany || kind === ProductChangeKind.DELETED ? null : productFromJson(change.state),
-    count: isMany && typeof count === 'number' ? count : null,
+    // The trigger stores every column that a product is read with.
+    product: isBulk || kind === ProductChangeKind.DELETED ? null : productFromJson(change.state),
+    count: isBulk && typeof count === 'number' ? count : null,
     at: change.at,
     cursor: cursorOf(change),
   };

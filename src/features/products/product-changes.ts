@@ -1,4 +1,4 @@
-import * as changes from '../change-log/subscribe.ts';
+import * as changeLog from '../change-log/subscribe.ts';
 import type { Change } from '../change-log/change-log.ts';
 import type { Context } from '../../request/context.ts';
 import { badInput } from '../../core/errors.ts';
@@ -6,30 +6,38 @@ import { ProductChangeKind, productChangeOf, type ProductChange } from './produc
 
 const MAX_PKS = 100;
 
-/** Which changes are asked for: all where nothing is said. */
+/** Filter of product changes; without a field, all changes. */
 export interface ProductChangesInput {
-  /** Those of these products, and those of many. */
+  /** Only changes of these products, and bulk changes. */
   pks?: readonly string[] | null;
   kinds?: readonly ProductChangeKind[] | null;
-  /** Only what has happened after this cursor; from now on where there is none. */
+  /** Only changes after this cursor; without one, from now on. */
   after?: string | null | undefined;
 }
 
-/** The changes of products as they come, as `changes.follow` has them. Throws BAD_USER_INPUT and CHANGES_LOST. */
-export async function follow(ctx: Context, { pks, kinds, after }: ProductChangesInput): Promise<AsyncGenerator<ProductChange, void>> {
-  if (pks && pks.length > MAX_PKS) throw badInput('pks', `names at most ${MAX_PKS} products`);
-  return chosen(await changes.follow(ctx, after), pks && new Set(pks), kinds && new Set(kinds));
+/** Subscribes to product changes. Throws BAD_USER_INPUT and CURSOR_EXPIRED. */
+export async function subscribe(
+  ctx: Context,
+  { pks, kinds, after }: ProductChangesInput,
+): Promise<AsyncGenerator<ProductChange, void>> {
+  if (pks && pks.length > MAX_PKS)
+    throw badInput('pks', `must have at most ${MAX_PKS} primary keys`);
+  return filterChanges(
+    await changeLog.subscribe(ctx, after),
+    pks && new Set(pks),
+    kinds && new Set(kinds),
+  );
 }
 
-async function* chosen(
-  all: AsyncIterable<Change>,
+async function* filterChanges(
+  changes: AsyncIterable<Change>,
   pks: ReadonlySet<string> | null | undefined,
   kinds: ReadonlySet<ProductChangeKind> | null | undefined,
 ): AsyncGenerator<ProductChange, void> {
-  for await (const each of all) {
-    // Any may be among many.
-    if (pks && each.subject !== null && !pks.has(each.subject)) continue;
-    const change = productChangeOf(each);
-    if (change && (!kinds || kinds.has(change.kind))) yield change;
+  for await (const change of changes) {
+    // A bulk change has no subject and may include any product.
+    if (pks && change.subject !== null && !pks.has(change.subject)) continue;
+    const productChange = productChangeOf(change);
+    if (productChange && (!kinds || kinds.has(productChange.kind))) yield productChange;
   }
 }

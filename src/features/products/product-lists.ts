@@ -1,5 +1,5 @@
 import type { OrderColumn } from '../../pagination/cursor.ts';
-import type { Listing } from '../../pagination/keyset.ts';
+import type { ListDefinition } from '../../pagination/keyset.ts';
 import { join, sql, type Sql } from '../../database/sql.ts';
 import { Product } from './product.entity.ts';
 import { OrderDirection, ProductOrderField, type ProductOrder } from './product.inputs.ts';
@@ -13,54 +13,75 @@ const ORDERS: Record<ProductOrderField, OrderColumn> = {
   [ProductOrderField.UPDATED_AT]: { property: 'updatedAt', kind: 'time' },
 };
 
-/** Where the database counts the products (pagination/row-counts.ts). */
-export const PRODUCT_TALLY = 'product_tally';
+/** Table with the row counts of the products (pagination/row-counts.ts). */
+export const PRODUCT_ROW_COUNTS = 'product_tally';
 
-/** The whole catalogue by pk. */
-export const catalogue: Listing<Product> = {
+/** The whole catalogue, ordered by pk. */
+export const catalogue: ListDefinition<Product> = {
   name: 'products',
   entity: Product,
   order: [{ property: 'pk', kind: 'pk' }],
-  tally: PRODUCT_TALLY,
+  rowCounts: PRODUCT_ROW_COUNTS,
 };
 
-/** The catalogue as the filter narrows and the order sorts it; by pk where no order is given. `found` is what the filter's search finds. */
-export function listingOf(filter: CheckedFilter | undefined, orderBy: ProductOrder | null | undefined, found?: Sql): Listing<Product> {
+/** Returns the filtered catalogue in this order, by default by pk; `searched` is a condition. */
+export function listDefinitionOf(
+  filter: CheckedFilter | undefined,
+  orderBy: ProductOrder | null | undefined,
+  searched?: Sql,
+): ListDefinition<Product> {
   const { field = ProductOrderField.PK, direction } = orderBy ?? {};
   const order = ORDERS[field];
   const conditions = conditionsOf(filter ?? {});
   const range = conditions.filter(({ on }) => on === field).map(({ sql: condition }) => condition);
   const others = conditions.filter(({ on }) => on !== field).map(({ sql: condition }) => condition);
-  const where = found ? [found, ...others] : others;
+  const where = searched ? [searched, ...others] : others;
   return {
     ...catalogue,
     order: order.property === 'pk' ? [order] : [order, { property: 'pk', kind: 'pk' }],
     descending: direction === OrderDirection.DESC,
     ...(range.length > 0 && { range: join(range, ' and ') }),
     ...(where.length > 0 && { where: join(where, ' and ') }),
-    ...(filter?.barcodeIn && { isFew: true }),
+    ...(filter?.barcodeIn && { isSelective: true }),
     filter,
   };
 }
 
-/** A condition of a filter, and the order whose index it is a range of, where it is one. */
+/** A condition of a filter; `on` is the order whose index it is a range of. */
 interface Condition {
   sql: Sql;
   on?: ProductOrderField;
 }
 
-function conditionsOf({ nameContains, barcodeIn, priceMin, priceMax, createdSince, updatedSince }: CheckedFilter): Condition[] {
-  const found: Condition[] = [];
-  if (nameContains != null) found.push({ sql: sql`name_key like ${containing(nameContains)}` });
-  if (barcodeIn != null) found.push({ sql: sql`barcode = any(${barcodeIn}::text[])` });
-  if (priceMin != null) found.push({ sql: sql`price >= ${priceMin}::numeric`, on: ProductOrderField.PRICE });
-  if (priceMax != null) found.push({ sql: sql`price <= ${priceMax}::numeric`, on: ProductOrderField.PRICE });
-  if (createdSince != null) found.push({ sql: sql`created_at >= ${createdSince}::timestamptz`, on: ProductOrderField.CREATED_AT });
-  if (updatedSince != null) found.push({ sql: sql`updated_at >= ${updatedSince}::timestamptz`, on: ProductOrderField.UPDATED_AT });
-  return found;
+function conditionsOf({
+  nameContains,
+  barcodeIn,
+  priceMin,
+  priceMax,
+  createdSince,
+  updatedSince,
+}: CheckedFilter): Condition[] {
+  const conditions: Condition[] = [];
+  if (nameContains != null) conditions.push({ sql: sql`name_key like ${patternOf(nameContains)}` });
+  if (barcodeIn != null) conditions.push({ sql: sql`barcode = any(${barcodeIn}::text[])` });
+  if (priceMin != null)
+    conditions.push({ sql: sql`price >= ${priceMin}::numeric`, on: ProductOrderField.PRICE });
+  if (priceMax != null)
+    conditions.push({ sql: sql`price <= ${priceMax}::numeric`, on: ProductOrderField.PRICE });
+  if (createdSince != null)
+    conditions.push({
+      sql: sql`created_at >= ${createdSince}::timestamptz`,
+      on: ProductOrderField.CREATED_AT,
+    });
+  if (updatedSince != null)
+    conditions.push({
+      sql: sql`updated_at >= ${updatedSince}::timestamptz`,
+      on: ProductOrderField.UPDATED_AT,
+    });
+  return conditions;
 }
 
-// Folded first: some letters fold to signs that mean something to LIKE.
-function containing(text: string): Sql {
+// Escapes after folding, because some letters fold to special characters of LIKE.
+function patternOf(text: string): Sql {
   return sql`'%' || regexp_replace(search_fold(${text}), '([\\\\%_])', '\\\\\\1', 'g') || '%'`;
 }

@@ -1,6 +1,6 @@
-import type { RootPlan, RowFields } from '../../api/compiled-fields.ts';
+import type { CompiledRoot, RowFields } from '../../api/compiled-fields.ts';
 import type { ProductOrder } from './product.inputs.ts';
-import { PRODUCT_TALLY } from './product-lists.ts';
+import { PRODUCT_ROW_COUNTS } from './product-lists.ts';
 import * as products from './product.service.ts';
 
 const row: RowFields = {
@@ -16,14 +16,21 @@ const row: RowFields = {
   },
 };
 
-/** The reads of the catalogue that are hot: one product, and its pages where nothing is filtered. */
-export const productPlans: Readonly<Record<string, RootPlan>> = {
-  product: { kind: 'one', row, tally: PRODUCT_TALLY, read: (ctx, { pk }, properties) => products.findRow(ctx, String(pk), properties) },
+/** Frequent reads of the catalogue: one product, and unfiltered pages. */
+export const productCompiledFields: Readonly<Record<string, CompiledRoot>> = {
+  product: {
+    kind: 'one',
+    row,
+    rowCounts: PRODUCT_ROW_COUNTS,
+    read: (ctx, { pk }, properties) => products.findRow(ctx, String(pk), properties),
+  },
   products: {
     kind: 'page',
     row,
-    tally: PRODUCT_TALLY,
+    rowCounts: PRODUCT_ROW_COUNTS,
     read: (ctx, { filter, orderBy, ...args }, properties) =>
-      filter == null ? products.rowPage(ctx, args, properties, orderBy as ProductOrder | null | undefined) : undefined,
+      filter == null
+        ? products.rowPage(ctx, args, properties, orderBy as ProductOrder | null | undefined)
+        : undefined,
   },
 };

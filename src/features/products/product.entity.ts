@@ -3,9 +3,9 @@ import { Field, ID, ObjectType } from 'type-graphql';
 import { Node } from '../../api/node.ts';
 import { DateTimeScalar } from '../../api/scalars.ts';
 import { EAN13Scalar, PriceScalar } from './product.scalars.ts';
-import { restrictionOf } from './gs1-prefixes.ts';
+import { restrictedPrefixOf } from './gs1-prefixes.ts';
 
-/** The check digit's rule of ean13.ts, once more in SQL. */
+/** The check digit rule of ean13.ts in SQL. */
 const BARCODE_RULE = `case when barcode ~ '^[0-9]{13}$' then (${[...Array(13).keys()]
   .map((index) => `${index % 2 ? 3 : 1} * substr(barcode, ${index + 1}, 1)::int`)
   .join(' + ')}) % 10 = 0 else false end`;
@@ -17,13 +17,17 @@ const BARCODE_RULE = `case when barcode ~ '^[0-9]{13}$' then (${[...Array(13).ke
   expression: `char_length(name) >= 1 and char_length(name) <= 255 and name !~ '[[:cntrl:]]' and name = btrim(name)`,
 })
 @Check({ name: 'product_barcode_check', expression: BARCODE_RULE })
-// `numeric` takes NaN, which is above every number here, and any number of digits, hence the scale.
-@Check({ name: 'product_price_check', expression: `price >= 0 and price <= 9999999999.99 and scale(price) <= 2` })
+// `numeric` accepts NaN, which is above every number, and any number of digits: hence the scale.
+@Check({
+  name: 'product_price_check',
+  expression: `price >= 0 and price <= 9999999999.99 and scale(price) <= 2`,
+})
 @Index({ name: 'product_name_key_pk_index', properties: ['nameKey', 'pk'] })
 @Index({ name: 'product_words_index', properties: ['words'], type: 'gin' })
 @Index({
   name: 'product_name_key_trigram_index',
-  expression: 'create index product_name_key_trigram_index on product using gin (name_key gin_trgm_ops)',
+  expression:
+    'create index product_name_key_trigram_index on product using gin (name_key gin_trgm_ops)',
 })
 @Index({ name: 'product_price_pk_index', properties: ['price', 'pk'] })
 @Index({ name: 'product_created_at_pk_index', properties: ['createdAt', 'pk'] })
@@ -31,32 +35,43 @@ const BARCODE_RULE = `case when barcode ~ '^[0-9]{13}$' then (${[...Array(13).ke
 @ObjectType({ simpleResolvers: true, implements: Node, description: 'A product of the catalogue.' })
 export class Product extends Node {
   @PrimaryKey({ type: 'integer', autoincrement: true })
-  @Field(() => ID, { description: 'The primary key, as in the paths of the REST interface.' })
+  @Field(() => ID, { description: 'The primary key, as in the paths of the REST API.' })
   pk!: number;
 
   @Property({ type: 'text' })
   @Field(() => String, { description: 'The name, one line of 1 to 255 characters.' })
   name!: string;
 
-  /** What products are ordered by when they are ordered by name: case and accents folded. */
-  @Property({ columnType: 'text', collation: 'C', generated: 'search_fold(name) stored', hidden: true, lazy: true })
+  /** Sort key of the order by name: case and accents folded. */
+  @Property({
+    columnType: 'text',
+    collation: 'C',
+    generated: 'search_fold(name) stored',
+    hidden: true,
+    lazy: true,
+  })
   nameKey!: string;
 
-  /** The words of that, and its signs. */
-  @Property({ columnType: 'tsvector', generated: 'search_vector(name) stored', hidden: true, lazy: true })
+  /** Words and symbols of the sort key. */
+  @Property({
+    columnType: 'tsvector',
+    generated: 'search_vector(name) stored',
+    hidden: true,
+    lazy: true,
+  })
   words!: string;
 
   @Property({ type: 'text', unique: true })
-  @Field(() => EAN13Scalar, { description: 'The barcode; no other product has the same.' })
+  @Field(() => EAN13Scalar, { description: 'The barcode, unique in the catalogue.' })
   barcode!: string;
 
   @Field(() => String, {
     nullable: true,
     description:
-      'Why the barcode may stand for something else elsewhere, as its prefix is for use within a company or region; null where it does not.',
+      'Why the barcode may identify something else elsewhere: its prefix is reserved, for example for use within a company or region. Null if the prefix is not reserved.',
   })
   get barcodeWarning(): string | null {
-    return restrictionOf(this.barcode);
+    return restrictedPrefixOf(this.barcode);
   }
 
   @Property({ columnType: 'numeric', type: 'string' })
@@ -76,8 +91,11 @@ export class Product extends Node {
   }
 }
 
-/** A product out of its JSON, in which times are text: to read, not to change. */
+/** Returns a read-only product from its JSON, where times are text. */
 export function productFromJson(json: unknown): Product {
   const { createdAt, updatedAt, ...rest } = json as Product;
-  return Object.assign(new Product(), rest, { createdAt: new Date(createdAt), updatedAt: new Date(updatedAt) });
+  return Object.assign(new Product(), rest, {
+    createdAt: new Date(createdAt),
+    updatedAt: new Date(updatedAt),
+  });
 }

@@ -19,10 +19,10 @@ export enum OrderDirection {
 
 registerEnumType(ProductOrderField, {
   name: 'ProductOrderField',
-  description: 'What products can be ordered by. Where it is the same for two, the pk decides.',
+  description: 'Fields to order products by. Products with equal values are ordered by pk.',
   valuesConfig: {
     PK: { description: 'The primary key: the order in which products were added.' },
-    NAME: { description: 'The name, case and accents alike.' },
+    NAME: { description: 'The name, ignoring case and accents.' },
     PRICE: { description: 'The price.' },
     CREATED_AT: { description: 'When the product was added.' },
     UPDATED_AT: { description: 'When the product was last changed.' },
@@ -31,55 +31,72 @@ registerEnumType(ProductOrderField, {
 
 registerEnumType(OrderDirection, {
   name: 'OrderDirection',
-  description: 'Which way a list runs.',
-  valuesConfig: { ASC: { description: 'From the least on.' }, DESC: { description: 'From the greatest on.' } },
+  description: 'Direction of an order.',
+  valuesConfig: {
+    ASC: { description: 'Ascending.' },
+    DESC: { description: 'Descending.' },
+  },
 });
 
 @CheckedBy(productFilter, 'filter')
-@InputType({ description: 'Which products to list: those that meet every condition given.' })
+@InputType({ description: 'Which products to list: those that meet all given conditions.' })
 export class ProductFilter {
   @Field(() => String, {
     nullable: true,
     description:
-      'Words, or their beginnings, that are all in the name, case and accents alike; or a barcode, or a pk. A word that the catalogue does not have is taken for one that differs by a letter. Without an order, the best come first.',
+      'Words or word prefixes that the name contains, ignoring case and accents; or a barcode or pk. A word that is not in the catalogue also matches words one edit away. Without an order, the best matches come first.',
   })
   search?: string | null;
 
-  @Field(() => String, { nullable: true, description: 'Text that is in the name as it stands here, case and accents alike.' })
+  @Field(() => String, {
+    nullable: true,
+    description: 'Text that the name contains, ignoring case and accents.',
+  })
   nameContains?: string | null;
 
-  @Field(() => [EAN13Scalar], { nullable: true, description: 'One of these barcodes, at most 100.' })
+  @Field(() => [EAN13Scalar], {
+    nullable: true,
+    description: 'Any of these barcodes, at most 100.',
+  })
   barcodeIn?: unknown[] | null;
 
-  @Field(() => PriceScalar, { nullable: true, description: 'This price or more.' })
+  @Field(() => PriceScalar, { nullable: true, description: 'Minimum price.' })
   priceMin?: unknown;
 
-  @Field(() => PriceScalar, { nullable: true, description: 'This price or less.' })
+  @Field(() => PriceScalar, { nullable: true, description: 'Maximum price.' })
   priceMax?: unknown;
 
-  @Field(() => DateTimeScalar, { nullable: true, description: 'Added then or later.' })
+  @Field(() => DateTimeScalar, { nullable: true, description: 'Added at this time or later.' })
   createdSince?: unknown;
 
-  @Field(() => DateTimeScalar, { nullable: true, description: 'Changed then or later; what has never been changed, added.' })
+  @Field(() => DateTimeScalar, {
+    nullable: true,
+    description: 'Added or changed at this time or later.',
+  })
   updatedSince?: unknown;
 }
 
-@InputType({ description: 'How to order products.' })
+@InputType({ description: 'Order of products.' })
 export class ProductOrder {
-  @Field(() => ProductOrderField, { description: 'What to order by.' })
+  @Field(() => ProductOrderField, { description: 'Field to order by.' })
   field!: ProductOrderField;
 
-  @Field(() => OrderDirection, { defaultValue: OrderDirection.ASC, description: 'Which way.' })
+  @Field(() => OrderDirection, {
+    defaultValue: OrderDirection.ASC,
+    description: 'Direction of the order.',
+  })
   direction!: OrderDirection;
 }
 
 @CheckedBy(newProduct)
 @InputType({ description: 'A new product.' })
 export class ProductInput {
-  @Field(() => String, { description: 'The name: 1 to 255 characters once trimmed, no control characters.' })
+  @Field(() => String, {
+    description: 'The name: 1 to 255 characters after trimming, no control characters.',
+  })
   name!: string;
 
-  @Field(() => EAN13Scalar, { description: 'The barcode. No other product may have it.' })
+  @Field(() => EAN13Scalar, { description: 'The barcode, unique in the catalogue.' })
   barcode!: unknown;
 
   @Field(() => PriceScalar, { description: 'The price.' })
@@ -87,12 +104,17 @@ export class ProductInput {
 }
 
 @CheckedBy(newProduct)
-@InputType({ description: 'A product of a batch that is to be added. As for `ProductInput`, but each is checked by itself.' })
+@InputType({
+  description:
+    'A product of a batch to add. As `ProductInput`, but validated separately from the rest of the batch.',
+})
 export class ProductDraft {
-  @Field(() => String, { description: 'The name: 1 to 255 characters once trimmed, no control characters.' })
+  @Field(() => String, {
+    description: 'The name: 1 to 255 characters after trimming, no control characters.',
+  })
   name!: string;
 
-  @Field(() => String, { description: 'The barcode (EAN-13). No other product may have it.' })
+  @Field(() => String, { description: 'The barcode (EAN-13), unique in the catalogue.' })
   barcode!: string;
 
   @Field(() => DecimalScalar, { description: 'The price.' })
@@ -100,7 +122,7 @@ export class ProductDraft {
 }
 
 @CheckedBy(productPatch)
-@InputType({ description: 'What to change of a product; what is left out stays.' })
+@InputType({ description: 'Changes to a product. Omitted fields keep their value.' })
 export class ProductPatch {
   @Field(() => String, { nullable: true, description: 'The new name.' })
   name?: string;

@@ -3,7 +3,13 @@ import { ConnectionArgs, connectionType, type Connection } from '../../api/conne
 import type { Context } from '../../request/context.ts';
 import { createAll, CreateProductResult } from './create-products.ts';
 import { Product } from './product.entity.ts';
-import { ProductDraft, ProductFilter, ProductInput, ProductOrder, ProductPatch } from './product.inputs.ts';
+import {
+  ProductDraft,
+  ProductFilter,
+  ProductInput,
+  ProductOrder,
+  ProductPatch,
+} from './product.inputs.ts';
 import { EAN13Scalar } from './product.scalars.ts';
 import * as products from './product.service.ts';
 
@@ -13,12 +19,18 @@ const PK = { description: 'The primary key of the product.' };
 
 @Resolver(() => Product)
 export class ProductResolver {
-  @Query(() => Product, { nullable: true, description: 'The product of this primary key; null where there is none.' })
+  @Query(() => Product, {
+    nullable: true,
+    description: 'The product with this primary key; null if there is none.',
+  })
   product(@Ctx() ctx: Context, @Arg('pk', () => ID, PK) pk: string): Promise<Product | null> {
     return products.find(ctx, pk);
   }
 
-  @Query(() => Product, { nullable: true, description: 'The product with this barcode; null where there is none.' })
+  @Query(() => Product, {
+    nullable: true,
+    description: 'The product with this barcode; null if there is none.',
+  })
   productByBarcode(
     @Ctx() ctx: Context,
     @Arg('barcode', () => EAN13Scalar, { description: 'The barcode.' }) barcode: unknown,
@@ -26,14 +38,16 @@ export class ProductResolver {
     return products.findByBarcode(ctx, barcode);
   }
 
-  @Query(() => ProductConnection, { description: 'The catalogue, in pages by cursor.' })
+  @Query(() => ProductConnection, { description: 'The catalogue, in cursor pages.' })
   async products(
     @Ctx() ctx: Context,
     @Args(() => ConnectionArgs) args: ConnectionArgs,
-    @Arg('filter', () => ProductFilter, { nullable: true, description: 'Which products.' }) filter?: ProductFilter,
+    @Arg('filter', () => ProductFilter, { nullable: true, description: 'Filter of the products.' })
+    filter?: ProductFilter,
     @Arg('orderBy', () => ProductOrder, {
       nullable: true,
-      description: 'In which order; where none is given, by primary key, or what a search finds, the best first.',
+      description:
+        'Order of the products; by default by primary key, or for a search the best matches first.',
     })
     orderBy?: ProductOrder,
   ): Promise<Connection<Product>> {
@@ -43,18 +57,20 @@ export class ProductResolver {
   @Mutation(() => Product, { description: 'Adds a product. Needs the scope `products:write`.' })
   createProduct(
     @Ctx() ctx: Context,
-    @Arg('input', () => ProductInput, { description: 'What it is.' }) input: ProductInput,
+    @Arg('input', () => ProductInput, { description: 'The product to add.' }) input: ProductInput,
   ): Promise<Product> {
     return products.create(ctx, input);
   }
 
   @Mutation(() => [CreateProductResult], {
     description:
-      'Adds products, at most 100, each for itself: one that is refused does not keep the others from being added. Answers a result for each, in their order. Needs the scope `products:write`.',
+      'Adds at most 100 products independently: a rejected product does not affect the others. Returns a result for each, in order. Needs the scope `products:write`.',
   })
   createProducts(
     @Ctx() ctx: Context,
-    @Arg('inputs', () => [ProductDraft], { description: 'What they are. Of two with one barcode, the first is added.' })
+    @Arg('inputs', () => [ProductDraft], {
+      description: 'The products to add. Of two with the same barcode, the first is added.',
+    })
     inputs: ProductDraft[],
   ): Promise<CreateProductResult[]> {
     return createAll(ctx, inputs);
@@ -64,12 +80,14 @@ export class ProductResolver {
   updateProduct(
     @Ctx() ctx: Context,
     @Arg('pk', () => ID, PK) pk: string,
-    @Arg('input', () => ProductPatch, { description: 'What to change.' }) input: ProductPatch,
+    @Arg('input', () => ProductPatch, { description: 'The changes.' }) input: ProductPatch,
   ): Promise<Product> {
     return products.update(ctx, pk, input);
   }
 
-  @Mutation(() => Product, { description: 'Deletes a product and answers what it was. Needs the scope `products:write`.' })
+  @Mutation(() => Product, {
+    description: 'Deletes a product and returns it. Needs the scope `products:write`.',
+  })
   deleteProduct(@Ctx() ctx: Context, @Arg('pk', () => ID, PK) pk: string): Promise<Product> {
     return products.remove(ctx, pk);
   }

@@ -7,26 +7,37 @@ import { route, type Routes } from '../../api/route.ts';
 import { INVALID_PAGE, pageQueryOf } from '../../pagination/offset-page.ts';
 import { MAX_PRICE, priceNumber } from './price.ts';
 import type { Product } from './product.entity.ts';
-import { catalogueAsJson } from './json-stream.ts';
-import { PRODUCT_TALLY } from './product-lists.ts';
+import { streamCatalogue } from './json-stream.ts';
+import { PRODUCT_ROW_COUNTS } from './product-lists.ts';
 import { barcodeTaken, newProduct, unknownProduct } from './product.rules.ts';
 import * as products from './product.service.ts';
 
 const LIST = '/api/v1/shop/products';
 const PAGED_LIST = '/api/v2/shop/products';
-/** Products on a page of the second version (interface, section 8). */
+/** Number of products on a page of v2 (interface, section 8). */
 const PAGE_SIZE = 10;
 
-/** What REST clients see of a product (interface, section 2). */
-const SHOWN = ['pk', 'name', 'barcode', 'price'] as const;
+/** Fields of a product in the REST API (interface, section 2). */
+const REST_FIELDS = ['pk', 'name', 'barcode', 'price'] as const;
 
-/** The primary key as the documents describe it. */
-const PK = { type: 'integer', format: 'int32', minimum: 1, maximum: MAX_PK, examples: [1] } as const;
+/** JSON Schema of the primary key. */
+const PK = {
+  type: 'integer',
+  format: 'int32',
+  minimum: 1,
+  maximum: MAX_PK,
+  examples: [1],
+} as const;
 
 const productBody = z
   .object({
     pk: z.int().meta({ ...PK, description: 'The primary key, as in the path of the product.' }),
-    name: z.string().meta({ description: 'The name.', minLength: 1, maxLength: 255, examples: ['Classic Oak Table'] }),
+    name: z.string().meta({
+      description: 'The name.',
+      minLength: 1,
+      maxLength: 255,
+      examples: ['Classic Oak Table'],
+    }),
     barcode: z.string().meta({
       description: 'The barcode (EAN-13), with its leading zeros.',
       pattern: '^[0-9]{13}$',
@@ -43,8 +54,8 @@ const productBody = z
   })
   .meta({ id: 'Product', description: 'A product of the catalogue.' });
 
-// What the twins ask for. A page by cursor goes on after `pageInfo.endCursor`.
-const FIELDS = SHOWN.join(' ');
+// Operations of the GraphQL equivalents. The next page starts after `pageInfo.endCursor`.
+const FIELDS = REST_FIELDS.join(' ');
 const PAGES = `query ($first: Int, $after: String) {
   products(first: $first, after: $after) {
     nodes { ${FIELDS} }
@@ -60,28 +71,31 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
     path: LIST,
     summary: 'List all products',
     description:
-      'Returns the whole catalogue as one JSON array, ordered by primary key. The array is sent while it is read from the database, so that ' +
-      `a product that changes meanwhile may be in it as it was before or after. \`GET ${PAGED_LIST}\` returns the same in pages.`,
+      'Returns the whole catalogue as one JSON array, ordered by primary key. The array is streamed from the database; ' +
+      `a product that changes meanwhile may appear in its old or its new state. \`GET ${PAGED_LIST}\` returns the same products in pages.`,
     access: 'public',
     success: { status: 200, body: z.array(productBody), stream: true },
-    tally: PRODUCT_TALLY,
+    rowCounts: PRODUCT_ROW_COUNTS,
     successor: PAGED_LIST,
-    twin: { operation: PAGES, variables: { first: 100 } },
-    handle: catalogueAsJson,
+    graphqlEquivalent: { operation: PAGES, variables: { first: 100 } },
+    handle: streamCatalogue,
   }),
   route({
     method: 'GET',
     path: '/api/v1/shop/product/{pk}',
     summary: 'Get a product',
     description:
-      'Returns the product with this primary key. A primary key that no product has returns 404, and so does text that is no integer. A request ' +
-      'without credentials can be repeated with `If-None-Match`, and then returns 304 until the product changes.',
+      'Returns the product with this primary key. An unknown primary key and text that is not an integer return 404. Without credentials, ' +
+      'a request with `If-None-Match` returns 304 until the product changes.',
     access: 'public',
     input: { path: z.object({ pk: z.string().meta({ ...PK, description: 'The primary key.' }) }) },
-    refusals: [unknownProduct()],
+    errors: [unknownProduct()],
     success: { status: 200, body: productBody },
-    tally: PRODUCT_TALLY,
-    twin: { operation: `query ($pk: ID!) { product(pk: $pk) { ${FIELDS} } }`, variables: { pk: '1' } },
+    rowCounts: PRODUCT_ROW_COUNTS,
+    graphqlEquivalent: {
+      operation: `query ($pk: ID!) { product(pk: $pk) { ${FIELDS} } }`,
+      variables: { pk: '1' },
+    },
     handle: async (ctx, { path }) => productJson(await products.byPk(ctx, path.pk)),
   }),
   route({
@@ -90,9 +104,9 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
     summary: 'Create a product',
     description:
       'Adds a product to the catalogue and returns it; `Location` has its path. The credentials need the scope `products:write`. With an ' +
-      '`Idempotency-Key`, the same request within 24 hours returns the first response again and creates nothing, and another body returns 422.',
+      '`Idempotency-Key`, a repeated request within 24 hours returns the first response again and creates nothing; a different body returns 422.',
     access: 'products:write',
-    refusals: [barcodeTaken(), badInput('name', 'Field required', 'missing')],
+    errors: [barcodeTaken(), badInput('name', 'Field required', 'missing')],
     input: { json: newProduct, headers: z.object({ 'idempotency-key': idempotencyKey }) },
     success: {
       status: 201,
@@ -100,33 +114,46 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
       headers: (_ctx, { pk }) => ({ Location: `${basePath}/api/v1/shop/product/${pk}` }),
       documentedHeaders: { Location: 'The path of the new product.' },
     },
-    twin: {
+    graphqlEquivalent: {
       operation: `mutation ($input: ProductInput!) { createProduct(input: $input) { ${FIELDS} } }`,
       variables: { input: { name: 'Brass Kettle', barcode: '4006381333931', price: 24.5 } },
     },
-    handle: async (ctx, { json, headers }) => productJson(await products.create(ctx, json, headers['idempotency-key'])),
+    handle: async (ctx, { json, headers }) =>
+      productJson(await products.create(ctx, json, headers['idempotency-key'])),
   }),
   route({
     method: 'GET',
     path: PAGED_LIST,
     summary: 'List products in pages',
     description:
-      `Returns products ordered by primary key: by \`page\`, ${PAGE_SIZE} at a time, or by \`limit\` and \`offset\`, but not by both. Without ` +
-      'parameters, returns page 1. A page past the end has no items and the true `count`.',
+      `Returns products ordered by primary key: by \`page\`, ${PAGE_SIZE} per page, or by \`limit\` and \`offset\`, but not by both. Without ` +
+      'parameters, returns page 1. A page past the end has no items and the total `count`.',
     access: 'public',
-    refusals: [INVALID_PAGE],
-    input: { query: pageQueryOf({ pageSize: PAGE_SIZE, defaultLimit: defaultPageSize, byPage: true }) },
-    success: { status: 200, body: envelopeOf(productBody), headers: (_ctx, page) => linkHeader(page), documentedHeaders: LINK_HEADER },
-    tally: PRODUCT_TALLY,
-    twin: { operation: PAGES, variables: { first: PAGE_SIZE } },
+    errors: [INVALID_PAGE],
+    input: {
+      query: pageQueryOf({ pageSize: PAGE_SIZE, defaultLimit: defaultPageSize, byPage: true }),
+    },
+    success: {
+      status: 200,
+      body: envelopeOf(productBody),
+      headers: (_ctx, page) => linkHeader(page),
+      documentedHeaders: LINK_HEADER,
+    },
+    rowCounts: PRODUCT_ROW_COUNTS,
+    graphqlEquivalent: { operation: PAGES, variables: { first: PAGE_SIZE } },
     handle: async (ctx, { query }) => {
-      const { items, count } = await products.slice(ctx, query, SHOWN);
+      const { items, count } = await products.offsetPage(ctx, query, REST_FIELDS);
       return envelope(ctx, PAGED_LIST, query, { items: items.map(productJson), count });
     },
   }),
 ];
 
-/** A product as the REST door gives it. */
-export function productJson({ pk, name, barcode, price }: Pick<Product, (typeof SHOWN)[number]>) {
+/** Returns a product as in the REST API. */
+export function productJson({
+  pk,
+  name,
+  barcode,
+  price,
+}: Pick<Product, (typeof REST_FIELDS)[number]>) {
   return { pk, name, barcode, price: priceNumber(price) };
 }

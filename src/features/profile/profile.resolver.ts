@@ -10,28 +10,43 @@ const ItemConnection = connectionType(Item);
 
 @Resolver(() => User)
 export class UserItemsResolver {
-  @FieldResolver(() => ItemConnection, { description: "The user's items. Another user's are empty without the scope `users:read`." })
-  async items(@Ctx() ctx: Context, @Root() user: User, @Args(() => ConnectionArgs) args: ConnectionArgs): Promise<Connection<Item>> {
+  @FieldResolver(() => ItemConnection, {
+    description: "The user's items. Empty for another user without the scope `users:read`.",
+  })
+  async items(
+    @Ctx() ctx: Context,
+    @Root() user: User,
+    @Args(() => ConnectionArgs) args: ConnectionArgs,
+  ): Promise<Connection<Item>> {
     return new ItemConnection(await profile.pageOf(ctx, user.pk, args));
   }
 }
 
 @Resolver(() => Item)
 export class ItemResolver {
-  @FieldResolver(() => User, { description: 'Whose it is.' })
+  @FieldResolver(() => User, { description: 'The user who owns the item.' })
   owner(@Ctx() ctx: Context, @Root() item: Item): Promise<User> {
     return users.byPk(ctx, item.ownerPk);
   }
 
-  @Mutation(() => Item, { description: 'Adds an item to your own. Not for credentials that were narrowed to scopes that only read.' })
-  addItem(@Ctx() ctx: Context, @Arg('itemId', () => String, { description: 'Your name for it.' }) itemId: string): Promise<Item> {
+  @Mutation(() => Item, {
+    description: 'Adds an item to your own. Credentials narrowed to read-only scopes are rejected.',
+  })
+  addItem(
+    @Ctx() ctx: Context,
+    @Arg('itemId', () => String, { description: 'Your name for the item.' }) itemId: string,
+  ): Promise<Item> {
     return profile.addItem(ctx, itemId);
   }
 
   @Mutation(() => Item, {
-    description: 'Removes an item from your own and answers what it was. Not for credentials that were narrowed to scopes that only read.',
+    description:
+      'Removes an item from your own and returns it. Credentials narrowed to read-only scopes are rejected.',
   })
-  removeItem(@Ctx() ctx: Context, @Arg('itemId', () => String, { description: 'Your name for it.' }) itemId: string): Promise<Item> {
+  removeItem(
+    @Ctx() ctx: Context,
+    @Arg('itemId', () => String, { description: 'Your name for the item.' }) itemId: string,
+  ): Promise<Item> {
     return profile.removeItem(ctx, itemId);
   }
 }

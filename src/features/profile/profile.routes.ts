@@ -8,10 +8,20 @@ import * as profile from './profile.service.ts';
 
 const itemBody = z
   .object({
-    item_id: z.string().meta({ description: "The user's own name for it.", minLength: 1, maxLength: 255, examples: ['notebook'] }),
-    owner: z.string().meta({ description: 'The username of its owner.', minLength: 1, maxLength: MAX_USERNAME, examples: ['alice'] }),
+    item_id: z.string().meta({
+      description: "The user's own name for the item.",
+      minLength: 1,
+      maxLength: 255,
+      examples: ['notebook'],
+    }),
+    owner: z.string().meta({
+      description: 'The username of the owner.',
+      minLength: 1,
+      maxLength: MAX_USERNAME,
+      examples: ['alice'],
+    }),
   })
-  .meta({ id: 'Item', description: 'Something that a user has.' });
+  .meta({ id: 'Item', description: 'An item of a user.' });
 
 /** Interface, section 4.1. */
 export const profileRoutes: Routes = () => [
@@ -19,10 +29,11 @@ export const profileRoutes: Routes = () => [
     method: 'GET',
     path: '/users/me/',
     summary: 'Get the signed-in user',
-    description: 'Returns the user whose credentials the request has. The password is never returned, not even as a hash.',
+    description:
+      'Returns the user of the credentials. The password is never returned, not even as a hash.',
     access: 'signed-in',
     success: { status: 200, body: userBody },
-    twin: { operation: `{ me { ${USER_FIELDS} } }` },
+    graphqlEquivalent: { operation: `{ me { ${USER_FIELDS} } }` },
     handle: async (ctx) => userFor(ctx, await profile.me(ctx)),
   }),
   route({
@@ -30,11 +41,11 @@ export const profileRoutes: Routes = () => [
     path: '/users/me/items/',
     summary: 'List the items of the signed-in user',
     description:
-      'Returns all items of the caller as one JSON array, the oldest first. The array is sent while it is read from the database. Items of other ' +
-      'users are never returned.',
+      'Returns all items of the caller as one JSON array, oldest first. The array is streamed from the database. Items of other users are ' +
+      'never returned.',
     access: 'signed-in',
     success: { status: 200, body: z.array(itemBody), stream: true },
-    twin: {
+    graphqlEquivalent: {
       operation: `query ($first: Int, $after: String) {
   me {
     items(first: $first, after: $after) {
@@ -51,5 +62,6 @@ export const profileRoutes: Routes = () => [
 
 async function* items(ctx: Context): AsyncGenerator<z.infer<typeof itemBody>[]> {
   const { username } = requireCaller(ctx);
-  for await (const batch of profile.myItems(ctx)) yield batch.map(({ itemId }) => ({ item_id: itemId, owner: username }));
+  for await (const batch of profile.myItems(ctx))
+    yield batch.map(({ itemId }) => ({ item_id: itemId, owner: username }));
 }

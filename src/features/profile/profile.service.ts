@@ -1,9 +1,16 @@
 import { UniqueConstraintViolationException } from '@mikro-orm/postgresql';
 import { z } from 'zod';
-import { holds, requireCaller, requireWriter } from '../../request/access.ts';
+import { hasScope, requireCaller, requireWriter } from '../../request/access.ts';
 import { inTransaction, type Context } from '../../request/context.ts';
 import { DomainError } from '../../core/errors.ts';
-import { eachPage, MAX_PAGE, readPagesOf, type Listing, type Page, type PageArgs } from '../../pagination/keyset.ts';
+import {
+  eachPage,
+  MAX_PAGE,
+  readPagesOf,
+  type ListDefinition,
+  type Page,
+  type PageArgs,
+} from '../../pagination/keyset.ts';
 import { loader } from '../../request/loaders.ts';
 import { selectByPks, selectEntities } from '../../database/row-mapper.ts';
 import { lineOf } from '../../core/text.ts';
@@ -15,21 +22,21 @@ import { Item } from './item.entity.ts';
 
 const newItem = z.object({ itemId: lineOf(255) });
 
-/** The signed-in user. Throws NOT_AUTHENTICATED. */
+/** Returns the signed-in user. Throws NOT_AUTHENTICATED. */
 export function me(ctx: Context): Promise<User> {
   return users.byPk(ctx, requireCaller(ctx).pk);
 }
 
-/** All items of the signed-in user, the oldest first, in batches. */
+/** Yields all items of the signed-in user in batches, oldest first. */
 export function myItems(ctx: Context): AsyncGenerator<Item[]> {
   const { pk } = requireCaller(ctx);
   return eachPage((args) => pageOf(ctx, pk, args), MAX_PAGE);
 }
 
-/** The items of a user as the caller may see them, in pages by cursor: one's own, or with `users:read`; else none. */
+/** Returns a cursor page of a user's items: empty for another user without `users:read`. */
 export function pageOf(ctx: Context, ownerPk: number, args: PageArgs): Promise<Page<Item>> {
   return loader(ctx, `items.pageOf ${JSON.stringify(args)}`, (pks: readonly number[]) =>
-    readPagesOf(ctx, visible(ctx), args, { property: 'ownerPk', pks }),
+    readPagesOf(ctx, visibleItems(ctx), args, { property: 'ownerPk', pks }),
   ).load(ownerPk);
 }
 
@@ -38,42 +45,62 @@ export function findNodes(ctx: Context, keys: readonly string[]): Promise<(Item 
   return selectByPks(ctx, Item, keys, mayRead(ctx));
 }
 
-/** Adds an item to those of the signed-in user. Throws BAD_USER_INPUT, and CONFLICT if it is there already or for more than MAX_ITEMS_PER_USER. */
+/**
+ * Adds an item for the signed-in user. Throws BAD_USER_INPUT, and CONFLICT if the item exists or
+ * the user has MAX_ITEMS_PER_USER items.
+ */
 export async function addItem(ctx: Context, itemId: string): Promise<Item> {
   const { pk: ownerPk } = requireWriter(ctx);
   const values = { ...check(newItem, { itemId }), ownerPk, createdAt: ctx.now() };
   const max = ctx.config.maxItemsPerUser;
   try {
     return await inTransaction(ctx, async (tx) => {
-      await users.refuseMore(tx, ownerPk, sql`item where owner_pk`, max, `You have ${max} items, and no more are allowed`);
+      await users.enforceRowLimit(
+        tx,
+        ownerPk,
+        sql`item where owner_pk`,
+        max,
+        `You have reached the limit of ${max} items`,
+      );
       const item = Object.assign(new Item(), values);
       await tx.em.persist(item).flush();
       return item;
     });
   } catch (error) {
     if (!(error instanceof UniqueConstraintViolationException)) throw error;
-    throw new DomainError('CONFLICT', 'You have this item already', [
-      { field: 'itemId', type: 'unique', message: 'You have this item already' },
+    throw new DomainError('CONFLICT', 'You already have this item', [
+      { field: 'itemId', type: 'unique', message: 'You already have this item' },
     ]);
   }
 }
 
-/** Removes an item from those of the signed-in user and returns it. Throws NOT_FOUND. */
+/** Removes an item of the signed-in user and returns it. Throws NOT_FOUND. */
 export async function removeItem(ctx: Context, itemId: string): Promise<Item> {
   const { pk: ownerPk } = requireWriter(ctx);
   const name = check(newItem, { itemId }).itemId;
   return inTransaction(ctx, async (tx) => {
-    const [item] = await selectEntities(tx, Item, sql`owner_pk = ${ownerPk} and item_id = ${name} for update`);
+    const [item] = await selectEntities(
+      tx,
+      Item,
+      sql`owner_pk = ${ownerPk} and item_id = ${name} for update`,
+    );
     if (!item) throw new DomainError('NOT_FOUND', 'No such item');
     await tx.em.nativeDelete(Item, { pk: item.pk });
     return item;
   });
 }
 
-function visible(ctx: Context): Listing<Item> {
-  return { name: 'items', entity: Item, order: [{ property: 'pk', kind: 'pk' }], where: mayRead(ctx) };
+function visibleItems(ctx: Context): ListDefinition<Item> {
+  return {
+    name: 'items',
+    entity: Item,
+    order: [{ property: 'pk', kind: 'pk' }],
+    where: mayRead(ctx),
+  };
 }
 
 function mayRead(ctx: Context): Sql {
-  return holds(ctx, 'users:read') ? sql`true` : sql`item.owner_pk = ${ctx.caller?.pk ?? null}::integer`;
+  return hasScope(ctx, 'users:read')
+    ? sql`true`
+    : sql`item.owner_pk = ${ctx.caller?.pk ?? null}::integer`;
 }

@@ -1,15 +1,16 @@
-/** Under this name stand the clients that there is no room to count one by one. */
+/** Client name under which clients above the maximum are counted together. */
 export const OTHERS = '(others)';
 
-/** How many clients and users are told apart at a time, with and without a user. */
-const MAX_TALLIES = 1_000;
-/** As many again are told apart by a metric as long as the process runs: half with a user, half without. */
+/** Maximum number of pending counts, each with and without a user. */
+const MAX_COUNTS = 1_000;
+/** Maximum number of metric series for the life of the process, each with and without a user. */
 const MAX_SERIES = 500;
+/** Maximum length of a client name, in characters. */
 const MAX_CLIENT = 255;
 
-/** Calls of one row by one client as one user; `subject` is empty where nobody was signed in. */
+/** Calls of one endpoint by one client as one user. `subject` is empty for an anonymous caller. */
 export interface Calls {
-  row: string;
+  endpoint: string;
   client: string;
   subject: string;
   firstAt: Date;
@@ -17,115 +18,128 @@ export interface Calls {
   calls: number;
 }
 
-/** How often a row was called by a client as a user since the process started. */
+/** Number of calls of an endpoint by a client as a user since the process started. */
 export interface Series {
-  row: string;
+  endpoint: string;
   client: string;
   subject: string;
   calls: number;
 }
 
-interface Tally extends Calls {
+interface CallCount extends Calls {
   series: Series;
 }
 
 /**
- * Counts calls of REST rows in memory, by row, client and user. What it holds is bounded, whatever clients call themselves: beyond
- * that they are counted together as `(others)`. Those with a user have room of their own, which nobody without one can take.
+ * Counts calls of REST endpoints in memory, by endpoint, client and user. Its size is bounded:
+ * above the maximum, clients are counted together as `(others)`. Calls with a user have a maximum
+ * of their own, which anonymous calls cannot exhaust.
  */
 export class CallCounter {
-  private readonly all = new Bounded<Series>(MAX_SERIES, (row, client, subject) => ({ row, client, subject, calls: 0 }));
-  private tallies = this.noTallies();
+  private readonly totals = new BoundedCounts<Series>(MAX_SERIES, (endpoint, client, subject) => ({
+    endpoint,
+    client,
+    subject,
+    calls: 0,
+  }));
+  private pending = this.emptyCounts();
 
-  /** Counts a call. The client may be any text; the user is empty where there is none. */
-  count(row: string, client: string, subject: string, at: Date): void {
-    const tally = this.tallies.of(row, client, subject);
-    if (tally.calls === 0) tally.firstAt = at;
-    tally.lastAt = at;
-    tally.calls++;
-    tally.series.calls++;
+  /** Counts a call. The client may be any text; `subject` is empty for an anonymous caller. */
+  count(endpoint: string, client: string, subject: string, at: Date): void {
+    const count = this.pending.get(endpoint, client, subject);
+    if (count.calls === 0) count.firstAt = at;
+    count.lastAt = at;
+    count.calls++;
+    count.series.calls++;
   }
 
-  /** Hands over what was counted since this was last asked. */
+  /** Returns the counts since the last call, and resets them. */
   take(): readonly Calls[] {
-    const active = [...this.tallies].filter(({ calls }) => calls > 0);
-    // Whoever called of late keeps its place: a flood of new names is no reason to lose sight of the old ones.
-    this.tallies = this.noTallies();
-    for (const { row, client, subject } of active) this.tallies.of(row, client, subject);
+    const active = [...this.pending].filter(({ calls }) => calls > 0);
+    // Recent clients keep their entries, so that a flood of new names does not displace them.
+    this.pending = this.emptyCounts();
+    for (const { endpoint, client, subject } of active) this.pending.get(endpoint, client, subject);
     return active;
   }
 
-  /** Takes back what could not be stored, to be handed over again. */
+  /** Restores counts that could not be stored. */
   putBack(taken: readonly Calls[]): void {
-    for (const { row, client, subject, firstAt, lastAt, calls } of taken) {
-      const tally = this.tallies.of(row, client, subject);
-      if (tally.calls === 0 || firstAt < tally.firstAt) tally.firstAt = firstAt;
-      if (tally.calls === 0 || lastAt > tally.lastAt) tally.lastAt = lastAt;
-      tally.calls += calls;
+    for (const { endpoint, client, subject, firstAt, lastAt, calls } of taken) {
+      const count = this.pending.get(endpoint, client, subject);
+      if (count.calls === 0 || firstAt < count.firstAt) count.firstAt = firstAt;
+      if (count.calls === 0 || lastAt > count.lastAt) count.lastAt = lastAt;
+      count.calls += calls;
     }
   }
 
-  /** All that was counted since the process started. */
+  /** Returns the totals since the process started. */
   series(): Iterable<Readonly<Series>> {
-    return this.all;
+    return this.totals;
   }
 
-  private noTallies(): Bounded<Tally> {
-    const never = new Date(0);
-    return new Bounded(MAX_TALLIES, (row, client, subject) => ({
-      row,
+  private emptyCounts(): BoundedCounts<CallCount> {
+    const epoch = new Date(0);
+    return new BoundedCounts(MAX_COUNTS, (endpoint, client, subject) => ({
+      endpoint,
       client,
       subject,
-      firstAt: never,
-      lastAt: never,
+      firstAt: epoch,
+      lastAt: epoch,
       calls: 0,
-      series: this.all.of(row, client, subject),
+      series: this.totals.get(endpoint, client, subject),
     }));
   }
 }
 
-/** What is kept by row, client and user, for so many of each kind: with a user and without. */
-class Bounded<Kept> implements Iterable<Kept> {
-  // Maps in maps: a call that is counted puts no key together.
-  private readonly rows = new Map<string, Map<string, Map<string, Kept>>>();
-  private named = 0;
-  private nameless = 0;
+/** Counts by endpoint, client and user: at most `max` with a user, and as many without. */
+class BoundedCounts<Count> implements Iterable<Count> {
+  // Nested maps, so that counting a call concatenates no key.
+  private readonly endpoints = new Map<string, Map<string, Map<string, Count>>>();
+  private withUser = 0;
+  private anonymous = 0;
 
   constructor(
     private readonly max: number,
-    private readonly make: (row: string, client: string, subject: string) => Kept,
+    private readonly create: (endpoint: string, client: string, subject: string) => Count,
   ) {}
 
-  of(row: string, client: string, subject: string): Kept {
-    const known = this.rows.get(row)?.get(client)?.get(subject);
-    if (known !== undefined) return known;
-    const name = nameOf(client);
-    return name === client ? this.add(row, name, subject) : this.of(row, name, subject);
+  get(endpoint: string, client: string, subject: string): Count {
+    const existing = this.endpoints.get(endpoint)?.get(client)?.get(subject);
+    if (existing !== undefined) return existing;
+    const name = normalizeName(client);
+    return name === client ? this.add(endpoint, name, subject) : this.get(endpoint, name, subject);
   }
 
-  *[Symbol.iterator](): Generator<Kept> {
-    for (const clients of this.rows.values()) for (const subjects of clients.values()) yield* subjects.values();
+  *[Symbol.iterator](): Generator<Count> {
+    for (const clients of this.endpoints.values())
+      for (const subjects of clients.values()) yield* subjects.values();
   }
 
-  private add(row: string, client: string, subject: string): Kept {
-    // There are as many of these as there are rows.
+  private add(endpoint: string, client: string, subject: string): Count {
+    // Not limited, because there is only one of these per endpoint.
     const isOthers = client === OTHERS && subject === '';
-    if (!isOthers && (subject === '' ? this.nameless++ : this.named++) >= this.max) return this.of(row, OTHERS, '');
-    const clients = inMap(this.rows, row, () => new Map<string, Map<string, Kept>>());
-    const subjects = inMap(clients, client, () => new Map<string, Kept>());
-    return inMap(subjects, subject, () => this.make(row, client, subject));
+    if (!isOthers && (subject === '' ? this.anonymous++ : this.withUser++) >= this.max)
+      return this.get(endpoint, OTHERS, '');
+    const clients = getOrCreate(
+      this.endpoints,
+      endpoint,
+      () => new Map<string, Map<string, Count>>(),
+    );
+    const subjects = getOrCreate(clients, client, () => new Map<string, Count>());
+    return getOrCreate(subjects, subject, () => this.create(endpoint, client, subject));
   }
 }
 
-function inMap<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
-  const known = map.get(key);
-  if (known !== undefined) return known;
-  const made = make();
-  map.set(key, made);
-  return made;
+function getOrCreate<Key, Value>(map: Map<Key, Value>, key: Key, create: () => Value): Value {
+  const existing = map.get(key);
+  if (existing !== undefined) return existing;
+  const created = create();
+  map.set(key, created);
+  return created;
 }
 
-// As PostgreSQL can store it. Through bytes, for a piece of a long text would keep the whole of it in memory.
-function nameOf(client: string): string {
+// Makes a name storable in PostgreSQL. Copies it through a buffer, because a slice would retain the
+// whole text in memory.
+function normalizeName(client: string): string {
   return Buffer.from(client.replaceAll('\0', '?').slice(0, MAX_CLIENT).toWellFormed()).toString();
 }

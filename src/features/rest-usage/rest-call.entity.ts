@@ -1,19 +1,19 @@
 import { Check, Entity, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
 
-/** How often a client has called a REST row as a user, and when first and last. */
+/** Calls of a REST endpoint by one client as one user: number, first and last time. */
 @Entity({ tableName: 'legacy_call' })
 @Check({ name: 'legacy_call_client_check', expression: `char_length(client) <= 255` })
 @Check({ name: 'legacy_call_calls_check', expression: `calls > 0 and first_at <= last_at` })
-export class LegacyCall {
-  /** Method and path as the row writes them. */
+export class RestCall {
+  /** Method and path template of the endpoint. */
   @PrimaryKey({ type: 'text' })
   row!: string;
 
-  /** The name of the client: its `apollographql-client-name`, else its user agent. */
+  /** Name of the client: its `apollographql-client-name`, else its user agent. */
   @PrimaryKey({ type: 'text' })
   client!: string;
 
-  /** The username of the caller; empty where nobody was signed in. */
+  /** Username of the caller; empty for an anonymous caller. */
   @PrimaryKey({ type: 'text' })
   subject!: string;
 

@@ -4,34 +4,41 @@ import { execute, join, readTime, sql, type Sql } from '../../database/sql.ts';
 import { DAY_MS } from '../../core/time.ts';
 import { OTHERS, type CallCounter, type Calls } from './call-counter.ts';
 
-/** From so many stored lines on, with or without a user, new ones are counted as others: nobody fills the table. */
+/**
+ * Maximum number of stored rows, each with and without a user. New clients above it are counted as
+ * others, so that nobody can fill the table.
+ */
 const MAX_STORED = 10_000;
 
-/** The names of the contract kit and of the pages for browsers, which are no clients of anybody's. A POSIX regular expression. */
+/**
+ * POSIX regular expression of the project's own clients: the contract tests and the browser pages.
+ */
 const OWN_CLIENTS = '^shopfront-(contract|pages)(/|$)';
 
-/** What the lines of a report can be put together by. */
-export const GROUPINGS = ['row', 'client', 'subject'] as const;
+/** Columns by which a report can be grouped. */
+export const GROUPINGS = ['endpoint', 'client', 'subject'] as const;
 
 type Grouping = (typeof GROUPINGS)[number];
 
-/** Which calls a report is about. */
+/** Filter, grouping and length of a report. */
 export interface ReportInput {
-  /** Only those who have called since. */
+  /** Only clients that have called since. */
   since?: Date | undefined;
-  /** Only rows whose method and path hold this text. */
-  row?: string | undefined;
-  /** Whether the calls of the contract kit and of the pages for browsers count, too. */
+  /** Only endpoints whose method and path contain this text. */
+  endpoint?: string | undefined;
+  /** Whether to include the contract tests and the browser pages. */
   includeOwn?: boolean | undefined;
-  /** One line for each row, client or user; else for each that differs in any. */
+  /** One line per endpoint, client or user; by default, one per combination. */
   by?: Grouping | undefined;
-  /** How many lines at most. */
+  /** Maximum number of lines. */
   limit: number;
 }
 
-/** A line of a report. What the lines are not told apart by is absent; `subject` is null where nobody was signed in. */
+/**
+ * A line of a report, without the columns that are not grouped by. `subject` is null if anonymous.
+ */
 export interface ReportLine {
-  row?: string;
+  endpoint?: string;
   client?: string;
   subject?: string | null;
   first: Date;
@@ -39,29 +46,32 @@ export interface ReportLine {
   calls: number;
 }
 
-/** Who calls what, the most calls first, and how much there is of it, also beyond the lines shown. */
+/** Lines with the most calls first, and totals that include the lines above the limit. */
 export interface Report {
   lines: ReportLine[];
   total: { lines: number; calls: number };
 }
 
 /**
- * Adds what was counted to what is stored, in one statement. What cannot be stored goes back to the counter, for the next time; where
- * nobody knows whether it was stored, it is stored again rather than lost.
+ * Adds the counts of the counter to the stored ones, in one statement. On an error, returns them to
+ * the counter: if the outcome is unknown, calls are counted twice rather than lost.
  */
 export async function store(ctx: Context, counter: CallCounter): Promise<void> {
-  const taken = counter.take();
-  if (taken.length === 0) return;
+  const counts = counter.take();
+  if (counts.length === 0) return;
   try {
-    await execute(ctx.em, adding(taken));
+    await execute(ctx.em, upsertStatement(counts));
   } catch (error) {
-    counter.putBack(taken);
+    counter.putBack(counts);
     throw error;
   }
 }
 
-/** Who calls which rows, since when and how often. */
-export async function report(ctx: Context, { since, row, includeOwn = false, by, limit }: ReportInput): Promise<Report> {
+/** Reports which clients call which endpoints, since when and how often. */
+export async function report(
+  ctx: Context,
+  { since, endpoint, includeOwn = false, by, limit }: ReportInput,
+): Promise<Report> {
   const keys = join(
     (by === undefined ? GROUPINGS : [by]).map((key) => COLUMNS[key]),
     ', ',
@@ -73,37 +83,53 @@ export async function report(ctx: Context, { since, row, includeOwn = false, by,
       count(*) over () as all_lines, sum(sum(calls)) over () as all_calls
     from legacy_call
     where ${includeOwn ? sql`true` : sql`client !~ ${OWN_CLIENTS}`}
-      and ${since === undefined ? sql`true` : sql`last_at >= ${since}`} and ${row === undefined ? sql`true` : sql`position(${row} in "row") > 0`}
+      and ${since === undefined ? sql`true` : sql`last_at >= ${since}`} and ${endpoint === undefined ? sql`true` : sql`position(${endpoint} in "row") > 0`}
     group by ${keys} order by sum(calls) desc, ${keys} limit ${limit}`,
   );
   return {
     lines: rows.map(lineOf),
-    total: { lines: Number(rows[0]?.['all_lines'] ?? 0), calls: Number(rows[0]?.['all_calls'] ?? 0) },
+    total: {
+      lines: Number(rows[0]?.['all_lines'] ?? 0),
+      calls: Number(rows[0]?.['all_calls'] ?? 0),
+    },
   };
 }
 
-/** Deletes what is stored of the client with exactly this name. Returns how many lines that was. Throws NOT_FOUND where it is none. */
+/**
+ * Deletes the stored calls of a client by its exact name. Returns the number of rows. Throws
+ * NOT_FOUND.
+ */
 export async function forget(ctx: Context, client: string): Promise<number> {
   const { affected } = await execute(ctx.em, sql`delete from legacy_call where client = ${client}`);
-  if (affected === 0) throw new DomainError('NOT_FOUND', 'No calls of a client of this name are recorded');
+  if (affected === 0)
+    throw new DomainError('NOT_FOUND', 'No calls recorded for a client with this name');
   return affected;
 }
 
-/** Forgets those who have not called for LEGACY_CALLS_KEPT_DAYS. Returns how many. */
+/** Deletes rows without a call for REST_USAGE_RETENTION_DAYS. Returns their number. */
 export async function sweep(ctx: Context): Promise<number> {
-  const horizon = new Date(ctx.now().getTime() - ctx.config.legacyCallsKeptDays * DAY_MS);
-  const { affected } = await execute(ctx.em, sql`delete from legacy_call where last_at < ${horizon}`);
+  const cutoff = new Date(ctx.now().getTime() - ctx.config.restUsageRetentionDays * DAY_MS);
+  const { affected } = await execute(
+    ctx.em,
+    sql`delete from legacy_call where last_at < ${cutoff}`,
+  );
   return affected;
 }
 
-const COLUMNS: Readonly<Record<Grouping, Sql>> = { row: sql`"row"`, client: sql`client`, subject: sql`subject` };
+const COLUMNS: Readonly<Record<Grouping, Sql>> = {
+  endpoint: sql`"row"`,
+  client: sql`client`,
+  subject: sql`subject`,
+};
 
-// Instances add to the same rows at the same time, so all take them in one order. Times that a clock has moved back are put right.
-function adding(taken: readonly Calls[]): Sql {
-  const column = <Name extends keyof Calls>(name: Name): Calls[Name][] => taken.map((calls) => calls[name]);
+// Sorts the rows, because instances update the same rows concurrently and would otherwise deadlock.
+// Corrects times that a clock change has put out of order.
+function upsertStatement(counts: readonly Calls[]): Sql {
+  const column = <Name extends keyof Calls>(name: Name): Calls[Name][] =>
+    counts.map((count) => count[name]);
   return sql`
     with given as (
-      select * from unnest(${column('row')}::text[], ${column('client')}::text[], ${column('subject')}::text[],
+      select * from unnest(${column('endpoint')}::text[], ${column('client')}::text[], ${column('subject')}::text[],
         ${column('firstAt')}::timestamptz[], ${column('lastAt')}::timestamptz[], ${column('calls')}::bigint[])
         as given ("row", client, subject, first_at, last_at, calls)
     ), stored as (
@@ -122,9 +148,16 @@ function adding(taken: readonly Calls[]): Sql {
       calls = legacy_call.calls + excluded.calls`;
 }
 
-function lineOf({ row, client, subject, first_at: first, last_at: last, calls }: Record<string, unknown>): ReportLine {
+function lineOf({
+  row,
+  client,
+  subject,
+  first_at: first,
+  last_at: last,
+  calls,
+}: Record<string, unknown>): ReportLine {
   return {
-    ...(typeof row === 'string' && { row }),
+    ...(typeof row === 'string' && { endpoint: row }),
     ...(typeof client === 'string' && { client }),
     ...(typeof subject === 'string' && { subject: subject === '' ? null : subject }),
     first: readTime(first),

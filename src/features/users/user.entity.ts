@@ -3,47 +3,56 @@ import { Field, ObjectType } from 'type-graphql';
 import { Node } from '../../api/node.ts';
 import { SCOPES, type Scope } from '../../core/scopes.ts';
 
-/** Someone who can sign in. Usernames are compared exactly: `Alice` and `alice` are two users. */
+/** An account. Usernames are compared exactly: `Alice` and `alice` are two users. */
 @Entity({ tableName: 'user' })
 @Check({
   name: 'user_username_check',
   expression: `char_length(username) >= 1 and char_length(username) <= 150 and username !~ '[[:cntrl:]]'`,
 })
-@Check({ name: 'user_email_check', expression: `email ~ '^[^@[:space:]]+@[^@[:space:]]+$' and char_length(email) <= 254` })
+@Check({
+  name: 'user_email_check',
+  expression: `email ~ '^[^@[:space:]]+@[^@[:space:]]+$' and char_length(email) <= 254`,
+})
 @Check({
   name: 'user_full_name_check',
   expression: `char_length(full_name) >= 1 and char_length(full_name) <= 255 and full_name !~ '[[:cntrl:]]'`,
 })
-@Check({ name: 'user_scopes_check', expression: `scopes <@ array[${SCOPES.map((scope) => `'${scope}'`).join(', ')}]::text[]` })
-@Index({ name: 'user_email_index', expression: 'create index user_email_index on "user" (lower(email))' })
-@ObjectType({ simpleResolvers: true, implements: Node, description: 'Someone who can sign in.' })
+@Check({
+  name: 'user_scopes_check',
+  expression: `scopes <@ array[${SCOPES.map((scope) => `'${scope}'`).join(', ')}]::text[]`,
+})
+@Index({
+  name: 'user_email_index',
+  expression: 'create index user_email_index on "user" (lower(email))',
+})
+@ObjectType({ simpleResolvers: true, implements: Node, description: 'A user who can sign in.' })
 export class User extends Node {
   @PrimaryKey({ type: 'integer', autoincrement: true })
   pk!: number;
 
   @Property({ type: 'text', unique: true })
-  @Field(() => String, { description: 'The name to sign in with, compared exactly.' })
+  @Field(() => String, { description: 'The username for the login, compared exactly.' })
   username!: string;
 
   @Property({ type: 'text', nullable: true })
   email!: string | null;
 
   @Property({ type: 'text', nullable: true })
-  @Field(() => String, { nullable: true, description: 'The name to show.' })
+  @Field(() => String, { nullable: true, description: 'The display name.' })
   fullName!: string | null;
 
   @Property({ type: 'boolean', default: false })
-  @Field(() => Boolean, { description: 'Whether this user is kept from signing in.' })
+  @Field(() => Boolean, { description: 'Whether the user is disabled and cannot sign in.' })
   disabled: boolean = false;
 
-  /** bcrypt's text form; null for a user who cannot sign in. Never leaves the service. */
+  /** bcrypt hash; null for a user without a password. Never returned to clients. */
   @Property({ type: 'text', nullable: true, hidden: true })
   hashedPassword!: string | null;
 
   @Property({ columnType: 'text[]', default: [] })
   scopes: Scope[] = [];
 
-  /** Set where the user is shown as the author of something. Not stored. */
+  /** Set if the user is returned as the author of an entry. Not stored. */
   isAuthor?: true;
 
   protected get nodeKey(): number {

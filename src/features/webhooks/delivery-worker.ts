@@ -1,141 +1,183 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Context } from '../../request/context.ts';
-import type { TellEvent } from '../../api/event-serializer.ts';
-import { Rounds, type MakeContext } from '../../api/polling-worker.ts';
-import { claim, end, giveUp, isNeeded, leave, outcomes, postpone, spread, type Claimed } from './delivery.service.ts';
+import type { EventSerializer } from '../../api/event-serializer.ts';
+import { PollingWorker, type MakeContext } from '../../api/polling-worker.ts';
+import {
+  claim,
+  markDelivered,
+  disableWebhook,
+  hasEnabledWebhooks,
+  release,
+  outcomes,
+  retryLater,
+  fanOut,
+  type Claimed,
+} from './delivery.service.ts';
 import { messageOf } from './message.ts';
-import { TargetRefused, type Reply, type Send } from './http-client.ts';
+import { UrlRefused, type Reply, type SendRequest } from './http-client.ts';
 
-/** How many are tried at a time. */
-const AT_ONCE = 16;
-/** How long one may take, in ms, from the look-up of its name to the end of the answer. */
-const PATIENCE_MS = 15_000;
-/** How often it looks for more while some take their time, in ms. */
-const LOOK_EVERY_MS = 1_000;
-/** How long what is under way may take on the way out, in ms. Then it is tried again later. */
-const LAST_MS = 3_000;
+/** Maximum number of concurrent deliveries of an instance. */
+const MAX_CONCURRENT = 16;
+/** Maximum duration of an attempt, from the DNS lookup to the end of the response, in ms. */
+const ATTEMPT_TIMEOUT_MS = 15_000;
+/** Interval of checks for due deliveries while others are in progress, in ms. */
+const POLL_INTERVAL_MS = 1_000;
+/** Time on shutdown until deliveries in progress are aborted and released, in ms. */
+const SHUTDOWN_GRACE_MS = 3_000;
 const GONE = 410;
 
-/** Tells webhooks what has happened, in its own time. A slow one holds up no other. */
-export class Courier extends Rounds {
-  /** What is under way, and to which webhook. */
-  private readonly underWay = new Map<Promise<void>, number>();
-  private readonly wayOut = new AbortController();
+/** Delivers events to webhooks in the background. A slow receiver does not delay the others. */
+export class DeliveryWorker extends PollingWorker {
+  /** Deliveries in progress, each with the primary key of its webhook. */
+  private readonly inProgress = new Map<Promise<void>, number>();
+  private readonly shutdown = new AbortController();
 
   constructor(
-    private readonly tellers: Readonly<Record<string, TellEvent>>,
-    private readonly send: Send,
-    /** How long an attempt may take, in ms. */
-    private readonly patience = PATIENCE_MS,
+    private readonly serializers: Readonly<Record<string, EventSerializer>>,
+    private readonly send: SendRequest,
+    /** Maximum duration of an attempt, in ms. */
+    private readonly timeoutMs = ATTEMPT_TIMEOUT_MS,
   ) {
     super();
   }
 
   override async stop(): Promise<void> {
     const ended = new AbortController();
-    setTimeout(LAST_MS, undefined, { signal: ended.signal }).then(
-      () => this.wayOut.abort(),
+    setTimeout(SHUTDOWN_GRACE_MS, undefined, { signal: ended.signal }).then(
+      () => this.shutdown.abort(),
       () => undefined,
     );
     await super.stop();
     ended.abort();
   }
 
-  protected async deliverDue(makeContext: MakeContext): Promise<void> {
+  protected async processDue(makeContext: MakeContext): Promise<void> {
     for (;;) {
-      const wasIdle = this.underWay.size === 0;
-      if (!this.isLeaving) await this.beginDue(makeContext);
-      if (this.underWay.size > 0) await this.nextEnd();
-      // What has ended while it looked makes room for more.
-      else if (wasIdle || this.isLeaving) return;
+      const wasIdle = this.inProgress.size === 0;
+      if (!this.isStopping) await this.startDue(makeContext);
+      if (this.inProgress.size > 0) await this.waitForNext();
+      // Deliveries that ended during the query have freed slots.
+      else if (wasIdle || this.isStopping) return;
     }
   }
 
-  private async beginDue(makeContext: MakeContext): Promise<void> {
+  private async startDue(makeContext: MakeContext): Promise<void> {
     const ctx = makeContext();
-    if (!ctx || !(await isNeeded(ctx))) return;
-    while (await spread(ctx)) if (this.isLeaving) return;
-    const free = AT_ONCE - this.underWay.size;
-    const claimed = free > 0 ? await claim(ctx, free, this.busy()) : [];
+    if (!ctx || !(await hasEnabledWebhooks(ctx))) return;
+    while (await fanOut(ctx)) if (this.isStopping) return;
+    const free = MAX_CONCURRENT - this.inProgress.size;
+    const claimed = free > 0 ? await claim(ctx, free, this.countRunning()) : [];
     for (const delivery of claimed) {
-      const carried: Promise<void> = this.carry(makeContext() ?? ctx, delivery).finally(() => this.underWay.delete(carried));
-      this.underWay.set(carried, delivery.webhookPk);
+      const attempt: Promise<void> = this.deliverOne(makeContext() ?? ctx, delivery).finally(() =>
+        this.inProgress.delete(attempt),
+      );
+      this.inProgress.set(attempt, delivery.webhookPk);
     }
   }
 
-  /** How many are under way to each webhook. */
-  private busy(): Map<number, number> {
-    const busy = new Map<number, number>();
-    for (const webhook of this.underWay.values()) busy.set(webhook, (busy.get(webhook) ?? 0) + 1);
-    return busy;
+  /** Returns the number of deliveries in progress of each webhook. */
+  private countRunning(): Map<number, number> {
+    const counts = new Map<number, number>();
+    for (const webhook of this.inProgress.values())
+      counts.set(webhook, (counts.get(webhook) ?? 0) + 1);
+    return counts;
   }
 
-  // Or a while, for more may have become due.
-  private async nextEnd(): Promise<void> {
-    const over = new AbortController();
-    await Promise.race([...this.underWay.keys(), setTimeout(LOOK_EVERY_MS, undefined, { signal: over.signal })]).finally(() =>
-      over.abort(),
-    );
+  // Resolves after an interval at the latest, because more deliveries may be due.
+  private async waitForNext(): Promise<void> {
+    const done = new AbortController();
+    await Promise.race([
+      ...this.inProgress.keys(),
+      setTimeout(POLL_INTERVAL_MS, undefined, { signal: done.signal }),
+    ]).finally(() => done.abort());
   }
 
-  private async carry(ctx: Context, delivery: Claimed): Promise<void> {
-    const facts = { webhook: delivery.wid, message: delivery.mid, kind: delivery.kind, attempt: delivery.attempts };
+  private async deliverOne(ctx: Context, delivery: Claimed): Promise<void> {
+    const fields = {
+      webhook: delivery.webhookId,
+      message: delivery.messageId,
+      kind: delivery.kind,
+      attempt: delivery.attempts,
+    };
     try {
-      await this.attempt(ctx, delivery, facts);
+      await this.attempt(ctx, delivery, fields);
     } catch (error) {
-      // It is due again when nobody holds it any longer.
-      ctx.log.error({ err: error, ...facts }, 'what became of a webhook could not be stored');
+      // The delivery is due again when its lease expires.
+      ctx.log.error({ err: error, ...fields }, 'Webhook delivery outcome could not be stored');
     }
   }
 
-  private async attempt(ctx: Context, delivery: Claimed, facts: object): Promise<void> {
-    const { status, reason, pause } = await this.tell(ctx, delivery);
-    const told = { ...facts, reason };
+  private async attempt(ctx: Context, delivery: Claimed, fields: object): Promise<void> {
+    const { status, reason, retryAfter } = await this.post(ctx, delivery);
+    const logged = { ...fields, reason };
     if (status !== undefined && status >= 200 && status < 300) {
-      await end(ctx, delivery, reason);
+      await markDelivered(ctx, delivery, reason);
       outcomes.delivered++;
-      ctx.log.info({ event: 'webhook.delivered', ...told }, 'a webhook was told');
+      ctx.log.info({ event: 'webhook.delivered', ...logged }, 'Webhook delivered');
     } else if (status === GONE) {
-      const dead = await giveUp(ctx, delivery, reason);
+      const dead = await disableWebhook(ctx, delivery, reason);
       outcomes.disabled++;
-      ctx.log.error({ event: 'webhook.disabled', ...told, dead }, 'a webhook wants no more, and is disabled');
-    } else if (status === undefined && this.wayOut.signal.aborted) {
-      // It is we who broke off, and the receiver is not to blame.
-      await leave(ctx, delivery);
-    } else if (await postpone(ctx, delivery, reason, pause)) {
+      ctx.log.error(
+        { event: 'webhook.disabled', ...logged, dead },
+        'Webhook disabled: its receiver responded 410 Gone',
+      );
+    } else if (status === undefined && this.shutdown.signal.aborted) {
+      // Aborted by the shutdown, not failed by the receiver.
+      await release(ctx, delivery);
+    } else if (await retryLater(ctx, delivery, reason, retryAfter)) {
       outcomes.later++;
-      ctx.log.warn({ event: 'webhook.later', ...told }, 'a webhook could not be told yet');
+      ctx.log.warn(
+        { event: 'webhook.retry', ...logged },
+        'Webhook delivery failed; will be retried',
+      );
     } else {
       outcomes.dead++;
-      ctx.log.error({ event: 'webhook.dead', ...told }, 'a webhook was not told within a day');
+      ctx.log.error({ event: 'webhook.dead', ...logged }, 'Webhook delivery failed for a day');
     }
   }
 
-  // What was answered, or why nothing was, and the pause that was asked for.
-  private async tell(ctx: Context, delivery: Claimed): Promise<{ status?: number; reason: string; pause: number }> {
-    const late = AbortSignal.timeout(this.patience);
+  // Returns the status of the response, if any, the reason to record, and the Retry-After in ms.
+  private async post(
+    ctx: Context,
+    delivery: Claimed,
+  ): Promise<{ status?: number; reason: string; retryAfter: number }> {
+    const timeout = AbortSignal.timeout(this.timeoutMs);
     try {
-      const tell = this.tellers[delivery.kind];
-      if (!tell) throw new Error(`nobody tells of ${delivery.kind}`);
-      const message = messageOf({ ...delivery, data: tell(delivery) }, delivery.secrets, ctx.now());
-      const reply = await this.send(delivery.url, message, AbortSignal.any([late, this.wayOut.signal]));
-      return { status: reply.status, reason: String(reply.status), pause: pauseAskedFor(reply, ctx.now()) };
+      const serialize = this.serializers[delivery.kind];
+      if (!serialize) throw new Error(`No event serializer for ${delivery.kind}`);
+      const message = messageOf(
+        { ...delivery, data: serialize(delivery) },
+        delivery.secrets,
+        ctx.now(),
+      );
+      const reply = await this.send(
+        delivery.url,
+        message,
+        AbortSignal.any([timeout, this.shutdown.signal]),
+      );
+      return {
+        status: reply.status,
+        reason: String(reply.status),
+        retryAfter: retryAfterOf(reply, ctx.now()),
+      };
     } catch (error) {
-      return { reason: late.aborted ? 'TIMEOUT' : reasonOf(error), pause: 0 };
+      return { reason: timeout.aborted ? 'TIMEOUT' : reasonOf(error), retryAfter: 0 };
     }
   }
 }
 
-// RFC 9110, 10.2.3: in seconds, or until when.
-function pauseAskedFor({ status, retryAfter = '' }: Reply, now: Date): number {
+// The Retry-After in ms. RFC 9110, 10.2.3: a number of seconds, or a date.
+function retryAfterOf({ status, retryAfter = '' }: Reply, now: Date): number {
   if (status !== 429 && status !== 503) return 0;
-  const pause = /^\d{1,9}$/.test(retryAfter) ? Number(retryAfter) * 1000 : Date.parse(retryAfter) - now.getTime();
-  return Math.max(pause || 0, 0);
+  const ms = /^\d{1,9}$/.test(retryAfter)
+    ? Number(retryAfter) * 1000
+    : Date.parse(retryAfter) - now.getTime();
+  return Math.max(ms || 0, 0);
 }
 
-// Why a target was refused is of use to whoever chose it. Of other errors the code is enough.
+// The message of a rejected URL, because the operator needs it; of other errors, the code.
 function reasonOf(error: unknown): string {
-  if (error instanceof TargetRefused) return error.message;
+  if (error instanceof UrlRefused) return error.message;
   const { code, message } = Object(error) as Record<string, unknown>;
   return String(code ?? message);
 }

@@ -1,113 +1,131 @@
-import { entriesAfter, isForeign, type Place } from '../change-log/change-log.ts';
+import { entriesAfter, isForeign, type LogPosition } from '../change-log/change-log.ts';
 import { inTransaction, type Context } from '../../request/context.ts';
 import { DomainError } from '../../core/errors.ts';
 import { counters } from '../../core/metrics.ts';
-import { inPieces, PIECE } from '../../database/batches.ts';
+import { inBatches, BATCH_SIZE } from '../../database/batches.ts';
 import { readRows } from '../../database/row-mapper.ts';
-import { execute, identifier, literal, raw, readJson, readTime, sql, type Sql } from '../../database/sql.ts';
+import {
+  execute,
+  identifier,
+  literal,
+  raw,
+  readJson,
+  readTime,
+  sql,
+  type Sql,
+} from '../../database/sql.ts';
 import { DAY_MS } from '../../core/time.ts';
 import type { WebhookDelivery } from './webhook-delivery.entity.ts';
 
-// The log of changes is the outbox: what happens is noted there in the transaction that does it. It is read on from a place that all instances share, and each
-// event becomes one delivery for each webhook that is told of it. Whoever delivers one has others keep away for a while: it is delivered once, or more than once
-// where somebody is lost in the middle, and never not at all.
+// The change log is the outbox: triggers write events in the transaction of the change. All
+// instances share one offset into the log. Each event becomes one delivery for each webhook that
+// subscribes to its kind. A lease reserves a delivery for one instance. Delivery is at least once:
+// a message is sent again if an instance fails in the middle of an attempt.
 
-/** How many entries of the log are made deliveries at a time. */
-const SPREAD_AT_ONCE = 1_000;
-/** How many of a webhook an instance tries at a time, and how many where the last attempt has failed. */
-const EACH_AT_ONCE = 4;
-const EACH_AFTER_FAILURE = 1;
-/** How long whoever tries has others keep away, in ms: longer than an attempt can take. */
+/** Maximum number of change-log entries that one transaction fans out. */
+const FAN_OUT_SIZE = 1_000;
+/** Maximum number of concurrent deliveries of an instance to one webhook. */
+const MAX_PER_WEBHOOK = 4;
+/** The same maximum after a failed attempt. */
+const MAX_AFTER_FAILURE = 1;
+/** Duration of a lease, in ms: longer than an attempt can take. */
 const LEASE_MS = 60_000;
-/** The pauses before another attempt, in s: a day in all. */
-const PAUSES = [5, 30, 300, 1_800, 7_200, 18_000, 36_000, 23_065];
-/** How much longer or shorter a pause may be, by chance, so that many who failed at once do not come back at once. */
+/** Delays between attempts, in s: a day in total. */
+const RETRY_DELAYS = [5, 30, 300, 1_800, 7_200, 18_000, 36_000, 23_065];
+/** Maximum random deviation of a delay, as a fraction, so that concurrent retries spread out. */
 const JITTER = 0.1;
 const HOUR_MS = 3_600_000;
-const DELIVERED_KEPT_MS = 3 * DAY_MS;
-const DEAD_KEPT_MS = 30 * DAY_MS;
-/** For how long, in ms, a delivery may be due without being tried, as those before it take their time. Then it is dead. */
-const MAX_WAIT_MS = 3 * DAY_MS;
+const DELIVERED_RETENTION_MS = 3 * DAY_MS;
+const DEAD_RETENTION_MS = 30 * DAY_MS;
+/** Maximum time a delivery may be overdue behind slower ones before it is dead, in ms. */
+const MAX_OVERDUE_MS = 3 * DAY_MS;
+/** Maximum length of a stored reason, in characters. */
 const MAX_REASON = 200;
 
-/** What became of attempts to deliver. */
+/** Delivery attempts by outcome. */
 export const outcomes = counters(
   'shopfront_webhooks_total',
-  'Attempts to deliver an event to a webhook, by what became of them.',
+  'Attempts to deliver an event to a webhook, by outcome.',
   'outcome',
   ['delivered', 'later', 'dead', 'disabled'],
 );
 
-/** The id of a new message, in SQL. */
-export const NEW_MID = raw(`'msg_' || replace(gen_random_uuid()::text, '-', '')`);
+/** SQL expression of a new message id. */
+export const NEW_MESSAGE_ID = raw(`'msg_' || replace(gen_random_uuid()::text, '-', '')`);
 
-/** A delivery, as the one holds it who tries it. */
+/** A delivery that this instance has leased for an attempt. */
 export interface Claimed {
   pk: string;
-  mid: string;
+  messageId: string;
   kind: string;
   at: Date;
   subject: string | null;
   state: Readonly<Record<string, unknown>> | null;
-  /** This attempt's number, from 1. */
+  /** Number of this attempt, from 1. */
   attempts: number;
-  /** How long nobody else tries it. */
+  /** End of the lease. */
   leasedUntil: Date;
   webhookPk: number;
-  wid: string;
+  webhookId: string;
   url: string;
-  /** The newest first. */
+  /** Signing secrets, newest first. */
   secrets: string[];
 }
 
-/** Whether anybody is to be told of anything. */
-export async function isNeeded(ctx: Context): Promise<boolean> {
+/** Returns whether any webhook is enabled. */
+export async function hasEnabledWebhooks(ctx: Context): Promise<boolean> {
   return (await readRows(ctx, sql`select 1 from webhook where is_enabled limit 1`)).length > 0;
 }
 
-/** Makes deliveries of what the log of changes has that nobody has been told of. Returns whether there may be more. */
-export function spread(ctx: Context): Promise<boolean> {
+/**
+ * Creates deliveries for the next change-log entries. Returns whether there may be more entries.
+ */
+export function fanOut(ctx: Context): Promise<boolean> {
   return inTransaction(ctx, async (tx) => {
-    const found = await takePlace(tx);
-    if (!found) return false;
-    if (found.isForeign) {
-      await beginAnew(tx);
+    const offset = await takeOffset(tx);
+    if (!offset) return false;
+    if (offset.isForeign) {
+      await resetForeignOffsets(tx);
       return true;
     }
     const { rows } = await execute(
       tx.em,
       sql`
-      with piece as (${entriesAfter(found.place, SPREAD_AT_ONCE)}),
+      with piece as (${entriesAfter(offset.position, FAN_OUT_SIZE)}),
       spread as (
         insert into webhook_delivery (mid, webhook_pk, kind, at, subject, state, due_at)
-        select ${NEW_MID}, webhook.pk, piece.kind, piece.at, piece.subject, piece.state, ${ctx.now()}::timestamptz
+        select ${NEW_MESSAGE_ID}, webhook.pk, piece.kind, piece.at, piece.subject, piece.state, ${ctx.now()}::timestamptz
         from piece join webhook on is_enabled and piece.kind = any(events) and not pg_visible_in_snapshot(piece.tx, since)
         order by piece.tx, piece.pk),
       moved as (
         update webhook_place set tx = last.tx, pk = last.pk from (select tx, pk from piece order by tx desc, pk desc limit 1) as last)
       select count(*) as count from piece`,
     );
-    return Number(rows[0]?.['count']) === SPREAD_AT_ONCE;
+    return Number(rows[0]?.['count']) === FAN_OUT_SIZE;
   });
 }
 
 /**
- * Takes up to `count` deliveries that are due, so few of each webhook that a slow one does not hold up others; `busy` says how many of each are tried already.
- * Nobody else gets them until they have ended, are postponed, or a minute has passed.
+ * Leases up to `count` due deliveries for a minute, with a maximum for each webhook, so that a slow
+ * receiver does not delay the others. `inProgress` has the number of running deliveries by webhook.
  */
-export async function claim(ctx: Context, count: number, busy: ReadonlyMap<number, number>): Promise<Claimed[]> {
+export async function claim(
+  ctx: Context,
+  count: number,
+  inProgress: ReadonlyMap<number, number>,
+): Promise<Claimed[]> {
   const now = ctx.now();
   const leasedUntil = new Date(now.getTime() + LEASE_MS);
-  const most = sql`case when failed_at > coalesce(succeeded_at, created_at) then ${literal(EACH_AFTER_FAILURE)} else ${literal(EACH_AT_ONCE)} end`;
+  const max = sql`case when failed_at > coalesce(succeeded_at, created_at) then ${literal(MAX_AFTER_FAILURE)} else ${literal(MAX_PER_WEBHOOK)} end`;
   const { rows } = await execute(
     ctx.em,
     sql`
     with due as (
       select due.pk from webhook
-      left join unnest(${[...busy.keys()]}::integer[], ${[...busy.values()]}::integer[]) as busy (webhook_pk, count) on busy.webhook_pk = webhook.pk
+      left join unnest(${[...inProgress.keys()]}::integer[], ${[...inProgress.values()]}::integer[]) as busy (webhook_pk, count) on busy.webhook_pk = webhook.pk
       cross join lateral (
         select pk, due_at from webhook_delivery where webhook_pk = webhook.pk and due_at <= ${now}
-        order by due_at, pk limit greatest(${most} - coalesce(busy.count, 0), 0) for update skip locked) as due
+        order by due_at, pk limit greatest(${max} - coalesce(busy.count, 0), 0) for update skip locked) as due
       where is_enabled order by due.due_at, due.pk limit ${literal(count)})
     update webhook_delivery as delivery set attempts = attempts + 1, due_at = ${leasedUntil}
     from due, webhook where delivery.pk = due.pk and webhook.pk = webhook_pk
@@ -116,7 +134,7 @@ export async function claim(ctx: Context, count: number, busy: ReadonlyMap<numbe
   );
   return rows.map((row) => ({
     pk: String(row['pk']),
-    mid: String(row['mid']),
+    messageId: String(row['mid']),
     kind: String(row['kind']),
     at: readTime(row['at']),
     subject: row['subject'] as string | null,
@@ -124,80 +142,111 @@ export async function claim(ctx: Context, count: number, busy: ReadonlyMap<numbe
     attempts: Number(row['attempts']),
     leasedUntil,
     webhookPk: Number(row['webhook_pk']),
-    wid: String(row['wid']),
+    webhookId: String(row['wid']),
     url: String(row['url']),
     secrets: [row['secret'], row['previous_secret']].filter((secret) => typeof secret === 'string'),
   }));
 }
 
-/** Notes that it has arrived. */
-export async function end(ctx: Context, delivery: Claimed, reason: string): Promise<void> {
-  await note(ctx, delivery, ended(ctx, 'delivered', reason), 'succeeded_at');
+/** Marks a delivery as delivered. */
+export async function markDelivered(
+  ctx: Context,
+  delivery: Claimed,
+  reason: string,
+): Promise<void> {
+  await recordOutcome(ctx, delivery, endedAs(ctx, 'delivered', reason), 'succeeded_at');
 }
 
 /**
- * Leaves it for later, for as long as its receiver asks at least (ms, an hour at most). Returns false where this was the last attempt, a day after the first: it
- * is dead.
+ * Schedules the next attempt. `retryAfter` is the minimum delay in ms, of which at most an hour
+ * counts. Returns false after the last attempt, a day after the first: the delivery is then dead.
  */
-export async function postpone(ctx: Context, delivery: Claimed, reason: string, asked: number): Promise<boolean> {
-  const seconds = PAUSES[delivery.attempts - 1];
+export async function retryLater(
+  ctx: Context,
+  delivery: Claimed,
+  reason: string,
+  retryAfter: number,
+): Promise<boolean> {
+  const seconds = RETRY_DELAYS[delivery.attempts - 1];
   if (seconds === undefined) {
-    await note(ctx, delivery, ended(ctx, 'dead', reason), 'failed_at');
+    await recordOutcome(ctx, delivery, endedAs(ctx, 'dead', reason), 'failed_at');
     return false;
   }
-  const pause = seconds * 1000 * (1 - JITTER + Math.random() * 2 * JITTER);
-  const dueAt = new Date(ctx.now().getTime() + Math.max(pause, Math.min(asked, HOUR_MS)));
-  await note(ctx, delivery, sql`due_at = ${dueAt}, reason = ${cut(reason)}`, 'failed_at');
+  const delay = seconds * 1000 * (1 - JITTER + Math.random() * 2 * JITTER);
+  const dueAt = new Date(ctx.now().getTime() + Math.max(delay, Math.min(retryAfter, HOUR_MS)));
+  await recordOutcome(
+    ctx,
+    delivery,
+    sql`due_at = ${dueAt}, reason = ${truncate(reason)}`,
+    'failed_at',
+  );
   return true;
 }
 
-/** Leaves it as if nobody had taken it: another tries it at once. */
-export async function leave(ctx: Context, { pk, leasedUntil }: Claimed): Promise<void> {
+/** Ends the lease without counting the attempt. The delivery is due immediately. */
+export async function release(ctx: Context, { pk, leasedUntil }: Claimed): Promise<void> {
   await execute(
     ctx.em,
     sql`update webhook_delivery set attempts = attempts - 1, due_at = ${ctx.now()} where pk = ${pk} and due_at = ${leasedUntil}`,
   );
 }
 
-/** Disables the webhook, whose receiver wants no more, and gives up all that waits for it. Returns how much. */
-export async function giveUp(ctx: Context, { webhookPk }: Claimed, reason: string): Promise<number> {
-  await execute(ctx.em, sql`update webhook set is_enabled = false, failed_at = ${ctx.now()} where pk = ${webhookPk}`);
-  return changeAll(
+/**
+ * Disables the webhook of the delivery and marks its pending deliveries as dead. Returns their
+ * number.
+ */
+export async function disableWebhook(
+  ctx: Context,
+  { webhookPk }: Claimed,
+  reason: string,
+): Promise<number> {
+  await execute(
+    ctx.em,
+    sql`update webhook set is_enabled = false, failed_at = ${ctx.now()} where pk = ${webhookPk}`,
+  );
+  return changeInBatches(
     ctx,
-    sql`update webhook_delivery set ${ended(ctx, 'dead', reason)}`,
+    sql`update webhook_delivery set ${endedAs(ctx, 'dead', reason)}`,
     sql`webhook_pk = ${webhookPk} and due_at is not null`,
   );
 }
 
-/** Which deliveries are meant: all where nothing is said. */
-export interface Choice {
-  mid?: string | undefined;
+/** Filter of deliveries. An empty filter matches all. */
+export interface DeliveryFilter {
+  messageId?: string | undefined;
   /** The id of a webhook. */
   webhook?: string | undefined;
   status?: WebhookDelivery['status'] | undefined;
-  /** Of events from then on. */
+  /** Earliest time of the event. */
   since?: Date | undefined;
 }
 
-/** A delivery as operators see it. */
-export type Listed = Pick<WebhookDelivery, 'mid' | 'kind' | 'at' | 'status' | 'attempts' | 'dueAt' | 'reason' | 'endedAt'> & {
+/** A delivery as listed for operators. */
+export type ListedDelivery = Pick<
+  WebhookDelivery,
+  'mid' | 'kind' | 'at' | 'status' | 'attempts' | 'dueAt' | 'reason' | 'endedAt'
+> & {
   wid: string;
 };
 
-/** Deliveries, the latest first, `limit` at most. */
-export async function listSome(ctx: Context, choice: Choice, limit: number): Promise<Listed[]> {
+/** Lists at most `limit` deliveries, newest first. */
+export async function listDeliveries(
+  ctx: Context,
+  filter: DeliveryFilter,
+  limit: number,
+): Promise<ListedDelivery[]> {
   const rows = await readRows(
     ctx,
     sql`
     select mid, wid, kind, at, status, attempts, due_at, reason, ended_at from webhook_delivery join webhook on webhook.pk = webhook_pk
-    where ${chosen(choice)} order by webhook_delivery.pk desc limit ${literal(limit)}`,
+    where ${matches(filter)} order by webhook_delivery.pk desc limit ${literal(limit)}`,
   );
   return rows.map(([mid, wid, kind, at, status, attempts, dueAt, reason, endedAt]) => ({
     mid: String(mid),
     wid: String(wid),
     kind: String(kind),
     at: readTime(at),
-    status: status as Listed['status'],
+    status: status as ListedDelivery['status'],
     attempts: Number(attempts),
     dueAt: dueAt === null ? null : readTime(dueAt),
     reason: reason as string | null,
@@ -205,70 +254,93 @@ export async function listSome(ctx: Context, choice: Choice, limit: number): Pro
   }));
 }
 
-/** Has what has ended delivered once more, under the same ids, with as many attempts as at first. Returns how many. Throws NOT_FOUND for one that has not. */
-export async function redeliver(ctx: Context, choice: Choice): Promise<number> {
-  const count = await changeAll(
+/**
+ * Makes ended deliveries pending again, with the same message ids and all attempts. Returns their
+ * number. Throws NOT_FOUND for a message id without an ended delivery.
+ */
+export async function redeliver(ctx: Context, filter: DeliveryFilter): Promise<number> {
+  const count = await changeInBatches(
     ctx,
     sql`update webhook_delivery set status = 'pending', attempts = 0, due_at = ${ctx.now()}, reason = null, ended_at = null`,
-    sql`ended_at is not null and ${chosen(choice)}`,
+    sql`ended_at is not null and ${matches(filter)}`,
   );
-  if (count === 0 && choice.mid !== undefined) throw new DomainError('NOT_FOUND', `No delivery ${choice.mid} has ended`);
+  if (count === 0 && filter.messageId !== undefined)
+    throw new DomainError('NOT_FOUND', `Delivery ${filter.messageId} not found, or still pending`);
   return count;
 }
 
-/** Deletes what was delivered 3 days ago, and what was given up 30 days ago, and gives up what should have been tried 3 days ago. Returns how much it deleted. */
+/**
+ * Marks deliveries that are 3 days overdue as dead. Deletes delivered ones after 3 days and dead
+ * ones after 30 days. Returns the number of deleted deliveries.
+ */
 export async function sweep(ctx: Context): Promise<number> {
-  await giveUpWaiting(ctx);
-  return (await deleteEnded(ctx, 'delivered', DELIVERED_KEPT_MS)) + (await deleteEnded(ctx, 'dead', DEAD_KEPT_MS));
+  await expireOverdue(ctx);
+  return (
+    (await deleteEnded(ctx, 'delivered', DELIVERED_RETENTION_MS)) +
+    (await deleteEnded(ctx, 'dead', DEAD_RETENTION_MS))
+  );
 }
 
-// Of a receiver that answers too slowly for all that happens, or else what waits for it would never come to an end.
-async function giveUpWaiting(ctx: Context): Promise<void> {
-  const since = new Date(ctx.now().getTime() - MAX_WAIT_MS);
-  const dead = await repeated(
+// Bounds the backlog of a receiver that is too slow for its events.
+async function expireOverdue(ctx: Context): Promise<void> {
+  const since = new Date(ctx.now().getTime() - MAX_OVERDUE_MS);
+  const dead = await executeInBatches(
     ctx,
     sql`
-    update webhook_delivery set ${ended(ctx, 'dead', 'WAITED')} where pk in (
+    update webhook_delivery set ${endedAs(ctx, 'dead', 'WAITED')} where pk in (
       select late.pk from webhook
       cross join lateral (
         select pk from webhook_delivery where webhook_pk = webhook.pk and due_at <= ${since}
-        order by due_at limit ${literal(PIECE)} for update skip locked) as late
-      where is_enabled limit ${literal(PIECE)})`,
+        order by due_at limit ${literal(BATCH_SIZE)} for update skip locked) as late
+      where is_enabled limit ${literal(BATCH_SIZE)})`,
   );
   if (dead === 0) return;
   outcomes.dead += dead;
-  ctx.log.error({ event: 'webhook.dead', reason: 'WAITED', dead }, 'webhooks were not told, for their receivers are too slow');
-}
-
-function deleteEnded(ctx: Context, status: WebhookDelivery['status'], keptMs: number): Promise<number> {
-  const until = new Date(ctx.now().getTime() - keptMs);
-  return repeated(
-    ctx,
-    sql`
-    delete from webhook_delivery where pk in (
-      select pk from webhook_delivery where status = ${status} and ended_at <= ${until} order by ended_at limit ${literal(PIECE)})`,
+  ctx.log.error(
+    { event: 'webhook.dead', reason: 'WAITED', dead },
+    'Webhook deliveries expired: their receivers are too slow',
   );
 }
 
-/** Does to all deliveries that meet a condition, and do so no longer when it is done, what a statement says. Returns to how many. */
-export function changeAll(ctx: Context, statement: Sql, condition: Sql): Promise<number> {
-  // Locked, so that a piece which others are at, too, is a whole one.
-  return repeated(
+function deleteEnded(
+  ctx: Context,
+  status: WebhookDelivery['status'],
+  retentionMs: number,
+): Promise<number> {
+  const until = new Date(ctx.now().getTime() - retentionMs);
+  return executeInBatches(
+    ctx,
+    sql`
+    delete from webhook_delivery where pk in (
+      select pk from webhook_delivery where status = ${status} and ended_at <= ${until} order by ended_at limit ${literal(BATCH_SIZE)})`,
+  );
+}
+
+/**
+ * Runs the statement, in batches, on all deliveries that meet the condition. The statement must
+ * make the condition false. Returns the number of deliveries.
+ */
+export function changeInBatches(ctx: Context, statement: Sql, condition: Sql): Promise<number> {
+  // Locked, so that concurrent changes cannot make a batch look like the last one.
+  return executeInBatches(
     ctx,
     sql`
     ${statement} where pk in (
       select webhook_delivery.pk from webhook_delivery join webhook on webhook.pk = webhook_pk
-      where ${condition} limit ${literal(PIECE)} for update of webhook_delivery)`,
+      where ${condition} limit ${literal(BATCH_SIZE)} for update of webhook_delivery)`,
     Infinity,
   );
 }
 
-function repeated(ctx: Context, statement: Sql, most?: number): Promise<number> {
-  return inPieces(async () => (await execute(ctx.em, statement)).affected, most);
+function executeInBatches(ctx: Context, statement: Sql, maxBatches?: number): Promise<number> {
+  return inBatches(async () => (await execute(ctx.em, statement)).affected, maxBatches);
 }
 
-// Held until the transaction ends; undefined while another instance holds it, and where nobody is to be told. What was before all webhooks is passed over.
-async function takePlace({ em }: Context): Promise<{ place: Place; isForeign: boolean } | undefined> {
+// Locks the offset until the transaction ends and skips the entries older than all webhooks.
+// Returns undefined while another instance has the lock, and without enabled webhooks.
+async function takeOffset({
+  em,
+}: Context): Promise<{ position: LogPosition; isForeign: boolean } | undefined> {
   const { rows } = await execute(
     em,
     sql`
@@ -278,17 +350,31 @@ async function takePlace({ em }: Context): Promise<{ place: Place; isForeign: bo
     where earliest is not null for update of webhook_place skip locked`,
   );
   const [row] = rows;
-  return row && { place: { tx: String(row['tx']), pk: String(row['pk']) }, isForeign: row['is_foreign'] === true };
+  return (
+    row && {
+      position: { tx: String(row['tx']), pk: String(row['pk']) },
+      isForeign: row['is_foreign'] === true,
+    }
+  );
 }
 
-// A backup has brought places of another server. What has happened here since then is told from now on.
-async function beginAnew({ em }: Context): Promise<void> {
+// Resets offsets that a restored backup has brought from another server: only new events are
+// delivered.
+async function resetForeignOffsets({ em }: Context): Promise<void> {
   await execute(em, sql`update webhook_place set tx = '0', pk = 0 where ${isForeign(sql`tx`)}`);
-  await execute(em, sql`update webhook set since = pg_current_snapshot() where ${isForeign(sql`pg_snapshot_xmin(since)`)}`);
+  await execute(
+    em,
+    sql`update webhook set since = pg_current_snapshot() where ${isForeign(sql`pg_snapshot_xmin(since)`)}`,
+  );
 }
 
-// Whoever was so slow that another has taken it since notes nothing.
-async function note(ctx: Context, { pk, leasedUntil }: Claimed, changes: Sql, time: 'succeeded_at' | 'failed_at'): Promise<void> {
+// Changes nothing if the lease has expired and another instance has claimed the delivery.
+async function recordOutcome(
+  ctx: Context,
+  { pk, leasedUntil }: Claimed,
+  changes: Sql,
+  time: 'succeeded_at' | 'failed_at',
+): Promise<void> {
   await execute(
     ctx.em,
     sql`
@@ -297,15 +383,15 @@ async function note(ctx: Context, { pk, leasedUntil }: Claimed, changes: Sql, ti
   );
 }
 
-function ended(ctx: Context, status: WebhookDelivery['status'], reason: string): Sql {
-  return sql`status = ${status}, reason = ${cut(reason)}, due_at = null, ended_at = ${ctx.now()}`;
+function endedAs(ctx: Context, status: WebhookDelivery['status'], reason: string): Sql {
+  return sql`status = ${status}, reason = ${truncate(reason)}, due_at = null, ended_at = ${ctx.now()}`;
 }
 
-function cut(reason: string): string {
+function truncate(reason: string): string {
   return reason.slice(0, MAX_REASON);
 }
 
-function chosen({ mid, webhook, status, since }: Choice): Sql {
+function matches({ messageId: mid, webhook, status, since }: DeliveryFilter): Sql {
   return sql`(${mid ?? null}::text is null or mid = ${mid ?? null}) and (${webhook ?? null}::text is null or wid::text = ${webhook ?? null})
     and (${status ?? null}::text is null or status = ${status ?? null}) and (${since ?? null}::timestamptz is null or at >= ${since ?? null})`;
 }

@@ -1,90 +1,110 @@
 import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
-import { lookup as lookUp } from 'node:dns';
+import { lookup as dnsLookup } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { RequestFilteringHttpAgent, RequestFilteringHttpsAgent } from 'request-filtering-agent';
 import type { Message } from './message.ts';
-import { isPublic, refusalOf, type TargetRules } from './url-policy.ts';
+import { isPublic, rejectionReason, type UrlPolicy } from './url-policy.ts';
 
-/** How much of an answer is read before it is broken off, in bytes. */
-const MAX_ANSWER = 64 * 1024;
+/** Maximum number of bytes read of a response body. */
+const MAX_BODY = 64 * 1024;
 
-/** What a target has answered. No more of it counts. */
+/** The parts of a response that matter. */
 export interface Reply {
   status: number;
   retryAfter: string | undefined;
 }
 
-/** Sends a message to an address. Rejects where nothing is answered, and with TargetRefused where nothing may be sent there. */
-export type Send = (url: string, message: Message, signal: AbortSignal) => Promise<Reply>;
+/**
+ * Sends a message to a URL. Rejects without a response, and with UrlRefused if the URL policy
+ * rejects the URL.
+ */
+export type SendRequest = (url: string, message: Message, signal: AbortSignal) => Promise<Reply>;
 
-/** A target that is private, or has become so, and was not connected to. */
-export class TargetRefused extends Error {
-  override readonly name = 'TargetRefused';
+/** Error for a URL that the URL policy rejects. No connection was opened. */
+export class UrlRefused extends Error {
+  override readonly name = 'UrlRefused';
 }
 
 /**
- * By HTTP, one connection for each message. Each address that is about to be connected to is looked at, whatever name led there, and redirections are
- * followed nowhere. Names are looked up as the system does it, unless another way is given.
+ * Creates an HTTP client that opens one connection for each message. The client checks every IP
+ * address before it connects, whatever name resolved to the address, and follows no redirects.
  */
-export function openSender(rules: TargetRules, lookup: LookupFunction = lookUp): Send {
-  const allowed = { allowPrivateIPAddress: rules.webhookPrivateTargets, allowMetaIPAddress: rules.webhookPrivateTargets };
-  const plain = new RequestFilteringHttpAgent(allowed);
-  const secure = new RequestFilteringHttpsAgent(allowed);
+export function createHttpClient(
+  policy: UrlPolicy,
+  lookup: LookupFunction = dnsLookup,
+): SendRequest {
+  const options = {
+    allowPrivateIPAddress: policy.webhookAllowPrivateNetworks,
+    allowMetaIPAddress: policy.webhookAllowPrivateNetworks,
+  };
+  const httpAgent = new RequestFilteringHttpAgent(options);
+  const httpsAgent = new RequestFilteringHttpsAgent(options);
   return async (url, { headers, body }, signal) => {
-    // It was good when the webhook was added; the rules may be others now.
-    const refusal = refusalOf(url, rules);
-    if (refusal !== undefined) throw new TargetRefused(refusal);
-    const agent = url.startsWith('https:') ? secure : plain;
-    const sent = request(url, {
+    // The policy may have changed since the webhook was added.
+    const rejection = rejectionReason(url, policy);
+    if (rejection !== undefined) throw new UrlRefused(rejection);
+    const agent = url.startsWith('https:') ? httpsAgent : httpAgent;
+    const outgoing = request(url, {
       method: 'POST',
       headers,
       agent,
       signal,
-      lookup: rules.webhookPrivateTargets ? lookup : publicOnly(lookup),
+      lookup: policy.webhookAllowPrivateNetworks ? lookup : publicOnly(lookup),
     });
-    // What fails when the answer has begun fails nobody.
-    sent.on('error', () => undefined).end(body);
-    // Where an answer changes the protocol, which nobody asked for, Node tells of no response, and of no error.
-    const begun = Promise.race(['response', 'upgrade'].map((event) => once(sent, event, { signal })));
+    // Errors after the response has started do not matter.
+    outgoing.on('error', () => undefined).end(body);
+    // For an unrequested 101 response, Node emits neither 'response' nor 'error'.
+    const started = Promise.race(
+      ['response', 'upgrade'].map((event) => once(outgoing, event, { signal })),
+    );
     try {
-      const [answer, socket] = (await begun) as [IncomingMessage, Duplex?];
+      const [response, socket] = (await started) as [IncomingMessage, Duplex?];
       if (socket) socket.destroy();
-      else await readToEnd(answer);
-      return { status: answer.statusCode ?? 0, retryAfter: answer.headers['retry-after'] };
+      else await drain(response);
+      return { status: response.statusCode ?? 0, retryAfter: response.headers['retry-after'] };
     } catch (error) {
-      throw asRefused(error);
+      throw asUrlRefused(error);
     }
   };
 }
 
-// Whoever is broken off in the middle of an answer may take that for a failure. What happens to the rest of it does not matter here.
-async function readToEnd(answer: IncomingMessage): Promise<void> {
+// Reads the body, because a receiver may treat an aborted response as a failure.
+async function drain(response: IncomingMessage): Promise<void> {
   let size = 0;
   try {
-    for await (const piece of answer as AsyncIterable<Buffer>) if ((size += piece.length) > MAX_ANSWER) break;
+    for await (const chunk of response as AsyncIterable<Buffer>)
+      if ((size += chunk.length) > MAX_BODY) break;
   } catch {
-    // The status has come.
+    // The status has been received.
   }
 }
 
-// What the agent takes for public, and is not.
+// Rejects the addresses that the agent regards as public but `isPublic` does not.
 function publicOnly(lookup: LookupFunction): LookupFunction {
   return (name, options, callback) =>
-    lookup(name, options, (error, found, family) => {
-      const hidden = error
+    lookup(name, options, (error, addresses, family) => {
+      const rejected = error
         ? undefined
-        : [found]
+        : [addresses]
             .flat()
-            .map((each) => (typeof each === 'string' ? each : each.address))
+            .map((entry) => (typeof entry === 'string' ? entry : entry.address))
             .find((address) => !isPublic(address));
-      if (hidden === undefined) callback(error, found, family);
-      else callback(new TargetRefused(`DNS lookup ${hidden}(host:${name}) is not allowed. It is no public address.`), '');
+      if (rejected === undefined) callback(error, addresses, family);
+      else
+        callback(
+          new UrlRefused(
+            `DNS lookup ${rejected}(host:${name}) is not allowed. It is not a public address.`,
+          ),
+          '',
+        );
     });
 }
 
-// The agent's refusals have no code, and no class of their own.
-function asRefused(error: unknown): unknown {
-  return error instanceof Error && /^DNS lookup .* is not allowed\./.test(error.message) ? new TargetRefused(error.message) : error;
+// The errors of the agent have neither a code nor a class of their own.
+function asUrlRefused(error: unknown): unknown {
+  return error instanceof Error && /^DNS lookup .* is not allowed\./.test(error.message)
+    ? new UrlRefused(error.message)
+    : error;
 }

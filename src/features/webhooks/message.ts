@@ -3,30 +3,39 @@ import { VERSION } from '../../core/version.ts';
 
 const USER_AGENT = `Shopfront/${VERSION}`;
 
-/** What is sent to a webhook. */
+/** HTTP headers and body of a webhook message. */
 export interface Message {
   headers: Readonly<Record<string, string>>;
   body: string;
 }
 
-/** What it is made of: the id to tell it by, what has happened and when, and what is told of that. */
-interface Contents {
-  mid: string;
+/** Message id, event kind, event time and event data of a message. */
+interface WebhookEvent {
+  messageId: string;
   kind: string;
   at: Date;
   data: object;
 }
 
-/** An event in the form of Standard Webhooks (https://www.standardwebhooks.com), signed at this moment with each of the secrets. */
-export function messageOf({ mid, kind, at, data }: Contents, secrets: readonly string[], now: Date): Message {
+/**
+ * Returns an event as a message of Standard Webhooks (https://www.standardwebhooks.com), signed
+ * with each secret at the time `now`.
+ */
+export function messageOf(
+  { messageId, kind, at, data }: WebhookEvent,
+  secrets: readonly string[],
+  now: Date,
+): Message {
   const body = JSON.stringify({ type: kind, timestamp: at.toISOString(), data });
   return {
     headers: {
       'Content-Type': 'application/json',
       'User-Agent': USER_AGENT,
-      'Webhook-Id': mid,
+      'Webhook-Id': messageId,
       'Webhook-Timestamp': String(Math.floor(now.getTime() / 1000)),
-      'Webhook-Signature': secrets.map((secret) => new Signer(secret).sign(mid, now, body)).join(' '),
+      'Webhook-Signature': secrets
+        .map((secret) => new Signer(secret).sign(messageId, now, body))
+        .join(' '),
     },
     body,
   };

@@ -1,9 +1,19 @@
-import { Check, Entity, Index, ManyToOne, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
+import {
+  Check,
+  Entity,
+  Index,
+  ManyToOne,
+  PrimaryKey,
+  Property,
+} from '@mikro-orm/decorators/legacy';
 import { Webhook } from './webhook.entity.ts';
 
-/** One event on its way to one webhook. */
+/** Delivery of one event to one webhook. */
 @Entity({ tableName: 'webhook_delivery' })
-@Check({ name: 'webhook_delivery_status_check', expression: `status ~ '^(pending|delivered|dead)$'` })
+@Check({
+  name: 'webhook_delivery_status_check',
+  expression: `status ~ '^(pending|delivered|dead)$'`,
+})
 @Check({ name: 'webhook_delivery_times_check', expression: `num_nonnulls(due_at, ended_at) = 1` })
 @Check({ name: 'webhook_delivery_attempts_check', expression: `attempts >= 0` })
 @Index({ name: 'webhook_delivery_webhook_pk_due_at_index', properties: ['webhookPk', 'dueAt'] })
@@ -12,17 +22,22 @@ export class WebhookDelivery {
   @PrimaryKey({ columnType: 'bigint', type: 'string', autoincrement: true })
   pk!: string;
 
-  /** The id that its receiver tells it by from others, the same at each attempt. */
+  /** The `Webhook-Id` of the message, the same in each attempt. */
   @Property({ type: 'text', unique: true })
   mid!: string;
 
-  @ManyToOne(() => Webhook, { mapToPk: true, fieldName: 'webhook_pk', deleteRule: 'cascade', updateRule: 'no action' })
+  @ManyToOne(() => Webhook, {
+    mapToPk: true,
+    fieldName: 'webhook_pk',
+    deleteRule: 'cascade',
+    updateRule: 'no action',
+  })
   webhookPk!: number;
 
   @Property({ type: 'text' })
   kind!: string;
 
-  /** When it has happened. */
+  /** Time of the event. */
   @Property({ columnType: 'timestamptz(3)' })
   at!: Date;
 
@@ -38,15 +53,15 @@ export class WebhookDelivery {
   @Property({ type: 'integer', default: 0 })
   attempts!: number;
 
-  /** While it is pending: when it is to be tried; while somebody tries, when others may. */
+  /** Time of the next attempt of a pending delivery; during an attempt, the end of the lease. */
   @Property({ columnType: 'timestamptz(3)', nullable: true })
   dueAt!: Date | null;
 
-  /** What became of the last attempt: the status that was answered, or why nothing was. */
+  /** Outcome of the last attempt: the response status, or why there was no response. */
   @Property({ type: 'text', nullable: true })
   reason!: string | null;
 
-  /** When it was delivered, or given up. */
+  /** Time at which the delivery succeeded or became dead. */
   @Property({ columnType: 'timestamptz(3)', nullable: true })
   endedAt!: Date | null;
 }

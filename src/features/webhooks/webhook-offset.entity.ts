@@ -1,9 +1,12 @@
 import { Check, Entity, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
 
-/** The place up to which the log of changes has been read for webhooks: one row. Who holds it reads on, and nobody else does. */
+/**
+ * Position up to which the change log has been fanned out: one row. Its lock serializes the
+ * readers.
+ */
 @Entity({ tableName: 'webhook_place' })
 @Check({ name: 'webhook_place_is_only_check', expression: `is_only` })
-export class WebhookPlace {
+export class WebhookOffset {
   @PrimaryKey({ type: 'boolean', default: true })
   isOnly!: boolean;
 

@@ -1,7 +1,7 @@
 import { Check, Entity, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
 import { CHANGE_KINDS, type ChangeKind } from '../change-log/change-log.ts';
 
-/** Somebody else's address that is told of what happens here. */
+/** External URL that receives events. */
 @Entity({ tableName: 'webhook' })
 @Check({ name: 'webhook_url_check', expression: `char_length(url) <= 2000 and url ~ '^https?://'` })
 @Check({
@@ -16,7 +16,7 @@ export class Webhook {
   @PrimaryKey({ type: 'integer', autoincrement: true })
   pk!: number;
 
-  /** What it is known by to operators. */
+  /** Id shown to operators. */
   @Property({ columnType: 'uuid', type: 'string', unique: true })
   wid!: string;
 
@@ -29,22 +29,27 @@ export class Webhook {
   @Property({ columnType: 'text[]' })
   events!: ChangeKind[];
 
-  /** What its messages are signed with, so it has to be stored as it is. */
+  /** Signing secret, stored in plain text because every message is signed with it. */
   @Property({ type: 'text', hidden: true, lazy: true })
   secret!: string;
 
   @Property({ type: 'text', nullable: true, hidden: true, lazy: true })
   previousSecret!: string | null;
 
-  /** Until when messages are signed with the secret before as well. */
+  /** Time until which messages are also signed with the previous secret. */
   @Property({ columnType: 'timestamptz(3)', nullable: true })
   previousUntil!: Date | null;
 
   @Property({ type: 'boolean', default: true })
   isEnabled!: boolean;
 
-  /** What had been committed when it was last enabled. It is told of what came later. */
-  @Property({ columnType: 'pg_snapshot', type: 'string', defaultRaw: 'pg_current_snapshot()', lazy: true })
+  /** Snapshot of when the webhook was last enabled. It receives the events committed later. */
+  @Property({
+    columnType: 'pg_snapshot',
+    type: 'string',
+    defaultRaw: 'pg_current_snapshot()',
+    lazy: true,
+  })
   since!: string;
 
   @Property({ columnType: 'timestamptz(3)' })

@@ -4,12 +4,14 @@ import { lineOf } from '../../core/text.ts';
 
 const MAX_DESCRIPTION = 200;
 
-/** What an operator says of a new webhook. Its address is looked at by target.ts. */
+/** Input for a new webhook. The URL is checked by url-policy.ts. */
 export const newWebhook = z.object({
   url: z.string(),
   description: lineOf(MAX_DESCRIPTION).nullish(),
-  events: z.array(z.enum(CHANGE_KINDS, `An event is one of ${CHANGE_KINDS.join(', ')}`)).min(1, 'Name at least one event'),
+  events: z
+    .array(z.enum(CHANGE_KINDS, `must be one of ${CHANGE_KINDS.join(', ')}`))
+    .min(1, 'must contain at least one event'),
 });
 
-/** A new webhook as it comes. */
+/** Unchecked input for a new webhook. */
 export type NewWebhook = z.input<typeof newWebhook>;

@@ -1,100 +1,119 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { inTransaction, type Context } from '../../request/context.ts';
 import { badInput, DomainError } from '../../core/errors.ts';
-import type { TellEvent } from '../../api/event-serializer.ts';
+import type { EventSerializer } from '../../api/event-serializer.ts';
 import { selectEntities } from '../../database/row-mapper.ts';
 import { execute, sql, type Sql } from '../../database/sql.ts';
 import { DAY_MS } from '../../core/time.ts';
 import { check } from '../../core/validation.ts';
-import { changeAll, NEW_MID } from './delivery.service.ts';
-import { refusalOf } from './url-policy.ts';
+import { changeInBatches, NEW_MESSAGE_ID } from './delivery.service.ts';
+import { rejectionReason } from './url-policy.ts';
 import { Webhook } from './webhook.entity.ts';
 import { newWebhook, type NewWebhook } from './webhook.rules.ts';
 
-const TEST = 'webhook.test';
+const TEST_EVENT = 'webhook.test';
 const SECRET_BYTES = 32;
-/** For how long messages are signed with the secret before, too, in ms. */
-const OVERLAP_MS = DAY_MS;
+/** Time for which messages are also signed with the previous secret, in ms. */
+const SECRET_OVERLAP_MS = DAY_MS;
 
-/** What is told by what an operator sends to try a webhook. */
-export const events: Readonly<Record<string, TellEvent>> = { [TEST]: ({ subject }) => ({ webhook: subject }) };
+/** Serializer of the test event. */
+export const events: Readonly<Record<string, EventSerializer>> = {
+  [TEST_EVENT]: ({ subject }) => ({ webhook: subject }),
+};
 
-/** A webhook's id, and the secret that its messages are signed with from now on, which is shown once. */
-export interface Given {
-  wid: string;
+/** Id and new signing secret of a webhook. The secret is shown once. */
+export interface WebhookSecret {
+  webhookId: string;
   secret: string;
 }
 
-/** Adds a webhook, which is told of what happens from now on. Throws BAD_USER_INPUT, also for an address that nothing may be sent to. */
-export async function add(ctx: Context, input: NewWebhook): Promise<Given> {
+/**
+ * Adds a webhook, which receives the events committed from now on. Throws BAD_USER_INPUT, also for
+ * a URL that the URL policy rejects.
+ */
+export async function add(ctx: Context, input: NewWebhook): Promise<WebhookSecret> {
   const { url, description, events: kinds } = check(newWebhook, input);
-  const refusal = refusalOf(url, ctx.config);
-  if (refusal !== undefined) throw badInput('url', refusal);
-  const given = { wid: randomUUID(), secret: newSecret() };
+  const rejection = rejectionReason(url, ctx.config);
+  if (rejection !== undefined) throw badInput('url', rejection);
+  const webhook = { webhookId: randomUUID(), secret: newSecret() };
   await execute(
     ctx.em,
     sql`
     insert into webhook (wid, url, description, events, secret, created_at)
-    values (${given.wid}::uuid, ${new URL(url).href}, ${description ?? null}, ${[...new Set(kinds)]}::text[], ${given.secret}, ${ctx.now()})`,
+    values (${webhook.webhookId}::uuid, ${new URL(url).href}, ${description ?? null}, ${[...new Set(kinds)]}::text[], ${webhook.secret}, ${ctx.now()})`,
   );
-  return given;
+  return webhook;
 }
 
-/** All webhooks, the first first. Their secrets are not read. */
+/** Lists all webhooks, oldest first, without their secrets. */
 export function listAll(ctx: Context): Promise<Webhook[]> {
   return selectEntities(ctx, Webhook, sql`true order by created_at, pk`);
 }
 
-/** Has it told of what happens from now on, and of what still waited for it. Throws NOT_FOUND. */
-export async function enable(ctx: Context, wid: string): Promise<void> {
+/** Enables a webhook for new events and resumes its pending deliveries. Throws NOT_FOUND. */
+export async function enable(ctx: Context, webhookId: string): Promise<void> {
   const since = sql`case when is_enabled then since else pg_current_snapshot() end`;
   await inTransaction(ctx, async (tx) => {
-    // From now on it waits for the receiver; until now it waited for this.
+    // The time while the webhook was disabled does not count as waiting for the receiver.
     const now = tx.now();
-    await changeAll(tx, sql`update webhook_delivery set due_at = ${now}`, sql`wid::text = ${wid} and not is_enabled and due_at < ${now}`);
-    await change(tx, wid, sql`update webhook set is_enabled = true, since = ${since}`);
+    await changeInBatches(
+      tx,
+      sql`update webhook_delivery set due_at = ${now}`,
+      sql`wid::text = ${webhookId} and not is_enabled and due_at < ${now}`,
+    );
+    await change(tx, webhookId, sql`update webhook set is_enabled = true, since = ${since}`);
   });
 }
 
-/** Has it told of nothing any more. What waits for it stays. Throws NOT_FOUND. */
-export async function disable(ctx: Context, wid: string): Promise<void> {
-  await change(ctx, wid, sql`update webhook set is_enabled = false`);
+/** Disables a webhook. Pending deliveries remain. Throws NOT_FOUND. */
+export async function disable(ctx: Context, webhookId: string): Promise<void> {
+  await change(ctx, webhookId, sql`update webhook set is_enabled = false`);
 }
 
-/** Forgets it, and all that was on its way there. Throws NOT_FOUND. */
-export async function remove(ctx: Context, wid: string): Promise<void> {
-  await changeAll(ctx, sql`delete from webhook_delivery`, sql`wid::text = ${wid}`);
-  await change(ctx, wid, sql`delete from webhook`);
+/** Deletes a webhook and all its deliveries. Throws NOT_FOUND. */
+export async function remove(ctx: Context, webhookId: string): Promise<void> {
+  await changeInBatches(ctx, sql`delete from webhook_delivery`, sql`wid::text = ${webhookId}`);
+  await change(ctx, webhookId, sql`delete from webhook`);
 }
 
-/** Gives it another secret. For a day, messages are signed with the one before, too. Throws NOT_FOUND. */
-export async function rotateSecret(ctx: Context, wid: string): Promise<Given> {
+/**
+ * Replaces the secret of a webhook. Messages are signed with both secrets for a day. Throws
+ * NOT_FOUND.
+ */
+export async function rotateSecret(ctx: Context, webhookId: string): Promise<WebhookSecret> {
   const secret = newSecret();
-  const until = new Date(ctx.now().getTime() + OVERLAP_MS);
-  await change(ctx, wid, sql`update webhook set previous_secret = secret, previous_until = ${until}, secret = ${secret}`);
-  return { wid, secret };
+  const until = new Date(ctx.now().getTime() + SECRET_OVERLAP_MS);
+  await change(
+    ctx,
+    webhookId,
+    sql`update webhook set previous_secret = secret, previous_until = ${until}, secret = ${secret}`,
+  );
+  return { webhookId, secret };
 }
 
-/** Asks for a message to try it with, whatever events it is told of, and answers the message's id. Throws NOT_FOUND. */
-export async function test(ctx: Context, wid: string): Promise<string> {
+/**
+ * Enqueues a test message, whatever events the webhook receives. Returns the id of the message.
+ * Throws NOT_FOUND.
+ */
+export async function test(ctx: Context, webhookId: string): Promise<string> {
   const now = ctx.now();
   const { rows } = await execute(
     ctx.em,
     sql`
     insert into webhook_delivery (mid, webhook_pk, kind, at, subject, due_at)
-    select ${NEW_MID}, pk, ${TEST}, ${now}::timestamptz, wid::text, ${now}::timestamptz from webhook where wid::text = ${wid} returning mid`,
+    select ${NEW_MESSAGE_ID}, pk, ${TEST_EVENT}, ${now}::timestamptz, wid::text, ${now}::timestamptz from webhook where wid::text = ${webhookId} returning mid`,
   );
-  if (!rows[0]) throw noSuchWebhook(wid);
+  if (!rows[0]) throw notFound(webhookId);
   return String(rows[0]['mid']);
 }
 
-async function change(ctx: Context, wid: string, statement: Sql): Promise<void> {
-  const { affected } = await execute(ctx.em, sql`${statement} where wid::text = ${wid}`);
-  if (affected === 0) throw noSuchWebhook(wid);
+async function change(ctx: Context, webhookId: string, statement: Sql): Promise<void> {
+  const { affected } = await execute(ctx.em, sql`${statement} where wid::text = ${webhookId}`);
+  if (affected === 0) throw notFound(webhookId);
 }
 
-function noSuchWebhook(wid: string): DomainError {
-  return new DomainError('NOT_FOUND', `There is no webhook ${wid}`);
+function notFound(webhookId: string): DomainError {
+  return new DomainError('NOT_FOUND', `Webhook ${webhookId} not found`);
 }
 
 function newSecret(): string {

@@ -11,191 +11,224 @@ import {
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import type { Context } from '../../request/context.ts';
-import type { RootPlan } from '../../api/compiled-fields.ts';
+import type { CompiledRoot } from '../../api/compiled-fields.ts';
 import { DomainError } from '../../core/errors.ts';
 import { counters, gauge } from '../../core/metrics.ts';
-import { resolving } from '../../core/tracing-channels.ts';
+import { resolvingChannel } from '../../core/tracing-channels.ts';
 import { Cost } from '../cost.ts';
 import { visibleError } from '../../http/http-error.ts';
 import { MAX_DOCUMENTS_BYTES, sizeOf } from '../documents.ts';
 import type { Operations } from '../../telemetry/operations.ts';
 import type { Operation } from '../../telemetry/request-record.ts';
-import { fieldsOf, NotPlanned, planPage, planRow, type Fragments } from './compile.ts';
+import { fieldsOf, NotCompiled, compilePage, compileRow, type Fragments } from './compile.ts';
 
-/** How long the longest document is that has a plan, in characters. */
-const MAX_DOCUMENT = 10_000;
+/** Maximum number of characters of a compiled document. */
+const MAX_DOCUMENT_LENGTH = 10_000;
 
 const lookups = counters(
-  'shopfront_plan_lookups_total',
-  'GraphQL requests that a plan could answer, by whether there was one.',
+  'shopfront_compiled_operation_lookups_total',
+  'GraphQL requests looked up in the compiled operations, by outcome.',
   'outcome',
   ['hit', 'miss'],
 );
 
-/** A request as GraphQL over HTTP sends it. */
+/** A GraphQL over HTTP request. */
 export interface GraphqlRequest {
   query: string;
   operationName?: string;
   variables: Record<string, unknown>;
 }
 
-/** A document's way from its columns to its answer, made once. */
-export interface Plan {
-  /** As the log and the metrics name it. */
+/** An operation compiled to its statements and JSON writers. */
+export interface CompiledOperation {
+  /** Its name in the log and the metrics. */
   operation: Operation;
-  /** The tables that its answer is made from, and from nothing else: it is the same for everyone until one changes. */
-  tallies: readonly string[];
-  /** Whether it costs no more with these variables than is allowed. */
+  /** Tables that alone determine its response, for all clients. Empty if it may read others. */
+  rowCounts: readonly string[];
+  /** Returns whether its cost with these variables is within the limit. */
   allows(variables: Record<string, unknown>): boolean;
-  /** The answer to a request that goes well; undefined where the resolvers have to be asked, who also know how to refuse. */
-  answer(ctx: Context, variables: Record<string, unknown>): Promise<string | undefined>;
+  /** Returns a successful response; undefined if the resolvers have to execute the request. */
+  run(ctx: Context, variables: Record<string, unknown>): Promise<string | undefined>;
 }
 
-/** A plan that nobody has looked at the cost of. */
-type Unlimited = Omit<Plan, 'allows' | 'operation'>;
+/** A compiled operation without its cost and its name. */
+type UncheckedOperation = Omit<CompiledOperation, 'allows' | 'operation'>;
 
-interface PlannedField {
+interface CompiledField {
   name: string;
-  answer(ctx: Context, variables: Record<string, unknown>): Promise<string | undefined>;
+  run(ctx: Context, variables: Record<string, unknown>): Promise<string | undefined>;
 }
 
-/** The plans of documents that have been parsed, validated and executed by the ordinary way before. */
-export class Plans {
-  private readonly known = new LRUCache<string, Plan>({ maxSize: MAX_DOCUMENTS_BYTES });
+/** Cache of compiled operations, of documents that Apollo Server has validated before. */
+export class CompiledOperations {
+  private readonly cache = new LRUCache<string, CompiledOperation>({
+    maxSize: MAX_DOCUMENTS_BYTES,
+  });
 
   constructor(
     private readonly schema: GraphQLSchema,
-    private readonly roots: ReadonlyMap<string, RootPlan>,
+    private readonly roots: ReadonlyMap<string, CompiledRoot>,
     /** GRAPHQL_MAX_COST. */
     private readonly maxCost: number,
     private readonly operations: Operations,
   ) {
-    gauge('shopfront_plans', 'Plans that are kept.', () => this.known.size);
+    gauge('shopfront_compiled_operations', 'Cached compiled operations.', () => this.cache.size);
   }
 
-  /** The plan of a request's document, where there is one. */
-  of({ query, operationName }: GraphqlRequest): Plan | undefined {
-    const plan = this.known.get(keyOf(query, operationName));
-    if (plan) lookups.hit++;
+  /** Returns the compiled operation of a request, if any. */
+  of({ query, operationName }: GraphqlRequest): CompiledOperation | undefined {
+    const compiled = this.cache.get(keyOf(query, operationName));
+    if (compiled) lookups.hit++;
     else lookups.miss++;
-    return plan;
+    return compiled;
   }
 
-  /** Makes a plan for a document that is known to be valid, if it asks for nothing but what plans can answer. */
-  learn(source: string, operationName: string | undefined, document: DocumentNode): void {
+  /** Compiles the operation of a valid document if it is a query. */
+  add(source: string, operationName: string | undefined, document: DocumentNode): void {
     const key = keyOf(source, operationName);
-    if (key.length > MAX_DOCUMENT || this.known.has(key)) return;
+    if (key.length > MAX_DOCUMENT_LENGTH || this.cache.has(key)) return;
     const operation = operationNamed(document, operationName);
     if (operation?.operation !== OperationTypeNode.QUERY) return;
     const cost = new Cost(this.schema, document, operation, this.maxCost);
-    const plan = {
-      ...this.make(document, operation),
+    const compiled = {
+      ...this.compile(document, operation),
       operation: this.operations.of(operation),
       allows: (variables: Record<string, unknown>) => cost.allows(variables),
     };
-    // It holds on to the document, and to its own text of it.
-    this.known.set(key, plan, { size: sizeOf(document) + key.length });
+    // The entry retains the document, and the text as its key.
+    this.cache.set(key, compiled, { size: sizeOf(document) + key.length });
   }
 
-  private make(document: DocumentNode, operation: OperationDefinitionNode): Unlimited {
+  private compile(document: DocumentNode, operation: OperationDefinitionNode): UncheckedOperation {
     try {
-      return this.makeOfRows(document, operation);
+      return this.compileFields(document, operation);
     } catch (error) {
-      if (!(error instanceof NotPlanned)) throw error;
+      if (!(error instanceof NotCompiled)) throw error;
     }
-    return { tallies: [], answer: (ctx, variables) => executed(this.schema, document, operation, ctx, variables) };
-  }
-
-  private makeOfRows({ definitions }: DocumentNode, operation: OperationDefinitionNode): Unlimited {
-    if ((operation.directives?.length ?? 0) > 0) throw new NotPlanned();
-    const fragments: Fragments = new Map(
-      definitions.filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION).map((fragment) => [fragment.name.value, fragment]),
-    );
-    const fields = [...fieldsOf(['Query'], [operation.selectionSet], fragments)].map(([name, nodes]) => this.plan(name, nodes, fragments));
     return {
-      tallies: [...new Set(fields.flatMap(({ tally }) => tally))],
-      answer: (ctx, variables) => answer(this.schema, operation, fields, ctx, variables),
+      rowCounts: [],
+      run: (ctx, variables) =>
+        executeWithResolvers(this.schema, document, operation, ctx, variables),
     };
   }
 
-  private plan(name: string, nodes: readonly FieldNode[], fragments: Fragments): PlannedField & { tally: string } {
+  private compileFields(
+    { definitions }: DocumentNode,
+    operation: OperationDefinitionNode,
+  ): UncheckedOperation {
+    if ((operation.directives?.length ?? 0) > 0) throw new NotCompiled();
+    const fragments: Fragments = new Map(
+      definitions
+        .filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION)
+        .map((fragment) => [fragment.name.value, fragment]),
+    );
+    const fields = [...fieldsOf(['Query'], [operation.selectionSet], fragments)].map(
+      ([name, nodes]) => this.compileField(name, nodes, fragments),
+    );
+    return {
+      rowCounts: [...new Set(fields.flatMap(({ rowCounts }) => rowCounts))],
+      run: (ctx, variables) => runFields(this.schema, operation, fields, ctx, variables),
+    };
+  }
+
+  private compileField(
+    name: string,
+    nodes: readonly FieldNode[],
+    fragments: Fragments,
+  ): CompiledField & { rowCounts: string } {
     const [first] = nodes;
     const root = first && this.roots.get(first.name.value);
     const definition = first && this.schema.getQueryType()?.getFields()[first.name.value];
-    if (!root || !definition) throw new NotPlanned();
+    if (!root || !definition) throw new NotCompiled();
     const field = `Query.${first.name.value}`;
     const properties: string[] = [];
-    const argumentsOf = (variables: Record<string, unknown>) => getArgumentValues(definition, first, variables);
+    const argumentsOf = (variables: Record<string, unknown>) =>
+      getArgumentValues(definition, first, variables);
     if (root.kind === 'one') {
-      const write = planRow(root.row, nodes, fragments, properties);
+      const write = compileRow(root.row, nodes, fragments, properties);
       const one = async (ctx: Context, variables: Record<string, unknown>) => {
         const row = await root.read(ctx, argumentsOf(variables), properties);
         return row ? write(row) : 'null';
       };
-      return { name, tally: root.tally, answer: timed(field, one) };
+      return { name, rowCounts: root.rowCounts, run: timed(field, one) };
     }
-    const write = planPage(root.row, nodes, fragments, properties);
+    const write = compilePage(root.row, nodes, fragments, properties);
     const page = async (ctx: Context, variables: Record<string, unknown>) => {
       const read = await root.read(ctx, argumentsOf(variables), properties);
       return read && write(read);
     };
-    return { name, tally: root.tally, answer: timed(field, page) };
+    return { name, rowCounts: root.rowCounts, run: timed(field, page) };
   }
 }
 
-// As the resolver of the same field is.
-function timed(field: string, read: PlannedField['answer']): PlannedField['answer'] {
-  return (ctx, variables) => resolving.tracePromise(() => read(ctx, variables), { field });
+// Traces the field as its resolver is traced.
+function timed(field: string, read: CompiledField['run']): CompiledField['run'] {
+  return (ctx, variables) => resolvingChannel.tracePromise(() => read(ctx, variables), { field });
 }
 
-// By the resolvers, without going through again what was found out about the document.
-async function executed(
+// Executes by the resolvers, without parsing and validating the document again.
+async function executeWithResolvers(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
   contextValue: Context,
   variableValues: Record<string, unknown>,
 ): Promise<string | undefined> {
-  const { errors, data } = await execute({ schema, document, contextValue, variableValues, operationName: operation.name?.value });
+  const { errors, data } = await execute({
+    schema,
+    document,
+    contextValue,
+    variableValues,
+    operationName: operation.name?.value,
+  });
   if (!errors) return `${JSON.stringify({ data })}\n`;
   const [cause, ...others] = errors.map(({ originalError }) => originalError);
-  // What could be read in part is answered.
+  // Apollo Server returns partial data.
   const isEmpty = Object.values(data ?? {}).every((value) => value === null);
-  if (cause && isEmpty && [cause, ...others].every((error) => isHopeless(error, contextValue))) throw cause;
+  if (cause && isEmpty && [cause, ...others].every((error) => isFinal(error, contextValue)))
+    throw cause;
   return undefined;
 }
 
-function operationNamed({ definitions }: DocumentNode, name: string | undefined): OperationDefinitionNode | undefined {
-  const operations = definitions.filter((definition) => definition.kind === Kind.OPERATION_DEFINITION);
+function operationNamed(
+  { definitions }: DocumentNode,
+  name: string | undefined,
+): OperationDefinitionNode | undefined {
+  const operations = definitions.filter(
+    (definition) => definition.kind === Kind.OPERATION_DEFINITION,
+  );
   if (name !== undefined) return operations.find((operation) => operation.name?.value === name);
   return operations.length === 1 ? operations[0] : undefined;
 }
 
-async function answer(
+async function runFields(
   schema: GraphQLSchema,
   { variableDefinitions = [] }: OperationDefinitionNode,
-  fields: readonly PlannedField[],
+  fields: readonly CompiledField[],
   ctx: Context,
-  given: Record<string, unknown>,
+  variables: Record<string, unknown>,
 ): Promise<string | undefined> {
-  const { coerced } = getVariableValues(schema, variableDefinitions, given, { maxErrors: 1 });
+  const { coerced } = getVariableValues(schema, variableDefinitions, variables, { maxErrors: 1 });
   if (!coerced) return undefined;
-  const values = await Promise.all(fields.map((field) => field.answer(ctx, coerced))).catch((error: unknown) =>
-    leaveToResolvers(error, ctx),
+  const values = await Promise.all(fields.map((field) => field.run(ctx, coerced))).catch(
+    (error: unknown) => fallBack(error, ctx),
   );
   if (!values || values.includes(undefined)) return undefined;
   return `{"data":{${fields.map(({ name }, index) => `${JSON.stringify(name)}:${values[index]}`).join(',')}}}\n`;
 }
 
-// How to refuse is the resolvers' business.
-function leaveToResolvers(error: unknown, ctx: Context): undefined {
-  if (isHopeless(error, ctx)) throw error;
+// Lets the resolvers format the error, unless it is final.
+function fallBack(error: unknown, ctx: Context): undefined {
+  if (isFinal(error, ctx)) throw error;
 }
 
-// Where the database is not there, the resolvers would only wait for it once more, and where nobody waits, for nobody.
-function isHopeless(error: unknown, { request }: Context): boolean {
-  const seen = visibleError(error);
-  return seen instanceof DomainError && (seen.code === 'UNAVAILABLE' || request?.isGivenUp === true);
+// The resolvers would only wait again for an unavailable database, or for a cancelled request.
+function isFinal(error: unknown, { request }: Context): boolean {
+  const visible = visibleError(error);
+  return (
+    visible instanceof DomainError &&
+    (visible.code === 'UNAVAILABLE' || request?.isCancelled === true)
+  );
 }
 
 function keyOf(query: string, operationName: string | undefined): string {

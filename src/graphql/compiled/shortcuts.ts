@@ -1,38 +1,50 @@
-import type { IncomingMessage, RequestListener } from 'node:http';
+import type { RequestListener } from 'node:http';
 import type { GraphQLSchema } from 'graphql';
 import type { Config } from '../../core/config.ts';
 import { features } from '../../features.ts';
-import type { Context } from '../../request/context.ts';
 import { isAnonymous } from '../../http/credentials.ts';
 import type { Path } from '../../http/paths.ts';
 import type { Operations } from '../../telemetry/operations.ts';
-import { directly, type MakeExchange } from '../../http/static-routes.ts';
-import { graphqlShortcuts, type GraphqlShortcuts } from './compiled-endpoint.ts';
-import { Plans } from './compiled-operations.ts';
-import { SharedAnswers, type SharedAnswer } from '../../http/response-cache.ts';
+import { staticRoutes, type MakeExchange } from '../../http/static-routes.ts';
+import { createCompiledEndpoint, type CompiledEndpoint } from './compiled-endpoint.ts';
+import { CompiledOperations } from './compiled-operations.ts';
+import { ResponseCache, type ReadThroughCache } from '../../http/response-cache.ts';
 
 /**
- * The ways past the ordinary one, as far as SHORTCUTS leaves them on (docs/performance.md). Each asks the same services under
- * the same rules and answers the same bytes; what it cannot answer goes the ordinary way.
+ * Static routes, compiled operations and the response cache, if enabled by SHORTCUTS
+ * (docs/performance.md). They call the same services by the same rules and return the same bytes.
+ * Other requests take the normal path.
  */
-export interface Shortcuts {
-  /** Listens in front of the router. */
-  listener(paths: readonly Path[], exchangeOf: MakeExchange, router: RequestListener): RequestListener;
-  /** The answer to a request without credentials, which holds for everyone until the table changes; or else what `make` makes. */
-  share(ctx: Context, req: IncomingMessage, tally: string, make: () => Promise<SharedAnswer>): Promise<SharedAnswer>;
-  /** Those of the GraphQL door. */
-  graphql(schema: GraphQLSchema, operations: Operations): GraphqlShortcuts;
+export interface FastPaths {
+  /** Returns the listener of the static routes, which passes other requests to the router. */
+  listener(
+    paths: readonly Path[],
+    exchangeOf: MakeExchange,
+    router: RequestListener,
+  ): RequestListener;
+  /** Returns the cached response to a request without credentials, or calls `make`. */
+  share: ReadThroughCache;
+  /** Creates the compiled endpoint of the GraphQL API. */
+  graphql(schema: GraphQLSchema, operations: Operations): CompiledEndpoint;
 }
 
-/** Opens the shortcuts that the configuration leaves on. */
-export function openShortcuts(config: Config): Shortcuts {
-  const on = (name: Config['shortcuts'][number]) => config.shortcuts.includes(name);
-  const plans = new Map(features.flatMap(({ plans: own = {} }) => Object.entries(own)));
-  const answers = on('shared') ? new SharedAnswers() : undefined;
+/** Creates what SHORTCUTS enables. */
+export function createFastPaths(config: Config): FastPaths {
+  const isOn = (name: Config['shortcuts'][number]) => config.shortcuts.includes(name);
+  const roots = new Map(
+    features.flatMap(({ compiledFields: fields = {} }) => Object.entries(fields)),
+  );
+  const cache = isOn('shared') ? new ResponseCache() : undefined;
   return {
-    listener: (paths, exchangeOf, router) => (on('direct') ? directly(paths, exchangeOf, router) : router),
-    share: (ctx, req, tally, make) => (answers && isAnonymous(req) ? answers.answer(ctx, `GET ${req.url}`, tally, make) : make()),
+    listener: (paths, exchangeOf, router) =>
+      isOn('direct') ? staticRoutes(paths, exchangeOf, router) : router,
+    share: (ctx, req, rowCounts, make) =>
+      cache && isAnonymous(req) ? cache.getOrMake(ctx, `GET ${req.url}`, rowCounts, make) : make(),
     graphql: (schema, operations) =>
-      graphqlShortcuts(new Plans(schema, plans, config.graphqlLimits.cost, operations), on('plans'), answers),
+      createCompiledEndpoint(
+        new CompiledOperations(schema, roots, config.graphqlLimits.cost, operations),
+        isOn('plans'),
+        cache,
+      ),
   };
 }

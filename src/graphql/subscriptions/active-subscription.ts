@@ -1,19 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { DomainError } from '../../core/errors.ts';
-import { GivingUp } from '../../core/cancellation.ts';
-import type { Seen } from '../../telemetry/request-record.ts';
+import { Cancellation } from '../../core/cancellation.ts';
+import type { RequestRecord } from '../../telemetry/request-record.ts';
 
-/** What goes on for a client until somebody ends it: a subscription. To services, it is the request that they work for. */
-export class Listening extends GivingUp {
-  private why: DomainError | undefined;
+/** A running subscription. Services use it as the request that they run for. */
+export class ActiveSubscription extends Cancellation {
+  private endReason: DomainError | undefined;
 
   constructor(
-    /** The request that the connection began with. */
+    /** The request that opened the connection. */
     readonly req: IncomingMessage,
     readonly requestId: string = randomUUID(),
-    /** What the observer is told of it. */
-    readonly seen?: Seen,
+    /** The request record for logs and metrics. */
+    readonly record?: RequestRecord,
   ) {
     super();
   }
@@ -22,18 +22,18 @@ export class Listening extends GivingUp {
     return this.req.socket;
   }
 
-  /** What the client is told of the end, where it is not the client's own doing. */
-  get refusal(): DomainError | undefined {
-    return this.why;
+  /** The error for the client, if the client did not end the subscription. */
+  get error(): DomainError | undefined {
+    return this.endReason;
   }
 
-  /** Ends it, with a word to the client or without. */
-  end(refusal?: DomainError): void {
-    if (this.isGivenUp) return;
-    this.why = refusal;
-    this.giveUp();
+  /** Ends the subscription, with or without an error for the client. */
+  end(error?: DomainError): void {
+    if (this.isCancelled) return;
+    this.endReason = error;
+    this.cancel();
   }
 
-  /** Nothing is waited for: it was set aside from the beginning. */
-  setAside(): void {}
+  /** Does nothing: a subscription is excluded from admission control from the start. */
+  exclude(): void {}
 }

@@ -1,25 +1,33 @@
 import type { GraphQLSchema } from 'graphql';
-import type { Services } from '../../http/dependencies.ts';
+import type { Dependencies } from '../../http/dependencies.ts';
 import type { Operations } from '../../telemetry/operations.ts';
-import { Listeners } from './registry.ts';
+import { SubscriptionRegistry } from './registry.ts';
 import { Subscriptions } from './subscription.ts';
 import type { TrustedDocuments } from '../trusted-documents.ts';
 
-/** How the door words its errors. */
-export const WORDING = { row: 'graphql', errorKey: 'errors', inputPart: 'body' } as const;
-/** How long who is told of the end may take to read it, in ms. */
-export const GRACE_MS = 5_000;
+/** Error format of the GraphQL API. */
+export const ERROR_FORMAT = { endpoint: 'graphql', errorKey: 'errors', inputPart: 'body' } as const;
 
-/** What both ways to listen share. */
-export interface Live {
-  services: Services;
-  listeners: Listeners;
+/** State shared by the WebSocket and server-sent events transports. */
+export interface SubscriptionConnections {
+  dependencies: Dependencies;
+  registry: SubscriptionRegistry;
   subscriptions: Subscriptions;
-  /** Undefined where any document may run. */
+  /** Undefined if any document may run. */
   trusted: TrustedDocuments | undefined;
 }
 
-/** Opens what both ways to listen share. */
-export function openLive(services: Services, schema: GraphQLSchema, trusted: TrustedDocuments | undefined, operations: Operations): Live {
-  return { services, listeners: new Listeners(services), subscriptions: new Subscriptions(schema, services, operations), trusted };
+/** Creates the state shared by both transports. */
+export function openConnections(
+  dependencies: Dependencies,
+  schema: GraphQLSchema,
+  trusted: TrustedDocuments | undefined,
+  operations: Operations,
+): SubscriptionConnections {
+  return {
+    dependencies,
+    registry: new SubscriptionRegistry(dependencies),
+    subscriptions: new Subscriptions(schema, dependencies, operations),
+    trusted,
+  };
 }

@@ -1,120 +1,149 @@
 import { AsyncResource } from 'node:async_hooks';
-import { lapsesOf } from '../../features/auth/sessions/credential-expiry.service.ts';
+import { findExpired } from '../../features/auth/sessions/credential-expiry.service.ts';
 import type { Caller } from '../../request/context.ts';
 import { DomainError } from '../../core/errors.ts';
 import { gauge } from '../../core/metrics.ts';
-import { unavailable } from '../../http/http-error.ts';
-import type { Services } from '../../http/dependencies.ts';
+import { unavailableError } from '../../http/http-error.ts';
+import type { Dependencies } from '../../http/dependencies.ts';
 
-/** How often it is looked whether the credentials of who listens are still good, in ms. */
-const LOOK_EVERY_MS = 500;
-/** At every so many looks, connections are shown to be alive: every 12 s. */
-const LOOKS_A_BEAT = 24;
-/** When it is worth asking again, in seconds. */
+/** Interval between checks of the connections' credentials, in milliseconds. */
+const CHECK_INTERVAL_MS = 500;
+/** Number of checks per ping: a ping every 12 s. */
+const CHECKS_PER_PING = 24;
+/** Seconds after which a rejected client should retry. */
 const RETRY_S = 5;
 
-/** A connection on which somebody listens: a WebSocket, or a stream of events. */
-export interface Listener {
+/** A connection with subscriptions: a WebSocket or an event stream. */
+export interface SubscriberConnection {
   readonly network: string;
-  /** Who listens, once that is known. */
+  /** The authenticated caller, once known. */
   readonly caller: Caller | undefined;
-  /** Ends it because the caller's credentials are no longer good. */
-  lapse(refusal: DomainError): void;
-  /** Ends it because this process is on its way out, so that the client comes back and meets another. */
-  goAway(): void;
-  /** Sends a sign of life, and gives up who gives none. */
-  beat(): void;
+  /** Ends the connection because the caller's credentials are no longer valid. */
+  endExpired(refusal: DomainError): void;
+  /** Ends the connection for a shutdown, so that the client reconnects to another process. */
+  endForShutdown(): void;
+  /** Sends a ping, and disconnects a client that did not respond to the last one. */
+  ping(): void;
 }
 
-/** Tells the log of one who is let go. */
-export function tellBehind({ log }: Pick<Services, 'log'>, network: string): void {
-  log.info({ event: 'subscription.behind', network }, 'a listener that fell behind is let go');
+/** Logs the disconnection of a slow subscriber. */
+export function logSlowConsumer({ log }: Pick<Dependencies, 'log'>, network: string): void {
+  log.info(
+    { event: 'subscription.slow_consumer', network },
+    'Subscription too slow, connection closed',
+  );
 }
 
-/** All who listen to this process. Their credentials are looked at together, by one statement. */
-export class Listeners {
-  private readonly all = new Set<Listener>();
-  /** Those who have been told, and may still be reading it. */
-  private readonly lapsed = new WeakSet<Listener>();
+/** The subscription connections of this process. Checks all their credentials by one statement. */
+export class SubscriptionRegistry {
+  private readonly connections = new Set<SubscriberConnection>();
+  /** Connections that were ended, whose clients may still be reading the error. */
+  private readonly expired = new WeakSet<SubscriberConnection>();
   private readonly byNetwork = new Map<string, number>();
   private timer: NodeJS.Timeout | undefined;
-  private looks = 0;
-  private isLooking = false;
+  private checks = 0;
+  private isChecking = false;
   private isClosed = false;
 
-  // As part of nobody's request, whoever is the first to listen.
-  private readonly startLooking = AsyncResource.bind(() => setInterval(() => void this.look(), LOOK_EVERY_MS).unref());
+  // Keeps the timer out of the async context of the first connection's request.
+  private readonly startTimer = AsyncResource.bind(() =>
+    setInterval(() => void this.check(), CHECK_INTERVAL_MS).unref(),
+  );
 
-  constructor(private readonly services: Services) {
-    gauge('shopfront_listeners', 'WebSockets and streams of events that are open.', () => this.count);
+  constructor(private readonly dependencies: Dependencies) {
+    gauge(
+      'shopfront_subscription_connections',
+      'Open subscription connections: WebSockets and event streams.',
+      () => this.count,
+    );
   }
 
-  /** How many there are. */
+  /** Number of open connections. */
   get count(): number {
-    return this.all.size;
+    return this.connections.size;
   }
 
-  /** Throws UNAVAILABLE where there can be no more, and RATE_LIMITED where there can be no more from this network. */
-  refuseMore(network: string): void {
-    const { maxLiveConnections, maxLivePerAddress } = this.services.config;
-    if (this.isClosed || this.services.isDraining() || this.all.size >= maxLiveConnections) throw unavailable();
-    if ((this.byNetwork.get(network) ?? 0) < maxLivePerAddress) return;
-    throw new DomainError('RATE_LIMITED', 'There are too many live connections from this address', [], RETRY_S);
+  /**
+   * Throws UNAVAILABLE if the server is full or draining, RATE_LIMITED if the network has too many
+   * connections.
+   */
+  rejectIfFull(network: string): void {
+    const { maxSubscriptionConnections, maxSubscriptionConnectionsPerAddress } =
+      this.dependencies.config;
+    if (
+      this.isClosed ||
+      this.dependencies.isDraining() ||
+      this.connections.size >= maxSubscriptionConnections
+    )
+      throw unavailableError();
+    if ((this.byNetwork.get(network) ?? 0) < maxSubscriptionConnectionsPerAddress) return;
+    throw new DomainError(
+      'RATE_LIMITED',
+      'Too many subscription connections from this address',
+      [],
+      RETRY_S,
+    );
   }
 
-  /** Adds one, and returns what takes it away again. Throws as `refuseMore`. */
-  add(listener: Listener): () => void {
-    const { network } = listener;
-    this.refuseMore(network);
-    this.all.add(listener);
+  /** Adds a connection. Returns a function that removes it. Throws as `rejectIfFull`. */
+  add(connection: SubscriberConnection): () => void {
+    const { network } = connection;
+    this.rejectIfFull(network);
+    this.connections.add(connection);
     this.byNetwork.set(network, (this.byNetwork.get(network) ?? 0) + 1);
-    this.timer ??= this.startLooking();
+    this.timer ??= this.startTimer();
     return () => {
-      if (!this.all.delete(listener)) return;
-      const others = (this.byNetwork.get(network) ?? 1) - 1;
-      if (others > 0) this.byNetwork.set(network, others);
+      if (!this.connections.delete(connection)) return;
+      const remaining = (this.byNetwork.get(network) ?? 1) - 1;
+      if (remaining > 0) this.byNetwork.set(network, remaining);
       else this.byNetwork.delete(network);
-      if (this.all.size > 0) return;
+      if (this.connections.size > 0) return;
       clearInterval(this.timer);
       this.timer = undefined;
     };
   }
 
-  /** Sends everyone away, and takes no more. */
+  /** Ends all connections and accepts no more. */
   close(): void {
     this.isClosed = true;
-    for (const listener of this.all) listener.goAway();
+    for (const connection of this.connections) connection.endForShutdown();
   }
 
-  private async look(): Promise<void> {
-    if (++this.looks % LOOKS_A_BEAT === 0) for (const listener of this.all) listener.beat();
-    if (this.isLooking) return;
-    this.isLooking = true;
+  private async check(): Promise<void> {
+    if (++this.checks % CHECKS_PER_PING === 0)
+      for (const connection of this.connections) connection.ping();
+    if (this.isChecking) return;
+    this.isChecking = true;
     try {
-      await this.endLapsed();
+      await this.endExpired();
     } catch {
-      // While the database is away, nobody can be shown to have gone. Requests tell of its trouble.
+      // Without the database, no credentials can be checked. Requests log the failure.
     } finally {
-      this.isLooking = false;
+      this.isChecking = false;
     }
   }
 
-  private async endLapsed(): Promise<void> {
-    const { database, now, log } = this.services;
-    const known = [...this.all].flatMap((listener) => (listener.caller ? [{ listener, caller: listener.caller }] : []));
-    const statements = known.length > 0 ? database()?.statements : undefined;
-    if (!statements) return;
-    const lapses = await lapsesOf(
-      { statements, now },
-      known.map(({ caller }) => caller),
+  private async endExpired(): Promise<void> {
+    const { database, now, log } = this.dependencies;
+    const authenticated = [...this.connections].flatMap((connection) =>
+      connection.caller ? [{ connection, caller: connection.caller }] : [],
     );
-    for (const { listener, caller } of known) {
-      const lapse = lapses.get(caller);
-      if (!lapse || !this.all.has(listener) || this.lapsed.has(listener)) continue;
-      this.lapsed.add(listener);
-      const reason = lapse.reason ?? (caller.apiKeyId === undefined ? 'TOKEN' : 'API_KEY');
-      log.info({ event: 'auth.lapsed', user: caller.username, reason }, 'a listener has lost its credentials');
-      listener.lapse(lapse);
+    const statements = authenticated.length > 0 ? database()?.statements : undefined;
+    if (!statements) return;
+    const expiries = await findExpired(
+      { statements, now },
+      authenticated.map(({ caller }) => caller),
+    );
+    for (const { connection, caller } of authenticated) {
+      const expiry = expiries.get(caller);
+      if (!expiry || !this.connections.has(connection) || this.expired.has(connection)) continue;
+      this.expired.add(connection);
+      const reason = expiry.reason ?? (caller.apiKeyId === undefined ? 'TOKEN' : 'API_KEY');
+      log.info(
+        { event: 'auth.expired', user: caller.username, reason },
+        'Credentials no longer valid, subscriptions ended',
+      );
+      connection.endExpired(expiry);
     }
   }
 }

@@ -1,50 +1,54 @@
 import type { GraphQLFormattedError } from 'graphql';
 import { LRUCache } from 'lru-cache';
 
-/** Maximum number of characters of responses that are kept for further subscribers. */
-const MAX_KEPT = 8_000_000;
-const MAX_KEPT_ENTRY = 400_000;
+/** Maximum number of characters of responses cached for further subscribers, and of one of them. */
+const MAX_CACHED = 8_000_000;
+const MAX_CACHED_ENTRY = 400_000;
 
-/** One answer to a subscription, made once for all subscribers that asked for the same. */
-export interface Delivery {
+/** Response of a subscription to an event, shared by all equal subscriptions. */
+export interface SharedEvent {
   /** The response, as JSON. */
   readonly text: string;
   readonly errors?: readonly GraphQLFormattedError[] | undefined;
-  /** Where a client that was interrupted can go on, if it can. */
+  /** Cursor for resuming after this event, if any. */
   readonly id?: string;
 }
 
-/** What subscribers are told of an event: made once for all that asked for the same. An event is an object of its own. */
-export class Deliveries {
-  private readonly numbers = new WeakMap<object, number>();
-  private last = 0;
-  private readonly pending = new Map<string, Promise<Delivery>>();
-  private readonly kept = new LRUCache<string, Delivery>({
-    maxSize: MAX_KEPT,
-    maxEntrySize: MAX_KEPT_ENTRY,
+/** Makes the response to an event once for all equal subscriptions. Compares events by identity. */
+export class SharedEvents {
+  private readonly eventNumbers = new WeakMap<object, number>();
+  private lastNumber = 0;
+  private readonly pending = new Map<string, Promise<SharedEvent>>();
+  private readonly cache = new LRUCache<string, SharedEvent>({
+    maxSize: MAX_CACHED,
+    maxEntrySize: MAX_CACHED_ENTRY,
     sizeCalculation: ({ text }, key) => text.length + key.length,
   });
 
-  /** Returns what was made of this event for those who asked the same, or has it made. */
-  of(asked: string, event: object, make: () => Promise<Delivery>): Delivery | Promise<Delivery> {
-    const key = `${asked} ${this.numberOf(event)}`;
-    return this.kept.get(key) ?? this.pending.get(key) ?? this.made(key, make());
+  /** Returns the response to this event for this subscription key, or makes it. */
+  get(
+    subscriptionKey: string,
+    event: object,
+    make: () => Promise<SharedEvent>,
+  ): SharedEvent | Promise<SharedEvent> {
+    const key = `${subscriptionKey} ${this.numberOf(event)}`;
+    return this.cache.get(key) ?? this.pending.get(key) ?? this.makeOnce(key, make());
   }
 
-  private async made(key: string, making: Promise<Delivery>): Promise<Delivery> {
+  private async makeOnce(key: string, making: Promise<SharedEvent>): Promise<SharedEvent> {
     this.pending.set(key, making);
     try {
-      const delivery = await making;
-      this.kept.set(key, delivery);
-      return delivery;
+      const sharedEvent = await making;
+      this.cache.set(key, sharedEvent);
+      return sharedEvent;
     } finally {
       this.pending.delete(key);
     }
   }
 
   private numberOf(event: object): number {
-    const number = this.numbers.get(event) ?? ++this.last;
-    this.numbers.set(event, number);
+    const number = this.eventNumbers.get(event) ?? ++this.lastNumber;
+    this.eventNumbers.set(event, number);
     return number;
   }
 }

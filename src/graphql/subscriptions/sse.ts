@@ -1,137 +1,153 @@
 import type { IncomingMessage } from 'node:http';
 import accepts from 'accepts';
 import { GraphQLError, type ExecutionResult } from 'graphql';
-import type { Caller } from '../../request/context.ts';
+import type { Caller, Context } from '../../request/context.ts';
 import type { DomainError } from '../../core/errors.ts';
 import { parseJson, readGraphqlText } from '../../http/body.ts';
 import { identify, isAnonymous } from '../../http/credentials.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { HttpError } from '../../http/http-error.ts';
-import { breakOff, whenInFront } from '../../http/in-flight.ts';
-import { searchOf } from '../../http/request-headers.ts';
+import { abortResponse, whenCurrent } from '../../http/in-flight.ts';
+import { queryStringOf } from '../../http/request-headers.ts';
 import { contextOf } from '../../http/dependencies.ts';
-import { refusalsOf } from '../errors.ts';
-import { tellBehind, type Listener } from './registry.ts';
-import { Listening } from './active-subscription.ts';
-import { GRACE_MS, type Live } from './connections.ts';
-import type { Delivery } from './shared-events.ts';
-import { begin, SUBSCRIPTION, type AskedSubscription } from './subscription.ts';
+import { formatAndRecordErrors } from '../errors.ts';
+import { logSlowConsumer, type SubscriberConnection } from './registry.ts';
+import { ActiveSubscription } from './active-subscription.ts';
+import type { SubscriptionConnections } from './connections.ts';
+import type { SharedEvent } from './shared-events.ts';
+import { start, SUBSCRIPTION, type SubscriptionRequest } from './subscription.ts';
 
-// GraphQL over server-sent events, in distinct connections mode: each subscription is a request of its own. Beyond the protocol, each event whose place is
-// known has an id, so that a browser goes on by itself where it was (HTML, 9.2.3, `Last-Event-ID`).
+// GraphQL over server-sent events, in distinct connections mode: each subscription is a separate
+// request. Beyond the protocol, events with a cursor have an id, so that a browser resumes
+// automatically (HTML, 9.2.3, `Last-Event-ID`).
 
 const EVENTS = 'text/event-stream';
-const ANSWERS = ['application/json', 'application/graphql-response+json'];
-/** A comment, which clients pass over. */
-const SIGN_OF_LIFE = ':\n\n';
+const JSON_TYPES = ['application/json', 'application/graphql-response+json'];
+/** A comment, which clients ignore. */
+const KEEP_ALIVE = ':\n\n';
 const COMPLETE = 'event: complete\ndata:\n\n';
 
-/** Whether the client takes events, and nothing that a query is answered with. */
-export function asksForEvents(req: IncomingMessage): boolean {
-  return req.headers.accept?.includes(EVENTS) === true && accepts(req).type(ANSWERS) === false;
+/** Returns whether the client accepts events and none of the media types of query responses. */
+export function acceptsEventStream(req: IncomingMessage): boolean {
+  return req.headers.accept?.includes(EVENTS) === true && accepts(req).type(JSON_TYPES) === false;
 }
 
 /**
- * Answers a subscription as events. What is wrong with the request is answered as to any other; what is wrong with the operation is an event, for a
- * browser tells its page nothing of a refused stream.
+ * Sends a subscription as events. Errors of the request are HTTP errors. Errors of the operation
+ * are events, because a browser does not show its page the error of a rejected stream.
  */
-export async function answerEvents(live: Live, exchange: Exchange): Promise<void> {
-  const { services, listeners, subscriptions, trusted } = live;
+export async function sendEventStream(
+  connections: SubscriptionConnections,
+  exchange: Exchange,
+): Promise<void> {
+  const { dependencies, registry, subscriptions, trusted } = connections;
   const { req, res } = exchange;
-  const listening = new Listening(req, exchange.requestId, exchange.seen);
-  res.once('close', () => listening.end());
-  const ctx = contextOf(services, listening);
+  const subscription = new ActiveSubscription(req, exchange.requestId, exchange.record);
+  res.once('close', () => subscription.end());
+  const ctx = contextOf(dependencies, subscription);
   const lastEventId = req.headers['last-event-id'];
   if (typeof lastEventId === 'string' && lastEventId !== '') ctx.resumeAfter = lastEventId;
-  const text = req.method === 'POST' ? ((await readGraphqlText(exchange)) ?? '') : searchOf(req);
-  const sent = req.method === 'POST' ? parseJson(text) : valuesOf(text);
-  const asked = askedBy(trusted ? trusted.readBody(ctx, sent) : sent);
+  const text =
+    req.method === 'POST' ? ((await readGraphqlText(exchange)) ?? '') : queryStringOf(req);
+  const body = req.method === 'POST' ? parseJson(text) : readSearch(text);
+  const request = readRequest(trusted ? trusted.readBody(ctx, body) : body);
   if (!isAnonymous(req)) await identify(ctx, exchange);
-  // Who has left meanwhile would never be taken off the list.
-  if (listening.isGivenUp) return;
+  // A connection that is closed already would never be removed from the registry.
+  if (subscription.isCancelled) return;
 
-  exchange.seen.operation = SUBSCRIPTION;
-  const stream = new EventStream(exchange, listening, ctx.network ?? '', ctx.caller);
-  listening.onGiveUp(() => {
-    if (listening.refusal?.code === 'FELL_BEHIND') tellBehind(services, stream.network);
+  exchange.record.operation = SUBSCRIPTION;
+  const stream = new EventStream(exchange, subscription, ctx);
+  subscription.onCancel(() => {
+    if (subscription.error?.code === 'SLOW_CONSUMER') logSlowConsumer(dependencies, stream.network);
   });
-  const leave = listeners.add(stream);
-  res.once('close', leave);
-  const prepared = subscriptions.prepare(ctx, asked, listening);
-  const begun = 'listening' in prepared ? await begin(prepared) : { errors: prepared };
+  const remove = registry.add(stream);
+  res.once('close', remove);
+  const prepared = subscriptions.prepare(ctx, request, subscription);
+  const source = 'subscription' in prepared ? await start(prepared) : { errors: prepared };
   if (res.destroyed) return;
-  const refused = (errors: readonly GraphQLError[]) => ({ errors: refusalsOf(services, errors, exchange.seen) });
+  const errorResponse = (errors: readonly GraphQLError[]) => ({
+    errors: formatAndRecordErrors(dependencies, errors, exchange.record),
+  });
   exchange.set({ 'Content-Type': EVENTS, 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' });
   exchange.start(200);
-  exchange.setAside();
-  void stream.send(begun, refused).catch((error: unknown) => stream.sendLast(refused([errorOf(error)])));
+  exchange.exclude();
+  void stream
+    .send(source, errorResponse)
+    .catch((error: unknown) => stream.sendLast(errorResponse([errorOf(error)])));
 }
 
-class EventStream implements Listener {
-  private isLeaving = false;
-  /** What has been written and not yet been taken by the network. */
-  private unsent = 0;
-  /** How many writes the network has taken, and how many it had at the last beat. */
-  private taken = 0;
-  private takenBefore: number | undefined;
+class EventStream implements SubscriberConnection {
+  readonly network: string;
+  readonly caller: Caller | undefined;
+  private isShuttingDown = false;
+  /** Number of writes that the network has not accepted yet. */
+  private pendingWrites = 0;
+  /** Number of writes that the network has accepted, now and at the last ping. */
+  private flushedWrites = 0;
+  private flushedAtLastPing: number | undefined;
 
   constructor(
     private readonly exchange: Exchange,
-    private readonly listening: Listening,
-    readonly network: string,
-    readonly caller: Caller | undefined,
+    private readonly subscription: ActiveSubscription,
+    { network = '', caller, config }: Context,
   ) {
+    this.network = network;
+    this.caller = caller;
     const { res } = exchange;
-    listening.onGiveUp(() => whenInFront(res, () => setTimeout(() => breakOff(res), GRACE_MS).unref()));
+    const abort = () => abortResponse(res);
+    subscription.onCancel(() =>
+      whenCurrent(res, () => setTimeout(abort, config.subscriptionGraceMs).unref()),
+    );
   }
 
-  /** Sends the answers as they come, one after the other was taken. */
+  /** Sends each response after the network has accepted the previous one. */
   async send(
-    begun: AsyncIterable<Delivery> | Pick<ExecutionResult, 'errors'>,
-    refused: (errors: readonly GraphQLError[]) => object,
+    source: AsyncIterable<SharedEvent> | Pick<ExecutionResult, 'errors'>,
+    errorResponse: (errors: readonly GraphQLError[]) => object,
   ): Promise<void> {
-    await this.write(SIGN_OF_LIFE);
-    if (!(Symbol.asyncIterator in begun)) return this.sendLast(refused(begun.errors ?? []));
-    for await (const { text, id } of begun) await this.write(eventOf(text, id));
+    await this.write(KEEP_ALIVE);
+    if (!(Symbol.asyncIterator in source)) return this.sendLast(errorResponse(source.errors ?? []));
+    for await (const { text, id } of source) await this.write(eventOf(text, id));
     this.end();
   }
 
-  /** Sends an answer after which there is no other. */
-  async sendLast(answer: object): Promise<void> {
-    await this.write(eventOf(JSON.stringify(answer)));
+  /** Sends the last response and ends the stream. */
+  async sendLast(response: object): Promise<void> {
+    await this.write(eventOf(JSON.stringify(response)));
     this.end();
   }
 
-  lapse(refusal: DomainError): void {
-    this.listening.end(refusal);
+  endExpired(refusal: DomainError): void {
+    this.subscription.end(refusal);
   }
 
-  goAway(): void {
-    this.isLeaving = true;
-    this.listening.end();
+  endForShutdown(): void {
+    this.isShuttingDown = true;
+    this.subscription.end();
   }
 
-  beat(): void {
+  ping(): void {
     const { res } = this.exchange;
-    // Before its head and after its end, nothing may be written. Behind other responses, nothing can be taken.
+    // Nothing may be written before the head or after the end. Behind other pipelined responses,
+    // the network accepts nothing.
     if (!res.headersSent || res.writableEnded || !res.socket) return;
-    if (this.unsent === 0) void this.write(SIGN_OF_LIFE);
-    else if (this.taken === this.takenBefore) breakOff(res);
-    this.takenBefore = this.taken;
+    if (this.pendingWrites === 0) void this.write(KEEP_ALIVE);
+    else if (this.flushedWrites === this.flushedAtLastPing) abortResponse(res);
+    this.flushedAtLastPing = this.flushedWrites;
   }
 
-  // A stream that ends without a word is one that the client opens again.
+  // Without the completion event, the client reconnects.
   private end(): void {
-    if (!this.isLeaving) this.exchange.write(COMPLETE);
+    if (!this.isShuttingDown) this.exchange.write(COMPLETE);
     this.exchange.res.end();
   }
 
   private write(text: string): Promise<void> {
-    this.unsent++;
+    this.pendingWrites++;
     return new Promise((done) => {
       this.exchange.write(text, () => {
-        this.unsent--;
-        this.taken++;
+        this.pendingWrites--;
+        this.flushedWrites++;
         done();
       });
     });
@@ -142,25 +158,29 @@ function eventOf(json: string, id?: string): string {
   return `${id === undefined ? '' : `id: ${id}\n`}event: next\ndata: ${json}\n\n`;
 }
 
-// GraphQL over HTTP, 5.1.
-function valuesOf(search: string): Record<string, unknown> {
+// Reads the parameters of a query string (GraphQL over HTTP, 5.1).
+function readSearch(search: string): Record<string, unknown> {
   const params = new URLSearchParams(search);
   const values: Record<string, unknown> = {};
   for (const [name, value] of params) {
-    if (Object.hasOwn(values, name)) throw new HttpError(400, `The query has ${name} more than once`);
+    if (Object.hasOwn(values, name))
+      throw new HttpError(400, `The query string has ${name} more than once`);
     values[name] = name === 'variables' || name === 'extensions' ? parseJson(value) : value;
   }
   return values;
 }
 
-function askedBy(sent: unknown): AskedSubscription {
-  if (typeof sent !== 'object' || sent === null || Array.isArray(sent)) throw new HttpError(400, 'A stream of events is for one operation');
-  const { query, operationName, variables } = sent as Record<string, unknown>;
-  if (typeof query !== 'string' || query === '') throw new HttpError(400, 'A request has a query, as text');
-  if (operationName != null && typeof operationName !== 'string') throw new HttpError(400, 'operationName has to be text');
+function readRequest(body: unknown): SubscriptionRequest {
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw new HttpError(400, 'An event stream needs a single GraphQL request, as a JSON object');
+  const { query, operationName, variables } = body as Record<string, unknown>;
+  if (typeof query !== 'string' || query === '')
+    throw new HttpError(400, 'query must be a non-empty string');
+  if (operationName != null && typeof operationName !== 'string')
+    throw new HttpError(400, 'operationName must be a string');
   if (variables != null && (typeof variables !== 'object' || Array.isArray(variables)))
-    throw new HttpError(400, 'variables has to be an object');
-  return { query, operationName, variables: variables as AskedSubscription['variables'] };
+    throw new HttpError(400, 'variables must be an object');
+  return { query, operationName, variables: variables as SubscriptionRequest['variables'] };
 }
 
 function errorOf(error: unknown): GraphQLError {

@@ -18,170 +18,230 @@ import {
 } from 'graphql';
 import type { Context } from '../../request/context.ts';
 import { DomainError, type ErrorCode } from '../../core/errors.ts';
-import { seenOf, type Services } from '../../http/dependencies.ts';
+import { recordOf, type Dependencies } from '../../http/dependencies.ts';
 import type { Operations } from '../../telemetry/operations.ts';
-import { noteErrors, type Operation } from '../../telemetry/request-record.ts';
+import { recordErrors, type Operation } from '../../telemetry/request-record.ts';
 import { Cost } from '../cost.ts';
-import { Deliveries, type Delivery } from './shared-events.ts';
-import { formatErrors, told } from '../errors.ts';
-import { HeldDocuments } from '../document-pool.ts';
+import { SharedEvents, type SharedEvent } from './shared-events.ts';
+import { formatErrors, clientMessage } from '../errors.ts';
+import { DocumentPool } from '../document-pool.ts';
 import { MAX_VALIDATION_ERRORS, MAX_VARIABLE_ERRORS, validationRules } from '../limits.ts';
-import type { Listening } from './active-subscription.ts';
-import { conditionalFaults } from '../normalization.ts';
-import { refusalsByText } from '../refused-documents.ts';
+import type { ActiveSubscription } from './active-subscription.ts';
+import { validateWithoutConditions } from '../normalization.ts';
+import { createRefusalCache } from '../refused-documents.ts';
 
-/** What a client asks to be told of, whichever way it came. */
-export interface AskedSubscription {
+/** A subscription request of either transport. */
+export interface SubscriptionRequest {
   query: string;
   operationName?: string | null | undefined;
   variables?: Readonly<Record<string, unknown>> | null | undefined;
 }
 
-/** A subscription that may begin. */
+/** A validated subscription, ready to start. */
 export interface Prepared extends ExecutionArgs {
   contextValue: Context;
-  listening: Listening;
-  /** Executes it for an event, once for all who asked for the same. */
-  tell: (event: object) => Delivery | Promise<Delivery>;
-  /** Called when it has begun, or has failed to. */
-  onBegun?: () => void;
+  subscription: ActiveSubscription;
+  /** Executes the subscription for an event, once for all equal subscriptions. */
+  executeFor: (event: object) => SharedEvent | Promise<SharedEvent>;
+  /** Called when the subscription has started, or has failed to start. */
+  onStarted?: () => void;
 }
 
-const { GRAPHQL_PARSE_FAILED, GRAPHQL_VALIDATION_FAILED, BAD_USER_INPUT, OPERATION_RESOLUTION_FAILURE, BAD_REQUEST } =
-  ApolloServerErrorCode;
+const {
+  GRAPHQL_PARSE_FAILED,
+  GRAPHQL_VALIDATION_FAILED,
+  BAD_USER_INPUT,
+  OPERATION_RESOLUTION_FAILURE,
+  BAD_REQUEST,
+} = ApolloServerErrorCode;
 
-/** What an error counts in the memory of refused documents, beside its message. */
+/** Number of characters that an error counts in the cache of refusals, beside its message. */
 const ERROR_SIZE = 2_000;
 
-/** How the log and the metrics name what asks to listen, until its operation is known. */
-export const SUBSCRIPTION: Operation = { type: OperationTypeNode.SUBSCRIPTION, label: 'subscription' };
+/** The operation in logs and metrics until the document is parsed. */
+export const SUBSCRIPTION: Operation = {
+  type: OperationTypeNode.SUBSCRIPTION,
+  label: 'subscription',
+};
 
-/** Reads subscriptions and holds them to the same rules and limits as Apollo Server holds queries to. */
+/** Parses and validates subscriptions by the same rules and limits as queries. */
 export class Subscriptions {
   private readonly rules;
-  private readonly held: HeldDocuments;
-  private readonly deliveries = new Deliveries();
-  private readonly refused = refusalsByText((faults: readonly Fault[]) =>
-    faults.reduce((sum, { message }) => sum + message.length + ERROR_SIZE, 0),
+  private readonly documents: DocumentPool;
+  private readonly sharedEvents = new SharedEvents();
+  private readonly refused = createRefusalCache((errors: readonly StoredError[]) =>
+    errors.reduce((sum, { message }) => sum + message.length + ERROR_SIZE, 0),
   );
 
   constructor(
     private readonly schema: GraphQLSchema,
-    private readonly services: Services,
+    private readonly dependencies: Dependencies,
     private readonly operations: Operations,
   ) {
-    const { config } = services;
-    this.held = new HeldDocuments(config.maxSubscriptionsPerAddress);
+    const { config } = dependencies;
+    this.documents = new DocumentPool(config.maxSubscriptionsPerAddress);
     this.rules = [...specifiedRules, ...validationRules(config)];
   }
 
   /**
-   * What is to be executed, until the listening ends; or why it cannot be. Throws UNAVAILABLE where all subscriptions together hold too
-   * much, and RATE_LIMITED where those from the same network do.
+   * Returns the prepared subscription, or the errors for which it is rejected. Throws as
+   * `DocumentPool.acquire`.
    */
-  prepare(ctx: Context, { query, operationName, variables }: AskedSubscription, listening: Listening): Prepared | readonly GraphQLError[] {
+  prepare(
+    ctx: Context,
+    { query, operationName, variables }: SubscriptionRequest,
+    subscription: ActiveSubscription,
+  ): Prepared | readonly GraphQLError[] {
     const document = this.read(query);
     if (!('kind' in document)) return document;
     const operation = getOperationAST(document, operationName);
-    if (!operation) return [refusal('The document has no such operation, or several and none is named', OPERATION_RESOLUTION_FAILURE)];
+    if (!operation)
+      return [
+        requestError(
+          'Unknown operationName, or operationName is missing and the document has several operations',
+          OPERATION_RESOLUTION_FAILURE,
+        ),
+      ];
     if (operation.operation !== OperationTypeNode.SUBSCRIPTION) {
-      return [refusal('Only subscriptions are served here: send queries and mutations as HTTP requests for JSON', BAD_REQUEST)];
+      return [
+        requestError(
+          'Only subscriptions are supported on this transport; send queries and mutations as HTTP requests that accept JSON',
+          BAD_REQUEST,
+        ),
+      ];
     }
-    const { errors } = getVariableValues(this.schema, operation.variableDefinitions ?? [], variables ?? {}, {
-      maxErrors: MAX_VARIABLE_ERRORS,
-    });
-    if (errors) return errors.map((error) => coded(error, BAD_USER_INPUT));
+    const { errors } = getVariableValues(
+      this.schema,
+      operation.variableDefinitions ?? [],
+      variables ?? {},
+      {
+        maxErrors: MAX_VARIABLE_ERRORS,
+      },
+    );
+    if (errors) return errors.map((error) => withCode(error, BAD_USER_INPUT));
     try {
-      new Cost(this.schema, document, operation, this.services.config.graphqlLimits.cost).refuseDear(variables ?? {});
+      new Cost(
+        this.schema,
+        document,
+        operation,
+        this.dependencies.config.graphqlLimits.cost,
+      ).checkLimit(variables ?? {});
     } catch (error) {
       if (error instanceof GraphQLError) return [error];
-      if (error instanceof DomainError) return [new GraphQLError(error.message, { originalError: error })];
+      if (error instanceof DomainError)
+        return [new GraphQLError(error.message, { originalError: error })];
       throw error;
     }
-    const declared = declaredBy(operation, variables ?? {});
-    const asked = JSON.stringify([operationName, declared]);
-    listening.onGiveUp(this.held.hold(ctx.network ?? '', query, document, asked.length));
-    const seen = seenOf(ctx);
-    if (seen) seen.operation = this.operations.of(operation);
-    const args: ExecutionArgs = { schema: this.schema, document, operationName, variableValues: declared };
-    const key = createHash('sha256').update(asked).update(query).digest('base64');
+    const declaredVariables = declaredOnly(operation, variables ?? {});
+    const requestKey = JSON.stringify([operationName, declaredVariables]);
+    subscription.onCancel(
+      this.documents.acquire(ctx.network ?? '', query, document, requestKey.length),
+    );
+    const record = recordOf(ctx);
+    if (record) record.operation = this.operations.of(operation);
+    const args: ExecutionArgs = {
+      schema: this.schema,
+      document,
+      operationName,
+      variableValues: declaredVariables,
+    };
+    const key = createHash('sha256').update(requestKey).update(query).digest('base64');
     return {
       ...args,
       contextValue: ctx,
-      listening,
-      tell: (event) => this.deliveries.of(key, event, () => this.execute(args, event)),
+      subscription,
+      executeFor: (event) => this.sharedEvents.get(key, event, () => this.execute(args, event)),
     };
   }
 
-  // For nobody: what one subscriber may see, the others are told too.
-  private async execute(args: ExecutionArgs, event: object): Promise<Delivery> {
+  // Executes without a caller, because all subscribers get the same response.
+  private async execute(args: ExecutionArgs, event: object): Promise<SharedEvent> {
     const { data, errors } = await execute({ ...args, rootValue: event });
-    const formatted = errors && formatErrors(this.services, errors);
-    return { text: JSON.stringify({ errors: formatted, data }), errors: formatted, ...cursorIn(event) };
+    const formatted = errors && formatErrors(this.dependencies, errors);
+    return {
+      text: JSON.stringify({ errors: formatted, data }),
+      errors: formatted,
+      ...cursorIn(event),
+    };
   }
 
   private read(text: string): DocumentNode | readonly GraphQLError[] {
-    const held = this.held.get(text);
-    if (held) return held;
-    const known = this.refused.get(text);
-    if (known) return known.map(errorOf);
-    const document = this.parsed(text);
-    const errors = document instanceof GraphQLError ? [document] : this.faultsOf(document);
+    const pooled = this.documents.get(text);
+    if (pooled) return pooled;
+    const stored = this.refused.get(text);
+    if (stored) return stored.map(fromStored);
+    const document = this.parse(text);
+    const errors = document instanceof GraphQLError ? [document] : this.validationErrors(document);
     if (!(document instanceof GraphQLError) && errors.length === 0) return document;
-    const faults = errors.map((error) => faultOf(error, this.services.config.explorer));
-    this.refused.set(text, faults);
-    return faults.map(errorOf);
+    const storedErrors = errors.map((error) => toStored(error, this.dependencies.config.explorer));
+    this.refused.set(text, storedErrors);
+    return storedErrors.map(fromStored);
   }
 
-  private faultsOf(document: DocumentNode): readonly GraphQLError[] {
-    const conditional = conditionalFaults(this.schema, document);
-    const faults = conditional.length > 0 ? conditional : validate(this.schema, document, this.rules, { maxErrors: MAX_VALIDATION_ERRORS });
-    return faults.map((fault) => coded(fault, GRAPHQL_VALIDATION_FAILED));
+  private validationErrors(document: DocumentNode): readonly GraphQLError[] {
+    const conditionErrors = validateWithoutConditions(this.schema, document);
+    const errors =
+      conditionErrors.length > 0
+        ? conditionErrors
+        : validate(this.schema, document, this.rules, { maxErrors: MAX_VALIDATION_ERRORS });
+    return errors.map((error) => withCode(error, GRAPHQL_VALIDATION_FAILED));
   }
 
-  private parsed(text: string): DocumentNode | GraphQLError {
+  private parse(text: string): DocumentNode | GraphQLError {
     try {
-      return parse(text, { maxTokens: this.services.config.graphqlLimits.tokens });
+      return parse(text, { maxTokens: this.dependencies.config.graphqlLimits.tokens });
     } catch (error) {
-      if (error instanceof GraphQLError) return coded(error, GRAPHQL_PARSE_FAILED);
+      if (error instanceof GraphQLError) return withCode(error, GRAPHQL_PARSE_FAILED);
       throw error;
     }
   }
 }
 
 /**
- * Begins what was prepared: its answers, one for each event, until it is ended. Where it is ended with a refusal, that is thrown at the end. Where it cannot begin, the
- * one answer says why.
+ * Starts a prepared subscription. Yields a response for each event until the subscription ends, and
+ * throws the error that it was ended with. Returns an error result if it cannot start.
  */
-export async function begin(prepared: Prepared): Promise<AsyncGenerator<Delivery, void> | ExecutionResult> {
-  const { listening } = prepared;
-  const source = await createSourceEventStream(prepared).finally(prepared.onBegun);
-  if (Symbol.asyncIterator in source) return endedBy(deliveries(prepared, source), () => listening.end());
-  // What was asked of the database for it fails then, too.
-  const { refusal: why } = listening;
-  return why ? { errors: [new GraphQLError(why.message, { originalError: why })] } : source;
+export async function start(
+  prepared: Prepared,
+): Promise<AsyncGenerator<SharedEvent, void> | ExecutionResult> {
+  const { subscription } = prepared;
+  const source = await createSourceEventStream(prepared).finally(prepared.onStarted);
+  if (Symbol.asyncIterator in source)
+    return endOnReturn(sharedEventsOf(prepared, source), () => subscription.end());
+  // If the subscription was ended, its database queries failed because of that.
+  const { error: refusal } = subscription;
+  return refusal
+    ? { errors: [new GraphQLError(refusal.message, { originalError: refusal })] }
+    : source;
 }
 
-async function* deliveries(prepared: Prepared, source: AsyncIterable<unknown>): AsyncGenerator<Delivery, void> {
-  const { listening, tell } = prepared;
+async function* sharedEventsOf(
+  prepared: Prepared,
+  source: AsyncIterable<unknown>,
+): AsyncGenerator<SharedEvent, void> {
+  const { subscription, executeFor } = prepared;
   try {
     for await (const event of source) {
-      const delivery = await tell(event as object);
-      if (delivery.errors && listening.seen) noteErrors(listening.seen, delivery.errors);
-      yield delivery;
+      const sharedEvent = await executeFor(event as object);
+      if (sharedEvent.errors && subscription.record)
+        recordErrors(subscription.record, sharedEvent.errors);
+      yield sharedEvent;
     }
-    if (listening.refusal) throw listening.refusal;
+    if (subscription.error) throw subscription.error;
   } catch (error) {
-    // What was given up fails because of that.
-    if (listening.refusal) throw listening.refusal;
-    if (!listening.isGivenUp) throw error;
+    // Cancelled work fails because the subscription ended.
+    if (subscription.error) throw subscription.error;
+    if (!subscription.isCancelled) throw error;
   } finally {
-    listening.end();
+    subscription.end();
   }
 }
 
-// A generator that waits for its next event would first wait for it, and only then end.
-function endedBy<T>(generator: AsyncGenerator<T, void>, end: () => void): AsyncGenerator<T, void> {
+// Ends the subscription at once. The generator's own `return` would wait for its next event.
+function endOnReturn<T>(
+  generator: AsyncGenerator<T, void>,
+  end: () => void,
+): AsyncGenerator<T, void> {
   const iterator: Omit<AsyncGenerator<T, void>, typeof Symbol.asyncDispose> = {
     next: () => generator.next(),
     return: (value) => {
@@ -197,8 +257,8 @@ function endedBy<T>(generator: AsyncGenerator<T, void>, end: () => void): AsyncG
   return iterator as AsyncGenerator<T, void>;
 }
 
-// What else there is among variables is of no use, and of no type that would bound it.
-function declaredBy(
+// Keeps the declared variables. Others are unused, and no type bounds their size.
+function declaredOnly(
   { variableDefinitions = [] }: OperationDefinitionNode,
   variables: Readonly<Record<string, unknown>>,
 ): Record<string, unknown> {
@@ -211,12 +271,12 @@ function cursorIn(event: object): { id?: string } {
   return typeof cursor === 'string' ? { id: cursor } : {};
 }
 
-function refusal(message: string, code: ApolloServerErrorCode): GraphQLError {
+function requestError(message: string, code: ApolloServerErrorCode): GraphQLError {
   return new GraphQLError(message, { extensions: { code } });
 }
 
-/** What is remembered of an error in a document. An Error would retain all that its stack leads to, such as the connection. */
-interface Fault {
+/** A cached document error. An Error would retain what its stack references: the connection. */
+interface StoredError {
   message: string;
   locations: GraphQLError['locations'];
   extensions: Readonly<Record<string, unknown>>;
@@ -224,21 +284,27 @@ interface Fault {
   code: ErrorCode | undefined;
 }
 
-function faultOf({ message, locations, originalError, extensions }: GraphQLError, isExplorer: boolean): Fault {
+function toStored(
+  { message, locations, originalError, extensions }: GraphQLError,
+  isExplorer: boolean,
+): StoredError {
   return {
-    message: told(message, isExplorer),
+    message: clientMessage(message, isExplorer),
     locations: locations?.map(({ line, column }) => ({ line, column })),
     extensions: { ...extensions },
     code: originalError instanceof DomainError ? originalError.code : undefined,
   };
 }
 
-function errorOf({ message, locations, extensions, code }: Fault): GraphQLError {
+function fromStored({ message, locations, extensions, code }: StoredError): GraphQLError {
   const originalError = code && new DomainError(code, message);
-  return Object.assign(new GraphQLError(message, { extensions: { ...extensions }, originalError }), { locations });
+  return Object.assign(
+    new GraphQLError(message, { extensions: { ...extensions }, originalError }),
+    { locations },
+  );
 }
 
-function coded(error: GraphQLError, code: ApolloServerErrorCode): GraphQLError {
+function withCode(error: GraphQLError, code: ApolloServerErrorCode): GraphQLError {
   error.extensions['code'] ??= code;
   return error;
 }

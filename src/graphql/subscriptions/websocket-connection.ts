@@ -3,300 +3,349 @@ import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ApolloServerErrorCode } from '@apollo/server/errors';
 import { GraphQLError, type FormattedExecutionResult } from 'graphql';
-import { CloseCode, MessageType, parseMessage, stringifyMessage, type Message, type Server, type SubscribePayload } from 'graphql-ws';
+import {
+  CloseCode,
+  MessageType,
+  parseMessage,
+  stringifyMessage,
+  type Message,
+  type Server,
+  type SubscribePayload,
+} from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import type { Caller, Context } from '../../request/context.ts';
 import { DomainError } from '../../core/errors.ts';
-import { Turns } from '../../core/keyed-limit.ts';
+import { KeyedLimit } from '../../core/keyed-limit.ts';
 import { findCaller, isAnonymous } from '../../http/credentials.ts';
-import { unavailable, visibleError } from '../../http/http-error.ts';
+import { unavailableError, visibleError } from '../../http/http-error.ts';
 import { inFlight } from '../../http/in-flight.ts';
-import { contextOf, type Services } from '../../http/dependencies.ts';
-import type { Seen } from '../../telemetry/request-record.ts';
-import type { Delivery } from './shared-events.ts';
-import { refusalsOf } from '../errors.ts';
-import { tellBehind, type Listener, type Listeners } from './registry.ts';
-import { Listening } from './active-subscription.ts';
-import { GRACE_MS } from './connections.ts';
+import { contextOf, type Dependencies } from '../../http/dependencies.ts';
+import type { RequestRecord } from '../../telemetry/request-record.ts';
+import type { SharedEvent } from './shared-events.ts';
+import { formatAndRecordErrors } from '../errors.ts';
+import {
+  logSlowConsumer,
+  type SubscriberConnection,
+  type SubscriptionRegistry,
+} from './registry.ts';
+import { ActiveSubscription } from './active-subscription.ts';
 import { SUBSCRIPTION, type Prepared } from './subscription.ts';
 
-/** What WebSockets are closed with (RFC 6455, 7.4.1), and of our own the one for clients that fall behind. */
+/** Close codes (RFC 6455, 7.4.1). The code for slow consumers is our own. */
 const GOING_AWAY = 1001;
 const TOO_MANY_MESSAGES = 1008;
 const TOO_LARGE = 1009;
 const TRY_AGAIN_LATER = 1013;
-const FELL_BEHIND = 4410;
-/** How many bytes of a reason fit into a frame with the code. */
-const MAX_REASON = 123;
-/** How long a message may be that asks for nothing, in characters: what says who is there is kept, and a ping is sent back. */
-const MOST_BESIDE = 8_000;
-/** How long a client's name for an operation may be: it is kept, and told with each event. */
-const MAX_ID = 100;
-/** Maximum number of messages, pings and unexpected pongs of a client at once, and of those a second from then on. */
+const SLOW_CONSUMER = 4410;
+/** Maximum number of bytes of a reason in a close frame. */
+const MAX_REASON_BYTES = 123;
+/**
+ * Maximum number of characters of messages other than subscribe: graphql-ws retains the payload of
+ * `connection_init` and sends back that of a ping.
+ */
+const MAX_OTHER_MESSAGE = 8_000;
+/** Maximum number of characters of an operation id, which is stored and sent with each event. */
+const MAX_ID_LENGTH = 100;
+/** Maximum number of messages, pings and unexpected pongs of a client: at once, and per second. */
 const BURST = 100;
 const PER_SECOND = 10;
-/** Maximum number of bytes that a client leaves unread before it is disconnected, beside the message that exceeds it. */
+/** Maximum number of bytes that a client may leave unread. A further message disconnects it. */
 const MAX_UNSENT_BYTES = 1_000_000;
 const PING_BYTES = 8;
 
-/** What the observer is told of each subscription; its status is that of the handshake. */
-const SEEN = {
+/** The request record of each subscription. The status is that of the handshake. */
+const RECORD_DEFAULTS = {
   method: 'GET',
-  door: 'graphql',
-  row: 'GET /graphql',
+  api: 'graphql',
+  endpoint: 'GET /graphql',
   operation: SUBSCRIPTION,
   status: 101,
   bytes: 0,
   end: 'answered',
 } as const;
-/** How many subscriptions of a network begin at a time. */
-const BEGINNING_AT_ONCE = 4;
-/** What the protocol's server is told of an answer, whose text it need not know. */
-const ANSWER = {};
-/** How what the protocol's server tells of an operation begins: with our key of it, in place of which the client is told its id. */
-const OF_OPERATION = /^\{"id":"(\d+)","type":"(\w+)"/;
+/** Maximum number of subscriptions of a network that start at the same time. */
+const MAX_STARTING_PER_NETWORK = 4;
+/** Result passed to graphql-ws in place of a response, whose text we send ourselves. */
+const EMPTY_RESULT = {};
+/** Start of a graphql-ws message about an operation. Our key is replaced by the client's id. */
+const OPERATION_MESSAGE = /^\{"id":"(\d+)","type":"(\w+)"/;
 
-const beginning = new Turns(BEGINNING_AT_ONCE);
+const starting = new KeyedLimit(MAX_STARTING_PER_NETWORK);
 
-/** A subscription that cannot begin. */
+/** Result of a subscription that cannot start. */
 interface Failed {
   readonly errors?: readonly GraphQLError[] | undefined;
 }
 
-/** Has the protocol's server take a message. */
-type Take = (text: string) => Promise<void>;
+/** Passes a message to graphql-ws. */
+type HandleMessage = (text: string) => Promise<void>;
 
-/** An operation of the client's, until all that was done for it is over. */
+/** An operation of the client, until all its work has ended. */
 interface Operation {
-  /** The client's name for it. */
+  /** The client's id of the operation. */
   readonly id: string;
-  /** Ours. */
+  /** Our unique key of the operation. */
   readonly key: string;
-  /** What it asks for, until that is read. */
-  asked: SubscribePayload | undefined;
-  readonly listening: Listening;
-  readonly seen: Seen;
-  readonly begunAt: number;
-  /** Why it is rejected, as known when the client asked for it. */
+  /** The client's payload, until it is prepared. */
+  payload: SubscribePayload | undefined;
+  readonly subscription: ActiveSubscription;
+  readonly record: RequestRecord;
+  readonly startedAt: number;
+  /** Error for which it is rejected on arrival. */
   readonly refusal: DomainError | undefined;
-  /** The next answer, until it is sent. */
-  answer: string | undefined;
-  /** Called when it is decided whether it begins: from then on it costs nothing but its events, and the next of its network has its turn. */
-  endTurn: () => void;
-  /** Called when it has begun, or the client has been told why not: from then on, the socket's next message is read. */
-  onBegun: () => void;
+  /** The next response, until it is sent. */
+  response: string | undefined;
+  /** Releases the network's start slot, once it is decided whether the operation starts. */
+  releaseSlot: () => void;
+  /** Called when it has started, or its error is sent. The next message is then read. */
+  onStarted: () => void;
 }
 
 /**
- * One WebSocket with its subscriptions. The protocol's server knows each by a key that is never used again, for a client may use an id again as soon as it has ended
- * what had it, and that takes a while to be over.
+ * A WebSocket with its subscriptions. graphql-ws gets a unique key for each, because a client may
+ * reuse an id as soon as it has completed an operation, before the operation's work has ended.
  */
-export class SocketListener implements Listener {
+export class WebSocketConnection implements SubscriberConnection {
   caller: Caller | undefined;
-  /** All that are not over, by our keys. */
+  /** All operations whose work has not ended, by our keys. */
   private readonly operations = new Map<string, Operation>();
-  /** Those that the client neither has ended nor knows to have ended, by its ids. */
-  private readonly named = new Map<string, Operation>();
+  /** Operations that neither the client nor the server has completed, by the client's ids. */
+  private readonly active = new Map<string, Operation>();
   private lastKey = 0;
-  private readonly most: number;
-  /** The data of the last ping, until the client has answered it. */
-  private unanswered: Buffer | undefined;
+  private readonly maxSubscriptions: number;
+  /** Data of the last ping, until the client has responded. */
+  private pendingPing: Buffer | undefined;
   private isPongWaiting = false;
-  /** Number of complete messages, and what it was at the last ping where a message was incomplete. */
+  /** Number of complete messages, and its value at the last ping if a message was incomplete. */
   private messages = 0;
   private messagesBeforeFragment: number | undefined;
-  /** Resolves when all messages so far have been handled, each after the one before. */
-  private turns = Promise.resolve();
-  private isLeaving = false;
+  /** Resolves when all received messages have been handled, in order. */
+  private queue = Promise.resolve();
+  private isEnding = false;
   private allowance = BURST;
-  private countedAt = performance.now();
+  private refilledAt = performance.now();
   private onIdle: (() => void) | undefined;
+
+  private readonly graceMs: number;
 
   constructor(
     private readonly socket: WebSocket,
     private readonly req: IncomingMessage,
-    private readonly services: Services,
+    private readonly dependencies: Dependencies,
     readonly network: string,
   ) {
-    this.most = services.config.maxSubscriptionsPerSocket;
+    this.maxSubscriptions = dependencies.config.maxSubscriptionsPerSocket;
+    this.graceMs = dependencies.config.subscriptionGraceMs;
   }
 
-  /** Speaks the protocol, until the socket closes. */
-  open(protocol: Server<SocketListener>, listeners: Listeners): void {
+  /** Runs the protocol until the socket closes. */
+  open(protocol: Server<WebSocketConnection>, registry: SubscriptionRegistry): void {
     const { socket } = this;
-    const remove = listeners.add(this);
+    const remove = registry.add(this);
     socket.on('error', () => socket.terminate());
     socket.on('ping', (data: Buffer) => {
-      if (this.mayContinue()) void this.pong(() => new Promise((done) => socket.pong(data, false, () => done())));
+      if (this.checkRate())
+        void this.pong(() => new Promise((done) => socket.pong(data, false, () => done())));
     });
     socket.on('pong', (data: Buffer) => {
-      if (this.unanswered?.equals(data)) this.unanswered = undefined;
-      else this.mayContinue();
+      if (this.pendingPing?.equals(data)) this.pendingPing = undefined;
+      else this.checkRate();
     });
     const closed = protocol.opened(
       {
         protocol: socket.protocol,
         send: (text) => this.send(text),
         close: (code = CloseCode.InternalServerError, reason = '') => this.close(code, reason),
-        onMessage: (take) =>
+        onMessage: (handle) =>
           socket.on('message', (bytes: Buffer) => {
             this.messages++;
-            if (!this.mayContinue()) return;
+            if (!this.checkRate()) return;
             const text = bytes.toString();
-            this.turns = this.turns.then(() => this.receive(text, take)).catch((error: unknown) => this.fail(error));
+            this.queue = this.queue
+              .then(() => this.receive(text, handle))
+              .catch((error: unknown) => this.fail(error));
           }),
       },
       this,
     );
     socket.once('close', (code, reason) => {
-      for (const { listening } of this.operations.values()) listening.end();
+      for (const { subscription } of this.operations.values()) subscription.end();
       remove();
       void closed(code, reason.toString());
     });
   }
 
-  /** Makes who the parameters of `connection_init` name the caller; without credentials there, those of the request's headers. */
+  /** Authenticates by the parameters of `connection_init`, or else by the request's headers. */
   async identify(params: Readonly<Record<string, unknown>>): Promise<boolean> {
-    const named = Object.entries(params).filter((entry): entry is [string, string] => typeof entry[1] === 'string');
-    const headers = Object.fromEntries(named.map(([name, value]) => [name.toLowerCase(), value]));
-    const ctx = this.contextFor(new Listening(this.req));
+    const strings = Object.entries(params).filter(
+      (entry): entry is [string, string] => typeof entry[1] === 'string',
+    );
+    const headers = Object.fromEntries(strings.map(([name, value]) => [name.toLowerCase(), value]));
+    const ctx = this.contextFor(new ActiveSubscription(this.req));
     try {
-      if (inFlight.isFull()) throw unavailable();
+      if (inFlight.isFull()) throw unavailableError();
       const bearer = isAnonymous({ headers }) ? this.req : { headers };
-      if (!isAnonymous(bearer)) await this.inTurn(() => findCaller(ctx, bearer));
+      if (!isAnonymous(bearer)) await this.withSlot(() => findCaller(ctx, bearer));
       this.caller = ctx.caller;
       return true;
     } catch (error) {
       const refusal = visibleError(error);
       if (!(refusal instanceof DomainError)) throw error;
-      this.close(refusal.code === 'UNAVAILABLE' ? TRY_AGAIN_LATER : CloseCode.Forbidden, refusal.message);
+      this.close(
+        refusal.code === 'UNAVAILABLE' ? TRY_AGAIN_LATER : CloseCode.Forbidden,
+        refusal.message,
+      );
       return false;
     }
   }
 
-  /** Begins the subscription of this key, as far as what prepares it does not refuse. */
-  begin(
+  /** Prepares the subscription with this key. Returns its errors if it is rejected. */
+  prepare(
     key: string,
-    prepare: (ctx: Context, listening: Listening, asked: SubscribePayload) => Prepared | readonly GraphQLError[],
+    prepare: (
+      ctx: Context,
+      subscription: ActiveSubscription,
+      payload: SubscribePayload,
+    ) => Prepared | readonly GraphQLError[],
   ): Prepared | readonly GraphQLError[] {
     const operation = this.operations.get(key);
-    if (!operation?.asked) throw new TypeError('An operation begins once');
-    const { asked } = operation;
-    operation.asked = undefined;
-    let begins = false;
+    if (!operation?.payload) throw new TypeError('The operation has already started');
+    const { payload } = operation;
+    operation.payload = undefined;
+    let isStarting = false;
     try {
       if (operation.refusal) throw operation.refusal;
-      const { listening } = operation;
-      const ctx = this.contextFor(listening);
+      const { subscription } = operation;
+      const ctx = this.contextFor(subscription);
       if (this.caller) ctx.caller = this.caller;
-      const prepared = prepare(ctx, listening, asked);
-      if (!('listening' in prepared)) return prepared;
-      begins = true;
-      prepared.onBegun = operation.onBegun;
-      listening.onGiveUp(() => {
-        if (listening.refusal?.code !== 'FELL_BEHIND' || this.isLeaving) return;
-        tellBehind(this.services, this.network);
-        void this.leave(FELL_BEHIND, listening.refusal);
+      const prepared = prepare(ctx, subscription, payload);
+      if (!('subscription' in prepared)) return prepared;
+      isStarting = true;
+      prepared.onStarted = operation.onStarted;
+      subscription.onCancel(() => {
+        if (subscription.error?.code !== 'SLOW_CONSUMER' || this.isEnding) return;
+        logSlowConsumer(this.dependencies, this.network);
+        void this.endAll(SLOW_CONSUMER, subscription.error);
       });
       return prepared;
     } catch (error) {
       const refusal = visibleError(error);
       if (!refusal) throw error;
-      if (refusal instanceof DomainError) return [new GraphQLError(refusal.message, { originalError: refusal })];
-      return [new GraphQLError(refusal.message, { extensions: { code: ApolloServerErrorCode.BAD_REQUEST } })];
+      if (refusal instanceof DomainError)
+        return [new GraphQLError(refusal.message, { originalError: refusal })];
+      return [
+        new GraphQLError(refusal.message, {
+          extensions: { code: ApolloServerErrorCode.BAD_REQUEST },
+        }),
+      ];
     } finally {
-      // The client may take as long as it likes to read why it does not begin.
-      if (!begins) operation.endTurn();
+      // Sending the error to a slow client does not occupy the slot.
+      if (!isStarting) operation.releaseSlot();
     }
   }
 
-  /** What the observer will be told of the operation of this key. */
-  seenOf(key: string): Seen {
+  /** Returns the request record of the operation with this key. */
+  recordOf(key: string): RequestRecord {
     const operation = this.operations.get(key);
-    if (!operation) throw new TypeError('Nothing is told of an operation that is over');
-    return operation.seen;
+    if (!operation) throw new TypeError('The operation has already ended');
+    return operation.record;
   }
 
-  /** Notes the text of an answer, which is sent in place of what this returns; the errors of a subscription that cannot begin are returned. */
-  deliver(key: string, result: Delivery | Failed): FormattedExecutionResult {
-    if (!('text' in result)) return { errors: refusalsOf(this.services, result.errors ?? [], this.seenOf(key)) };
+  /** Stores a response, which is sent in place of the returned result. Returns start errors. */
+  deliver(key: string, result: SharedEvent | Failed): FormattedExecutionResult {
+    if (!('text' in result))
+      return {
+        errors: formatAndRecordErrors(this.dependencies, result.errors ?? [], this.recordOf(key)),
+      };
     const operation = this.operations.get(key);
-    if (operation) operation.answer = result.text;
-    return ANSWER;
+    if (operation) operation.response = result.text;
+    return EMPTY_RESULT;
   }
 
-  lapse(refusal: DomainError): void {
-    void this.leave(CloseCode.Forbidden, refusal);
+  endExpired(refusal: DomainError): void {
+    void this.endAll(CloseCode.Forbidden, refusal);
   }
 
-  goAway(): void {
+  endForShutdown(): void {
     this.close(GOING_AWAY, 'Going away');
   }
 
-  beat(): void {
+  ping(): void {
     const isSame = this.messagesBeforeFragment === this.messages;
     this.messagesBeforeFragment = isFragmented(this.socket) ? this.messages : undefined;
-    // Between the fragments of a message, pings are answered (RFC 6455, 5.4).
-    if (this.unanswered || (isSame && this.messagesBeforeFragment !== undefined)) return this.socket.terminate();
-    this.unanswered = randomBytes(PING_BYTES);
-    this.socket.ping(this.unanswered);
+    // Clients respond to pings between the fragments of a message (RFC 6455, 5.4).
+    if (this.pendingPing || (isSame && this.messagesBeforeFragment !== undefined))
+      return this.socket.terminate();
+    this.pendingPing = randomBytes(PING_BYTES);
+    this.socket.ping(this.pendingPing);
   }
 
-  private contextFor(listening: Listening): Context {
-    return contextOf(this.services, listening);
+  private contextFor(subscription: ActiveSubscription): Context {
+    return contextOf(this.dependencies, subscription);
   }
 
-  // A subscription is begun before the next message is handled. What else takes long is not waited for.
-  private async receive(text: string, take: Take): Promise<void> {
+  // Waits until a subscription has started. Other messages are handled in the background.
+  private async receive(text: string, handle: HandleMessage): Promise<void> {
     if (!this.isOpen()) return;
-    const message = messageIn(text);
-    if (message?.type !== MessageType.Subscribe && text.length > MOST_BESIDE) return this.close(TOO_LARGE, 'Message too large');
+    const message = parse(text);
+    if (message?.type !== MessageType.Subscribe && text.length > MAX_OTHER_MESSAGE)
+      return this.close(TOO_LARGE, 'Message too large');
     switch (message?.type) {
       case MessageType.Subscribe:
-        return this.operate(message.id, message.payload, take);
+        return this.subscribe(message.id, message.payload, handle);
       case MessageType.Complete:
-        return this.complete(message.id, take);
+        return this.complete(message.id, handle);
       case MessageType.Ping:
-        return this.inBackground(this.pong(() => take(text)));
+        return this.inBackground(this.pong(() => handle(text)));
       case MessageType.ConnectionInit:
       case MessageType.Pong:
-        return this.inBackground(take(text));
+        return this.inBackground(handle(text));
       default:
         return this.close(CloseCode.BadRequest, 'Invalid message received');
     }
   }
 
-  private async operate(id: string, asked: SubscribePayload, take: Take): Promise<void> {
-    if (id.length > MAX_ID) return this.close(CloseCode.BadRequest, `An id has at most ${MAX_ID} characters`);
-    if (this.named.has(id)) return this.close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
-    const operation = this.operationOf(id, asked);
+  private async subscribe(
+    id: string,
+    payload: SubscribePayload,
+    handle: HandleMessage,
+  ): Promise<void> {
+    if (id.length > MAX_ID_LENGTH)
+      return this.close(
+        CloseCode.BadRequest,
+        `An id must have at most ${MAX_ID_LENGTH} characters`,
+      );
+    if (this.active.has(id))
+      return this.close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
+    const operation = this.operationOf(id, payload);
     this.operations.set(operation.key, operation);
-    this.named.set(id, operation);
-    // Nothing more is read meanwhile.
+    this.active.set(id, operation);
+    // No further message is read meanwhile.
     this.socket.pause();
-    await this.begun(operation, take);
+    await this.start(operation, handle);
     this.socket.resume();
   }
 
-  // Until it has begun or was refused, it is queued and counted as a request is. What is rejected on arrival is not.
-  private async begun(operation: Operation, take: Take): Promise<void> {
-    if (!operation.refusal) operation.endTurn = await this.takeTurn();
+  // The start is queued and counted as a request, unless the operation is rejected on arrival.
+  private async start(operation: Operation, handle: HandleMessage): Promise<void> {
+    if (!operation.refusal) operation.releaseSlot = await this.acquireSlot();
     return new Promise((done) => {
-      operation.onBegun = () => {
-        operation.endTurn();
+      operation.onStarted = () => {
+        operation.releaseSlot();
         done();
       };
-      this.inBackground(this.run(operation, take));
+      this.inBackground(this.run(operation, handle));
     });
   }
 
-  // Waits for a turn of the network, and then in the queue of requests. Returns what ends the turn.
-  private async takeTurn(): Promise<() => void> {
-    const endTurn = await beginning.take(this.network);
+  // Waits for a slot of the network, then in the queue of requests. Returns the function that
+  // releases both.
+  private async acquireSlot(): Promise<() => void> {
+    const releaseSlot = await starting.take(this.network);
     return new Promise((start) => {
       const end = () => {
         inFlight.remove(ticket, true);
-        endTurn();
+        releaseSlot();
       };
       const ticket = inFlight.issue(
         () => start(end),
@@ -306,121 +355,139 @@ export class SocketListener implements Listener {
     });
   }
 
-  private async inTurn(work: () => Promise<void>): Promise<void> {
-    const endTurn = await this.takeTurn();
+  private async withSlot(work: () => Promise<void>): Promise<void> {
+    const releaseSlot = await this.acquireSlot();
     try {
-      // The client may have left meanwhile.
+      // The socket may have closed meanwhile.
       if (this.isOpen()) await work();
     } finally {
-      endTurn();
+      releaseSlot();
     }
   }
 
-  private operationOf(id: string, asked: SubscribePayload): Operation {
+  private operationOf(id: string, payload: SubscribePayload): Operation {
     const requestId = randomUUID();
-    const seen: Seen = { ...SEEN, requestId };
-    if (this.caller) seen.user = this.caller.username;
-    const listening = new Listening(this.req, requestId, seen);
+    const record: RequestRecord = { ...RECORD_DEFAULTS, requestId };
+    if (this.caller) record.user = this.caller.username;
+    const subscription = new ActiveSubscription(this.req, requestId, record);
     const key = String(++this.lastKey);
     return {
       id,
       key,
-      asked,
-      listening,
-      seen,
-      begunAt: performance.now(),
-      refusal: this.refusalOfMore(),
-      answer: undefined,
-      endTurn: () => undefined,
-      onBegun: () => undefined,
+      payload,
+      subscription,
+      record,
+      startedAt: performance.now(),
+      refusal: this.limitError(),
+      response: undefined,
+      releaseSlot: () => undefined,
+      onStarted: () => undefined,
     };
   }
 
-  private refusalOfMore(): DomainError | undefined {
-    if (inFlight.isFull()) return unavailable();
-    // Those that are still ending count, too, but leave room for a client that ends all it has and begins as many.
-    const isTooMany = this.named.size >= this.most || this.operations.size >= 2 * this.most;
-    return isTooMany ? new DomainError('RATE_LIMITED', `This connection has ${this.most} subscriptions already`) : undefined;
+  private limitError(): DomainError | undefined {
+    if (inFlight.isFull()) return unavailableError();
+    // Operations that are still ending count, but a client may replace all its operations at once.
+    const isTooMany =
+      this.active.size >= this.maxSubscriptions ||
+      this.operations.size >= 2 * this.maxSubscriptions;
+    return isTooMany
+      ? new DomainError(
+          'RATE_LIMITED',
+          `This connection has ${this.maxSubscriptions} subscriptions, the maximum`,
+        )
+      : undefined;
   }
 
-  private async run(operation: Operation, take: Take): Promise<void> {
+  private async run(operation: Operation, handle: HandleMessage): Promise<void> {
     try {
-      // The protocol's server would keep what the client asks for until the end.
-      if (!operation.listening.isGivenUp)
-        await take(stringifyMessage({ id: operation.key, type: MessageType.Subscribe, payload: { query: '' } }));
+      // The payload is not passed on, because graphql-ws would retain it until the end.
+      if (!operation.subscription.isCancelled)
+        await handle(
+          stringifyMessage({
+            id: operation.key,
+            type: MessageType.Subscribe,
+            payload: { query: '' },
+          }),
+        );
     } finally {
-      operation.listening.end();
+      operation.subscription.end();
       this.forget(operation);
       this.operations.delete(operation.key);
-      operation.onBegun();
-      if (!operation.asked) this.services.observe(operation.seen, performance.now() - operation.begunAt);
+      operation.onStarted();
+      if (!operation.payload)
+        this.dependencies.observe(operation.record, performance.now() - operation.startedAt);
       if (this.operations.size === 0) this.onIdle?.();
     }
   }
 
-  // It ends at once, for what it waits for may take long.
-  private complete(id: string, take: Take): void {
-    const operation = this.named.get(id);
+  // Ends the subscription at once, because graphql-ws may wait long for its next event.
+  private complete(id: string, handle: HandleMessage): void {
+    const operation = this.active.get(id);
     if (!operation) return;
     this.forget(operation);
-    operation.listening.end();
-    this.inBackground(take(stringifyMessage({ id: operation.key, type: MessageType.Complete })));
+    operation.subscription.end();
+    this.inBackground(handle(stringifyMessage({ id: operation.key, type: MessageType.Complete })));
   }
 
   private forget(operation: Operation): void {
-    if (this.named.get(operation.id) === operation) this.named.delete(operation.id);
+    if (this.active.get(operation.id) === operation) this.active.delete(operation.id);
   }
 
   private send(text: string): Promise<void> {
-    const [start, key = '', type] = OF_OPERATION.exec(text) ?? [];
+    const [start, key = '', type] = OPERATION_MESSAGE.exec(text) ?? [];
     if (start === undefined) return this.write(text);
     const operation = this.operations.get(key);
-    // Of what the client has ended, it is told nothing more.
-    if (!operation || this.named.get(operation.id) !== operation) return Promise.resolve();
+    // Nothing more is sent about an operation that the client has completed.
+    if (!operation || this.active.get(operation.id) !== operation) return Promise.resolve();
     if (type !== MessageType.Next) this.forget(operation);
-    const { id, answer } = operation;
-    const rest = answer === undefined ? text.slice(start.length) : `,"payload":${answer}}`;
-    operation.answer = undefined;
-    const told = `{"id":${JSON.stringify(id)},"type":"${type}"${rest}`;
-    operation.seen.bytes += Buffer.byteLength(told);
-    return this.write(told);
+    const { id, response } = operation;
+    const rest = response === undefined ? text.slice(start.length) : `,"payload":${response}}`;
+    operation.response = undefined;
+    const frame = `{"id":${JSON.stringify(id)},"type":"${type}"${rest}`;
+    operation.record.bytes += Buffer.byteLength(frame);
+    return this.write(frame);
   }
 
-  // What is not taken by the network yet is waited for, so that no more than one answer of a subscription ever lies here.
+  // Resolves when the network has accepted the text, so that at most one response of a subscription
+  // is buffered.
   private write(text: string): Promise<void> {
     const { socket } = this;
     if (socket.readyState !== socket.OPEN) return Promise.resolve();
     if (socket.bufferedAmount > MAX_UNSENT_BYTES) {
-      tellBehind(this.services, this.network);
+      logSlowConsumer(this.dependencies, this.network);
       socket.terminate();
       return Promise.resolve();
     }
     return new Promise((done) => socket.send(text, () => done()));
   }
 
-  // Only the last ping needs an answer (RFC 6455, 5.5.3): while a client does not read, one waits for it.
+  // Only the last ping needs a pong (RFC 6455, 5.5.3), so at most one waits for a slow client.
   private async pong(send: () => Promise<void>): Promise<void> {
     if (this.isPongWaiting) return;
     this.isPongWaiting = true;
     await send().finally(() => (this.isPongWaiting = false));
   }
 
-  // First what each subscription is told, as far as the client reads it, and then the end.
-  private async leave(code: number, refusal: DomainError): Promise<void> {
-    if (this.isLeaving) return;
-    this.isLeaving = true;
-    for (const { listening } of this.operations.values()) listening.end(refusal);
+  // Sends the error of each subscription, for a limited time, and then closes the socket.
+  private async endAll(code: number, refusal: DomainError): Promise<void> {
+    if (this.isEnding) return;
+    this.isEnding = true;
+    for (const { subscription } of this.operations.values()) subscription.end(refusal);
     if (this.operations.size > 0) {
-      const told = new Promise<void>((done) => (this.onIdle = done));
-      await Promise.race([told, delay(GRACE_MS, undefined, { ref: false })]);
+      const idle = new Promise<void>((done) => (this.onIdle = done));
+      await Promise.race([idle, delay(this.graceMs, undefined, { ref: false })]);
     }
     this.close(code, refusal.message);
   }
 
   private close(code: number, reason: string): void {
-    // What is left of a letter that is cut in two goes with it.
-    this.socket.close(code, new TextDecoder().decode(Buffer.from(reason).subarray(0, MAX_REASON), { stream: true }));
-    setTimeout(() => this.socket.terminate(), GRACE_MS).unref();
+    // Drops an incomplete character at the end of the truncated reason.
+    this.socket.close(
+      code,
+      new TextDecoder().decode(Buffer.from(reason).subarray(0, MAX_REASON_BYTES), { stream: true }),
+    );
+    setTimeout(() => this.socket.terminate(), this.graceMs).unref();
   }
 
   private inBackground(work: Promise<void>): void {
@@ -428,33 +495,40 @@ export class SocketListener implements Listener {
   }
 
   private fail(error: unknown): void {
-    this.services.log.error({ err: error }, 'a message of a WebSocket failed');
+    this.dependencies.log.error({ err: error }, 'WebSocket message failed');
     this.close(CloseCode.InternalServerError, 'Internal server error');
   }
 
-  // What comes while it is being closed would begin what nobody is to have.
+  // Messages that arrive while the socket is closing must not start anything.
   private isOpen(): boolean {
-    return !this.isLeaving && this.socket.readyState === this.socket.OPEN;
+    return !this.isEnding && this.socket.readyState === this.socket.OPEN;
   }
 
-  private mayContinue(): boolean {
+  private checkRate(): boolean {
     if (!this.isOpen()) return false;
     const now = performance.now();
-    this.allowance = Math.min(BURST, this.allowance + ((now - this.countedAt) / 1000) * PER_SECOND);
-    this.countedAt = now;
+    this.allowance = Math.min(
+      BURST,
+      this.allowance + ((now - this.refilledAt) / 1000) * PER_SECOND,
+    );
+    this.refilledAt = now;
     if (--this.allowance >= 0) return true;
     this.close(TOO_MANY_MESSAGES, 'Too many messages');
     return false;
   }
 }
 
-// Whether fragments of a message have come and its end has not. The library tells only of whole messages.
+// Returns whether a message is incomplete. The library only reports complete messages.
 function isFragmented(socket: WebSocket): boolean {
   const receiver: unknown = Reflect.get(socket, '_receiver');
-  return typeof receiver === 'object' && receiver !== null && Boolean(Reflect.get(receiver, '_fragmented'));
+  return (
+    typeof receiver === 'object' &&
+    receiver !== null &&
+    Boolean(Reflect.get(receiver, '_fragmented'))
+  );
 }
 
-function messageIn(text: string): Message | undefined {
+function parse(text: string): Message | undefined {
   try {
     return parseMessage(text);
   } catch {

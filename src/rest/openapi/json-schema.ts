@@ -1,10 +1,10 @@
 import { z } from 'zod';
 
-/** A part of the document. */
+/** A JSON object of the document. */
 export type Json = Record<string, unknown>;
 
-/** What of a schema an example is made of. */
-interface Sampled {
+/** Schema members that examples are made from. */
+interface ExampleSchema {
   $ref?: string;
   examples?: unknown[];
   type?: string;
@@ -16,35 +16,53 @@ interface Sampled {
 
 const SCHEMAS = '#/components/schemas/';
 
-/** What several operations share, by name; filled while they are written. */
+/** Shared components by name, added while operations are generated. */
 export interface Components {
   schemas: Json;
   responses: Json;
 }
 
-/** A value that the schema allows, made of the examples of its parts; of an object, its required members. */
+/**
+ * Returns an example of the schema, made from the examples of its parts. Omits optional members.
+ */
 export function exampleOf(schema: Json, components: Components): unknown {
-  const { $ref, examples, type, items, properties = {}, required = [], anyOf } = schema as Sampled;
-  if ($ref !== undefined) return exampleOf(components.schemas[$ref.slice(SCHEMAS.length)] as Json, components);
+  const {
+    $ref,
+    examples,
+    type,
+    items,
+    properties = {},
+    required = [],
+    anyOf,
+  } = schema as ExampleSchema;
+  if ($ref !== undefined)
+    return exampleOf(components.schemas[$ref.slice(SCHEMAS.length)] as Json, components);
   if (examples) return examples[0];
   if (anyOf?.[0]) return exampleOf(anyOf[0], components);
   if (type === 'array' && items) return [exampleOf(items, components)];
-  return Object.fromEntries(required.map((name) => [name, exampleOf(properties[name] ?? {}, components)]));
+  return Object.fromEntries(
+    required.map((name) => [name, exampleOf(properties[name] ?? {}, components)]),
+  );
 }
 
-/** The schema as JSON Schema 2020-12, of what is sent or of what is answered. One that has an id stands among the components, once. */
+/**
+ * Returns the JSON Schema 2020-12 of request input or response output. Adds schemas with an id to
+ * the components.
+ */
 export function schemaOf(schema: z.ZodType, io: 'input' | 'output', { schemas }: Components): Json {
-  const written = z.toJSONSchema(schema, {
+  const generated = z.toJSONSchema(schema, {
     io,
     unrepresentable: 'any',
-    // zod leaves out the examples of input that it reads as something else; these are of what is sent.
+    // zod omits examples of input that it transforms. These examples are of the sent values.
     override: ({ zodSchema, jsonSchema }) => {
       const { examples } = z.globalRegistry.get(zodSchema) ?? {};
       if (examples !== undefined) jsonSchema.examples = examples as unknown[];
     },
   });
-  const moved = JSON.parse(JSON.stringify(written).replaceAll('"#/$defs/', `"${SCHEMAS}`)) as Json & { $defs?: Json };
-  const { $schema: _dialect, $defs, ...own } = moved;
+  const relocated = JSON.parse(
+    JSON.stringify(generated).replaceAll('"#/$defs/', `"${SCHEMAS}`),
+  ) as Json & { $defs?: Json };
+  const { $schema: _dialect, $defs, ...own } = relocated;
   Object.assign(schemas, $defs);
   return own;
 }

@@ -32,8 +32,18 @@ export const wycheproof: readonly VectorGroup[] = [
         'rejects modified signature',
         'eyJhbGciOiJIUzI1NiIsImtpZCI6ImtpZC1hZXMtc2lnbiJ9.Zm9v.XD37p4c_0jmreSrBSDmE0F3mYSPtkZ3WrSyI5wb_KTg',
       ],
-      ['signature 3', 'invalid', 'rejects missing signature', 'eyJhbGciOiJIUzI1NiIsImtpZCI6ImtpZC1hZXMtc2lnbiJ9.Zm9v.'],
-      ['signature 4', 'invalid', 'rejects missing signature and separator', 'eyJhbGciOiJIUzI1NiIsImtpZCI6ImtpZC1hZXMtc2lnbiJ9.Zm9v'],
+      [
+        'signature 3',
+        'invalid',
+        'rejects missing signature',
+        'eyJhbGciOiJIUzI1NiIsImtpZCI6ImtpZC1hZXMtc2lnbiJ9.Zm9v.',
+      ],
+      [
+        'signature 4',
+        'invalid',
+        'rejects missing signature and separator',
+        'eyJhbGciOiJIUzI1NiIsImtpZCI6ImtpZC1hZXMtc2lnbiJ9.Zm9v',
+      ],
       [
         'signature 5',
         'invalid',
@@ -58,8 +68,18 @@ export const wycheproof: readonly VectorGroup[] = [
         'rejects modified header',
         'eyJhbGciOiJIUzI1NiIsImtpZCI6IlhpZC1hZXMtc2lnbiJ9.Zm9v.TD37p4c_0jmreSrBSDmE0F3mYSPtkZ3WrSyI5wb_KTg',
       ],
-      ['signature 9', 'invalid', 'rejects missing header', '.Zm9v.TD37p4c_0jmreSrBSDmE0F3mYSPtkZ3WrSyI5wb_KTg'],
-      ['signature 10', 'invalid', 'rejects missing header and separator', 'Zm9v.TD37p4c_0jmreSrBSDmE0F3mYSPtkZ3WrSyI5wb_KTg'],
+      [
+        'signature 9',
+        'invalid',
+        'rejects missing header',
+        '.Zm9v.TD37p4c_0jmreSrBSDmE0F3mYSPtkZ3WrSyI5wb_KTg',
+      ],
+      [
+        'signature 10',
+        'invalid',
+        'rejects missing header and separator',
+        'Zm9v.TD37p4c_0jmreSrBSDmE0F3mYSPtkZ3WrSyI5wb_KTg',
+      ],
       ['signature 11', 'invalid', 'rejects missing header and signature', '.Zm9v.'],
       ['signature 12', 'invalid', 'rejects missing header signature and separators', 'Zm9v'],
       ['signature 13', 'invalid', 'rejects empty string', ''],
@@ -75,7 +95,12 @@ export const wycheproof: readonly VectorGroup[] = [
         'rejects extra component',
         'eyJhbGciOiJIUzI1NiIsImtpZCI6ImtpZC1hZXMtc2lnbiJ9.Zm9v.TD37p4c_0jmreSrBSDmE0F3mYSPtkZ3WrSyI5wb_KTg.foo',
       ],
-      ['signature 16', 'invalid', 'rejects none algorithm and missing signature', 'eyJhbGciOiJub25lIiwia2lkIjoia2lkLWFlcy1zaWduIn0.Zm9v.'],
+      [
+        'signature 16',
+        'invalid',
+        'rejects none algorithm and missing signature',
+        'eyJhbGciOiJub25lIiwia2lkIjoia2lkLWFlcy1zaWduIn0.Zm9v.',
+      ],
       [
         'signature 17',
         'invalid',
@@ -310,7 +335,12 @@ export const wycheproof: readonly VectorGroup[] = [
     alg: 'HS256',
     key: '',
     vectors: [
-      ['key 16', 'invalid', 'empty key', 'eyJhbGciOiJIUzI1NiIsImtpZCI6ImhzMjU2X2tleSJ9.Zm9v.fyLEImF-r3ro2KJGK6cE1r304rKYqPMDLOwWF7A8cn4'],
+      [
+        'key 16',
+        'invalid',
+        'empty key',
+        'eyJhbGciOiJIUzI1NiIsImtpZCI6ImhzMjU2X2tleSJ9.Zm9v.fyLEImF-r3ro2KJGK6cE1r304rKYqPMDLOwWF7A8cn4',
+      ],
     ],
   },
   {

@@ -2,6 +2,10 @@
 export default {
   shop: {
     input: './openapi.json',
-    output: { target: './generated/orval.ts', client: 'fetch', baseUrl: { getBaseUrlFromSpecification: true } },
+    output: {
+      target: './generated/orval.ts',
+      client: 'fetch',
+      baseUrl: { getBaseUrlFromSpecification: true },
+    },
   },
 };

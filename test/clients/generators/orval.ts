@@ -1,12 +1,17 @@
 import * as shop from './generated/orval.js';
 
-/** Calls every operation, with the functions of orval. Returns the status of each, by the name of its function. */
+/** Calls every operation with the functions of orval. Returns statuses by function name. */
 export async function callAll(): Promise<Record<string, number>> {
   const login: shop.PostTokenBody = { username: 'alice', password: 'alice-demo-1' };
   const token = await shop.postToken({ ...login, scope: 'products:write offline_access' });
   const refresh_token = token.status === 200 ? token.data.refresh_token : undefined;
-  const refreshed = await shop.postLogin({ grant_type: shop.PostLoginBodyGrantType.refresh_token, refresh_token });
-  const headers = { Authorization: `Bearer ${refreshed.status === 200 ? refreshed.data.access_token : ''}` };
+  const refreshed = await shop.postLogin({
+    grant_type: shop.PostLoginBodyGrantType.refresh_token,
+    refresh_token,
+  });
+  const headers = {
+    Authorization: `Bearer ${refreshed.status === 200 ? refreshed.data.access_token : ''}`,
+  };
 
   const created = await shop.postApiV1ShopProduct(
     { name: 'Copper Kettle', barcode: '5901234123457', price: '24.50' },
@@ -23,9 +28,13 @@ export async function callAll(): Promise<Record<string, number>> {
   const users = await shop.getApiUsers({ page: 1 }, { headers });
 
   const session = await shop.postSessionLogin({ username: 'alice', password: 'alice-demo-1' });
-  const logout = await shop.postSessionLogout({ session_key: session.status === 200 ? session.data.session_key : '' });
+  const logout = await shop.postSessionLogout({
+    session_key: session.status === 200 ? session.data.session_key : '',
+  });
   const other = await shop.getApiV2AuthLogin({ username: 'alice', password: 'alice-demo-1' });
-  const ended = await shop.postApiV2AuthLogin({ session_key: other.status === 200 ? other.data.session_key : '' });
+  const ended = await shop.postApiV2AuthLogin({
+    session_key: other.status === 200 ? other.data.session_key : '',
+  });
 
   return {
     postToken: token.status,

@@ -1,13 +1,15 @@
 import { graphql } from 'relay-runtime';
 
 /**
- * The documents of the tests of Relay. Nothing imports this file: Relay's compiler reads it and writes `__generated__`.
+ * Documents of the tests of Relay. Not imported: the compiler of Relay reads it and writes
+ * `__generated__`.
  *   npx relay-compiler@21.0.1 test/clients/relay/relay.config.json
  */
 export default [
   graphql`
     query documentsCatalogueQuery($first: Int, $after: String, $last: Int, $before: String) {
-      products(first: $first, after: $after, last: $last, before: $before) @connection(key: "Catalogue_products") {
+      products(first: $first, after: $after, last: $last, before: $before)
+        @connection(key: "Catalogue_products") {
         edges {
           node {
             id

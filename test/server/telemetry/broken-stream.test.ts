@@ -7,9 +7,9 @@ import { route } from '../../../src/api/route.ts';
 import { CallCounter } from '../../../src/features/rest-usage/call-counter.ts';
 import { Exchange } from '../../../src/http/exchange.ts';
 import { openLog } from '../../../src/telemetry/log.ts';
-import { rowAnswerer } from '../../../src/rest/endpoint.ts';
-import { openShortcuts } from '../../../src/graphql/compiled/shortcuts.ts';
-import type { Seen } from '../../../src/telemetry/request-record.ts';
+import { endpointHandler } from '../../../src/rest/endpoint.ts';
+import { createFastPaths } from '../../../src/graphql/compiled/shortcuts.ts';
+import type { RequestRecord } from '../../../src/telemetry/request-record.ts';
 import { useShop } from '../../support/shop.ts';
 import { until } from '../../support/until.ts';
 
@@ -18,7 +18,7 @@ let server: Server | undefined;
 
 afterAll(() => void server?.close());
 
-test('a list that cannot be read to its end is told of as broken, with what was sent of it', async () => {
+test('a list that fails midway is recorded as broken, with the bytes sent', async () => {
   const breaking = route({
     method: 'GET',
     path: '/breaks',
@@ -26,25 +26,41 @@ test('a list that cannot be read to its end is told of as broken, with what was 
     description: 'Breaks.',
     access: 'public',
     success: { status: 200, body: z.unknown(), stream: true },
-    twin: { operation: '{ __typename }' },
+    graphqlEquivalent: { operation: '{ __typename }' },
     async *handle() {
       yield '[1,';
       await Promise.resolve();
-      throw new Error('there is no more');
+      throw new Error('read failed');
     },
   });
   const { config, database, calls } = shop;
-  const told: Seen[] = [];
-  const observe = (seen: Seen) => void told.push(seen);
+  const records: RequestRecord[] = [];
+  const observe = (record: RequestRecord) => void records.push(record);
   const log = openLog({ logLevel: 'silent' });
-  const services = { config, log, calls, observe, now: () => new Date(), database: () => database, isDraining: () => false };
-  const answer = rowAnswerer({ ...services, calls: new CallCounter() }, openShortcuts(config), breaking);
-  server = createServer((req, res) => void answer(new Exchange(req, res, {}, {}, () => false, observe)));
+  const services = {
+    config,
+    log,
+    calls,
+    observe,
+    now: () => new Date(),
+    database: () => database,
+    isDraining: () => false,
+  };
+  const answer = endpointHandler(
+    { ...services, calls: new CallCounter() },
+    createFastPaths(config).share,
+    breaking,
+  );
+  server = createServer(
+    (req, res) => void answer(new Exchange(req, res, {}, {}, () => false, observe)),
+  );
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo;
 
-  const plain = fetch(`http://127.0.0.1:${port}/breaks`, { headers: { 'Accept-Encoding': 'identity' } });
+  const plain = fetch(`http://127.0.0.1:${port}/breaks`, {
+    headers: { 'Accept-Encoding': 'identity' },
+  });
   await expect(plain.then((res) => res.text())).rejects.toThrow(/terminated|fetch failed/);
-  await until(() => told.length > 0);
-  expect(told).toEqual([expect.objectContaining({ status: 200, bytes: 3, end: 'broken' })]);
+  await until(() => records.length > 0);
+  expect(records).toEqual([expect.objectContaining({ status: 200, bytes: 3, end: 'broken' })]);
 });

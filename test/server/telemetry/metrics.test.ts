@@ -5,9 +5,9 @@ import { afterAll, beforeEach, describe, expect, test } from '../../support/jest
 import { register } from 'prom-client';
 import { SHORTCUTS } from '../../../src/core/config.ts';
 import { openMetrics } from '../../../src/http/metrics-listener.ts';
-import { listen } from '../../support/events.ts';
+import { openSubscription } from '../../support/events.ts';
 import { PASSWORD, useShop } from '../../support/shop.ts';
-import { closeSockets, greet } from '../../support/sockets.ts';
+import { closeSockets, connectSocket } from '../../support/sockets.ts';
 import { until } from '../../support/until.ts';
 
 const TRUSTED = 'query Known { products { nodes { name } } }';
@@ -19,59 +19,78 @@ afterAll(() => rmSync(directory, { recursive: true }));
 type Labels = Record<string, string>;
 
 describe('requests', () => {
-  // A shop counts all that it is asked, so it is asked once.
-  const shop = useShop({ METRICS_PORT: '9464', LOGIN_FAILURES_PER_ACCOUNT: '1', SHORTCUTS: SHORTCUTS.join() });
+  // The shop counts each request, so each is sent once.
+  const shop = useShop({
+    METRICS_PORT: '9464',
+    LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '1',
+    SHORTCUTS: SHORTCUTS.join(),
+  });
 
   beforeEach(() => {
     openMetrics({ calls: shop.calls, database: () => shop.database });
   });
 
-  test('a REST row is counted by its path template and the class of its status, by whichever way it is answered', async () => {
+  test('a REST endpoint is counted by path template and status class, with and without fast paths', async () => {
     const product = await shop.makeProduct();
-    const labels = { door: 'rest', operation: 'GET /api/v1/shop/product/{pk}' };
+    const labels = { api: 'rest', operation: 'GET /api/v1/shop/product/{pk}' };
     const path = `/api/v1/shop/product/${product.pk}`;
-    // The direct door, the router, shared answers and a refusal.
-    for (const way of [path, `/api/v1/shop/product/%3${String(product.pk).slice(0, 1)}${String(product.pk).slice(1)}`, path, path, path]) {
-      expect((await shop.rest('GET', way)).status).toBe(200);
+    // Static route, router, response cache and a rejection.
+    for (const target of [
+      path,
+      `/api/v1/shop/product/%3${String(product.pk).slice(0, 1)}${String(product.pk).slice(1)}`,
+      path,
+      path,
+      path,
+    ]) {
+      expect((await shop.rest('GET', target)).status).toBe(200);
     }
     await shop.rest('GET', '/api/v1/shop/product/x');
     await untilCounted({ ...labels, status: '4xx' }, 1);
     expect(await counted({ ...labels, status: '2xx' })).toBe(5);
   });
 
-  test('a GraphQL operation is counted by its name, whichever way it is answered, and its errors by their codes', async () => {
+  test('a GraphQL operation is counted by name, with and without fast paths, and its errors by code', async () => {
     const query = 'query Counted { products { nodes { name } } }';
-    const before = await value('shopfront_plan_lookups_total', { outcome: 'hit' });
-    const shared = await value('shopfront_shared_lookups_total', { outcome: 'hit' });
+    const before = await value('shopfront_compiled_operation_lookups_total', { outcome: 'hit' });
+    const cached = await value('shopfront_response_cache_lookups_total', { outcome: 'hit' });
     for (let time = 0; time < 5; time++) await shop.graphql(query);
-    await untilCounted({ door: 'graphql', operation: 'Counted', status: '2xx' }, 5);
-    expect(await value('shopfront_plan_lookups_total', { outcome: 'hit' })).toBeGreaterThan(before);
-    expect(await value('shopfront_shared_lookups_total', { outcome: 'hit' })).toBeGreaterThan(shared);
-    // By the resolver first, and then by the plan, as long as nothing is shared.
-    expect(await value('shopfront_resolver_duration_seconds_count', { field: 'Query.products' })).toBe(3);
+    await untilCounted({ api: 'graphql', operation: 'Counted', status: '2xx' }, 5);
+    expect(
+      await value('shopfront_compiled_operation_lookups_total', { outcome: 'hit' }),
+    ).toBeGreaterThan(before);
+    expect(
+      await value('shopfront_response_cache_lookups_total', { outcome: 'hit' }),
+    ).toBeGreaterThan(cached);
+    // By the resolver first, then by the compiled operation until the response is cached.
+    expect(
+      await value('shopfront_resolver_duration_seconds_count', { field: 'Query.products' }),
+    ).toBe(3);
 
     await shop.graphql('query Refused { users { nodes { username } } }');
-    await untilCounted({ door: 'graphql', operation: 'Refused', status: '2xx' }, 1);
-    expect(await value('shopfront_errors_total', { door: 'graphql', code: 'UNAUTHENTICATED' })).toBe(1);
+    await untilCounted({ api: 'graphql', operation: 'Refused', status: '2xx' }, 1);
+    expect(await value('shopfront_errors_total', { api: 'graphql', code: 'UNAUTHENTICATED' })).toBe(
+      1,
+    );
   });
 
-  test('what is told inside a subscription is counted by its code when that is over, and how long it took is not', async () => {
-    const refused = () => value('shopfront_errors_total', { door: 'graphql', code: 'BAD_REQUEST' });
-    const before = await refused();
+  test('an error in a subscription is counted by code at its end, and its duration is not', async () => {
+    const rejections = () =>
+      value('shopfront_errors_total', { api: 'graphql', code: 'BAD_REQUEST' });
+    const before = await rejections();
     const query = 'query Told { __typename }';
-    const stream = await listen(shop, query);
+    const stream = await openSubscription(shop, query);
     while (await stream.next());
-    await until(async () => (await refused()) === before + 1, 'the count of a stream');
-    const socket = await greet(shop);
+    await until(async () => (await rejections()) === before + 1, 'the count of a stream');
+    const socket = await connectSocket(shop);
     socket.send({ id: 'a', type: 'subscribe', payload: { query } });
     expect(await socket.next()).toMatchObject({ type: 'error' });
-    await until(async () => (await refused()) === before + 2, 'the count of a WebSocket');
+    await until(async () => (await rejections()) === before + 2, 'the count of a WebSocket');
     closeSockets();
     expect(await counted({ operation: 'Told' })).toBe(0);
     expect(await counted({ operation: 'GET /graphql' })).toBe(0);
   });
 
-  test('what clients make up are no series: paths that there are none of, and any method', async () => {
+  test('unknown paths and arbitrary methods create no series', async () => {
     for (const [method, path] of [
       ['GET', '/made/up'],
       ['GET', '/made/up/too'],
@@ -80,37 +99,51 @@ describe('requests', () => {
     ] as const) {
       await shop.rest(method, path);
     }
-    await untilCounted({ door: 'other', operation: 'other', status: '4xx' }, 2);
-    await untilCounted({ door: 'rest', operation: '/token', status: '4xx' }, 2);
-    const made = (await labelsOf('shopfront_request_duration_seconds_count', 'operation')).filter((name) => name.includes('made'));
+    await untilCounted({ api: 'other', operation: 'other', status: '4xx' }, 2);
+    await untilCounted({ api: 'rest', operation: '/token', status: '4xx' }, 2);
+    const made = (await labelsOf('shopfront_request_duration_seconds_count', 'operation')).filter(
+      (name) => name.includes('made'),
+    );
     expect(made).toEqual([]);
   });
 
-  test('names of operations beyond the first hundred are one', async () => {
-    for (let number = 0; number < 110; number++) await shop.graphql(`query Made${number} { __typename }`);
-    await until(async () => (await value('shopfront_request_duration_seconds_count', { operation: 'other', door: 'graphql' })) >= 10);
+  test('operation names beyond the first hundred are counted as one', async () => {
+    for (let number = 0; number < 110; number++)
+      await shop.graphql(`query Made${number} { __typename }`);
+    await until(
+      async () =>
+        (await value('shopfront_request_duration_seconds_count', {
+          operation: 'other',
+          api: 'graphql',
+        })) >= 10,
+    );
     const names = await labelsOf('shopfront_request_duration_seconds_count', 'operation');
     expect(names.filter((name) => !/[ /]/.test(name)).length).toBeLessThanOrEqual(102);
   });
 
-  test('what a login costs is measured: its hash, its statements and its transaction; and a refusal is counted', async () => {
+  test('a login is measured: its hash, statements and transaction; a rejected login is counted', async () => {
     const ada = await shop.makeUser();
     const kinds = ['read', 'write', 'transaction', 'statement'];
     const database = (kind: string) => value('shopfront_database_duration_seconds_count', { kind });
     const before = await Promise.all(kinds.map(database));
-    const hashes = await value('shopfront_hash_duration_seconds_count', { kind: 'check' });
+    const hashes = await value('shopfront_password_hash_duration_seconds_count', { kind: 'check' });
     const refusals = await value('shopfront_login_refusals_total', {});
     await shop.rest('POST', '/token', { form: { username: ada.username, password: PASSWORD } });
-    expect(await value('shopfront_hash_duration_seconds_count', { kind: 'check' })).toBe(hashes + 1);
-    const [read, , transaction, statement] = (await Promise.all(kinds.map(database))).map((count, index) => count - (before[index] ?? 0));
+    expect(await value('shopfront_password_hash_duration_seconds_count', { kind: 'check' })).toBe(
+      hashes + 1,
+    );
+    const [read, , transaction, statement] = (await Promise.all(kinds.map(database))).map(
+      (count, index) => count - (before[index] ?? 0),
+    );
     expect([Number(read) > 0, transaction, Number(statement) > 2]).toEqual([true, 1, true]);
 
-    for (let time = 0; time < 2; time++) await shop.rest('POST', '/token', { form: { username: ada.username, password: 'wrong' } });
+    for (let time = 0; time < 2; time++)
+      await shop.rest('POST', '/token', { form: { username: ada.username, password: 'wrong' } });
     expect(await value('shopfront_login_refusals_total', {})).toBe(refusals + 1);
-    expect(await value('shopfront_hash_queue', { state: 'waiting' })).toBe(0);
+    expect(await value('shopfront_password_hash_queue', { state: 'waiting' })).toBe(0);
   });
 
-  test('a database that does not answer is 0, and its pool empty', async () => {
+  test('an unavailable database is 0, and its pool empty', async () => {
     expect(await value('shopfront_database_up', {})).toBe(1);
     openMetrics({ calls: shop.calls, database: () => undefined });
     expect(await value('shopfront_database_up', {})).toBe(0);
@@ -119,14 +152,20 @@ describe('requests', () => {
 });
 
 describe('with trusted documents', () => {
-  const shop = useShop({ METRICS_PORT: '9464', TRUSTED_DOCUMENTS: manifest, TRUSTED_DOCUMENTS_MODE: 'log' });
+  const shop = useShop({
+    METRICS_PORT: '9464',
+    TRUSTED_DOCUMENTS: manifest,
+    TRUSTED_DOCUMENTS_MODE: 'log',
+  });
 
-  test('operations are told apart by the names in the manifest, and all others are one', async () => {
+  test('operations in the manifest are counted by name, and all others as one', async () => {
     await shop.graphql(TRUSTED);
     await shop.graphql('query Unknown { __typename }');
-    await untilCounted({ door: 'graphql', operation: 'other' }, 1);
-    expect(await counted({ door: 'graphql', operation: 'Known' })).toBe(1);
-    expect(await labelsOf('shopfront_request_duration_seconds_count', 'operation')).not.toContain('Unknown');
+    await untilCounted({ api: 'graphql', operation: 'other' }, 1);
+    expect(await counted({ api: 'graphql', operation: 'Known' })).toBe(1);
+    expect(await labelsOf('shopfront_request_duration_seconds_count', 'operation')).not.toContain(
+      'Unknown',
+    );
   });
 });
 
@@ -134,7 +173,7 @@ function counted(labels: Labels): Promise<number> {
   return value('shopfront_request_duration_seconds_count', labels);
 }
 
-// It is counted when the answer is out, and so a little later than the client has it.
+// Requests are counted after the response, slightly later than the client receives it.
 async function untilCounted(labels: Labels, times: number): Promise<void> {
   await until(async () => (await counted(labels)) >= times, JSON.stringify(labels));
   expect(await counted(labels)).toBe(times);
@@ -142,7 +181,9 @@ async function untilCounted(labels: Labels, times: number): Promise<void> {
 
 // The sum of the series with these labels.
 async function value(metric: string, labels: Labels): Promise<number> {
-  const found = (await seriesOf(metric)).filter((series) => Object.entries(labels).every(([label, text]) => series.labels[label] === text));
+  const found = (await seriesOf(metric)).filter((series) =>
+    Object.entries(labels).every(([label, text]) => series.labels[label] === text),
+  );
   return found.reduce((sum, series) => sum + series.value, 0);
 }
 
@@ -151,9 +192,13 @@ async function labelsOf(metric: string, label: string): Promise<string[]> {
 }
 
 async function seriesOf(metric: string): Promise<{ labels: Labels; value: number }[]> {
-  const lines = (await register.metrics()).split('\n').filter((line) => line.startsWith(`${metric}{`) || line.startsWith(`${metric} `));
+  const lines = (await register.metrics())
+    .split('\n')
+    .filter((line) => line.startsWith(`${metric}{`) || line.startsWith(`${metric} `));
   return lines.map((line) => {
-    const labels = Object.fromEntries([...line.matchAll(/(\w+)="([^"]*)"/g)].map(([, label = '', text = '']) => [label, text]));
+    const labels = Object.fromEntries(
+      [...line.matchAll(/(\w+)="([^"]*)"/g)].map(([, label = '', text = '']) => [label, text]),
+    );
     return { labels, value: Number(line.slice(line.lastIndexOf(' ') + 1)) };
   });
 }

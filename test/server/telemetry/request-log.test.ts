@@ -1,15 +1,15 @@
 import { connect } from 'node:net';
 import { beforeEach, describe, expect, test } from '../../support/jest.ts';
 import type { User } from '../../../src/features/users/user.entity.ts';
-import { closeStreams, listen, writtenUntil } from '../../support/events.ts';
+import { closeStreams, openSubscription, writeUntil } from '../../support/events.ts';
 import { PASSWORD, useShop } from '../../support/shop.ts';
-import { closeSockets, greet } from '../../support/sockets.ts';
+import { closeSockets, connectSocket } from '../../support/sockets.ts';
 import { until } from '../../support/until.ts';
 
 type Line = Record<string, unknown>;
 
-// What is compared with the app without shortcuts is asked again, and would be logged again.
-const shop = useShop({ LOGIN_FAILURES_PER_ACCOUNT: '1', GRAPHQL_MAX_COST: '50' });
+// A comparison with the app without fast paths would send and log each request again.
+const shop = useShop({ LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '1', GRAPHQL_MAX_COST: '50' });
 
 const UUID = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[\da-f]{4}-[\da-f]{12}$/;
 const PAGE = 'query Page($first: Int) { products(first: $first) { nodes { name } } }';
@@ -20,9 +20,11 @@ beforeEach(async () => {
   ada = await shop.makeUser({ username: 'ada' });
 });
 
-test('a request is one line, with its row, who made it, and what came of it', async () => {
+test('a request is one line, with its endpoint, user and outcome', async () => {
   const product = await shop.makeProduct();
-  const { headers, text } = await shop.rest('GET', `/api/v1/shop/product/${product.pk}?secret=x`, { as: ada });
+  const { headers, text } = await shop.rest('GET', `/api/v1/shop/product/${product.pk}?secret=x`, {
+    as: ada,
+  });
   const id = headers.get('x-request-id');
   expect(id).toMatch(UUID);
   expect(await lineOf(id)).toEqual({
@@ -31,42 +33,50 @@ test('a request is one line, with its row, who made it, and what came of it', as
     event: 'request',
     requestId: id,
     method: 'GET',
-    door: 'rest',
-    row: 'GET /api/v1/shop/product/{pk}',
+    api: 'rest',
+    endpoint: 'GET /api/v1/shop/product/{pk}',
     status: 200,
     user: 'ada',
     ms: expect.any(Number),
     bytes: Buffer.byteLength(text),
-    msg: 'a request was answered',
+    msg: 'Request completed',
   });
   expect(shop.logged.join('')).not.toContain('secret=x');
 });
 
-describe('by the shortest way and the longest', () => {
-  test.each(['the ordinary way', 'a plan', 'a shared answer'])('a GraphQL operation is named where it goes %s', async (way) => {
-    await shop.makeProducts(3);
-    const times = ['the ordinary way', 'a plan', 'a shared answer'].indexOf(way) * 2;
-    for (let time = 0; time < times; time++) await shop.graphql(PAGE, { first: 2 });
-    const { headers, text } = await shop.graphql(PAGE, { first: 2 });
-    expect(await lineOf(headers.get('x-request-id'))).toMatchObject({
-      door: 'graphql',
-      row: 'POST /graphql',
-      operation: 'Page',
-      type: 'query',
-      status: 200,
-      user: null,
-      bytes: Buffer.byteLength(text),
-    });
-  });
+describe('with and without fast paths', () => {
+  test.each(['by resolvers', 'by a compiled operation', 'from the response cache'])(
+    'the line names a GraphQL operation that is served %s',
+    async (path) => {
+      await shop.makeProducts(3);
+      const times =
+        ['by resolvers', 'by a compiled operation', 'from the response cache'].indexOf(path) * 2;
+      for (let time = 0; time < times; time++) await shop.graphql(PAGE, { first: 2 });
+      const { headers, text } = await shop.graphql(PAGE, { first: 2 });
+      expect(await lineOf(headers.get('x-request-id'))).toMatchObject({
+        api: 'graphql',
+        endpoint: 'POST /graphql',
+        operation: 'Page',
+        type: 'query',
+        status: 200,
+        user: null,
+        bytes: Buffer.byteLength(text),
+      });
+    },
+  );
 });
 
-test('a mutation that signs in is logged with who has signed in, and one that signs out with who was', async () => {
+test('login and logout mutations are logged with their user', async () => {
   const variables = { username: 'ada', password: PASSWORD };
   const login = await shop.graphql(
     'mutation In($username: String!, $password: String!) { login(username: $username, password: $password) { accessToken } }',
     variables,
   );
-  expect(await lineOf(login.headers.get('x-request-id'))).toMatchObject({ operation: 'In', type: 'mutation', user: 'ada' });
+  expect(await lineOf(login.headers.get('x-request-id'))).toMatchObject({
+    operation: 'In',
+    type: 'mutation',
+    user: 'ada',
+  });
   const token = login.body.data.login.accessToken as string;
   const logout = await shop.graphql('mutation { logout { ended } }', {}, { token });
   const line = await lineOf(logout.headers.get('x-request-id'));
@@ -74,19 +84,49 @@ test('a mutation that signs in is logged with who has signed in, and one that si
   expect(line).not.toHaveProperty('operation');
 });
 
-test('a name that a client gives an operation is cut to 64 characters', async () => {
+test('an operation name is cut to 64 characters', async () => {
   const { headers } = await shop.graphql(`query ${'A'.repeat(5_000)} { __typename }`);
   expect(await lineOf(headers.get('x-request-id'))).toMatchObject({ operation: 'A'.repeat(64) });
 });
 
-describe('what is refused is a line, too', () => {
+describe('a rejected request is a line, too', () => {
   const product = { json: { name: 'Ink', barcode: '5901234123457', price: 1 } };
   test.each([
-    ['no credentials', 'GET', '/users/me/', {}, { row: 'GET /users/me/', status: 401, errors: ['NOT_AUTHENTICATED'], user: null }],
-    ['a token that is none', 'GET', '/users/me/', { token: 'none' }, { status: 401, errors: ['INVALID_TOKEN'], user: null }],
-    ['a path that there is none of', 'GET', '/no/such', {}, { door: 'other', status: 404, errors: ['NOT_FOUND'] }],
-    ['a product that there is none of', 'GET', '/api/v1/shop/product/7', {}, { row: 'GET /api/v1/shop/product/{pk}', status: 404 }],
-    ['a method that the path lacks', 'DELETE', '/token', {}, { method: 'DELETE', row: '/token', status: 405 }],
+    [
+      'no credentials',
+      'GET',
+      '/users/me/',
+      {},
+      { endpoint: 'GET /users/me/', status: 401, errors: ['NOT_AUTHENTICATED'], user: null },
+    ],
+    [
+      'an invalid token',
+      'GET',
+      '/users/me/',
+      { token: 'none' },
+      { status: 401, errors: ['INVALID_TOKEN'], user: null },
+    ],
+    [
+      'an unknown path',
+      'GET',
+      '/no/such',
+      {},
+      { api: 'other', status: 404, errors: ['NOT_FOUND'] },
+    ],
+    [
+      'an unknown product',
+      'GET',
+      '/api/v1/shop/product/7',
+      {},
+      { endpoint: 'GET /api/v1/shop/product/{pk}', status: 404 },
+    ],
+    [
+      'a method that the path does not support',
+      'DELETE',
+      '/token',
+      {},
+      { method: 'DELETE', endpoint: '/token', status: 405 },
+    ],
     [
       'a body that is too large',
       'POST',
@@ -94,41 +134,78 @@ describe('what is refused is a line, too', () => {
       { body: 'x'.repeat(20_000), headers: FORM() },
       { status: 413, errors: ['PAYLOAD_TOO_LARGE'] },
     ],
-    ['a body of another type', 'POST', '/session/login', { body: '{}', headers: FORM() }, { status: 415 }],
-    ['input that is wrong', 'GET', '/api/v2/shop/products?page=x', {}, { status: 422, errors: ['BAD_USER_INPUT'] }],
+    [
+      'a body of another type',
+      'POST',
+      '/session/login',
+      { body: '{}', headers: FORM() },
+      { status: 415 },
+    ],
+    [
+      'invalid input',
+      'GET',
+      '/api/v2/shop/products?page=x',
+      {},
+      { status: 422, errors: ['BAD_USER_INPUT'] },
+    ],
     ['no scope', 'POST', '/api/v1/shop/product/', product, { status: 401 }],
-    ['a preflight', 'OPTIONS', '/token', {}, { method: 'OPTIONS', row: '/token', status: 200, bytes: 0 }],
+    [
+      'a preflight',
+      'OPTIONS',
+      '/token',
+      {},
+      { method: 'OPTIONS', endpoint: '/token', status: 200, bytes: 0 },
+    ],
   ] as const)('%s', async (_what, method, path, request, expected) => {
     const { headers } = await shop.rest(method, path, request);
-    expect(await lineOf(headers.get('x-request-id'))).toMatchObject({ event: 'request', ...expected });
+    expect(await lineOf(headers.get('x-request-id'))).toMatchObject({
+      event: 'request',
+      ...expected,
+    });
   });
 
   test.each([
-    ['a document that is none', '{ products {', ['GRAPHQL_PARSE_FAILED'], 400],
-    ['a field that there is none of', '{ none }', ['GRAPHQL_VALIDATION_FAILED'], 400],
-    ['what is too dear', '{ products(first: 100) { nodes { name } } }', ['QUERY_TOO_COMPLEX'], 400],
-    ['two fields without credentials', '{ users { nodes { username } } blog { nodes { title } } }', ['UNAUTHENTICATED'], 200],
+    ['a syntax error', '{ products {', ['GRAPHQL_PARSE_FAILED'], 400],
+    ['an unknown field', '{ none }', ['GRAPHQL_VALIDATION_FAILED'], 400],
+    [
+      'a query above the cost limit',
+      '{ products(first: 100) { nodes { name } } }',
+      ['QUERY_TOO_COMPLEX'],
+      400,
+    ],
+    [
+      'two fields without credentials',
+      '{ users { nodes { username } } blog { nodes { title } } }',
+      ['UNAUTHENTICATED'],
+      200,
+    ],
   ])('%s by GraphQL', async (_what, query, errors, status) => {
     const { headers } = await shop.graphql(query);
-    expect(await lineOf(headers.get('x-request-id'))).toMatchObject({ door: 'graphql', row: 'POST /graphql', errors, status });
+    expect(await lineOf(headers.get('x-request-id'))).toMatchObject({
+      api: 'graphql',
+      endpoint: 'POST /graphql',
+      errors,
+      status,
+    });
   });
 
   test('credentials that fail the whole request by GraphQL', async () => {
     const { headers } = await shop.graphql('{ me { username } }', {}, { token: 'none' });
     expect(await lineOf(headers.get('x-request-id'))).toMatchObject({
-      door: 'graphql',
+      api: 'graphql',
       errors: ['UNAUTHENTICATED'],
       status: 401,
       user: null,
     });
   });
 
-  test('a login too many', async () => {
-    const login = () => shop.rest('POST', '/token', { form: { username: 'ada', password: 'wrong' } });
+  test('a login above the limit', async () => {
+    const login = () =>
+      shop.rest('POST', '/token', { form: { username: 'ada', password: 'wrong' } });
     await login();
     const { headers } = await login();
     expect(await lineOf(headers.get('x-request-id'))).toMatchObject({
-      row: 'POST /token',
+      endpoint: 'POST /token',
       status: 429,
       errors: ['RATE_LIMITED'],
       user: null,
@@ -136,98 +213,137 @@ describe('what is refused is a line, too', () => {
   });
 });
 
-test('a HEAD has the row of its GET, and no bytes', async () => {
+test('a HEAD has the endpoint of its GET, and no bytes', async () => {
   const { headers } = await shop.rest('HEAD', '/api/v2/shop/products');
   expect(await lineOf(headers.get('x-request-id'))).toMatchObject({
     method: 'HEAD',
-    row: 'GET /api/v2/shop/products',
+    endpoint: 'GET /api/v2/shop/products',
     status: 200,
     bytes: 0,
   });
 });
 
-test('a client that leaves before its answer is a line without a status', async () => {
+test('a client that disconnects before its response is a line without a status', async () => {
   const socket = connect(shop.port, '127.0.0.1', () => {
-    // A body that does not come: the request waits for it.
-    socket.write('POST /session/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{');
+    // The request waits for a body that never arrives.
+    socket.write(
+      'POST /session/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{',
+    );
   });
   await until(async () => (await shop.rest('GET', '/livez')).status === 200);
   socket.destroy();
   await until(() => lines().some(({ end }) => end === 'aborted'));
   const line = lines().find(({ end }) => end === 'aborted');
-  expect(line).toMatchObject({ row: 'POST /session/login', user: null, bytes: 0, msg: 'a client left before its answer' });
+  expect(line).toMatchObject({
+    endpoint: 'POST /session/login',
+    user: null,
+    bytes: 0,
+    msg: 'Client disconnected before the response was complete',
+  });
   expect(line).not.toHaveProperty('status');
 });
 
-test('who listens leaves when it likes: that is no answer that was cut short, and nothing that took long', async () => {
-  const stream = await listen(shop, 'subscription { productChanged { pk } }', {}, { as: ada });
+test('a subscriber that disconnects is logged neither as aborted nor as slow', async () => {
+  const stream = await openSubscription(
+    shop,
+    'subscription { productChanged { pk } }',
+    {},
+    { as: ada },
+  );
   const product = await shop.makeProduct();
   expect((await stream.next())?.data.data).toEqual({ productChanged: { pk: String(product.pk) } });
   closeStreams();
   await until(() => lines().some(({ type }) => type === 'subscription'));
   const line = lines().find(({ type }) => type === 'subscription');
-  expect(line).toMatchObject({ door: 'graphql', status: 200, user: 'ada', msg: 'a request was answered' });
+  expect(line).toMatchObject({
+    api: 'graphql',
+    status: 200,
+    user: 'ada',
+    msg: 'Request completed',
+  });
   expect(line).not.toHaveProperty('end');
   expect(line?.['bytes']).toBeGreaterThan(40);
 });
 
-describe('a subscription is a line when it is over, with its name, who listened, and what it was told that was wrong', () => {
+describe('a subscription is a line at its end, with its name, user and errors', () => {
   const WATCH = 'subscription Watch($pks: [ID!]) { productChanged(pks: $pks) { pk } }';
   const subscription = async () => {
     await until(() => lines().some(({ type }) => type === 'subscription'));
     return lines().filter(({ type }) => type === 'subscription');
   };
-  const seen = { door: 'graphql', operation: 'Watch', type: 'subscription', user: 'ada', msg: 'a request was answered' };
+  const common = {
+    api: 'graphql',
+    operation: 'Watch',
+    type: 'subscription',
+    user: 'ada',
+    msg: 'Request completed',
+  };
 
-  test('as a stream of events', async () => {
-    await listen(shop, WATCH, {}, { as: ada });
+  test('as an event stream', async () => {
+    await openSubscription(shop, WATCH, {}, { as: ada });
     closeStreams();
-    expect(await subscription()).toEqual([expect.objectContaining({ ...seen, row: 'POST /graphql', status: 200 })]);
+    expect(await subscription()).toEqual([
+      expect.objectContaining({ ...common, endpoint: 'POST /graphql', status: 200 }),
+    ]);
   });
 
   test('on a WebSocket', async () => {
-    const socket = await greet(shop, { Authorization: `Bearer ${shop.tokenOf(ada)}` });
+    const socket = await connectSocket(shop, { Authorization: `Bearer ${shop.tokenOf(ada)}` });
     socket.send({ id: 'a', type: 'subscribe', payload: { query: WATCH } });
-    const { pk } = await writtenUntil(shop, socket.next()).then(({ payload }) => payload.data.productChanged);
+    const { pk } = await writeUntil(shop, socket.next()).then(
+      ({ payload }) => payload.data.productChanged,
+    );
     expect(pk).toEqual(expect.any(String));
     socket.send({ id: 'a', type: 'complete' });
     const [line, ...others] = await subscription();
     expect(others).toEqual([]);
-    expect(line).toMatchObject({ ...seen, method: 'GET', row: 'GET /graphql', status: 101, requestId: expect.stringMatching(UUID) });
+    expect(line).toMatchObject({
+      ...common,
+      method: 'GET',
+      endpoint: 'GET /graphql',
+      status: 101,
+      requestId: expect.stringMatching(UUID),
+    });
     expect(line).not.toHaveProperty('errors');
     expect([line?.['bytes'], line?.['ms']].every((number) => Number(number) > 0)).toBe(true);
     closeSockets();
   });
 
   test('of a WebSocket that is closed', async () => {
-    const socket = await greet(shop);
+    const socket = await connectSocket(shop);
     socket.send({ id: 'a', type: 'subscribe', payload: { query: WATCH } });
     socket.send({ type: 'ping' });
     await socket.next();
     closeSockets();
-    expect(await subscription()).toEqual([expect.objectContaining({ ...seen, user: null, row: 'GET /graphql' })]);
+    expect(await subscription()).toEqual([
+      expect.objectContaining({ ...common, user: null, endpoint: 'GET /graphql' }),
+    ]);
   });
 
   test.each([
-    ['what is none', '{', ['GRAPHQL_PARSE_FAILED']],
-    ['what may not begin', 'subscription { sessionEnded { reason } }', ['UNAUTHENTICATED']],
-  ])('with the codes of what was refused: %s', async (_what, query, errors) => {
-    const stream = await listen(shop, query);
+    ['a syntax error', '{', ['GRAPHQL_PARSE_FAILED']],
+    ['missing credentials', 'subscription { sessionEnded { reason } }', ['UNAUTHENTICATED']],
+  ])('with the codes of its errors: %s', async (_what, query, errors) => {
+    const stream = await openSubscription(shop, query);
     while (await stream.next());
-    expect(await subscription()).toEqual([expect.objectContaining({ errors, row: 'POST /graphql' })]);
-    const socket = await greet(shop);
+    expect(await subscription()).toEqual([
+      expect.objectContaining({ errors, endpoint: 'POST /graphql' }),
+    ]);
+    const socket = await connectSocket(shop);
     socket.send({ id: 'a', type: 'subscribe', payload: { query } });
     await socket.next();
     await until(() => lines().filter(({ type }) => type === 'subscription').length === 2);
-    expect(lines().at(-1)).toMatchObject({ errors, row: 'GET /graphql' });
+    expect(lines().at(-1)).toMatchObject({ errors, endpoint: 'GET /graphql' });
     closeSockets();
   });
 
-  test('with the code of what ended it', async () => {
-    const { body } = await shop.rest('POST', '/session/login', { json: { username: 'ada', password: PASSWORD } });
+  test('with the code of the error that ended it', async () => {
+    const { body } = await shop.rest('POST', '/session/login', {
+      json: { username: 'ada', password: PASSWORD },
+    });
     const sessionKey = String(body.session_key);
-    const stream = await listen(shop, WATCH, {}, { sessionKey });
-    const socket = await greet(shop, { 'X-SESSION-ID': sessionKey });
+    const stream = await openSubscription(shop, WATCH, {}, { sessionKey });
+    const socket = await connectSocket(shop, { 'X-SESSION-ID': sessionKey });
     socket.send({ id: 'a', type: 'subscribe', payload: { query: WATCH } });
     socket.send({ type: 'ping' });
     await socket.next();
@@ -235,7 +351,8 @@ describe('a subscription is a line when it is over, with its name, who listened,
     while (await stream.next());
     await socket.closed;
     await until(() => lines().filter(({ type }) => type === 'subscription').length === 2);
-    for (const line of await subscription()) expect(line).toMatchObject({ ...seen, errors: ['UNAUTHENTICATED'] });
+    for (const line of await subscription())
+      expect(line).toMatchObject({ ...common, errors: ['UNAUTHENTICATED'] });
   });
 });
 
@@ -245,23 +362,31 @@ describe('the id of a request', () => {
 
   test.each([
     ['X-Request-Id as a UUID', { 'X-Request-Id': GIVEN }, GIVEN],
-    ['X-Request-Id as nginx makes it', { 'X-Request-Id': TRACE.toUpperCase() }, TRACE.toUpperCase()],
+    [
+      'X-Request-Id as nginx makes it',
+      { 'X-Request-Id': TRACE.toUpperCase() },
+      TRACE.toUpperCase(),
+    ],
     ['the trace of traceparent', { traceparent: `00-${TRACE}-00f067aa0ba902b7-01` }, TRACE],
-    ['X-Request-Id before the trace', { 'X-Request-Id': GIVEN, traceparent: `00-${TRACE}-00f067aa0ba902b7-01` }, GIVEN],
-  ])('is taken over: %s', async (_what, headers, id) => {
+    [
+      'X-Request-Id before the trace',
+      { 'X-Request-Id': GIVEN, traceparent: `00-${TRACE}-00f067aa0ba902b7-01` },
+      GIVEN,
+    ],
+  ])('is taken from %s', async (_what, headers, id) => {
     const answer = await shop.rest('GET', '/api/v2/shop/products', { headers });
     expect(answer.headers.get('x-request-id')).toBe(id);
     expect(await lineOf(id)).toMatchObject({ requestId: id });
   });
 
   test.each([
-    ['a text of the client’s', { 'X-Request-Id': 'password=x' }],
+    ['another text', { 'X-Request-Id': 'password=x' }],
     ['a session key', { 'X-Request-Id': 'Zm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFyZm9' }],
-    ['two of them', { 'X-Request-Id': `${GIVEN}, ${GIVEN}` }],
+    ['two ids', { 'X-Request-Id': `${GIVEN}, ${GIVEN}` }],
     ['nothing', { 'X-Request-Id': '' }],
     ['a trace of zeros', { traceparent: `00-${'0'.repeat(32)}-00f067aa0ba902b7-01` }],
     ['a trace that is too short', { traceparent: '00-4bf92f-00f067aa0ba902b7-01' }],
-  ])('is made where the client sends %s', async (_what, headers) => {
+  ])('is generated where the client sends %s', async (_what, headers) => {
     const answer = await shop.rest('GET', '/api/v2/shop/products', { headers });
     const id = answer.headers.get('x-request-id');
     expect(id).toMatch(UUID);
@@ -271,7 +396,7 @@ describe('the id of a request', () => {
   });
 });
 
-describe('without it', () => {
+describe('without request lines', () => {
   const quiet = useShop({ LOG_REQUESTS: 'false' });
   const loud = useShop({ LOG_LEVEL: 'warn' });
 
@@ -291,10 +416,12 @@ function FORM(): Record<string, string> {
 }
 
 function lines(): Line[] {
-  return shop.logged.map((line) => JSON.parse(line) as Line).filter(({ event }) => event === 'request');
+  return shop.logged
+    .map((line) => JSON.parse(line) as Line)
+    .filter(({ event }) => event === 'request');
 }
 
-// It is written when the answer is out, and so a little later than the client has it.
+// The line is written after the response, slightly later than the client receives it.
 async function lineOf(id: string | null): Promise<Line | undefined> {
   await until(() => lines().some(({ requestId }) => requestId === id));
   const found = lines().filter(({ requestId }) => requestId === id);

@@ -2,9 +2,17 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
-import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '../../support/jest.ts';
+import {
+  afterAll,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  jest,
+  test,
+} from '../../support/jest.ts';
 import { openTracing, type Tracing } from '../../../src/http/tracing.ts';
-import { closeStreams, listen, writtenUntil } from '../../support/events.ts';
+import { closeStreams, openSubscription, writeUntil } from '../../support/events.ts';
 import { PASSWORD, Shop } from '../../support/shop.ts';
 import { until } from '../../support/until.ts';
 
@@ -18,13 +26,16 @@ interface Span {
 }
 
 interface Sent {
-  resourceSpans: { resource: { attributes: Span['attributes'] }; scopeSpans: { spans: Span[] }[] }[];
+  resourceSpans: {
+    resource: { attributes: Span['attributes'] };
+    scopeSpans: { spans: Span[] }[];
+  }[];
 }
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT = '00f067aa0ba902b7';
 
-/** What the collector was sent. */
+/** The requests that the collector received. */
 const sent: { path: string; body: Sent }[] = [];
 let collector: Server;
 let tracing: Tracing;
@@ -36,7 +47,7 @@ beforeAll(async () => {
     res.writeHead(200, { 'Content-Type': 'application/json' }).end('{}');
   });
   await once(collector.listen(0, '127.0.0.1'), 'listening');
-  // Soon after they are over.
+  // Exports spans soon after their end.
   process.env['OTEL_BSP_SCHEDULE_DELAY'] = '10';
   const env = {
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(collector.address() as AddressInfo).port}`,
@@ -57,89 +68,140 @@ afterAll(async () => {
   collector.close();
 });
 
-test('a request is a span of the trace that it names, with what it asked of the database below it', async () => {
+test('a request is a span of the trace in its traceparent, with its database reads below it', async () => {
   const product = await shop.makeProduct();
-  const spans = await spansOf(() => shop.rest('GET', `/api/v1/shop/product/${product.pk}?x=1`, { headers: traceparent('01') }));
+  const spans = await spansOf(() =>
+    shop.rest('GET', `/api/v1/shop/product/${product.pk}?x=1`, { headers: traceparent('01') }),
+  );
   const [request, ...below] = spans;
-  expect(request).toMatchObject({ traceId: TRACE, parentSpanId: PARENT, name: 'GET /api/v1/shop/product/{pk}' });
+  expect(request).toMatchObject({
+    traceId: TRACE,
+    parentSpanId: PARENT,
+    name: 'GET /api/v1/shop/product/{pk}',
+  });
   expect(attributesOf(request)).toEqual({
     'http.request.method': 'GET',
     'http.route': 'GET /api/v1/shop/product/{pk}',
     'http.response.status_code': 200,
     'shopfront.request_id': TRACE,
   });
-  expect(below.map(({ name, traceId, parentSpanId }) => [name, traceId, parentSpanId])).toEqual([['read', TRACE, request?.spanId]]);
+  expect(below.map(({ name, traceId, parentSpanId }) => [name, traceId, parentSpanId])).toEqual([
+    ['read', TRACE, request?.spanId],
+  ]);
   expect(attributesOf(below[0])).toEqual({
     'db.system.name': 'postgresql',
     'db.query.text': expect.stringMatching(/^select .* where .*\$1/),
   });
   expect(sent[0]?.path).toBe('/v1/traces');
-  expect(sent[0]?.body.resourceSpans[0]?.resource.attributes).toContainEqual({ key: 'service.name', value: { stringValue: 'shopfront' } });
+  expect(sent[0]?.body.resourceSpans[0]?.resource.attributes).toContainEqual({
+    key: 'service.name',
+    value: { stringValue: 'shopfront' },
+  });
 });
 
-test('the line of the log names the trace', async () => {
+test('the log line has the trace id', async () => {
   await spansOf(() => shop.rest('GET', '/api/v2/shop/products', { headers: traceparent('01') }));
   expect(shop.logged.filter((line) => line.includes(`"traceId":"${TRACE}"`))).toHaveLength(1);
 });
 
 describe('GraphQL', () => {
-  test.each(['the ordinary way', 'a plan', 'a shared answer'])('an operation is a span where it goes %s', async () => {
-    const spans = await spansOf(() => shop.graphql('query Page { products { nodes { name } } }', {}, { headers: traceparent('01') }));
-    expect(spans[0]).toMatchObject({ name: 'query Page', traceId: TRACE, parentSpanId: PARENT });
-    expect(attributesOf(spans[0])).toMatchObject({ 'graphql.operation.type': 'query', 'graphql.operation.name': 'Page' });
-  });
+  test.each(['by resolvers', 'by a compiled operation', 'from the response cache'])(
+    'an operation that is served %s is a span',
+    async () => {
+      const spans = await spansOf(() =>
+        shop.graphql(
+          'query Page { products { nodes { name } } }',
+          {},
+          { headers: traceparent('01') },
+        ),
+      );
+      expect(spans[0]).toMatchObject({ name: 'query Page', traceId: TRACE, parentSpanId: PARENT });
+      expect(attributesOf(spans[0])).toMatchObject({
+        'graphql.operation.type': 'query',
+        'graphql.operation.name': 'Page',
+      });
+    },
+  );
 
-  test('what is refused has its code, and no statement where none was asked', async () => {
+  test('a rejected operation has its error code, and no statement', async () => {
     const spans = await spansOf(() => shop.graphql('{ none }', {}, { headers: traceparent('01') }));
     expect(spans).toHaveLength(1);
-    expect(attributesOf(spans[0])).toMatchObject({ 'error.type': 'GRAPHQL_VALIDATION_FAILED', 'http.response.status_code': 400 });
+    expect(attributesOf(spans[0])).toMatchObject({
+      'error.type': 'GRAPHQL_VALIDATION_FAILED',
+      'http.response.status_code': 400,
+    });
   });
 });
 
-test('a login is a span with its hash and its transaction, whose statements are below it, and nothing of it tells a value', async () => {
+test('a login is a span with its hash and transaction, whose statements are below it, without values', async () => {
   const ada = await shop.makeUser({ username: 'ada-of-the-traces' });
   const spans = await spansOf(() =>
-    shop.rest('POST', '/token', { form: { username: ada.username, password: PASSWORD }, headers: traceparent('01') }),
+    shop.rest('POST', '/token', {
+      form: { username: ada.username, password: PASSWORD },
+      headers: traceparent('01'),
+    }),
   );
   const [request] = spans;
   const names = spans.map(({ name }) => name);
-  expect(names).toEqual(expect.arrayContaining(['POST /token', 'hash', 'read', 'transaction', 'statement']));
+  expect(names).toEqual(
+    expect.arrayContaining(['POST /token', 'hash', 'read', 'transaction', 'statement']),
+  );
   expect(attributesOf(request)).toMatchObject({ 'enduser.id': ada.username });
   const transaction = spans.find(({ name }) => name === 'transaction');
   expect(transaction?.parentSpanId).toBe(request?.spanId);
-  expect(spans.filter(({ parentSpanId }) => parentSpanId === transaction?.spanId).length).toBeGreaterThan(2);
+  expect(
+    spans.filter(({ parentSpanId }) => parentSpanId === transaction?.spanId).length,
+  ).toBeGreaterThan(2);
   const below = JSON.stringify(spans.slice(1));
-  for (const value of [ada.username, PASSWORD, ada.hashedPassword ?? '?', '127.0.0.1']) expect(below).not.toContain(value);
+  for (const value of [ada.username, PASSWORD, ada.hashedPassword ?? '?', '127.0.0.1'])
+    expect(below).not.toContain(value);
 });
 
-test('what is read for all who listen belongs to the trace of none', async () => {
+test('reads for all subscribers belong to no trace', async () => {
   const ada = await shop.makeUser();
   const read = jest.spyOn(shop.database.statements, 'read');
   const spans = await spansOf(async () => {
-    const stream = await listen(shop, 'subscription { productChanged { pk } }', {}, { as: ada, headers: traceparent('01') });
-    await writtenUntil(shop, stream.next());
-    await until(() => read.mock.calls.some(([{ text }]) => text.includes('unnest')), 'a look at the credentials');
+    const stream = await openSubscription(
+      shop,
+      'subscription { productChanged { pk } }',
+      {},
+      { as: ada, headers: traceparent('01') },
+    );
+    await writeUntil(shop, stream.next());
+    await until(
+      () => read.mock.calls.some(([{ text }]) => text.includes('unnest')),
+      'a check of the credentials',
+    );
     closeStreams();
   });
-  const texts = read.mock.calls.map(([{ text }]) => text.trim()).filter((text) => /unnest|as horizon/.test(text));
+  const texts = read.mock.calls
+    .map(([{ text }]) => text.trim())
+    .filter((text) => /unnest|as horizon/.test(text));
   expect(texts.length).toBeGreaterThan(1);
-  for (const span of spans) expect(texts).not.toContain(String(attributesOf(span)['db.query.text']).trim());
+  for (const span of spans)
+    expect(texts).not.toContain(String(attributesOf(span)['db.query.text']).trim());
 });
 
-test('a fault is a span that has failed, and so is what failed below it', async () => {
+test('a fault is a failed span, and so is the failed read below it', async () => {
   const ada = await shop.makeUser();
   await shop.sql('alter table item rename to item_gone');
-  const spans = await spansOf(() => shop.rest('GET', '/users/me/items/', { as: ada, headers: traceparent('01') }));
+  const spans = await spansOf(() =>
+    shop.rest('GET', '/users/me/items/', { as: ada, headers: traceparent('01') }),
+  );
   await shop.sql('alter table item_gone rename to item');
   expect(spans[0]?.status.code).toBe(2);
-  expect(spans.filter(({ name, status }) => name === 'read' && status.code === 2).length).toBeGreaterThan(0);
+  expect(
+    spans.filter(({ name, status }) => name === 'read' && status.code === 2).length,
+  ).toBeGreaterThan(0);
 });
 
-test('what the client does not trace is not sent, nor what belongs to no trace where the share is 0', async () => {
+test('requests that the client does not sample are not exported, nor those without a trace at ratio 0', async () => {
   const spans = await spansOf(async () => {
     await shop.rest('GET', '/api/v2/shop/products', { headers: traceparent('00') });
     await shop.rest('GET', '/api/v2/shop/products');
-    await shop.rest('GET', '/api/v2/shop/products', { headers: { traceparent: '00-none-none-01' } });
+    await shop.rest('GET', '/api/v2/shop/products', {
+      headers: { traceparent: '00-none-none-01' },
+    });
     await shop.rest('GET', '/livez', { headers: traceparent('01') });
   });
   expect(spans.map(({ name }) => name)).toEqual(['GET /livez']);
@@ -149,18 +211,24 @@ function traceparent(flags: string): Record<string, string> {
   return { traceparent: `00-${TRACE}-${PARENT}-${flags}` };
 }
 
-// Of what was sent because of it, the request first.
+// The spans of the action, the request first.
 async function spansOf(act: () => Promise<unknown>): Promise<Span[]> {
   await act();
   // A span is sent after those below it.
   await until(() => spansSent().some(({ parentSpanId }) => parentSpanId === PARENT));
-  return spansSent().toSorted((one, other) => Number(other.parentSpanId === PARENT) - Number(one.parentSpanId === PARENT));
+  return spansSent().toSorted(
+    (one, other) => Number(other.parentSpanId === PARENT) - Number(one.parentSpanId === PARENT),
+  );
 }
 
 function spansSent(): Span[] {
-  return sent.flatMap(({ body }) => body.resourceSpans).flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans));
+  return sent
+    .flatMap(({ body }) => body.resourceSpans)
+    .flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans));
 }
 
 function attributesOf(span: Span | undefined): Record<string, unknown> {
-  return Object.fromEntries((span?.attributes ?? []).map(({ key, value }) => [key, Object.values(value)[0]]));
+  return Object.fromEntries(
+    (span?.attributes ?? []).map(({ key, value }) => [key, Object.values(value)[0]]),
+  );
 }

@@ -19,9 +19,11 @@ const AccountDocument = graphql(`
   }
 `);
 
-/** All that belongs to whoever is signed in: profile, items and open sessions. */
+/** Profile, items and open sessions of the viewer. */
 export function AccountPage() {
-  const { data, error, refetch, fetchMore } = useQuery(AccountDocument, { fetchPolicy: 'cache-and-network' });
+  const { data, error, refetch, fetchMore } = useQuery(AccountDocument, {
+    fetchPolicy: 'cache-and-network',
+  });
   return (
     <>
       <PageHeading title="Your account" />

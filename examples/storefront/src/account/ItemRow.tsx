@@ -2,7 +2,7 @@ import { useMutation } from '@apollo/client/react';
 import { problemOf } from '../apollo/problem.ts';
 import { type FragmentType, graphql, readFragment } from '../gql/index.ts';
 import { Instant } from '../ui/Instant.tsx';
-import { tell } from '../ui/notices.ts';
+import { showNotice } from '../ui/notices.ts';
 
 const ItemRowFields = graphql(`
   fragment ItemRow on Item {
@@ -21,17 +21,18 @@ const RemoveItemDocument = graphql(`
   }
 `);
 
-/** An item of the user's own, and the way to be rid of it. */
+/** An item of the user, with a button to remove it. */
 export function ItemRow({ item }: { item: FragmentType<typeof ItemRowFields> }) {
   const { id, itemId, createdAt } = readFragment(ItemRowFields, item);
   const [removeItem] = useMutation(RemoveItemDocument, {
     variables: { itemId },
-    // It is gone at once, and back where the shop refuses.
+    // Removed at once, and restored if the shop rejects the mutation.
     optimisticResponse: { removeItem: { __typename: 'Item', id } },
     update: (cache, { data }) => {
       if (data) cache.evict({ id: cache.identify(data.removeItem) ?? '' });
     },
-    onError: (error) => tell(`${itemId} is still there. ${problemOf(error).message}`, '/account'),
+    onError: (error) =>
+      showNotice(`${itemId} is still there. ${problemOf(error).message}`, '/account'),
   });
 
   return (
@@ -43,7 +44,12 @@ export function ItemRow({ item }: { item: FragmentType<typeof ItemRowFields> }) 
           since <Instant at={createdAt} />
         </span>
       </p>
-      <button type="button" className="quiet" aria-label={`Remove ${itemId}`} onClick={() => void removeItem()}>
+      <button
+        type="button"
+        className="quiet"
+        aria-label={`Remove ${itemId}`}
+        onClick={() => void removeItem()}
+      >
         Remove
       </button>
     </li>

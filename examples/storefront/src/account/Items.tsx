@@ -29,7 +29,7 @@ interface ItemsProps {
   onMore: (after: string | null) => Promise<unknown>;
 }
 
-/** The items of whoever is signed in, the oldest first. */
+/** Items of the viewer, oldest first. */
 export function Items({ user, onMore }: ItemsProps) {
   const { id, items } = readFragment(ItemsFields, user);
   const addItem = useAddItem(id);
@@ -42,13 +42,15 @@ export function Items({ user, onMore }: ItemsProps) {
   return (
     <section className="panel" aria-labelledby="items">
       <h2 id="items">Items</h2>
-      {items.edges.length === 0 && <p>You have none yet.</p>}
+      {items.edges.length === 0 && <p>You have no items yet.</p>}
       <ul className="rows">
         {items.edges.map(({ node }) => (
           <ItemRow key={node.id} item={node} />
         ))}
       </ul>
-      {items.pageInfo.hasNextPage && <LoadMore onMore={() => onMore(items.pageInfo.endCursor ?? null)} />}
+      {items.pageInfo.hasNextPage && (
+        <LoadMore onMore={() => onMore(items.pageInfo.endCursor ?? null)} />
+      )}
       <Form className="form-in-line" submit="Add" action={add}>
         <Field name="itemId" label="New item" autoComplete="off" />
       </Form>

@@ -10,7 +10,7 @@ const ProfileFields = graphql(`
   }
 `);
 
-/** What the shop knows of a user. */
+/** The profile of a user. */
 export function Profile({ user }: { user: FragmentType<typeof ProfileFields> }) {
   const { username, fullName, email, scopes } = readFragment(ProfileFields, user);
   return (

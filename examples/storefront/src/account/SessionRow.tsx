@@ -2,7 +2,7 @@ import { useMutation } from '@apollo/client/react';
 import { problemOf } from '../apollo/problem.ts';
 import { type FragmentType, graphql, readFragment } from '../gql/index.ts';
 import { Instant } from '../ui/Instant.tsx';
-import { tell } from '../ui/notices.ts';
+import { showNotice } from '../ui/notices.ts';
 import { deviceOf } from './device.ts';
 
 const SessionRowFields = graphql(`
@@ -24,17 +24,20 @@ const EndSessionDocument = graphql(`
   }
 `);
 
-/** One of the user's open sessions; any but the present one can be ended here. */
+/** An open session of the user, with a button to end it unless it is the current one. */
 export function SessionRow({ session }: { session: FragmentType<typeof SessionRowFields> }) {
-  const { __typename, id, current, userAgent, createdAt, lastSeenAt } = readFragment(SessionRowFields, session);
+  const { __typename, id, current, userAgent, createdAt, lastSeenAt } = readFragment(
+    SessionRowFields,
+    session,
+  );
   const device = deviceOf(userAgent ?? '');
   const [endSession, { loading }] = useMutation(EndSessionDocument, {
     variables: { id },
     update: (cache) => {
       cache.evict({ id: cache.identify({ __typename, id }) ?? '' });
     },
-    onCompleted: () => tell(`The session on ${device} has ended.`, '/account'),
-    onError: (error) => tell(problemOf(error).message, '/account'),
+    onCompleted: () => showNotice(`The session on ${device} has ended.`, '/account'),
+    onError: (error) => showNotice(problemOf(error).message, '/account'),
   });
 
   return (

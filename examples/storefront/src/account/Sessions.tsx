@@ -3,10 +3,10 @@ import { problemOf } from '../apollo/problem.ts';
 import { type FragmentType, graphql, readFragment } from '../gql/index.ts';
 import { useLeave } from '../session/useLeave.ts';
 import { ConfirmButton } from '../ui/ConfirmButton.tsx';
-import { tell } from '../ui/notices.ts';
+import { showNotice } from '../ui/notices.ts';
 import { SessionRow } from './SessionRow.tsx';
 
-// The shop keeps fifty sessions of a user at most: they all are on one page.
+// A user has at most fifty sessions, which fit on one page.
 const SessionsFields = graphql(`
   fragment Sessions on User {
     id
@@ -29,13 +29,13 @@ const LogoutEverywhereDocument = graphql(`
   }
 `);
 
-/** Where the user is signed in, and how to end that. */
+/** Open sessions of the user, with buttons to end them. */
 export function Sessions({ user }: { user: FragmentType<typeof SessionsFields> }) {
   const { sessions } = readFragment(SessionsFields, user);
   const leave = useLeave();
   const [logoutEverywhere] = useMutation(LogoutEverywhereDocument, {
     onCompleted: () => void leave('You are signed out everywhere.'),
-    onError: (error) => tell(problemOf(error).message, '/account'),
+    onError: (error) => showNotice(problemOf(error).message, '/account'),
   });
 
   return (
@@ -49,7 +49,7 @@ export function Sessions({ user }: { user: FragmentType<typeof SessionsFields> }
       <ConfirmButton
         label="Sign out everywhere"
         question="Sign out everywhere? This ends all of your sessions, this one too."
-        keep="Stay signed in"
+        cancelLabel="Stay signed in"
         onConfirm={() => void logoutEverywhere()}
       />
     </section>

@@ -1,4 +1,4 @@
-// The first that fits decides: browsers name those before them that they are compatible with.
+// The first match counts, because browsers also name the browsers that they are compatible with.
 const BROWSERS: readonly (readonly [RegExp, string])[] = [
   [/\bEdgA?\//, 'Edge'],
   [/\bOPR\//, 'Opera'],
@@ -14,7 +14,7 @@ const SYSTEMS: readonly (readonly [RegExp, string])[] = [
   [/\bLinux\b/, 'Linux'],
 ];
 
-/** What a client that calls itself so is likely to be, in a word or three. */
+/** A short name of the client with this user agent. */
 export function deviceOf(userAgent: string): string {
   const browser = nameIn(userAgent, BROWSERS);
   const system = nameIn(userAgent, SYSTEMS);
@@ -22,6 +22,9 @@ export function deviceOf(userAgent: string): string {
   return /^[\w.-]+/.exec(userAgent)?.[0] ?? 'an unnamed client';
 }
 
-function nameIn(userAgent: string, names: readonly (readonly [RegExp, string])[]): string | undefined {
+function nameIn(
+  userAgent: string,
+  names: readonly (readonly [RegExp, string])[],
+): string | undefined {
   return names.find(([pattern]) => pattern.test(userAgent))?.[1];
 }

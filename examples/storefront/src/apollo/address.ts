@@ -1,6 +1,6 @@
-/** Where the API is: what the page says in `<meta name="shop-api">`. */
+/** The address of the API, from `<meta name="shop-api">`. */
 export function apiAddress(): string {
   const meta = document.querySelector<HTMLMetaElement>('meta[name="shop-api"]');
-  if (!meta?.content) throw new Error('The page names no API');
+  if (!meta?.content) throw new Error('The page has no shop-api address');
   return meta.content;
 }

@@ -3,7 +3,7 @@ import { relayStylePagination } from '@apollo/client/utilities';
 
 const PUBLIC_FIELDS = new Set(['__typename', 'product', 'products']);
 
-/** The cache: lists by cursor grow page by page. */
+/** Creates a cache that merges the pages of each list. */
 export function createCache(): InMemoryCache {
   return new InMemoryCache({
     possibleTypes: { Node: ['BlogEntry', 'Item', 'Product', 'Session', 'User'] },
@@ -24,11 +24,12 @@ export function createCache(): InMemoryCache {
   });
 }
 
-/** Takes out what only the caller who was signed in may know; the catalogue stays. */
+/** Removes everything but the catalogue, because only the signed-in user may see it. */
 export function forgetCaller(cache: ApolloCache): void {
   cache.modify({
     id: 'ROOT_QUERY',
-    fields: (value: unknown, { fieldName, DELETE }) => (PUBLIC_FIELDS.has(fieldName) ? value : DELETE),
+    fields: (value: unknown, { fieldName, DELETE }) =>
+      PUBLIC_FIELDS.has(fieldName) ? value : DELETE,
   });
   cache.gc();
 }

@@ -1,11 +1,11 @@
 import { CombinedGraphQLErrors, ServerError } from '@apollo/client/errors';
 
-/** Why a request failed, in words to show. */
+/** Why a request failed, for the user. */
 export interface Problem {
-  /** `extensions.code` of the first error; NETWORK where no answer came. */
+  /** `extensions.code` of the first error; NETWORK without a response. */
   code: string;
   message: string;
-  /** What is wrong with single fields of a form, by their names. */
+  /** Errors of fields of a form, by field name. */
   fields: ReadonlyMap<string, string>;
 }
 
@@ -14,24 +14,29 @@ interface GraphQLProblem {
   extensions: Record<string, unknown>;
 }
 
-/** What went wrong, of anything that a request to the shop may throw. */
+/** Converts any error of a request to the shop. */
 export function problemOf(error: unknown): Problem {
   const errors = errorsOf(error);
   const [first] = errors;
   const code = first ? textOf(first.extensions['code']) : 'NETWORK';
-  return { code, message: wordsFor(code, first), fields: new Map(errors.flatMap(fieldsOf)) };
+  return { code, message: messageFor(code, first), fields: new Map(errors.flatMap(fieldsOf)) };
 }
 
-/** Whether it is worth asking again in a moment. */
-export function isPassing({ code }: Problem): boolean {
+/** Whether a retry may succeed. */
+export function isTransient({ code }: Problem): boolean {
   return code === 'NETWORK' || code === 'UNAVAILABLE' || code === 'TIMEOUT';
 }
 
-// What a proxy answers in place of the shop has a status and no errors.
+// A response of a proxy has a status, but no GraphQL errors.
 function errorsOf(error: unknown): GraphQLProblem[] {
   if (CombinedGraphQLErrors.is(error)) return error.errors.flatMap(readError);
   if (!ServerError.is(error)) return [];
-  return [{ message: '', extensions: { code: error.statusCode === 503 ? 'UNAVAILABLE' : 'INTERNAL_SERVER_ERROR' } }];
+  return [
+    {
+      message: '',
+      extensions: { code: error.statusCode === 503 ? 'UNAVAILABLE' : 'INTERNAL_SERVER_ERROR' },
+    },
+  ];
 }
 
 function readError(error: unknown): GraphQLProblem[] {
@@ -45,7 +50,7 @@ function fieldsOf({ extensions: { fields } }: GraphQLProblem): [string, string][
   return fields.filter(isRecord).map(({ field, message }) => [textOf(field), textOf(message)]);
 }
 
-function wordsFor(code: string, error?: GraphQLProblem): string {
+function messageFor(code: string, error?: GraphQLProblem): string {
   switch (code) {
     case 'NETWORK':
       return 'The shop cannot be reached. Check your connection, then try again.';
@@ -55,7 +60,7 @@ function wordsFor(code: string, error?: GraphQLProblem): string {
     case 'RATE_LIMITED':
       return `Too many attempts. Try again in ${waitOf(error?.extensions['retryAfter'])}.`;
     case 'UNAUTHENTICATED':
-      return 'Sign in to go on.';
+      return 'Sign in to continue.';
     case 'INTERNAL_SERVER_ERROR':
     case '':
       return 'Something went wrong in the shop. Try again in a moment.';

@@ -8,7 +8,7 @@ import { routes } from './routes.tsx';
 const client = createClient(apiAddress());
 const router = createBrowserRouter(routes);
 
-/** The app with all that its pages lean on. */
+/** The app with its providers. */
 export function App() {
   return (
     <ApolloProvider client={client}>

@@ -1,10 +1,10 @@
-/** What stands where a page broke: an error in the code, or a part of the app that did not load. */
+/** Replaces a page after an error in its code, or if its code could not be loaded. */
 export function CrashPage() {
   return (
     <main className="page" id="main">
-      <title>Something broke · Shopfront</title>
-      <h1>Something broke</h1>
-      <p role="alert">This page could not be shown. Your work elsewhere in the shop is safe.</p>
+      <title>Something went wrong · Shopfront</title>
+      <h1>Something went wrong</h1>
+      <p role="alert">This page could not be shown. The other pages still work.</p>
       <div className="actions">
         <button type="button" className="primary" onClick={() => window.location.reload()}>
           Try again

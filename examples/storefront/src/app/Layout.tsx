@@ -3,7 +3,7 @@ import { CallerMenu } from '../session/CallerMenu.tsx';
 import { useViewer } from '../session/viewer.ts';
 import { Notices } from '../ui/Notices.tsx';
 
-/** What stands around every page. */
+/** Header and notices of every page. */
 export function Layout() {
   const viewer = useViewer();
   return (
@@ -21,7 +21,9 @@ export function Layout() {
             Catalogue
           </NavLink>
           <NavLink to="/blog">Blog</NavLink>
-          {viewer?.scopes.includes('products:write') && <NavLink to="/products/new">New product</NavLink>}
+          {viewer?.scopes.includes('products:write') && (
+            <NavLink to="/products/new">New product</NavLink>
+          )}
         </nav>
         <CallerMenu />
       </header>

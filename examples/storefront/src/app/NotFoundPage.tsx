@@ -1,13 +1,14 @@
 import { Link } from 'react-router';
 import { PageHeading } from './PageHeading.tsx';
 
-/** What stands where there is nothing. */
+/** The page for unknown addresses and records. */
 export function NotFoundPage({ what = 'page' }: { what?: string }) {
   return (
     <>
       <PageHeading title={`There is no such ${what}`} />
       <p>
-        It may have gone, or the address may not be right. <Link to="/">See the catalogue</Link> instead.
+        It may have been deleted, or the address may be wrong. <Link to="/">See the catalogue</Link>{' '}
+        instead.
       </p>
     </>
   );

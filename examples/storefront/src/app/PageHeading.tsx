@@ -1,15 +1,15 @@
 import { type ReactNode, useEffect, useRef } from 'react';
 import { useLocation } from 'react-router';
 
-/** The heading of a page, which is its title, too. After a navigation it has the focus, so that reading goes on from there. */
+/** Heading and title of a page. Takes the focus after a navigation, for screen readers. */
 export function PageHeading({ title, children }: { title: string; children?: ReactNode }) {
   const heading = useRef<HTMLHeadingElement>(null);
-  // What the browser opened has the key `default`; there the focus is the browser's.
+  // The key of the first page is `default`; there the browser sets the focus.
   const isNavigated = useLocation().key !== 'default';
   const wasNavigated = useRef(isNavigated);
 
   useEffect(() => {
-    // The scroll position is restored elsewhere.
+    // The router restores the scroll position.
     if (wasNavigated.current) heading.current?.focus({ preventScroll: true });
   }, []);
 

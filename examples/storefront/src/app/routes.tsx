@@ -8,7 +8,7 @@ import { CrashPage } from './CrashPage.tsx';
 import { Layout } from './Layout.tsx';
 import { NotFoundPage } from './NotFoundPage.tsx';
 
-/** Which page stands where. What a first visit does not show is loaded when it is asked for. */
+/** Routes. Pages that a first visit does not show are loaded on demand. */
 export const routes: RouteObject[] = [
   {
     Component: Layout,
@@ -21,12 +21,38 @@ export const routes: RouteObject[] = [
       {
         Component: RequireSession,
         children: [
-          { path: '/account', lazy: async () => ({ Component: (await import('../account/AccountPage.tsx')).AccountPage }) },
-          { path: '/products/new', lazy: async () => ({ Component: (await import('../catalogue/NewProductPage.tsx')).NewProductPage }) },
-          { path: '/blog', lazy: async () => ({ Component: (await import('../blog/BlogPage.tsx')).BlogPage }) },
-          { path: '/blog/new', lazy: async () => ({ Component: (await import('../blog/NewEntryPage.tsx')).NewEntryPage }) },
-          { path: '/blog/:id', lazy: async () => ({ Component: (await import('../blog/EntryPage.tsx')).EntryPage }) },
-          { path: '/blog/:id/edit', lazy: async () => ({ Component: (await import('../blog/EditEntryPage.tsx')).EditEntryPage }) },
+          {
+            path: '/account',
+            lazy: async () => ({
+              Component: (await import('../account/AccountPage.tsx')).AccountPage,
+            }),
+          },
+          {
+            path: '/products/new',
+            lazy: async () => ({
+              Component: (await import('../catalogue/NewProductPage.tsx')).NewProductPage,
+            }),
+          },
+          {
+            path: '/blog',
+            lazy: async () => ({ Component: (await import('../blog/BlogPage.tsx')).BlogPage }),
+          },
+          {
+            path: '/blog/new',
+            lazy: async () => ({
+              Component: (await import('../blog/NewEntryPage.tsx')).NewEntryPage,
+            }),
+          },
+          {
+            path: '/blog/:id',
+            lazy: async () => ({ Component: (await import('../blog/EntryPage.tsx')).EntryPage }),
+          },
+          {
+            path: '/blog/:id/edit',
+            lazy: async () => ({
+              Component: (await import('../blog/EditEntryPage.tsx')).EditEntryPage,
+            }),
+          },
         ],
       },
       { path: '*', Component: NotFoundPage },

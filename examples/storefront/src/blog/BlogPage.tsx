@@ -27,11 +27,13 @@ const BlogDocument = graphql(`
   }
 `);
 
-/** What was published, and the drafts of whoever is signed in, the latest first. */
+/** Published entries and drafts of the viewer, newest first. */
 export function BlogPage() {
   const viewer = useViewer();
-  // Others write, too: what is at hand shows at once, and what is new comes after.
-  const { data, error, refetch, fetchMore } = useQuery(BlogDocument, { fetchPolicy: 'cache-and-network' });
+  // Shows cached entries at once, then the new entries of other users.
+  const { data, error, refetch, fetchMore } = useQuery(BlogDocument, {
+    fetchPolicy: 'cache-and-network',
+  });
   const entries = data?.blog;
 
   return (
@@ -45,7 +47,7 @@ export function BlogPage() {
       </PageHeading>
       {error && <Failure error={error} onRetry={() => void refetch()} />}
       {!entries && !error && <Loading what="the blog" />}
-      {entries?.edges.length === 0 && <p>Nobody has written anything yet.</p>}
+      {entries?.edges.length === 0 && <p>There are no entries yet.</p>}
       <ul className="entries">
         {entries?.edges.map(({ node }) => (
           <li key={node.id}>
@@ -53,7 +55,11 @@ export function BlogPage() {
           </li>
         ))}
       </ul>
-      {entries?.pageInfo.hasNextPage && <LoadMore onMore={() => fetchMore({ variables: { after: entries.pageInfo.endCursor ?? null } })} />}
+      {entries?.pageInfo.hasNextPage && (
+        <LoadMore
+          onMore={() => fetchMore({ variables: { after: entries.pageInfo.endCursor ?? null } })}
+        />
+      )}
     </div>
   );
 }

@@ -6,7 +6,7 @@ import { PageHeading } from '../app/PageHeading.tsx';
 import { graphql } from '../gql/index.ts';
 import { Form, textIn } from '../ui/Form.tsx';
 import { Loading } from '../ui/Loading.tsx';
-import { tell } from '../ui/notices.ts';
+import { showNotice } from '../ui/notices.ts';
 import { EntryFields } from './EntryFields.tsx';
 import { useEntry } from './useEntry.ts';
 import './blog.css';
@@ -22,7 +22,7 @@ const UpdateBlogEntryDocument = graphql(`
   }
 `);
 
-/** Changes an entry of one's own. */
+/** Changes an entry of the viewer. */
 export function EditEntryPage() {
   const { id = '' } = useParams();
   const navigate = useNavigate();
@@ -31,12 +31,15 @@ export function EditEntryPage() {
   const page = `/blog/${id}`;
 
   const update = async (values: FormData) => {
-    await updateEntry({ variables: { id, input: { title: textIn(values, 'title'), body: textIn(values, 'body') } } });
+    await updateEntry({
+      variables: { id, input: { title: textIn(values, 'title'), body: textIn(values, 'body') } },
+    });
     await navigate(page);
-    tell('Your changes are kept.', page);
+    showNotice('Your changes are saved.', page);
   };
 
-  if (error) return <PageFailure title="Edit the entry" error={error} onRetry={() => void refetch()} />;
+  if (error)
+    return <PageFailure title="Edit the entry" error={error} onRetry={() => void refetch()} />;
   if (entry === undefined) return <Loading what="the entry" />;
   if (!entry || !isOwn) return <NotFoundPage what="entry of yours" />;
   return (
@@ -45,7 +48,7 @@ export function EditEntryPage() {
         ← {entry.title}
       </Link>
       <PageHeading title="Edit the entry" />
-      <Form submit="Keep the changes" action={update}>
+      <Form submit="Save changes" action={update}>
         <EntryFields title={entry.title} body={entry.body} />
       </Form>
     </div>

@@ -3,7 +3,7 @@ import { Link, useNavigate } from 'react-router';
 import { problemOf } from '../apollo/problem.ts';
 import { graphql } from '../gql/index.ts';
 import { ConfirmButton } from '../ui/ConfirmButton.tsx';
-import { tell } from '../ui/notices.ts';
+import { showNotice } from '../ui/notices.ts';
 
 const PublishDocument = graphql(`
   mutation PublishBlogEntry($id: ID!, $published: Boolean!) {
@@ -30,15 +30,20 @@ interface EntryActionsProps {
   published: boolean;
 }
 
-/** What its creator can do with an entry. */
+/** Actions of the creator of an entry. */
 export function EntryActions({ id, title, published }: EntryActionsProps) {
   const navigate = useNavigate();
   const page = `/blog/${id}`;
-  const onError = (error: unknown) => tell(problemOf(error).message, page);
+  const onError = (error: unknown) => showNotice(problemOf(error).message, page);
   const [publish, { loading }] = useMutation(PublishDocument, {
     variables: { id, published: !published },
     onCompleted: ({ updateBlogEntry }) =>
-      tell(updateBlogEntry.published ? 'It is published.' : 'It is a draft again, for your eyes only.', page),
+      showNotice(
+        updateBlogEntry.published
+          ? 'It is published.'
+          : 'It is a draft again. Only you can see it.',
+        page,
+      ),
     onError,
   });
   const [deleteEntry] = useMutation(DeleteBlogEntryDocument, { variables: { id }, onError });
@@ -47,18 +52,27 @@ export function EntryActions({ id, title, published }: EntryActionsProps) {
     const { data } = await deleteEntry();
     if (!data) return;
     await navigate('/blog', { replace: true });
-    tell(`“${title}” is deleted.`, '/blog');
+    showNotice(`“${title}” is deleted.`, '/blog');
   };
 
   return (
     <div className="actions">
-      <button type="button" className={published ? '' : 'primary'} aria-disabled={loading} onClick={() => void publish()}>
+      <button
+        type="button"
+        className={published ? '' : 'primary'}
+        aria-disabled={loading}
+        onClick={() => void publish()}
+      >
         {published ? 'Unpublish' : 'Publish'}
       </button>
       <Link className="button" to={`${page}/edit`}>
         Edit
       </Link>
-      <ConfirmButton label="Delete" question={`Delete “${title}” for good?`} onConfirm={() => void remove()} />
+      <ConfirmButton
+        label="Delete"
+        question={`Delete “${title}” permanently?`}
+        onConfirm={() => void remove()}
+      />
     </div>
   );
 }

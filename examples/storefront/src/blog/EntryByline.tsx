@@ -14,12 +14,13 @@ const EntryBylineFields = graphql(`
   }
 `);
 
-/** Who wrote an entry and when, and whether it is a draft. */
+/** Author, date and draft state of an entry. */
 export function EntryByline({ entry }: { entry: FragmentType<typeof EntryBylineFields> }) {
   const { published, createdAt, creator } = readFragment(EntryBylineFields, entry);
   return (
     <p className="dim">
-      {!published && <span className="badge">Draft</span>} {creator.fullName ?? creator.username}, <Instant at={createdAt} />
+      {!published && <span className="badge">Draft</span>} {creator.fullName ?? creator.username},{' '}
+      <Instant at={createdAt} />
     </p>
   );
 }

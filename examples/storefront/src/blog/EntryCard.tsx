@@ -13,7 +13,7 @@ const EntryCardFields = graphql(`
 
 const EXCERPT = 240;
 
-/** The beginning of an entry, in a list. */
+/** The start of an entry, in a list. */
 export function EntryCard({ entry }: { entry: FragmentType<typeof EntryCardFields> }) {
   const fields = readFragment(EntryCardFields, entry);
   const { id, title, body } = fields;

@@ -1,6 +1,6 @@
 import { Field, ProseField } from '../ui/Field.tsx';
 
-/** The fields of the forms that write an entry and change it. */
+/** Fields of the forms for a new and an existing entry. */
 export function EntryFields({ title = '', body = '' }: { title?: string; body?: string }) {
   return (
     <>

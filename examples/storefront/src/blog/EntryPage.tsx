@@ -8,7 +8,7 @@ import { EntryByline } from './EntryByline.tsx';
 import { useEntry } from './useEntry.ts';
 import './blog.css';
 
-/** One entry of the blog. */
+/** One blog entry. */
 export function EntryPage() {
   const { id = '' } = useParams();
   const { entry, isOwn, error, refetch } = useEntry(id);

@@ -4,7 +4,7 @@ import { PageHeading } from '../app/PageHeading.tsx';
 import { graphql } from '../gql/index.ts';
 import { RequireScope } from '../session/RequireScope.tsx';
 import { Form, textIn } from '../ui/Form.tsx';
-import { tell } from '../ui/notices.ts';
+import { showNotice } from '../ui/notices.ts';
 import { EntryFields } from './EntryFields.tsx';
 import './blog.css';
 
@@ -17,7 +17,7 @@ const CreateBlogEntryDocument = graphql(`
   }
 `);
 
-/** Writes an entry. It begins as a draft, and is read over on its own page before it is published. */
+/** Creates an entry as a draft. Its own page publishes it. */
 export function NewEntryPage() {
   return (
     <RequireScope scope="blog:write">
@@ -33,11 +33,13 @@ function NewEntry() {
   });
 
   const create = async (values: FormData) => {
-    const { data } = await createEntry({ variables: { input: { title: textIn(values, 'title'), body: textIn(values, 'body') } } });
+    const { data } = await createEntry({
+      variables: { input: { title: textIn(values, 'title'), body: textIn(values, 'body') } },
+    });
     if (!data) return;
     const page = `/blog/${data.createBlogEntry.id}`;
     await navigate(page);
-    tell('Your draft is kept. Nobody else sees it until you publish it.', page);
+    showNotice('Your draft is saved. Only you can see it until you publish it.', page);
   };
 
   return (
@@ -46,7 +48,7 @@ function NewEntry() {
         ← Blog
       </Link>
       <PageHeading title="New entry" />
-      <Form submit="Keep as a draft" action={create}>
+      <Form submit="Save as draft" action={create}>
         <EntryFields />
       </Form>
     </div>

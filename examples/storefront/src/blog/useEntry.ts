@@ -20,7 +20,7 @@ const EntryDocument = graphql(`
   }
 `);
 
-/** An entry by its id, and whether it is the viewer's own; null where there is none for the viewer. */
+/** An entry by id, and whether the viewer created it; null if there is none for the viewer. */
 export function useEntry(id: string) {
   const viewer = useViewer();
   const { data, error, refetch } = useQuery(EntryDocument, { variables: { id } });

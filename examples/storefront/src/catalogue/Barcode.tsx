@@ -1,10 +1,10 @@
 import { modulesOf } from './ean13.ts';
 
 const HEIGHT = 40;
-/** Light modules at either side, without which no scanner finds the bars. */
+/** Number of light modules on each side, which scanners need. */
 const QUIET = 11;
 
-/** A barcode as scanners and as people read it. */
+/** A barcode as bars and digits. */
 export function Barcode({ code }: { code: string }) {
   const modules = modulesOf(code);
   return (

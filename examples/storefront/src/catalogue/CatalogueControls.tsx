@@ -10,8 +10,13 @@ interface CatalogueControlsProps {
 
 const PAUSE_MS = 250;
 
-/** Where one says what to show of the catalogue, and in which order. */
-export function CatalogueControls({ search, ordering, onSearch, onOrdering }: CatalogueControlsProps) {
+/** Search and order of the catalogue. */
+export function CatalogueControls({
+  search,
+  ordering,
+  onSearch,
+  onOrdering,
+}: CatalogueControlsProps) {
   const [text, setText] = useSearchText(search, onSearch);
 
   const submit = (event: SyntheticEvent) => {
@@ -47,14 +52,17 @@ export function CatalogueControls({ search, ordering, onSearch, onOrdering }: Ca
   );
 }
 
-/** The text as it is typed. After a pause it is searched for; a search from elsewhere, such as Back, takes its place. */
-function useSearchText(search: string, onSearch: (search: string) => void): [string, (text: string) => void] {
+/** The typed text. Searches after a pause. Another search, such as by Back, replaces the text. */
+function useSearchText(
+  search: string,
+  onSearch: (search: string) => void,
+): [string, (text: string) => void] {
   const [text, setText] = useState(search);
-  const [seen, setSeen] = useState(search);
+  const [previous, setPrevious] = useState(search);
   const [sent, setSent] = useState(search);
 
-  if (search !== seen) {
-    setSeen(search);
+  if (search !== previous) {
+    setPrevious(search);
     if (search !== sent) setText(search);
     setSent(search);
   }

@@ -28,19 +28,26 @@ const CatalogueDocument = graphql(`
   }
 `);
 
-/** The products, found by their words and put in order, as many as one scrolls to. */
+/** The catalogue with search and order; scrolling loads more. */
 export function CataloguePage() {
   const { search, ordering, setSearch, setOrdering } = useCatalogueAddress();
   const variables = { filter: search === '' ? null : { search }, orderBy: ordering.order };
-  const { data, previousData, error, refetch, fetchMore } = useQuery(CatalogueDocument, { variables });
-  // While another search is on its way, what was found before stays in sight.
+  const { data, previousData, error, refetch, fetchMore } = useQuery(CatalogueDocument, {
+    variables,
+  });
+  // During a search, the previous results stay visible.
   const found = data?.products;
   const shown = found ?? previousData?.products;
 
   return (
     <>
       <PageHeading title="Catalogue" />
-      <CatalogueControls search={search} ordering={ordering} onSearch={setSearch} onOrdering={setOrdering} />
+      <CatalogueControls
+        search={search}
+        ordering={ordering}
+        onSearch={setSearch}
+        onOrdering={setOrdering}
+      />
       {error && <Failure error={error} onRetry={() => void refetch()} />}
       {!shown && !error && <Loading what="the catalogue" />}
       <p className="catalogue-count" role="status">
@@ -56,14 +63,17 @@ export function CataloguePage() {
         </ul>
       )}
       {found?.pageInfo.hasNextPage && (
-        <LoadMore key={`${ordering.name} ${search}`} onMore={() => fetchMore({ variables: { after: found.pageInfo.endCursor ?? null } })} />
+        <LoadMore
+          key={`${ordering.name} ${search}`}
+          onMore={() => fetchMore({ variables: { after: found.pageInfo.endCursor ?? null } })}
+        />
       )}
     </>
   );
 }
 
 function countOf(shown: number, total: number): string {
-  if (total === 0) return 'Nothing was found. Fewer words find more.';
+  if (total === 0) return 'No products found. Try fewer words.';
   const products = total === 1 ? '1 product' : `${total.toLocaleString('en-GB')} products`;
   return shown === total ? products : `${shown} of ${products}`;
 }

@@ -6,7 +6,7 @@ import { graphql } from '../gql/index.ts';
 import { RequireScope } from '../session/RequireScope.tsx';
 import { Field } from '../ui/Field.tsx';
 import { Form, textIn } from '../ui/Form.tsx';
-import { tell } from '../ui/notices.ts';
+import { showNotice } from '../ui/notices.ts';
 import { checkDigit } from './ean13.ts';
 
 const CreateProductDocument = graphql(`
@@ -32,17 +32,21 @@ function NewProduct() {
   const navigate = useNavigate();
   const [barcode, setBarcode] = useState('');
   const [createProduct] = useMutation(CreateProductDocument, {
-    // It belongs somewhere into every list of products.
+    // Its position in each list is unknown, so all lists are evicted.
     update: (cache) => void cache.evict({ id: 'ROOT_QUERY', fieldName: 'products' }),
   });
 
   const create = async (values: FormData) => {
-    const input = { name: textIn(values, 'name'), barcode: digitsOf(barcode), price: textIn(values, 'price').trim() };
+    const input = {
+      name: textIn(values, 'name'),
+      barcode: digitsOf(barcode),
+      price: textIn(values, 'price').trim(),
+    };
     const { data } = await createProduct({ variables: { input } });
     if (!data) return;
     const page = `/products/${data.createProduct.pk}`;
     await navigate(page);
-    tell(`${data.createProduct.name} is in the catalogue.`, page);
+    showNotice(`${data.createProduct.name} is in the catalogue.`, page);
   };
 
   return (
@@ -71,16 +75,19 @@ function NewProduct() {
   );
 }
 
-/** People write barcodes as they are printed, in groups. */
+/** Removes the spaces and hyphens of printed barcodes. */
 function digitsOf(text: string): string {
   return text.replace(/[\s-]/g, '');
 }
 
 function helpWith(digits: string): string {
   if (!/^\d*$/.test(digits)) return 'A barcode has digits only.';
-  if (digits.length < 12) return `Thirteen digits, the last of which checks the others; ${digits.length} so far.`;
+  if (digits.length < 12)
+    return `Thirteen digits, the last of them a check digit; ${digits.length} so far.`;
   const last = checkDigit(digits.slice(0, 12));
   if (digits.length === 12) return `The thirteenth digit is ${last}.`;
-  if (digits.length > 13) return 'These are more than thirteen digits.';
-  return digits.endsWith(last) ? 'The check digit holds.' : `The check digit would be ${last}: one of the digits is wrong.`;
+  if (digits.length > 13) return 'A barcode has thirteen digits.';
+  return digits.endsWith(last)
+    ? 'The check digit is valid.'
+    : `The check digit would be ${last}: one of the digits is wrong.`;
 }

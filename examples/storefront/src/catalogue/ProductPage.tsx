@@ -1,6 +1,6 @@
 import { useQuery } from '@apollo/client/react';
 import { Link, useLocation, useParams } from 'react-router';
-import { KeepButton } from '../account/KeepButton.tsx';
+import { AddItemButton } from '../account/AddItemButton.tsx';
 import { NotFoundPage } from '../app/NotFoundPage.tsx';
 import { PageFailure } from '../app/PageFailure.tsx';
 import { PageHeading } from '../app/PageHeading.tsx';
@@ -46,7 +46,7 @@ export function ProductPage() {
         </Link>
         <PageHeading title={product.name} />
         <Price amount={product.price} />
-        <KeepButton name={product.name} />
+        <AddItemButton name={product.name} />
         <Barcode code={product.barcode} />
         <dl>
           <dt>Number</dt>
@@ -69,8 +69,9 @@ export function ProductPage() {
   );
 }
 
-/** The search that led here, for the way back. */
+/** The search of the catalogue, for the link back. */
 function searchIn(state: unknown): string {
-  const search = typeof state === 'object' && state !== null && 'search' in state ? state.search : undefined;
+  const search =
+    typeof state === 'object' && state !== null && 'search' in state ? state.search : undefined;
   return typeof search === 'string' ? search : '';
 }

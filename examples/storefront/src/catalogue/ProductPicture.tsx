@@ -6,7 +6,7 @@ const SIZE = GRID * TILE;
 /** So thin a line closes the seam between tiles of one colour. */
 const SEAM = 0.3;
 
-/** A picture made of the product's name. It says nothing that the name does not, so that it is not read out. */
+/** A picture generated from the name. It has no further content, so screen readers skip it. */
 export const ProductPicture = memo(function ProductPicture({ name }: { name: string }) {
   const { background, tiles } = pictureOf(name);
   return (

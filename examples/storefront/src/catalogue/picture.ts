@@ -2,20 +2,20 @@
 export interface Tile {
   column: number;
   row: number;
-  /** Its outline in a square of 40 by 40. */
+  /** The outline in a square of 40 by 40. */
   path: string;
   /** Degrees. */
   turn: number;
   colour: string;
 }
 
-/** A picture made of a name. */
+/** A generated picture. */
 export interface Picture {
   background: string;
   tiles: Tile[];
 }
 
-/** Tiles in each direction. */
+/** Number of tiles in each direction. */
 export const GRID = 3;
 
 interface Palette {
@@ -25,7 +25,7 @@ interface Palette {
 
 type Choice<T> = readonly [T, ...T[]];
 
-/** A number from 0 up to, and without, how many there may be. */
+/** Returns a number from 0 to below the argument. */
 type Dice = (sides: number) => number;
 
 const SHAPES: Choice<string> = [
@@ -52,14 +52,20 @@ const PALETTES: Choice<Palette> = [
 
 const EMPTY_IN_TEN = 1;
 
-/** The picture of a name, always the same one. */
+/** Generates the picture of a name; the same for every call. */
 export function pictureOf(name: string): Picture {
   const dice = diceOf(name);
   const { background, colours } = picked(PALETTES, dice);
   const tiles: Tile[] = [];
   for (let row = 0; row < GRID; row++) {
     for (let column = 0; column < GRID; column++) {
-      const tile = { column, row, path: picked(SHAPES, dice), turn: 90 * dice(4), colour: picked(colours, dice) };
+      const tile = {
+        column,
+        row,
+        path: picked(SHAPES, dice),
+        turn: 90 * dice(4),
+        colour: picked(colours, dice),
+      };
       if (dice(10) >= EMPTY_IN_TEN) tiles.push(tile);
     }
   }
@@ -70,7 +76,7 @@ function picked<T>(list: Choice<T>, dice: Dice): T {
   return list[dice(list.length)] ?? list[0];
 }
 
-/** Numbers from 0 that look like chance and depend on the text alone (FNV-1a, then mulberry32). */
+/** Pseudorandom numbers that depend only on the text (FNV-1a, then mulberry32). */
 function diceOf(text: string): Dice {
   let state = 0x811c9dc5;
   for (const letter of text) state = Math.imul(state ^ (letter.codePointAt(0) ?? 0), 0x01000193);

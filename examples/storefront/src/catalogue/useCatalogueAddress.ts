@@ -8,7 +8,7 @@ interface CatalogueAddress {
   setOrdering: (name: string) => void;
 }
 
-/** What of the catalogue is shown: it stands in the address, so that it can be kept, sent and gone back to. */
+/** Search and order of the catalogue, in the address, for bookmarks, links and Back. */
 export function useCatalogueAddress(): CatalogueAddress {
   const [params, setParams] = useSearchParams();
 

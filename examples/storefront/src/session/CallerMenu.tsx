@@ -4,7 +4,7 @@ import { signedIn } from './credentials.ts';
 import { SignOutButton } from './SignOutButton.tsx';
 import { useViewer } from './viewer.ts';
 
-/** Who is signed in, and the way in or out. */
+/** The signed-in user, and links to sign in or out. */
 export function CallerMenu() {
   const isSignedIn = useStore(signedIn);
   const viewer = useViewer();

@@ -2,7 +2,7 @@ import { Navigate, Outlet, useLocation } from 'react-router';
 import { useStore } from '../ui/store.ts';
 import { signedIn } from './credentials.ts';
 
-/** Lets pages below it show for the signed in only; others are asked to sign in, and come back. */
+/** Shows the pages below it to signed-in users; redirects others to sign in, and back. */
 export function RequireSession() {
   const isSignedIn = useStore(signedIn);
   const { pathname, search } = useLocation();

@@ -6,7 +6,7 @@ import { Field } from '../ui/Field.tsx';
 import { Form, textIn } from '../ui/Form.tsx';
 import { dismiss, notice } from '../ui/notices.ts';
 import { useStore } from '../ui/store.ts';
-import { keepCredentials, signedIn } from './credentials.ts';
+import { storeCredentials, signedIn } from './credentials.ts';
 import { ViewerDocument } from './viewer.ts';
 
 const LoginDocument = graphql(`
@@ -22,15 +22,18 @@ const LoginDocument = graphql(`
   }
 `);
 
-/** Signs in, and goes back to where that was asked for. */
+/** Signs in, and returns to the page that required it. */
 export function SignInPage() {
   const client = useApolloClient();
   const isSignedIn = useStore(signedIn);
   const { state } = useLocation();
 
   const signIn = async (values: FormData) => {
-    const variables = { username: textIn(values, 'username'), password: textIn(values, 'password') };
-    // What it answers is not for the cache: credentials stay out of it.
+    const variables = {
+      username: textIn(values, 'username'),
+      password: textIn(values, 'password'),
+    };
+    // Credentials are not stored in the cache.
     const { data } = await client.mutate({
       mutation: LoginDocument,
       variables,
@@ -40,7 +43,7 @@ export function SignInPage() {
     if (!data) return;
     client.writeQuery({ query: ViewerDocument, data: { me: data.login.user } });
     dismiss(notice.get());
-    keepCredentials(data.login);
+    storeCredentials(data.login);
   };
 
   if (isSignedIn) return <Navigate to={originIn(state)} replace />;
@@ -48,7 +51,13 @@ export function SignInPage() {
     <div className="narrow">
       <PageHeading title="Sign in" />
       <Form submit="Sign in" action={signIn}>
-        <Field name="username" label="Username" autoComplete="username" autoCapitalize="none" spellCheck={false} />
+        <Field
+          name="username"
+          label="Username"
+          autoComplete="username"
+          autoCapitalize="none"
+          spellCheck={false}
+        />
         <Field name="password" label="Password" type="password" autoComplete="current-password" />
       </Form>
     </div>
@@ -56,6 +65,7 @@ export function SignInPage() {
 }
 
 function originIn(state: unknown): string {
-  const from = typeof state === 'object' && state !== null && 'from' in state ? state.from : undefined;
+  const from =
+    typeof state === 'object' && state !== null && 'from' in state ? state.from : undefined;
   return typeof from === 'string' ? from : '/';
 }

@@ -16,7 +16,7 @@ export function SignOutButton() {
   const leave = useLeave();
 
   const signOut = async () => {
-    // This tab forgets its credentials in any case; what the shop did not hear of ends by itself.
+    // Forgets the credentials in any case. If the request fails, the session expires.
     await logout().catch(() => undefined);
     await leave('You are signed out.');
   };

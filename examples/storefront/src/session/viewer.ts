@@ -12,7 +12,7 @@ const ViewerFields = graphql(`
   }
 `);
 
-/** Who is signed in. */
+/** The signed-in user. */
 export const ViewerDocument = graphql(`
   query Viewer {
     me {
@@ -22,7 +22,7 @@ export const ViewerDocument = graphql(`
   }
 `);
 
-/** Who is signed in; nobody, too, as long as that is not known. */
+/** The signed-in user; undefined while it is loading. */
 export function useViewer() {
   const isSignedIn = useStore(signedIn);
   const { data } = useQuery(ViewerDocument, { skip: !isSignedIn });

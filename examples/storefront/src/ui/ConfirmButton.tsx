@@ -1,16 +1,21 @@
 import { useId, useRef } from 'react';
 
 interface ConfirmButtonProps {
-  /** What the button says, here and in the question. */
+  /** Text of the button, also in the dialog. */
   label: string;
   question: string;
-  /** What the other answer is called. */
-  keep?: string;
+  /** Text of the button that cancels. */
+  cancelLabel?: string;
   onConfirm: () => void;
 }
 
-/** A button that asks before it does what cannot be undone. */
-export function ConfirmButton({ label, question, keep = 'Keep it', onConfirm }: ConfirmButtonProps) {
+/** A button with a confirmation dialog, for actions that cannot be undone. */
+export function ConfirmButton({
+  label,
+  question,
+  cancelLabel = 'Keep it',
+  onConfirm,
+}: ConfirmButtonProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const questionId = useId();
   return (
@@ -29,7 +34,7 @@ export function ConfirmButton({ label, question, keep = 'Keep it', onConfirm }: 
         <form method="dialog">
           <p id={questionId}>{question}</p>
           <div className="actions">
-            <button type="submit">{keep}</button>
+            <button type="submit">{cancelLabel}</button>
             <button type="submit" value="yes" className="danger">
               {label}
             </button>

@@ -1,6 +1,6 @@
 import { problemOf } from '../apollo/problem.ts';
 
-/** Says why something is not there, and offers to try again. */
+/** An error message, with a button to retry. */
 export function Failure({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   return (
     <div className="failure" role="alert">

@@ -7,8 +7,13 @@ interface Described {
   help?: ReactNode;
 }
 
-/** A line of text in a form, with its label, its help and what is wrong with it. */
-export function Field({ name, label, help, ...input }: Described & Omit<ComponentProps<'input'>, 'name'>) {
+/** A one-line field with label, help and error. */
+export function Field({
+  name,
+  label,
+  help,
+  ...input
+}: Described & Omit<ComponentProps<'input'>, 'name'>) {
   const field = useField(name, help);
   return (
     <div className="field">
@@ -19,8 +24,13 @@ export function Field({ name, label, help, ...input }: Described & Omit<Componen
   );
 }
 
-/** Running text in a form, with its label, its help and what is wrong with it. */
-export function ProseField({ name, label, help, ...area }: Described & Omit<ComponentProps<'textarea'>, 'name'>) {
+/** A multi-line field with label, help and error. */
+export function ProseField({
+  name,
+  label,
+  help,
+  ...area
+}: Described & Omit<ComponentProps<'textarea'>, 'name'>) {
   const field = useField(name, help);
   return (
     <div className="field">
@@ -34,7 +44,9 @@ export function ProseField({ name, label, help, ...area }: Described & Omit<Comp
 function useField(name: string, help: ReactNode) {
   const id = useId();
   const error = useFieldError(name);
-  const notes = [help !== undefined && `${id}-help`, error !== undefined && `${id}-error`].filter((note) => note !== false);
+  const notes = [help !== undefined && `${id}-help`, error !== undefined && `${id}-error`].filter(
+    (note) => note !== false,
+  );
   return {
     props: {
       id,

@@ -1,10 +1,18 @@
-import { createContext, type ReactNode, type SyntheticEvent, useContext, useEffect, useRef, useState } from 'react';
+import {
+  createContext,
+  type ReactNode,
+  type SyntheticEvent,
+  useContext,
+  useEffect,
+  useRef,
+  useState,
+} from 'react';
 import { problemOf, type Problem } from '../apollo/problem.ts';
 
 interface FormProps {
-  /** What the button says. */
+  /** Text of the button. */
   submit: string;
-  /** Does it. What it throws is shown: at the fields that it names, else below the form. */
+  /** Submits the values. Its errors are shown at their fields, or below the form. */
   action: (values: FormData, form: HTMLFormElement) => Promise<void>;
   className?: string;
   children: ReactNode;
@@ -13,12 +21,12 @@ interface FormProps {
 const NO_ERRORS: ReadonlyMap<string, string> = new Map();
 const FieldErrors = createContext(NO_ERRORS);
 
-/** What the last attempt said of the field of this name. */
+/** The error of this field in the last attempt. */
 export function useFieldError(name: string): string | undefined {
   return useContext(FieldErrors).get(name);
 }
 
-/** A form whose values are sent by an action, and which shows what that refuses. */
+/** A form that passes its values to an action, and shows the errors of the action. */
 export function Form({ submit, action, className = '', children }: FormProps) {
   const form = useRef<HTMLFormElement>(null);
   const [problem, setProblem] = useState<Problem>();
@@ -43,7 +51,7 @@ export function Form({ submit, action, className = '', children }: FormProps) {
       <FieldErrors value={problem?.fields ?? NO_ERRORS}>{children}</FieldErrors>
       {problem && (
         <p className="form-problem" role="alert">
-          {problem.fields.size > 0 ? 'Please look at what is marked.' : problem.message}
+          {problem.fields.size > 0 ? 'Check the marked fields.' : problem.message}
         </p>
       )}
       <button type="submit" className="primary" aria-disabled={isBusy}>
@@ -53,7 +61,7 @@ export function Form({ submit, action, className = '', children }: FormProps) {
   );
 }
 
-/** The text of a field, as it stands in the form. */
+/** The text of a field. */
 export function textIn(values: FormData, name: string): string {
   const value = values.get(name);
   return typeof value === 'string' ? value : '';

@@ -1,13 +1,13 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { Failure } from './Failure.tsx';
 
-/** Loads more as the end of a list comes into sight, and at the press of a button. */
+/** Loads more when the end of a list becomes visible, or by button. */
 export function LoadMore({ onMore }: { onMore: () => Promise<unknown> }) {
   const end = useRef<HTMLDivElement>(null);
   const { load, isLoading, error } = useLoading(onMore);
 
   useEffect(() => {
-    // After each load one looks again whether the end is in sight; after a failure it is the user who tries again.
+    // Checks visibility again after each load. After a failure, the user has to retry.
     if (!end.current || isLoading || error !== undefined) return undefined;
     const observer = new IntersectionObserver(
       ([entry]) => {

@@ -1,4 +1,4 @@
-/** Says that something is on its way; shown only where it takes a moment. */
+/** A loading message, visible after a short delay. */
 export function Loading({ what }: { what: string }) {
   return (
     <p className="loading" role="status">

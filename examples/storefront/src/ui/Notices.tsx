@@ -3,7 +3,7 @@ import { useLocation } from 'react-router';
 import { dismiss, notice } from './notices.ts';
 import { useStore } from './store.ts';
 
-/** The place where notices show, and where screen readers hear of them. */
+/** Shows notices, and announces them to screen readers. */
 export function Notices() {
   const current = useStore(notice);
   const { pathname } = useLocation();

@@ -1,21 +1,21 @@
 import { createStore } from './store.ts';
 
-/** A line for the user, above the page. */
+/** A message above the page. */
 export interface Notice {
   text: string;
-  /** The path of the page that it belongs to; without one it stays until it is dismissed. */
+  /** The path of its page; without one it stays until it is dismissed. */
   page?: string;
 }
 
-/** The notice that is there now. */
+/** The current notice. */
 export const notice = createStore<Notice | undefined>(undefined);
 
-/** Shows a notice in place of the one before; with a page, there only and until it is left. */
-export function tell(text: string, page?: string): void {
+/** Replaces the notice. With a page, it is shown only there, until the user leaves the page. */
+export function showNotice(text: string, page?: string): void {
   notice.set({ text, ...(page !== undefined && { page }) });
 }
 
-/** Takes the notice away, if it is still this one. */
+/** Removes the notice, if it is the current one. */
 export function dismiss(shown: Notice | undefined): void {
   if (notice.get() === shown) notice.set(undefined);
 }

@@ -8,8 +8,8 @@ import { hashPassword, isOutdated, verifyPassword } from '../passwords/password.
 import * as throttle from './throttle.ts';
 
 /**
- * The user whose name and password these are; an older hash is replaced by one of today's cost. Throws INVALID_CREDENTIALS,
- * RATE_LIMITED and, after a right password only, INACTIVE_LOGIN.
+ * Returns the user with this name and password. Replaces a hash of a lower cost than the configured
+ * one. Throws INVALID_CREDENTIALS, RATE_LIMITED and, only after a correct password, INACTIVE_LOGIN.
  */
 export async function authenticate(ctx: Context, input: Credentials): Promise<User> {
   const { username, password } = input;
@@ -19,36 +19,43 @@ export async function authenticate(ctx: Context, input: Credentials): Promise<Us
   if (user.disabled) throw inactiveLogin(ctx, user);
   if (user.hashedPassword !== null && isOutdated(ctx, user.hashedPassword)) {
     const hash = await hashPassword(ctx, password);
-    // Somebody else replaced it meanwhile: perhaps a login like this one, perhaps a new password.
+    // The hash was replaced meanwhile, by another login or a password change.
     if (!(await replaceHash(ctx, user, hash))) return authenticate(ctx, input);
     user.hashedPassword = hash;
   }
   return user;
 }
 
-/** Checks the password for every door that takes one. Throws INVALID_CREDENTIALS where it is not the user's, and RATE_LIMITED. */
-export async function verify(ctx: Context, username: string, password: string, user: User | undefined): Promise<void> {
-  const right = await throttle.limited(ctx, username, () => verifyPassword(ctx, password, user?.hashedPassword));
-  if (!right) throw invalidCredentials(ctx, user);
+/** Checks the password of a user. Throws INVALID_CREDENTIALS if it is wrong, and RATE_LIMITED. */
+export async function verify(
+  ctx: Context,
+  username: string,
+  password: string,
+  user: User | undefined,
+): Promise<void> {
+  const isCorrect = await throttle.throttled(ctx, username, () =>
+    verifyPassword(ctx, password, user?.hashedPassword),
+  );
+  if (!isCorrect) throw invalidCredentials(ctx, user);
 }
 
 /**
- * Throws where what `authenticate` found no longer holds. A login and a change of the password, or the disabling of the user,
- * may run at once; in a transaction that has opened a session, and so has waited for the other to end, this keeps the
- * session from outliving what was meant to end it.
+ * Throws if the user's password was changed or the user was disabled since `authenticate`. Called
+ * in the transaction that opens the session, after it has waited for concurrent changes of the
+ * user, so that the session does not outlive a change that ends all sessions.
  */
-export async function refuseChanged(tx: Context, user: User): Promise<void> {
+export async function rejectIfChanged(tx: Context, user: User): Promise<void> {
   const { rows } = await execute(
     tx.em,
     sql`
     select disabled, hashed_password as hash from "user" where pk = ${user.pk}`,
   );
-  const now = rows[0];
-  if (now?.['hash'] !== user.hashedPassword) throw invalidCredentials(tx, user);
-  if (now['disabled']) throw inactiveLogin(tx, user);
+  const current = rows[0];
+  if (current?.['hash'] !== user.hashedPassword) throw invalidCredentials(tx, user);
+  if (current['disabled']) throw inactiveLogin(tx, user);
 }
 
-/** Replaces the hash that the user was read with. Returns false where somebody else has replaced it meanwhile. */
+/** Replaces the user's hash. Returns false if it was replaced since the user was read. */
 export async function replaceHash(ctx: Context, user: User, hash: string): Promise<boolean> {
   const { affected } = await execute(
     ctx.em,
@@ -58,13 +65,19 @@ export async function replaceHash(ctx: Context, user: User, hash: string): Promi
   return affected === 1;
 }
 
-/** The refusal of a name and password, the same whatever is wrong with them. */
+/** The error for a wrong username and a wrong password: the same for both. */
 export function invalidCredentials(ctx: Context, user: User | undefined): DomainError {
-  ctx.log.info({ event: 'auth.login', outcome: 'failure', user: user?.username ?? null }, 'wrong username or password');
+  ctx.log.info(
+    { event: 'auth.login', outcome: 'failure', user: user?.username ?? null },
+    'Wrong username or password',
+  );
   return new DomainError('INVALID_CREDENTIALS', 'Incorrect username or password');
 }
 
 function inactiveLogin(ctx: Context, user: User): DomainError {
-  ctx.log.info({ event: 'auth.login', outcome: 'failure', user: user.username, reason: 'disabled' }, 'a disabled user was refused');
+  ctx.log.info(
+    { event: 'auth.login', outcome: 'failure', user: user.username, reason: 'disabled' },
+    'Login of a disabled user rejected',
+  );
   return new DomainError('INACTIVE_LOGIN', 'Inactive user');
 }

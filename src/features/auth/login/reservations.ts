@@ -1,42 +1,45 @@
-/** What is under way by key, so that no more is than may come of it. */
-export class Flights {
+/** Concurrent work, counted per key and limited to the capacity of each key. */
+export class Reservations {
   private readonly counts = new Map<string, number>();
   private readonly waiting = new Map<string, (() => void)[]>();
-  private landed = 0;
+  private releases = 0;
 
   /**
-   * Waits until for each key fewer are under way than `room` says there is room for, then starts one. Returns what ends it. What
-   * `room` throws, it throws.
+   * Waits until each key has fewer reservations than its capacity, then reserves one of each.
+   * Returns a function that releases them. Throws what `readCapacities` throws.
    */
-  async start(keys: readonly string[], room: () => Promise<readonly number[]>): Promise<() => void> {
+  async reserve(
+    keys: readonly string[],
+    readCapacities: () => Promise<readonly number[]>,
+  ): Promise<() => void> {
     let waitedFor: string | undefined;
     try {
       for (;;) {
-        const before = this.landed;
-        const rooms = await room();
-        // What has landed meanwhile may have taken room that was still counted.
-        if (before !== this.landed) continue;
-        const full = keys.find((key, index) => this.countOf(key) >= (rooms[index] ?? 0));
-        if (full === undefined) break;
-        // It was woken for a place that it cannot take: then another may.
-        if (waitedFor !== undefined && waitedFor !== full) this.wake(waitedFor);
-        waitedFor = full;
-        await this.turnOf(full);
+        const before = this.releases;
+        const capacities = await readCapacities();
+        // Work released meanwhile may have used capacity that this result still includes.
+        if (before !== this.releases) continue;
+        const fullKey = keys.find((key, index) => this.countOf(key) >= (capacities[index] ?? 0));
+        if (fullKey === undefined) break;
+        // This waiter cannot use what was released under the other key, so another one may.
+        if (waitedFor !== undefined && waitedFor !== fullKey) this.wake(waitedFor);
+        waitedFor = fullKey;
+        await this.waitFor(fullKey);
       }
     } catch (error) {
       if (waitedFor !== undefined) this.wake(waitedFor);
       throw error;
     }
     for (const key of keys) this.counts.set(key, this.countOf(key) + 1);
-    return () => this.land(keys);
+    return () => this.release(keys);
   }
 
   private countOf(key: string): number {
     return this.counts.get(key) ?? 0;
   }
 
-  private land(keys: readonly string[]): void {
-    this.landed++;
+  private release(keys: readonly string[]): void {
+    this.releases++;
     for (const key of keys) {
       if (this.countOf(key) > 1) this.counts.set(key, this.countOf(key) - 1);
       else this.counts.delete(key);
@@ -44,7 +47,7 @@ export class Flights {
     }
   }
 
-  private turnOf(key: string): Promise<void> {
+  private waitFor(key: string): Promise<void> {
     return new Promise((done) => {
       const queue = this.waiting.get(key) ?? [];
       queue.push(done);
@@ -52,7 +55,7 @@ export class Flights {
     });
   }
 
-  // One at a time: each of them asks the database.
+  // Wakes one waiter at a time, because each queries the database.
   private wake(key: string): void {
     const queue = this.waiting.get(key);
     queue?.shift()?.();

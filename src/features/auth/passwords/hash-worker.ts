@@ -1,40 +1,42 @@
 import bcrypt from 'bcrypt';
 
-// Runs in threads of its own (hashing.ts), where waiting for a hash holds up nobody else.
+// Runs in worker threads (hashing.ts), so that hashing does not block the event loop.
 
-/** A password to be looked at. */
+/** A password to check. */
 export interface Check {
   password: string;
-  /** bcrypt's text form, or undefined where nothing is right. */
+  /** bcrypt hash, or undefined if no password is correct. */
   hash: string | undefined;
-  /** What a wrong one costs at least. */
+  /** Minimum bcrypt cost of checking a wrong password. */
   cost: number;
 }
 
-// Some hash of nothing: comparing with it costs what comparing with a user's costs.
+// A dummy hash. A comparison with it costs as much as one with a user's hash.
 const DUMMY_SALT = 'CCCCCCCCCCCCCCCCCCCCC.';
 const DUMMY_DIGEST = 'CCCCCCCCCCCCCCCCCCCCCCCCCCCCCCC';
 
 /**
- * Whether the password is the one of this hash. A wrong one takes as long without a hash, and with one of a lower cost, as with one of
- * the full cost: in one go, so that no queue stands between the steps.
+ * Returns whether the password matches the hash. A wrong password takes as long without a hash, or
+ * with a hash of a lower cost, as with a hash of the full cost. All steps run in one task, without
+ * queueing in between.
  */
 export function check({ password, hash, cost }: Check): boolean {
   if (hash === undefined) {
-    spend(cost);
+    compareDummy(cost);
     return false;
   }
   if (bcrypt.compareSync(password, hash)) return true;
-  // Work doubles with each step of cost, so the steps from the hash's cost up to the full one add up to the rest.
-  for (let step = bcrypt.getRounds(hash); step < cost; step++) spend(step);
+  // Each cost step doubles the work, so the steps from the hash's cost to `cost` add up to the
+  // rest.
+  for (let step = bcrypt.getRounds(hash); step < cost; step++) compareDummy(step);
   return false;
 }
 
-/** bcrypt's text form of the password. */
+/** Returns the bcrypt hash of the password. */
 export function make({ password, cost }: { password: string; cost: number }): string {
   return bcrypt.hashSync(password, cost);
 }
 
-function spend(cost: number): void {
+function compareDummy(cost: number): void {
   bcrypt.compareSync('', `$2b$${String(cost).padStart(2, '0')}$${DUMMY_SALT}${DUMMY_DIGEST}`);
 }

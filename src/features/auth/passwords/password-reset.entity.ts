@@ -2,14 +2,20 @@ import { Check, Entity, Index, ManyToOne, Property } from '@mikro-orm/decorators
 import { PrimaryKeyProp } from '@mikro-orm/postgresql';
 import { User } from '../../users/user.entity.ts';
 
-/** That a user may set a new password with a token that was sent by mail. One at a time: a newer takes its place, and using it takes it away. */
+/** Password reset token sent by mail, one per user, until it is used or replaced. */
 @Entity({ tableName: 'password_reset' })
 @Check({ name: 'password_reset_token_hash_check', expression: `octet_length(token_hash) = 32` })
 @Index({ name: 'password_reset_expires_at_index', properties: ['expiresAt'] })
 export class PasswordReset {
   declare [PrimaryKeyProp]: 'userPk';
 
-  @ManyToOne(() => User, { primary: true, mapToPk: true, fieldName: 'user_pk', deleteRule: 'cascade', updateRule: 'no action' })
+  @ManyToOne(() => User, {
+    primary: true,
+    mapToPk: true,
+    fieldName: 'user_pk',
+    deleteRule: 'cascade',
+    updateRule: 'no action',
+  })
   userPk!: number;
 
   /** SHA-256 of the token. */

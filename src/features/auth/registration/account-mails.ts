@@ -1,51 +1,60 @@
 import type { Config } from '../../../core/config.ts';
-import type { Words } from '../../../api/mail.ts';
+import type { MailContent } from '../../../api/mail.ts';
 
-// What the mails say. Nothing that the one who asks can choose stands in them, so that nobody sends words of one's own through us.
+// Contents of the mails about accounts. They contain nothing that the requester can choose, so that
+// nobody can send their own text through this service.
 
 type Settings = Pick<Config, 'accountUrl' | 'passwordReset' | 'publicUrl'>;
 
-/** To an address that has no account: how to make one. */
-export function confirmation(settings: Settings, token: string): Words {
-  return words(settings, 'Confirm your address', [
-    'Somebody, most likely you, wants an account with this address. To make it, choose a username and a password for it:',
-    howTo(settings, 'confirm', token),
-    'This is good for 24 hours, and once. If it was not you, there is nothing to do: without it there will be no account.',
+/** Mail to an address without an account: how to create one. */
+export function confirmation(settings: Settings, token: string): MailContent {
+  return mailContent(settings, 'Confirm your address', [
+    'We received a request to create an account with this address. To create it, choose a password and a username:',
+    instructions(settings, 'confirm', token),
+    'This works once, within 24 hours. If you did not request an account, ignore this mail: no account will be created.',
   ]);
 }
 
-/** To an address that has an account already. */
-export function accountExists(settings: Settings, usernames: readonly string[]): Words {
-  return words(settings, 'You have an account', [
-    `Somebody, most likely you, wants an account with this address. There is one already: ${usernames.join(', ')}. Sign in with it.`,
-    ...(settings.passwordReset ? ['If you have forgotten its password, ask for a new one where you sign in.'] : []),
-    'If it was not you, there is nothing to do.',
+/** Mail to an address that already has an account. */
+export function accountExists(settings: Settings, usernames: readonly string[]): MailContent {
+  return mailContent(settings, 'You have an account', [
+    `We received a request to create an account with this address. It already has one: ${usernames.join(', ')}. Sign in with that username.`,
+    ...(settings.passwordReset
+      ? ['If you have forgotten the password, request a new one where you sign in.']
+      : []),
+    'If you did not request an account, ignore this mail.',
   ]);
 }
 
-/** How to set a new password. */
-export function passwordReset(settings: Settings, username: string, token: string): Words {
-  return words(settings, 'Set a new password', [
-    `Somebody, most likely you, has forgotten the password of ${username}. To set a new one:`,
-    howTo(settings, 'reset', token),
-    'This is good for one hour, and once. If it was not you, there is nothing to do: the password stays as it is.',
+/** Mail with the token to set a new password. */
+export function passwordReset(settings: Settings, username: string, token: string): MailContent {
+  return mailContent(settings, 'Set a new password', [
+    `We received a request to reset the password of ${username}. To set a new one:`,
+    instructions(settings, 'reset', token),
+    'This works once, within one hour. If you did not request a new password, ignore this mail: the password stays the same.',
   ]);
 }
 
-/** That the password has been set by mail, and what ended with the old one. */
-export function passwordChanged(settings: Settings, username: string): Words {
-  return words(settings, 'Your password was changed', [
-    `The password of ${username} was set anew, with a token from a mail to this address. All sessions and API keys have ended.`,
-    'If it was not you, somebody else reads your mail: see to that first, then set a new password.',
+/** Notice that the password was set by mail, and what this ended. */
+export function passwordChanged(settings: Settings, username: string): MailContent {
+  return mailContent(settings, 'Your password was changed', [
+    `The password of ${username} was changed with a token from a mail to this address. All sessions and API keys have ended.`,
+    'If you did not change it, somebody else can read your mail: secure your mailbox first, then set a new password.',
   ]);
 }
 
-// The token stands in the fragment of a link, which browsers send to no server, so that no log on the way has it.
-function howTo({ accountUrl }: Settings, purpose: string, token: string): string {
-  if (accountUrl === undefined) return `Your token, to be given where you asked for it:\n\n${token}`;
+// The token is in the fragment of the link, which browsers send to no server, so that it appears in
+// no log.
+function instructions({ accountUrl }: Settings, purpose: string, token: string): string {
+  if (accountUrl === undefined)
+    return `Your token, to be entered where you made the request:\n\n${token}`;
   return `${accountUrl}#${purpose}=${token}`;
 }
 
-function words({ publicUrl }: Settings, subject: string, paragraphs: readonly string[]): Words {
+function mailContent(
+  { publicUrl }: Settings,
+  subject: string,
+  paragraphs: readonly string[],
+): MailContent {
   return { subject, text: `${[...paragraphs, publicUrl].join('\n\n')}\n` };
 }

@@ -2,32 +2,34 @@ import { Arg, Ctx, Field, InputType, Mutation, Resolver } from 'type-graphql';
 import { CheckedBy } from '../../../api/checked-input.ts';
 import type { Context } from '../../../request/context.ts';
 import { IgnoresIdempotencyKey } from '../../../api/ignores-idempotency-key.ts';
-import { Once } from '../../../api/once-per-operation.ts';
+import { OncePerOperation } from '../../../api/once-per-operation.ts';
 import { User } from '../../users/user.entity.ts';
 import * as rules from './account.rules.ts';
 import * as passwordReset from '../passwords/password-reset.service.ts';
 import * as registration from './registration.service.ts';
 
-const TOKEN = 'The token, as the mail has it.';
-const RULE_OF_PASSWORDS = '8 characters or more, at most 72 bytes.';
+const TOKEN = 'The token from the mail.';
+const PASSWORD_RULE = '8 characters or more, at most 72 bytes.';
 
 @CheckedBy(rules.registration)
-@InputType({ description: 'An account that somebody wants.' })
+@InputType({ description: 'A request for an account.' })
 class RegistrationInput {
-  @Field(() => String, { description: 'The address that it is for, and that the mail goes to.' })
+  @Field(() => String, { description: 'The address of the account. The mail is sent to it.' })
   email!: string;
 }
 
 @CheckedBy(rules.confirmation)
-@InputType({ description: 'A new account, as the holder of its address wants it.' })
+@InputType({ description: 'A new account, as chosen by the owner of its address.' })
 class ConfirmationInput {
   @Field(() => String, { description: TOKEN })
   token!: string;
 
-  @Field(() => String, { description: 'The name to sign in with: 1 to 150 characters, compared exactly.' })
+  @Field(() => String, {
+    description: 'The name to sign in with: 1 to 150 characters, compared exactly.',
+  })
   username!: string;
 
-  @Field(() => String, { description: `The password: ${RULE_OF_PASSWORDS}` })
+  @Field(() => String, { description: `The password: ${PASSWORD_RULE}` })
   password!: string;
 
   @Field(() => String, { nullable: true, description: 'The name to show.' })
@@ -36,53 +38,60 @@ class ConfirmationInput {
 
 @Resolver()
 export class AccountResolver {
-  @Once()
+  @OncePerOperation()
   @IgnoresIdempotencyKey()
   @Mutation(() => Boolean, {
     description:
-      'Asks for a mail with which an account can be made. Always true: whether the address has an account is told in the mail, and to nobody else.',
+      'Requests a mail with a token to create an account. Always returns true: only the mail says whether the address has an account.',
   })
   async register(
     @Ctx() ctx: Context,
-    @Arg('input', () => RegistrationInput, { description: 'What is wanted.' }) input: RegistrationInput,
+    @Arg('input', () => RegistrationInput, { description: 'The address.' })
+    input: RegistrationInput,
   ): Promise<boolean> {
     await registration.request(ctx, input);
     return true;
   }
 
-  @Once()
+  @OncePerOperation()
   @IgnoresIdempotencyKey()
-  @Mutation(() => User, { description: 'Makes the account that a token was sent for. The token is good for a day, and once.' })
+  @Mutation(() => User, {
+    description:
+      'Creates the account for which a token was sent. The token can be used once, within 24 hours.',
+  })
   confirmRegistration(
     @Ctx() ctx: Context,
-    @Arg('input', () => ConfirmationInput, { description: 'What the account is to be.' }) input: ConfirmationInput,
+    @Arg('input', () => ConfirmationInput, { description: 'The token and the new account.' })
+    input: ConfirmationInput,
   ): Promise<User> {
     return registration.confirm(ctx, input);
   }
 
-  @Once()
+  @OncePerOperation()
   @IgnoresIdempotencyKey()
   @Mutation(() => Boolean, {
-    description: 'Asks for a mail with which a forgotten password can be set anew. Always true, whether there is such a user or not.',
+    description:
+      'Requests a mail with a token to reset a forgotten password. Always returns true, whether the user exists or not.',
   })
   async requestPasswordReset(
     @Ctx() ctx: Context,
-    @Arg('user', () => String, { description: 'The username, or the address.' }) user: string,
+    @Arg('user', () => String, { description: 'The username or the email address.' }) user: string,
   ): Promise<boolean> {
     await passwordReset.request(ctx, user);
     return true;
   }
 
-  @Once()
+  @OncePerOperation()
   @IgnoresIdempotencyKey()
   @Mutation(() => User, {
     description:
-      'Sets the password that a token was sent for, and ends all sessions and API keys of the user. The token is good for 60 minutes, and once.',
+      'Sets the password of the user to whom the token was sent, and ends all sessions and API keys of the user. The token can be used once, within 60 minutes.',
   })
   resetPassword(
     @Ctx() ctx: Context,
     @Arg('token', () => String, { description: TOKEN }) token: string,
-    @Arg('new', () => String, { description: `The new password: ${RULE_OF_PASSWORDS}` }) next: string,
+    @Arg('new', () => String, { description: `The new password: ${PASSWORD_RULE}` })
+    next: string,
   ): Promise<User> {
     return passwordReset.reset(ctx, { token, new: next });
   }

@@ -1,14 +1,15 @@
 import { z } from 'zod';
 import { isStorable } from '../../../core/text.ts';
-import { refuse } from '../../../core/validation.ts';
+import { reject } from '../../../core/validation.ts';
 import { newEmail, newFullName, newPassword, newUsername } from '../../users/user.rules.ts';
 
-const MAX_ASKED = 254;
+/** Maximum length of a username or an email address in a password reset, in UTF-16 code units. */
+const MAX_NAME_OR_EMAIL = 254;
 
-/** An address that an account is wanted for. Where two are the same but for upper and lower case, they are one. */
+/** Request for an account with this address. Addresses that differ only in case are the same. */
 export const registration = z.object({ email: newEmail.transform((text) => text.toLowerCase()) });
 
-/** What the holder of the address says of the new account. */
+/** The new account, as chosen by the owner of its address. */
 export const confirmation = z.object({
   token: z.string(),
   username: newUsername,
@@ -16,14 +17,20 @@ export const confirmation = z.object({
   fullName: newFullName.nullish(),
 });
 
-/** Whose password was forgotten: a username or an address, and whatever could be one. */
-export const forgotten = z.object({
+/** Request for a password reset: anything that could be a username or an email address. */
+export const resetRequest = z.object({
   user: z.string().superRefine((text, ctx) => {
-    if (text === '') refuse(ctx, 'string_too_short', 'String should have at least 1 character');
-    if (text.length > MAX_ASKED) refuse(ctx, 'string_too_long', `String should have at most ${MAX_ASKED} characters`);
-    if (!isStorable(text)) refuse(ctx, 'string_control_characters', 'String should have no NUL and be well-formed Unicode');
+    if (text === '') reject(ctx, 'string_too_short', 'String should have at least 1 character');
+    if (text.length > MAX_NAME_OR_EMAIL)
+      reject(ctx, 'string_too_long', `String should have at most ${MAX_NAME_OR_EMAIL} characters`);
+    if (!isStorable(text))
+      reject(
+        ctx,
+        'string_control_characters',
+        'String should have no NUL and be well-formed Unicode',
+      );
   }),
 });
 
-/** A new password, with the token that allows it. */
+/** New password, with the token that permits it. */
 export const reset = z.object({ token: z.string(), new: newPassword });

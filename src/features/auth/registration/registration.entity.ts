@@ -1,6 +1,6 @@
 import { Check, Entity, Index, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
 
-/** An address that somebody wants an account for, until a token that was sent to it is used or expires. One at a time: a newer takes its place. */
+/** Pending registration, one per email address, until its token is used or expires. */
 @Entity({ tableName: 'registration' })
 @Check({ name: 'registration_token_hash_check', expression: `octet_length(token_hash) = 32` })
 @Index({ name: 'registration_expires_at_index', properties: ['expiresAt'] })

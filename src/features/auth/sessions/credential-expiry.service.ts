@@ -7,30 +7,37 @@ import { sql } from '../../../database/sql.ts';
 import { SessionEndReason, type SessionEnd } from './session-end.ts';
 import { Session } from './session.entity.ts';
 
-/** Why credentials that were good are good no longer. */
-export class Lapse extends DomainError {
+/** Why credentials that were valid no longer are. */
+export class CredentialExpiry extends DomainError {
   constructor(
-    /** Why their session has ended, where it has. */
+    /** Why the session of the credentials ended, if it did. */
     readonly reason?: SessionEndReason,
   ) {
     const isDisabled = reason === SessionEndReason.DISABLED;
-    super(isDisabled ? 'INACTIVE_USER' : 'NOT_AUTHENTICATED', isDisabled ? 'Inactive user' : 'Not authenticated');
+    super(
+      isDisabled ? 'INACTIVE_USER' : 'NOT_AUTHENTICATED',
+      isDisabled ? 'Inactive user' : 'Not authenticated',
+    );
   }
 }
 
-/** Those of the callers whose credentials have lapsed since they were looked at, in one statement for all. */
-export async function lapsesOf(ctx: Reader & Pick<Context, 'now'>, callers: readonly Caller[]): Promise<Map<Caller, Lapse>> {
+/** Returns the callers whose credentials are no longer valid. Checks all in one statement. */
+export async function findExpired(
+  ctx: Reader & Pick<Context, 'now'>,
+  callers: readonly Caller[],
+): Promise<Map<Caller, CredentialExpiry>> {
   const now = ctx.now();
-  const lapses = new Map<Caller, Lapse>();
-  for (const caller of callers) if (caller.until && caller.until <= now) lapses.set(caller, new Lapse());
+  const expired = new Map<Caller, CredentialExpiry>();
+  for (const caller of callers)
+    if (caller.expiresAt && caller.expiresAt <= now) expired.set(caller, new CredentialExpiry());
   const users = callers.map(({ pk }) => pk);
   const sids = callers.map(({ sessionId = null }) => sessionId);
-  const kids = callers.map(({ apiKeyId = null }) => apiKeyId);
+  const keyIds = callers.map(({ apiKeyId = null }) => apiKeyId);
   const rows = await readRows(
     ctx,
     sql`
     select number, coalesce("user".disabled, false), session.ended_at is null and session.expires_at <= ${now}
-    from unnest(${users}::integer[], ${sids}::uuid[], ${kids}::uuid[]) with ordinality as given (user_pk, sid, kid, number)
+    from unnest(${users}::integer[], ${sids}::uuid[], ${keyIds}::uuid[]) with ordinality as given (user_pk, sid, kid, number)
     left join "user" on "user".pk = user_pk
     left join session on session.sid = given.sid
     left join api_key on api_key.kid = given.kid
@@ -40,27 +47,36 @@ export async function lapsesOf(ctx: Reader & Pick<Context, 'now'>, callers: read
   );
   for (const [number, isDisabled, hasExpired] of rows) {
     const caller = callers[Number(number) - 1];
-    if (caller) lapses.set(caller, new Lapse(reasonOf(caller, isDisabled === 't', hasExpired === 't')));
+    if (caller)
+      expired.set(
+        caller,
+        new CredentialExpiry(reasonOf(caller, isDisabled === 't', hasExpired === 't')),
+      );
   }
-  return lapses;
+  return expired;
 }
 
-/** The end of the caller's own session, once, when it comes. Throws NOT_AUTHENTICATED where the credentials have no session. */
-export function awaitOwnEnd(ctx: Context): AsyncGenerator<SessionEnd, void> {
+/** Yields the end of the caller's session once. Throws NOT_AUTHENTICATED without a session. */
+export function onSessionEnded(ctx: Context): AsyncGenerator<SessionEnd, void> {
   const { sessionId } = requireCaller(ctx);
-  if (sessionId === undefined) throw new DomainError('NOT_AUTHENTICATED', 'These credentials have no session');
-  return ownEnd(ctx, sessionId);
+  if (sessionId === undefined)
+    throw new DomainError('NOT_AUTHENTICATED', 'These credentials have no session');
+  return waitForEnd(ctx, sessionId);
 }
 
-async function* ownEnd(ctx: Context, sessionId: string): AsyncGenerator<SessionEnd, void> {
+async function* waitForEnd(ctx: Context, sessionId: string): AsyncGenerator<SessionEnd, void> {
   const { request } = ctx;
-  await new Promise<void>((done) => request?.onGiveUp(done));
-  const refusal = request?.refusal;
-  if (refusal instanceof Lapse && refusal.reason)
+  await new Promise<void>((done) => request?.onCancel(done));
+  const refusal = request?.error;
+  if (refusal instanceof CredentialExpiry && refusal.reason)
     yield { sessionId: globalId(Session.name, sessionId), reason: refusal.reason, at: ctx.now() };
 }
 
-function reasonOf({ apiKeyId }: Caller, isDisabled: boolean, hasExpired: boolean): SessionEndReason | undefined {
+function reasonOf(
+  { apiKeyId }: Caller,
+  isDisabled: boolean,
+  hasExpired: boolean,
+): SessionEndReason | undefined {
   if (isDisabled) return SessionEndReason.DISABLED;
   if (apiKeyId !== undefined) return undefined;
   return hasExpired ? SessionEndReason.EXPIRED : SessionEndReason.ENDED;

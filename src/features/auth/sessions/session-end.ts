@@ -11,9 +11,14 @@ registerEnumType(SessionEndReason, {
   name: 'SessionEndReason',
   description: 'Why a session has ended.',
   valuesConfig: {
-    ENDED: { description: 'Somebody has ended it: by a logout, from another session, by a new password, or an operator.' },
-    EXPIRED: { description: 'It was not used for long enough, or was open for as long as one may be.' },
-    DISABLED: { description: 'Its user may no longer sign in.' },
+    ENDED: {
+      description:
+        'The session was ended by a logout, from another session, by a new password, or by an operator.',
+    },
+    EXPIRED: {
+      description: 'The session reached its idle lifetime or its maximum lifetime.',
+    },
+    DISABLED: { description: 'The user was disabled.' },
   },
 });
 
@@ -22,9 +27,9 @@ export class SessionEnd {
   @Field(() => ID, { description: 'The id of the session, as `sessions` lists it.' })
   sessionId!: string;
 
-  @Field(() => SessionEndReason, { description: 'Why it has ended.' })
+  @Field(() => SessionEndReason, { description: 'Why the session has ended.' })
   reason!: SessionEndReason;
 
-  @Field(() => DateTimeScalar, { description: 'When that was noticed, within a second.' })
+  @Field(() => DateTimeScalar, { description: 'When the end was detected, within a second.' })
   at!: Date;
 }

@@ -3,49 +3,58 @@ import jwt from 'jsonwebtoken';
 import { LRUCache } from 'lru-cache';
 import type { Context } from '../../../request/context.ts';
 
-/** Why a token was refused. For the log: the caller is never told. */
+/** Why a token was rejected. For the log only: responses do not contain it. */
 export class TokenError extends Error {
   override readonly name = 'TokenError';
 }
 
-/** A token whose signature is right, and nothing else of it looked at. */
+/** A token with a valid signature; its claims are not checked. */
 export type Signed = Readonly<Pick<jwt.Jwt, 'header' | 'payload'>>;
 
 interface Key {
   key: KeyObject;
-  /** Its name in the header of what it signs (RFC 7515, 4.1.4): tells which of ours it is, and nothing of the secret. */
+  /** Id in the header of signed tokens (RFC 7515, 4.1.4). Reveals nothing of the secret. */
   kid: string;
 }
 
 const ALGORITHM = 'HS256';
-/** How many tokens are known to be rightly signed. */
+/** Maximum number of cached tokens with a verified signature. */
 const MAX_VERIFIED = 10_000;
 
 const verified = new LRUCache<string, Signed & { by: Key }>({ max: MAX_VERIFIED });
-const known = new WeakMap<readonly string[], readonly Key[]>();
+const keysBySecrets = new WeakMap<readonly string[], readonly Key[]>();
 
-/** A token of this type, signed with the newest secret. */
+/** Returns a token of this type, signed with the newest secret. */
 export function sign({ config }: Context, typ: string, payload: object): string {
   const [newest] = keysOf(config.signingSecrets);
-  if (!newest) throw new Error('there is no secret to sign with');
-  return jwt.sign(payload, newest.key, { algorithm: ALGORITHM, header: { alg: ALGORITHM, typ, kid: newest.kid } });
+  if (!newest) throw new Error('No signing secret is configured');
+  return jwt.sign(payload, newest.key, {
+    algorithm: ALGORITHM,
+    header: { alg: ALGORITHM, typ, kid: newest.kid },
+  });
 }
 
 /**
- * What a token says, if one of our secrets signed it; or throws TokenError. Whether a signature is right does not change, so that
- * a token which comes again is not computed again.
+ * Returns the content of a token that one of our secrets signed. Caches verified tokens. Throws
+ * TokenError.
  */
-export function readSigned({ config: { signingSecrets, shortcuts } }: Context, token: string): Signed {
+export function readSigned(
+  { config: { signingSecrets, shortcuts } }: Context,
+  token: string,
+): Signed {
   const keys = keysOf(signingSecrets);
   if (!shortcuts.includes('tokens')) return readSignedByAny(keys, token);
-  const before = verified.get(token);
-  if (before && keys.includes(before.by)) return before;
-  const found = readSignedByAny(keys, token);
-  verified.set(token, found);
-  return found;
+  const cached = verified.get(token);
+  if (cached && keys.includes(cached.by)) return cached;
+  const signed = readSignedByAny(keys, token);
+  verified.set(token, signed);
+  return signed;
 }
 
-/** What a token says, if this key signed it: HS256 in compact form (RFC 7515, 7.1), each part as base64url has it. Throws TokenError. */
+/**
+ * Returns the content of a token that this key signed: HS256 in compact form (RFC 7515, 7.1), each
+ * part in canonical base64url. Throws TokenError.
+ */
 export function readSignedBy(key: KeyObject, token: string): Signed {
   try {
     const { header, payload } = jwt.verify(token, key, {
@@ -54,36 +63,40 @@ export function readSignedBy(key: KeyObject, token: string): Signed {
       ignoreExpiration: true,
       ignoreNotBefore: true,
     });
-    // Base64url has one right way to write a text; decoders take others, too.
+    // Decoders also accept non-canonical base64url.
     const parts = token.split('.');
     if (parts.some((part) => Buffer.from(part, 'base64url').toString('base64url') !== part))
       throw new TokenError('not canonical base64url');
     const names = memberNames(Buffer.from(parts[0] ?? '', 'base64url').toString());
-    if (new Set(names).size < names.length) throw new TokenError('a header parameter is named twice');
+    if (new Set(names).size < names.length) throw new TokenError('duplicate header parameter');
     return { header, payload };
   } catch (error) {
     if (error instanceof TokenError) throw error;
-    // The library's own refusals have fixed texts; what JSON.parse says repeats a piece of the token, which anyone may have written.
-    throw new TokenError(error instanceof jwt.JsonWebTokenError ? error.message : 'the payload cannot be read');
+    // The library's own errors have fixed messages. Messages of JSON.parse quote the token, which
+    // is untrusted input.
+    throw new TokenError(
+      error instanceof jwt.JsonWebTokenError ? error.message : 'the payload cannot be read',
+    );
   }
 }
 
-// The key that the token names comes first. What it names is no more than a hint: another issuer may name its keys otherwise.
+// Tries the key that the token names first. The name is only a hint: another issuer may use other
+// names.
 function readSignedByAny(keys: readonly Key[], token: string): Signed & { by: Key } {
-  const named = keys.length > 1 ? kidOf(token) : undefined;
-  let refusal = new TokenError('there is no secret to verify with');
-  for (const by of keys.toSorted((a, b) => Number(b.kid === named) - Number(a.kid === named))) {
+  const keyId = keys.length > 1 ? kidOf(token) : undefined;
+  let lastError = new TokenError('no signing secret is configured');
+  for (const by of keys.toSorted((a, b) => Number(b.kid === keyId) - Number(a.kid === keyId))) {
     try {
       return { ...readSignedBy(by.key, token), by };
     } catch (error) {
       if (!(error instanceof TokenError)) throw error;
-      refusal = error;
+      lastError = error;
     }
   }
-  throw refusal;
+  throw lastError;
 }
 
-// The names of the members of a JSON object, as often as they occur (RFC 7515, 4): JSON.parse keeps the last of each.
+// Returns the member names of a JSON object with duplicates (RFC 7515, 4), which JSON.parse drops.
 function memberNames(json: string): string[] {
   const names: string[] = [];
   let depth = 0;
@@ -103,14 +116,15 @@ function kidOf(token: string): unknown {
   }
 }
 
-// Made once: with the secret as text the library makes it anew at every call, which costs four fifths of the time.
+// Caches the keys: from a secret as text, the library would create the key at every call, which
+// takes four fifths of the time.
 function keysOf(secrets: readonly string[]): readonly Key[] {
-  const before = known.get(secrets);
-  if (before) return before;
-  const made = secrets.map((secret) => ({
+  const cached = keysBySecrets.get(secrets);
+  if (cached) return cached;
+  const keys = secrets.map((secret) => ({
     key: createSecretKey(Buffer.from(secret)),
     kid: createHmac('sha256', secret).update('kid').digest('base64url').slice(0, 8),
   }));
-  known.set(secrets, made);
-  return made;
+  keysBySecrets.set(secrets, keys);
+  return keys;
 }

@@ -2,13 +2,13 @@ import { DomainError, type FieldError } from '../../../core/errors.ts';
 import { check } from '../../../core/validation.ts';
 import type { FileRow, RowProblem } from './file-columns.ts';
 import { newProduct, type NewProduct } from '../product.rules.ts';
-import { SeenBarcodes } from './seen-barcodes.ts';
+import { BarcodeLines } from './seen-barcodes.ts';
 
-/** Lets through the rows of a file that are products, each barcode once, and tells of the others. */
-export class Sieve {
-  /** True where it has stopped at a row that it refused. */
+/** Yields the valid products of a file, each barcode once, and reports the other rows. */
+export class RowValidator {
+  /** True after it has stopped at a rejected row. */
   hasStopped = false;
-  private readonly seen = new SeenBarcodes();
+  private readonly barcodes = new BarcodeLines();
   private read = 0;
   private refused = 0;
 
@@ -17,25 +17,32 @@ export class Sieve {
     private readonly onRefused: (problems: readonly RowProblem[]) => void,
   ) {}
 
-  /** How many rows were read, and how many of them refused. */
+  /** Number of rows read, and of those rejected. */
   get counts(): { read: number; refused: number } {
     return { read: this.read, refused: this.refused };
   }
 
-  /** The products of these rows, in their order. */
-  async *pass(rows: AsyncIterable<readonly FileRow[]>): AsyncGenerator<NewProduct[]> {
-    for await (const some of rows) {
+  /** Yields the products of these rows, in order. */
+  async *validate(rows: AsyncIterable<readonly FileRow[]>): AsyncGenerator<NewProduct[]> {
+    for await (const part of rows) {
       const products: NewProduct[] = [];
       const problems: RowProblem[] = [];
-      for (const row of some) {
+      for (const row of part) {
         this.read++;
-        const found = this.look(row);
-        if (!Array.isArray(found)) {
-          products.push(found);
+        const result = this.validateRow(row);
+        if (!Array.isArray(result)) {
+          products.push(result);
           continue;
         }
         this.refused++;
-        problems.push(...found.map(({ field, type, message }) => ({ line: row.line, column: field === '' ? null : field, type, message })));
+        problems.push(
+          ...result.map(({ field, type, message }) => ({
+            line: row.line,
+            column: field === '' ? null : field,
+            type,
+            message,
+          })),
+        );
         this.hasStopped = this.stopOnError;
         if (this.hasStopped) break;
       }
@@ -45,14 +52,20 @@ export class Sieve {
     }
   }
 
-  // A row that is refused has not taken its barcode.
-  private look(row: FileRow): NewProduct | FieldError[] {
-    if ('refusal' in row) return [row.refusal];
+  // A rejected row does not reserve its barcode.
+  private validateRow(row: FileRow): NewProduct | FieldError[] {
+    if ('error' in row) return [row.error];
     try {
       const product = check(newProduct, row.values);
-      const first = this.seen.note(product.barcode, row.line);
-      if (first === undefined) return product;
-      return [{ field: 'barcode', type: 'duplicate', message: `The barcode stands on line ${first}, too` }];
+      const firstLine = this.barcodes.add(product.barcode, row.line);
+      if (firstLine === undefined) return product;
+      return [
+        {
+          field: 'barcode',
+          type: 'duplicate',
+          message: `Duplicate barcode; first used on line ${firstLine}`,
+        },
+      ];
     } catch (error) {
       if (error instanceof DomainError) return [...error.fields];
       throw error;

@@ -1,8 +1,9 @@
 import { Entity, Index, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
 
 /**
- * What a word of the catalogue's names begins with before its first digit, folded, once or a few times: it tells a mistyped word from others. Kept by triggers
- * of the database alone. Words of products that are gone stay known.
+ * Start of a word of the product names, up to the first digit, folded; used to recognize mistyped
+ * words. May be stored more than once. Only database triggers write this table. Words of deleted
+ * products remain.
  */
 @Entity({ tableName: 'product_word' })
 @Index({ name: 'product_word_word_index', properties: ['word'] })

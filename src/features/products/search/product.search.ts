@@ -4,123 +4,146 @@ import type { PageArgs } from '../../../pagination/keyset.ts';
 import { readPk } from '../../../core/pk.ts';
 import { readRows } from '../../../database/row-mapper.ts';
 import { join, sql, type Sql } from '../../../database/sql.ts';
-import type { Tier, TieredListing } from '../../../pagination/ranked-list.ts';
+import type { RankedPart, RankedList } from '../../../pagination/ranked-list.ts';
 import type { Product } from '../product.entity.ts';
 import { OrderDirection, ProductOrderField, type ProductOrder } from '../product.inputs.ts';
-import { listingOf } from '../product-lists.ts';
+import { listDefinitionOf } from '../product-lists.ts';
 import type { CheckedFilter } from '../product.rules.ts';
-import { isCorrectable, meantBy } from './spelling.ts';
-import { haveAll, weighty } from './search-terms.ts';
+import { isCorrectable, oneEditAway } from './spelling.ts';
+import { matchesAll, significantTerms } from './search-terms.ts';
 
-// What is found, by rank: the ranks stand in cursors.
+// Ranks of results. Cursors contain them, so they must not change.
 const CODE = 1;
 const BEGINNING = 2;
 const WORDS = 3;
-/** With a bit for each word that is taken for mistyped: the next page takes the same ones, whatever was added meanwhile. */
+/** Plus a bit per mistyped word: the next page corrects the same words despite new products. */
 const MISTYPED = 4;
 
 const MAX_MISTYPED = 4;
-/** How many words one may have been meant for. */
-const MAX_MEANT = 20;
-/** Follows whatever a name goes on with. */
-const END = '\u{10ffff}';
+/** Maximum number of corrections of a word. */
+const MAX_CORRECTIONS = 20;
+/** Highest code point: sorts after all continuations of a prefix. */
+const HIGHEST = '\u{10ffff}';
 
 const BY_NAME: ProductOrder = { field: ProductOrderField.NAME, direction: OrderDirection.ASC };
 
-/** A search as it is understood: conditions on products. */
+/** A parsed search, as conditions on products. */
 export interface Search {
-  /** The product that it names by barcode or pk. */
+  /** The product with this barcode or pk. */
   code?: Sql;
-  /** Names that begin with it. */
+  /** Names that begin with the text. */
   beginning: Sql;
-  /** Names that have all its words. */
+  /** Names that have all words, or their corrections. */
   words: Sql;
-  /** The rank of these. */
+  /** The rank of `words`. */
   rank: number;
 }
 
-/** Reads a search; undefined where there is not a word in it. */
-export async function readSearch(ctx: Context, asked: string, { after, before }: PageArgs): Promise<Search | undefined> {
-  const text = asked.trim().replace(/\s+/g, ' ');
+/** Parses a search; returns undefined if it has no words. */
+export async function readSearch(
+  ctx: Context,
+  input: string,
+  { after, before }: PageArgs,
+): Promise<Search | undefined> {
+  const text = input.trim().replace(/\s+/g, ' ');
   const known = text === '' ? new Map<string, boolean>() : await wordsOf(ctx, text);
-  const words = weighty([...known.keys()]);
+  const words = significantTerms([...known.keys()]);
   if (words.length === 0) return undefined;
-  const unsure = words.filter(isCorrectable).slice(0, MAX_MISTYPED);
+  const correctable = words.filter(isCorrectable).slice(0, MAX_MISTYPED);
   const rank = Math.max(rankIn(after) ?? CODE, rankIn(before) ?? CODE);
-  const unknown = unsure.reduce((bits, word, place) => (known.get(word) ? bits : bits | (1 << place)), 0);
-  const mask = rank === CODE ? unknown : Math.max(rank - MISTYPED, 0) & ((1 << unsure.length) - 1);
-  const mistyped = unsure.filter((_word, place) => ((mask >> place) & 1) === 1);
-  const code = codeIn(text, words);
+  const unknown = correctable.reduce(
+    (bits, word, index) => (known.get(word) ? bits : bits | (1 << index)),
+    0,
+  );
+  const mask =
+    rank === CODE ? unknown : Math.max(rank - MISTYPED, 0) & ((1 << correctable.length) - 1);
+  const mistyped = correctable.filter((_word, index) => ((mask >> index) & 1) === 1);
+  const code = codeCondition(text, words);
   return {
     ...(code && { code }),
-    beginning: sql`name_key >= search_fold(${text}) and name_key < search_fold(${text}) || ${END}::text`,
-    words: haveAll(words, await meantFor(ctx, mistyped)),
+    beginning: sql`name_key >= search_fold(${text}) and name_key < search_fold(${text}) || ${HIGHEST}::text`,
+    words: matchesAll(words, await correctionsOf(ctx, mistyped)),
     rank: mask === 0 ? WORDS : MISTYPED + mask,
   };
 }
 
-/** The products that a search finds and the filter lets through: the best first, or in the order that is asked for. */
-export function foundBy(
+/** Returns the products that match the search and the filter: in order, or best matches first. */
+export function searchResults(
   { code, beginning, words, rank }: Search,
   filter: CheckedFilter,
   orderBy?: ProductOrder | null,
-): TieredListing<Product> {
-  const whole = listingOf(filter, orderBy, code ? sql`((${code}) or ${words})` : words);
-  if (orderBy) return { tiers: [{ rank, listing: whole }], whole };
+): RankedList<Product> {
+  const whole = listDefinitionOf(filter, orderBy, code ? sql`((${code}) or ${words})` : words);
+  if (orderBy) return { parts: [{ rank, list: whole }], whole };
   const others = code ? [sql`(${code}) is not true`] : [];
-  const tiers: Tier<Product>[] = [];
-  if (code) tiers.push({ rank: CODE, listing: { ...listingOf(filter, null, code), isFew: true } });
+  const parts: RankedPart<Product>[] = [];
+  if (code)
+    parts.push({
+      rank: CODE,
+      list: { ...listDefinitionOf(filter, null, code), isSelective: true },
+    });
   if (rank === WORDS) {
-    tiers.push({ rank: BEGINNING, listing: { ...listingOf(filter, BY_NAME, every(others)), range: beginning } });
+    parts.push({
+      rank: BEGINNING,
+      list: { ...listDefinitionOf(filter, BY_NAME, allOf(others)), range: beginning },
+    });
     others.push(sql`(${beginning}) is not true`);
   }
-  tiers.push({ rank, listing: listingOf(filter, null, every([words, ...others])) });
-  return { tiers, whole: { ...whole, name: 'products found' } };
+  parts.push({ rank, list: listDefinitionOf(filter, null, allOf([words, ...others])) });
+  return { parts, whole: { ...whole, name: 'products found' } };
 }
 
-/** The words of a text, folded, and whether the catalogue has one that begins so. */
+/** Returns the folded words of a text, and whether the catalogue has a word with this prefix. */
 async function wordsOf(ctx: Context, text: string): Promise<Map<string, boolean>> {
   const rows = await readRows(
     ctx,
     sql`
       select word, exists (
-        select from product_word as known where known.word >= given.word collate "C" and known.word < (given.word || ${END}::text) collate "C")::text
+        select from product_word as known where known.word >= given.word collate "C" and known.word < (given.word || ${HIGHEST}::text) collate "C")::text
       from unnest(search_words(search_fold(${text}))) with ordinality as given (word, place) order by place`,
     true,
   );
   return new Map(rows.map(([word, isKnown]) => [String(word), isKnown === 'true']));
 }
 
-/** For each of these words, beginnings of words that it may have been meant for and that there are, the fuller ones. */
-async function meantFor(ctx: Context, words: readonly string[]): Promise<ReadonlyMap<string, readonly string[]>> {
-  const meant = new Map(words.map((word) => [word, meantBy(word)]));
-  if (words.length === 0) return meant;
+/** Returns the corrections of each word: known prefixes one edit away. */
+async function correctionsOf(
+  ctx: Context,
+  words: readonly string[],
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const candidates = new Map(words.map((word) => [word, oneEditAway(word)]));
+  if (words.length === 0) return candidates;
   const rows = await readRows(
     ctx,
     sql`
-      select meant from unnest(${[...meant.values()].flat()}::text[]) as meant where exists (
-        select from product_word where word >= meant collate "C" and word < (meant || ${END}::text) collate "C")`,
+      select meant from unnest(${[...candidates.values()].flat()}::text[]) as meant where exists (
+        select from product_word where word >= meant collate "C" and word < (meant || ${HIGHEST}::text) collate "C")`,
   );
-  const there = new Set(rows.map(([word]) => word));
-  return new Map([...meant].map(([word, all]) => [word, weighty(all.filter((one) => there.has(one))).slice(0, MAX_MEANT)]));
+  const known = new Set(rows.map(([word]) => word));
+  return new Map(
+    [...candidates].map(([word, all]) => [
+      word,
+      significantTerms(all.filter((candidate) => known.has(candidate))).slice(0, MAX_CORRECTIONS),
+    ]),
+  );
 }
 
-function codeIn(text: string, words: readonly string[]): Sql | undefined {
-  const whole = barcodeOf(text.replace(/[ -]/g, ''));
-  if (whole !== undefined) return sql`barcode = ${whole}`;
+function codeCondition(text: string, words: readonly string[]): Sql | undefined {
+  const barcode = barcodeOf(text.replace(/[ -]/g, ''));
+  if (barcode !== undefined) return sql`barcode = ${barcode}`;
   const pk = readPk(text);
   if (pk !== undefined) return sql`pk = ${pk}`;
-  const word = words.find((one) => barcodeOf(one) !== undefined);
+  const word = words.find((candidate) => barcodeOf(candidate) !== undefined);
   if (word === undefined) return undefined;
-  const others = words.filter((one) => one !== word);
-  return sql`barcode = ${barcodeOf(word)}${others.length > 0 ? sql` and ${haveAll(others, new Map())}` : sql``}`;
+  const others = words.filter((other) => other !== word);
+  return sql`barcode = ${barcodeOf(word)}${others.length > 0 ? sql` and ${matchesAll(others, new Map())}` : sql``}`;
 }
 
-// A UPC-A has no leading zero, a GTIN-14 one more.
+// Pads a UPC-A with a zero and removes that of a GTIN-14.
 function barcodeOf(digits: string): string | undefined {
   return /^\d{12,13}$/.test(digits) ? digits.padStart(13, '0') : /^0(\d{13})$/.exec(digits)?.[1];
 }
 
-function every(conditions: readonly Sql[]): Sql | undefined {
+function allOf(conditions: readonly Sql[]): Sql | undefined {
   return conditions.length > 0 ? join(conditions, ' and ') : undefined;
 }

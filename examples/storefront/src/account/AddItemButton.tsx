@@ -3,25 +3,25 @@ import { problemOf } from '../apollo/problem.ts';
 import { useViewer } from '../session/viewer.ts';
 import { useAddItem } from './useAddItem.ts';
 
-/** Puts something among the items of whoever is signed in, under its name. */
-export function KeepButton({ name }: { name: string }) {
+/** Adds an item with this name to the items of the viewer. */
+export function AddItemButton({ name }: { name: string }) {
   const viewer = useViewer();
-  return viewer && <Keep key={name} name={name} userId={viewer.id} />;
+  return viewer && <AddItem key={name} name={name} userId={viewer.id} />;
 }
 
-function Keep({ name, userId }: { name: string; userId: string }) {
+function AddItem({ name, userId }: { name: string; userId: string }) {
   const addItem = useAddItem(userId);
   const [outcome, setOutcome] = useState('');
 
-  const keep = () =>
+  const add = () =>
     addItem(name).then(
-      () => setOutcome('It is among your items now.'),
+      () => setOutcome('Added to your items.'),
       (error: unknown) => setOutcome(problemOf(error).message),
     );
 
   return (
-    <div className="keep">
-      <button type="button" className="primary" onClick={() => void keep()}>
+    <div className="add-item">
+      <button type="button" className="primary" onClick={() => void add()}>
         Add to my items
       </button>
       <p role="status">{outcome}</p>

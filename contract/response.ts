@@ -1,14 +1,14 @@
-/** What a deployment answered, and what it was asked. */
-export class Answer {
+/** The response of a deployment, with a description of its request. */
+export class HttpResponse {
   constructor(
-    /** The question in words, such as `GET /users/me/ with a bearer token`. */
-    readonly asked: string,
+    /** The request in words, such as `GET /users/me/ with a bearer token`. */
+    readonly request: string,
     readonly status: number,
     readonly headers: Headers,
     readonly text: string,
   ) {}
 
-  /** The body as JSON; undefined where it is none. */
+  /** The body as JSON; undefined if it is not JSON. */
   get body(): unknown {
     try {
       return JSON.parse(this.text) as unknown;
@@ -17,7 +17,7 @@ export class Answer {
     }
   }
 
-  /** A member of the body; undefined where there is none. */
+  /** A member of the body; undefined if there is none. */
   member(name: string): unknown {
     return memberOf(this.body, name);
   }
@@ -28,7 +28,7 @@ export class Answer {
   }
 }
 
-/** A member of a JSON value; undefined where it is no object, or has none of that name. */
+/** A member of a JSON value; undefined if the value is not an object or lacks the member. */
 export function memberOf(value: unknown, name: string): unknown {
   return isRecord(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }

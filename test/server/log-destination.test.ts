@@ -3,14 +3,14 @@ import { closeSync, constants, openSync, readFileSync, readSync } from 'node:fs'
 import { join } from 'node:path';
 import { expect, test } from '../support/jest.ts';
 import { register } from 'prom-client';
-import { LogLines } from '../../src/telemetry/log-destination.ts';
+import { LogDestination } from '../../src/telemetry/log-destination.ts';
 import { logConsole, openLog } from '../../src/telemetry/log.ts';
 import { withDirectory } from '../support/directories.ts';
 import { until } from '../support/until.ts';
 
-const MODULE = JSON.stringify(join(import.meta.dirname, '../../src/server/log-lines.js'));
+const MODULE = JSON.stringify(join(import.meta.dirname, '../../src/telemetry/log-destination.js'));
 
-test('lines come in their order, from whoever wrote them, some of them together', async () => {
+test('lines of all writers are in order, some of them written together', async () => {
   await withFile(async (lines, read) => {
     const log = openLog({ logLevel: 'info' }, lines);
     for (let number = 0; number < 1_000; number++) {
@@ -18,17 +18,25 @@ test('lines come in their order, from whoever wrote them, some of them together'
       lines.write(`{"number":${number}}\n`);
     }
     await until(() => read().length === 2_000);
-    expect(read().map(({ number }) => number)).toEqual(Array.from({ length: 2_000 }, (_, index) => Math.floor(index / 2)));
+    expect(read().map(({ number }) => number)).toEqual(
+      Array.from({ length: 2_000 }, (_, index) => Math.floor(index / 2)),
+    );
   });
 });
 
-test('what libraries write to the console, and warnings of Node.js, are lines of JSON without secrets', async () => {
+test('console output of libraries and warnings of Node.js are lines of JSON without secrets', async () => {
   const { error, warn } = console;
   const listeners = process.listeners('warning');
   try {
     await withFile(async (lines, read) => {
-      logConsole(openLog({ logLevel: 'info', signingSecrets: ['a-secret-of-32-bytes-or-even-more'] }, lines));
-      console.error('failed in the background: %s', 'a-secret-of-32-bytes-or-even-more', new Error('gone'));
+      logConsole(
+        openLog({ logLevel: 'info', signingSecrets: ['a-secret-of-32-bytes-or-even-more'] }, lines),
+      );
+      console.error(
+        'failed in the background: %s',
+        'a-secret-of-32-bytes-or-even-more',
+        new Error('gone'),
+      );
       console.warn('once\nand again');
       process.emitWarning('is deprecated', 'DeprecationWarning');
       await until(() => read().length === 3, 'three lines');
@@ -39,7 +47,9 @@ test('what libraries write to the console, and warnings of Node.js, are lines of
         msg: expect.stringMatching(/^failed in the background: (?!a-secret).*Error: gone/s),
       });
       expect(second).toMatchObject({ msg: 'once\nand again' });
-      expect(third).toMatchObject({ err: { type: 'DeprecationWarning', message: 'is deprecated' } });
+      expect(third).toMatchObject({
+        err: { type: 'DeprecationWarning', message: 'is deprecated' },
+      });
     });
   } finally {
     Object.assign(console, { error, warn });
@@ -48,7 +58,7 @@ test('what libraries write to the console, and warnings of Node.js, are lines of
   }
 });
 
-test('nothing is left to write once it has said so', async () => {
+test('nothing is left to write once written() resolves', async () => {
   await withFile(async (lines, read) => {
     lines.write('{"number":1}\n');
     await lines.written();
@@ -58,21 +68,23 @@ test('nothing is left to write once it has said so', async () => {
   });
 });
 
-test('what waits is written when the process ends, however it is ended by itself', () => {
+test('pending lines are written when the process exits', () => {
   const program = `
-    const { LogLines } = await import(${MODULE});
-    const lines = new LogLines(1);
+    const { LogDestination } = await import(${MODULE});
+    const lines = new LogDestination(1);
     for (let number = 0; number < 5_000; number++) lines.write(number + '\\n');
     process.exit(0);`;
-  const written = execFileSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' });
+  const written = execFileSync(process.execPath, ['--input-type=module', '-e', program], {
+    encoding: 'utf8',
+  });
   expect(written).toBe(Array.from({ length: 5_000 }, (_, number) => `${number}\n`).join(''));
 });
 
-test('a disk that is full ends nothing', () => {
+test('a full disk does not end the process', () => {
   const full = openSync('/dev/full', 'w');
   const program = `
-    const { LogLines } = await import(${MODULE});
-    const lines = new LogLines(2);
+    const { LogDestination } = await import(${MODULE});
+    const lines = new LogDestination(2);
     const timer = setInterval(() => lines.write('a line\\n'), 10);
     setTimeout(() => (clearInterval(timer), console.log('done'), process.exit(0)), 500);`;
   const printed = execFileSync(process.execPath, ['--input-type=module', '-e', program], {
@@ -83,11 +95,11 @@ test('a disk that is full ends nothing', () => {
   closeSync(full);
 });
 
-test('what a full disk does not take is counted, line by line', () => {
+test('lines that a full disk does not take are counted', () => {
   const full = openSync('/dev/full', 'w');
   const program = `
-    const { LogLines } = await import(${MODULE});
-    const lines = new LogLines(2);
+    const { LogDestination } = await import(${MODULE});
+    const lines = new LogDestination(2);
     for (let number = 0; number < 5_000; number++) lines.write('a line of the log\\n');
     const end = () => (console.log(lines.dropped.value), process.exit(0));
     setInterval(() => lines.dropped.value >= 5_000 && end(), 10);
@@ -100,21 +112,21 @@ test('what a full disk does not take is counted, line by line', () => {
   closeSync(full);
 });
 
-test('what nobody reads is dropped and counted from a certain size on, and the process goes on', async () => {
+test('unread lines above the maximum size are dropped and counted, and the process continues', async () => {
   await withDirectory(async (directory) => {
     const path = join(directory, 'pipe');
     execFileSync('mkfifo', [path]);
     const fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
-    const lines = new LogLines(fd, 256 * 1024);
+    const lines = new LogDestination(fd, 256 * 1024);
     const line = `${'x'.repeat(1023)}\n`;
     for (let number = 0; number < 1024; number++) lines.write(line);
     const dropped = await droppedLines();
     expect(dropped).toBe(768);
-    const piece = Buffer.alloc(64 * 1024);
+    const chunk = Buffer.alloc(64 * 1024);
     let read = 0;
     await until(() => {
       try {
-        for (;;) read += readSync(fd, piece);
+        for (;;) read += readSync(fd, chunk);
       } catch {
         return read >= 256 * 1024;
       }
@@ -125,13 +137,16 @@ test('what nobody reads is dropped and counted from a certain size on, and the p
 });
 
 async function droppedLines(): Promise<number> {
-  const { values: [{ value } = { value: -1 }] = [] } = (await register.getSingleMetric('shopfront_log_lines_dropped_total')?.get()) ?? {};
+  const { values: [{ value } = { value: -1 }] = [] } =
+    (await register.getSingleMetric('shopfront_log_lines_dropped_total')?.get()) ?? {};
   return value;
 }
 
 type Line = Record<string, unknown>;
 
-async function withFile(work: (lines: LogLines, read: () => Line[]) => Promise<void>): Promise<void> {
+async function withFile(
+  work: (lines: LogDestination, read: () => Line[]) => Promise<void>,
+): Promise<void> {
   await withDirectory(async (directory) => {
     const path = join(directory, 'log');
     const fd = openSync(path, 'w');
@@ -140,7 +155,7 @@ async function withFile(work: (lines: LogLines, read: () => Line[]) => Promise<v
         .split('\n')
         .filter(Boolean)
         .map((line) => JSON.parse(line) as Line);
-    await work(new LogLines(fd), read);
+    await work(new LogDestination(fd), read);
     closeSync(fd);
   });
 }
