@@ -5,16 +5,25 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { command as runCommand } from '../support/command.ts';
 import { makeDatabase, TEST_SECRET, type TestDatabase } from '../support/databases.ts';
-import { pattern, printedBy, stepsOf } from '../support/documents.ts';
+import {
+  pattern,
+  POSTGRESQL_SECTIONS,
+  runSteps,
+  splitSections,
+  stepsOf,
+} from '../support/documents.ts';
 import { startServer, stopServer } from '../support/process.ts';
 
 const NAME = `shopfront_operations_${process.pid}`;
 const RESTORED = `${NAME}_restored`;
-const SIGN_IN = { method: 'POST', body: new URLSearchParams({ username: 'alice', password: 'alice-demo-1' }) };
+const SIGN_IN = {
+  method: 'POST',
+  body: new URLSearchParams({ username: 'alice', password: 'alice-demo-1' }),
+};
 
 const document = await readFile('docs/operations.md', 'utf8');
 
-describe('docs/operations.md: the commands print what it says', () => {
+describe('docs/operations.md, sections that need a PostgreSQL server: the commands print the documented output', () => {
   let directory: string;
   let database: TestDatabase;
   let env: Record<string, string>;
@@ -22,7 +31,7 @@ describe('docs/operations.md: the commands print what it says', () => {
   let token: string;
   let before: unknown;
   let answers: string[];
-  const steps = stepsOf(document);
+  const steps = stepsOf(splitSections(document, POSTGRESQL_SECTIONS).sections);
 
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'shopfront-operations-'));
@@ -31,15 +40,19 @@ describe('docs/operations.md: the commands print what it says', () => {
     restored = { ...env, DATABASE_URL: env['DATABASE_URL']?.replace(NAME, RESTORED) ?? '' };
     await runCommand(['seed'], env);
     const server = await startServer(env);
-    token = ((await (await fetch(`${server.url}/token`, SIGN_IN)).json()) as { access_token: string }).access_token;
+    token = (
+      (await (await fetch(`${server.url}/token`, SIGN_IN)).json()) as { access_token: string }
+    ).access_token;
     before = await (await fetch(`${server.url}/api/v2/shop/products?limit=1000`)).json();
     await stopServer(server);
     const settings = { ...env, RESTORED_URL: restored['DATABASE_URL'] ?? '' };
-    const placed = steps.map(({ command, printed }) => ({
-      command: command.replaceAll('shopfront.dump', join(directory, 'shopfront.dump')).replaceAll('shopfront_restored', RESTORED),
+    const localSteps = steps.map(({ command, printed }) => ({
+      command: command
+        .replaceAll('shopfront.dump', join(directory, 'shopfront.dump'))
+        .replaceAll('shopfront_restored', RESTORED),
       printed,
     }));
-    answers = await printedBy(placed, 'http://127.0.0.1:4000', directory, settings);
+    answers = await runSteps(localSteps, 'http://127.0.0.1:4000', directory, settings);
   }, 300_000);
 
   afterAll(async () => {
@@ -51,9 +64,12 @@ describe('docs/operations.md: the commands print what it says', () => {
     await client.end();
   });
 
-  test.each(steps.map(({ command, printed }, index) => ({ command, printed, index })))('$command', ({ printed, index }) => {
-    expect(answers[index]).toMatch(pattern(printed));
-  });
+  test.each(steps.map(({ command, printed }, index) => ({ command, printed, index })))(
+    '$command',
+    ({ printed, index }) => {
+      expect(answers[index]).toMatch(pattern(printed));
+    },
+  );
 
   test('the first user of an empty server is created as the document says, and can sign in', async () => {
     const empty = await makeDatabase(`${NAME}_empty`);
@@ -61,7 +77,9 @@ describe('docs/operations.md: the commands print what it says', () => {
       const settings = { ...empty.env, SIGNING_SECRET: TEST_SECRET, HOST: '127.0.0.1' };
       const [step] = steps;
       expect(step?.command).toContain('user create');
-      expect(await printedBy(steps.slice(0, 1), 'http://127.0.0.1:4000', directory, settings)).toEqual([step?.printed]);
+      expect(
+        await runSteps(steps.slice(0, 1), 'http://127.0.0.1:4000', directory, settings),
+      ).toEqual([step?.printed]);
       const server = await startServer(settings);
       const body = new URLSearchParams({ username: 'olga', password: 'a good long password' });
       const { status } = await fetch(`${server.url}/token`, { method: 'POST', body });
@@ -72,17 +90,21 @@ describe('docs/operations.md: the commands print what it says', () => {
     }
   });
 
-  test('what was restored is served: the catalogue and its count, who was signed in, and room for more', async () => {
+  test('a restored database serves the catalogue and its count, accepts earlier tokens, and accepts writes', async () => {
     const server = await startServer(restored);
     try {
-      expect(await (await fetch(`${server.url}/api/v2/shop/products?limit=1000`)).json()).toEqual(before);
+      expect(await (await fetch(`${server.url}/api/v2/shop/products?limit=1000`)).json()).toEqual(
+        before,
+      );
       const made = await fetch(`${server.url}/api/v1/shop/product/`, {
         method: 'POST',
         headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
         body: JSON.stringify({ name: 'Ink', barcode: '5901234123457', price: 12.5 }),
       });
       expect(made.status).toBe(201);
-      expect(await (await fetch(`${server.url}/api/v2/shop/products?limit=1`)).json()).toMatchObject({ count: 1201 });
+      expect(
+        await (await fetch(`${server.url}/api/v2/shop/products?limit=1`)).json(),
+      ).toMatchObject({ count: 1201 });
     } finally {
       await stopServer(server);
     }
