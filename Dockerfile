@@ -1,6 +1,7 @@
 FROM node:24-bookworm-slim AS build
 WORKDIR /app
-# Before the sources, so that a change of those does not install anew. No package needs its scripts here: bcrypt brings its binary along.
+# Before the sources, so that a change of the sources does not repeat the installation. No package
+# needs its scripts here: bcrypt includes its binary.
 COPY package.json package-lock.json ./
 RUN npm install --no-audit --no-fund --ignore-scripts
 COPY tsconfig.json mikro-orm.config.ts ./

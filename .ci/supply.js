@@ -24,8 +24,8 @@ const NEVER = new Map([
     'graphql-upload',
     'its multipart requests get past the check that keeps other sites out, and nothing here takes files',
   ],
-  ['apollo-server', 'CVE-2026-23897, and it gets no fixes any more'],
-  ['apollo-server-core', 'GHSA-9q82-xgwf-vj6h, and it gets no fixes any more'],
+  ['apollo-server', 'CVE-2026-23897, and it no longer gets fixes'],
+  ['apollo-server-core', 'GHSA-9q82-xgwf-vj6h, and it no longer gets fixes'],
   ['event-stream', 'GHSA-mh6f-8j2x-4483: it was given to somebody who put malware into it'],
   ['flatmap-stream', 'GHSA-mh6f-8j2x-4483: it is that malware'],
 ]);
@@ -88,7 +88,7 @@ function belowFloors() {
       );
     const over =
       reason && bad.length === 0
-        ? [`safe-floors.json: ${advisory} is accepted, but ${name} is not there any more`]
+        ? [`safe-floors.json: ${advisory} is accepted, but ${name} is no longer installed`]
         : [];
     return [...wrong, ...found, ...over];
   });

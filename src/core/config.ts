@@ -96,7 +96,8 @@ const scopes = list().pipe(
 );
 const date = z.iso.date('must be a date such as 2027-01-31').transform((text) => new Date(text));
 
-const environment = z.object({
+/** The settings as they are set, with their documentation. */
+export const environment = z.object({
   HOST: z
     .string()
     .optional()
@@ -373,24 +374,8 @@ const environment = z.object({
     ),
 });
 
-/** A setting as it is documented. */
-export interface Setting {
-  name: string;
-  /** In the form in which it is set. Empty where there is none. */
-  default: string;
-  description: string;
-}
-
-/** All settings, in the order in which they are documented. */
-export const settings: readonly Setting[] = Object.entries(environment.shape).map(
-  ([name, type]) => {
-    const [description = '', stated] = (type.description ?? '').split(' Default: ');
-    return { name, default: stated?.replace(/\.$/, '') ?? defaultOf(type), description };
-  },
-);
-
 /** Names of all settings. */
-export const settingNames: readonly string[] = settings.map(({ name }) => name);
+export const settingNames: readonly string[] = Object.keys(environment.shape);
 
 const schema = environment
   .check(rejectEarlySunset('V1'), rejectEarlySunset('V2'))
@@ -592,12 +577,4 @@ function isNetwork(text: string): boolean {
 
 function bracketed(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
-}
-
-function defaultOf(type: z.ZodType): string {
-  const { data } = type.safeParse(undefined);
-  if (data === undefined || data === '' || (Array.isArray(data) && data.length === 0)) return '';
-  if (data === true && type.safeParse('on').success) return '`on`';
-  if (data === false && type.safeParse('off').success) return '`off`';
-  return `\`${Array.isArray(data) ? data.join() : (data as string | number | boolean)}\``;
 }

@@ -90,12 +90,12 @@ export function createHttpServer(
       keepAliveTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
       // Node would reject a request without Host and still emit the requests received behind it.
-      // See refuseHeaders.
+      // See rejectInvalidHeaders.
       requireHostHeader: false,
     },
     onRequest,
   );
-  // Without this listener, Node would respond itself, without any limits. See refuseHeaders.
+  // Without this listener, Node would respond itself, without any limits. See rejectInvalidHeaders.
   server.on('checkExpectation', onRequest);
   // Without this listener, Node would send 100 (Continue) for a request that is dropped.
   server.on('checkContinue', (req, res) => {
