@@ -53,7 +53,7 @@ export function without(shortcut: (typeof SHORTCUTS)[number]): Record<string, st
 /** Starts the baseline. */
 export function startBaseline(databaseUrl: string): Promise<MeasuredServer> {
   return start(
-    [process.execPath, join(ROOT, 'dist/bench/bare.js')],
+    [process.execPath, join(ROOT, 'dist/bench/baseline.js')],
     { DATABASE_URL: databaseUrl, NODE_ENV: 'production' },
     '/readyz',
   );
