@@ -116,7 +116,7 @@ describe('the floors', () => {
     [
       'an accepted advisory of a missing package',
       locked('node_modules/sprintf-js', { version: '9.0.0' }),
-      [/accepted, but sprintf-js is not there/],
+      [/accepted, but sprintf-js is no longer installed/],
     ],
     [
       'a floor below itself',

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll } from './jest.ts';
+import { afterAll, afterEach, beforeAll, TIMEOUT_MS } from './jest.ts';
 import axe from 'axe-core';
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
 
@@ -52,6 +52,8 @@ export function useBrowser(): Tabs {
         reducedMotion: 'reduce',
         ...options,
       });
+      // A busy machine can need more than Playwright's 30 seconds to load an editor.
+      context.setDefaultTimeout(TIMEOUT_MS / 2);
       const page = await context.newPage();
       const visit: Visit = { page, errors: [], foreign: [] };
       await context.route(

@@ -3,7 +3,7 @@ import 'reflect-metadata';
 import type * as jestGlobals from '@jest/globals';
 
 /** Default timeout of tests and hooks, in ms: long enough for a busy machine. */
-const TIMEOUT_MS = 300_000;
+export const TIMEOUT_MS = 300_000;
 
 type Globals = Pick<
   typeof jestGlobals,
