@@ -364,6 +364,18 @@ test('the file transport writes many mails concurrently, beside a dangling link'
   });
 });
 
+test('a worker takes no more mails than it may, whatever plan the database chooses', async () => {
+  for (const username of ['ada', 'bea', 'cat', 'dan', 'eve']) {
+    await shop.makeUser({ username });
+    await ask(username);
+  }
+  await shop.database.fork().transactional(async (em) => {
+    for (const plan of ['hashjoin', 'mergejoin', 'hashagg', 'sort', 'material'])
+      await em.execute(`set local enable_${plan} = off`);
+    expect(await mail.claim({ ...shop.context(), em }, 4)).toHaveLength(4);
+  });
+});
+
 test('during shutdown, the mails being sent are finished, and no others are begun', async () => {
   const pending: (() => void)[] = [];
   const slow = await new TestSmtpServer(shop, {

@@ -58,12 +58,15 @@ export async function enqueue(
 /** Leases up to `count` due mails for five minutes. */
 export async function claim(ctx: Context, count: number): Promise<Claimed[]> {
   const now = ctx.now();
+  // Materialized: a plan may run a subquery again, which would lease further mails.
   const { rows } = await execute(
     ctx.em,
     sql`
-    update mail set attempts = attempts + 1, due_at = ${new Date(now.getTime() + LEASE_MS)} where (kind, asked) in (
+    with due as materialized (
       select kind, asked from mail where due_at <= ${now} order by due_at limit ${literal(count)} for update skip locked)
-    returning kind, asked, created_at, attempts`,
+    update mail set attempts = attempts + 1, due_at = ${new Date(now.getTime() + LEASE_MS)}
+    from due where mail.kind = due.kind and mail.asked = due.asked
+    returning mail.kind, mail.asked, created_at, attempts`,
   );
   return rows.map((row) => ({
     kind: String(row['kind']),

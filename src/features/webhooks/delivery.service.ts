@@ -117,10 +117,11 @@ export async function claim(
   const now = ctx.now();
   const leasedUntil = new Date(now.getTime() + LEASE_MS);
   const max = sql`case when failed_at > coalesce(succeeded_at, created_at) then ${literal(MAX_AFTER_FAILURE)} else ${literal(MAX_PER_WEBHOOK)} end`;
+  // Materialized: a plan may run a subquery again, which would lease further deliveries.
   const { rows } = await execute(
     ctx.em,
     sql`
-    with due as (
+    with due as materialized (
       select due.pk from webhook
       left join unnest(${[...inProgress.keys()]}::integer[], ${[...inProgress.values()]}::integer[]) as busy (webhook_pk, count) on busy.webhook_pk = webhook.pk
       cross join lateral (
