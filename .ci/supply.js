@@ -108,9 +108,12 @@ async function undocumented() {
   const found = await Promise.all(
     direct.map(async ([name, version]) => {
       const [reason = '', documented] = rows.get(name) ?? [];
-      const { license } = await json(root, 'node_modules', name, 'package.json').catch(() => ({
-        license: 'nothing: it is not installed',
-      }));
+      // Packages for other systems are not installed.
+      const { license } = manifest.optionalDependencies?.[name]
+        ? (lock.packages[`node_modules/${name}`] ?? {})
+        : await json(root, 'node_modules', name, 'package.json').catch(() => ({
+            license: 'nothing: it is not installed',
+          }));
       return [
         /^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version) ||
           `${name}: "${version}" in package.json is no exact version`,

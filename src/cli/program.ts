@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { Command, CommanderError } from 'commander';
 import { apiKeyCommands } from './api-key.commands.ts';
 import { auditCommands } from './audit.commands.ts';
+import { backupCommand, restoreCommand } from './backup.commands.ts';
 import { commandContext, type CommandIo } from './command-context.ts';
 import { EXIT } from './command.ts';
 import { migrateCommand, seedCommand } from './database.commands.ts';
@@ -49,6 +50,8 @@ export function createProgram(io: CommandIo): Program {
     restUsageCommands(context),
     seedCommand(context),
     migrateCommand(context),
+    backupCommand(context),
+    restoreCommand(context),
   ]) {
     program.addCommand(command);
   }

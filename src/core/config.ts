@@ -2,7 +2,6 @@ import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import proxyaddr from 'proxy-addr';
 import { z } from 'zod';
-import { DEFAULT_DATA_DIR } from './data-dir.ts';
 import { SCOPES } from './scopes.ts';
 
 /** All settings, parsed and validated. docs/configuration.md is printed from their descriptions. */
@@ -136,12 +135,10 @@ export const environment = z.object({
     .describe('Whether statements are prepared. `false` for a pooler that does not support them.'),
   DATABASE_STATEMENT_TIMEOUT_MS: integer(100, 600_000)
     .default(10_000)
-    .describe(
-      'Maximum duration of a statement in ms, migrations excepted. The embedded database is restarted when it does not respond for so long.',
-    ),
+    .describe('Maximum duration of a statement in ms, migrations excepted.'),
   DATA_DIR: z
     .string()
-    .default(DEFAULT_DATA_DIR)
+    .default('data')
     .describe('Directory of the embedded database and its signing secret.'),
   SIGNING_SECRET: secret
     .optional()

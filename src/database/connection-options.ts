@@ -18,13 +18,13 @@ export function connectionOptions(config: Config, connectionString: string): Cli
 
 /**
  * Returns the capabilities of a PostgreSQL server. A pooler may run each statement on another
- * connection. It forwards cancel requests.
+ * connection.
  */
 export function capabilitiesOf({
   pooler,
   preparedStatements,
   pipelineConnections,
 }: Config): Capabilities {
-  if (pooler === 'transaction') return { prepares: false, pipelineConnections: 0, cancels: true };
-  return { prepares: preparedStatements, pipelineConnections: pipelineConnections, cancels: true };
+  if (pooler === 'transaction') return { prepares: false, pipelineConnections: 0 };
+  return { prepares: preparedStatements, pipelineConnections };
 }

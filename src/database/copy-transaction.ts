@@ -6,10 +6,9 @@ import { withRetries } from './retry.ts';
 import { identifier, join, raw, sql, type Cell, type Statement } from './sql.ts';
 import { isLost } from './pipelined-connection.ts';
 
-/** Creates transactions that write many rows at a time: by COPY, if the database supports it. */
-export function createCopyTransactions(pool: Pool, canCopy: boolean): RunCopyTransaction {
-  return (work) =>
-    withRetries(() => transaction(pool, (client) => work(new Session(client, canCopy))));
+/** Creates transactions that write many rows at a time: by COPY. */
+export function createCopyTransactions(pool: Pool): RunCopyTransaction {
+  return (work) => withRetries(() => transaction(pool, (client) => work(new Session(client))));
 }
 
 async function transaction<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
@@ -30,10 +29,7 @@ async function transaction<T>(pool: Pool, work: (client: PoolClient) => Promise<
 }
 
 class Session implements CopyTransaction {
-  constructor(
-    private readonly client: PoolClient,
-    private readonly canCopy: boolean,
-  ) {}
+  constructor(private readonly client: PoolClient) {}
 
   async run({ text, values }: Statement): Promise<Cell[][]> {
     return (await this.client.query<Cell[]>({ text, values, rowMode: 'array' })).rows;
@@ -50,14 +46,6 @@ class Session implements CopyTransaction {
     await this.run(
       sql`create temporary table ${identifier(table)} (${join(definitions)}) on commit drop`,
     );
-    if (this.canCopy) return this.copy(table, rows);
-    const arrays = types.map(
-      ([, type], index) => sql`${rows.map((row) => row[index])}::${raw(type)}[]`,
-    );
-    await this.run(sql`insert into ${identifier(table)} select * from unnest(${join(arrays)})`);
-  }
-
-  private async copy(table: string, rows: readonly (readonly string[])[]): Promise<void> {
     const text = rows.map((row) => `${row.map(escaped).join('\t')}\n`).join('');
     await pipeline([text], this.client.query(from(sql`copy ${identifier(table)} from stdin`.text)));
   }

@@ -1,11 +1,10 @@
 import { MikroORM, type EntityManager, type Options } from '@mikro-orm/postgresql';
-import type { ClientConfig } from 'pg';
 import type { Logger } from 'pino';
 import type { RunCopyTransaction } from './copy.ts';
 import type { Config } from '../core/config.ts';
 import type { Statements } from './sql.ts';
 import { createCopyTransactions } from './copy-transaction.ts';
-import { startEmbedded, type Embedded } from './embedded/supervisor.ts';
+import { startEmbedded } from './embedded/postgresql.ts';
 import { repairPool } from './pool-repair.ts';
 import { HealthCheck, type OnChange } from './health-check.ts';
 import { capabilitiesOf, connectionOptions } from './connection-options.ts';
@@ -38,11 +37,10 @@ export interface Database {
 }
 
 const ACQUIRE_TIMEOUT_MS = 2_000;
-const EMBEDDED_NAME = 'postgres';
 
 /**
- * Opens the configured database. The embedded default starts its database process, or, with
- * `attach`, uses that of a server that runs on the same data directory.
+ * Opens the configured database. Starts the embedded one, or, with `attach`, uses that of a server
+ * that runs on the same data directory.
  */
 export async function openDatabase(
   config: Config,
@@ -52,11 +50,12 @@ export async function openDatabase(
 ): Promise<Database> {
   const embedded =
     config.databaseUrl === undefined ? await startEmbedded(config.dataDir, log, attach) : undefined;
-  const clientConfig = clientConfigOf(config, embedded);
+  const url = embedded?.url ?? config.databaseUrl ?? '';
+  const clientConfig = connectionOptions(config, url);
   const orm = new MikroORM({
     ...options,
     // The migrator checks whether this database exists. Connections use driverOptions.
-    dbName: databaseName(config),
+    dbName: decodeURIComponent(new URL(url).pathname.slice(1)) || 'postgres',
     driverOptions: {
       ...clientConfig,
       max: config.poolMax,
@@ -69,25 +68,12 @@ export async function openDatabase(
   const renew = repairPool(pool);
   let healthCheck: HealthCheck | undefined;
   const isAnswering = () => healthCheck?.isHealthy ?? true;
-  let killTimer: NodeJS.Timeout | undefined;
-  // Connections to the embedded database share one backend: they overwrite each other's named
-  // statements, and a statement cannot be cancelled before it ends.
-  const capabilities = embedded
-    ? { prepares: false, pipelineConnections: 0, cancels: false }
-    : capabilitiesOf(config);
-  const statements = openStatements(pool, clientConfig, capabilities, log);
+  const statements = openStatements(pool, clientConfig, capabilitiesOf(config), log);
   return {
     orm,
-    fork: (signal) =>
-      orm.em.fork(
-        signal && {
-          signal,
-          inflightQueryAbortStrategy: capabilities.cancels ? 'cancel query' : 'ignore query',
-        },
-      ),
+    fork: (signal) => orm.em.fork(signal && { signal, inflightQueryAbortStrategy: 'cancel query' }),
     statements,
-    // The embedded database's socket loses protocol synchronization on COPY.
-    inCopyTransaction: createCopyTransactions(pool, !embedded),
+    inCopyTransaction: createCopyTransactions(pool),
     waiting: () => pool.waitingCount,
     connections: () => ({ open: pool.totalCount, idle: pool.idleCount }),
     async ping() {
@@ -117,13 +103,9 @@ export async function openDatabase(
     },
     watch(onChange) {
       healthCheck ??= new HealthCheck(clientConfig, log, (isHealthy) => {
-        clearInterval(killTimer);
         if (isHealthy) {
           statements.renew();
           void renew();
-        } else if (embedded) {
-          // Its statements have no time limit, and cannot be cancelled.
-          killTimer = setInterval(() => embedded.end(), config.statementTimeoutMs).unref();
         }
         onChange(isHealthy);
       });
@@ -131,22 +113,9 @@ export async function openDatabase(
     },
     close: async () => {
       await healthCheck?.close();
-      clearInterval(killTimer);
       await statements.close();
       await orm.close();
       await embedded?.stop();
     },
   };
-}
-
-function databaseName({ databaseUrl }: Config): string {
-  return databaseUrl === undefined
-    ? EMBEDDED_NAME
-    : decodeURIComponent(new URL(databaseUrl).pathname.slice(1)) || EMBEDDED_NAME;
-}
-
-function clientConfigOf(config: Config, embedded: Embedded | undefined): ClientConfig {
-  // A time limit would apply to all connections, because they share one backend.
-  if (embedded) return { host: embedded.socketDir, user: 'postgres', database: EMBEDDED_NAME };
-  return connectionOptions(config, config.databaseUrl ?? '');
 }

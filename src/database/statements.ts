@@ -17,8 +17,6 @@ const MAX_PER_REQUEST = 2;
 export interface Capabilities {
   /** Named statements stay prepared on a connection. */
   prepares: boolean;
-  /** A statement can be cancelled while it runs. */
-  cancels: boolean;
   /** Number of pipelined connections, which run the prepared reads. */
   pipelineConnections: number;
 }
@@ -34,7 +32,7 @@ export interface OpenStatements extends Statements {
 export function openStatements(
   pool: Pool,
   config: ClientConfig,
-  { prepares, pipelineConnections: shared, cancels }: Capabilities,
+  { prepares, pipelineConnections: shared }: Capabilities,
   log: Logger,
 ): OpenStatements {
   const names = new PreparedNames();
@@ -66,15 +64,14 @@ export function openStatements(
   ): Promise<Cell[][]> => {
     const first = createQuery(statement, prepared);
     try {
-      return await run(pool, first, request, cancels);
+      return await run(pool, first, request);
     } catch (error) {
       // A read can be retried on another connection.
-      if (isRead && isLost(error))
-        return run(pool, createQuery(statement, prepared), request, cancels);
+      if (isRead && isLost(error)) return run(pool, createQuery(statement, prepared), request);
       if (!isOutdated(error)) throw error;
       // Under a new name, each connection prepares it again.
       if (first.name !== undefined) names.release(first.name);
-      return run(pool, createQuery(statement, prepared), request, cancels);
+      return run(pool, createQuery(statement, prepared), request);
     }
   };
 
@@ -110,12 +107,7 @@ export function openStatements(
 
 // The pool's own `query` would close the connection, with its prepared statements, after any error.
 // This function closes lost connections only.
-async function run(
-  pool: Pool,
-  statement: RawQuery,
-  request: Cancellable | undefined,
-  cancels: boolean,
-): Promise<Cell[][]> {
+async function run(pool: Pool, statement: RawQuery, request?: Cancellable): Promise<Cell[][]> {
   if (request?.isCancelled) throw new AbortError();
   const client = await pool.connect();
   if (request?.isCancelled) {
@@ -128,7 +120,6 @@ async function run(
     let cancelled: Promise<void> | undefined;
     const abort = () => {
       fail(new AbortError());
-      if (!cancels) return;
       ended = new AbortController();
       cancelled = cancelUntilEnded(client, ended.signal);
     };

@@ -1,7 +1,5 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from '../support/jest.ts';
 import { newSecretKey } from '../../src/core/secret-key.ts';
@@ -356,33 +354,20 @@ describe('the headers', () => {
   });
 });
 
-/** Returns the content of the database: the embedded files, or all rows and a pg_dump. */
+/** Returns the rows of all tables, and a pg_dump where this machine has it in a suitable version. */
 async function contentOfDatabase(): Promise<Buffer> {
-  const { DATABASE_URL, DATA_DIR = '' } = workerDatabase();
-  if (DATABASE_URL === undefined) {
-    const entries = await readdir(DATA_DIR, { recursive: true, withFileTypes: true });
-    const contents: Buffer[] = [];
-    // Sequentially: repeated truncation has left many files.
-    for (const { parentPath, name } of entries.filter((entry) => entry.isFile()))
-      contents.push(await readFile(join(parentPath, name)));
-    return Buffer.concat(contents);
-  }
-  const byRows = async () => {
-    const tables = await shop.sql(
-      `select quote_ident(schemaname) || '.' || quote_ident(tablename) as name from pg_tables where schemaname <> 'pg_catalog'`,
-    );
-    const rows = await Promise.all(
-      tables.map(({ name }) => shop.sql(`select rows::text as row from ${String(name)} as rows`)),
-    );
-    return Buffer.from(JSON.stringify(rows));
-  };
-  const dump = promisify(execFile)('pg_dump', ['--inserts', DATABASE_URL], {
+  const tables = await shop.sql(
+    `select quote_ident(schemaname) || '.' || quote_ident(tablename) as name from pg_tables where schemaname <> 'pg_catalog'`,
+  );
+  const rows = await Promise.all(
+    tables.map(({ name }) => shop.sql(`select rows::text as row from ${String(name)} as rows`)),
+  );
+  const dump = promisify(execFile)('pg_dump', ['--inserts', workerDatabase().DATABASE_URL], {
     encoding: 'buffer',
     maxBuffer: 1e9,
   });
-  // Not every machine has pg_dump in the version of the server.
   return Buffer.concat([
-    await byRows(),
+    Buffer.from(JSON.stringify(rows)),
     await dump.then(({ stdout }) => stdout).catch(() => Buffer.alloc(0)),
   ]);
 }

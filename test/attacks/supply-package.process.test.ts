@@ -22,7 +22,7 @@ describe('the tarball', () => {
       expect.arrayContaining([
         'dist/src/main.js',
         'dist/src/cli/main.js',
-        'dist/src/database/embedded/database-process.js',
+        'dist/src/features/auth/passwords/hash-worker.js',
         'dist/web/manifest.json',
       ]),
     );

@@ -88,7 +88,7 @@ test('an import works through a pooler with transaction pooling, with one connec
   await withDirectory(async (folder) => {
     // It runs as another user, who needs access to the directory.
     await chmod(folder, 0o711);
-    const url = new URL(workerDatabase()['DATABASE_URL'] ?? '');
+    const url = new URL(workerDatabase().DATABASE_URL);
     url.port ||= '5432';
     const pooler = await startPooler(join(folder, 'pgbouncer'), url.href, 1);
     try {

@@ -23,7 +23,7 @@ const LOCKED = sql`select name from scratch.held`;
 const NEXT = sql`select 'next' as name, pg_sleep(0.3)`;
 const BEGIN_MS = 100;
 
-const direct = workerDatabase()['DATABASE_URL'];
+const direct = workerDatabase().DATABASE_URL;
 let relay: Server;
 let delayed: (() => void)[] = [];
 let database: Database;

@@ -23,11 +23,7 @@ test('a migration has no time limit, and is not pending once it is applied', asy
   }
   const made = await makeDatabase(`shopfront_slow_${process.pid}`);
   const migrations = { ...options.migrations, migrationsList: [{ name: 'slow', class: Slow }] };
-  const config = {
-    ...shop.config,
-    databaseUrl: made.env['DATABASE_URL'],
-    dataDir: made.env['DATA_DIR'] ?? '',
-  };
+  const config = { ...shop.config, databaseUrl: made.env.DATABASE_URL };
   const database = await openDatabase(
     config,
     { ...options, migrations },

@@ -5,7 +5,7 @@ import { repairPool, type Renew } from '../../src/database/pool-repair.ts';
 import { workerDatabase } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 
-const connectionString = workerDatabase()['DATABASE_URL'];
+const connectionString = workerDatabase().DATABASE_URL;
 
 let pool: pg.Pool;
 let renew: Renew;

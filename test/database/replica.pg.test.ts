@@ -4,7 +4,7 @@ import { Replica } from '../../src/database/replica.ts';
 import { raw, type Statements } from '../../src/database/sql.ts';
 import { workerDatabase } from '../support/shop.ts';
 
-const config = { connectionString: workerDatabase()['DATABASE_URL'] ?? '', max: 1 };
+const config = { connectionString: workerDatabase().DATABASE_URL, max: 1 };
 const primary: Statements = {
   commits: 0,
   read: async () => [['of the primary']],
@@ -12,7 +12,7 @@ const primary: Statements = {
 };
 
 test('a replica whose connections are all in use is skipped for one read, and stays usable', async () => {
-  const capabilities = { prepares: false, pipelineConnections: 0, cancels: true };
+  const capabilities = { prepares: false, pipelineConnections: 0 };
   const replica = new Replica(
     'replica',
     { config, capabilities, maxLagMs: 1_000 },

@@ -5,7 +5,7 @@ import { openStatements, type OpenStatements } from '../../src/database/statemen
 import { raw, sql, type Cell, type Sql } from '../../src/database/sql.ts';
 import { workerDatabase } from '../support/shop.ts';
 
-const connectionString = workerDatabase()['DATABASE_URL'];
+const connectionString = workerDatabase().DATABASE_URL;
 const silent = pino({ level: 'silent' });
 
 /** Another session that holds locks, terminates backends, and sees lock waits. */
@@ -331,7 +331,7 @@ function open({
   const statements = openStatements(
     pool,
     { connectionString },
-    { prepares, pipelineConnections: pipelined, cancels: true },
+    { prepares, pipelineConnections: pipelined },
     silent,
   );
   opened.push({ statements, pool });

@@ -118,11 +118,10 @@ test('docs/generated/dependencies.md has exactly the dependencies of package.jso
     'examples/storefront/package.json',
     'test/clients/generators/package.json',
   ]) {
-    const { dependencies, devDependencies } = JSON.parse(await readFile(path, 'utf8')) as Record<
-      string,
-      Record<string, string>
-    >;
-    direct.push(...Object.keys({ ...dependencies, ...devDependencies }));
+    const { dependencies, devDependencies, optionalDependencies } = JSON.parse(
+      await readFile(path, 'utf8'),
+    ) as Record<string, Record<string, string>>;
+    direct.push(...Object.keys({ ...dependencies, ...devDependencies, ...optionalDependencies }));
   }
   const document = await readFile('docs/generated/dependencies.md', 'utf8');
   const named = [...document.matchAll(/^\| `([^`]+)` /gm)].map(([, name]) => name);

@@ -1,58 +1,99 @@
-import { expect, test } from '../support/jest.ts';
-import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { expect, test } from '../support/jest.ts';
 import { withDirectory } from '../support/directories.ts';
-import { startServer, stopServer } from '../support/process.ts';
+import { shell, startServer, stopServer, type RunningServer } from '../support/process.ts';
 
 const document = await readFile('docs/operations.md', 'utf8');
+const [backup = '', restore = ''] =
+  /^```sh\n(npm run -s cli -- backup .*?)^```/ms.exec(document)?.[1]?.split('\n') ?? [];
 
-test.each([
-  ['DATA_DIR', true],
-  ['the default folder', false],
-])(
-  'docs/operations.md: a copy of the stopped embedded database in %s, with its secret, has the same data and tokens',
-  async (_where, isSet) => {
-    const commands = /^```sh\n(tar .*?)^```/ms.exec(document)?.[1] ?? '';
-    await withDirectory(async (home) => {
-      const [DATA_DIR, RESTORED_DIR] = [
-        join(home, isSet ? 'elsewhere' : 'data'),
-        join(home, 'restored'),
-      ];
-      const first = await startServer({ DATA_DIR });
-      const { access_token: token } = (await (
-        await fetch(`${first.url}/token`, {
-          method: 'POST',
-          body: new URLSearchParams({ username: 'alice', password: 'alice-demo-1' }),
-        })
-      ).json()) as { access_token: string };
-      const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
-      const body = JSON.stringify({ name: 'Ink', barcode: '5901234123457', price: 12.5 });
-      const made = await fetch(`${first.url}/api/v1/shop/product/`, {
-        method: 'POST',
-        headers,
-        body,
-      });
-      const product: unknown = await made.json();
-      expect(made.status).toBe(201);
-      await stopServer(first);
-
-      await promisify(execFile)('bash', ['-euc', commands], {
-        cwd: home,
-        env: { ...process.env, DATA_DIR: isSet ? DATA_DIR : undefined, RESTORED_DIR },
-      });
-
-      const second = await startServer({ DATA_DIR: RESTORED_DIR });
-      try {
-        expect(
-          await (await fetch(`${second.url}${made.headers.get('Location') ?? ''}`)).json(),
-        ).toEqual(product);
-        expect((await fetch(`${second.url}/users/me/`, { headers })).status).toBe(200);
-      } finally {
-        await stopServer(second);
-      }
+test('docs/operations.md: the embedded database is backed up and restored while it serves', async () => {
+  await withDirectory(async (home) => {
+    const DATA_DIR = join(home, 'data');
+    const runDocumented = (command: string, dataDir: string) =>
+      shell(command.replace('shopfront-backup', join(home, 'copy')), { DATA_DIR: dataDir });
+    const server = await startServer({ DATA_DIR, LOG_LEVEL: 'silent' });
+    const token = await tokenOf(server);
+    const before = await createProduct(server, token, '5901234123457');
+    expect(await runDocumented(backup, DATA_DIR)).toMatchObject({ code: 0, stderr: '' });
+    const after = await createProduct(server, token, '4006381333931');
+    expect(await runDocumented(restore, DATA_DIR)).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(
+        /^Restored \S+ to \S+\.\nThe replaced database is in \S+postgresql\.replaced-\d+; /,
+      ),
     });
-  },
-  120_000,
-);
+    expect([await statusOf(server, before), await statusOf(server, after)]).toEqual([200, 404]);
+    expect(await statusOf(server, '/users/me/', token)).toBe(200);
+    await stopServer(server);
+
+    const elsewhere = join(home, 'elsewhere');
+    expect(await runDocumented(restore, elsewhere)).toMatchObject({ code: 0, stderr: '' });
+    const second = await startServer({ DATA_DIR: elsewhere });
+    expect(await statusOf(second, before)).toBe(200);
+    expect(await statusOf(second, '/users/me/', token)).toBe(200);
+    await stopServer(second);
+  });
+});
+
+test('a backup is never written over, and what is none changes nothing', async () => {
+  await withDirectory(async (home) => {
+    const env = { DATA_DIR: join(home, 'data') };
+    const run = (command: string) => shell(`npm run -s cli -- ${command} ${home}/data`, env);
+    expect(await run('backup')).toMatchObject({
+      code: 1,
+      stderr: `There is no database in ${home}/data\n`,
+    });
+    const server = await startServer(env);
+    expect(await run('backup')).toMatchObject({
+      code: 1,
+      stderr: `${home}/data cannot be written (EEXIST)\n`,
+    });
+    expect(await run('restore')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^\S+base\.tar\.gz cannot be restored: [^\n]+\n$/),
+    });
+    expect(await statusOf(server, '/api/v2/shop/products')).toBe(200);
+    await stopServer(server);
+  });
+});
+
+test('with DATABASE_URL, backup and restore refer to the tools of PostgreSQL', async () => {
+  const env = { DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/nothing' };
+  for (const command of ['backup', 'restore'])
+    expect(await shell(`npm run -s cli -- ${command} nowhere`, env)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('pg_dump'),
+    });
+});
+
+async function tokenOf({ url }: RunningServer): Promise<string> {
+  const body = new URLSearchParams({ username: 'alice', password: 'alice-demo-1' });
+  const answer = await fetch(`${url}/token`, { method: 'POST', body });
+  return ((await answer.json()) as { access_token: string }).access_token;
+}
+
+/** Creates a product and returns its path. */
+async function createProduct(
+  { url }: RunningServer,
+  token: string,
+  barcode: string,
+): Promise<string> {
+  const answer = await fetch(`${url}/api/v1/shop/product/`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ name: 'Ink', barcode, price: 12.5 }),
+  });
+  expect(answer.status).toBe(201);
+  return answer.headers.get('Location') ?? '';
+}
+
+/** Returns the status, once the database is used again. */
+async function statusOf({ url }: RunningServer, path: string, token?: string): Promise<number> {
+  const headers = token === undefined ? {} : { Authorization: `Bearer ${token}` };
+  for (;;) {
+    const { status } = await fetch(url + path, { headers });
+    if (status !== 503) return status;
+  }
+}

@@ -6,7 +6,6 @@ import { diskFull } from './disk-full.fault.ts';
 import { drain } from './drain.fault.ts';
 import { drainStream } from './drain-stream.fault.ts';
 import { greedyClients } from './greedy-client.fault.ts';
-import { hangChild } from './hang-child.fault.ts';
 import { idempotency } from './idempotency.fault.ts';
 import { instances } from './instances.fault.ts';
 import { killChild } from './kill-child.fault.ts';
@@ -32,7 +31,6 @@ import { wholeListMemory } from './whole-list-memory.fault.ts';
 export const faults: readonly Fault[] = [
   killServer,
   killChild,
-  hangChild,
   diskFull,
   twoProcesses,
   unusableDirectory,

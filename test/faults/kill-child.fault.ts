@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { startServer, stopServer } from '../support/process.ts';
+import { databaseProcessOf, startServer, stopServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
 import type { Fault } from './fault.ts';
-import { databaseProcessOf, makeDatabase } from './place.ts';
+import { makeDatabase } from './place.ts';
 import { untilServing } from './serving.ts';
 import { assertStored, assertOnly, Writers } from './writers.ts';
 

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg, { type ClientConfig } from 'pg';
 import { TEST_SECRET } from '../support/databases.ts';
@@ -72,14 +71,6 @@ export async function startShop(
 /** The port that a server listens on. */
 export function portOf({ url }: RunningServer): number {
   return Number(new URL(url).port);
-}
-
-/** Returns the pid of the embedded database process of this directory. */
-export async function databaseProcessOf(dataDir: string): Promise<number> {
-  const { child } = JSON.parse(await readFile(join(dataDir, 'lock'), 'utf8')) as {
-    child: { pid: number };
-  };
-  return child.pid;
 }
 
 /** Adds products up to this number, in the database. */

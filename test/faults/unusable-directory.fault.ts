@@ -4,7 +4,6 @@ import { createHash, randomBytes } from 'node:crypto';
 import {
   chmodSync,
   chownSync,
-  cpSync,
   globSync,
   mkdirSync,
   readFileSync,
@@ -20,6 +19,7 @@ import { tokenOf } from './shopper.ts';
 
 /** A user without files, on every Linux. */
 const NOBODY = { uid: 65_534, gid: 65_534 };
+const OTHER = { uid: 1, gid: 1 };
 const LOG_FILE = 'pg_wal/000000010000000000000001';
 
 interface Case {
@@ -41,31 +41,34 @@ const CASES: Readonly<Record<string, Case>> = {
   'a file as the database': {
     says: /it is not a directory/,
     damage: (path) => (
-      rmSync(join(path, 'postgres'), { recursive: true }),
-      writeFileSync(join(path, 'postgres'), 'a file')
+      rmSync(join(path, 'postgresql'), { recursive: true }),
+      writeFileSync(join(path, 'postgresql'), 'a file')
     ),
   },
   'no version': {
     says: /lacks PG_VERSION/,
-    damage: (path) => rmSync(join(path, 'postgres/PG_VERSION')),
+    damage: (path) => rmSync(join(path, 'postgresql/PG_VERSION')),
   },
   'no control file': {
     says: /lacks global\/pg_control/,
-    damage: (path) => rmSync(join(path, 'postgres/global/pg_control')),
+    damage: (path) => rmSync(join(path, 'postgresql/global/pg_control')),
   },
   'damaged control file': {
-    says: /damaged/,
-    damage: (path) => overwriteStart(join(path, 'postgres/global/pg_control')),
+    says: /cannot be opened: [a-z].*\. Nothing was reset/,
+    damage: (path) => overwriteStart(join(path, 'postgresql/global/pg_control')),
   },
   'damaged log': {
-    says: /damaged/,
-    damage: (path) => overwriteStart(join(path, 'postgres', LOG_FILE)),
+    says: /cannot be opened: [a-z].*\. Nothing was reset/,
+    damage: (path) => overwriteStart(join(path, 'postgresql', LOG_FILE)),
   },
-  'no log': { says: /damaged/, damage: (path) => rmSync(join(path, 'postgres', LOG_FILE)) },
+  'no log': {
+    says: /cannot be opened: [a-z].*\. Nothing was reset/,
+    damage: (path) => rmSync(join(path, 'postgresql', LOG_FILE)),
+  },
   'damaged tables': {
     late: true,
-    says: /damaged/,
-    damage: (path) => globSync(join(path, 'postgres/base/5/[0-9]*')).forEach(overwriteStart),
+    says: /cannot be opened: [a-z].*\. Nothing was reset/,
+    damage: (path) => globSync(join(path, 'postgresql/base/5/[0-9]*')).forEach(overwriteStart),
   },
   "another user's": {
     says: /it belongs to another user/,
@@ -76,6 +79,7 @@ const CASES: Readonly<Record<string, Case>> = {
     says: /may not read and write/,
     damage: (path) => (
       chownSync(path, NOBODY.uid, NOBODY.gid),
+      chownSync(join(path, 'postgresql'), OTHER.uid, OTHER.gid),
       chownSync(join(path, 'signing-secret'), NOBODY.uid, NOBODY.gid)
     ),
     user: NOBODY,
@@ -97,7 +101,8 @@ export const unusableDirectory: Fault = {
     const tried = Object.entries(CASES).filter(([, { user }]) => isRoot || !user);
     for (const [name, { damage, says, user, late }] of tried) {
       const path = join(context.directory, name.replace(/\W/g, '-'));
-      cpSync(whole, path, { recursive: true });
+      // Unlike cpSync, it keeps the owner.
+      execFileSync('cp', ['-a', whole, path]);
       damage(path);
       const before = hashOf(path);
       await assertRejected(path, says, user);
@@ -121,7 +126,7 @@ async function assertRejected(path: string, says: RegExp, user = {}): Promise<vo
   const { code, stdout, stderr } = await run(
     'main.js',
     [],
-    { DATA_DIR: path, PORT: '0' },
+    { DATA_DIR: path, PORT: '0', LOG_LEVEL: 'silent' },
     '',
     user,
   );
@@ -150,9 +155,9 @@ function hashOf(path: string): string {
   const hash = createHash('sha256');
   for (const file of [
     '.',
-    ...globSync('{postgres,signing-secret,postgres/**}', { cwd: path }),
+    ...globSync('{postgresql,signing-secret,postgresql/**}', { cwd: path }),
   ].toSorted()) {
-    if (file.endsWith('postmaster.pid')) continue;
+    if (/postmaster\.(pid|opts)$/.test(file)) continue;
     const name = join(path, file);
     hash.update(file).update(statSync(name).isFile() ? readFileSync(name) : '');
   }

@@ -1,9 +1,14 @@
 import { expect, test } from '../support/jest.ts';
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { command } from '../support/command.ts';
 import { withDataDir } from '../support/directories.ts';
-import { untilResponding, freePort, launch, startServer, stopServer } from '../support/process.ts';
+import {
+  untilResponding,
+  freePort,
+  launch,
+  databaseProcessOf,
+  startServer,
+  stopServer,
+} from '../support/process.ts';
 
 test('calls are in the report after SIGTERM, and the next process adds to them', async () => {
   await withDataDir(async (DATA_DIR) => {
@@ -37,10 +42,7 @@ test('calls are in the report within seconds', async () => {
 test('calls during a database outage are counted, and stored afterwards', async () => {
   await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR, LOG_LEVEL: 'silent' });
-    const { child } = JSON.parse(await readFile(join(DATA_DIR, 'lock'), 'utf8')) as {
-      child: { pid: number };
-    };
-    process.kill(child.pid, 'SIGKILL');
+    process.kill(await databaseProcessOf(DATA_DIR), 'SIGKILL');
     for (let call = 0; call < 5; call++) await fetch(`${server.url}/api/v1/shop/product/1`);
     while ((await fetch(`${server.url}/readyz`)).status !== 200)
       await new Promise((done) => void setTimeout(done, 20));

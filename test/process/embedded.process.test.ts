@@ -1,9 +1,20 @@
-import { expect, test } from '../support/jest.ts';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { expect, test } from '../support/jest.ts';
+import { commandFor, findPrograms } from '../../src/database/embedded/programs.ts';
 import { withDataDir, withDirectory } from '../support/directories.ts';
-import { run, startServer, stopServer } from '../support/process.ts';
+import {
+  cli,
+  databaseProcessOf,
+  launch,
+  run,
+  startServer,
+  stopServer,
+  type RunningServer,
+} from '../support/process.ts';
 import { until } from '../support/until.ts';
 
 /** A pid above the maximum of Linux. */
@@ -11,10 +22,9 @@ const UNUSED_PID = 2 ** 22 + 1;
 
 test('a database without PG_VERSION is rejected, not overwritten', async () => {
   await withDirectory(async (DATA_DIR) => {
-    const path = join(DATA_DIR, 'postgres');
+    const path = join(DATA_DIR, 'postgresql');
     await mkdir(join(path, 'base'), { recursive: true });
-    const ended = await run('main.js', [], { DATA_DIR, PORT: '0', LOG_LEVEL: 'silent' });
-    expect(ended).toEqual({
+    expect(await start(DATA_DIR)).toEqual({
       code: 1,
       stdout: '',
       stderr: `The database in ${path} cannot be opened: it lacks PG_VERSION. Nothing was reset. Put a backup in its place, or set DATA_DIR to another directory.\n`,
@@ -23,25 +33,46 @@ test('a database without PG_VERSION is rejected, not overwritten', async () => {
   });
 });
 
-test('a database with an unfinished first start is created again', async () => {
+test('a database that PGlite created is rejected, with the way out', async () => {
   await withDirectory(async (DATA_DIR) => {
-    const path = join(DATA_DIR, 'postgres');
-    await mkdir(path);
-    await writeFile(join(path, 'PG_VERSION'), '17');
-    await writeFile(`${path}.unfinished`, '');
-    const server = await startServer({ DATA_DIR });
-    expect(await (await fetch(`${server.url}/api/v2/shop/products`)).json()).toMatchObject({
-      count: 1200,
+    await mkdir(join(DATA_DIR, 'postgres'));
+    await writeFile(join(DATA_DIR, 'postgres', 'PG_VERSION'), '17');
+    expect(await start(DATA_DIR)).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(
+        /^The database in \S+ was created by PGlite, .*products export/,
+      ),
     });
-    expect(existsSync(`${path}.unfinished`)).toBe(false);
+    expect(await readdir(DATA_DIR)).not.toContain('postgresql');
+  });
+});
+
+test('the rest of an interrupted first start is removed', async () => {
+  await withDirectory(async (DATA_DIR) => {
+    const rest = join(DATA_DIR, `postgresql.new-${UNUSED_PID}`);
+    await mkdir(rest);
+    const server = await startServer({ DATA_DIR });
+    await expectProducts(server);
+    expect(existsSync(rest)).toBe(false);
     await stopServer(server);
+  });
+});
+
+test('a database is not created beside one that a restore was about to replace', async () => {
+  await withDirectory(async (DATA_DIR) => {
+    const replaced = join(DATA_DIR, 'postgresql.replaced-1');
+    await mkdir(replaced);
+    expect(await start(DATA_DIR)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`a restore was interrupted, so rename ${replaced} back`),
+    });
   });
 });
 
 test('a truncated signing secret is rejected', async () => {
   await withDirectory(async (DATA_DIR) => {
     await writeFile(join(DATA_DIR, 'signing-secret'), '');
-    const { code, stderr } = await run('main.js', [], { DATA_DIR, PORT: '0' });
+    const { code, stderr } = await start(DATA_DIR);
     expect({ code, stderr }).toEqual({
       code: 1,
       stderr: expect.stringMatching(/^The signing secret in \S+ is truncated\. [^\n]+\n$/),
@@ -49,61 +80,86 @@ test('a truncated signing secret is rejected', async () => {
   });
 });
 
-test('a hanging embedded database is replaced after DATABASE_STATEMENT_TIMEOUT_MS', async () => {
+test('the database ends with its server, also with a killed one', async () => {
   await withDataDir(async (DATA_DIR) => {
-    const server = await startServer({
-      DATA_DIR,
-      LOG_LEVEL: 'silent',
-      DATABASE_STATEMENT_TIMEOUT_MS: '100',
-    });
-    const hung = await childOf(DATA_DIR);
-    process.kill(hung, 'SIGSTOP');
-    const statuses = new Set<number>();
-    await until(async () => {
-      statuses.add((await fetch(`${server.url}/api/v2/shop/products`)).status);
-      return (await childOf(DATA_DIR)) !== hung;
-    });
-    expect(statuses).toContain(503);
-    await until(async () => (await fetch(`${server.url}/api/v2/shop/products`)).status === 200);
-    expect(await stopServer(server)).toMatchObject({ code: 0 });
-    expect([...statuses].filter((status) => status !== 200)).toEqual([503]);
-  });
-});
-
-test('a data directory is locked while its server runs, also without a database process, and is free afterwards', async () => {
-  await withDirectory(async (DATA_DIR) => {
-    const lock = join(DATA_DIR, 'lock');
-    const child = { pid: UNUSED_PID, started: '' };
-    const start = () => run('main.js', [], { DATA_DIR, PORT: '0', SIGNING_SECRET: 'too short' });
-    await writeFile(
-      lock,
-      JSON.stringify({ server: { pid: process.pid, started: await startOf(process.pid) }, child }),
-    );
-    expect(await start()).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining(`is in use by process ${process.pid}.`),
-    });
-    for (const server of [
-      { pid: UNUSED_PID, started: '' },
-      { pid: process.pid, started: 'at another time' },
-    ]) {
-      await writeFile(lock, JSON.stringify({ server, child }));
-      expect(await start()).toMatchObject({ code: 78 });
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+      const server = await startServer({ DATA_DIR });
+      const pid = await databaseProcessOf(DATA_DIR);
+      await stopServer(server, signal);
+      await until(() => !isRunning(pid), 'the exit of the database');
     }
   });
 });
 
-async function childOf(dataDir: string): Promise<number> {
-  const { child } = JSON.parse(await readFile(join(dataDir, 'lock'), 'utf8')) as {
-    child: { pid: number };
-  };
-  return child.pid;
+test('a database that was left running without its server is stopped by the next start', async () => {
+  await withDataDir(async (DATA_DIR) => {
+    const abandoned = await startDatabase(DATA_DIR);
+    const ended = once(abandoned, 'exit');
+    const server = await startServer({ DATA_DIR });
+    await ended;
+    await expectProducts(server);
+    expect(await stopServer(server)).toMatchObject({ code: 0 });
+  });
+});
+
+test('a lock file whose process is another program now does not prevent a start', async () => {
+  await withDataDir(async (DATA_DIR) => {
+    const lines = [process.pid, join(DATA_DIR, 'postgresql'), 0, 5432, DATA_DIR, '', 0, 'ready'];
+    await writeFile(join(DATA_DIR, 'postgresql', 'postmaster.pid'), `${lines.join('\n')}\n`);
+    const server = await startServer({ DATA_DIR });
+    await expectProducts(server);
+    await stopServer(server);
+  });
+});
+
+test('commands use the database of another command, and a server leaves it alone', async () => {
+  await withDataDir(async (DATA_DIR) => {
+    const { child, ended } = launch('cli/main.js', ['products', 'import', '-', '--format', 'csv'], {
+      DATA_DIR,
+    });
+    await until(
+      () => databaseProcessOf(DATA_DIR).then(Boolean, () => false),
+      'the database of the command',
+    );
+    await until(
+      async () => (await cli(['migrate'], { DATA_DIR })).code === 0,
+      'a command that uses it',
+    );
+    expect(await start(DATA_DIR)).toMatchObject({
+      code: 1,
+      stderr: `The data directory ${DATA_DIR} is in use by process ${child.pid}. Stop it first, or set DATA_DIR to another directory.\n`,
+    });
+    child.stdin?.end('name,barcode,price\nInk,5901234123457,1\n');
+    expect((await ended).code).toBe(0);
+  });
+});
+
+function start(dataDir: string) {
+  return run('main.js', [], { DATA_DIR: dataDir, PORT: '0', LOG_LEVEL: 'silent' });
 }
 
-/**
- * The start time of a process as in the lock: clock ticks since boot, with the boot id (proc(5)).
- */
-async function startOf(pid: number): Promise<string> {
-  const fields = (await readFile(`/proc/${pid}/stat`, 'utf8')).split(') ').at(-1)?.split(' ');
-  return `${(await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim()}:${fields?.[19]}`;
+async function expectProducts({ url }: RunningServer): Promise<void> {
+  expect(await (await fetch(`${url}/api/v2/shop/products`)).json()).toMatchObject({ count: 1200 });
+}
+
+/** Starts the database alone, as if its server had gone. */
+async function startDatabase(dataDir: string) {
+  const { postgres } = await findPrograms();
+  const path = join(dataDir, 'postgresql');
+  const settings = ['listen_addresses=', `unix_socket_directories=${dataDir}`];
+  const args = ['-D', path, ...settings.flatMap((setting) => ['-c', setting])];
+  const child = spawn(...commandFor(postgres, args, (await stat(path)).uid), { stdio: 'ignore' });
+  await until(async () => {
+    const pid = await databaseProcessOf(dataDir).catch(() => undefined);
+    return pid === child.pid;
+  }, 'the database');
+  return child;
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
 }

@@ -1,7 +1,5 @@
 import { expect, test } from '../support/jest.ts';
-import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { postForm } from '../support/post-form.ts';
 import { withDataDir } from '../support/directories.ts';
@@ -9,6 +7,7 @@ import {
   untilResponding,
   freePort,
   launch,
+  databaseProcessOf,
   startServer,
   stopServer,
   type RunningServer,
@@ -100,10 +99,7 @@ test('without a database the process is alive, not ready, returns 503 with Retry
 test('a killed embedded database process is restarted, with all acknowledged writes', async () => {
   await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR, LOG_LEVEL: 'silent' });
-    const { child } = JSON.parse(await readFile(join(DATA_DIR, 'lock'), 'utf8')) as {
-      child: { pid: number };
-    };
-    process.kill(child.pid, 'SIGKILL');
+    process.kill(await databaseProcessOf(DATA_DIR), 'SIGKILL');
     await untilServing(server);
     expect(await (await fetch(`${server.url}/api/v2/shop/products`)).json()).toMatchObject({
       count: 1200,

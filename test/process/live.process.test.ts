@@ -1,9 +1,12 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { expect, test } from '../support/jest.ts';
 import { closeStreams, openStream } from '../support/events.ts';
 import { withDataDir } from '../support/directories.ts';
-import { startServer, stopServer, type RunningServer } from '../support/process.ts';
+import {
+  databaseProcessOf,
+  startServer,
+  stopServer,
+  type RunningServer,
+} from '../support/process.ts';
 import { until } from '../support/until.ts';
 
 const CHANGED = 'subscription { productChanged { pk product { price } } }';
@@ -22,10 +25,7 @@ test('an event stream survives a database restart, and gets later events', async
   await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR, LOG_LEVEL: 'silent' });
     const stream = await subscribe(server);
-    const { child } = JSON.parse(await readFile(join(DATA_DIR, 'lock'), 'utf8')) as {
-      child: { pid: number };
-    };
-    process.kill(child.pid, 'SIGKILL');
+    process.kill(await databaseProcessOf(DATA_DIR), 'SIGKILL');
     const token = await tokenOf(server);
     await until(async () => (await change(server, token)) === 200, 'a change');
     expect((await stream.next())?.data).toEqual({

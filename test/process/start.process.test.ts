@@ -173,14 +173,14 @@ test('a start after a kill takes over the data directory, with all acknowledged 
 
 test('a start on an unusable data directory exits with 1 and one sentence, and changes nothing', async () => {
   await withDirectory(async (DATA_DIR) => {
-    await writeFile(join(DATA_DIR, 'postgres'), 'not a database');
+    await writeFile(join(DATA_DIR, 'postgresql'), 'not a database');
     const ended = await run('main.js', [], { DATA_DIR, PORT: '0', LOG_LEVEL: 'silent' });
     expect(ended).toEqual({
       code: 1,
       stdout: '',
-      stderr: `The data directory cannot be used, because of ${join(DATA_DIR, 'postgres')}: it is not a directory.\n`,
+      stderr: `The data directory cannot be used, because of ${join(DATA_DIR, 'postgresql')}: it is not a directory.\n`,
     });
-    expect(await readFile(join(DATA_DIR, 'postgres'), 'utf8')).toBe('not a database');
+    expect(await readFile(join(DATA_DIR, 'postgresql'), 'utf8')).toBe('not a database');
   });
 });
 

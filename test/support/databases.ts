@@ -2,7 +2,7 @@ import pg from 'pg';
 import pino from 'pino';
 import options from '../../mikro-orm.config.ts';
 import { openDatabase } from '../../src/database/database.ts';
-import { startEmbedded } from '../../src/database/embedded/supervisor.ts';
+import { startEmbedded } from '../../src/database/embedded/postgresql.ts';
 import { readConfig } from '../../src/core/config.ts';
 import { execute, raw } from '../../src/database/sql.ts';
 import { MAKE_CLEAN } from './clean.ts';
@@ -10,71 +10,72 @@ import { copyFrom, makeDataDir, removeDirectory } from './directories.ts';
 
 /** An empty, migrated database: its settings, and a function that drops it. */
 export interface TestDatabase {
-  env: Record<string, string>;
+  env: { DATABASE_URL: string };
   drop(): Promise<void>;
 }
+
+type Undo = Pick<TestDatabase, 'drop'>;
 
 /** The signing secret of all tests. */
 export const TEST_SECRET = 'only-for-tests-only-for-tests-only';
 
+/** Environment variable with the URL of the server of the tests. */
+const SERVER = 'TEST_SERVER';
 const silent = pino({ level: 'silent' });
 
-/** Creates a database for one worker: on the server of TEST_DATABASE_URL, or embedded. */
+/** Creates a migrated database on the server of the tests. */
 export async function makeDatabase(name: string): Promise<TestDatabase> {
-  const server = process.env['TEST_DATABASE_URL'];
-  const made =
-    server === undefined || server === '' ? await makeEmbedded() : await makeOnServer(server, name);
-  await migrate(made);
-  return made;
+  const url = new URL(process.env[SERVER] ?? '');
+  url.pathname = `/${name}`;
+  const drop = () => run(`drop database if exists "${name}" with (force)`);
+  await drop();
+  await run(`create database "${name}"`);
+  const env = { DATABASE_URL: url.href };
+  await migrate(env);
+  return { env, drop };
 }
 
-/** Creates the data directory that later ones are copied from. */
-export async function makeTemplate(): Promise<Pick<TestDatabase, 'drop'>> {
+/**
+ * Creates the data directory that later ones are copied from. Its database does not wait for the
+ * disk, and has connections for the apps of many tests.
+ */
+export async function makeTemplate(): Promise<Undo> {
   const dataDir = await makeDataDir();
   const embedded = await startEmbedded(dataDir, silent);
-  await migrate({ env: { DATA_DIR: dataDir } });
+  for (const setting of ['fsync = off', 'full_page_writes = off', 'max_connections = 300'])
+    await run(`alter system set ${setting}`, embedded.url);
+  await migrate({ DATA_DIR: dataDir });
   await embedded.stop();
   copyFrom(dataDir);
   return { drop: () => removeDirectory(dataDir) };
 }
 
-async function migrate({ env }: Pick<TestDatabase, 'env'>): Promise<void> {
-  const database = await openDatabase(
-    readConfig({ ...env, SIGNING_SECRET: TEST_SECRET }, () => undefined),
-    options,
-    silent,
-    true,
-  );
-  await database.migrate();
-  await execute(database.fork(), raw(MAKE_CLEAN));
-  await database.close();
-}
-
-async function makeOnServer(server: string, name: string): Promise<TestDatabase> {
-  const url = new URL(server);
-  url.pathname = `/${name}`;
-  const run = async (statement: string): Promise<void> => {
-    const client = new pg.Client({ connectionString: server });
-    await client.connect();
-    await client.query(statement);
-    await client.end();
-  };
-  await run(`drop database if exists "${name}" with (force)`);
-  await run(`create database "${name}"`);
-  return {
-    env: { DATABASE_URL: url.href },
-    drop: () => run(`drop database if exists "${name}" with (force)`),
-  };
-}
-
-async function makeEmbedded(): Promise<TestDatabase> {
+/** Chooses the server of the tests: that of TEST_DATABASE_URL, or an embedded database. */
+export async function openServer(): Promise<Undo> {
+  process.env[SERVER] = process.env['TEST_DATABASE_URL'] ?? '';
+  if (process.env[SERVER]) return { drop: async () => undefined };
   const dataDir = await makeDataDir();
   const embedded = await startEmbedded(dataDir, silent);
+  process.env[SERVER] = embedded.url;
   return {
-    env: { DATA_DIR: dataDir },
     async drop() {
       await embedded.stop();
       await removeDirectory(dataDir);
     },
   };
+}
+
+async function migrate(env: Record<string, string>): Promise<void> {
+  const config = readConfig({ ...env, SIGNING_SECRET: TEST_SECRET }, () => undefined);
+  const database = await openDatabase(config, options, silent, true);
+  await database.migrate();
+  await execute(database.fork(), raw(MAKE_CLEAN));
+  await database.close();
+}
+
+async function run(statement: string, connectionString = process.env[SERVER]): Promise<void> {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  await client.query(statement);
+  await client.end();
 }

@@ -1,6 +1,10 @@
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const execute = promisify(execFile);
 
 /**
  * Environment variable with the path of a migrated data directory. Copying it is much faster than a
@@ -20,7 +24,8 @@ export function copyFrom(path: string): void {
 export async function makeDataDir(): Promise<string> {
   const path = await makeDirectory();
   const template = process.env[TEMPLATE];
-  if (template !== undefined) await cp(template, path, { recursive: true });
+  // Unlike fs.cp, it keeps the owner: PostgreSQL does not run as root.
+  if (template !== undefined) await execute('cp', ['-a', `${template}/.`, path]);
   return path;
 }
 

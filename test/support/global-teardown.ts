@@ -1,4 +1,4 @@
-/** Drops the databases of the setup. */
+/** Drops the databases of the setup, then stops their server. */
 export default async function teardown(): Promise<void> {
-  await Promise.all((globalThis.testDatabases ?? []).map(async (database) => database.drop()));
+  for (const database of globalThis.testDatabases ?? []) await database.drop();
 }

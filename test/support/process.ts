@@ -5,6 +5,7 @@ import {
   type SpawnOptions,
 } from 'node:child_process';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -131,6 +132,12 @@ export async function stopServer(
 ): Promise<ProcessResult> {
   child.kill(signal);
   return ended;
+}
+
+/** Returns the pid of the embedded database of this data directory, while it is running. */
+export async function databaseProcessOf(dataDir: string): Promise<number> {
+  const lockFile = await readFile(join(dataDir, 'postgresql', 'postmaster.pid'), 'utf8');
+  return Number(lockFile.split('\n')[0]);
 }
 
 /** Runs `npm` until it exits, or until the work with its output is done. */

@@ -24,7 +24,7 @@ import { openObserver } from '../../src/telemetry/observers.ts';
 import type { Tracing } from '../../src/http/tracing.ts';
 import { User } from '../../src/features/users/user.entity.ts';
 import { CLEAN } from './clean.ts';
-import { TEST_SECRET } from './databases.ts';
+import { TEST_SECRET, type TestDatabase } from './databases.ts';
 import { PASSWORD, Recorder } from './leaks.ts';
 import { OpenApiChecker } from './openapi.ts';
 
@@ -388,9 +388,9 @@ export class Shop {
 }
 
 /** The settings of this worker's database. */
-export function workerDatabase(): Record<string, string> {
-  const databases = JSON.parse(process.env['TEST_DATABASES'] ?? '[]') as Record<string, string>[];
-  return databases[Number(process.env['JEST_WORKER_ID'] ?? 1) - 1] ?? {};
+export function workerDatabase(): TestDatabase['env'] {
+  const databases = JSON.parse(process.env['TEST_DATABASES'] ?? '[]') as TestDatabase['env'][];
+  return databases[Number(process.env['JEST_WORKER_ID'] ?? 1) - 1] ?? { DATABASE_URL: '' };
 }
 
 const shared = new Map<string, Shop>();

@@ -1,16 +1,20 @@
 import {
   accessSync,
   chmodSync,
+  closeSync,
   constants,
   existsSync,
+  fsyncSync,
   lstatSync,
   mkdirSync,
+  openSync,
   readdirSync,
+  renameSync,
   rmSync,
-  statfsSync,
-  writeFileSync,
+  statSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { isRunning } from './running.ts';
 
 /**
  * The data directory, or its database, cannot be used. The message explains the reason to the user.
@@ -30,7 +34,13 @@ const REASONS: Readonly<Record<string, string>> = {
   EROFS: 'it is read-only',
 };
 /** Paths that identify a directory as a database (PostgreSQL, 66.1). */
-const REQUIRED_PATHS = ['.', 'PG_VERSION', join('global', 'pg_control')];
+const REQUIRED_PATHS = ['PG_VERSION', join('global', 'pg_control')];
+/** Name of the database in a data directory. */
+const DATABASE = 'postgresql';
+/** Start of the names of unfinished databases, before the pid of their process. */
+const UNFINISHED = `${DATABASE}.new-`;
+/** Start of the names of replaced databases, before the time. */
+const REPLACED = `${DATABASE}.replaced-`;
 
 /**
  * Creates the directory if it is missing. Restricts access to its owner. Throws DataDirUnusable.
@@ -70,42 +80,111 @@ export function access<T>(path: string, work: () => T): T {
   }
 }
 
+/** Returns the path of the database in this data directory. */
+export function databaseIn(dataDir: string): string {
+  return join(dataDir, DATABASE);
+}
+
 /**
- * Opens the database in this directory. Creates it if it is missing, and again if its creation was
- * interrupted, because it has no data then. Leaves any other incomplete database unchanged and
- * throws DataDirUnusable.
+ * Creates the database in this data directory if it is missing or empty: `create` fills another
+ * directory, which is renamed, so that an interrupted start leaves nothing behind. Leaves an
+ * incomplete database unchanged and throws DataDirUnusable.
  */
-export async function openDatabaseDir<T>(path: string, open: () => Promise<T>): Promise<T> {
-  const marker = `${path}.unfinished`;
-  if (existsSync(marker)) rmSync(path, { recursive: true, force: true });
-  const isNew = access(path, () => !existsSync(path) || readdirSync(path).length === 0);
-  if (isNew) access(path, () => writeFileSync(marker, ''));
-  else for (const name of REQUIRED_PATHS) requirePath(path, name);
-  const database = await open().catch((error: unknown) => {
-    throw openError(path, error);
-  });
-  rmSync(marker, { force: true });
-  return database;
-}
-
-// PGlite would overwrite a directory that lacks PG_VERSION with a new database.
-function requirePath(path: string, name: string): void {
-  if (!existsSync(join(path, name))) throw damagedError(path, `it lacks ${name}`);
-  access(join(path, name), () => accessSync(join(path, name), constants.R_OK | constants.W_OK));
-}
-
-function openError(path: string, cause: unknown): DataDirUnusable {
-  if (statfsSync(join(path, '..')).bavail > 0)
-    return damagedError(path, 'its files are damaged', { cause });
-  return new DataDirUnusable(`The database in ${path} cannot be opened: there is no space left.`, {
-    cause,
+export async function createDatabase(
+  dataDir: string,
+  create: (path: string) => Promise<void>,
+): Promise<void> {
+  const path = databaseIn(dataDir);
+  if (access(path, () => existsSync(path) && readdirSync(path).length > 0)) {
+    for (const name of REQUIRED_PATHS)
+      if (!existsSync(join(path, name))) throw unusableDatabase(path, `it lacks ${name}`);
+    return;
+  }
+  rejectPglite(join(dataDir, 'postgres'));
+  rejectInterruptedRestore(dataDir);
+  await withUnfinished(dataDir, async (unfinished) => {
+    try {
+      await create(unfinished);
+      rename(unfinished, path);
+    } catch (error) {
+      // Another process may have been faster.
+      if (!existsSync(join(path, 'PG_VERSION')))
+        throw unusableDatabase(path, error instanceof Error ? error.message : String(error));
+    }
   });
 }
 
-function damagedError(path: string, why: string, options?: ErrorOptions): DataDirUnusable {
-  const remedy = 'Put a backup in its place, or set DATA_DIR to another directory';
+/**
+ * Runs the work with the path of a new directory in this data directory, and removes what is left
+ * there, also by processes that were killed.
+ */
+export async function withUnfinished(
+  dataDir: string,
+  work: (path: string) => Promise<void>,
+): Promise<void> {
+  const path = join(dataDir, UNFINISHED + process.pid);
+  access(dataDir, () => removeUnfinished(dataDir));
+  try {
+    await work(path);
+  } finally {
+    rmSync(path, { recursive: true, force: true });
+  }
+}
+
+/** Returns whether another process creates or restores the database of this data directory. */
+export function isBeingReplaced(dataDir: string): boolean {
+  return unfinishedIn(dataDir).some(({ pid }) => pid !== process.pid && isRunning(pid));
+}
+
+/** Returns a new name for the database of this data directory, to keep it beside another. */
+export function replacedDatabase(dataDir: string): string {
+  return join(dataDir, REPLACED + Date.now());
+}
+
+/** Renames a directory durably. */
+export function rename(from: string, to: string): void {
+  renameSync(from, to);
+  const descriptor = openSync(dirname(to), 'r');
+  fsyncSync(descriptor);
+  closeSync(descriptor);
+}
+
+/** Returns the uid of the directory's owner. */
+export function ownerOf(path: string): number {
+  return access(path, () => statSync(path).uid);
+}
+
+/** The error for a database that cannot be opened for this reason. */
+export function unusableDatabase(path: string, reason: string): DataDirUnusable {
   return new DataDirUnusable(
-    `The database in ${path} cannot be opened: ${why}. Nothing was reset. ${remedy}.`,
-    options,
+    `The database in ${path} cannot be opened: ${reason}. Nothing was reset. Put a backup in its place, or set DATA_DIR to another directory.`,
   );
+}
+
+function rejectPglite(path: string): void {
+  if (existsSync(join(path, 'PG_VERSION')))
+    throw new DataDirUnusable(
+      `The database in ${path} was created by PGlite, which earlier versions used. Export its products with such a version (npm run cli -- products export FILE), and set DATA_DIR to another directory.`,
+    );
+}
+
+// A restore renames the database before it renames the restored one.
+function rejectInterruptedRestore(dataDir: string): void {
+  const replaced = readdirSync(dataDir).find((name) => name.startsWith(REPLACED));
+  if (replaced !== undefined)
+    throw unusableDatabase(
+      databaseIn(dataDir),
+      `a restore was interrupted, so rename ${join(dataDir, replaced)} back to it`,
+    );
+}
+
+function removeUnfinished(dataDir: string): void {
+  for (const { name, pid } of unfinishedIn(dataDir))
+    if (!isRunning(pid)) rmSync(join(dataDir, name), { recursive: true, force: true });
+}
+
+function unfinishedIn(dataDir: string): { name: string; pid: number }[] {
+  return readdirSync(dataDir)
+    .filter((name) => name.startsWith(UNFINISHED))
+    .map((name) => ({ name, pid: Number(name.slice(UNFINISHED.length)) }));
 }

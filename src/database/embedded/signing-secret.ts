@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DataDirUnusable, openDataDir, access } from './directory.ts';
 
@@ -10,7 +10,7 @@ const BYTES = 32;
  * directory, readable by the owner only.
  */
 export function embeddedSigningSecret(dataDir: string): string {
-  const path = join(dataDir, 'signing-secret');
+  const path = pathIn(dataDir);
   openDataDir(dataDir);
   const secret = access(path, () => read(path) ?? create(path));
   if (secret.length < BYTES)
@@ -18,6 +18,16 @@ export function embeddedSigningSecret(dataDir: string): string {
       `The signing secret in ${path} is truncated. Remove the file; the next start creates another secret.`,
     );
   return secret;
+}
+
+/** Copies the signing secret of a data directory, if there is one. Keeps an existing copy. */
+export function copySigningSecret(from: string, to: string): void {
+  const [source, copy] = [pathIn(from), pathIn(to)];
+  if (existsSync(source) && !existsSync(copy)) access(copy, () => copyFileSync(source, copy));
+}
+
+function pathIn(directory: string): string {
+  return join(directory, 'signing-secret');
 }
 
 function read(path: string): string | undefined {

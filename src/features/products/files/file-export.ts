@@ -15,8 +15,7 @@ const FORMULA = '(^|;"*)([=+@-])';
 type FilePart = Pick<Batch, 'text' | 'count'>;
 
 /**
- * Yields the catalogue by pk as parts of a file, from one snapshot. On the embedded database each
- * part has its own snapshot, because a transaction there blocks all other requests. With
+ * Yields the catalogue by pk as parts of a file, from one snapshot. With
  * `forSpreadsheets`, an apostrophe precedes formulas in the names of a CSV file, which is then no
  * longer an exact copy.
  */
@@ -27,16 +26,11 @@ export async function* exportCatalogue(
 ): AsyncGenerator<FilePart> {
   if (format === 'csv') yield { text: `${COLUMNS.join()}\n`, count: 0 };
   const line = format === 'csv' ? csvLine(forSpreadsheets) : NDJSON_LINE;
-  const read = (source: Context) =>
-    batchesOf((after, limit) => readBatch(source, line, after, limit));
-  if (ctx.config.databaseUrl === undefined) {
-    yield* read(ctx);
-    return;
-  }
   const em = ctx.em.fork();
   await em.begin({ isolationLevel: IsolationLevel.REPEATABLE_READ, readOnly: true });
   try {
-    yield* read(withContext(ctx, { em, statements: undefined, loaders: new Map() }));
+    const source = withContext(ctx, { em, statements: undefined, loaders: new Map() });
+    yield* batchesOf((after, limit) => readBatch(source, line, after, limit));
   } finally {
     await em.rollback();
   }

@@ -47,8 +47,6 @@ interface ImportBatch {
 
 /** Number of rows in a batch: small, because its locks block other writers. */
 const BATCH = 5_000;
-/** Number of rows in a batch on the embedded database, where a batch blocks all requests. */
-const EMBEDDED_BATCH = 500;
 /**
  * Maximum number of batches to store concurrently, if the pool has a connection more: writing a
  * product takes longer than reading a row.
@@ -107,11 +105,11 @@ export async function importProducts(
   // reached. Only reading the rows shows which record is theirs, so the records of other
   // interrupted imports are deleted, too; their rows are then imported again.
   if (fromStart && !dryRun) await execute(ctx.em, sql`delete from product_import_batch`);
-  const [size, concurrency] = batchLimits(ctx);
+  const concurrency = ctx.config.poolMax > MAX_CONCURRENT_BATCHES ? MAX_CONCURRENT_BATCHES : 1;
   // The next batch is read while others are stored.
   const storing: Promise<void>[] = [];
   try {
-    for await (const batch of batchesOf(validator.validate(rows), size)) {
+    for await (const batch of batchesOf(validator.validate(rows))) {
       const hash = hashOf(done.at(-1), batch);
       done.push(hash);
       if (storing.length >= concurrency) await storing.shift();
@@ -145,23 +143,14 @@ export async function sweep(ctx: Context): Promise<number> {
   return affected;
 }
 
-// Returns the size of a batch, and the number of batches to store concurrently.
-function batchLimits({
-  config: { databaseUrl, poolMax },
-}: Context): [size: number, concurrency: number] {
-  if (databaseUrl === undefined) return [EMBEDDED_BATCH, 1];
-  return [BATCH, poolMax > MAX_CONCURRENT_BATCHES ? MAX_CONCURRENT_BATCHES : 1];
-}
-
 async function* batchesOf(
   products: AsyncIterable<readonly NewProduct[]>,
-  size: number,
 ): AsyncGenerator<NewProduct[]> {
   let batch: NewProduct[] = [];
   for await (const part of products) {
     batch = batch.concat(part);
     // Independent of the parts of the file, so that a resumed import has the same batches.
-    for (; batch.length >= size; batch = batch.slice(size)) yield batch.slice(0, size);
+    for (; batch.length >= BATCH; batch = batch.slice(BATCH)) yield batch.slice(0, BATCH);
   }
   if (batch.length > 0) yield batch;
 }
