@@ -8,7 +8,6 @@ import { measurePeers } from './peers.ts';
 import { publish, environmentOf, tableOf } from './report.ts';
 import { benchmarks } from './rows.ts';
 import { measureSearches } from './searches.ts';
-import { measureShortcuts } from './shortcuts.ts';
 
 interface Options extends Pace {
   server: string;
@@ -20,7 +19,6 @@ const MAX_COUNT = 9_999;
 /** Comparisons that are not part of the table, by name. */
 const COMPARISONS = {
   peers: measurePeers,
-  shortcuts: measureShortcuts,
   attacks: measureAttacks,
   searches: measureSearches,
 };
@@ -32,10 +30,10 @@ await new Command('bench')
     'Measures the server against a baseline on PostgreSQL. Without a name it runs every benchmark and writes docs/generated/benchmarks.md.',
   )
   .addArgument(
-    new Argument(
-      '[names...]',
-      'benchmarks to run, or one of: peers, shortcuts, attacks, searches',
-    ).choices([...Object.keys(COMPARISONS), ...benchmarks.map(({ name }) => name)]),
+    new Argument('[names...]', 'benchmarks to run, or one of: peers, attacks, searches').choices([
+      ...Object.keys(COMPARISONS),
+      ...benchmarks.map(({ name }) => name),
+    ]),
   )
   .addOption(serverOption())
   .option('--rounds <count>', 'number of rounds', countUpTo(MAX_COUNT), 3)

@@ -4,7 +4,6 @@ import { readFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { SHORTCUTS } from '../src/core/config.ts';
 import { SECRET } from './secret.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -43,11 +42,6 @@ export function production(databaseUrl: string): Record<string, string> {
     PUBLIC_URL: 'http://shop.example',
     NODE_ENV: 'production',
   };
-}
-
-/** Returns settings that disable one optimization of our server. */
-export function without(shortcut: (typeof SHORTCUTS)[number]): Record<string, string> {
-  return { SHORTCUTS: SHORTCUTS.filter((other) => other !== shortcut).join(',') };
 }
 
 /** Starts the baseline. */

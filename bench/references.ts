@@ -4,10 +4,10 @@ import { promisify } from 'node:util';
 import type { Bench, Result } from './bench.ts';
 import { load, type BenchRequest } from './load.ts';
 import { median, ratioText } from './measure.ts';
-import { start, without, type MeasuredServer } from './processes.ts';
+import { start, type MeasuredServer } from './processes.ts';
 import { references, type Reference } from './references/references.ts';
 import { allLogins } from './storm.ts';
-import { works } from './works.ts';
+import { distinct, works } from './works.ts';
 
 const FOLDER = join(import.meta.dirname, '../../bench/references');
 const USERS = 16;
@@ -67,9 +67,7 @@ async function against(
       rounds: [],
     };
   }
-  // Without the response cache, which would contain all of these requests; the other service has
-  // none.
-  const ours = await bench.ours('1k', without('shared'));
+  const ours = await bench.ours('1k');
   const theirs = bench.stopAtEnd(
     await start(
       reference.command,
@@ -78,7 +76,11 @@ async function against(
       FOLDER,
     ),
   );
-  const requests = { ours: await requestsFor(ours), theirs: await requestsFor(theirs) };
+  // The other service has no response cache.
+  const requests = {
+    ours: distinct(await requestsFor(ours)),
+    theirs: distinct(await requestsFor(theirs)),
+  };
   const rounds: { ours: number; theirs: number }[] = [];
   for (let round = 0; round <= bench.pace.rounds; round++) {
     const turn = {

@@ -18,7 +18,7 @@ export interface Run {
   results: Result[];
 }
 
-type Runs = Partial<Record<'table' | 'peers' | 'shortcuts' | 'attacks' | 'searches', Run>>;
+type Runs = Partial<Record<'table' | 'peers' | 'attacks' | 'searches', Run>>;
 
 /** Returns the machine, and the versions of all participants. */
 export async function environmentOf(
@@ -65,7 +65,7 @@ function storedRuns(): Runs {
   }
 }
 
-function documentOf({ table, peers, shortcuts, attacks, searches }: Runs): string {
+function documentOf({ table, peers, attacks, searches }: Runs): string {
   const head = [
     '# Benchmarks',
     '',
@@ -93,14 +93,6 @@ function documentOf({ table, peers, shortcuts, attacks, searches }: Runs): strin
             '| --- | --- | --- |',
             ...peers.results.map(peerRow),
           ].join('\n'),
-        )
-      : []),
-    ...(shortcuts
-      ? section(
-          'Optimizations',
-          'npm run bench -- shortcuts',
-          shortcuts,
-          tableOf(shortcuts.results),
         )
       : []),
     ...(searches

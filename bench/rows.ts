@@ -3,11 +3,11 @@ import { SIZES, type Size } from './catalogue.ts';
 import type { Bench, Result } from './bench.ts';
 import { send, CLIENTS, load } from './load.ts';
 import { measure, median, ratioText, takeTurn, whole } from './measure.ts';
-import { without } from './processes.ts';
 import { referenceBenchmarks } from './references.ts';
 import { storm } from './storm.ts';
 import { readAll } from './stream.ts';
 import {
+  distinct,
   hundredAfter,
   pageAfter,
   productsPage,
@@ -251,14 +251,13 @@ async function loginStorm(bench: Bench): Promise<Result> {
   };
 }
 
-// Without the response cache, which would soon contain a small catalogue.
+// The response cache would soon contain a small catalogue.
 async function growth(bench: Bench, work: Work): Promise<Result> {
   const servers = new Map<Size, Awaited<ReturnType<Bench['ours']>>>();
-  for (const size of ['1k', '10m'] as const)
-    servers.set(size, await bench.ours(size, without('shared')));
+  for (const size of ['1k', '10m'] as const) servers.set(size, await bench.ours(size));
   const rate = async (size: Size, clients: number) => {
-    const requests = Array.from({ length: work.different }, (_, index) =>
-      work.request(index, size),
+    const requests = distinct(
+      Array.from({ length: work.different }, (_, index) => work.request(index, size)),
     );
     return (await load(servers.get(size)?.port ?? 0, requests, bench.pace.seconds, clients)).rate;
   };

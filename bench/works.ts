@@ -19,6 +19,8 @@ export interface Work {
   writes?: true;
 }
 
+/** More requests than the response cache remembers. */
+const DISTINCT = 10_000;
 const PK_ORDER = [{ property: 'pk', kind: 'pk' }] as const;
 const FINGERPRINT = fingerprint('products', PK_ORDER);
 const PAGE = `query Page($after: String) {
@@ -138,6 +140,27 @@ export const works: readonly Work[] = [
 /** Returns the request for a REST page of ten. */
 export function productsPage(page: number): BenchRequest {
   return { method: 'GET', path: `/api/v2/shop/products?page=${page}` };
+}
+
+/**
+ * Returns requests for the same responses, each different from the others, so that the response
+ * cache has none of them.
+ */
+export function distinct(requests: readonly BenchRequest[]): BenchRequest[] {
+  return Array.from({ length: Math.max(DISTINCT, requests.length) }, (_, index) => {
+    const request = requests[index % requests.length] as BenchRequest;
+    const mark = String(index);
+    if (request.body === undefined)
+      return {
+        ...request,
+        path: `${request.path}${request.path.includes('?') ? '&' : '?'}n=${mark}`,
+      };
+    const body = JSON.parse(request.body) as object;
+    return {
+      ...request,
+      body: JSON.stringify({ ...body, extensions: { clientLibrary: { version: mark } } }),
+    };
+  });
 }
 
 /** Returns a position in the catalogue for the request of this number, the same in every run. */

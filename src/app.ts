@@ -18,7 +18,7 @@ import { pathsOf, type Endpoint } from './http/paths.ts';
 import { rejectInvalidHeaders } from './http/request-headers.ts';
 import { endpointHandler, unknownPath } from './rest/endpoint.ts';
 import type { Dependencies } from './http/dependencies.ts';
-import { createFastPaths } from './graphql/compiled/shortcuts.ts';
+import { createFastPaths } from './graphql/compiled/fast-paths.ts';
 
 /** The app, without a server. */
 export interface App {
@@ -34,12 +34,12 @@ export interface App {
 /** Creates the app: both APIs on the same services. */
 export async function createApp(dependencies: Dependencies): Promise<App> {
   const { config, log } = dependencies;
-  const shortcuts = createFastPaths(config);
+  const fastPaths = createFastPaths(config);
   const pages = openPages(config);
-  const graphql = await openGraphqlApi(dependencies, shortcuts, pages?.sendGraphqlPage);
+  const graphql = await openGraphqlApi(dependencies, fastPaths, pages?.sendGraphqlPage);
   const endpoints = features.flatMap(({ routes }) => routes?.(config) ?? []);
   const paths = pathsOf(dependencies, [
-    ...endpoints.map((endpoint) => withDeprecation(dependencies, shortcuts.share, endpoint)),
+    ...endpoints.map((endpoint) => withDeprecation(dependencies, fastPaths.share, endpoint)),
     ...graphql.endpoints,
     ...openapiEndpoints(dependencies, features),
     ...healthEndpoints(dependencies),
@@ -85,7 +85,7 @@ export async function createApp(dependencies: Dependencies): Promise<App> {
       ),
     );
   return {
-    listener: shortcuts.listener(paths, exchangeOf, router),
+    listener: fastPaths.listener(paths, exchangeOf, router),
     upgrades: openWebSockets(graphql.connections, exchangeOf),
     closeSubscriptions: () => graphql.connections.registry.close(),
     stop: () => graphql.stop(),

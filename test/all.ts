@@ -31,11 +31,6 @@ const RUNS: Record<string, Run> = {
     env: { TEST_DATABASE_URL: '' },
   },
   postgresql: { title: 'on PostgreSQL', without: ['process', 'browser'], env: {} },
-  ordinary: {
-    title: 'on PostgreSQL, without any shortcut',
-    without: TAGS,
-    env: { TEST_SHORTCUTS: 'none' },
-  },
 };
 
 interface Options {

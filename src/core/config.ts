@@ -26,9 +26,6 @@ export class ConfigError extends Error {
   }
 }
 
-/** The optimizations that can be switched off (docs/performance.md). */
-export const SHORTCUTS = ['direct', 'plans', 'shared', 'tokens'] as const;
-
 /** Handling of GraphQL documents that no manifest contains: `log` logs, `enforce` rejects them. */
 const TRUST_MODES = ['off', 'log', 'enforce'] as const;
 
@@ -331,11 +328,6 @@ export const environment = z.object({
     .describe(
       'Maximum time in ms until the response to a request begins. Then the request gets 503 and its statements are cancelled.',
     ),
-  SHORTCUTS: list()
-    .transform((names) => (names.includes('none') ? [] : names))
-    .pipe(z.array(z.enum(SHORTCUTS, `must be none or a list of these: ${SHORTCUTS.join(', ')}`)))
-    .default([...SHORTCUTS])
-    .describe('Optimizations that are switched on ([performance.md](performance.md)), or `none`.'),
   GRAPHQL_EXPLORER: flag
     .optional()
     .describe(
@@ -460,7 +452,6 @@ const schema = environment
       maxSubscriptionsPerAddress: env.MAX_SUBSCRIPTIONS_PER_ADDRESS,
       maxSubscriptionsPerSocket: env.MAX_SUBSCRIPTIONS_PER_SOCKET,
       requestTimeoutMs: env.REQUEST_TIMEOUT_MS,
-      shortcuts: env.SHORTCUTS,
       explorer: env.GRAPHQL_EXPLORER ?? embedded,
       trustProxy: env.TRUST_PROXY,
       metricsHost: env.METRICS_HOST,
@@ -469,6 +460,8 @@ const schema = environment
       shutdownTimeoutSeconds: env.SHUTDOWN_TIMEOUT_SECONDS,
       /** Time in ms in which a client can read why its subscriptions end. Not a setting. */
       subscriptionGraceMs: 5_000,
+      /** Whether static routes, compiled operations and the response cache are used. Not a setting. */
+      fastPaths: true as boolean,
       /** Undefined if traces are disabled. */
       otlpEndpoint: env.OTEL_EXPORTER_OTLP_ENDPOINT,
       serviceName: env.OTEL_SERVICE_NAME,

@@ -31,7 +31,7 @@ import { contextOf, type Dependencies } from '../http/dependencies.ts';
 import { operationPlugin } from './operation.plugin.ts';
 import { Operations } from '../telemetry/operations.ts';
 import type { CompiledEndpoint, CompiledResponse } from './compiled/compiled-endpoint.ts';
-import type { FastPaths } from './compiled/shortcuts.ts';
+import type { FastPaths } from './compiled/fast-paths.ts';
 import { validateTextWithoutConditions } from './normalization.ts';
 import { costPlugin } from './cost.plugin.ts';
 import { Documents } from './documents.ts';

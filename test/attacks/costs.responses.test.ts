@@ -3,7 +3,7 @@ import { useShop } from '../support/shop.ts';
 
 const shop = useShop();
 const small = useShop({ GRAPHQL_MAX_RESPONSE_BYTES: '1000' });
-const uncompiled = useShop({ GRAPHQL_MAX_RESPONSE_BYTES: '1000', SHORTCUTS: 'none' });
+const uncompiled = useShop({ GRAPHQL_MAX_RESPONSE_BYTES: '1000' }, { fastPaths: false });
 
 const rejection = {
   message: 'The response has more than 1000 bytes',

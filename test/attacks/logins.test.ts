@@ -9,7 +9,7 @@ import { PASSWORD, useShop, type Answer } from '../support/shop.ts';
 // A client that tries many names must not learn which exist, from responses or from their cost.
 
 const COST = 6;
-const shop = useShop({}, COST);
+const shop = useShop({}, { bcryptCost: COST });
 
 const HOST = 'shop.example';
 

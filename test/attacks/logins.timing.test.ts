@@ -27,7 +27,7 @@ const shop = useShop(
     LOGIN_FAILURES_PER_ADDRESS_PER_10_MINUTES: '1000000',
     LOG_LEVEL: 'warn',
   },
-  10,
+  { bcryptCost: 10 },
 );
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 

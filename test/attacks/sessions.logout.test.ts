@@ -19,8 +19,8 @@ const UNAUTHENTICATED = {
 };
 
 const shop = useShop();
-/** A second instance on the same database, without optimizations. */
-const secondShop = new Shop({ SHORTCUTS: 'none' });
+/** A second instance on the same database, without the fast paths. */
+const secondShop = new Shop({}, { fastPaths: false });
 
 beforeAll(() => secondShop.start());
 afterAll(() => secondShop.stop());

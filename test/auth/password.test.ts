@@ -15,9 +15,9 @@ const CHANGE =
 
 /** One above the lowest cost, which the older hashes of these tests have. */
 const COST = 5;
-const shop = useShop({}, COST);
+const shop = useShop({}, { bcryptCost: COST });
 /** A second instance on the same database. */
-const secondShop = new Shop({}, COST);
+const secondShop = new Shop({}, { bcryptCost: COST });
 
 beforeAll(() => secondShop.start());
 afterAll(() => secondShop.stop());

@@ -117,7 +117,6 @@ const REJECTED: Readonly<Record<string, readonly (readonly [string, string])[]>>
   ),
   WEBHOOK_ALLOW_PRIVATE_NETWORKS: [['1', 'must be true or false']],
   TRUSTED_DOCUMENTS_MODE: [['on', 'must be one of off, log, enforce']],
-  SHORTCUTS: [['direct,other', 'must be none or a list of these: direct, plans, shared, tokens']],
   GRAPHQL_EXPLORER: [['no', 'must be true or false']],
   TRUST_PROXY: ['0.0.0.0/0', '10.0.0.0/8/9', 'loopback', '10.0.0.0/33'].map((value) => [
     value,

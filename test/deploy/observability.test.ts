@@ -3,7 +3,6 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import type { Registry } from 'prom-client';
 import { parse } from 'yaml';
-import { SHORTCUTS } from '../../src/core/config.ts';
 import { openReplicas } from '../../src/database/replicas.ts';
 import { LogDestination } from '../../src/telemetry/log-destination.ts';
 import { openMetrics } from '../../src/http/metrics-listener.ts';
@@ -45,7 +44,6 @@ const document = await readFile('docs/observability.md', 'utf8');
 const shop = new Shop({
   METRICS_PORT: '9464',
   LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '1',
-  SHORTCUTS: SHORTCUTS.join(),
 });
 let metrics: Map<string, Labels>;
 let types: Map<string, string>;

@@ -28,10 +28,10 @@ async function stored(of: Shop = shop): Promise<unknown[][]> {
 // Counted calls
 
 describe.each([
-  ['with all optimizations', {}],
-  ['without optimizations', { SHORTCUTS: 'none' }],
-])('%s', (_name, env) => {
-  const own = new Shop(env);
+  ['with the fast paths', true],
+  ['without the fast paths', false],
+])('%s', (_name, fastPaths) => {
+  const own = new Shop({}, { fastPaths });
   beforeAll(() => own.start());
   afterAll(() => own.stop());
 

@@ -6,7 +6,6 @@ import { request, type IncomingMessage, type OutgoingHttpHeaders } from 'node:ht
 import { buffer } from 'node:stream/consumers';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { register } from 'prom-client';
-import { SHORTCUTS } from '../../src/core/config.ts';
 import {
   CompressedForms,
   MAX_UNCOMPRESSED_BYTES,
@@ -19,7 +18,6 @@ import { until } from '../support/until.ts';
 
 // A long issuer makes tokens longer than the minimum for compression.
 const shop = useShop({
-  SHORTCUTS: SHORTCUTS.join(),
   JWT_ISSUER: `https://issuer.example/${'x'.repeat(MAX_UNCOMPRESSED_BYTES)}`,
 });
 

@@ -15,7 +15,7 @@ test('P15 after a server has restarted without its last commits, no response cac
   const home = await mkdtemp(join(tmpdir(), 'shopfront-failover-'));
   await ownedDirectory(home);
   const cluster = await makeCluster(home);
-  const shop = new Shop({ DATABASE_URL: cluster.url, SHORTCUTS: 'shared' });
+  const shop = new Shop({ DATABASE_URL: cluster.url });
   try {
     await prepare(cluster, TEST_SECRET, false);
     await cluster.sql(

@@ -27,7 +27,7 @@ let writer: pg.Client;
 
 beforeAll(async () => {
   made = await makeDatabase(name);
-  shop = await new Shop({ ...made.env, SHORTCUTS: 'direct,plans,shared,tokens' }).start();
+  shop = await new Shop(made.env).start();
   operator = new pg.Client({ connectionString: server });
   writer = new pg.Client({ connectionString: made.env['DATABASE_URL'] });
   await Promise.all([operator.connect(), writer.connect()]);

@@ -4,10 +4,9 @@ import { Shop, useShop, type Answer, type RequestOptions } from '../support/shop
 import { sized } from '../support/sized.ts';
 import { recordStatements } from '../support/statements.ts';
 
-const ALL = { SHORTCUTS: 'direct,plans,shared,tokens' };
-const shop = useShop(ALL);
+const shop = useShop();
 // Another instance on the same database, with its own pool and without a link to the first.
-const other = new Shop(ALL);
+const other = new Shop();
 
 beforeAll(() => other.start());
 afterAll(() => other.stop());

@@ -4,9 +4,8 @@ import { Shop, useShop } from '../support/shop.ts';
 // Staleness after a commit of another instance, in real time. shared.test.ts tests the same with a
 // stopped clock.
 
-const ALL = { SHORTCUTS: 'direct,plans,shared,tokens' };
-const shop = useShop(ALL);
-const other = new Shop(ALL);
+const shop = useShop();
+const other = new Shop();
 
 beforeAll(() => other.start());
 afterAll(() => other.stop());

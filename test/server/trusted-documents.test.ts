@@ -541,8 +541,8 @@ describe('mode off', () => {
 
 function pair(env: Record<string, string>): { quick: Shop; plain: Shop } {
   return {
-    quick: new Shop({ SHORTCUTS: 'direct,plans,shared,tokens', ...env }),
-    plain: new Shop({ SHORTCUTS: 'none', ...env }),
+    quick: new Shop(env),
+    plain: new Shop(env, { fastPaths: false }),
   };
 }
 

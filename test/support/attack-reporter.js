@@ -10,8 +10,6 @@ const ID = /^([A-Z]\d+) /;
  */
 export default class AttackReporter {
   onRunComplete(_contexts, { testResults }) {
-    // A run without the optimizations is not recorded.
-    if (process.env.TEST_SHORTCUTS) return;
     const path = `dist/attacks/${process.env.TEST_DATABASE_URL ? 'postgresql' : 'embedded'}.json`;
     const files = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : {};
     for (const { testFilePath, testResults: tests } of testResults) {

@@ -73,6 +73,15 @@ interface NewUser {
   scopes?: Scope[];
 }
 
+/** Options of a shop beyond the app's settings. */
+interface ShopVariant {
+  bcryptCost?: number;
+  /** False compares the fast paths with the normal path. */
+  fastPaths?: boolean;
+  /** Opens the trace exporter, if any. */
+  trace?: (config: Config, log: Logger) => Tracing;
+}
+
 const openDatabases = new Set<Database>();
 
 /**
@@ -98,9 +107,7 @@ export class Shop {
 
   constructor(
     private readonly env: Record<string, string> = {},
-    private readonly bcryptCost = LOWEST_COST,
-    /** Opens the trace exporter, if any. */
-    private readonly trace?: (config: Config, log: Logger) => Tracing,
+    private readonly variant: ShopVariant = {},
   ) {}
 
   get database(): Database {
@@ -117,7 +124,6 @@ export class Shop {
         PUBLIC_URL,
         GRAPHQL_EXPLORER: 'true',
         LOG_LEVEL: 'debug',
-        SHORTCUTS: process.env['TEST_SHORTCUTS'] ?? '',
         REQUEST_TIMEOUT_MS: String(HANG_MS),
         DATABASE_STATEMENT_TIMEOUT_MS: String(HANG_MS),
         ...this.env,
@@ -126,7 +132,8 @@ export class Shop {
     );
     this.config = {
       ...config,
-      bcryptCost: this.bcryptCost,
+      bcryptCost: this.variant.bcryptCost ?? LOWEST_COST,
+      fastPaths: this.variant.fastPaths ?? true,
       subscriptionGraceMs: HANG_MS,
     };
     const lines = {
@@ -146,7 +153,7 @@ export class Shop {
       log,
       calls,
       observe: openObserver(this.config, log, lines),
-      ...(this.trace && { tracing: this.trace(this.config, log) }),
+      ...(this.variant.trace && { tracing: this.variant.trace(this.config, log) }),
       now: () => this.now(),
       database: () => opened,
       isDraining: () => false,
@@ -399,9 +406,12 @@ const shared = new Map<string, Shop>();
  * Returns the shop with these settings for the tests of a file. It is started once per worker and
  * emptied before each test.
  */
-export function useShop(env: Record<string, string> = {}, bcryptCost?: number): Shop {
-  const key = JSON.stringify([env, bcryptCost]);
-  const shop = shared.get(key) ?? new Shop(env, bcryptCost);
+export function useShop(
+  env: Record<string, string> = {},
+  variant: Omit<ShopVariant, 'trace'> = {},
+): Shop {
+  const key = JSON.stringify([env, variant]);
+  const shop = shared.get(key) ?? new Shop(env, variant);
   shared.set(key, shop);
   beforeAll(() => shop.start());
   beforeEach(() => shop.empty());

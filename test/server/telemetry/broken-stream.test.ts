@@ -8,7 +8,7 @@ import { CallCounter } from '../../../src/features/rest-usage/call-counter.ts';
 import { Exchange } from '../../../src/http/exchange.ts';
 import { openLog } from '../../../src/telemetry/log.ts';
 import { endpointHandler } from '../../../src/rest/endpoint.ts';
-import { createFastPaths } from '../../../src/graphql/compiled/shortcuts.ts';
+import { createFastPaths } from '../../../src/graphql/compiled/fast-paths.ts';
 import type { RequestRecord } from '../../../src/telemetry/request-record.ts';
 import { useShop } from '../../support/shop.ts';
 import { until } from '../../support/until.ts';

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { register } from 'prom-client';
-import { SHORTCUTS } from '../../../src/core/config.ts';
 import { openMetrics } from '../../../src/http/metrics-listener.ts';
 import { openSubscription } from '../../support/events.ts';
 import { PASSWORD, useShop } from '../../support/shop.ts';
@@ -23,7 +22,6 @@ describe('requests', () => {
   const shop = useShop({
     METRICS_PORT: '9464',
     LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '1',
-    SHORTCUTS: SHORTCUTS.join(),
   });
 
   beforeEach(() => {

@@ -53,7 +53,9 @@ beforeAll(async () => {
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(collector.address() as AddressInfo).port}`,
     OTEL_TRACES_SAMPLER_ARG: '0',
   };
-  shop = new Shop(env, undefined, (config, log) => (tracing = openTracing(config, log)));
+  shop = new Shop(env, {
+    trace: (config, log) => (tracing = openTracing(config, log)),
+  });
   await shop.start();
 });
 

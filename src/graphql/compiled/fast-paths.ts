@@ -11,9 +11,9 @@ import { CompiledOperations } from './compiled-operations.ts';
 import { ResponseCache, type ReadThroughCache } from '../../http/response-cache.ts';
 
 /**
- * Static routes, compiled operations and the response cache, if enabled by SHORTCUTS
- * (docs/performance.md). They call the same services by the same rules and return the same bytes.
- * Other requests take the normal path.
+ * Static routes, compiled operations and the response cache (docs/performance.md). They call the
+ * same services by the same rules and return the same bytes. Other requests take the normal path.
+ * Tests switch them off to compare the responses.
  */
 export interface FastPaths {
   /** Returns the listener of the static routes, which passes other requests to the router. */
@@ -28,22 +28,21 @@ export interface FastPaths {
   graphql(schema: GraphQLSchema, operations: Operations): CompiledEndpoint;
 }
 
-/** Creates what SHORTCUTS enables. */
+/** Creates the fast paths of an app. */
 export function createFastPaths(config: Config): FastPaths {
-  const isOn = (name: Config['shortcuts'][number]) => config.shortcuts.includes(name);
   const roots = new Map(
     features.flatMap(({ compiledFields: fields = {} }) => Object.entries(fields)),
   );
-  const cache = isOn('shared') ? new ResponseCache() : undefined;
+  const cache = config.fastPaths ? new ResponseCache() : undefined;
   return {
     listener: (paths, exchangeOf, router) =>
-      isOn('direct') ? staticRoutes(paths, exchangeOf, router) : router,
+      config.fastPaths ? staticRoutes(paths, exchangeOf, router) : router,
     share: (ctx, req, rowCounts, make) =>
       cache && isAnonymous(req) ? cache.getOrMake(ctx, `GET ${req.url}`, rowCounts, make) : make(),
     graphql: (schema, operations) =>
       createCompiledEndpoint(
         new CompiledOperations(schema, roots, config.graphqlLimits.cost, operations),
-        isOn('plans'),
+        config.fastPaths,
         cache,
       ),
   };
