@@ -42,7 +42,7 @@ export function createRateLimiter(
   });
 }
 
-// The library names its statements, and connections to the embedded database share those names.
+// The library names its statements, and a pooler may run each on another connection.
 function withoutNames(em: EntityManager) {
   // The limiter outlives the request that creates it.
   const unit = em.fork({
