@@ -3,6 +3,8 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
@@ -169,9 +171,12 @@ export async function startEmbedded(
   ): Promise<string | undefined> {
     let errors = '';
     let ready = false;
-    child.stderr?.setEncoding('utf8').on('data', (piece: string) => {
-      if (ready) log.error({ text: piece }, 'Embedded database wrote to standard error');
-      else errors += piece;
+    const lines = createInterface({ input: child.stderr as Readable });
+    lines.on('line', (line) => {
+      if (!ready) errors += `${line}\n`;
+      // A running server reports the end of single connections, such as of a lost client.
+      else if (!line.includes(' FATAL: '))
+        log.error({ text: line }, 'Embedded database wrote to standard error');
     });
     const closed = once(child, 'close').catch((error: unknown) => (errors += String(error)));
     while (!ready) {
