@@ -33,7 +33,9 @@ export function backupCommand(context: CommandContext): Command {
         });
         try {
           const database = await startEmbedded(config.dataDir, errorLog(config, context), true);
-          await writeBackup(database.url, join(directory, ARCHIVE)).finally(() => database.stop());
+          await writeBackup(database.adminUrl, join(directory, ARCHIVE)).finally(() =>
+            database.stop(),
+          );
           copySigningSecret(config.dataDir, directory);
         } catch (error) {
           await rm(directory, { recursive: true });

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import pg from 'pg';
 import { expect, test } from '../support/jest.ts';
 import { commandFor, findPrograms } from '../../src/database/embedded/programs.ts';
 import { withDataDir, withDirectory } from '../support/directories.ts';
@@ -77,6 +78,21 @@ test('a truncated signing secret is rejected', async () => {
       code: 1,
       stderr: expect.stringMatching(/^The signing secret in \S+ is truncated\. [^\n]+\n$/),
     });
+  });
+});
+
+test('no statement of the app reads files or runs programs: its role is no superuser', async () => {
+  await withDataDir(async (DATA_DIR) => {
+    const server = await startServer({ DATA_DIR });
+    const client = new pg.Client({ host: DATA_DIR, user: 'postgres', database: 'postgres' });
+    await client.connect();
+    const { rows } = await client.query(
+      `select distinct usename, rolsuper, pg_has_role(usename, 'pg_execute_server_program', 'usage') as runs
+      from pg_stat_activity join pg_roles on rolname = usename where application_name = 'shopfront'`,
+    );
+    expect(rows).toEqual([{ usename: 'shopfront', rolsuper: false, runs: false }]);
+    await client.end();
+    await stopServer(server);
   });
 });
 

@@ -43,7 +43,7 @@ export async function makeTemplate(): Promise<Undo> {
   const dataDir = await makeDataDir();
   const embedded = await startEmbedded(dataDir, silent);
   for (const setting of ['fsync = off', 'full_page_writes = off', 'max_connections = 300'])
-    await run(`alter system set ${setting}`, embedded.url);
+    await run(`alter system set ${setting}`, embedded.adminUrl);
   await migrate({ DATA_DIR: dataDir });
   await embedded.stop();
   copyFrom(dataDir);
@@ -56,7 +56,7 @@ export async function openServer(): Promise<Undo> {
   if (process.env[SERVER]) return { drop: async () => undefined };
   const dataDir = await makeDataDir();
   const embedded = await startEmbedded(dataDir, silent);
-  process.env[SERVER] = embedded.url;
+  process.env[SERVER] = embedded.adminUrl;
   return {
     async drop() {
       await embedded.stop();

@@ -25,8 +25,10 @@ import { commandFor, findPrograms } from './programs.ts';
 
 /** The embedded database: a PostgreSQL server on this machine. */
 export interface Embedded {
-  /** For clients on this machine that may enter the data directory. */
+  /** URL of the app, whose role owns the database. */
   url: string;
+  /** URL of the superuser. */
+  adminUrl: string;
   stop(): Promise<void>;
 }
 
@@ -65,6 +67,16 @@ const SETTINGS = {
   log_error_verbosity: 'terse',
 };
 
+/** A superuser could read files and run programs, so the app has a role that owns its database. */
+const CREATE_ROLE = `
+  do $$
+  begin
+    if not exists (select from pg_roles where rolname = 'shopfront') then
+      create role shopfront login;
+      alter database postgres owner to shopfront;
+    end if;
+  end $$`;
+
 const restarts = counter(
   'shopfront_embedded_restarts_total',
   'Restarts of the embedded database after its process exited unexpectedly.',
@@ -83,7 +95,10 @@ export async function startEmbedded(
   const root = resolve(dataDir);
   const cluster = databaseIn(root);
   const socketDir = socketDirOf(root);
-  const url = `postgresql://postgres@localhost/postgres?host=${encodeURIComponent(socketDir)}`;
+  const urls = {
+    url: urlOf('shopfront', socketDir),
+    adminUrl: urlOf('postgres', socketDir),
+  };
   openDataDir(root);
   if (socketDir !== root) openPrivateDir(socketDir);
   const { initdb, postgres } = await findPrograms();
@@ -100,11 +115,11 @@ export async function startEmbedded(
   try {
     await start();
   } catch (error) {
-    if (attach && error instanceof DataDirInUse) return { url, stop: async () => undefined };
+    if (attach && error instanceof DataDirInUse) return { ...urls, stop: async () => undefined };
     throw error;
   }
   return {
-    url,
+    ...urls,
     async stop() {
       stopping.abort();
       await owner?.end();
@@ -117,11 +132,11 @@ export async function startEmbedded(
     const deadline = performance.now() + START_TIMEOUT_MS;
     for (;;) {
       while (isBeingReplaced(root) && performance.now() < deadline) await delay(READY_INTERVAL_MS);
-      await displaceAbandoned(root, cluster, url);
+      await displaceAbandoned(root, cluster, urls.adminUrl);
       const started = launch();
       const failure = await untilReady(started, cluster, deadline);
       if (failure === undefined) {
-        owner = await connectAsOwner(url).catch(async (error: Error) => {
+        owner = await openAsOwner(urls.adminUrl).catch(async (error: Error) => {
           await stopServer(started, 'SIGINT');
           throw unusableDatabase(cluster, error.message);
         });
@@ -193,6 +208,17 @@ export async function startEmbedded(
     }
     return undefined;
   }
+}
+
+// Anyone who may enter the data directory may connect as any role.
+function urlOf(role: string, socketDir: string): string {
+  return `postgresql://${role}@localhost/postgres?host=${encodeURIComponent(socketDir)}`;
+}
+
+async function openAsOwner(adminUrl: string): Promise<pg.Client> {
+  const client = await connectAsOwner(adminUrl);
+  await client.query(CREATE_ROLE);
+  return client;
 }
 
 function socketDirOf(root: string): string {

@@ -15,9 +15,8 @@ const FORMULA = '(^|;"*)([=+@-])';
 type FilePart = Pick<Batch, 'text' | 'count'>;
 
 /**
- * Yields the catalogue by pk as parts of a file, from one snapshot. With
- * `forSpreadsheets`, an apostrophe precedes formulas in the names of a CSV file, which is then no
- * longer an exact copy.
+ * Yields the catalogue by pk as parts of a file, from one snapshot. With `forSpreadsheets`, an
+ * apostrophe precedes formulas in the names of a CSV file, which is then no longer an exact copy.
  */
 export async function* exportCatalogue(
   ctx: Context,
