@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http';
 import { counter } from '../core/metrics.ts';
-import { inFlight, mayQueue, begin, beginAtOnce, type TicketListeners } from './in-flight.ts';
+import { inFlight, begin, beginAtOnce, type TicketListeners } from './in-flight.ts';
 import { overloadResponder } from './overload-response.ts';
 import type { Dependencies } from './dependencies.ts';
 
@@ -16,8 +16,7 @@ const rejections = counter(
  * Starts requests in the order of their arrival. Rejects requests with 503, before any other work,
  * when there are MAX_REQUESTS_IN_FLIGHT or when requests have queued for too long
  * (request-queue.ts). A request whose body has not been received is also rejected when that many
- * requests wait for their bodies. Preflights and health checks start at once. A connection with
- * too many pending responses is closed.
+ * requests wait for their bodies. Preflights and health checks start at once.
  */
 export function admission(dependencies: Dependencies, inner: RequestListener): RequestListener {
   const { config, log } = dependencies;
@@ -55,11 +54,6 @@ export function admission(dependencies: Dependencies, inner: RequestListener): R
     },
   };
   return (req, res) => {
-    // Only a pipelined request has a response without a socket.
-    if (!res.socket && !mayQueue(res)) {
-      req.socket.destroy();
-      return;
-    }
     if (req.method === 'OPTIONS' || healthPaths.has(req.url ?? ''))
       beginAtOnce(req, res, listeners);
     else if (inFlight.isFull()) listeners.reject(req, res);

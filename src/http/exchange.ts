@@ -1,14 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Cancellation } from '../core/cancellation.ts';
 import { endAfterBody } from './body.ts';
-import {
-  arrivalOf,
-  abortResponse,
-  closeAfterLast,
-  exceedsQueueLimit,
-  exclude,
-  onceClosed,
-} from './in-flight.ts';
+import { markClosing } from './closing-connection.ts';
+import { arrivalOf, abortResponse, exclude, onceClosed } from './in-flight.ts';
 import { hasBody } from './request-headers.ts';
 import { requestIdOf } from '../telemetry/request-id.ts';
 import type { Observer, RequestRecord } from '../telemetry/request-record.ts';
@@ -104,7 +98,6 @@ export class Exchange extends Cancellation {
     if (this.isUnread())
       endAfterBody(this.req, this.res, body, () => (this.sentAt = performance.now()));
     else this.res.end(body);
-    if (exceedsQueueLimit(this.res)) this.req.socket.destroy();
     // The rest depends on the reader.
     this.exclude();
   }
@@ -139,8 +132,7 @@ export class Exchange extends Cancellation {
   // is too large (413) always closes the connection, so that timing makes no difference.
   private closeAfter(status?: number): void {
     if (status === 413 || this.isLast() || this.isUnread()) this.headers['Connection'] = 'close';
-    if (this.headers['Connection'] === 'close' && !closeAfterLast(this.res))
-      delete this.headers['Connection'];
+    if (this.headers['Connection'] === 'close') markClosing(this.req.socket);
   }
 
   // Node discards a body that was received completely and not read.

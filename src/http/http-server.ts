@@ -13,7 +13,7 @@ import { limitUnread } from './body.ts';
 import { drop, isClosing, isDropped, markClosing } from './closing-connection.ts';
 import { cancelFor } from './request-timeout.ts';
 import { trackConnections } from './drain.ts';
-import { closeQueue, isPending, responseOn } from './in-flight.ts';
+import { isPending, responseOn } from './in-flight.ts';
 import { ignoreLongHeaders } from './request-headers.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -56,6 +56,11 @@ const RAW_HEADERS = [
   'Content-Length: 0',
 ].join('\r\n');
 
+/** Maximum number of requests that wait for their turn on a connection. */
+const MAX_WAITING = 64;
+/** Number of these requests. */
+const waiting = new WeakMap<Socket, number>();
+
 /** Connections that are closed after their pending responses: later data cannot be parsed. */
 const unreadable = new WeakSet<Socket>();
 
@@ -79,7 +84,7 @@ export function createHttpServer(
     if (isClosing(req.socket)) return drop(req, res);
     limitUnread(req);
     ignoreLongHeaders(req);
-    listener(req, res);
+    inTurn(req.socket, res, () => listener(req, res));
   };
   const server = createServer(
     {
@@ -117,10 +122,26 @@ export function createHttpServer(
   server.on('connection', (socket) =>
     socket.once('close', () => {
       cancelFor(socket);
-      closeQueue(socket);
+      // Node ignores it before a CONNECT.
+      responseOn(socket)?.destroy();
     }),
   );
   return server;
+}
+
+/**
+ * Runs the function when all earlier responses of the connection have been sent. Clients may
+ * pipeline requests (RFC 9112, 9.3.2); executed at once, their responses would have to be kept.
+ */
+function inTurn(socket: Socket, res: ServerResponse, run: () => void): void {
+  if (res.socket) return run();
+  const count = (waiting.get(socket) ?? 0) + 1;
+  if (count > MAX_WAITING) return void socket.destroy();
+  waiting.set(socket, count);
+  res.once('socket', () => {
+    waiting.set(socket, (waiting.get(socket) ?? 1) - 1);
+    run();
+  });
 }
 
 // Responds as Node does without a listener, and counts the error.

@@ -1,6 +1,5 @@
 import { ServerResponse, type IncomingMessage, type RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
-import { isClosing, markClosing } from './closing-connection.ts';
 import { hasBody } from './request-headers.ts';
 import { RequestQueue, Ticket } from './request-queue.ts';
 
@@ -10,18 +9,6 @@ export const inFlight = new RequestQueue();
 /** Property of a response with its ticket. A WeakMap would be slower in garbage collection. */
 const TICKET = Symbol('ticket');
 type CountedResponse = ServerResponse & { [TICKET]?: RequestTicket };
-
-/** Maximum number of responses that wait for the one before them on the same connection. */
-const MAX_QUEUED = 64;
-
-/** Maximum size of these responses, in bytes. */
-const MAX_QUEUED_BYTES = 1_000_000;
-
-/**
- * Pending responses by connection, in order. Clients may pipeline requests (RFC 9112, 9.3.2), and
- * each response waits for the earlier ones.
- */
-const queues = new WeakMap<Socket, Set<ServerResponse>>();
 
 /** Methods whose request body is read. Other requests never wait for their body. */
 const METHODS_WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
@@ -109,68 +96,10 @@ export function isPending(socket: Socket): boolean {
   return state === 'queued' || state === 'running';
 }
 
-/**
- * Adds the response to those of its connection. Returns false if too many are pending, because the
- * client does not read them.
- */
-export function mayQueue(res: ServerResponse): boolean {
-  const { socket } = res.req;
-  const queue = queues.get(socket) ?? new Set();
-  queues.set(socket, queue.add(res));
-  res.once('close', () => queue.delete(res));
-  return queue.size <= MAX_QUEUED;
-}
-
-/**
- * Returns whether this response waits on its connection and the waiting responses are too large,
- * because the client does not read the current one.
- */
-export function exceedsQueueLimit(res: ServerResponse): boolean {
-  if (res.socket) return false;
-  let bytes = 0;
-  for (const waiting of queues.get(res.req.socket) ?? [])
-    if (!waiting.socket) bytes += waiting.writableLength;
-  return bytes > MAX_QUEUED_BYTES;
-}
-
-/**
- * Closes the connection after the response to the last request received on it, because that request
- * may have started. Requests that arrive later are not executed. Returns whether this response is
- * the last.
- */
-export function closeAfterLast(res: ServerResponse): boolean {
-  const { socket } = res.req;
-  const last = [...(queues.get(socket) ?? [])].at(-1) ?? res;
-  const wasClosing = isClosing(socket);
-  markClosing(socket);
-  // Its head may be written already, without `Connection: close`.
-  if (last !== res && !wasClosing) last.once('finish', () => socket.destroySoon());
-  return last === res;
-}
-
-/** Destroys the connection of an incomplete response when the earlier responses have been sent. */
+/** Destroys the connection of an incomplete response. */
 export function abortResponse(res: ServerResponse): void {
   // The connection of a finished response may serve other requests.
-  if (res.destroyed || res.writableFinished) return;
-  markClosing(res.req.socket);
-  // Node still sends the queued part of a destroyed response, and leaves the connection open
-  // without the later responses.
-  whenCurrent(res, () => res.req.socket.destroy());
-  res.destroy();
-}
-
-/**
- * Runs the function when all earlier responses of the connection have been sent. Until then, a
- * queued response is not written to the socket.
- */
-export function whenCurrent(res: ServerResponse, run: () => void): void {
-  if (res.socket) run();
-  else res.once('socket', run);
-}
-
-/** Destroys the pending responses of a closed connection. Node ignores those before a CONNECT. */
-export function closeQueue(socket: Socket): void {
-  for (const res of queues.get(socket) ?? []) res.destroy();
+  if (!res.destroyed && !res.writableFinished) res.req.socket.destroy();
 }
 
 /** Calls the listener when the response closes. At most once for each response. */

@@ -2,10 +2,10 @@ import type { RequestListener } from 'node:http';
 import { features } from '../features.ts';
 import { graphqlTypeFor, JSON_TYPE } from './responses.ts';
 import { endAfterBody, mayExceedDiscardLimit } from './body.ts';
+import { markClosing } from './closing-connection.ts';
 import { EXPOSED_HEADERS } from './common-headers.ts';
 import { ERRORS, graphqlExtensions } from './error-map.ts';
 import { unavailableError } from './http-error.ts';
-import { closeAfterLast } from './in-flight.ts';
 import { hasBody } from './request-headers.ts';
 import type { Dependencies } from './dependencies.ts';
 import { requestIdOf } from '../telemetry/request-id.ts';
@@ -55,8 +55,11 @@ export function overloadResponder({
     const requestId = requestIdOf(req.headers);
     const allHeaders = [...headers, 'Content-Type', type, 'X-Request-Id', requestId];
     // Node discards a short body and the connection stays open: a new one would cost more.
-    const isLast = (isDraining() || mayExceedDiscardLimit(req)) && closeAfterLast(res);
-    if (isLast) allHeaders.push('Connection', 'close');
+    const isLast = isDraining() || mayExceedDiscardLimit(req);
+    if (isLast) {
+      allHeaders.push('Connection', 'close');
+      markClosing(req.socket);
+    }
     res.writeHead(status, allHeaders);
     if (isLast && hasBody(req)) endAfterBody(req, res, text);
     else res.end(text);

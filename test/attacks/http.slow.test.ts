@@ -1,5 +1,5 @@
 import { readdirSync, statSync } from 'node:fs';
-import { createServer, type Server, type ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
@@ -153,36 +153,6 @@ describe('slow clients', () => {
     if (end === undefined) throw new Error(`no conversation for ${what}`);
     return end;
   }
-});
-
-test('H12 an event stream queued behind another response is not too slow, and ends after it when subscriptions are closed', async () => {
-  const { database } = shop;
-  const config = { ...shop.config, subscriptionGraceMs: 1_000 };
-  const own = await createApp({ ...services(), config, database: () => database });
-  let front: ServerResponse | undefined;
-  const other = createHttpServer(config, (req, res) => {
-    if (req.url === '/front') front = res;
-    else own.listener(req, res);
-  });
-  other.listen(0, '127.0.0.1');
-  await once(other, 'listening');
-  const socket = connect((other.address() as AddressInfo).port, '127.0.0.1');
-  let answer = '';
-  socket.on('data', (piece: Buffer) => (answer += piece.toString()));
-  const stream = `GET /graphql?query=${encodeURIComponent('subscription { productChanged { pk } }')} HTTP/1.1\r\nHost: shop\r\n`;
-  socket.write(
-    `${GET.replace('/livez', '/front')}\r\n${stream}Accept: text/event-stream\r\n\r\n${GET}\r\n`,
-  );
-  // Two keep-alive comments of the stream.
-  await setTimeout(25_000);
-  own.closeSubscriptions();
-  await setTimeout(1_500);
-  front?.end();
-  await until(async () => statuses(answer).length === 3);
-  expect(statuses(answer)).toEqual([200, 200, 200]);
-  other.closeAllConnections();
-  other.close();
-  await own.stop();
 });
 
 test('H10 a GET is answered beside 2,000 clients with incomplete headers', async () => {

@@ -7,7 +7,7 @@ import { parseJson, readGraphqlText } from '../../http/body.ts';
 import { identify, isAnonymous } from '../../http/credentials.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { HttpError } from '../../http/http-error.ts';
-import { abortResponse, whenCurrent } from '../../http/in-flight.ts';
+import { abortResponse } from '../../http/in-flight.ts';
 import { queryStringOf } from '../../http/request-headers.ts';
 import { contextOf } from '../../http/dependencies.ts';
 import { formatAndRecordErrors } from '../errors.ts';
@@ -95,9 +95,10 @@ class EventStream implements SubscriberConnection {
     this.caller = caller;
     const { res } = exchange;
     const abort = () => abortResponse(res);
-    subscription.onCancel(() =>
-      whenCurrent(res, () => setTimeout(abort, config.subscriptionGraceMs).unref()),
-    );
+    // Nothing is left to abort where the client has disconnected.
+    subscription.onCancel(() => {
+      if (!res.destroyed) setTimeout(abort, config.subscriptionGraceMs).unref();
+    });
   }
 
   /** Sends each response after the network has accepted the previous one. */
@@ -128,9 +129,8 @@ class EventStream implements SubscriberConnection {
 
   ping(): void {
     const { res } = this.exchange;
-    // Nothing may be written before the head or after the end. Behind other pipelined responses,
-    // the network accepts nothing.
-    if (!res.headersSent || res.writableEnded || !res.socket) return;
+    // Nothing may be written before the head or after the end.
+    if (!res.headersSent || res.writableEnded) return;
     if (this.pendingWrites === 0) void this.write(KEEP_ALIVE);
     else if (this.flushedWrites === this.flushedAtLastPing) abortResponse(res);
     this.flushedAtLastPing = this.flushedWrites;

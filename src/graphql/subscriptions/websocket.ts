@@ -80,6 +80,8 @@ export function openWebSockets(
       !responseOn(socket),
     upgrade(req, socket, head) {
       socket.on('error', () => socket.destroy());
+      // For a rejection that the client does not read. An open WebSocket has no such limit.
+      socket.setTimeout(config.subscriptionGraceMs, () => socket.destroy());
       const ctx = contextOf(dependencies, new ActiveSubscription(req));
       try {
         rejectInvalidHeaders(req);
@@ -102,7 +104,6 @@ export function openWebSockets(
     exchange.set({ Connection: 'close' });
     // Does not wait for the client to close its side.
     res.once('finish', () => socket.destroySoon());
-    socket.setTimeout(config.subscriptionGraceMs, () => socket.destroy());
     sendError(exchange, error, log, ERROR_FORMAT);
   }
 }
