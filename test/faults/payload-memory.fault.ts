@@ -86,12 +86,12 @@ function endless(server: RunningServer, key: string): Promise<string> {
       send();
     });
     const send = (): void => {
-      while (sent < REJECTED_BYTES && socket.writable) {
-        sent += piece.length;
-        socket.write(`${piece.length.toString(16)}\r\n`);
-        socket.write(piece);
-        if (!socket.write('\r\n')) return void socket.once('drain', send);
-      }
+      if (sent >= REJECTED_BYTES || !socket.writable) return;
+      sent += piece.length;
+      socket.write(`${piece.length.toString(16)}\r\n`);
+      socket.write(piece);
+      // Reads what has arrived before the next piece: a failed write ends the socket at once.
+      socket.write('\r\n', () => setImmediate(send));
     };
     socket.on('data', (more: Buffer) => (answer += more.toString()));
     socket.on('error', () => undefined);
