@@ -7,7 +7,7 @@ export default {
   testEnvironment: 'node',
   transform: {},
   // Runs the files of a worker in one process, as plain Node does: what is imported is loaded once.
-  runner: ['jest-light-runner', { runtime: 'child_process' }],
+  runner: './test/support/runner.js',
   maxWorkers: 2,
   globalSetup: './dist/test/support/global-setup.js',
   globalTeardown: './dist/test/support/global-teardown.js',
