@@ -21,7 +21,7 @@ const DISCARD_MS = 2_000;
  * takes memory and time besides its bytes. TCP delivers larger chunks, but each chunk of the
  * chunked coding (RFC 9112, 7.1) counts.
  */
-const MAX_CHUNKS = 1_000;
+export const MAX_CHUNKS = 1_000;
 export const MIN_CHUNK_BYTES = 32;
 /** Number of unread bytes of a body after which no more is received. Each may be a chunk. */
 const MAX_UNREAD_BYTES = 4 * 1024;
@@ -46,6 +46,15 @@ export function limitUnread(req: IncomingMessage): void {
   // Node has no option for it.
   if (typeof state === 'object' && state !== null)
     Reflect.set(state, 'highWaterMark', MAX_UNREAD_BYTES);
+}
+
+/** Returns the number of received chunks of the body that were not read. Each takes memory. */
+export function unreadChunks(req: IncomingMessage): number {
+  const state: unknown = Reflect.get(req, '_readableState');
+  // Node has no property for it.
+  const buffer: unknown =
+    typeof state === 'object' && state !== null ? Reflect.get(state, 'buffer') : undefined;
+  return Array.isArray(buffer) ? buffer.length : 0;
 }
 
 /** Returns the value of a JSON body of at most 16 KB. Throws errors that `visibleError` returns. */

@@ -9,7 +9,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Config } from '../core/config.ts';
 import { counters } from '../core/metrics.ts';
-import { limitUnread } from './body.ts';
+import { limitUnread, MAX_CHUNKS, unreadChunks } from './body.ts';
 import { drop, isClosing, isDropped, markClosing } from './closing-connection.ts';
 import { cancelFor } from './request-timeout.ts';
 import { trackConnections } from './drain.ts';
@@ -58,8 +58,8 @@ const RAW_HEADERS = [
 
 /** Maximum number of requests that wait for their turn on a connection. */
 const MAX_WAITING = 64;
-/** Number of these requests. */
-const waiting = new WeakMap<Socket, number>();
+/** Requests that wait for their turn. */
+const waiting = new WeakMap<Socket, Set<IncomingMessage>>();
 
 /** Connections that are closed after their pending responses: later data cannot be parsed. */
 const unreadable = new WeakSet<Socket>();
@@ -84,7 +84,7 @@ export function createHttpServer(
     if (isClosing(req.socket)) return drop(req, res);
     limitUnread(req);
     ignoreLongHeaders(req);
-    inTurn(req.socket, res, () => listener(req, res));
+    inTurn(req, res, () => listener(req, res));
   };
   const server = createServer(
     {
@@ -119,13 +119,7 @@ export function createHttpServer(
   server.on('timeout', (socket) => isPending(socket) || socket.destroy());
   server.maxConnections = config.maxConnections;
   trackConnections(server);
-  server.on('connection', (socket) =>
-    socket.once('close', () => {
-      cancelFor(socket);
-      // Node ignores it before a CONNECT.
-      responseOn(socket)?.destroy();
-    }),
-  );
+  server.on('connection', (socket) => socket.once('close', () => cancelFor(socket)));
   return server;
 }
 
@@ -133,14 +127,20 @@ export function createHttpServer(
  * Runs the function when all earlier responses of the connection have been sent. Clients may
  * pipeline requests (RFC 9112, 9.3.2); executed at once, their responses would have to be kept.
  */
-function inTurn(socket: Socket, res: ServerResponse, run: () => void): void {
+function inTurn(req: IncomingMessage, res: ServerResponse, run: () => void): void {
   if (res.socket) return run();
-  const count = (waiting.get(socket) ?? 0) + 1;
-  if (count > MAX_WAITING) return void socket.destroy();
-  waiting.set(socket, count);
+  const { socket } = req;
+  const queue = waiting.get(socket) ?? new Set();
+  waiting.set(socket, queue);
+  let chunks = 0;
+  // Node goes on reading after a complete body, even if nobody has read it.
+  for (const earlier of queue) chunks += unreadChunks(earlier);
+  if (queue.size >= MAX_WAITING || chunks > MAX_CHUNKS) return void socket.destroy();
+  queue.add(req);
   res.once('socket', () => {
-    waiting.set(socket, (waiting.get(socket) ?? 1) - 1);
-    run();
+    queue.delete(req);
+    // Node 22 also finishes a response whose client has disconnected.
+    if (socket.writable) run();
   });
 }
 

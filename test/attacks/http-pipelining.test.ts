@@ -321,6 +321,33 @@ describe('P23 the body of a request behind a response that closes the connection
   });
 });
 
+test.each([
+  ['POST', '/session/login'],
+  ['GET', '/api/v2/shop/products'],
+])(
+  'P23 bodies of many chunks behind an unread response end their connection: %s',
+  async (method, path) => {
+    const socket = await opened();
+    socket.on('error', () => undefined).resume();
+    socket.write(STREAM);
+    await until(async () => (await subscriptionConnections()) === 1, 'the event stream');
+    const head = `${method} ${path} HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`;
+    const gone = closed(socket);
+    socket.write(`${head}${'1\r\nx\r\n'.repeat(500)}0\r\n\r\n`.repeat(10));
+    await gone;
+  },
+);
+
+test('P23 the body of an event stream by GET is not kept', async () => {
+  const arrived = once(server, 'request') as Promise<[IncomingMessage]>;
+  const socket = await opened();
+  socket.write(STREAM.replace(/\r\n$/, 'Transfer-Encoding: chunked\r\n\r\n'));
+  socket.write(`${'1\r\nx\r\n'.repeat(1_000)}0\r\n\r\n`);
+  const [req] = await arrived;
+  await until(() => req.complete, 'the body');
+  await until(() => req.readableLength === 0, 'an empty buffer');
+});
+
 test('P23 requests with an unknown expectation use the same queue as others', async () => {
   const socket = await opened();
   socket.on('error', () => undefined).resume();
