@@ -4,7 +4,8 @@ import { Shop, useShop, type Answer, type RequestOptions } from '../support/shop
 import { sized } from '../support/sized.ts';
 import { recordStatements } from '../support/statements.ts';
 
-const shop = useShop();
+// Not shared with other files, whose requests its cache would remember.
+const shop = useShop({ LOG_LEVEL: 'debug' });
 // Another instance on the same database, with its own pool and without a link to the first.
 const other = new Shop();
 

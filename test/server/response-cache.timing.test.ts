@@ -4,7 +4,8 @@ import { Shop, useShop } from '../support/shop.ts';
 // Staleness after a commit of another instance, in real time. shared.test.ts tests the same with a
 // stopped clock.
 
-const shop = useShop();
+// Not shared with other files, whose requests its cache would remember.
+const shop = useShop({ LOG_LEVEL: 'debug' });
 const other = new Shop();
 
 beforeAll(() => other.start());
