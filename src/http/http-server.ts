@@ -84,7 +84,8 @@ export function createHttpServer(
     if (isClosing(req.socket)) return drop(req, res);
     limitUnread(req);
     ignoreLongHeaders(req);
-    inTurn(req, res, () => listener(req, res));
+    if (res.socket) listener(req, res);
+    else inTurn(req, res, listener);
   };
   const server = createServer(
     {
@@ -124,11 +125,10 @@ export function createHttpServer(
 }
 
 /**
- * Runs the function when all earlier responses of the connection have been sent. Clients may
- * pipeline requests (RFC 9112, 9.3.2); executed at once, their responses would have to be kept.
+ * Passes on a pipelined request (RFC 9112, 9.3.2) when all earlier responses of the connection have
+ * been sent. Executed at once, its response would have to be kept until then.
  */
-function inTurn(req: IncomingMessage, res: ServerResponse, run: () => void): void {
-  if (res.socket) return run();
+function inTurn(req: IncomingMessage, res: ServerResponse, listener: RequestListener): void {
   const { socket } = req;
   const queue = waiting.get(socket) ?? new Set();
   waiting.set(socket, queue);
@@ -140,7 +140,7 @@ function inTurn(req: IncomingMessage, res: ServerResponse, run: () => void): voi
   res.once('socket', () => {
     queue.delete(req);
     // Node 22 also finishes a response whose client has disconnected.
-    if (socket.writable) run();
+    if (socket.writable) listener(req, res);
   });
 }
 

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { tokenOf } from '../faults/shopper.ts';
 import { expect, test } from '../support/jest.ts';
 import { withDirectory } from '../support/directories.ts';
 import { shell, startServer, stopServer, type RunningServer } from '../support/process.ts';
@@ -14,7 +15,7 @@ test('docs/operations.md: the embedded database is backed up and restored while 
     const runDocumented = (command: string, dataDir: string) =>
       shell(command.replace('shopfront-backup', join(home, 'copy')), { DATA_DIR: dataDir });
     const server = await startServer({ DATA_DIR, LOG_LEVEL: 'silent' });
-    const token = await tokenOf(server);
+    const token = await tokenOf(server.url);
     const before = await createProduct(server, token, '5901234123457');
     expect(await runDocumented(backup, DATA_DIR)).toMatchObject({ code: 0, stderr: '' });
     const after = await createProduct(server, token, '4006381333931');
@@ -37,7 +38,7 @@ test('docs/operations.md: the embedded database is backed up and restored while 
   });
 });
 
-test('a backup is never written over, and what is none changes nothing', async () => {
+test('backup rejects an existing directory, and restore a directory without a backup', async () => {
   await withDirectory(async (home) => {
     const env = { DATA_DIR: join(home, 'data') };
     const run = (command: string) => shell(`npm run -s cli -- ${command} ${home}/data`, env);
@@ -67,12 +68,6 @@ test('with DATABASE_URL, backup and restore refer to the tools of PostgreSQL', a
       stderr: expect.stringContaining('pg_dump'),
     });
 });
-
-async function tokenOf({ url }: RunningServer): Promise<string> {
-  const body = new URLSearchParams({ username: 'alice', password: 'alice-demo-1' });
-  const answer = await fetch(`${url}/token`, { method: 'POST', body });
-  return ((await answer.json()) as { access_token: string }).access_token;
-}
 
 /** Creates a product and returns its path. */
 async function createProduct(

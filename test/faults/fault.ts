@@ -1,4 +1,4 @@
-/** The kind of database: PGlite in a child of the server, or a PostgreSQL server. */
+/** The kind of database: the embedded one, or a PostgreSQL server. */
 export type DatabaseKind = 'embedded' | 'postgresql';
 
 /**

@@ -90,7 +90,7 @@ function endless(server: RunningServer, key: string): Promise<string> {
       sent += piece.length;
       socket.write(`${piece.length.toString(16)}\r\n`);
       socket.write(piece);
-      // Reads what has arrived before the next piece: a failed write ends the socket at once.
+      // Receives a response before the next write: a failed write destroys the socket.
       socket.write('\r\n', () => setImmediate(send));
     };
     socket.on('data', (more: Buffer) => (answer += more.toString()));

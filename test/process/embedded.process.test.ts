@@ -5,6 +5,7 @@ import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { expect, test } from '../support/jest.ts';
+import { isRunning } from '../../src/database/embedded/running.ts';
 import { commandFor, findPrograms } from '../../src/database/embedded/programs.ts';
 import { withDataDir, withDirectory } from '../support/directories.ts';
 import {
@@ -170,12 +171,4 @@ async function startDatabase(dataDir: string) {
     return pid === child.pid;
   }, 'the database');
   return child;
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
 }

@@ -115,8 +115,8 @@ export async function createDatabase(
 }
 
 /**
- * Runs the work with the path of a new directory in this data directory, and removes what is left
- * there, also by processes that were killed.
+ * Calls `work` with the path of a new directory in this data directory. Removes the new directory
+ * afterwards, and first those of processes that were killed.
  */
 export async function withUnfinished(
   dataDir: string,

@@ -38,7 +38,7 @@ const SOCKET_NAME = '.s.PGSQL.5432';
 const MAX_SOCKET_PATH = 103;
 /** Maximum time to open the database, in ms, which includes replaying its log after a kill. */
 const START_TIMEOUT_MS = 120_000;
-/** Maximum time to close the database, in ms. What is not closed then is replayed at next start. */
+/** Maximum duration of a shutdown with a checkpoint, in ms. After it, PostgreSQL stops at once. */
 const STOP_TIMEOUT_MS = 5_000;
 const READY_INTERVAL_MS = 5;
 
@@ -134,7 +134,7 @@ export async function startEmbedded(
       while (isBeingReplaced(root) && performance.now() < deadline) await delay(READY_INTERVAL_MS);
       await displaceAbandoned(root, cluster, urls.adminUrl);
       const started = launch();
-      const failure = await untilReady(started, cluster, deadline);
+      const failure = await untilReady(started, deadline);
       if (failure === undefined) {
         owner = await openAsOwner(urls.adminUrl).catch(async (error: Error) => {
           await stopServer(started, 'SIGINT');
@@ -179,11 +179,7 @@ export async function startEmbedded(
   }
 
   /** Resolves when the server is ready, or with its error message. */
-  async function untilReady(
-    child: ChildProcess,
-    path: string,
-    deadline: number,
-  ): Promise<string | undefined> {
+  async function untilReady(child: ChildProcess, deadline: number): Promise<string | undefined> {
     let errors = '';
     let ready = false;
     const lines = createInterface({ input: child.stderr as Readable });
@@ -203,7 +199,7 @@ export async function startEmbedded(
         await stopServer(child, 'SIGQUIT');
         return 'it does not start';
       }
-      ready = isReady(path, child.pid ?? 0);
+      ready = isReady(cluster, child.pid ?? 0);
       if (!ready) await delay(READY_INTERVAL_MS);
     }
     return undefined;

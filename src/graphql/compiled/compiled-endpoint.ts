@@ -30,17 +30,16 @@ export interface CompiledEndpoint {
   ): Promise<CompiledResponse | undefined> | undefined;
 }
 
-/** Creates the compiled endpoint. Compiles if `isCompiling`, and caches if there is a `cache`. */
+/** Creates the compiled endpoint. Without a cache, Apollo Server runs every request. */
 export function createCompiledEndpoint(
   operations: CompiledOperations,
-  isCompiling: boolean,
   cache: ResponseCache | undefined,
 ): CompiledEndpoint {
   return {
     plugin: {
       requestDidStart: async () => ({
         executionDidStart: async ({ request, source, document }) => {
-          if (isCompiling) operations.add(source, request.operationName, document);
+          if (cache) operations.add(source, request.operationName, document);
         },
       }),
     },

@@ -36,13 +36,12 @@ export function createFastPaths(config: Config): FastPaths {
   const cache = config.fastPaths ? new ResponseCache() : undefined;
   return {
     listener: (paths, exchangeOf, router) =>
-      config.fastPaths ? staticRoutes(paths, exchangeOf, router) : router,
+      cache ? staticRoutes(paths, exchangeOf, router) : router,
     share: (ctx, req, rowCounts, make) =>
       cache && isAnonymous(req) ? cache.getOrMake(ctx, `GET ${req.url}`, rowCounts, make) : make(),
     graphql: (schema, operations) =>
       createCompiledEndpoint(
         new CompiledOperations(schema, roots, config.graphqlLimits.cost, operations),
-        config.fastPaths,
         cache,
       ),
   };
