@@ -64,7 +64,7 @@ export async function makeDatabase(server: string, name: string): Promise<string
 export async function tidy(client: Client, size: Size): Promise<void> {
   const { rowCount } = await client.query(`delete from product where pk > ${SIZES[size]}`);
   if (rowCount !== 0)
-    await client.query('vacuum (analyze) product, product_tally, product_tally_fine');
+    await client.query('vacuum (analyze) product, product_row_count, product_row_count_fine');
 }
 
 async function create(server: string, name: string): Promise<void> {

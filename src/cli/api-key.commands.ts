@@ -45,14 +45,18 @@ export function apiKeyCommands(context: CommandContext): Command {
     .action((username: string) =>
       runCommand(context, async ({ ctx }) => {
         const { pk } = await accounts.byName(ctx, username);
-        for (const { kid, createdAt, expiresAt, lastUsedAt, scopes, name } of await apiKeys.listOf(
-          ctx,
-          pk,
-        )) {
+        for (const {
+          keyId,
+          createdAt,
+          expiresAt,
+          lastUsedAt,
+          scopes,
+          name,
+        } of await apiKeys.listOf(ctx, pk)) {
           const times = [createdAt, expiresAt, lastUsedAt].map(
             (time) => time?.toISOString() ?? '-',
           );
-          print([kid, ...times, scopes.join(',') || '-', printable(name)].join('  '));
+          print([keyId, ...times, scopes.join(',') || '-', printable(name)].join('  '));
         }
       }),
     );

@@ -38,7 +38,7 @@ export function webhookCommands(context: CommandContext): Command {
     .action(() =>
       runCommand(context, async ({ ctx }) => {
         for (const {
-          wid: webhookId,
+          webhookId,
           isEnabled,
           createdAt,
           succeededAt,
@@ -116,14 +116,14 @@ export function webhookCommands(context: CommandContext): Command {
     .action(({ limit, ...choice }: deliveries.DeliveryFilter & { limit: number }) =>
       runCommand(context, async ({ ctx }) => {
         for (const {
-          mid: messageId,
+          messageId,
           status,
           kind,
           at,
           attempts,
           reason,
           dueAt,
-          wid: webhookId,
+          webhookId,
         } of await deliveries.listDeliveries(ctx, choice, limit)) {
           print(
             [

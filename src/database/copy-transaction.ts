@@ -38,7 +38,7 @@ class Session implements CopyTransaction {
   async stage(
     table: string,
     columns: Readonly<Record<string, string>>,
-    rows: readonly (readonly string[])[],
+    rows: readonly (readonly (string | null)[])[],
   ): Promise<void> {
     const types = Object.entries(columns);
     const definitions = types.map(([name, type]) => sql`${identifier(name)} ${raw(type)}`);
@@ -59,6 +59,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 
 // Escapes a cell (PostgreSQL, COPY, "Text Format").
-function escaped(cell: string): string {
+function escaped(cell: string | null): string {
+  if (cell === null) return '\\N';
   return cell.replace(/[\\\t\n\r]/g, (character) => ESCAPES[character] ?? character);
 }

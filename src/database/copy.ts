@@ -11,7 +11,7 @@ export interface CopyTransaction {
   stage(
     table: string,
     columns: Readonly<Record<string, string>>,
-    rows: readonly (readonly string[])[],
+    rows: readonly (readonly (string | null)[])[],
   ): Promise<void>;
 }
 

@@ -90,6 +90,13 @@ export async function openDatabase(
     async migrate() {
       // This also creates the migrator's own table, outside of any transaction.
       if ((await migrator.getPending()).length === 0) return [];
+      // Tables of the same names would make a migration fail with an error about one of them.
+      const known = new Set(options.migrations?.migrationsList?.map(({ name }) => name));
+      const other = (await migrator.getExecuted()).find(({ name }) => !known.has(name));
+      if (other)
+        throw new Error(
+          `The database is of another version, with the migration ${other.name}. Use that version or a new database`,
+        );
       return orm.em.fork().transactional(async (em) => {
         // Rewriting a table takes longer than a request may.
         await em.execute('set local statement_timeout = 0');

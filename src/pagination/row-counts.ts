@@ -3,8 +3,8 @@ import { readRows, type Reader } from '../database/row-mapper.ts';
 import { identifier, literal, sql, type Cell, type Sql, type Statements } from '../database/sql.ts';
 
 // Triggers count the rows of an unbounded table in the transaction that adds or removes them, by
-// ranges of 65,536 primary keys and by ranges of 256 (migrations: `product_tally`,
-// `product_tally_fine`). The counts give the total and the start of an offset page without reading
+// ranges of 65,536 primary keys and by ranges of 256 (migrations: `product_row_count`,
+// `product_row_count_fine`). The counts give the total and the start of an offset page without reading
 // the rows before it. Each row also counts the statements that wrote to its range. Their sum, the
 // version, changes with every commit, so it shows whether cached data is current.
 

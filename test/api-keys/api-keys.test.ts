@@ -377,8 +377,8 @@ test('findExpired needs one statement for keys, sessions and users', async () =>
   const { sid } = await openSession(shop, user);
   for (const name of ['good', 'revoked'])
     await apiKeys.createFor(shop.context(), user, { name, scopes: [] });
-  const keyIds = (await shop.sql('select kid from api_key order by name')).map(({ kid: keyId }) =>
-    String(keyId),
+  const keyIds = (await shop.sql('select key_id from api_key order by name')).map(
+    ({ key_id: keyId }) => String(keyId),
   );
   const caller = { pk: user.pk, username: user.username, scopes: new Set<never>() };
   const [session, valid, revoked] = [

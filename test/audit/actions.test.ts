@@ -321,7 +321,7 @@ describe('an entry', () => {
     const [{ api_key: keyId } = {}] = await shop.sql(
       'select api_key from audit_entry order by pk desc limit 1',
     );
-    expect(keyId).toBe(actor.startsWith('api_key') ? apiKey.apiKey.kid : null);
+    expect(keyId).toBe(actor.startsWith('api_key') ? apiKey.apiKey.keyId : null);
   });
 
   test('of an operator has a name and no request', async () => {

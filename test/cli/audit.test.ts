@@ -40,10 +40,12 @@ describe("the operator's commands", () => {
     for (let time = 0; time < 2; time++)
       await shop.rest('POST', '/token', { form: { username, password: PASSWORD } });
     for (const name of ['till', 'stock']) await command(`api-keys create carol ${name}`);
-    const [{ kid } = {}] = await shop.sql(`select kid from api_key where name = 'till'`);
+    const [{ key_id: keyId } = {}] = await shop.sql(
+      `select key_id from api_key where name = 'till'`,
+    );
     const [{ sid } = {}] = await shop.sql('select sid from session');
-    await command(`api-keys revoke carol ${String(kid)}`);
-    await command(`api-keys revoke carol ${String(kid)}`);
+    await command(`api-keys revoke carol ${String(keyId)}`);
+    await command(`api-keys revoke carol ${String(keyId)}`);
     await command('api-keys revoke carol --all');
     await command(`session end carol ${String(sid)}`);
     await command('session end carol --all');

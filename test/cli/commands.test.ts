@@ -370,7 +370,7 @@ describe('rest-usage report', () => {
   });
 
   test('omits the contract kit and the pages for browsers, unless --include-own is given', async () => {
-    await shop.sql('truncate legacy_call');
+    await shop.sql('truncate rest_call');
     const own = ['shopfront-contract/0.1.0', 'shopfront-pages'];
     const others = ['shopfront-contractor', 'my shopfront-pages'];
     for (const client of [...own, ...others]) shop.calls.count(V1, client, '', new Date());
@@ -396,7 +396,7 @@ describe('rest-usage report', () => {
       stdout: 'No such calls are recorded.\n',
       stderr: '',
     });
-    await shop.sql('truncate legacy_call');
+    await shop.sql('truncate rest_call');
     expect(await command('rest-usage report')).toEqual({
       code: 0,
       stdout: 'No calls are recorded.\n',
@@ -430,7 +430,7 @@ describe('rest-usage forget', () => {
   });
 
   const left = async () =>
-    (await shop.sql('select client from legacy_call order by client collate "C"')).map(
+    (await shop.sql('select client from rest_call order by client collate "C"')).map(
       ({ client }) => client,
     );
 
@@ -439,7 +439,7 @@ describe('rest-usage forget', () => {
     expect(await left()).toEqual(['-', 'TILL/1', "a'b%", 'till/10']);
     shop.calls.count('GET /blog', 'till/1', '', new Date());
     await legacy.store(shop.context(), shop.calls);
-    expect(await shop.sql(`select calls from legacy_call where client = 'till/1'`)).toEqual([
+    expect(await shop.sql(`select calls from rest_call where client = 'till/1'`)).toEqual([
       { calls: '1' },
     ]);
   });

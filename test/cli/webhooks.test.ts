@@ -97,9 +97,9 @@ describe('webhook commands', () => {
     });
     expect(
       await shop.sql(
-        'select wid::text from webhook_delivery join webhook on webhook.pk = webhook_pk',
+        'select webhook_id::text from webhook_delivery join webhook on webhook.pk = webhook_pk',
       ),
-    ).toEqual([{ wid: other }]);
+    ).toEqual([{ webhook_id: other }]);
   });
 
   test('rotate-secret prints a new secret, and keeps the old one for a day', async () => {
@@ -149,8 +149,8 @@ describe('webhooks deliveries and redeliver', () => {
     const webhookId = await add();
     for (let time = 0; time < 3; time++) await command(`webhooks test ${webhookId}`);
     await shop.sql(`update webhook_delivery set status = 'dead', due_at = null, ended_at = now()`);
-    const [row] = await shop.sql('select mid from webhook_delivery order by pk limit 1');
-    const messageId = String(row?.['mid']);
+    const [row] = await shop.sql('select message_id from webhook_delivery order by pk limit 1');
+    const messageId = String(row?.['message_id']);
     expect(await command(`webhooks redeliver ${messageId}`)).toEqual({
       code: 0,
       stdout: 'Messages to be sent again: 1.\n',

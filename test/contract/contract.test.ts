@@ -49,7 +49,7 @@ describe.each<{ name: string; env: Record<string, string>; skipped: readonly str
     await legacy.store(shop.context(), shop.calls);
     expect(
       await shop.sql(
-        `select count(*)::int > 20 as many from legacy_call where client ~ '^shopfront-contract/\\d'`,
+        `select count(*)::int > 20 as many from rest_call where client ~ '^shopfront-contract/\\d'`,
       ),
     ).toEqual([{ many: true }]);
     expect(await legacy.report(shop.context(), { limit: 10 })).toEqual({

@@ -1,16 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '../support/jest.ts';
 import pg from 'pg';
-import pino from 'pino';
-import options from '../../mikro-orm.config.ts';
-import { openDatabase, type Database } from '../../src/database/database.ts';
-import { readConfig } from '../../src/core/config.ts';
-import { makeDatabase, TEST_SECRET, type TestDatabase } from '../support/databases.ts';
 import { useShop, workerDatabase } from '../support/shop.ts';
 
 const shop = useShop();
-
-/** The migration before that of the row counts. */
-const BEFORE_ROW_COUNTS = '20261121000000_initial';
 
 let one: pg.Client;
 let other: pg.Client;
@@ -91,32 +83,6 @@ test('ten sessions that write to the same ranges concurrently leave the count ex
   expect((await thereBy(one)).at(-1)).toEqual({ level: 2, bucket: 0, rows: 1_400 });
 });
 
-test('the migration counts the existing rows, also when it is reverted and run again', async () => {
-  await withDatabase(async (database, client) => {
-    await database.orm.migrator.down({ to: BEFORE_ROW_COUNTS });
-    const { rows } = await client.query(
-      `select relname from pg_class where relname like 'product_tally%'`,
-    );
-    expect(rows).toEqual([]);
-    await client.query(insert(100, 700));
-    await client.query(insert(65_000, 66_000));
-    await client.query('delete from product where pk % 3 = 0');
-
-    await database.migrate();
-    expect(await countedBy(client)).toEqual(await thereBy(client));
-    await client.query(insert(140_000, 140_010));
-    expect(await countedBy(client)).toEqual(await thereBy(client));
-
-    await database.orm.migrator.down({ to: BEFORE_ROW_COUNTS });
-    await client.query('delete from product where pk < 200');
-    await client.query('truncate product');
-    await client.query(insert(1, 300));
-    await database.migrate();
-    expect(await countedBy(client)).toEqual(await thereBy(client));
-    expect((await thereBy(client)).at(-1)).toEqual({ level: 2, bucket: 0, rows: 300 });
-  });
-});
-
 function insert(first: number, last: number): string {
   return `
     insert into product (pk, name, barcode, price, created_at, updated_at)
@@ -127,8 +93,8 @@ function insert(first: number, last: number): string {
 
 async function countedBy(client: pg.Client): Promise<unknown[]> {
   const { rows } = await client.query(`
-    select 1 as level, bucket, sum(rows)::int as rows from product_tally_fine group by bucket having sum(rows) <> 0
-    union all select 2, bucket, sum(rows)::int from product_tally group by bucket having sum(rows) <> 0 order by 1, 2`);
+    select 1 as level, bucket, sum(rows)::int as rows from product_row_count_fine group by bucket having sum(rows) <> 0
+    union all select 2, bucket, sum(rows)::int from product_row_count group by bucket having sum(rows) <> 0 order by 1, 2`);
   return rows;
 }
 
@@ -143,20 +109,4 @@ async function connected(env: Record<string, string>): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: env['DATABASE_URL'] });
   await client.connect();
   return client;
-}
-
-async function withDatabase(
-  work: (database: Database, client: pg.Client) => Promise<void>,
-): Promise<void> {
-  const made: TestDatabase = await makeDatabase(`shopfront_tally_${process.pid}`);
-  const config = readConfig({ ...made.env, SIGNING_SECRET: TEST_SECRET }, () => undefined);
-  const database = await openDatabase(config, options, pino({ level: 'silent' }), true);
-  const client = await connected(made.env);
-  try {
-    await work(database, client);
-  } finally {
-    await client.end();
-    await database.close();
-    await made.drop();
-  }
 }

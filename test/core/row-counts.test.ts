@@ -56,7 +56,7 @@ test('a count does not query the server id', async () => {
     countOf(shop.context(), PRODUCT_ROW_COUNTS),
   );
   expect(answer).toBe(3);
-  expect(statements.filter((text) => text.includes('product_tally'))).toHaveLength(1);
+  expect(statements.filter((text) => text.includes('product_row_count'))).toHaveLength(1);
   expect(statements.join()).not.toContain('pg_control');
 });
 
@@ -272,15 +272,15 @@ function page(query: string): Promise<Answer> {
 
 function rowCounts(): Promise<unknown[]> {
   return shop.sql(`
-    select 1 as level, pk, bucket, rows, writes from product_tally_fine
-    union all select 2, pk, bucket, rows, writes from product_tally order by 1, 2`);
+    select 1 as level, pk, bucket, rows, writes from product_row_count_fine
+    union all select 2, pk, bucket, rows, writes from product_row_count order by 1, 2`);
 }
 
 /** Returns the differences between the rows, the row counts, both APIs and `versionOf`. */
 async function wrongCounts(): Promise<unknown[]> {
   const counted = await shop.sql(`
-    select 1 as level, bucket, sum(rows)::int as rows from product_tally_fine group by bucket having sum(rows) <> 0
-    union all select 2, bucket, sum(rows)::int from product_tally group by bucket having sum(rows) <> 0 order by 1, 2`);
+    select 1 as level, bucket, sum(rows)::int as rows from product_row_count_fine group by bucket having sum(rows) <> 0
+    union all select 2, bucket, sum(rows)::int from product_row_count group by bucket having sum(rows) <> 0 order by 1, 2`);
   const actual = await shop.sql(`
     select 1 as level, (pk - 1) >> 8 as bucket, count(*)::int as rows from product group by 2
     union all select 2, (pk - 1) >> 16, count(*)::int from product group by 2 order by 1, 2`);

@@ -22,7 +22,11 @@ test('a migration has no time limit, and is not pending once it is applied', asy
     }
   }
   const made = await makeDatabase(`shopfront_slow_${process.pid}`);
-  const migrations = { ...options.migrations, migrationsList: [{ name: 'slow', class: Slow }] };
+  const migrationsList = [
+    ...(options.migrations?.migrationsList ?? []),
+    { name: 'slow', class: Slow },
+  ];
+  const migrations = { ...options.migrations, migrationsList };
   const config = { ...shop.config, databaseUrl: made.env.DATABASE_URL };
   const database = await openDatabase(
     config,
@@ -38,6 +42,24 @@ test('a migration has no time limit, and is not pending once it is applied', asy
     ]);
     expect(await database.migrate()).toEqual([]);
     expect(await database.fork().execute('show statement_timeout')).toEqual(limit);
+  } finally {
+    await database.close();
+    await made.drop();
+  }
+});
+
+test('a database with migrations of another version is rejected before anything is written', async () => {
+  const made = await makeDatabase(`shopfront_other_${process.pid}`);
+  const config = { ...shop.config, databaseUrl: made.env.DATABASE_URL };
+  const database = await openDatabase(config, options, pino({ level: 'silent' }), true);
+  try {
+    await database.fork().execute(`update migration set name = '20261121000000_initial'`);
+    await expect(database.migrate()).rejects.toThrow(
+      'The database is of another version, with the migration 20261121000000_initial',
+    );
+    expect(await database.fork().execute('select name from migration')).toEqual([
+      { name: '20261121000000_initial' },
+    ]);
   } finally {
     await database.close();
     await made.drop();
@@ -71,7 +93,7 @@ describe('a CHECK enforces each rule of the domain', () => {
     `insert into blog_entry (title, body, creator_pk, created_at, updated_at) values (${title}, ${body}, 1, now(), now())`;
 
   const calls = (client: string, first = 'now()', count = '1') =>
-    `insert into legacy_call values ('GET /blog', ${client}, '', ${first}, now(), ${count})`;
+    `insert into rest_call values ('GET /blog', ${client}, '', ${first}, now(), ${count})`;
 
   const audited = (values: Record<string, string>) => {
     const all = {
@@ -131,9 +153,9 @@ describe('a CHECK enforces each rule of the domain', () => {
     ['blog_entry_title_check', entry(`repeat('x', 256)`, `'Text'`)],
     ['blog_entry_body_check', entry(`'Title'`, `''`)],
     ['blog_entry_body_check', entry(`'Title'`, `repeat('x', 50001)`)],
-    ['legacy_call_client_check', calls(`repeat('x', 256)`)],
-    ['legacy_call_calls_check', calls(`'x'`, 'now()', '0')],
-    ['legacy_call_calls_check', calls(`'x'`, `now() + interval '1 day'`)],
+    ['rest_call_client_check', calls(`repeat('x', 256)`)],
+    ['rest_call_calls_check', calls(`'x'`, 'now()', '0')],
+    ['rest_call_calls_check', calls(`'x'`, `now() + interval '1 day'`)],
     ['audit_entry_action_check', audited({ action: `'Created'` })],
     ['audit_entry_actor_kind_check', audited({ actor_kind: `'users'` })],
     ['audit_entry_actor_name_check', audited({ actor_name: 'null' })],

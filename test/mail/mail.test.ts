@@ -33,7 +33,7 @@ const REQUEST = 'mutation ($user: String!) { requestPasswordReset(user: $user) }
 const DAY = 86_400_000;
 const ask = (user: string, from = '192.0.2.1') =>
   shop.graphql(REQUEST, { user }, { headers: { 'X-Forwarded-For': from } });
-const waiting = () => shop.sql('select kind, asked, attempts from mail');
+const waiting = () => shop.sql('select kind, addressee, attempts from mail');
 const retryDelay = async () => {
   const [row] = await shop.sql('select due_at from mail');
   return new Date(String(row?.['due_at'])).getTime() - shop.now().getTime();
@@ -111,7 +111,7 @@ describe('a sent mail', () => {
     if (!slow) throw new Error('there was nothing to claim');
     await mail.remove(shop.context(), slow);
     await mail.retryLater(shop.context(), slow);
-    expect(await waiting()).toEqual([{ kind: 'password-reset', asked: 'nobody', attempts: 2 }]);
+    expect(await waiting()).toEqual([{ kind: 'password-reset', addressee: 'nobody', attempts: 2 }]);
   });
 });
 
@@ -264,7 +264,7 @@ describe('limits', () => {
       await ask('ada').then(() => (count === 0 ? smtpServer.deliver() : undefined));
     const [arrived] = await smtpServer.deliver();
     await shop.sql(
-      `insert into mail (kind, asked, created_at, due_at) select 'password-reset', 'n' || n, now(), now() + interval '1 hour' from generate_series(1, 10000) n`,
+      `insert into mail (kind, addressee, created_at, due_at) select 'password-reset', 'n' || n, now(), now() + interval '1 hour' from generate_series(1, 10000) n`,
     );
     await shop.graphql(RESET, { token: arrived ? tokenIn(arrived) : '' });
     expect(await smtpServer.deliver()).toMatchObject([
@@ -338,7 +338,7 @@ describe('limits', () => {
 
   test('B9 while 10,000 wait, more are rejected as UNAVAILABLE, and not stored', async () => {
     await shop.sql(
-      `insert into mail (kind, asked, created_at, due_at) select 'password-reset', 'n' || n, now(), now() from generate_series(1, 10000) n`,
+      `insert into mail (kind, addressee, created_at, due_at) select 'password-reset', 'n' || n, now(), now() from generate_series(1, 10000) n`,
     );
     expect((await ask('ada')).body.errors[0].extensions).toEqual({
       code: 'UNAVAILABLE',

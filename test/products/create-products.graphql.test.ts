@@ -131,7 +131,7 @@ describe('createProducts', () => {
     ).toEqual(Array.from({ length: 100 }, (_, index) => String(index + 1)));
     expect(
       await shop.sql(
-        'select sum(writes)::int as writes, sum(rows)::int as rows from product_tally',
+        'select sum(writes)::int as writes, sum(rows)::int as rows from product_row_count',
       ),
     ).toMatchObject([{ rows: 100 }]);
     const rejected = await createAll(inputs);

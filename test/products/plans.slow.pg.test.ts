@@ -158,11 +158,11 @@ describe('a page by number is read from its start, at any depth', () => {
   test('its start is looked up in the 256 ranges of one', async () => {
     const found = await readings(
       () => shop.rest('GET', `${LIST}?page=50001`),
-      /from "product_tally_fine"/,
+      /from "product_row_count_fine"/,
     );
     for (const { sorts: _few, ...way } of found) {
       expect(way).toEqual({
-        indexes: ['product_tally_fine_bucket_index'],
+        indexes: ['product_row_count_fine_bucket_index'],
         sequential: [],
         rows: 256,
       });
@@ -174,7 +174,7 @@ describe('a page by number is read from its start, at any depth', () => {
     const found = await readings(() => shop.rest('GET', `${LIST}?page=60001`), /with place as/);
     for (const { sorts: _few, ...way } of found) {
       expect(way).toEqual({
-        indexes: ['product_pkey', 'product_tally_fine_bucket_index'],
+        indexes: ['product_pkey', 'product_row_count_fine_bucket_index'],
         sequential: [],
         rows: 256,
       });
@@ -184,7 +184,7 @@ describe('a page by number is read from its start, at any depth', () => {
   test('the count is the sum of 16 ranges', async () => {
     expect(
       await otherReadings(() => shop.graphql('{ products(first: 1) { totalCount } }'), {
-        of: /^select .* from "product_tally"/,
+        of: /^select .* from "product_row_count"/,
         indexes: [],
         atMost: 16,
       }),

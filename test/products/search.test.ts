@@ -480,21 +480,6 @@ describe('Search, hostile text', () => {
   });
 });
 
-test('products from before the migration of the search are found after it, and after its revert', async () => {
-  const { migrator } = shop.database.orm;
-  await migrator.down({ to: '20261123000000_legacy_call' });
-  try {
-    await shop.sql(
-      `insert into product (name, barcode, price, created_at, updated_at) values ('Café Kettle', '${KETTLE}', 1, now(), now())`,
-    );
-    expect(await shop.sql('select name_key from product')).toEqual([{ name_key: 'café kettle' }]);
-  } finally {
-    await migrator.up();
-  }
-  expect(namesIn(await find({ filter: { search: 'cafe' } }))).toEqual(['Café Kettle']);
-  expect(namesIn(await find({ filter: { search: 'ketle' } }))).toEqual(['Café Kettle']);
-});
-
 interface Named {
   name: string;
 }

@@ -20,9 +20,9 @@ const at = new Date('2027-01-31T08:00:00Z');
 async function stored(of: Shop = shop): Promise<unknown[][]> {
   await legacy.store(of.context(), of.calls);
   const rows = await of.sql(
-    'select "row", client, subject, calls::int from legacy_call order by 1, 2, 3',
+    'select endpoint, client, subject, calls::int from rest_call order by 1, 2, 3',
   );
-  return rows.map(({ row, client, subject, calls }) => [row, client, subject, calls]);
+  return rows.map(({ endpoint, client, subject, calls }) => [endpoint, client, subject, calls]);
 }
 
 // Counted calls
@@ -285,7 +285,7 @@ test('recent callers are not displaced by new names', async () => {
 
 test('10,000 clients without a user are stored, and as many with one; new ones count as others', async () => {
   await shop.sql(
-    `insert into legacy_call select 'GET /blog', 'client ' || n, '', now(), now(), 1 from generate_series(1, 10000) as n`,
+    `insert into rest_call select 'GET /blog', 'client ' || n, '', now(), now(), 1 from generate_series(1, 10000) as n`,
   );
   shop.calls.count('GET /blog', 'client 5', '', at);
   shop.calls.count('GET /blog', 'new', '', at);
@@ -324,7 +324,7 @@ test('no request runs a statement for the count, and nothing is stored without c
   const { statements } = await recordStatements(async () => {
     for (let time = 0; time < 3; time++) await shop.rest('GET', '/api/v2/shop/products');
   });
-  expect(statements.filter((text) => text.includes('legacy_call'))).toEqual([]);
+  expect(statements.filter((text) => text.includes('rest_call'))).toEqual([]);
   const first = await recordStatements(() => legacy.store(shop.context(), shop.calls));
   const second = await recordStatements(() => legacy.store(shop.context(), shop.calls));
   expect([first.statements.length, second.statements.length]).toEqual([1, 0]);
@@ -348,17 +348,17 @@ test('two instances that store the same clients concurrently add up', async () =
 test('while the database fails, requests succeed and no count is lost', async () => {
   shop.calls.count(PAGES, 'till', '', at);
   await stored();
-  await shop.sql('alter table legacy_call rename to away');
+  await shop.sql('alter table rest_call rename to away');
   try {
     for (let time = 0; time < 3; time++) {
       expect(await shop.rest('GET', '/api/v2/shop/products', from('till'))).toMatchObject({
         status: 200,
       });
       shop.calls.count(PAGES, `client ${time}`, 'bea', new Date(at.getTime() - time * DAY_MS));
-      await expect(legacy.store(shop.context(), shop.calls)).rejects.toThrow('legacy_call');
+      await expect(legacy.store(shop.context(), shop.calls)).rejects.toThrow('rest_call');
     }
   } finally {
-    await shop.sql('alter table away rename to legacy_call');
+    await shop.sql('alter table away rename to rest_call');
   }
   expect(await stored()).toEqual([
     [PAGES, 'client 0', 'bea', 1],

@@ -154,7 +154,7 @@ test('caching: where the whole list has not changed, no product is read', async 
     fetch(`${shop.url}/api/v1/shop/products`, { headers: { 'If-None-Match': tag } }),
   );
   expect(answer.status).toBe(304);
-  expect(statements).toEqual([expect.stringContaining('product_tally')]);
+  expect(statements).toEqual([expect.stringContaining('product_row_count')]);
 });
 
 test('caching: another page has another ETag', async () => {

@@ -441,7 +441,7 @@ test('the response cache measures compressed forms', async () => {
     (Reflect.get(answers, 'entries') as { calculatedSize: number }).calculatedSize;
   const ctx = shop.context();
   const made: CachedResponse = { body: 'words '.repeat(500) };
-  const answered = () => answers.getOrMake(ctx, 'key', 'product_tally', async () => made);
+  const answered = () => answers.getOrMake(ctx, 'key', 'product_row_count', async () => made);
   await answered();
   const { forms } = await answered();
   for (const coding of ['gzip', 'br'] as const) {

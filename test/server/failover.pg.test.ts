@@ -60,6 +60,6 @@ async function names(shop: Shop): Promise<(string | undefined)[]> {
 }
 
 async function versions(cluster: Cluster): Promise<number> {
-  const [row] = await cluster.sql('select sum(writes)::int as version from product_tally');
+  const [row] = await cluster.sql('select sum(writes)::int as version from product_row_count');
   return Number(row?.['version']);
 }

@@ -12,7 +12,7 @@ const TABLES = [
   'item',
   'blog_entry',
   'idempotency_key',
-  'legacy_call',
+  'rest_call',
   'product_import_batch',
   'webhook_delivery',
   'webhook',

@@ -95,8 +95,8 @@ const waiting = async (count: number) => {
   await settled(shop);
   await deliveries.fanOut(shop.context());
   await shop.sql(`
-    insert into webhook_delivery (mid, webhook_pk, kind, at, subject, due_at)
-    select mid || number, webhook_pk, kind, at, subject, due_at from webhook_delivery, generate_series(2, ${count}) as number`);
+    insert into webhook_delivery (message_id, webhook_pk, kind, at, subject, due_at)
+    select message_id || number, webhook_pk, kind, at, subject, due_at from webhook_delivery, generate_series(2, ${count}) as number`);
 };
 const create = () => shop.rest('POST', '/api/v1/shop/product/', { as: seller, json: INK });
 
@@ -433,7 +433,7 @@ describe('a failing receiver', () => {
     expect(shop.now().getTime() - first).toBeGreaterThan(DAY);
     expect(logged('webhook.dead')).toEqual([]);
     for (const { id } of await deliver()) ids.add(id);
-    expect([...ids]).toEqual([(await only()).mid]);
+    expect([...ids]).toEqual([(await only()).messageId]);
     expect(await only()).toMatchObject({ status: 'dead', attempts: 9, reason: '500', dueAt: null });
     expect(logged('webhook.retry')).toHaveLength(8);
     expect(logged('webhook.dead')).toMatchObject([
@@ -581,9 +581,7 @@ describe('redelivery', () => {
   test('of dead deliveries, with the same ids and all attempts again', async () => {
     const { webhookId } = await add();
     await makeDead(3);
-    const before = (await list({ status: 'dead' }))
-      .map(({ mid: messageId }) => messageId)
-      .toSorted();
+    const before = (await list({ status: 'dead' })).map(({ messageId }) => messageId).toSorted();
     await webhooks.enable(shop.context(), webhookId);
     expect(await deliveries.redeliver(shop.context(), { status: 'dead' })).toBe(3);
     expect(
@@ -731,7 +729,7 @@ test('the sweep deletes deliveries 3 days after success and 30 days after death,
 
 test("an offset from another server's backup is dropped, and later events are delivered", async () => {
   await add();
-  await shop.sql(`update webhook_place set tx = '900000000000', pk = 7`);
+  await shop.sql(`update webhook_offset set tx = '900000000000', pk = 7`);
   await shop.sql(`update webhook set since = '900000000000:900000000000:'`);
   await create();
   await deliver();

@@ -35,7 +35,7 @@ export async function callerByApiKey(ctx: Context, key: string): Promise<Caller>
   return {
     pk: user.pk,
     username: user.username,
-    apiKeyId: apiKey.kid,
+    apiKeyId: apiKey.keyId,
     expiresAt: apiKey.expiresAt,
     scopes,
     ...(!includesWriteScope(scopes) && { isReadOnly: true }),
@@ -60,13 +60,13 @@ async function withUser(
 }
 
 // Updates the row at most once a minute, also with concurrent requests.
-async function updateLastUsed(ctx: Context, { kid, lastUsedAt }: ApiKey): Promise<void> {
+async function updateLastUsed(ctx: Context, { keyId, lastUsedAt }: ApiKey): Promise<void> {
   const now = ctx.now();
   const threshold = new Date(now.getTime() - LAST_USED_INTERVAL_MS);
   if (lastUsedAt && lastUsedAt > threshold) return;
   await execute(
     ctx.em,
-    sql`update api_key set last_used_at = ${now} where kid = ${kid}::uuid and (last_used_at is null or last_used_at <= ${threshold})`,
+    sql`update api_key set last_used_at = ${now} where key_id = ${keyId}::uuid and (last_used_at is null or last_used_at <= ${threshold})`,
   );
 }
 

@@ -20,7 +20,7 @@ import { User } from '../users/user.entity.ts';
 })
 @Check({ name: 'api_key_key_hash_check', expression: `octet_length(key_hash) = 32` })
 @Check({ name: 'api_key_times_check', expression: `created_at < expires_at` })
-@Index({ name: 'api_key_user_pk_created_at_index', properties: ['userPk', 'createdAt', 'kid'] })
+@Index({ name: 'api_key_user_pk_created_at_index', properties: ['userPk', 'createdAt', 'keyId'] })
 @Index({ name: 'api_key_expires_at_index', properties: ['expiresAt'] })
 @ObjectType({
   simpleResolvers: true,
@@ -30,7 +30,7 @@ import { User } from '../users/user.entity.ts';
 })
 export class ApiKey extends Node {
   @PrimaryKey({ columnType: 'uuid', type: 'string' })
-  kid!: string;
+  keyId!: string;
 
   @ManyToOne(() => User, {
     mapToPk: true,
@@ -70,6 +70,6 @@ export class ApiKey extends Node {
   lastUsedAt!: Date | null;
 
   protected get nodeKey(): string {
-    return this.kid;
+    return this.keyId;
   }
 }

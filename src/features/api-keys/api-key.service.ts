@@ -73,8 +73,8 @@ export async function createFor(
 export async function revoke(ctx: Context, id: string): Promise<ApiKey> {
   const { pk, username } = requirePerson(ctx);
   requireWriter(ctx);
-  const kid = nodeKeyOf(ApiKey.name, id) ?? '';
-  const [apiKey] = await deleteKeys(ctx, pk, kid);
+  const keyId = nodeKeyOf(ApiKey.name, id) ?? '';
+  const [apiKey] = await deleteKeys(ctx, pk, keyId);
   // The same error for other users' keys, unknown keys, and keys revoked concurrently.
   if (!apiKey) throw new DomainError('NOT_FOUND', 'No such API key');
   ctx.log.info(
@@ -85,8 +85,8 @@ export async function revoke(ctx: Context, id: string): Promise<ApiKey> {
 }
 
 /** Revokes an API key of a user by its id, or all of them. Returns their number. */
-export async function revokeOf(ctx: Context, userPk: number, kid?: string): Promise<number> {
-  return (await deleteKeys(ctx, userPk, kid)).length;
+export async function revokeOf(ctx: Context, userPk: number, keyId?: string): Promise<number> {
+  return (await deleteKeys(ctx, userPk, keyId)).length;
 }
 
 /**
@@ -101,10 +101,14 @@ export function pageOf(ctx: Context, userPk: number, args: PageArgs): Promise<Pa
 
 /** Finds the caller's API keys for `node(id:)`. */
 export async function findNodes(ctx: Context, keys: readonly string[]): Promise<(ApiKey | null)[]> {
-  const kids = keys.filter((key) => isUuid(key));
+  const keyIds = keys.filter((key) => isUuid(key));
   return inOrder(
-    await selectEntities(ctx, ApiKey, sql`kid = any(${kids}::uuid[]) and ${ownedByCaller(ctx)}`),
-    'kid',
+    await selectEntities(
+      ctx,
+      ApiKey,
+      sql`key_id = any(${keyIds}::uuid[]) and ${ownedByCaller(ctx)}`,
+    ),
+    'keyId',
     keys,
   );
 }
@@ -114,7 +118,7 @@ export function listOf(ctx: Context, userPk: number): Promise<ApiKey[]> {
   return selectEntities(
     ctx,
     ApiKey,
-    sql`user_pk = ${userPk} and ${isValid(ctx)} order by created_at desc, kid desc`,
+    sql`user_pk = ${userPk} and ${isValid(ctx)} order by created_at desc, key_id desc`,
   );
 }
 
@@ -148,7 +152,7 @@ async function issue(
     // in with the old password may create a key after that.
     if (!(await isSessionLive(tx))) throw new DomainError('NOT_AUTHENTICATED', 'Not authenticated');
     const created = Object.assign(new ApiKey(), {
-      kid: randomUUID(),
+      keyId: randomUUID(),
       userPk: pk,
       name,
       keyHash: hashKey(key),
@@ -166,7 +170,7 @@ async function issue(
     await record(
       tx,
       'api_key.created',
-      { kind: AuditSubjectKind.API_KEY, key: created.kid, name },
+      { kind: AuditSubjectKind.API_KEY, key: created.keyId, name },
       diff({}, facts),
     );
     return created;
@@ -198,7 +202,7 @@ function listDefinition(ctx: Context): ListDefinition<ApiKey> {
     entity: ApiKey,
     order: [
       { property: 'createdAt', kind: 'time' },
-      { property: 'kid', kind: 'uuid' },
+      { property: 'keyId', kind: 'uuid' },
     ],
     descending: true,
     where: ownedByCaller(ctx),
@@ -215,20 +219,20 @@ function isValid(ctx: Context): Sql {
   return sql`api_key.expires_at > ${ctx.now()}`;
 }
 
-async function deleteKeys(ctx: Context, userPk: number, kid?: string): Promise<ApiKey[]> {
-  if (kid !== undefined && !isUuid(kid)) return [];
+async function deleteKeys(ctx: Context, userPk: number, keyId?: string): Promise<ApiKey[]> {
+  if (keyId !== undefined && !isUuid(keyId)) return [];
   const shape = shapeOf(ctx, ApiKey);
   const revoked = recordEach(ctx, 'api_key.revoked', {
     from: sql`from ended join "user" on "user".pk = ended.user_pk`,
     kind: AuditSubjectKind.API_KEY,
-    key: sql`kid`,
+    key: sql`key_id`,
     name: sql`name`,
     changes: changesOf('before', {
       owner: sql`username`,
       scopes: sql`array_to_string(ended.scopes, ' ')`,
     }),
   });
-  const filter = kid === undefined ? sql`true` : sql`kid = ${kid}::uuid`;
+  const filter = keyId === undefined ? sql`true` : sql`key_id = ${keyId}::uuid`;
   const rows = await writeRows(
     ctx,
     sql`

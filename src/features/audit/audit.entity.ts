@@ -154,7 +154,7 @@ export class AuditEntry extends Node {
   @Property({ type: 'integer', nullable: true })
   actorPk!: number | null;
 
-  /** The `kid` of the API key. */
+  /** The `keyId` of the API key. */
   @Property({ columnType: 'uuid', type: 'string', nullable: true })
   apiKey!: string | null;
 
@@ -182,7 +182,7 @@ export class AuditEntry extends Node {
   @Property({ type: 'text', nullable: true })
   subjectKind!: AuditSubjectKind | null;
 
-  /** Primary key, or the `kid` of an API key. */
+  /** Primary key, or the `keyId` of an API key. */
   @Property({ type: 'text', nullable: true })
   subjectKey!: string | null;
 

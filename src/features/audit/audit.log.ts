@@ -34,7 +34,7 @@ export type Actor = Pick<Context, 'now' | 'caller' | 'operator' | 'requestId' | 
 /** Subject of an action. */
 export interface Subject {
   kind: AuditSubjectKind;
-  /** Primary key, or the `kid` of an API key. */
+  /** Primary key, or the `keyId` of an API key. */
   key: number | string;
   name: string;
 }

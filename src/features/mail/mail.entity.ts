@@ -7,8 +7,8 @@ import { Check, Entity, Index, PrimaryKey, Property } from '@mikro-orm/decorator
 @Entity({ tableName: 'mail' })
 @Check({ name: 'mail_kind_check', expression: `char_length(kind) <= 50` })
 @Check({
-  name: 'mail_asked_check',
-  expression: `char_length(asked) >= 1 and char_length(asked) <= 254`,
+  name: 'mail_addressee_check',
+  expression: `char_length(addressee) >= 1 and char_length(addressee) <= 254`,
 })
 @Check({ name: 'mail_attempts_check', expression: `attempts >= 0` })
 @Index({ name: 'mail_due_at_index', properties: ['dueAt'] })
@@ -19,7 +19,7 @@ export class Mail {
 
   /** The mail address or username from the request. Repeated requests share one row. */
   @PrimaryKey({ type: 'text' })
-  asked!: string;
+  addressee!: string;
 
   @Property({ columnType: 'timestamptz(3)' })
   createdAt!: Date;

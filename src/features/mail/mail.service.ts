@@ -48,7 +48,7 @@ export async function enqueue(
     sql`
     with waiting as (select ${force}::boolean or count(*) < ${literal(MAX_QUEUED)} as is_room from mail),
     posted as (
-      insert into mail (kind, asked, created_at, due_at)
+      insert into mail (kind, addressee, created_at, due_at)
       select ${kind}::text, ${addressee}::text, ${now}::timestamptz, ${now}::timestamptz from waiting where is_room on conflict do nothing)
     select is_room from waiting`,
   );
@@ -63,14 +63,14 @@ export async function claim(ctx: Context, count: number): Promise<Claimed[]> {
     ctx.em,
     sql`
     with due as materialized (
-      select kind, asked from mail where due_at <= ${now} order by due_at limit ${literal(count)} for update skip locked)
+      select kind, addressee from mail where due_at <= ${now} order by due_at limit ${literal(count)} for update skip locked)
     update mail set attempts = attempts + 1, due_at = ${new Date(now.getTime() + LEASE_MS)}
-    from due where mail.kind = due.kind and mail.asked = due.asked
-    returning mail.kind, mail.asked, created_at, attempts`,
+    from due where mail.kind = due.kind and mail.addressee = due.addressee
+    returning mail.kind, mail.addressee, created_at, attempts`,
   );
   return rows.map((row) => ({
     kind: String(row['kind']),
-    addressee: String(row['asked']),
+    addressee: String(row['addressee']),
     createdAt: readTime(row['created_at']),
     attempts: Number(row['attempts']),
   }));
@@ -114,5 +114,5 @@ export async function sweep(ctx: Context): Promise<number> {
 
 // Matches nothing if the lease has expired and another instance has claimed the mail.
 function isLeased({ kind, addressee, attempts }: Claimed): Sql {
-  return sql`kind = ${kind} and asked = ${addressee} and attempts = ${attempts}`;
+  return sql`kind = ${kind} and addressee = ${addressee} and attempts = ${attempts}`;
 }

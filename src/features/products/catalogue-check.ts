@@ -1,10 +1,12 @@
 import type { Context } from '../../request/context.ts';
 import { readRows } from '../../database/row-mapper.ts';
-import { sql } from '../../database/sql.ts';
+import { identifier, join, sql } from '../../database/sql.ts';
+import { FIELDS } from './product.columns.ts';
 import { newProduct } from './product.rules.ts';
 import { restrictedPrefixOf } from './gs1-prefixes.ts';
 
 const BATCH = 1_000;
+const AS_TEXT = join(FIELDS.map((field) => sql`${identifier(field)}::text`));
 
 /** A problem of a stored product. An error breaks a rule of the catalogue; a warning does not. */
 export interface Finding {
@@ -16,9 +18,7 @@ export interface Finding {
 interface StoredProduct {
   pk: number;
   nameKey: string;
-  name: string;
-  barcode: string;
-  price: string;
+  fields: Readonly<Record<string, unknown>>;
 }
 
 /**
@@ -48,12 +48,16 @@ async function* allByName(ctx: Context): AsyncGenerator<StoredProduct> {
     const rows = await readRows(
       ctx,
       sql`
-        select pk, name_key, name, barcode, price::text from product
+        select pk, name_key, ${AS_TEXT} from product
         where (name_key, pk) > (${key}::text, ${pk}::integer) order by name_key, pk limit ${BATCH}`,
     );
     const batch = rows.map(([rowPk, ...texts]): StoredProduct => {
-      const [nameKey = '', name = '', barcode = '', price = ''] = texts.map(String);
-      return { pk: Number(rowPk), nameKey, name, barcode, price };
+      const [nameKey, ...values] = texts;
+      return {
+        pk: Number(rowPk),
+        nameKey: String(nameKey),
+        fields: Object.fromEntries(FIELDS.map((field, index) => [field, values[index]])),
+      };
     });
     yield* batch;
     const last = batch.at(-1);
@@ -62,11 +66,12 @@ async function* allByName(ctx: Context): AsyncGenerator<StoredProduct> {
   }
 }
 
-function* findingsOn({ pk, ...product }: StoredProduct): Generator<Finding> {
-  for (const { path, message } of newProduct.safeParse(product).error?.issues ?? []) {
+function* findingsOn({ pk, fields }: StoredProduct): Generator<Finding> {
+  for (const { path, message } of newProduct.safeParse(fields).error?.issues ?? []) {
     yield { severity: 'error', pk, message: `${path.join('.')}: ${message}` };
   }
-  const warning = restrictedPrefixOf(product.barcode);
+  const barcode = String(fields['barcode']);
+  const warning = restrictedPrefixOf(barcode);
   if (warning !== null)
-    yield { severity: 'warning', pk, message: `barcode: ${product.barcode}. ${warning}` };
+    yield { severity: 'warning', pk, message: `barcode: ${barcode}. ${warning}` };
 }

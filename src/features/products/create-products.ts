@@ -6,6 +6,7 @@ import { shapeOf, writeRows } from '../../database/row-mapper.ts';
 import { sql } from '../../database/sql.ts';
 import { check } from '../../core/validation.ts';
 import { Product } from './product.entity.ts';
+import { COLUMNS, listsOf } from './product.columns.ts';
 import { insertNew, insertWithAudit } from './insert-sql.ts';
 import { barcodeTaken, newProduct, type NewProduct } from './product.rules.ts';
 
@@ -99,11 +100,8 @@ async function insert(
 ): Promise<Map<string, Product>> {
   if (products.length === 0) return new Map();
   const shape = shapeOf(ctx, Product);
-  const [names, barcodes, prices] = (['name', 'barcode', 'price'] as const).map((name) =>
-    products.map((product) => product[name]),
-  );
   const drafts = sql`
-    select * from unnest(${names}::text[], ${barcodes}::text[], ${prices}::numeric[]) with ordinality as given (name, barcode, price, place)`;
+    select * from unnest(${listsOf(products)}) with ordinality as given (${COLUMNS}, place)`;
   const insertSql = sql`${insertNew(drafts, ctx.now())} on conflict (barcode) do nothing`;
   const rows = await writeRows(ctx, insertWithAudit(ctx, insertSql, shape.columns));
   return new Map(rows.map((row) => shape.entity(row)).map((product) => [product.barcode, product]));

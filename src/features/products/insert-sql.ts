@@ -1,12 +1,13 @@
 import { AuditSubjectKind } from '../audit/audit.entity.ts';
 import { changesOf, recordEach, type Actor } from '../audit/audit.log.ts';
-import { sql, type Sql } from '../../database/sql.ts';
+import { identifier, sql, type Sql } from '../../database/sql.ts';
+import { COLUMNS, FIELDS, kindOf } from './product.columns.ts';
 
 const NEXT_PK = sql`nextval('product_pk_seq')`;
 
 /**
- * Start of a statement that inserts those `drafts` (columns name, barcode, price and place) whose
- * barcode is new. Primary keys follow `place`, unless the column `reserved` has one. Only new
+ * Start of a statement that inserts those `drafts` (the fields' columns and place) whose barcode is
+ * new. Primary keys follow `place`, unless the column `reserved` has one. Only new
  * products use a key, because imports with a key for every row would exhaust them. Rows are
  * inserted by barcode, so that concurrent statements cannot deadlock. The caller adds `on conflict
  * (barcode)` for barcodes that were inserted meanwhile.
@@ -14,9 +15,9 @@ const NEXT_PK = sql`nextval('product_pk_seq')`;
 export function insertNew(drafts: Sql, now: Date, reserved?: Sql): Sql {
   const pk = reserved ? sql`coalesce(${reserved}, ${NEXT_PK})` : NEXT_PK;
   return sql`
-    insert into product (pk, name, barcode, price, created_at, updated_at)
-    select pk, name, barcode, price, ${now}::timestamptz, ${now}::timestamptz from (
-      select ${pk} as pk, name, barcode, price from (${newDrafts(drafts)}) as new
+    insert into product (pk, ${COLUMNS}, created_at, updated_at)
+    select pk, ${COLUMNS}, ${now}::timestamptz, ${now}::timestamptz from (
+      select ${pk} as pk, ${COLUMNS} from (${newDrafts(drafts)}) as new
     ) as numbered order by barcode`;
 }
 
@@ -39,11 +40,10 @@ export function insertWithAudit(ctx: Actor, insertSql: Sql, columns: Sql): Sql {
     kind: AuditSubjectKind.PRODUCT,
     key: sql`pk`,
     name: sql`name`,
-    changes: changesOf('after', {
-      name: sql`name`,
-      barcode: sql`barcode`,
-      price: sql`round(price, 2)::text`,
-    }),
+    changes: changesOf(
+      'after',
+      Object.fromEntries(FIELDS.map((field) => [field, kindOf(field).audited(identifier(field))])),
+    ),
   });
   return sql`with made as (${insertSql} returning ${columns}), noted as (${recordCreated}) select ${columns} from made as product`;
 }

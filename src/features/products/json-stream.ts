@@ -3,7 +3,9 @@ import type { Config } from '../../core/config.ts';
 import type { Context } from '../../request/context.ts';
 import { onReplica } from '../../request/on-replica.ts';
 import { readRows } from '../../database/row-mapper.ts';
-import { sql, type Sql } from '../../database/sql.ts';
+import { COLUMNS, isOptional, kindOf } from './product.columns.ts';
+import type { ProductField } from './product.rules.ts';
+import { identifier, join, raw, sql, type Sql } from '../../database/sql.ts';
 
 /** Number of products in a batch. */
 const BATCH = 5_000;
@@ -67,16 +69,24 @@ export async function readBatch(
     ctx,
     sql`
       select max(pk), count(*), string_agg(${item}, '')
-      from (select pk, name, barcode, price, created_at, updated_at from product where pk > ${after}::integer order by pk limit ${size}) as batch`,
+      from (select pk, ${COLUMNS}, created_at, updated_at from product where pk > ${after}::integer order by pk limit ${size}) as batch`,
   );
   const [last, count, text] = (row ?? []) as (string | null)[];
   return { last: last ?? null, count: Number(count), text: text ?? '' };
 }
 
-// JSON numbers of JavaScript have no trailing zeros in the fraction. A barcode needs no escapes.
-/** Start of a product's JSON, up to the price. */
-export const JSON_HEAD = sql`'{"pk":' || pk || ',"name":' || to_json(name) || ',"barcode":"' || barcode || '","price":' || trim_scale(price)`;
-const JSON_ITEM = sql`',' || ${JSON_HEAD} || '}'`;
+/** Returns the SQL expression of the start of a product's JSON: its primary key and these fields. */
+export function jsonHead(fields: readonly ProductField[]): Sql {
+  const members = fields.map((field) => {
+    const value = kindOf(field).json(identifier(field));
+    const written = isOptional(field) ? sql`coalesce((${value})::text, 'null')` : value;
+    return sql`${raw(`',"${field}":'`)} || ${written}`;
+  });
+  return sql`'{"pk":' || pk || ${join(members, ' || ')}`;
+}
+
+// The fields of the REST API (interface, section 2).
+const JSON_ITEM = sql`',' || ${jsonHead(['name', 'barcode', 'price'])} || '}'`;
 
 const limits = new WeakMap<Config, LimitFunction>();
 

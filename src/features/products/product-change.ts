@@ -1,7 +1,7 @@
 import { Field, ID, Int, ObjectType, registerEnumType } from 'type-graphql';
 import { cursorOf, type Change, type ChangeKind } from '../change-log/change-log.ts';
 import { DateTimeScalar } from '../../api/scalars.ts';
-import { Product, productFromJson } from './product.entity.ts';
+import { Product, productFromRow } from './product.entity.ts';
 
 export enum ProductChangeKind {
   CREATED = 'CREATED',
@@ -78,8 +78,8 @@ function toProductChange(change: Change, kind: ProductChangeKind): ProductChange
   return {
     kind,
     pk: change.subject,
-    // The trigger stores every column that a product is read with.
-    product: isBulk || kind === ProductChangeKind.DELETED ? null : productFromJson(change.state),
+    product:
+      isBulk || kind === ProductChangeKind.DELETED ? null : productFromRow(change.state ?? {}),
     count: isBulk && typeof count === 'number' ? count : null,
     at: change.at,
     cursor: cursorOf(change),

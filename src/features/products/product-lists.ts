@@ -14,7 +14,7 @@ const ORDERS: Record<ProductOrderField, OrderColumn> = {
 };
 
 /** Table with the row counts of the products (pagination/row-counts.ts). */
-export const PRODUCT_ROW_COUNTS = 'product_tally';
+export const PRODUCT_ROW_COUNTS = 'product_row_count';
 
 /** The whole catalogue, ordered by pk. */
 export const catalogue: ListDefinition<Product> = {
@@ -53,32 +53,31 @@ interface Condition {
   on?: ProductOrderField;
 }
 
-function conditionsOf({
-  nameContains,
-  barcodeIn,
-  priceMin,
-  priceMax,
-  createdSince,
-  updatedSince,
-}: CheckedFilter): Condition[] {
-  const conditions: Condition[] = [];
-  if (nameContains != null) conditions.push({ sql: sql`name_key like ${patternOf(nameContains)}` });
-  if (barcodeIn != null) conditions.push({ sql: sql`barcode = any(${barcodeIn}::text[])` });
-  if (priceMin != null)
-    conditions.push({ sql: sql`price >= ${priceMin}::numeric`, on: ProductOrderField.PRICE });
-  if (priceMax != null)
-    conditions.push({ sql: sql`price <= ${priceMax}::numeric`, on: ProductOrderField.PRICE });
-  if (createdSince != null)
-    conditions.push({
-      sql: sql`created_at >= ${createdSince}::timestamptz`,
-      on: ProductOrderField.CREATED_AT,
-    });
-  if (updatedSince != null)
-    conditions.push({
-      sql: sql`updated_at >= ${updatedSince}::timestamptz`,
-      on: ProductOrderField.UPDATED_AT,
-    });
-  return conditions;
+/** The condition of each field of a filter but `search` (search/product.search.ts). */
+const CONDITIONS: {
+  [Name in Exclude<keyof CheckedFilter, 'search'>]-?: (
+    value: NonNullable<CheckedFilter[Name]>,
+  ) => Condition;
+} = {
+  nameContains: (text) => ({ sql: sql`name_key like ${patternOf(text)}` }),
+  barcodeIn: (barcodes) => ({ sql: sql`barcode = any(${barcodes}::text[])` }),
+  priceMin: (price) => ({ sql: sql`price >= ${price}::numeric`, on: ProductOrderField.PRICE }),
+  priceMax: (price) => ({ sql: sql`price <= ${price}::numeric`, on: ProductOrderField.PRICE }),
+  createdSince: (time) => ({
+    sql: sql`created_at >= ${time}::timestamptz`,
+    on: ProductOrderField.CREATED_AT,
+  }),
+  updatedSince: (time) => ({
+    sql: sql`updated_at >= ${time}::timestamptz`,
+    on: ProductOrderField.UPDATED_AT,
+  }),
+};
+
+function conditionsOf(filter: CheckedFilter): Condition[] {
+  return Object.entries(CONDITIONS).flatMap(([name, condition]) => {
+    const value = filter[name as keyof CheckedFilter];
+    return value == null ? [] : [(condition as (of: unknown) => Condition)(value)];
+  });
 }
 
 // Escapes after folding, because some letters fold to special characters of LIKE.

@@ -20,11 +20,11 @@ abstract class RowCount {
 }
 
 /** Ranges of 65,536 primary keys. */
-@Entity({ tableName: 'product_tally' })
-@Index({ name: 'product_tally_bucket_index', properties: ['bucket'] })
+@Entity({ tableName: 'product_row_count' })
+@Index({ name: 'product_row_count_bucket_index', properties: ['bucket'] })
 export class ProductRowCount extends RowCount {}
 
 /** Ranges of 256 primary keys. */
-@Entity({ tableName: 'product_tally_fine' })
-@Index({ name: 'product_tally_fine_bucket_index', properties: ['bucket'] })
+@Entity({ tableName: 'product_row_count_fine' })
+@Index({ name: 'product_row_count_fine_bucket_index', properties: ['bucket'] })
 export class ProductRowCountFine extends RowCount {}

@@ -1,4 +1,5 @@
 import type { CompiledRoot, RowFields } from '../../api/compiled-fields.ts';
+import { FIELDS, kindOf } from './product.columns.ts';
 import type { ProductOrder } from './product.inputs.ts';
 import { PRODUCT_ROW_COUNTS } from './product-lists.ts';
 import * as products from './product.service.ts';
@@ -8,9 +9,9 @@ const row: RowFields = {
   key: 'pk',
   fields: {
     pk: { property: 'pk', form: 'id' },
-    name: { property: 'name', form: 'text' },
-    barcode: { property: 'barcode', form: 'text' },
-    price: { property: 'price', form: 'number' },
+    ...Object.fromEntries(
+      FIELDS.map((field) => [field, { property: field, form: kindOf(field).form }]),
+    ),
     createdAt: { property: 'createdAt', form: 'time' },
     updatedAt: { property: 'updatedAt', form: 'time' },
   },

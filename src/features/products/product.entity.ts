@@ -99,3 +99,12 @@ export function productFromJson(json: unknown): Product {
     updatedAt: new Date(updatedAt),
   });
 }
+
+/** Returns a read-only product from its row as JSON, as the change log stores it. */
+export function productFromRow(row: Readonly<Record<string, unknown>>): Product {
+  const entries = Object.entries(row).map(([column, value]) => [
+    column.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase()),
+    value,
+  ]);
+  return productFromJson({ ...Object.fromEntries(entries), price: String(row['price']) });
+}

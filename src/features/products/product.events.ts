@@ -1,10 +1,9 @@
 import type { ChangeKind } from '../change-log/change-log.ts';
 import type { EventSerializer } from '../../api/event-serializer.ts';
-import type { Product } from './product.entity.ts';
+import { productFromRow } from './product.entity.ts';
 import { productJson } from './product.routes.ts';
 
-// The trigger stores every column that a product is read with.
-const product: EventSerializer = ({ state }) => productJson(state as unknown as Product);
+const product: EventSerializer = ({ state }) => productJson(productFromRow(state ?? {}));
 
 /** Webhook events: a product as in the REST API; for a bulk change, the count if it is known. */
 export const productEvents: Partial<Record<ChangeKind, EventSerializer>> = {

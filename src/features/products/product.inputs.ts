@@ -1,7 +1,7 @@
 import { Field, InputType, registerEnumType } from 'type-graphql';
 import { CheckedBy } from '../../api/checked-input.ts';
 import { DateTimeScalar } from '../../api/scalars.ts';
-import { newProduct, productFilter, productPatch } from './product.rules.ts';
+import { newProduct, productFilter, productPatch, type ProductField } from './product.rules.ts';
 import { DecimalScalar, EAN13Scalar, PriceScalar } from './product.scalars.ts';
 
 export enum ProductOrderField {
@@ -90,7 +90,7 @@ export class ProductOrder {
 
 @CheckedBy(newProduct)
 @InputType({ description: 'A new product.' })
-export class ProductInput {
+export class ProductInput implements Record<ProductField, unknown> {
   @Field(() => String, {
     description: 'The name: 1 to 255 characters after trimming, no control characters.',
   })
@@ -108,7 +108,7 @@ export class ProductInput {
   description:
     'A product of a batch to add. As `ProductInput`, but validated separately from the rest of the batch.',
 })
-export class ProductDraft {
+export class ProductDraft implements Record<ProductField, unknown> {
   @Field(() => String, {
     description: 'The name: 1 to 255 characters after trimming, no control characters.',
   })
@@ -123,13 +123,13 @@ export class ProductDraft {
 
 @CheckedBy(productPatch)
 @InputType({ description: 'Changes to a product. Omitted fields keep their value.' })
-export class ProductPatch {
+export class ProductPatch implements Record<ProductField, unknown> {
   @Field(() => String, { nullable: true, description: 'The new name.' })
-  name?: string;
+  name!: string | undefined;
 
   @Field(() => EAN13Scalar, { nullable: true, description: 'The new barcode.' })
-  barcode?: unknown;
+  barcode: unknown;
 
   @Field(() => PriceScalar, { nullable: true, description: 'The new price.' })
-  price?: unknown;
+  price: unknown;
 }

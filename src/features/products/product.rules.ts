@@ -38,6 +38,22 @@ export const productPatch = newProduct.partial();
 
 export type NewProduct = z.output<typeof newProduct>;
 
+/** A field that callers set. */
+export type ProductField = keyof NewProduct;
+
+/**
+ * How a field is stored and written: a line of any text, text of digits and letters, or a number
+ * with two decimal places.
+ */
+export type FieldKind = 'line' | 'code' | 'decimal';
+
+/** The kind of each field (product.columns.ts). */
+export const FIELD_KINDS: Readonly<Record<ProductField, FieldKind>> = {
+  name: 'line',
+  barcode: 'code',
+  price: 'decimal',
+};
+
 const MAX_BARCODES = 100;
 const MAX_SEARCH_CHARACTERS = 255;
 

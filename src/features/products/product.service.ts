@@ -31,10 +31,10 @@ import { isUniqueViolation, join, identifier, sql, type Cell } from '../../datab
 import { readRankedPage } from '../../pagination/ranked-list.ts';
 import { check, defined } from '../../core/validation.ts';
 import { ean13 } from './ean13.ts';
-import { priceNumber } from './price.ts';
+import { FIELDS, kindOf, valuesOf } from './product.columns.ts';
 import { Product, productFromJson } from './product.entity.ts';
 import type { ProductFilter, ProductInput, ProductOrder, ProductPatch } from './product.inputs.ts';
-import { insertWithAudit } from './insert-sql.ts';
+import { insertNew, insertWithAudit } from './insert-sql.ts';
 import { catalogue, listDefinitionOf } from './product-lists.ts';
 import {
   barcodeTaken,
@@ -167,7 +167,7 @@ export async function update(ctx: Context, pk: string, patch: ProductPatch): Pro
       await tx.em.flush();
       const changes = diff(before, auditedValues(product));
       if (changes.length > 0) await record(tx, 'product.changed', subjectOf(product), changes);
-      return Object.assign(new Product(), valuesOf(product));
+      return detached(tx, product);
     }),
   );
 }
@@ -177,7 +177,7 @@ export async function remove(ctx: Context, pk: string): Promise<Product> {
   requireScope(ctx, 'products:write');
   return inTransaction(ctx, async (tx) => {
     const product = await findForUpdate(tx, pk);
-    const deleted = Object.assign(new Product(), valuesOf(product));
+    const deleted = detached(tx, product);
     await tx.em.remove(product).flush();
     await record(tx, 'product.deleted', subjectOf(deleted), diff(auditedValues(deleted), {}));
     return deleted;
@@ -185,13 +185,9 @@ export async function remove(ctx: Context, pk: string): Promise<Product> {
 }
 
 // One statement, so no transaction is needed. A barcode that is already taken uses no primary key.
-async function insert(ctx: Context, { name, barcode, price }: NewProduct): Promise<Product> {
-  const now = ctx.now();
+async function insert(ctx: Context, values: NewProduct): Promise<Product> {
   const shape = shapeOf(ctx, Product);
-  const insertSql = sql`
-    insert into product (name, barcode, price, created_at, updated_at)
-    select ${name}, ${barcode}, ${price}::numeric, ${now}::timestamptz, ${now}::timestamptz
-    where not exists (select from product where barcode = ${barcode})`;
+  const insertSql = insertNew(sql`select ${valuesOf(values)}, 1 as place`, ctx.now());
   const [row] = await writeRows(ctx, insertWithAudit(ctx, insertSql, shape.columns));
   if (!row) throw barcodeTaken();
   return shape.entity(row);
@@ -207,8 +203,10 @@ async function findForUpdate(tx: Context, pk: string): Promise<Product> {
   return product;
 }
 
-function valuesOf({ pk, name, barcode, price, createdAt, updatedAt }: Product) {
-  return { pk, name, barcode, price, createdAt, updatedAt };
+// The ORM tracks a managed entity.
+function detached(ctx: Context, product: Product): Product {
+  const properties = shapeOf(ctx, Product).properties as (keyof Product)[];
+  return Object.assign(new Product(), ...properties.map((name) => ({ [name]: product[name] })));
 }
 
 function subjectOf({ pk, name }: Product): Subject {
@@ -216,8 +214,10 @@ function subjectOf({ pk, name }: Product): Subject {
 }
 
 // As in the audit trail: equal prices are equal text, whatever their stored scale.
-function auditedValues({ name, barcode, price }: Product) {
-  return { name, barcode, price: priceNumber(price).toFixed(2) };
+function auditedValues(product: Product): Record<string, string> {
+  return Object.fromEntries(
+    FIELDS.map((field) => [field, kindOf(field).auditedText(product[field])]),
+  );
 }
 
 // A check before the write would race with other requests: the unique index decides.

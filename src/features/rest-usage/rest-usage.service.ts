@@ -81,9 +81,9 @@ export async function report(
     sql`
     select ${keys}, min(first_at) as first_at, max(last_at) as last_at, sum(calls) as calls,
       count(*) over () as all_lines, sum(sum(calls)) over () as all_calls
-    from legacy_call
+    from rest_call
     where ${includeOwn ? sql`true` : sql`client !~ ${OWN_CLIENTS}`}
-      and ${since === undefined ? sql`true` : sql`last_at >= ${since}`} and ${endpoint === undefined ? sql`true` : sql`position(${endpoint} in "row") > 0`}
+      and ${since === undefined ? sql`true` : sql`last_at >= ${since}`} and ${endpoint === undefined ? sql`true` : sql`position(${endpoint} in endpoint) > 0`}
     group by ${keys} order by sum(calls) desc, ${keys} limit ${limit}`,
   );
   return {
@@ -100,7 +100,7 @@ export async function report(
  * NOT_FOUND.
  */
 export async function forget(ctx: Context, client: string): Promise<number> {
-  const { affected } = await execute(ctx.em, sql`delete from legacy_call where client = ${client}`);
+  const { affected } = await execute(ctx.em, sql`delete from rest_call where client = ${client}`);
   if (affected === 0)
     throw new DomainError('NOT_FOUND', 'No calls recorded for a client with this name');
   return affected;
@@ -109,15 +109,12 @@ export async function forget(ctx: Context, client: string): Promise<number> {
 /** Deletes rows without a call for REST_USAGE_RETENTION_DAYS. Returns their number. */
 export async function sweep(ctx: Context): Promise<number> {
   const cutoff = new Date(ctx.now().getTime() - ctx.config.restUsageRetentionDays * DAY_MS);
-  const { affected } = await execute(
-    ctx.em,
-    sql`delete from legacy_call where last_at < ${cutoff}`,
-  );
+  const { affected } = await execute(ctx.em, sql`delete from rest_call where last_at < ${cutoff}`);
   return affected;
 }
 
 const COLUMNS: Readonly<Record<Grouping, Sql>> = {
-  endpoint: sql`"row"`,
+  endpoint: sql`endpoint`,
   client: sql`client`,
   subject: sql`subject`,
 };
@@ -131,25 +128,25 @@ function upsertStatement(counts: readonly Calls[]): Sql {
     with given as (
       select * from unnest(${column('endpoint')}::text[], ${column('client')}::text[], ${column('subject')}::text[],
         ${column('firstAt')}::timestamptz[], ${column('lastAt')}::timestamptz[], ${column('calls')}::bigint[])
-        as given ("row", client, subject, first_at, last_at, calls)
+        as given (endpoint, client, subject, first_at, last_at, calls)
     ), stored as (
-      select count(*) filter (where subject = '') as nameless, count(*) filter (where subject <> '') as named from legacy_call
+      select count(*) filter (where subject = '') as nameless, count(*) filter (where subject <> '') as named from rest_call
     ), placed as (
       select given.*, known.client is not null or case when given.subject = '' then nameless else named end < ${MAX_STORED} as has_place
-      from given cross join stored left join legacy_call as known using ("row", client, subject)
+      from given cross join stored left join rest_call as known using (endpoint, client, subject)
     )
-    insert into legacy_call ("row", client, subject, first_at, last_at, calls)
-    select "row", case when has_place then client else ${OTHERS} end as client, case when has_place then subject else '' end as subject,
+    insert into rest_call (endpoint, client, subject, first_at, last_at, calls)
+    select endpoint, case when has_place then client else ${OTHERS} end as client, case when has_place then subject else '' end as subject,
       min(least(first_at, last_at)), max(greatest(first_at, last_at)), sum(calls)
     from placed group by 1, 2, 3 order by 1, 2, 3
-    on conflict ("row", client, subject) do update set
-      first_at = least(legacy_call.first_at, excluded.first_at),
-      last_at = greatest(legacy_call.last_at, excluded.last_at),
-      calls = legacy_call.calls + excluded.calls`;
+    on conflict (endpoint, client, subject) do update set
+      first_at = least(rest_call.first_at, excluded.first_at),
+      last_at = greatest(rest_call.last_at, excluded.last_at),
+      calls = rest_call.calls + excluded.calls`;
 }
 
 function lineOf({
-  row,
+  endpoint,
   client,
   subject,
   first_at: first,
@@ -157,7 +154,7 @@ function lineOf({
   calls,
 }: Record<string, unknown>): ReportLine {
   return {
-    ...(typeof row === 'string' && { endpoint: row }),
+    ...(typeof endpoint === 'string' && { endpoint }),
     ...(typeof client === 'string' && { client }),
     ...(typeof subject === 'string' && { subject: subject === '' ? null : subject }),
     first: readTime(first),

@@ -93,12 +93,12 @@ export function fanOut(ctx: Context): Promise<boolean> {
       sql`
       with piece as (${entriesAfter(offset.position, FAN_OUT_SIZE)}),
       spread as (
-        insert into webhook_delivery (mid, webhook_pk, kind, at, subject, state, due_at)
+        insert into webhook_delivery (message_id, webhook_pk, kind, at, subject, state, due_at)
         select ${NEW_MESSAGE_ID}, webhook.pk, piece.kind, piece.at, piece.subject, piece.state, ${ctx.now()}::timestamptz
         from piece join webhook on is_enabled and piece.kind = any(events) and not pg_visible_in_snapshot(piece.tx, since)
         order by piece.tx, piece.pk),
       moved as (
-        update webhook_place set tx = last.tx, pk = last.pk from (select tx, pk from piece order by tx desc, pk desc limit 1) as last)
+        update webhook_offset set tx = last.tx, pk = last.pk from (select tx, pk from piece order by tx desc, pk desc limit 1) as last)
       select count(*) as count from piece`,
     );
     return Number(rows[0]?.['count']) === FAN_OUT_SIZE;
@@ -130,12 +130,12 @@ export async function claim(
       where is_enabled order by due.due_at, due.pk limit ${literal(count)})
     update webhook_delivery as delivery set attempts = attempts + 1, due_at = ${leasedUntil}
     from due, webhook where delivery.pk = due.pk and webhook.pk = webhook_pk
-    returning delivery.pk, mid, kind, at, subject, state, attempts, webhook_pk, wid, url, secret,
+    returning delivery.pk, message_id, kind, at, subject, state, attempts, webhook_pk, webhook_id, url, secret,
       case when previous_until > ${now} then previous_secret end as previous_secret`,
   );
   return rows.map((row) => ({
     pk: String(row['pk']),
-    messageId: String(row['mid']),
+    messageId: String(row['message_id']),
     kind: String(row['kind']),
     at: readTime(row['at']),
     subject: row['subject'] as string | null,
@@ -143,7 +143,7 @@ export async function claim(
     attempts: Number(row['attempts']),
     leasedUntil,
     webhookPk: Number(row['webhook_pk']),
-    webhookId: String(row['wid']),
+    webhookId: String(row['webhook_id']),
     url: String(row['url']),
     secrets: [row['secret'], row['previous_secret']].filter((secret) => typeof secret === 'string'),
   }));
@@ -225,9 +225,9 @@ export interface DeliveryFilter {
 /** A delivery as listed for operators. */
 export type ListedDelivery = Pick<
   WebhookDelivery,
-  'mid' | 'kind' | 'at' | 'status' | 'attempts' | 'dueAt' | 'reason' | 'endedAt'
+  'messageId' | 'kind' | 'at' | 'status' | 'attempts' | 'dueAt' | 'reason' | 'endedAt'
 > & {
-  wid: string;
+  webhookId: string;
 };
 
 /** Lists at most `limit` deliveries, newest first. */
@@ -239,12 +239,12 @@ export async function listDeliveries(
   const rows = await readRows(
     ctx,
     sql`
-    select mid, wid, kind, at, status, attempts, due_at, reason, ended_at from webhook_delivery join webhook on webhook.pk = webhook_pk
+    select message_id, webhook_id, kind, at, status, attempts, due_at, reason, ended_at from webhook_delivery join webhook on webhook.pk = webhook_pk
     where ${matches(filter)} order by webhook_delivery.pk desc limit ${literal(limit)}`,
   );
-  return rows.map(([mid, wid, kind, at, status, attempts, dueAt, reason, endedAt]) => ({
-    mid: String(mid),
-    wid: String(wid),
+  return rows.map(([messageId, webhookId, kind, at, status, attempts, dueAt, reason, endedAt]) => ({
+    messageId: String(messageId),
+    webhookId: String(webhookId),
     kind: String(kind),
     at: readTime(at),
     status: status as ListedDelivery['status'],
@@ -346,9 +346,9 @@ async function takeOffset({
     em,
     sql`
     select greatest(tx, earliest)::text as tx, case when earliest > tx then 0 else pk end::text as pk, ${isForeign(sql`greatest(tx, latest)`)} as is_foreign
-    from webhook_place, (
+    from webhook_offset, (
       select min(pg_snapshot_xmin(since)) as earliest, max(pg_snapshot_xmin(since)) as latest from webhook where is_enabled) as webhooks
-    where earliest is not null for update of webhook_place skip locked`,
+    where earliest is not null for update of webhook_offset skip locked`,
   );
   const [row] = rows;
   return (
@@ -362,7 +362,7 @@ async function takeOffset({
 // Resets offsets that a restored backup has brought from another server: only new events are
 // delivered.
 async function resetForeignOffsets({ em }: Context): Promise<void> {
-  await execute(em, sql`update webhook_place set tx = '0', pk = 0 where ${isForeign(sql`tx`)}`);
+  await execute(em, sql`update webhook_offset set tx = '0', pk = 0 where ${isForeign(sql`tx`)}`);
   await execute(
     em,
     sql`update webhook set since = pg_current_snapshot() where ${isForeign(sql`pg_snapshot_xmin(since)`)}`,
@@ -392,7 +392,7 @@ function truncate(reason: string): string {
   return reason.slice(0, MAX_REASON);
 }
 
-function matches({ messageId: mid, webhook, status, since }: DeliveryFilter): Sql {
-  return sql`(${mid ?? null}::text is null or mid = ${mid ?? null}) and (${webhook ?? null}::text is null or wid::text = ${webhook ?? null})
+function matches({ messageId, webhook, status, since }: DeliveryFilter): Sql {
+  return sql`(${messageId ?? null}::text is null or message_id = ${messageId ?? null}) and (${webhook ?? null}::text is null or webhook_id::text = ${webhook ?? null})
     and (${status ?? null}::text is null or status = ${status ?? null}) and (${since ?? null}::timestamptz is null or at >= ${since ?? null})`;
 }

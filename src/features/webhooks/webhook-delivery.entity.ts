@@ -24,7 +24,7 @@ export class WebhookDelivery {
 
   /** The `Webhook-Id` of the message, the same in each attempt. */
   @Property({ type: 'text', unique: true })
-  mid!: string;
+  messageId!: string;
 
   @ManyToOne(() => Webhook, {
     mapToPk: true,

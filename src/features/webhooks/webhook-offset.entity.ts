@@ -4,8 +4,8 @@ import { Check, Entity, PrimaryKey, Property } from '@mikro-orm/decorators/legac
  * Position up to which the change log has been fanned out: one row. Its lock serializes the
  * readers.
  */
-@Entity({ tableName: 'webhook_place' })
-@Check({ name: 'webhook_place_is_only_check', expression: `is_only` })
+@Entity({ tableName: 'webhook_offset' })
+@Check({ name: 'webhook_offset_is_only_check', expression: `is_only` })
 export class WebhookOffset {
   @PrimaryKey({ type: 'boolean', default: true })
   isOnly!: boolean;

@@ -18,7 +18,7 @@ export class Webhook {
 
   /** Id shown to operators. */
   @Property({ columnType: 'uuid', type: 'string', unique: true })
-  wid!: string;
+  webhookId!: string;
 
   @Property({ type: 'text' })
   url!: string;

@@ -39,7 +39,7 @@ export async function add(ctx: Context, input: NewWebhook): Promise<WebhookSecre
   await execute(
     ctx.em,
     sql`
-    insert into webhook (wid, url, description, events, secret, created_at)
+    insert into webhook (webhook_id, url, description, events, secret, created_at)
     values (${webhook.webhookId}::uuid, ${new URL(url).href}, ${description ?? null}, ${[...new Set(kinds)]}::text[], ${webhook.secret}, ${ctx.now()})`,
   );
   return webhook;
@@ -59,7 +59,7 @@ export async function enable(ctx: Context, webhookId: string): Promise<void> {
     await changeInBatches(
       tx,
       sql`update webhook_delivery set due_at = ${now}`,
-      sql`wid::text = ${webhookId} and not is_enabled and due_at < ${now}`,
+      sql`webhook_id::text = ${webhookId} and not is_enabled and due_at < ${now}`,
     );
     await change(tx, webhookId, sql`update webhook set is_enabled = true, since = ${since}`);
   });
@@ -72,7 +72,11 @@ export async function disable(ctx: Context, webhookId: string): Promise<void> {
 
 /** Deletes a webhook and all its deliveries. Throws NOT_FOUND. */
 export async function remove(ctx: Context, webhookId: string): Promise<void> {
-  await changeInBatches(ctx, sql`delete from webhook_delivery`, sql`wid::text = ${webhookId}`);
+  await changeInBatches(
+    ctx,
+    sql`delete from webhook_delivery`,
+    sql`webhook_id::text = ${webhookId}`,
+  );
   await change(ctx, webhookId, sql`delete from webhook`);
 }
 
@@ -100,15 +104,18 @@ export async function test(ctx: Context, webhookId: string): Promise<string> {
   const { rows } = await execute(
     ctx.em,
     sql`
-    insert into webhook_delivery (mid, webhook_pk, kind, at, subject, due_at)
-    select ${NEW_MESSAGE_ID}, pk, ${TEST_EVENT}, ${now}::timestamptz, wid::text, ${now}::timestamptz from webhook where wid::text = ${webhookId} returning mid`,
+    insert into webhook_delivery (message_id, webhook_pk, kind, at, subject, due_at)
+    select ${NEW_MESSAGE_ID}, pk, ${TEST_EVENT}, ${now}::timestamptz, webhook_id::text, ${now}::timestamptz from webhook where webhook_id::text = ${webhookId} returning message_id`,
   );
   if (!rows[0]) throw notFound(webhookId);
-  return String(rows[0]['mid']);
+  return String(rows[0]['message_id']);
 }
 
 async function change(ctx: Context, webhookId: string, statement: Sql): Promise<void> {
-  const { affected } = await execute(ctx.em, sql`${statement} where wid::text = ${webhookId}`);
+  const { affected } = await execute(
+    ctx.em,
+    sql`${statement} where webhook_id::text = ${webhookId}`,
+  );
   if (affected === 0) throw notFound(webhookId);
 }
 

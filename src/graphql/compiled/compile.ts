@@ -59,7 +59,11 @@ export function compileRow(
     if (!field) throw new NotCompiled();
     const index = indexIn(properties, field.property);
     const write = FORMATTERS[field.form];
-    return (cells: readonly Cell[]) => write(String(cells[index]));
+    return (cells: readonly Cell[]) => {
+      // Outside a transaction, a cell is text or null.
+      const cell = cells[index] as string | null;
+      return cell === null ? 'null' : write(cell);
+    };
   });
   return (cells) => {
     let text = '';

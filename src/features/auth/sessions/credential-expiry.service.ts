@@ -37,13 +37,13 @@ export async function findExpired(
     ctx,
     sql`
     select number, coalesce("user".disabled, false), session.ended_at is null and session.expires_at <= ${now}
-    from unnest(${users}::integer[], ${sids}::uuid[], ${keyIds}::uuid[]) with ordinality as given (user_pk, sid, kid, number)
+    from unnest(${users}::integer[], ${sids}::uuid[], ${keyIds}::uuid[]) with ordinality as given (user_pk, sid, key_id, number)
     left join "user" on "user".pk = user_pk
     left join session on session.sid = given.sid
-    left join api_key on api_key.kid = given.kid
+    left join api_key on api_key.key_id = given.key_id
     where "user".pk is null or "user".disabled
       or given.sid is not null and (session.sid is null or session.ended_at is not null or session.expires_at <= ${now})
-      or given.kid is not null and api_key.kid is null`,
+      or given.key_id is not null and api_key.key_id is null`,
   );
   for (const [number, isDisabled, hasExpired] of rows) {
     const caller = callers[Number(number) - 1];

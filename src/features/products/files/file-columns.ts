@@ -1,15 +1,19 @@
 import type { FieldError } from '../../../core/errors.ts';
+import { FIELDS, isOptional } from '../product.columns.ts';
+import type { ProductField } from '../product.rules.ts';
 
 /** The formats in which products are imported and exported. */
 export const FORMATS = ['csv', 'ndjson'] as const;
 
 export type Format = (typeof FORMATS)[number];
 
-/** The columns of an exported file, in order. */
-export const COLUMNS = ['pk', 'name', 'barcode', 'price', 'createdAt', 'updatedAt'] as const;
+/** The columns of an exported file, in order. An import ignores those that the database sets. */
+export const COLUMNS: readonly string[] = ['pk', ...FIELDS, 'createdAt', 'updatedAt'];
 
-/** Required columns of an imported file. The database sets the others of an export: ignored. */
-export const REQUIRED_COLUMNS = ['name', 'barcode', 'price'] as const;
+/** Required columns of an imported file. */
+export const REQUIRED_COLUMNS: readonly ProductField[] = FIELDS.filter(
+  (field) => !isOptional(field),
+);
 
 /** A row of a file with its line number, from 1: its values by column, or why it cannot be read. */
 export type FileRow = { line: number } & (

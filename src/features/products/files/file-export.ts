@@ -1,8 +1,10 @@
 import { IsolationLevel } from '@mikro-orm/postgresql';
 import { withContext, type Context } from '../../../request/context.ts';
-import { raw, sql, type Sql } from '../../../database/sql.ts';
+import { identifier, join, raw, sql, type Sql } from '../../../database/sql.ts';
 import { countOf } from '../../../pagination/row-counts.ts';
-import { batchesOf, JSON_HEAD, readBatch, type Batch } from '../json-stream.ts';
+import { batchesOf, jsonHead, readBatch, type Batch } from '../json-stream.ts';
+import { FIELDS, isOptional, kindOf } from '../product.columns.ts';
+import { FIELD_KINDS, type ProductField } from '../product.rules.ts';
 import { COLUMNS, type Format } from './file-columns.ts';
 import { PRODUCT_ROW_COUNTS } from '../product-lists.ts';
 
@@ -44,14 +46,19 @@ const isoTime = (column: string) =>
   raw(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`);
 
 const NDJSON_LINE = sql`
-  ${JSON_HEAD} || ',"createdAt":"' || ${isoTime('created_at')} || '","updatedAt":"' || ${isoTime('updated_at')} || E'"}\\n'`;
+  ${jsonHead(FIELDS)} || ',"createdAt":"' || ${isoTime('created_at')} || '","updatedAt":"' || ${isoTime('updated_at')} || E'"}\\n'`;
 
-// Only a name can contain characters that need quoting (RFC 4180, 2.6).
 function csvLine(forSpreadsheets: boolean): Sql {
-  const name = forSpreadsheets
-    ? raw(`regexp_replace(name, '${FORMULA}', '\\1''\\2', 'g')`)
-    : raw('name');
+  const cells = FIELDS.map((field) => {
+    const isText = forSpreadsheets && FIELD_KINDS[field] === 'line';
+    const cell = kindOf(field).csv(isText ? escapedFormulas(field) : identifier(field));
+    return isOptional(field) ? sql`coalesce(${cell}, '')` : cell;
+  });
   return sql`
-    pk || ',"' || replace(${name}, '"', '""') || '",' || barcode || ',' || price || ','
-    || ${isoTime('created_at')} || ',' || ${isoTime('updated_at')} || E'\\n'`;
+    pk || ',' || ${join(cells, ` || ',' || `)}
+    || ',' || ${isoTime('created_at')} || ',' || ${isoTime('updated_at')} || E'\\n'`;
+}
+
+function escapedFormulas(field: ProductField): Sql {
+  return sql`regexp_replace(${identifier(field)}, ${raw(`'${FORMULA}', '\\1''\\2'`)}, 'g')`;
 }

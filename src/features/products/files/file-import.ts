@@ -5,6 +5,7 @@ import type { Context } from '../../../request/context.ts';
 import { execute, sql } from '../../../database/sql.ts';
 import { DAY_MS } from '../../../core/time.ts';
 import type { FileRow, RowProblem } from './file-columns.ts';
+import { FIELDS } from '../product.columns.ts';
 import { RowValidator } from './row-validator.ts';
 import type { NewProduct } from '../product.rules.ts';
 import { planBatch, reserve, upsert, type Reserved } from './upsert.ts';
@@ -158,9 +159,9 @@ async function* batchesOf(
 // Covers all rows so far: a batch counts as stored only if all earlier rows are the same, too.
 function hashOf(previous: Buffer | undefined, batch: readonly NewProduct[]): Buffer {
   const hash = createHash('sha256').update(previous ?? '');
-  // None of these contains a line break.
+  // No field contains a control character.
   return hash
-    .update(batch.map(({ name, barcode, price }) => `${barcode} ${price} ${name}\n`).join(''))
+    .update(batch.map((row) => `${FIELDS.map((field) => row[field]).join('\t')}\n`).join(''))
     .digest();
 }
 

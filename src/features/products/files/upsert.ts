@@ -1,6 +1,7 @@
 import type { CopyTransaction } from '../../../database/copy.ts';
-import { sql, type Cell } from '../../../database/sql.ts';
+import { identifier, join, sql, type Cell, type Sql } from '../../../database/sql.ts';
 import { insertNew, reserveNew } from '../insert-sql.ts';
+import { columnsOf, FIELDS, kindOf } from '../product.columns.ts';
 import type { NewProduct } from '../product.rules.ts';
 
 /** Row counts of a batch, by result. */
@@ -16,12 +17,12 @@ export type Reserved = ReadonlyMap<string, string>;
 
 const STAGED = {
   place: 'integer',
-  name: 'text',
-  barcode: 'text',
-  price: 'numeric',
+  ...Object.fromEntries(FIELDS.map((field) => [field, kindOf(field).type])),
   reserved: 'integer',
 };
 const NONE_RESERVED = '0';
+/** The fields that an import changes. It finds a product by the other, its barcode. */
+const UPDATED = FIELDS.filter((field) => field !== 'barcode');
 
 /** Reserves primary keys for the new products, in order. */
 export async function reserve(
@@ -47,18 +48,18 @@ export async function upsert(
   await stage(copy, products, reserved);
   const updated = await copy.run(sql`
     with differing as materialized (
-      select product.pk, staged.name, staged.price from product_staged as staged join product using (barcode)
-      where (product.name, product.price) is distinct from (staged.name, staged.price) order by barcode for update of product
+      select product.pk, ${columnsOf('staged', UPDATED)} from product_staged as staged join product using (barcode)
+      where ${differsFrom('staged')} order by barcode for update of product
     ), changed as (
-      update product set name = differing.name, price = differing.price, updated_at = ${now}::timestamptz
+      update product set ${assignedFrom('differing')}, updated_at = ${now}::timestamptz
       from differing where product.pk = differing.pk returning product.pk
     )
     select count(*) from changed`);
   const upserted = await copy.run(sql`
     with made as (
       ${insertNew(sql`select * from product_staged`, now, sql`nullif(reserved, 0)`)}
-      on conflict (barcode) do update set name = excluded.name, price = excluded.price, updated_at = excluded.updated_at
-        where (product.name, product.price) is distinct from (excluded.name, excluded.price)
+      on conflict (barcode) do update set ${assignedFrom('excluded')}, updated_at = excluded.updated_at
+        where ${differsFrom('excluded')}
       returning xmax = 0 as is_new
     )
     select count(*) filter (where is_new), count(*) filter (where not is_new) from made`);
@@ -75,7 +76,7 @@ export async function planBatch(
   await stage(copy, products);
   const counts = await copy.run(sql`
     select count(*) filter (where product.pk is null),
-      count(*) filter (where product.pk is not null and (product.name, product.price) is distinct from (staged.name, staged.price))
+      count(*) filter (where product.pk is not null and ${differsFrom('staged')})
     from product_staged as staged left join product using (barcode)`);
   const [created = 0, changed = 0] = countsOf(counts);
   return { created, changed, unchanged: products.length - created - changed };
@@ -90,14 +91,20 @@ async function stage(
   await copy.stage(
     'product_staged',
     STAGED,
-    products.map(({ name, barcode, price }, place) => [
+    products.map((product, place) => [
       String(place),
-      name,
-      barcode,
-      price,
-      reserved?.get(barcode) ?? NONE_RESERVED,
+      ...FIELDS.map((field) => product[field] ?? null),
+      reserved?.get(product.barcode) ?? NONE_RESERVED,
     ]),
   );
+}
+
+function differsFrom(table: string): Sql {
+  return sql`(${columnsOf('product', UPDATED)}) is distinct from (${columnsOf(table, UPDATED)})`;
+}
+
+function assignedFrom(table: string): Sql {
+  return join(UPDATED.map((field) => sql`${identifier(field)} = ${identifier(table, field)}`));
 }
 
 // The planner does not know that the new staging table is small and would read the whole catalogue
