@@ -37,24 +37,51 @@ const parsers = {
 };
 
 /**
- * Limits how much of a body is received while its request is queued. Node's own limit is 64 KB,
- * and each chunk takes half a kilobyte besides its bytes.
+ * Limits what is stored of a body until it is read. Node's own limit is 64 KB, and it parses all
+ * that it has received before it stops: each chunk takes half a kilobyte besides its bytes.
  */
 export function limitUnread(req: IncomingMessage): void {
-  if (hasBody(req)) readableState(req).highWaterMark = MAX_UNREAD_BYTES;
+  if (!hasBody(req)) return;
+  readableState(req).highWaterMark = MAX_UNREAD_BYTES;
+  const push = req.push.bind(req);
+  req.push = (chunk: Buffer | null) => {
+    if (chunk === null || !hasTooManyUnread(req)) return push(chunk);
+    // Nothing is missing from a body that is read from its start: its reader rejects it before.
+    if (req.readableDidRead) req.socket.destroy();
+    return false;
+  };
 }
 
 /** Returns the number of received chunks of the body that were not read. Each takes memory. */
 export function unreadChunks(req: IncomingMessage): number {
-  return readableState(req).buffer.length;
+  const { buffer, bufferIndex } = readableState(req);
+  return buffer.length - bufferIndex;
+}
+
+function hasTooManyUnread(req: IncomingMessage): boolean {
+  const chunks = unreadChunks(req);
+  return chunks > MAX_CHUNKS && req.readableLength < chunks * MIN_CHUNK_BYTES;
 }
 
 // Node has no public property for it.
 function readableState(req: IncomingMessage) {
   const { _readableState: state } = req as unknown as {
-    _readableState: { highWaterMark: number; readonly buffer: readonly Buffer[] };
+    _readableState: {
+      highWaterMark: number;
+      readonly buffer: readonly Buffer[];
+      readonly bufferIndex: number;
+    };
   };
   return state;
+}
+
+/** Discards a body that the response does not wait for. Destroys the connection after 100 KB. */
+export function discardOrDestroy(req: IncomingMessage): void {
+  let received = 0;
+  req.on('data', ({ length }: Buffer) => {
+    received += Math.max(length, MIN_CHUNK_BYTES);
+    if (received > DISCARD_LIMIT) req.socket.destroy();
+  });
 }
 
 /** Returns the value of a JSON body of at most 16 KB. Throws errors that `visibleError` returns. */

@@ -17,6 +17,7 @@ import { register } from 'prom-client';
 import { createApp, type App } from '../../src/app.ts';
 import { CallCounter } from '../../src/features/rest-usage/call-counter.ts';
 import { GRACE_MS, stopListening } from '../../src/http/drain.ts';
+import { MAX_CHUNKS, unreadChunks } from '../../src/http/body.ts';
 import { createHttpServer } from '../../src/http/http-server.ts';
 import { abortResponse, inFlight } from '../../src/http/in-flight.ts';
 import { markClosing } from '../../src/http/closing-connection.ts';
@@ -348,6 +349,46 @@ test('P23 the body of an event stream by GET is not kept', async () => {
   const [req] = await arrived;
   await until(() => req.complete, 'the body');
   await until(() => req.readableLength === 0, 'an empty buffer');
+});
+
+test('P23 a body of an event stream by GET ends its connection when it has many chunks', async () => {
+  const socket = await opened();
+  socket.on('error', () => undefined).resume();
+  const gone = closed(socket);
+  socket.write(STREAM.replace(/\r\n$/, 'Transfer-Encoding: chunked\r\n\r\n'));
+  socket.write(`${'1\r\nx\r\n'.repeat(4_000)}0\r\n\r\n`);
+  await gone;
+  await until(async () => (await subscriptionConnections()) === 0, 'the end of the subscription');
+});
+
+describe('P23 a packet of small chunks', () => {
+  const chunks = `${'1\r\nx\r\n'.repeat(10_000)}0\r\n\r\n`;
+  const login = (headers = '') =>
+    `POST /session/login HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\n${headers}Transfer-Encoding: chunked\r\n\r\n`;
+
+  test('behind an event stream, no more is stored than a reader accepts', async () => {
+    const requests: IncomingMessage[] = [];
+    const add = (req: IncomingMessage) => requests.push(req);
+    server.on('request', add);
+    const socket = await opened();
+    socket.on('error', () => undefined).resume();
+    socket.write(STREAM + login() + chunks);
+    const stored = () => Math.max(0, ...requests.map(unreadChunks));
+    await until(() => stored() > MAX_CHUNKS, 'the chunks');
+    server.off('request', add);
+    await setImmediate();
+    expect(stored()).toBe(MAX_CHUNKS + 1);
+  });
+
+  test('is rejected as too large', async () => {
+    expect(statuses(await exchange(login('Connection: close\r\n') + chunks))).toEqual([413]);
+  });
+
+  test('is rejected as too large behind another request', async () => {
+    expect(statuses(await exchange(PAGE + login('Connection: close\r\n') + chunks))).toEqual([
+      200, 413,
+    ]);
+  });
 });
 
 test('P23 requests with an unknown expectation use the same queue as others', async () => {
