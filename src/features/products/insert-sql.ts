@@ -6,11 +6,11 @@ import { COLUMNS, FIELDS, kindOf } from './product.columns.ts';
 const NEXT_PK = sql`nextval('product_pk_seq')`;
 
 /**
- * Start of a statement that inserts those `drafts` (the fields' columns and place) whose barcode is
- * new. Primary keys follow `place`, unless the column `reserved` has one. Only new
- * products use a key, because imports with a key for every row would exhaust them. Rows are
- * inserted by barcode, so that concurrent statements cannot deadlock. The caller adds `on conflict
- * (barcode)` for barcodes that were inserted meanwhile.
+ * Start of a statement that inserts those `drafts` (the fields' columns and `place`) whose barcode
+ * is new. Primary keys follow `place`, unless the column `reserved` has one. Only new products use a
+ * key, because imports with a key for every row would exhaust them. Rows are inserted by barcode, so
+ * that concurrent statements cannot deadlock. The caller adds `on conflict (barcode)` for barcodes
+ * that were inserted meanwhile.
  */
 export function insertNew(drafts: Sql, now: Date, reserved?: Sql): Sql {
   const pk = reserved ? sql`coalesce(${reserved}, ${NEXT_PK})` : NEXT_PK;
