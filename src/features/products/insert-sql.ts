@@ -4,6 +4,11 @@ import { identifier, sql, type Sql } from '../../database/sql.ts';
 import { COLUMNS, FIELDS, kindOf } from './product.columns.ts';
 
 const NEXT_PK = sql`nextval('product_pk_seq')`;
+/** The changes of a creation in the audit trail. */
+const CREATED = changesOf(
+  'after',
+  Object.fromEntries(FIELDS.map((field) => [field, kindOf(field).audited(identifier(field))])),
+);
 
 /**
  * Start of a statement that inserts those `drafts` (the fields' columns and `place`) whose barcode
@@ -40,10 +45,7 @@ export function insertWithAudit(ctx: Actor, insertSql: Sql, columns: Sql): Sql {
     kind: AuditSubjectKind.PRODUCT,
     key: sql`pk`,
     name: sql`name`,
-    changes: changesOf(
-      'after',
-      Object.fromEntries(FIELDS.map((field) => [field, kindOf(field).audited(identifier(field))])),
-    ),
+    changes: CREATED,
   });
   return sql`with made as (${insertSql} returning ${columns}), noted as (${recordCreated}) select ${columns} from made as product`;
 }
