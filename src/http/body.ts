@@ -37,15 +37,16 @@ const parsers = {
 };
 
 /**
- * Limits what is stored of a body until it is read. Node's own limit is 64 KB, and it parses all
- * that it has received before it stops: each chunk takes half a kilobyte besides its bytes.
+ * Limits the memory of a body that is not read yet. Node's own limit is 64 KB, after which it still
+ * stores the chunks of the last packet; each takes half a kilobyte besides its bytes.
  */
 export function limitUnread(req: IncomingMessage): void {
   if (!hasBody(req)) return;
   readableState(req).highWaterMark = MAX_UNREAD_BYTES;
   const push = req.push.bind(req);
   req.push = (chunk: Buffer | null) => {
-    if (chunk === null || !hasTooManyUnread(req)) return push(chunk);
+    if (chunk === null || !hasTooManyChunks(req.readableLength, unreadChunks(req)))
+      return push(chunk);
     // Nothing is missing from a body that is read from its start: its reader rejects it before.
     if (req.readableDidRead) req.socket.destroy();
     return false;
@@ -58,9 +59,8 @@ export function unreadChunks(req: IncomingMessage): number {
   return buffer.length - bufferIndex;
 }
 
-function hasTooManyUnread(req: IncomingMessage): boolean {
-  const chunks = unreadChunks(req);
-  return chunks > MAX_CHUNKS && req.readableLength < chunks * MIN_CHUNK_BYTES;
+function hasTooManyChunks(bytes: number, chunks: number): boolean {
+  return chunks > MAX_CHUNKS && bytes < chunks * MIN_CHUNK_BYTES;
 }
 
 // Node has no public property for it.
@@ -75,12 +75,12 @@ function readableState(req: IncomingMessage) {
   return state;
 }
 
-/** Discards a body that the response does not wait for. Destroys the connection after 100 KB. */
-export function discardOrDestroy(req: IncomingMessage): void {
+/** Discards a body as it arrives. Calls `onExcess` for each chunk after 100 KB. */
+export function discard(req: IncomingMessage, onExcess: () => void): void {
   let received = 0;
   req.on('data', ({ length }: Buffer) => {
     received += Math.max(length, MIN_CHUNK_BYTES);
-    if (received > DISCARD_LIMIT) req.socket.destroy();
+    if (received > DISCARD_LIMIT) onExcess();
   });
 }
 
@@ -138,11 +138,7 @@ function discardBody(req: IncomingMessage, done: () => void): void {
     done();
   };
   const timer = setTimeout(end, DISCARD_MS);
-  let received = 0;
-  req.on('data', (chunk: Buffer) => {
-    received += Math.max(chunk.length, MIN_CHUNK_BYTES);
-    if (received > DISCARD_LIMIT) end();
-  });
+  discard(req, end);
   req.once('end', end);
   req.once('close', end);
 }
@@ -207,8 +203,7 @@ function limitBody(
   const check = (chunk: Buffer) => {
     received += chunk.length;
     count++;
-    if (received <= limit && (count <= MAX_CHUNKS || received >= count * MIN_CHUNK_BYTES))
-      return accept?.(chunk);
+    if (received <= limit && !hasTooManyChunks(received, count)) return accept?.(chunk);
     req.off('data', check);
     reject(errorForStatus(413));
   };

@@ -366,7 +366,7 @@ describe('P23 a packet of small chunks', () => {
   const login = (headers = '') =>
     `POST /session/login HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\n${headers}Transfer-Encoding: chunked\r\n\r\n`;
 
-  test('behind an event stream, no more is stored than a reader accepts', async () => {
+  test('P23 behind an event stream, no more is stored than a reader accepts', async () => {
     const requests: IncomingMessage[] = [];
     const add = (req: IncomingMessage) => requests.push(req);
     server.on('request', add);
@@ -380,11 +380,11 @@ describe('P23 a packet of small chunks', () => {
     expect(stored()).toBe(MAX_CHUNKS + 1);
   });
 
-  test('is rejected as too large', async () => {
+  test('P23 is rejected as too large', async () => {
     expect(statuses(await exchange(login('Connection: close\r\n') + chunks))).toEqual([413]);
   });
 
-  test('is rejected as too large behind another request', async () => {
+  test('P23 is rejected as too large behind another request', async () => {
     expect(statuses(await exchange(PAGE + login('Connection: close\r\n') + chunks))).toEqual([
       200, 413,
     ]);

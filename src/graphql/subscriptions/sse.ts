@@ -3,7 +3,7 @@ import accepts from 'accepts';
 import { GraphQLError, type ExecutionResult } from 'graphql';
 import type { Caller, Context } from '../../request/context.ts';
 import type { DomainError } from '../../core/errors.ts';
-import { discardOrDestroy, parseJson, readGraphqlText } from '../../http/body.ts';
+import { discard, parseJson, readGraphqlText } from '../../http/body.ts';
 import { identify, isAnonymous } from '../../http/credentials.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { HttpError } from '../../http/http-error.ts';
@@ -48,7 +48,7 @@ export async function sendEventStream(
   const lastEventId = req.headers['last-event-id'];
   if (typeof lastEventId === 'string' && lastEventId !== '') ctx.resumeAfter = lastEventId;
   // A body that is not read would be kept as long as the stream.
-  if (req.method !== 'POST') discardOrDestroy(req);
+  if (req.method !== 'POST') discard(req, () => req.socket.destroy());
   const text =
     req.method === 'POST' ? ((await readGraphqlText(exchange)) ?? '') : queryStringOf(req);
   const body = req.method === 'POST' ? parseJson(text) : readSearch(text);
