@@ -1,7 +1,7 @@
 import { parse } from 'csv-parse/sync';
 import { DomainError, type FieldError } from '../../core/errors.ts';
 import {
-  COLUMNS,
+  FILE_COLUMNS,
   REQUIRED_COLUMNS,
   type FileRow,
 } from '../../features/products/files/file-columns.ts';
@@ -39,7 +39,7 @@ function headerOf(line: Line | undefined): string[] {
   if (!names) throw new DomainError('BAD_USER_INPUT', `Line ${line.number}: ${QUOTES.message}`);
   const header = names.map((name) => name.trim());
   const missing = REQUIRED_COLUMNS.filter((name) => !header.includes(name));
-  const unknown = header.filter((name) => !COLUMNS.some((known) => known === name));
+  const unknown = header.filter((name) => !FILE_COLUMNS.some((known) => known === name));
   const duplicates = header.filter((name, index) => header.indexOf(name) !== index);
   const problems = [
     ...problemsOf('lacks', missing),
@@ -49,7 +49,7 @@ function headerOf(line: Line | undefined): string[] {
   if (problems.length === 0) return header;
   throw new DomainError(
     'BAD_USER_INPUT',
-    `The header on line ${line.number} ${problems.join(', and ')}; columns are ${COLUMNS.join()}`,
+    `The header on line ${line.number} ${problems.join(', and ')}; columns are ${FILE_COLUMNS.join()}`,
   );
 }
 

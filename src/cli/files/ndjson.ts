@@ -1,6 +1,6 @@
 import { DomainError, type FieldError } from '../../core/errors.ts';
 import { parseExact } from '../../core/exact-json.ts';
-import { COLUMNS, type FileRow } from '../../features/products/files/file-columns.ts';
+import { FILE_COLUMNS, type FileRow } from '../../features/products/files/file-columns.ts';
 import { withoutByteOrderMark, type Line } from './line-reader.ts';
 
 const NOT_OBJECT: FieldError = {
@@ -11,10 +11,10 @@ const NOT_OBJECT: FieldError = {
 const UNKNOWN_COLUMN: FieldError = {
   field: '',
   type: 'unknown_column',
-  message: `The row has an unknown column; columns are ${COLUMNS.join()}`,
+  message: `The row has an unknown column; columns are ${FILE_COLUMNS.join()}`,
 };
 
-const columns = new Set<string>(COLUMNS);
+const columns = new Set<string>(FILE_COLUMNS);
 
 /** Reads the rows of an NDJSON file, one per line. Throws BAD_USER_INPUT for an empty file. */
 export async function* ndjsonRows(

@@ -20,6 +20,7 @@ export class Migration20261125000000_initial extends Migration {
   override up(): void {
     this.users();
     this.credentials();
+    this.rateLimits();
     this.searchFunctions();
     this.products();
     this.rowCounts();
@@ -51,7 +52,7 @@ export class Migration20261125000000_initial extends Migration {
     `);
   }
 
-  /** Sessions, API keys, failed logins, idempotency keys. */
+  /** Sessions, API keys, idempotency keys. */
   private credentials(): void {
     this.addSql(`
       create table session (
@@ -90,12 +91,6 @@ export class Migration20261125000000_initial extends Migration {
       );
       create index api_key_user_pk_created_at_index on api_key (user_pk, created_at, key_id);
       create index api_key_expires_at_index on api_key (expires_at);
-      create table login_failure (
-        key varchar(255) primary key,
-        points integer not null,
-        expire bigint
-      );
-      create index login_failure_expire_index on login_failure (expire);
       create table idempotency_key (
         caller text not null,
         key text not null,
@@ -108,6 +103,15 @@ export class Migration20261125000000_initial extends Migration {
       );
       create index idempotency_key_created_at_index on idempotency_key (created_at);
     `);
+  }
+
+  /** Counts with an expiry, by key: failed logins and requested mails (database/rate-limiter.ts). */
+  private rateLimits(): void {
+    for (const table of ['login_failure', 'mail_count'])
+      this.addSql(`
+        create table ${table} (key varchar(255) primary key, points integer not null, expire bigint);
+        create index ${table}_expire_index on ${table} (expire);
+      `);
   }
 
   private products(): void {
@@ -341,12 +345,6 @@ export class Migration20261125000000_initial extends Migration {
         constraint mail_attempts_check check (attempts >= 0)
       );
       create index mail_due_at_index on mail (due_at);
-      create table mail_count (
-        key varchar(255) primary key,
-        points integer not null,
-        expire bigint
-      );
-      create index mail_count_expire_index on mail_count (expire);
       create table registration (
         email text primary key,
         token_hash bytea not null constraint registration_token_hash_unique unique,
@@ -542,7 +540,7 @@ export class Migration20261125000000_initial extends Migration {
       begin
         if tg_op <> 'DELETE' or current_setting('shopfront.audit_prune', true) is distinct from 'on' then
           raise exception 'The audit trail is append-only: % is refused', tg_op
-            using errcode = 'insufficient_privilege', hint = 'What is old is deleted by the command "audit prune".';
+            using errcode = 'insufficient_privilege', hint = 'The command "audit prune" deletes old entries.';
         end if;
         return null;
       end $$`);

@@ -51,14 +51,11 @@ async function* allByName(ctx: Context): AsyncGenerator<StoredProduct> {
         select pk, name_key, ${AS_TEXT} from product
         where (name_key, pk) > (${key}::text, ${pk}::integer) order by name_key, pk limit ${BATCH}`,
     );
-    const batch = rows.map(([rowPk, ...texts]): StoredProduct => {
-      const [nameKey, ...values] = texts;
-      return {
-        pk: Number(rowPk),
-        nameKey: String(nameKey),
-        fields: Object.fromEntries(FIELDS.map((field, index) => [field, values[index]])),
-      };
-    });
+    const batch = rows.map(([rowPk, nameKey, ...values]): StoredProduct => ({
+      pk: Number(rowPk),
+      nameKey: String(nameKey),
+      fields: Object.fromEntries(FIELDS.map((field, index) => [field, values[index]])),
+    }));
     yield* batch;
     const last = batch.at(-1);
     if (!last || batch.length < BATCH) return;

@@ -206,7 +206,8 @@ async function findForUpdate(tx: Context, pk: string): Promise<Product> {
 // The ORM tracks a managed entity.
 function detached(ctx: Context, product: Product): Product {
   const properties = shapeOf(ctx, Product).properties as (keyof Product)[];
-  return Object.assign(new Product(), ...properties.map((name) => ({ [name]: product[name] })));
+  const values = Object.fromEntries(properties.map((name) => [name, product[name]]));
+  return Object.assign(new Product(), values);
 }
 
 function subjectOf({ pk, name }: Product): Subject {

@@ -8,7 +8,7 @@ export const FORMATS = ['csv', 'ndjson'] as const;
 export type Format = (typeof FORMATS)[number];
 
 /** The columns of an exported file, in order. An import ignores those that the database sets. */
-export const COLUMNS: readonly string[] = ['pk', ...FIELDS, 'createdAt', 'updatedAt'];
+export const FILE_COLUMNS: readonly string[] = ['pk', ...FIELDS, 'createdAt', 'updatedAt'];
 
 /** Required columns of an imported file. */
 export const REQUIRED_COLUMNS: readonly ProductField[] = FIELDS.filter(

@@ -5,7 +5,7 @@ import { countOf } from '../../../pagination/row-counts.ts';
 import { batchesOf, jsonHead, readBatch, type Batch } from '../json-stream.ts';
 import { FIELDS, isOptional, kindOf } from '../product.columns.ts';
 import { FIELD_KINDS, type ProductField } from '../product.rules.ts';
-import { COLUMNS, type Format } from './file-columns.ts';
+import { FILE_COLUMNS, type Format } from './file-columns.ts';
 import { PRODUCT_ROW_COUNTS } from '../product-lists.ts';
 
 // Start of a cell that a spreadsheet evaluates as a formula (OWASP, "CSV Injection"). A name has no
@@ -25,7 +25,7 @@ export async function* exportCatalogue(
   format: Format,
   forSpreadsheets = false,
 ): AsyncGenerator<FilePart> {
-  if (format === 'csv') yield { text: `${COLUMNS.join()}\n`, count: 0 };
+  if (format === 'csv') yield { text: `${FILE_COLUMNS.join()}\n`, count: 0 };
   const line = format === 'csv' ? csvLine(forSpreadsheets) : NDJSON_LINE;
   const em = ctx.em.fork();
   await em.begin({ isolationLevel: IsolationLevel.REPEATABLE_READ, readOnly: true });
