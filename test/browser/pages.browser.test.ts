@@ -450,15 +450,19 @@ describe('in every environment', () => {
   });
 
   describe('after 30 minutes', () => {
-    // Makes the server reject the token of the tab. With `known`, the tab also sees that it expired.
-    async function expire(page: Page, { known }: { known: boolean }): Promise<void> {
+    // Makes the server reject the token of the tab. With `known`, the tab also sees that it expired,
+    // this many seconds ago.
+    async function expire(
+      page: Page,
+      { known, ago = 1 }: { known: boolean; ago?: number },
+    ): Promise<void> {
       const session = await page.evaluate<{ token: string }>(
         'JSON.parse(Object.values({ ...sessionStorage })[0])',
       );
       const claims = JSON.parse(
         Buffer.from(session.token.split('.')[1] ?? '', 'base64url').toString(),
       ) as object;
-      const token = forge({ ...claims, exp: Math.floor(Date.now() / 1000) - 1 });
+      const token = forge({ ...claims, exp: Math.floor(Date.now() / 1000) - ago });
       const changed = JSON.stringify({
         ...session,
         token,
@@ -558,19 +562,24 @@ describe('in every environment', () => {
         page.waitForEvent('popup'),
         page.evaluate('void open(location.href)'),
       ]);
-      await copy.getByText('Signed in as alice').waitFor();
+      // It has read the schema, with the token of its duplicate.
+      await copy.waitForResponse(`${site.server.url}/graphql`);
+      const run = (tab: Page) =>
+        Promise.all([tab.waitForResponse(`${site.server.url}/graphql`), runIn(tab)]);
       for (const [first, second] of [
         [page, copy],
         [copy, page],
       ] as const) {
-        for (const tab of [first, second]) await expire(tab, { known: true });
-        await runIn(first);
+        // Other tokens, so that equal ones are renewed ones.
+        await expire(first, { known: true });
+        await expire(second, { known: true, ago: 60 });
+        await run(first);
         await until(
           async () => (await tokenOf(second)) === (await tokenOf(first)),
           'the other tab to have the new token',
         );
         const responses = responsesOf(second);
-        await Promise.all([second.waitForResponse(`${site.server.url}/graphql`), runIn(second)]);
+        await run(second);
         expect(responses).toEqual([['/graphql', 200]]);
         await responsePane(second, '"username": "alice"').waitFor();
       }
