@@ -75,13 +75,9 @@ function readableState(req: IncomingMessage) {
   return state;
 }
 
-/** Discards a body as it arrives. Calls `onExcess` for each chunk after 100 KB. */
+/** Discards a body as it arrives. Calls `onExcess` once, after 100 KB or too many chunks. */
 export function discard(req: IncomingMessage, onExcess: () => void): void {
-  let received = 0;
-  req.on('data', ({ length }: Buffer) => {
-    received += Math.max(length, MIN_CHUNK_BYTES);
-    if (received > DISCARD_LIMIT) onExcess();
-  });
+  limitBody(req, DISCARD_LIMIT, onExcess);
 }
 
 /** Returns the value of a JSON body of at most 16 KB. Throws errors that `visibleError` returns. */
@@ -125,8 +121,8 @@ export function endAfterBody(
 }
 
 /**
- * Discards the rest of a request body, then calls `done`: at its end, after 100 KB or after
- * 2 seconds. Closing a connection resets it while its client still sends, and the client might not
+ * Discards the rest of a request body, then calls `done`: at its end, after 100 KB, too many chunks
+ * or 2 seconds. Closing a connection resets it while its client still sends, and the client might not
  * read the response.
  */
 function discardBody(req: IncomingMessage, done: () => void): void {

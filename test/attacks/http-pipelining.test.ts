@@ -351,15 +351,24 @@ test('P23 the body of an event stream by GET is not kept', async () => {
   await until(() => req.readableLength === 0, 'an empty buffer');
 });
 
-test('P23 a body of an event stream by GET ends its connection when it has many chunks', async () => {
-  const socket = await opened();
-  socket.on('error', () => undefined).resume();
-  const gone = closed(socket);
-  socket.write(STREAM.replace(/\r\n$/, 'Transfer-Encoding: chunked\r\n\r\n'));
-  socket.write(`${'1\r\nx\r\n'.repeat(4_000)}0\r\n\r\n`);
-  await gone;
-  await until(async () => (await subscriptionConnections()) === 0, 'the end of the subscription');
-});
+test.each(['with its request', 'after its request'])(
+  'P23 a body of many chunks %s ends the connection of an event stream by GET',
+  async (when) => {
+    const socket = await opened();
+    socket.on('error', () => undefined).resume();
+    const gone = closed(socket);
+    const head = STREAM.replace(/\r\n$/, 'Transfer-Encoding: chunked\r\n\r\n');
+    const body = `${'1\r\nx\r\n'.repeat(4_000)}0\r\n\r\n`;
+    if (when === 'with its request') socket.write(head + body);
+    else {
+      socket.write(head);
+      await until(async () => (await subscriptionConnections()) === 1, 'the subscription');
+      socket.write(body);
+    }
+    await gone;
+    await until(async () => (await subscriptionConnections()) === 0, 'the end of the subscription');
+  },
+);
 
 describe('P23 a packet of small chunks', () => {
   const chunks = `${'1\r\nx\r\n'.repeat(10_000)}0\r\n\r\n`;
