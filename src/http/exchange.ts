@@ -63,10 +63,14 @@ export class Exchange extends Cancellation {
       this.headers['Vary'] = `${Vary}, ${headers['Vary']}`;
   }
 
-  /** Sends the head of the response. The caller sends the body. */
+  /**
+   * Sends the head of the response. The caller sends the body, if any. Excludes the request from
+   * admission, because its reader may be slow.
+   */
   start(status: number): void {
     this.closeAfter(status);
     this.res.writeHead(status, this.headers);
+    this.exclude();
   }
 
   /**

@@ -214,7 +214,6 @@ async function sendStream(
     if (!res.headersSent) {
       exchange.set(headers);
       exchange.start(status);
-      exchange.exclude();
     }
     // A slow reader pauses the database read. A disconnected one ends it.
     if (!exchange.write(chunk))

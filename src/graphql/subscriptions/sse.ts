@@ -72,7 +72,6 @@ export async function sendEventStream(
   });
   exchange.set({ 'Content-Type': EVENTS, 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' });
   exchange.start(200);
-  exchange.exclude();
   void stream
     .send(source, errorResponse)
     .catch((error: unknown) => stream.sendLast(errorResponse([errorOf(error)])));
