@@ -23,6 +23,9 @@ const DISCARD_MS = 2_000;
  */
 export const MAX_CHUNKS = 1_000;
 export const MIN_CHUNK_BYTES = 32;
+/** Approximate memory of a chunk besides its bytes, and of a header or trailer line, in bytes. */
+const CHUNK_BYTES = 500;
+const LINE_BYTES = 120;
 /** Number of unread bytes of a body after which no more is received. Each may be a chunk. */
 const MAX_UNREAD_BYTES = 4 * 1024;
 const parsers = {
@@ -38,7 +41,7 @@ const parsers = {
 
 /**
  * Limits the memory of a body that is not read yet. Node's own limit is 64 KB, after which it still
- * stores the chunks of the last packet; each takes half a kilobyte besides its bytes.
+ * stores the chunks of the last packet.
  */
 export function limitUnread(req: IncomingMessage): void {
   if (!hasBody(req)) return;
@@ -53,7 +56,13 @@ export function limitUnread(req: IncomingMessage): void {
   };
 }
 
-/** Returns the number of received chunks of the body that were not read. Each takes memory. */
+/** Returns the approximate number of bytes of memory that a request takes that is not read yet. */
+export function memoryOf(req: IncomingMessage): number {
+  const lines = (req.rawHeaders.length + req.rawTrailers.length) / 2;
+  return lines * LINE_BYTES + unreadChunks(req) * CHUNK_BYTES + req.readableLength;
+}
+
+/** Returns the number of received chunks of the body that were not read. */
 export function unreadChunks(req: IncomingMessage): number {
   const { buffer, bufferIndex } = readableState(req);
   return buffer.length - bufferIndex;
@@ -164,6 +173,8 @@ async function readJsonText(exchange: Exchange, limit: number): Promise<string |
 // An uncompressed body needs no parser.
 function readPlain(req: IncomingMessage, limit: number): Promise<string> {
   if (declaredLength(req) > limit) throw errorForStatus(413);
+  // Its stream has emitted its last event.
+  if (req.destroyed) throw errorForStatus(400);
   return new Promise((done, fail) => {
     const chunks: Buffer[] = [];
     limitBody(

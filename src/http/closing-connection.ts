@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { MIN_CHUNK_BYTES } from './body.ts';
+import { memoryOf, MIN_CHUNK_BYTES } from './body.ts';
 
 /** Requests that were dropped on a connection. */
 interface Dropped {
   requests: number;
-  /** Size of their bodies, in bytes. */
+  /** Size of their headers and bodies, in bytes. */
   bytes: number;
 }
 
@@ -19,7 +19,7 @@ type ClosingSocket = Socket & { [CLOSING]?: Dropped };
  */
 const MAX_DROPPED = 64;
 
-/** Maximum size of the bodies of these requests, in bytes. */
+/** Maximum size of the headers and bodies of these requests, in bytes. */
 const MAX_DROPPED_BYTES = 1_000_000;
 
 /**
@@ -51,6 +51,7 @@ export function drop(req: IncomingMessage, res: ServerResponse): void {
   const { socket } = req;
   const dropped = (socket as ClosingSocket)[CLOSING];
   if (!dropped) return;
+  dropped.bytes += memoryOf(req);
   req.on('data', ({ length }: Buffer) => {
     dropped.bytes += Math.max(length, MIN_CHUNK_BYTES);
     if (dropped.bytes > MAX_DROPPED_BYTES) socket.destroy();

@@ -9,7 +9,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Config } from '../core/config.ts';
 import { counters } from '../core/metrics.ts';
-import { limitUnread, MAX_CHUNKS, unreadChunks } from './body.ts';
+import { limitUnread, memoryOf } from './body.ts';
 import { drop, isClosing, isDropped, markClosing } from './closing-connection.ts';
 import { cancelFor } from './request-timeout.ts';
 import { trackConnections } from './drain.ts';
@@ -31,6 +31,7 @@ const KEEP_ALIVE_MS = 5_000;
 const STALLED_MS = 35_000;
 const AFTER_TIMEOUT_MS = 5_000;
 const MAX_HEADER_BYTES = 16 * 1024;
+const MAX_HEADERS = 100;
 
 const rejected = counters(
   'shopfront_http_rejected_total',
@@ -56,8 +57,9 @@ const RAW_HEADERS = [
   'Content-Length: 0',
 ].join('\r\n');
 
-/** Maximum number of requests that wait for their turn on a connection. */
+/** Maximum number of requests that wait for their turn on a connection, and of their bytes. */
 const MAX_WAITING = 64;
+const MAX_WAITING_BYTES = 500_000;
 /** Requests that wait for their turn. */
 const waiting = new WeakMap<Socket, Set<IncomingMessage>>();
 
@@ -72,8 +74,8 @@ export interface Upgrades {
 }
 
 /**
- * Creates a server that does not listen yet, with limits on slow clients and on connections. Body
- * size and the number of headers are limited elsewhere.
+ * Creates a server that does not listen yet, with limits on slow clients and on connections. The
+ * size of bodies is limited elsewhere.
  */
 export function createHttpServer(
   config: Config,
@@ -113,6 +115,7 @@ export function createHttpServer(
     // The stream of an HTTP server is a socket.
     upgrades?.upgrade(req, socket as Socket, head);
   });
+  server.maxHeadersCount = MAX_HEADERS;
   server.timeout = Math.max(STALLED_MS, config.requestTimeoutMs + AFTER_TIMEOUT_MS);
   server.on('clientError', (error, stream) => rejectMalformed(error, stream, server.timeout));
   server.on('drop', () => rejected.connections++);
@@ -132,10 +135,10 @@ function inTurn(req: IncomingMessage, res: ServerResponse, listener: RequestList
   const { socket } = req;
   const queue = waiting.get(socket) ?? new Set();
   waiting.set(socket, queue);
-  let chunks = 0;
+  let bytes = 0;
   // Node goes on reading after a complete body, even if nobody has read it.
-  for (const earlier of queue) chunks += unreadChunks(earlier);
-  if (queue.size >= MAX_WAITING || chunks > MAX_CHUNKS) return void socket.destroy();
+  for (const earlier of queue) bytes += memoryOf(earlier);
+  if (queue.size >= MAX_WAITING || bytes > MAX_WAITING_BYTES) return void socket.destroy();
   queue.add(req);
   res.once('socket', () => {
     queue.delete(req);

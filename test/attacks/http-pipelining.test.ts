@@ -17,13 +17,14 @@ import { register } from 'prom-client';
 import { createApp, type App } from '../../src/app.ts';
 import { CallCounter } from '../../src/features/rest-usage/call-counter.ts';
 import { GRACE_MS, stopListening } from '../../src/http/drain.ts';
-import { MAX_CHUNKS, unreadChunks } from '../../src/http/body.ts';
+import { MAX_CHUNKS, readGraphqlText, unreadChunks } from '../../src/http/body.ts';
 import { createHttpServer } from '../../src/http/http-server.ts';
 import { abortResponse, inFlight } from '../../src/http/in-flight.ts';
 import { markClosing } from '../../src/http/closing-connection.ts';
 import { openLog } from '../../src/telemetry/log.ts';
 import { admission } from '../../src/http/admission.ts';
 import type { Dependencies } from '../../src/http/dependencies.ts';
+import type { Exchange } from '../../src/http/exchange.ts';
 import { Shop } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 import { useStoppedClock } from '../support/clock.ts';
@@ -120,6 +121,26 @@ test('H12 unread responses use no place in the queue', async () => {
     server.keepAliveTimeout = keepAliveTimeout;
   }
 });
+
+test.each([
+  ['304', get('/api/v2/shop/products', 'If-None-Match: *\r\n')],
+  ['the head of a stream', get('/api/v1/shop/products').replace('GET', 'HEAD')],
+])(
+  'H12 a response without a body that cannot be sent uses no place in the queue: %s',
+  async (_, request) => {
+    const arrived = once(server, 'request') as Promise<[IncomingMessage, ServerResponse]>;
+    // As if its client had read nothing for long.
+    server.prependOnceListener('request', (req: IncomingMessage) =>
+      Object.assign(req.socket, { _write: () => undefined, _writev: () => undefined }),
+    );
+    const socket = await opened();
+    socket.write(request);
+    const [, res] = await arrived;
+    await until(() => res.writableEnded, 'the response');
+    expect([inFlight.size, res.writableFinished]).toEqual([0, false]);
+    res.req.socket.destroy();
+  },
+);
 
 test('P17 unread files use no place in the queue', async () => {
   const [name] = largestAsset();
@@ -276,7 +297,7 @@ describe('H12 malformed HTTP behind a request', () => {
 test('P23 many requests behind a response that closes the connection end it, even if nothing has been sent', async () => {
   const socket = await opened();
   socket.on('error', () => undefined).resume();
-  socket.write(STREAM + get('/livez', 'a:\r\n'.repeat(200)));
+  socket.write(`${STREAM}GET /livez HTTP/1.1\r\n\r\n`);
   await until(() => {
     socket.write(LIVE);
     return socket.destroyed;
@@ -340,6 +361,36 @@ test.each([
     await gone;
   },
 );
+
+test.each([
+  ['headers', get('/livez', 'a:\r\n'.repeat(90))],
+  ['trailers', `${get('/livez', 'Transfer-Encoding: chunked\r\n')}0\r\n${'a:\r\n'.repeat(90)}\r\n`],
+  ['60 KB', `${get('/livez', 'Content-Length: 60000\r\n')}${'x'.repeat(60_000)}`],
+])('P23 many requests of %s behind an unread response end their connection', async (_, request) => {
+  const socket = await opened();
+  socket.on('error', () => undefined).resume();
+  socket.write(STREAM);
+  await until(async () => (await subscriptionConnections()) === 1, 'the event stream');
+  const gone = closed(socket);
+  socket.write(request.repeat(60));
+  await gone;
+});
+
+test('P23 the body of a client that has disconnected is not waited for', async () => {
+  const read = Promise.withResolvers<unknown>();
+  const other = createHttpServer(shop.config, (req) =>
+    req.once('close', () => read.resolve(readGraphqlText({ req } as Exchange))),
+  );
+  other.listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  const socket = connect(portOf(other), '127.0.0.1');
+  socket.write(
+    'POST / HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{',
+    () => socket.destroy(),
+  );
+  await expect(read.promise).rejects.toMatchObject({ status: 400 });
+  other.close();
+});
 
 test('P23 the body of an event stream by GET is not kept', async () => {
   const arrived = once(server, 'request') as Promise<[IncomingMessage]>;

@@ -80,12 +80,6 @@ const REJECTIONS: Rejection[] = [
     request: { json: { query: CONDITIONAL } },
   },
   { what: 'another method', status: 405, code: 'METHOD_NOT_ALLOWED', method: 'PUT', request: {} },
-  {
-    what: 'too many headers',
-    status: 431,
-    code: 'REQUEST_HEADER_FIELDS_TOO_LARGE',
-    request: { json: TYPENAME, headers: headers(120) },
-  },
 ];
 
 describe('a rejection before a document runs has the format of GraphQL errors and the media type that the client accepts', () => {
@@ -183,8 +177,3 @@ describe('a rejection before a document runs has the format of GraphQL errors an
     expect([answer.status, answer.body]).toEqual([404, { detail: 'Not found' }]);
   });
 });
-
-/** This many headers, each with its own name. */
-function headers(count: number): Record<string, string> {
-  return Object.fromEntries(Array.from({ length: count }, (_, at) => [`x-${at}`, 'x']));
-}
