@@ -130,22 +130,22 @@ export function endAfterBody(
 }
 
 /**
- * Discards the rest of a request body, then calls `done`: at its end, after 100 KB, too many chunks
- * or 2 seconds. Closing a connection resets it while its client still sends, and the client might not
- * read the response.
+ * Discards the rest of a request body. Calls `done` at its end, or after 2 seconds. Closing a
+ * connection resets it while its client still sends, and the client might not read the response. If
+ * the body is longer than 100 KB or has too many chunks, the rest is not received: the client waits,
+ * and reads meanwhile.
  */
 function discardBody(req: IncomingMessage, done: () => void): void {
-  if (req.destroyed || declaredLength(req) > DISCARD_LIMIT) return done();
+  if (req.destroyed) return done();
   const end = () => {
     clearTimeout(timer);
-    // The request still discards data that is already parsed. If paused, it would store each chunk.
-    if (!req.readableEnded) req.socket.pause();
     done();
   };
   const timer = setTimeout(end, DISCARD_MS);
-  discard(req, end);
   req.once('end', end);
   req.once('close', end);
+  if (declaredLength(req) > DISCARD_LIMIT) req.pause();
+  else discard(req, () => req.pause());
 }
 
 /**

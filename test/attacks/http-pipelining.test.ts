@@ -376,6 +376,28 @@ test.each([
   await gone;
 });
 
+test.each([
+  ['of a declared length', 'Content-Length: 20000000\r\n\r\n'],
+  ['in chunks', `Transfer-Encoding: chunked\r\n\r\n${(20_000_000).toString(16)}\r\n`],
+])(
+  'H7 a client can read the response that rejects 20 MB %s while it sends them',
+  async (_, head) => {
+    const arrived = once(server, 'request') as Promise<[IncomingMessage, ServerResponse]>;
+    const socket = (await opened()).pause();
+    socket.on('error', () => undefined);
+    socket.write(
+      `POST /session/login HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\n${head}`,
+    );
+    socket.write(Buffer.alloc(20_000_000, ' '));
+    const [, res] = await arrived;
+    await until(() => res.headersSent, 'the response');
+    // Without time for the client, the server would have closed the connection by now.
+    for (let turn = 0; turn < 100; turn++) await setImmediate();
+    const [answer] = (await once(socket.resume(), 'data')) as [Buffer];
+    expect(statuses(answer.toString())).toEqual([413]);
+  },
+);
+
 test('P23 the body of a client that has disconnected is not waited for', async () => {
   const read = Promise.withResolvers<unknown>();
   const other = createHttpServer(shop.config, (req) =>
