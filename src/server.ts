@@ -53,7 +53,7 @@ let sweeping: Promise<void> | undefined;
 
 // Loaded only if configured, because the tracing libraries load slowly.
 const tracing =
-  config.otlpEndpoint === undefined
+  config.otelExporterOtlpEndpoint === undefined
     ? undefined
     : (await import('./http/tracing.ts')).openTracing(config, log);
 const dependencies: Dependencies = {
@@ -64,7 +64,7 @@ const dependencies: Dependencies = {
   observe: openObserver(config, log, logDestination),
   ...(tracing && { tracing }),
   database: availableDatabase,
-  ...(config.replicaUrls.length > 0 && { replica: () => replicas?.choose() }),
+  ...(config.databaseReplicaUrls.length > 0 && { replica: () => replicas?.choose() }),
   isDraining: () => draining,
 };
 const mailWorker = new MailWorker(mailTemplates, openTransport(config, log));
@@ -135,7 +135,8 @@ async function prepareDatabase(): Promise<void> {
     await waitForDatabase(opened);
     if (config.databaseUrl === undefined) await prepareEmbedded(opened);
     else await opened.rejectPendingMigrations();
-    if (config.replicaUrls.length > 0) replicas = openReplicas(config, opened.statements, log);
+    if (config.databaseReplicaUrls.length > 0)
+      replicas = openReplicas(config, opened.statements, log);
     database = opened;
     opened.watch(onHealthChange);
   } catch (error) {

@@ -26,13 +26,13 @@ export function documentCommands(context: CommandContext): Command {
     .option('--out <file>', 'the file to write')
     .option('--typename', 'add __typename to each selection, as Apollo Client does')
     .action((paths: string[], { out, typename = false }: { out?: string; typename?: boolean }) =>
-      runWithoutDatabase(context, async ({ graphqlLimits }) => {
+      runWithoutDatabase(context, async (config) => {
         const schema = await makeSchema();
         const operations = readOperations(paths, typename);
         // Errors name the lines of the files. The limits apply to the printed text, which is sent.
         throwProblems(
           operations.flatMap(({ document, at }) =>
-            validateDocument(schema, graphqlLimits, print(document), document).map((error) =>
+            validateDocument(schema, config, print(document), document).map((error) =>
               withPlace(error, at),
             ),
           ),
@@ -51,14 +51,14 @@ export function documentCommands(context: CommandContext): Command {
     .description('Check the documents of manifests against the schema and the limits.')
     .argument('<manifest...>', 'files')
     .action((files: string[]) =>
-      runWithoutDatabase(context, async ({ graphqlLimits }) => {
+      runWithoutDatabase(context, async (config) => {
         const schema = await makeSchema();
         const entries = files.flatMap((file) =>
           readManifest(file).map((document) => ({ file, ...document })),
         );
         throwProblems(
           entries.flatMap(({ file, id, name = id, text }) =>
-            validateDocument(schema, graphqlLimits, text, parse(text)).map(
+            validateDocument(schema, config, text, parse(text)).map(
               ({ message }) => `${file}: ${name}: ${message}`,
             ),
           ),

@@ -11,7 +11,7 @@ export function startupBanner(config: Config, port: number): string {
   });
   return `
 Shopfront listens on ${base}, with an embedded database in ${config.dataDir}.
-${config.explorer ? inBrowser(base) : ''}
+${config.graphqlExplorer ? inBrowser(base) : ''}
   GraphQL:
     ${base}/graphql
 

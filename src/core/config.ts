@@ -4,12 +4,26 @@ import proxyaddr from 'proxy-addr';
 import { z } from 'zod';
 import { SCOPES } from './scopes.ts';
 
-/** All settings, parsed and validated. docs/configuration.md is printed from their descriptions. */
-export type Config = Readonly<
-  Omit<z.output<typeof schema>, 'signingSecrets'> & {
-    /** Newest first: the first signs, all verify. */ signingSecrets: readonly string[];
-  }
->;
+type Environment = z.output<typeof environment>;
+type Secrets = 'SIGNING_SECRET' | 'SIGNING_SECRETS';
+
+/** Property of a setting: `databaseUrl` for `DATABASE_URL`. */
+type CamelCase<Name extends string> = Name extends `${infer Word}_${infer Rest}`
+  ? `${Lowercase<Word>}${Capitalize<CamelCase<Rest>>}`
+  : Lowercase<Name>;
+
+type InCamelCase<Named> = { [Name in keyof Named as CamelCase<Name & string>]: Named[Name] };
+type Settings = InCamelCase<Omit<Environment, Secrets>>;
+type Derived = ReturnType<typeof derive>;
+
+/**
+ * The configuration: the value of each setting under its name in camel case, and values that follow
+ * from several settings.
+ */
+export interface Config extends Readonly<Omit<Settings, keyof Derived> & Derived> {
+  /** Newest first: the first signs, all verify. */
+  readonly signingSecrets: readonly string[];
+}
 
 /** Invalid configuration. Names the variable of each problem, but never its value. */
 export class ConfigError extends Error {
@@ -366,110 +380,7 @@ export const environment = z.object({
 /** Names of all settings. */
 export const settingNames: readonly string[] = Object.keys(environment.shape);
 
-const schema = environment
-  .check(rejectEarlySunset('V1'), rejectEarlySunset('V2'))
-  .transform((env) => {
-    const embedded = env.DATABASE_URL === undefined;
-    const host = env.HOST ?? (embedded ? '127.0.0.1' : '0.0.0.0');
-    const isAnyAddress = /^(0\.0\.0\.0|::)$/.test(host);
-    return {
-      host,
-      port: env.PORT,
-      basePath: env.BASE_PATH,
-      publicUrl: (
-        env.PUBLIC_URL ?? `http://${isAnyAddress ? 'localhost' : bracketed(host)}:${env.PORT}`
-      ).replace(/\/$/, ''),
-      /** Whether PUBLIC_URL is set. */
-      isPublicUrlSet: env.PUBLIC_URL !== undefined,
-      /** Whether links point to localhost by default, although remote clients may connect. */
-      linksToLocalhost:
-        env.PUBLIC_URL === undefined &&
-        (isAnyAddress || (!embedded && /^(127\.[\d.]+|::1|localhost)$/.test(host))),
-      /** Undefined with the embedded database. */
-      databaseUrl: env.DATABASE_URL,
-      replicaUrls: env.DATABASE_REPLICA_URLS,
-      replicaMaxLagMs: env.DATABASE_REPLICA_MAX_LAG_MS,
-      pooler: env.DATABASE_POOLER,
-      poolMax: env.DATABASE_POOL_MAX,
-      pipelineConnections: env.DATABASE_PIPELINE_CONNECTIONS,
-      preparedStatements: env.DATABASE_PREPARED_STATEMENTS,
-      statementTimeoutMs: env.DATABASE_STATEMENT_TIMEOUT_MS,
-      dataDir: env.DATA_DIR,
-      signingSecrets:
-        env.SIGNING_SECRETS ??
-        (env.SIGNING_SECRET === undefined ? undefined : [env.SIGNING_SECRET]),
-      sessionPrefix: env.SESSION_PREFIX,
-      sessionIdleDays: env.SESSION_IDLE_DAYS,
-      sessionLifetimeDays: env.SESSION_LIFETIME_DAYS,
-      refreshReuseSeconds: env.REFRESH_REUSE_SECONDS,
-      bcryptCost: env.BCRYPT_COST,
-      passwordHashThreads:
-        env.PASSWORD_HASH_THREADS ?? Math.min(availableParallelism(), MAX_HASH_THREADS),
-      passwordHashQueue: env.PASSWORD_HASH_QUEUE,
-      loginFailuresPerAccount: env.LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES,
-      loginFailuresPerAddress: env.LOGIN_FAILURES_PER_ADDRESS_PER_10_MINUTES,
-      registration: env.REGISTRATION,
-      passwordReset: env.PASSWORD_RESET,
-      /** If undefined, mails contain the token without a link. */
-      accountUrl: env.ACCOUNT_URL,
-      /** If undefined, mails are written to files; only with the embedded database. */
-      smtpUrl: env.SMTP_URL,
-      mailFrom: env.MAIL_FROM ?? LOCAL_SENDER,
-      mailRequestsPerAddress: env.MAIL_REQUESTS_PER_ADDRESS_PER_HOUR,
-      mailsPerRecipient: env.MAILS_PER_RECIPIENT_PER_HOUR,
-      anonymousScopes: env.ANONYMOUS_SCOPES,
-      jwtIssuer: env.JWT_ISSUER,
-      jwtAudience: env.JWT_AUDIENCE,
-      jwtLeewaySeconds: env.JWT_LEEWAY_SECONDS,
-      legacyQueryLogin: env.LEGACY_QUERY_LOGIN,
-      compression: env.COMPRESSION,
-      defaultPageSize: env.DEFAULT_PAGE_SIZE,
-      publicMaxAgeSeconds: env.PUBLIC_MAX_AGE_SECONDS,
-      /** Deprecation and sunset dates of each API version. */
-      versionDates: {
-        v1: { deprecatedOn: env.V1_DEPRECATED_ON, sunsetOn: env.V1_SUNSET_ON },
-        v2: { deprecatedOn: env.V2_DEPRECATED_ON, sunsetOn: env.V2_SUNSET_ON },
-      },
-      restUsageRetentionDays: env.REST_USAGE_RETENTION_DAYS,
-      changeLogRetentionDays: env.CHANGE_LOG_RETENTION_DAYS,
-      webhookAllowPrivateNetworks: env.WEBHOOK_ALLOW_PRIVATE_NETWORKS,
-      graphqlLimits: {
-        tokens: env.GRAPHQL_MAX_TOKENS,
-        depth: env.GRAPHQL_MAX_DEPTH,
-        aliases: env.GRAPHQL_MAX_ALIASES,
-        rootFields: env.GRAPHQL_MAX_ROOT_FIELDS,
-        directives: env.GRAPHQL_MAX_DIRECTIVES,
-        cost: env.GRAPHQL_MAX_COST,
-        responseBytes: env.GRAPHQL_MAX_RESPONSE_BYTES,
-      },
-      trustedDocuments: { files: env.TRUSTED_DOCUMENTS, mode: env.TRUSTED_DOCUMENTS_MODE },
-      maxItemsPerUser: env.MAX_ITEMS_PER_USER,
-      maxBlogEntriesPerUser: env.MAX_BLOG_ENTRIES_PER_USER,
-      maxConnections: env.MAX_CONNECTIONS,
-      maxRequestsInFlight: env.MAX_REQUESTS_IN_FLIGHT,
-      maxSubscriptionConnections: env.MAX_SUBSCRIPTION_CONNECTIONS,
-      maxSubscriptionConnectionsPerAddress: env.MAX_SUBSCRIPTION_CONNECTIONS_PER_ADDRESS,
-      maxSubscriptionsPerAddress: env.MAX_SUBSCRIPTIONS_PER_ADDRESS,
-      maxSubscriptionsPerSocket: env.MAX_SUBSCRIPTIONS_PER_SOCKET,
-      requestTimeoutMs: env.REQUEST_TIMEOUT_MS,
-      explorer: env.GRAPHQL_EXPLORER ?? embedded,
-      trustProxy: env.TRUST_PROXY,
-      metricsHost: env.METRICS_HOST,
-      /** Undefined if metrics are disabled. */
-      metricsPort: env.METRICS_PORT,
-      shutdownTimeoutSeconds: env.SHUTDOWN_TIMEOUT_SECONDS,
-      /** Time in ms in which a client can read why its subscriptions end. Not a setting. */
-      subscriptionGraceMs: 5_000,
-      /** Whether static routes, compiled operations and the response cache are used. Not a setting. */
-      fastPaths: true as boolean,
-      /** Undefined if traces are disabled. */
-      otlpEndpoint: env.OTEL_EXPORTER_OTLP_ENDPOINT,
-      serviceName: env.OTEL_SERVICE_NAME,
-      tracedShare: env.OTEL_TRACES_SAMPLER_ARG,
-      logRequests: env.LOG_REQUESTS,
-      logLevel: env.LOG_LEVEL,
-    };
-  });
+const schema = environment.check(rejectEarlySunset('V1'), rejectEarlySunset('V2'));
 
 /**
  * Reads the configuration from the environment. If no signing secret is set, `secretFor` may supply
@@ -488,57 +399,78 @@ export function readConfig(
     throw new ConfigError(
       result.error.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`),
     );
-  const problems = [...findConflicts(result.data, set)];
+  const problems = [...findConflicts(result.data)];
   if (problems.length > 0) throw new ConfigError(problems);
+  const { SIGNING_SECRET, SIGNING_SECRETS, ...settings } = result.data;
+  const config = { ...inCamelCase(settings), ...derive(result.data) };
   // Last, because `secretFor` may create a secret.
-  const generated = result.data.signingSecrets === undefined ? secretFor(result.data) : undefined;
-  const signingSecrets =
-    result.data.signingSecrets ?? (generated === undefined ? undefined : [generated]);
+  const only = SIGNING_SECRET ?? (SIGNING_SECRETS ? undefined : secretFor(config));
+  const signingSecrets = SIGNING_SECRETS ?? (only === undefined ? undefined : [only]);
   if (!signingSecrets)
     throw new ConfigError([`SIGNING_SECRET is needed with DATABASE_URL, and ${SECRET_RULE}`]);
-  return { ...result.data, signingSecrets };
+  return { ...config, signingSecrets };
+}
+
+/** Returns the values that follow from several settings or have a default that does. */
+function derive(env: Environment) {
+  const isEmbedded = env.DATABASE_URL === undefined;
+  const host = env.HOST ?? (isEmbedded ? '127.0.0.1' : '0.0.0.0');
+  const isAnyAddress = /^(0\.0\.0\.0|::)$/.test(host);
+  return {
+    host,
+    publicUrl: (
+      env.PUBLIC_URL ?? `http://${isAnyAddress ? 'localhost' : bracketed(host)}:${env.PORT}`
+    ).replace(/\/$/, ''),
+    /** Whether PUBLIC_URL is set. */
+    isPublicUrlSet: env.PUBLIC_URL !== undefined,
+    /** Whether links point to localhost by default, although remote clients may connect. */
+    linksToLocalhost:
+      env.PUBLIC_URL === undefined &&
+      (isAnyAddress || (!isEmbedded && /^(127\.[\d.]+|::1|localhost)$/.test(host))),
+    passwordHashThreads:
+      env.PASSWORD_HASH_THREADS ?? Math.min(availableParallelism(), MAX_HASH_THREADS),
+    mailFrom: env.MAIL_FROM ?? LOCAL_SENDER,
+    graphqlExplorer: env.GRAPHQL_EXPLORER ?? isEmbedded,
+    /** Time in ms in which a client can read why its subscriptions end. Not a setting. */
+    subscriptionGraceMs: 5_000,
+    /** Whether static routes, compiled operations and the response cache are used. Not a setting. */
+    fastPaths: true as boolean,
+  };
+}
+
+function inCamelCase(settings: Omit<Environment, Secrets>): Settings {
+  const entries = Object.entries(settings).map(([name, value]) => [
+    name.toLowerCase().replace(/_(.)/g, (_, first: string) => first.toUpperCase()),
+    value,
+  ]);
+  return Object.fromEntries(entries) as Settings;
 }
 
 /** Yields the conflicts between settings that are each valid. */
-function* findConflicts(
-  {
-    databaseUrl,
-    replicaUrls,
-    trustedDocuments,
-    smtpUrl,
-    registration,
-    passwordReset,
-  }: z.output<typeof schema>,
-  set: Readonly<NodeJS.ProcessEnv>,
-): Generator<string> {
-  if (set['SIGNING_SECRET'] !== undefined && set['SIGNING_SECRETS'] !== undefined) {
+function* findConflicts(env: Environment): Generator<string> {
+  if (env.SIGNING_SECRET !== undefined && env.SIGNING_SECRETS !== undefined)
     yield 'SIGNING_SECRETS replaces SIGNING_SECRET: set only one of them';
-  }
-  if (databaseUrl === undefined && replicaUrls.length > 0)
+  if (env.DATABASE_URL === undefined && env.DATABASE_REPLICA_URLS.length > 0)
     yield 'DATABASE_URL is needed with DATABASE_REPLICA_URLS';
-  const { mode, files: manifests } = trustedDocuments;
-  if (mode !== 'off' && manifests.length === 0)
-    yield `TRUSTED_DOCUMENTS is needed with TRUSTED_DOCUMENTS_MODE=${mode}`;
-  if (smtpUrl !== undefined && set['MAIL_FROM'] === undefined)
+  if (env.TRUSTED_DOCUMENTS_MODE !== 'off' && env.TRUSTED_DOCUMENTS.length === 0)
+    yield `TRUSTED_DOCUMENTS is needed with TRUSTED_DOCUMENTS_MODE=${env.TRUSTED_DOCUMENTS_MODE}`;
+  if (env.SMTP_URL !== undefined && env.MAIL_FROM === undefined)
     yield 'MAIL_FROM is needed with SMTP_URL';
-  if (smtpUrl !== undefined || databaseUrl === undefined) return;
+  if (env.SMTP_URL !== undefined || env.DATABASE_URL === undefined) return;
   // Mail files contain tokens: acceptable for trials, but in production only the recipient may get
   // one.
-  if (registration) yield 'SMTP_URL is needed with DATABASE_URL and REGISTRATION=on';
-  if (passwordReset) yield 'SMTP_URL is needed with DATABASE_URL and PASSWORD_RESET=on';
+  if (env.REGISTRATION) yield 'SMTP_URL is needed with DATABASE_URL and REGISTRATION=on';
+  if (env.PASSWORD_RESET) yield 'SMTP_URL is needed with DATABASE_URL and PASSWORD_RESET=on';
 }
 
 // RFC 9745, 4. Runs even if other settings are invalid, so the dates may be invalid too.
 function rejectEarlySunset(version: 'V1' | 'V2') {
   const [deprecatedOn, sunsetOn] = [`${version}_DEPRECATED_ON`, `${version}_SUNSET_ON`] as const;
-  return z.refine<z.output<typeof environment>>(
-    (env) => !(Number(env[deprecatedOn]) > Number(env[sunsetOn])),
-    {
-      path: [sunsetOn],
-      error: `must not be before ${deprecatedOn}`,
-      when: () => true,
-    },
-  );
+  return z.refine<Environment>((env) => !(Number(env[deprecatedOn]) > Number(env[sunsetOn])), {
+    path: [sunsetOn],
+    error: `must not be before ${deprecatedOn}`,
+    when: () => true,
+  });
 }
 
 function list(separator = /[\s,]+/) {

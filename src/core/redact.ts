@@ -5,7 +5,7 @@ export const REDACTED = '[Redacted]';
 
 /** Settings that contain secrets. */
 export type Secrets = Partial<
-  Pick<Config, 'signingSecrets' | 'databaseUrl' | 'replicaUrls' | 'smtpUrl'>
+  Pick<Config, 'signingSecrets' | 'databaseUrl' | 'databaseReplicaUrls' | 'smtpUrl'>
 >;
 
 // By value: bcrypt hashes, tokens, API keys, webhook secrets, credentials in headers and URLs.
@@ -32,12 +32,12 @@ export type Redact = (text: string) => string;
 export function redactor({
   signingSecrets = [],
   databaseUrl,
-  replicaUrls = [],
+  databaseReplicaUrls = [],
   smtpUrl,
 }: Secrets): Redact {
   const secrets = [
     ...signingSecrets,
-    ...[databaseUrl, smtpUrl, ...replicaUrls].map(passwordIn),
+    ...[databaseUrl, smtpUrl, ...databaseReplicaUrls].map(passwordIn),
   ].filter((secret) => secret !== '');
   // A secret may appear verbatim, escaped in JSON, or encoded in a URL.
   const forms = new Set(

@@ -12,7 +12,9 @@ export function connectionOptions(config: Config, connectionString: string): Cli
     connectionString,
     application_name: 'shopfront',
     // A pooler shares existing connections and rejects connections with further parameters.
-    ...(config.pooler === 'none' && { statement_timeout: config.statementTimeoutMs }),
+    ...(config.databasePooler === 'none' && {
+      statement_timeout: config.databaseStatementTimeoutMs,
+    }),
   };
 }
 
@@ -21,10 +23,13 @@ export function connectionOptions(config: Config, connectionString: string): Cli
  * connection.
  */
 export function capabilitiesOf({
-  pooler,
-  preparedStatements,
-  pipelineConnections,
+  databasePooler,
+  databasePreparedStatements,
+  databasePipelineConnections,
 }: Config): Capabilities {
-  if (pooler === 'transaction') return { prepares: false, pipelineConnections: 0 };
-  return { prepares: preparedStatements, pipelineConnections };
+  if (databasePooler === 'transaction') return { prepares: false, pipelineConnections: 0 };
+  return {
+    prepares: databasePreparedStatements,
+    pipelineConnections: databasePipelineConnections,
+  };
 }

@@ -58,7 +58,7 @@ export async function openDatabase(
     dbName: decodeURIComponent(new URL(url).pathname.slice(1)) || 'postgres',
     driverOptions: {
       ...clientConfig,
-      max: config.poolMax,
+      max: config.databasePoolMax,
       connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
     },
     logger: (message) => log.debug(message),

@@ -30,15 +30,15 @@ export function openReplicas(config: Config, primary: Statements, log: Logger): 
     const at = performance.now();
     const [row] = await primary.read(POSITION, true);
     samples.push({ at, position: Number(row?.[0]) });
-    while (samples[0] && samples[0].at < at - config.replicaMaxLagMs) samples.shift();
+    while (samples[0] && samples[0].at < at - config.databaseReplicaMaxLagMs) samples.shift();
   };
-  const replicas = config.replicaUrls.map((url) => {
+  const replicas = config.databaseReplicaUrls.map((url) => {
     // Host and port, without credentials.
     const { host } = new URL(url);
     const options = {
-      config: { ...connectionOptions(config, url), max: config.poolMax },
+      config: { ...connectionOptions(config, url), max: config.databasePoolMax },
       capabilities: capabilitiesOf(config),
-      maxLagMs: config.replicaMaxLagMs,
+      maxLagMs: config.databaseReplicaMaxLagMs,
     };
     return new Replica(host, options, primary, log);
   });

@@ -18,26 +18,26 @@ import { normalizeDocument } from './document-tokens.ts';
  */
 export function validateDocument(
   schema: GraphQLSchema,
-  limits: Config['graphqlLimits'],
+  config: Config,
   text: string,
   document: DocumentNode,
 ): readonly GraphQLError[] {
-  if (normalizeDocument(text, limits.tokens) === undefined)
-    return [new GraphQLError(`The query has more than ${limits.tokens} tokens`)];
-  const errors = validate(schema, document, [...specifiedRules, ...limitRules(limits)]);
-  return errors.length > 0 ? errors : validateCost(schema, limits, document);
+  if (normalizeDocument(text, config.graphqlMaxTokens) === undefined)
+    return [new GraphQLError(`The query has more than ${config.graphqlMaxTokens} tokens`)];
+  const errors = validate(schema, document, [...specifiedRules, ...limitRules(config)]);
+  return errors.length > 0 ? errors : validateCost(schema, config, document);
 }
 
 function validateCost(
   schema: GraphQLSchema,
-  limits: Config['graphqlLimits'],
+  config: Config,
   document: DocumentNode,
 ): GraphQLError[] {
   return document.definitions
     .filter((definition) => definition.kind === Kind.OPERATION_DEFINITION)
     .flatMap((operation) => {
       try {
-        new Cost(schema, document, operation, limits.cost).checkLimit({});
+        new Cost(schema, document, operation, config.graphqlMaxCost).checkLimit({});
         return [];
       } catch (error) {
         if (!(error instanceof GraphQLError || error instanceof DomainError)) throw error;

@@ -97,8 +97,8 @@ export function formatError(
     log.error({ err: original, requestId, path: formatted.path }, 'Resolver failed');
     return { ...formatted, ...maskedError(requestId) };
   }
-  const located = withVariableField(formatted, error, config.explorer);
-  return { ...located, message: clientMessage(located.message, config.explorer) };
+  const located = withVariableField(formatted, error, config.graphqlExplorer);
+  return { ...located, message: clientMessage(located.message, config.graphqlExplorer) };
 }
 
 /** Returns a graphql-js message truncated, and without schema hints if the explorer is off. */

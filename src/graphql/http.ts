@@ -78,8 +78,8 @@ export async function openGraphqlApi(
   fastPaths: FastPaths,
   answerPage: Endpoint['handle'] | undefined,
 ): Promise<GraphqlApi> {
-  const { graphqlLimits } = dependencies.config;
-  const trusted = trustedDocuments(dependencies.config);
+  const { config } = dependencies;
+  const trusted = trustedDocuments(config);
   const schema = await makeSchema();
   const operations = new Operations(trusted?.operationNames);
   const compiledEndpoint = fastPaths.graphql(schema, operations);
@@ -97,14 +97,14 @@ export async function openGraphqlApi(
     persistedQueries: false,
     documentStore: new Documents(),
     stopOnTerminationSignals: false,
-    parseOptions: { maxTokens: graphqlLimits.tokens },
-    validationRules: validationRules(dependencies.config),
+    parseOptions: { maxTokens: config.graphqlMaxTokens },
+    validationRules: validationRules(config),
     validationOptions: { maxErrors: MAX_VALIDATION_ERRORS },
     executionOptions: { maxCoercionErrors: MAX_VARIABLE_ERRORS },
     formatError: (formatted, error) => formatError(dependencies, formatted, error),
     plugins: [
       subscriptionsPlugin,
-      costPlugin(graphqlLimits.cost),
+      costPlugin(config.graphqlMaxCost),
       idempotencyPlugin(dependencies),
       httpStatusPlugin,
       unavailablePlugin,
@@ -209,7 +209,7 @@ async function answer(
 
 // Apollo Server would report the resulting failure as an internal error.
 function rejectConditional({ config }: Dependencies, schema: GraphQLSchema, text: unknown): void {
-  const [error] = validateTextWithoutConditions(schema, text, config.graphqlLimits.tokens);
+  const [error] = validateTextWithoutConditions(schema, text, config.graphqlMaxTokens);
   if (error) throw new HttpError(400, error.message);
 }
 
@@ -247,7 +247,7 @@ function sendPlain(
 ): Promise<void> | undefined {
   const { body, operation } = response;
   if (operation) exchange.record.operation = operation;
-  rejectLong(body, config.graphqlLimits.responseBytes);
+  rejectLong(body, config.graphqlMaxResponseBytes);
   const isLong = mayBeCompressed(config, body);
   exchange.set(isLong ? NO_STORE_BY_CODING : NO_STORE);
   return sendCompressed(
@@ -271,7 +271,7 @@ async function send(
   { status = 200, headers, body }: HTTPGraphQLResponse,
   coding?: Coding,
 ): Promise<void> {
-  if (body.kind === 'complete') rejectLong(body.string, config.graphqlLimits.responseBytes);
+  if (body.kind === 'complete') rejectLong(body.string, config.graphqlMaxResponseBytes);
   const { 'content-type': type = JSON_TYPE, ...rest } = Object.fromEntries(headers);
   // Apollo Server's names are lower case. Title case replaces headers that were set before.
   exchange.set(

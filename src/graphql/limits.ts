@@ -14,8 +14,6 @@ import type { Config } from '../core/config.ts';
 import { DomainError } from '../core/errors.ts';
 import { ONCE_PER_OPERATION } from '../api/once-per-operation.ts';
 
-type Limits = Config['graphqlLimits'];
-
 /** Number of selections of each root field of an operation. */
 type RootFields = Map<string, number>;
 
@@ -30,7 +28,7 @@ export const MAX_VARIABLE_ERRORS = 49;
 const NO_FIELDS: RootFields = new Map();
 
 /** Returns a validation rule for each limit of a document. Their errors are QUERY_TOO_COMPLEX. */
-export function limitRules({ depth, aliases, directives, rootFields }: Limits): ValidationRule[] {
+export function limitRules(config: Config): ValidationRule[] {
   const ruleOptions = (noun: string, limit: number) => ({
     n: limit,
     propagateOnRejection: false,
@@ -42,13 +40,13 @@ export function limitRules({ depth, aliases, directives, rootFields }: Limits): 
   return [
     // Fragments do not count as levels. graphql-js limits introspection itself.
     maxDepthRule({
-      ...ruleOptions('levels', depth),
+      ...ruleOptions('levels', config.graphqlMaxDepth),
       flattenFragments: true,
       ignoreIntrospection: true,
     }),
-    maxAliasesRule({ ...ruleOptions('aliases', aliases), allowList: [] }),
-    directivesRule(directives),
-    rootFieldsRule(rootFields),
+    maxAliasesRule({ ...ruleOptions('aliases', config.graphqlMaxAliases), allowList: [] }),
+    directivesRule(config.graphqlMaxDirectives),
+    rootFieldsRule(config.graphqlMaxRootFields),
     knownOperationRule,
   ];
 }
@@ -105,11 +103,8 @@ function directivesIn(
  * Returns the validation rules beyond the specification: the limits, and no introspection if the
  * explorer is off.
  */
-export function validationRules({
-  graphqlLimits,
-  explorer,
-}: Pick<Config, 'graphqlLimits' | 'explorer'>): ValidationRule[] {
-  return [...limitRules(graphqlLimits), ...(explorer ? [] : [noIntrospectionRule])];
+export function validationRules(config: Config): ValidationRule[] {
+  return [...limitRules(config), ...(config.graphqlExplorer ? [] : [noIntrospectionRule])];
 }
 
 const noIntrospectionRule: ValidationRule = (context) => ({

@@ -50,10 +50,8 @@ export class TrustedDocuments {
   });
   private readonly logged = new LRUCache<string, true>({ max: MAX_LOGGED });
 
-  constructor(
-    private readonly config: Pick<Config, 'trustedDocuments' | 'explorer' | 'graphqlLimits'>,
-  ) {
-    for (const file of config.trustedDocuments.files) {
+  constructor(private readonly config: Config) {
+    for (const file of config.trustedDocuments) {
       for (const { id, text } of readManifest(file)) {
         const hash = sha256(text);
         for (const name of [id, hash, `sha256:${hash}`]) this.add(file, name, text);
@@ -127,7 +125,7 @@ export class TrustedDocuments {
       throw new HttpError(400, 'The hash of persistedQuery does not match the query');
     }
     if (this.isTrusted(query)) return query;
-    if (this.config.trustedDocuments.mode === 'enforce')
+    if (this.config.trustedDocumentsMode === 'enforce')
       throw new DomainError('DOCUMENT_NOT_TRUSTED', UNTRUSTED);
     this.log(ctx, query, reference.operationName);
     return query;
@@ -142,7 +140,7 @@ export class TrustedDocuments {
 
   private isSpellingOfTrusted(text: string): boolean {
     try {
-      const tokens = normalizeDocument(text, this.config.graphqlLimits.tokens);
+      const tokens = normalizeDocument(text, this.config.graphqlMaxTokens);
       return tokens !== undefined && this.normalized.has(tokens);
     } catch {
       return false;
@@ -151,7 +149,7 @@ export class TrustedDocuments {
 
   // The explorer's introspection query changes with its version, so it is in no manifest.
   private isExplorerQuery(text: string): boolean {
-    if (!this.config.explorer) return false;
+    if (!this.config.graphqlExplorer) return false;
     const document = this.parsed(text);
     return (
       document?.definitions.every(
@@ -163,7 +161,7 @@ export class TrustedDocuments {
 
   private parsed(text: string): DocumentNode | undefined {
     try {
-      return parse(text, { maxTokens: this.config.graphqlLimits.tokens, noLocation: true });
+      return parse(text, { maxTokens: this.config.graphqlMaxTokens, noLocation: true });
     } catch {
       return undefined;
     }
@@ -189,7 +187,7 @@ export class TrustedDocuments {
 
 /** Returns the configured trusted documents, if any. Throws ConfigError for unusable manifests. */
 export function trustedDocuments(config: Config): TrustedDocuments | undefined {
-  if (config.trustedDocuments.mode === 'off') return undefined;
+  if (config.trustedDocumentsMode === 'off') return undefined;
   try {
     return new TrustedDocuments(config);
   } catch (error) {

@@ -47,16 +47,16 @@ export interface Tracing {
  * for each database call, without values, and each password hash. Loaded only if that is set.
  */
 export function openTracing(
-  { otlpEndpoint = '', serviceName, tracedShare }: Config,
+  { otelExporterOtlpEndpoint: endpoint = '', otelServiceName, otelTracesSamplerArg }: Config,
   log: Logger,
 ): Tracing {
   logExportErrors(log);
   const provider = new BasicTracerProvider({
-    resource: resourceFromAttributes({ 'service.name': serviceName }),
-    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(tracedShare) }),
+    resource: resourceFromAttributes({ 'service.name': otelServiceName }),
+    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(otelTracesSamplerArg) }),
     spanProcessors: [
       new BatchSpanProcessor(
-        new OTLPTraceExporter({ url: `${otlpEndpoint.replace(/\/$/, '')}/v1/traces` }),
+        new OTLPTraceExporter({ url: `${endpoint.replace(/\/$/, '')}/v1/traces` }),
       ),
     ],
   });

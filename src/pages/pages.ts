@@ -31,7 +31,7 @@ const EDITOR = {
 
 /** Creates the pages if GRAPHQL_EXPLORER is on. Throws ConfigError if they are not built. */
 export function openPages(config: Config): Pages | undefined {
-  if (!config.explorer) return undefined;
+  if (!config.graphqlExplorer) return undefined;
   const bundle = readBundle();
   const { directory, assets, compressed } = bundle;
   const handlerOf = (page: Page): Endpoint['handle'] => createPageHandler(config, bundle, page);

@@ -8,16 +8,17 @@ const GRAPHQL_API = '/graphql';
  * configured for the version in its path. The default successor is the GraphQL API.
  */
 export function deprecationHeaders(
-  { versionDates, publicUrl, basePath }: Config,
+  config: Config,
   { path, successor = GRAPHQL_API }: Route,
 ): Record<string, string> {
-  const [, version] = /^\/api\/(v1|v2)\//.exec(path) ?? [];
-  const { deprecatedOn, sunsetOn } =
-    version === 'v1' || version === 'v2' ? versionDates[version] : {};
+  const isV1 = path.startsWith('/api/v1/');
+  if (!isV1 && !path.startsWith('/api/v2/')) return {};
+  const deprecatedOn = isV1 ? config.v1DeprecatedOn : config.v2DeprecatedOn;
+  const sunsetOn = isV1 ? config.v1SunsetOn : config.v2SunsetOn;
   if (!deprecatedOn && !sunsetOn) return {};
   return {
     ...(deprecatedOn && { Deprecation: `@${deprecatedOn.getTime() / 1000}` }),
     ...(sunsetOn && { Sunset: sunsetOn.toUTCString() }),
-    Link: `<${publicUrl}${basePath}${successor}>; rel="successor-version"`,
+    Link: `<${config.publicUrl}${config.basePath}${successor}>; rel="successor-version"`,
   };
 }

@@ -15,7 +15,7 @@ test('X3 with DATABASE_URL alone, a one-line error requires a secret', () => {
 
 test('X3 with DATABASE_URL, the explorer and introspection are off', () => {
   expect(readConfig({ DATABASE_URL, SIGNING_SECRET: TEST_SECRET }, () => undefined)).toMatchObject({
-    explorer: false,
+    graphqlExplorer: false,
   });
 });
 

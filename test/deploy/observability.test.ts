@@ -57,7 +57,7 @@ beforeAll(async () => {
   const log = shop.context().log;
   // Metrics that exist only with replicas, and with a log file.
   const replicas = openReplicas(
-    { ...config, replicaUrls: ['postgresql://127.0.0.1:1/none'] },
+    { ...config, databaseReplicaUrls: ['postgresql://127.0.0.1:1/none'] },
     database.statements,
     log,
   );

@@ -86,8 +86,8 @@ function limitersOf({ em, config }: Context): Limiters {
   const limiter = (keyPrefix: string, points: number) =>
     createRateLimiter(em, { table: TABLE, keyPrefix, points, duration: WINDOW_SECONDS });
   const limiters = {
-    byNetwork: limiter('network', config.mailRequestsPerAddress),
-    byRecipient: limiter('recipient', config.mailsPerRecipient),
+    byNetwork: limiter('network', config.mailRequestsPerAddressPerHour),
+    byRecipient: limiter('recipient', config.mailsPerRecipientPerHour),
   };
   limitersByConnection.set(connection, limiters);
   return limiters;

@@ -93,6 +93,7 @@ const limits = new WeakMap<Config, LimitFunction>();
 // A started list would break off if it waited too long for a connection; a slot has no time limit.
 function withExportSlot<T>({ config }: Context, read: () => Promise<T>): Promise<T> {
   let limit = limits.get(config);
-  if (!limit) limits.set(config, (limit = pLimit(Math.ceil(config.poolMax * MAX_POOL_SHARE))));
+  if (!limit)
+    limits.set(config, (limit = pLimit(Math.ceil(config.databasePoolMax * MAX_POOL_SHARE))));
   return limit(read);
 }

@@ -41,7 +41,7 @@ export function createFastPaths(config: Config): FastPaths {
       cache && isAnonymous(req) ? cache.getOrMake(ctx, `GET ${req.url}`, rowCounts, make) : make(),
     graphql: (schema, operations) =>
       createCompiledEndpoint(
-        new CompiledOperations(schema, roots, config.graphqlLimits.cost, operations),
+        new CompiledOperations(schema, roots, config.graphqlMaxCost, operations),
         cache,
       ),
   };

@@ -124,7 +124,7 @@ export class Subscriptions {
         this.schema,
         document,
         operation,
-        this.dependencies.config.graphqlLimits.cost,
+        this.dependencies.config.graphqlMaxCost,
       ).checkLimit(variables ?? {});
     } catch (error) {
       if (error instanceof GraphQLError) return [error];
@@ -173,7 +173,9 @@ export class Subscriptions {
     const document = this.parse(text);
     const errors = document instanceof GraphQLError ? [document] : this.validationErrors(document);
     if (!(document instanceof GraphQLError) && errors.length === 0) return document;
-    const storedErrors = errors.map((error) => toStored(error, this.dependencies.config.explorer));
+    const storedErrors = errors.map((error) =>
+      toStored(error, this.dependencies.config.graphqlExplorer),
+    );
     this.refused.set(text, storedErrors);
     return storedErrors.map(fromStored);
   }
@@ -189,7 +191,7 @@ export class Subscriptions {
 
   private parse(text: string): DocumentNode | GraphQLError {
     try {
-      return parse(text, { maxTokens: this.dependencies.config.graphqlLimits.tokens });
+      return parse(text, { maxTokens: this.dependencies.config.graphqlMaxTokens });
     } catch (error) {
       if (error instanceof GraphQLError) return withCode(error, GRAPHQL_PARSE_FAILED);
       throw error;

@@ -61,7 +61,7 @@ export function openapiEndpoints(
   { config }: Dependencies,
   features: readonly Feature[],
 ): Endpoint[] {
-  if (!config.explorer) return [];
+  if (!config.graphqlExplorer) return [];
   const body = openapiText(config, features);
   const tag = tagOf(body);
   const forms = new CompressedForms(body);

@@ -203,8 +203,8 @@ function throttleOf({ em, config }: Context): Throttle {
   const limiter = (keyPrefix: string, points: number) =>
     createRateLimiter(em, { table: TABLE, keyPrefix, points, duration: WINDOW_SECONDS });
   const throttle = {
-    byAccount: limiter('account', config.loginFailuresPerAccount),
-    byNetwork: limiter('network', config.loginFailuresPerAddress),
+    byAccount: limiter('account', config.loginFailuresPerAccountPer10Minutes),
+    byNetwork: limiter('network', config.loginFailuresPerAddressPer10Minutes),
     blocked: new LRUCache<string, number>({ max: MAX_BLOCKED, ttl: BLOCKED_TTL_MS }),
     reservations: new Reservations(),
   };

@@ -106,7 +106,8 @@ export async function importProducts(
   // reached. Only reading the rows shows which record is theirs, so the records of other
   // interrupted imports are deleted, too; their rows are then imported again.
   if (fromStart && !dryRun) await execute(ctx.em, sql`delete from product_import_batch`);
-  const concurrency = ctx.config.poolMax > MAX_CONCURRENT_BATCHES ? MAX_CONCURRENT_BATCHES : 1;
+  const concurrency =
+    ctx.config.databasePoolMax > MAX_CONCURRENT_BATCHES ? MAX_CONCURRENT_BATCHES : 1;
   // The next batch is read while others are stored.
   const storing: Promise<void>[] = [];
   try {
