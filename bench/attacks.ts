@@ -75,7 +75,9 @@ export async function measureAttacks(
     results.push(result);
     print(result);
   };
-  const ours = await bench.ours('1m', { LOGIN_FAILURES_PER_ADDRESS_PER_10_MINUTES: '1000000' });
+  const ours = await bench.ours('1m', {
+    LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '1000000',
+  });
   for (const attack of attacks) add(await single(bench, ours, attack));
   add(await storm(bench, ours));
   add(await slowSockets(bench, ours));

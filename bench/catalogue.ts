@@ -77,7 +77,7 @@ async function create(server: string, name: string): Promise<void> {
 
 async function migrate(url: string): Promise<void> {
   const config = readConfig(
-    { DATABASE_URL: url, SIGNING_SECRET: SECRET, DATABASE_STATEMENT_TIMEOUT_MS: '600000' },
+    { DATABASE_URL: url, SIGNING_SECRET: SECRET, REQUEST_TIMEOUT_MS: '600000' },
     () => undefined,
   );
   const database = await openDatabase(config, options, openLog({ logLevel: 'silent' }));

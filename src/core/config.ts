@@ -4,23 +4,23 @@ import proxyaddr from 'proxy-addr';
 import { z } from 'zod';
 import { SCOPES } from './scopes.ts';
 
-type Environment = z.output<typeof environment>;
-type Secrets = 'SIGNING_SECRET' | 'SIGNING_SECRETS';
+/** The parsed settings, except for the secret. */
+type Environment = Omit<z.output<typeof environment>, 'SIGNING_SECRET'>;
 
 /** Property of a setting: `databaseUrl` for `DATABASE_URL`. */
 type CamelCase<Name extends string> = Name extends `${infer Word}_${infer Rest}`
   ? `${Lowercase<Word>}${Capitalize<CamelCase<Rest>>}`
   : Lowercase<Name>;
 
-type InCamelCase<Named> = { [Name in keyof Named as CamelCase<Name & string>]: Named[Name] };
-type Settings = InCamelCase<Omit<Environment, Secrets>>;
+type Settings = { [Name in keyof Environment as CamelCase<Name>]: Environment[Name] };
 type Derived = ReturnType<typeof derive>;
+type Constants = typeof CONSTANTS;
 
 /**
- * The configuration: the value of each setting under its name in camel case, and values that follow
- * from several settings.
+ * The configuration: the value of each setting under its name in camel case, values that follow
+ * from settings, and constants.
  */
-export interface Config extends Readonly<Omit<Settings, keyof Derived> & Derived> {
+export interface Config extends Readonly<Omit<Settings, keyof Derived> & Derived & Constants> {
   /** Newest first: the first signs, all verify. */
   readonly signingSecrets: readonly string[];
 }
@@ -44,7 +44,7 @@ export class ConfigError extends Error {
 const TRUST_MODES = ['off', 'log', 'enforce'] as const;
 
 /** Connection pooler in front of the database: none, or one in transaction mode. */
-const POOLERS = ['none', 'transaction'] as const;
+const POOLERS = ['none', 'transaction', 'transaction-unprepared'] as const;
 
 /** Maximum bcrypt cost. A stored hash of a higher cost would block a thread for minutes. */
 export const MAX_BCRYPT_COST = 16;
@@ -52,8 +52,6 @@ export const MAX_BCRYPT_COST = 16;
 const SECRET_RULE = 'must have 32 bytes or more';
 /** Maximum number of signing secrets. A foreign token is checked against each of them. */
 const MAX_SECRETS = 8;
-/** Maximum number of hash threads. More would take CPU time from request handling. */
-const MAX_HASH_THREADS = 8;
 // From FastAPI's tutorial, which the first clients of the interface followed, jwt.io, RFC 7515
 // (A.1), and a Spring tutorial.
 const KNOWN_SECRETS = new Set([
@@ -76,11 +74,6 @@ const integer = (min: number, max: number) =>
     .transform(Number)
     .refine((value) => value >= min && value <= max, `must be from ${min} to ${max}`);
 const onOff = z.enum(['on', 'off'], 'must be on or off').transform((text) => text === 'on');
-const fraction = z
-  .string()
-  .regex(/^\d(\.\d{1,6})?$/, 'must be a number such as 0.25')
-  .transform(Number)
-  .refine((value) => value <= 1, 'must be from 0 to 1');
 const path = z
   .string()
   .regex(/^(\/[\w.~-]+)*$/, 'must be empty or a path such as /shop, without a trailing slash');
@@ -99,12 +92,23 @@ const secret = z
     (text) => !KNOWN_SECRETS.has(text),
     'must not be an example secret from a published tutorial',
   );
-// File names may contain spaces.
-const files = list(/\s*,\s*/);
+// File names and secrets may contain spaces.
+const textsByComma = list(/\s*,\s*/);
 const scopes = list().pipe(
   z.array(z.enum(SCOPES, `must be a list of these scopes: ${SCOPES.join(', ')}`)),
 );
-const date = z.iso.date('must be a date such as 2027-01-31').transform((text) => new Date(text));
+const date = z.iso.date(
+  'must be a date such as 2027-01-31, or an interval such as 2027-01-31/2027-07-31',
+);
+/** The date of the deprecation, and the date of the removal if it is known. */
+const deprecation = z
+  .union([date, z.templateLiteral([date, '/', date])])
+  .transform((text) => text.split('/').map((day) => new Date(day)))
+  // RFC 9745, 4.
+  .refine(
+    ([deprecatedOn, removedOn]) => !(Number(deprecatedOn) > Number(removedOn)),
+    'must not have the removal before the deprecation',
+  );
 
 /** The settings as they are set, with their documentation. */
 export const environment = z.object({
@@ -134,33 +138,24 @@ export const environment = z.object({
   DATABASE_POOLER: z
     .enum(POOLERS, `must be one of ${POOLERS.join(', ')}`)
     .default('none')
-    .describe('`transaction` for a connection pooler in transaction mode.'),
-  DATABASE_POOL_MAX: integer(1, 1000).default(10).describe('Maximum number of pooled connections.'),
-  DATABASE_PIPELINE_CONNECTIONS: integer(0, 16)
-    .default(1)
     .describe(
-      'Number of additional connections on which prepared reads are pipelined. 0 for none.',
+      '`transaction` for a connection pooler in transaction mode; `transaction-unprepared` if the pooler does not support prepared statements ([scaling.md](scaling.md#5-connection-pooler)).',
     ),
-  DATABASE_PREPARED_STATEMENTS: flag
-    .default(true)
-    .describe('Whether statements are prepared. `false` for a pooler that does not support them.'),
-  DATABASE_STATEMENT_TIMEOUT_MS: integer(100, 600_000)
-    .default(10_000)
-    .describe('Maximum duration of a statement in ms, migrations excepted.'),
+  DATABASE_POOL_MAX: integer(1, 1000).default(10).describe('Maximum number of pooled connections.'),
   DATA_DIR: z
     .string()
     .default('data')
     .describe('Directory of the embedded database and its signing secret.'),
-  SIGNING_SECRET: secret
+  SIGNING_SECRET: textsByComma
+    .pipe(
+      z
+        .array(secret)
+        .min(1, SECRET_RULE)
+        .max(MAX_SECRETS, `must contain at most ${MAX_SECRETS} secrets`),
+    )
     .optional()
     .describe(
-      'Secret that signs tokens, 32 bytes or more. Required with `DATABASE_URL`. Default: generated and stored in `DATA_DIR`.',
-    ),
-  SIGNING_SECRETS: list()
-    .pipe(z.array(secret).min(1).max(MAX_SECRETS, `must contain at most ${MAX_SECRETS} secrets`))
-    .optional()
-    .describe(
-      'Replaces `SIGNING_SECRET`: up to 8 secrets, separated by commas. The first signs, all verify ([rotation](operations.md#rotate-signing-secrets)).',
+      'Secret that signs tokens, 32 bytes or more, or up to 8 secrets, separated by commas: the first signs, all verify ([rotation](operations.md#rotate-signing-secrets)). Required with `DATABASE_URL`. Default: generated and stored in `DATA_DIR`.',
     ),
   SESSION_PREFIX: path
     .refine(isFreePrefix, 'must be a path such as /session, but not /api/v2/auth')
@@ -180,20 +175,11 @@ export const environment = z.object({
   BCRYPT_COST: integer(10, MAX_BCRYPT_COST)
     .default(10)
     .describe('bcrypt cost of password hashes. Older hashes are replaced at login.'),
-  PASSWORD_HASH_THREADS: integer(1, MAX_HASH_THREADS)
-    .optional()
-    .describe('Number of threads that hash passwords. Default: the number of cores, at most 8.'),
-  PASSWORD_HASH_QUEUE: integer(1, 10_000)
-    .default(64)
-    .describe('Maximum number of logins that wait for such a thread. Further logins get 503.'),
   LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: integer(1, 1_000_000)
     .default(100)
     .describe(
-      'Maximum number of failed logins per account and client address (IPv6: /64) in 10 minutes.',
+      'Maximum number of failed logins per account and client address (IPv6: /64) in 10 minutes; ten times as many per client address.',
     ),
-  LOGIN_FAILURES_PER_ADDRESS_PER_10_MINUTES: integer(1, 1_000_000)
-    .default(1_000)
-    .describe('Maximum number of failed logins per client address (IPv6: /64) in 10 minutes.'),
   REGISTRATION: onOff
     .default(false)
     .describe(
@@ -216,14 +202,6 @@ export const environment = z.object({
   MAIL_FROM: mailbox
     .optional()
     .describe('Sender of mails. Required with `SMTP_URL`. Default: `shopfront@localhost`.'),
-  MAIL_REQUESTS_PER_ADDRESS_PER_HOUR: integer(1, 1_000_000)
-    .default(30)
-    .describe(
-      'Maximum number of mails that one client address (IPv6: /64) may request in an hour.',
-    ),
-  MAILS_PER_RECIPIENT_PER_HOUR: integer(1, 1_000_000)
-    .default(5)
-    .describe('Maximum number of mails of one kind to one recipient in an hour.'),
   ANONYMOUS_SCOPES: scopes
     .default([])
     .describe('Scopes of callers without credentials, separated by commas.'),
@@ -246,29 +224,15 @@ export const environment = z.object({
   COMPRESSION: onOff
     .default(true)
     .describe('Whether responses are compressed. `off` behind a proxy that compresses.'),
-  DEFAULT_PAGE_SIZE: integer(1, 1000)
-    .default(100)
-    .describe('Page size where a request has no `limit`.'),
   PUBLIC_MAX_AGE_SECONDS: integer(0, 31_536_000)
     .default(0)
     .describe('Seconds for which caches may reuse public responses without revalidation.'),
-  V1_DEPRECATED_ON: date
+  V1_DEPRECATION: deprecation
     .optional()
     .describe(
-      'Date since which all paths under `/api/v1` are deprecated (`Deprecation` header, RFC 9745).',
+      'Date since which all paths under `/api/v1` are deprecated (`Deprecation` header, RFC 9745), or an interval such as `2027-01-31/2027-07-31`, which ends with their removal (`Sunset` header, RFC 8594).',
     ),
-  V1_SUNSET_ON: date
-    .optional()
-    .describe(
-      'Date on which all paths under `/api/v1` will be removed (`Sunset` header, RFC 8594). Not before `V1_DEPRECATED_ON`.',
-    ),
-  V2_DEPRECATED_ON: date.optional().describe('The same for paths under `/api/v2`.'),
-  V2_SUNSET_ON: date.optional().describe('The same for paths under `/api/v2`.'),
-  REST_USAGE_RETENTION_DAYS: integer(1, 3650)
-    .default(400)
-    .describe(
-      'Days for which the usage of a REST endpoint by a client is kept after its last call.',
-    ),
+  V2_DEPRECATION: deprecation.optional().describe('The same for paths under `/api/v2`.'),
   CHANGE_LOG_RETENTION_DAYS: integer(1, 3650)
     .default(3)
     .describe(
@@ -279,30 +243,15 @@ export const environment = z.object({
     .describe(
       'Whether webhooks may use private addresses and plain HTTP ([events.md](events.md)).',
     ),
-  GRAPHQL_MAX_TOKENS: integer(1, 1_000_000)
-    .default(1_000)
-    .describe('Maximum number of tokens of a GraphQL document.'),
   GRAPHQL_MAX_DEPTH: integer(1, 1_000)
     .default(8)
     .describe('Maximum depth of a document. Fragments add no level.'),
-  GRAPHQL_MAX_ALIASES: integer(0, 10_000)
-    .default(15)
-    .describe('Maximum number of aliases of a document.'),
-  GRAPHQL_MAX_ROOT_FIELDS: integer(1, 10_000)
-    .default(10)
-    .describe('Maximum number of root fields of a document.'),
-  GRAPHQL_MAX_DIRECTIVES: integer(0, 10_000)
-    .default(50)
-    .describe('Maximum number of directives of a document.'),
   GRAPHQL_MAX_COST: integer(1, 100_000_000)
     .default(1_000)
     .describe(
       'Maximum cost of an operation, about the number of objects that it can return ([graphql.md](graphql.md)).',
     ),
-  GRAPHQL_MAX_RESPONSE_BYTES: integer(1_000, 100_000_000)
-    .default(10_000_000)
-    .describe('Maximum size of a GraphQL response in bytes.'),
-  TRUSTED_DOCUMENTS: files
+  TRUSTED_DOCUMENTS: textsByComma
     .default([])
     .describe('Manifest files of trusted GraphQL documents, separated by commas.'),
   TRUSTED_DOCUMENTS_MODE: z
@@ -313,10 +262,7 @@ export const environment = z.object({
     ),
   MAX_ITEMS_PER_USER: integer(1, 1_000_000)
     .default(10_000)
-    .describe('Maximum number of items of a user.'),
-  MAX_BLOG_ENTRIES_PER_USER: integer(1, 1_000_000)
-    .default(10_000)
-    .describe('Maximum number of blog entries of a user.'),
+    .describe('Maximum number of items, and of blog entries, of a user.'),
   MAX_CONNECTIONS: integer(1, 1_000_000)
     .default(5_000)
     .describe('Maximum number of client connections.'),
@@ -331,16 +277,10 @@ export const environment = z.object({
   MAX_SUBSCRIPTION_CONNECTIONS_PER_ADDRESS: integer(1, 1_000_000)
     .default(200)
     .describe('The same per client address (IPv6: /64).'),
-  MAX_SUBSCRIPTIONS_PER_ADDRESS: integer(1, 1_000_000)
-    .default(1_000)
-    .describe('Maximum number of subscriptions per client address (IPv6: /64).'),
-  MAX_SUBSCRIPTIONS_PER_SOCKET: integer(1, 1_000)
-    .default(20)
-    .describe('Maximum number of subscriptions on one WebSocket connection.'),
   REQUEST_TIMEOUT_MS: integer(100, 600_000)
     .default(10_000)
     .describe(
-      'Maximum time in ms until the response to a request begins. Then the request gets 503 and its statements are cancelled.',
+      'Maximum time in ms until the response to a request begins. Then the request gets 503 and its statements are cancelled. Also the maximum duration of a statement, migrations excepted.',
     ),
   GRAPHQL_EXPLORER: flag
     .optional()
@@ -366,21 +306,52 @@ export const environment = z.object({
     .describe(
       'OTLP collector for traces, such as `http://127.0.0.1:4318` ([observability.md](observability.md)). Default: no traces.',
     ),
-  OTEL_SERVICE_NAME: z.string().default('shopfront').describe('Service name in traces.'),
-  OTEL_TRACES_SAMPLER_ARG: fraction.default(1).describe('Fraction of requests that start a trace.'),
-  LOG_REQUESTS: flag.default(true).describe('Whether each request is logged.'),
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], 'must be a level of the log')
     .default('info')
     .describe(
-      'Lowest level that is logged to standard error: `fatal`, `error`, `warn`, `info`, `debug` or `silent`.',
+      'Lowest level that is logged to standard error: `fatal`, `error`, `warn`, `info`, `debug` or `silent`. Requests are logged at level `info`.',
     ),
 });
 
 /** Names of all settings. */
 export const settingNames: readonly string[] = Object.keys(environment.shape);
 
-const schema = environment.check(rejectEarlySunset('V1'), rejectEarlySunset('V2'));
+/** Values that are not settings. Tests change them in the configuration. */
+const CONSTANTS = {
+  /** Number of additional connections on which prepared reads are pipelined. */
+  databasePipelineConnections: 1,
+  /** Number of threads that hash passwords. More would take CPU time from request handling. */
+  passwordHashThreads: Math.min(availableParallelism(), 8),
+  /** Maximum number of logins that wait for such a thread. Further logins get 503. */
+  passwordHashQueue: 64,
+  /** Maximum number of mails that one client address (IPv6: /64) may request in an hour. */
+  mailRequestsPerAddressPerHour: 30,
+  /** Maximum number of mails of one kind to one recipient in an hour. */
+  mailsPerRecipientPerHour: 5,
+  /** Page size where a request has no `limit`. */
+  defaultPageSize: 100,
+  /** Days for which the usage of a REST endpoint by a client is kept after its last call. */
+  restUsageRetentionDays: 400,
+  /** Maximum number of tokens of a GraphQL document. */
+  graphqlMaxTokens: 1_000,
+  /** Maximum number of aliases of a document. */
+  graphqlMaxAliases: 15,
+  /** Maximum number of root fields of a document. */
+  graphqlMaxRootFields: 10,
+  /** Maximum number of directives of a document. */
+  graphqlMaxDirectives: 50,
+  /** Maximum size of a GraphQL response in bytes. */
+  graphqlMaxResponseBytes: 10_000_000,
+  /** Maximum number of subscriptions per client address (IPv6: /64). */
+  maxSubscriptionsPerAddress: 1_000,
+  /** Maximum number of subscriptions on one WebSocket connection. */
+  maxSubscriptionsPerSocket: 20,
+  /** Time in ms in which a client can read why its subscriptions end. */
+  subscriptionGraceMs: 5_000,
+  /** Whether static routes, compiled operations and the response cache are used. */
+  fastPaths: true as boolean,
+};
 
 /**
  * Reads the configuration from the environment. If no signing secret is set, `secretFor` may supply
@@ -394,24 +365,24 @@ export function readConfig(
   // An empty variable counts as unset, because compose files and CI systems pass unset variables
   // so.
   const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
-  const result = schema.safeParse(set);
+  const result = environment.safeParse(set);
   if (!result.success)
     throw new ConfigError(
       result.error.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`),
     );
   const problems = [...findConflicts(result.data)];
   if (problems.length > 0) throw new ConfigError(problems);
-  const { SIGNING_SECRET, SIGNING_SECRETS, ...settings } = result.data;
-  const config = { ...inCamelCase(settings), ...derive(result.data) };
+  const { SIGNING_SECRET, ...settings } = result.data;
+  const config = { ...CONSTANTS, ...inCamelCase(settings), ...derive(settings) };
   // Last, because `secretFor` may create a secret.
-  const only = SIGNING_SECRET ?? (SIGNING_SECRETS ? undefined : secretFor(config));
-  const signingSecrets = SIGNING_SECRETS ?? (only === undefined ? undefined : [only]);
+  const generated = SIGNING_SECRET ? undefined : secretFor(config);
+  const signingSecrets = SIGNING_SECRET ?? (generated === undefined ? undefined : [generated]);
   if (!signingSecrets)
     throw new ConfigError([`SIGNING_SECRET is needed with DATABASE_URL, and ${SECRET_RULE}`]);
   return { ...config, signingSecrets };
 }
 
-/** Returns the values that follow from several settings or have a default that does. */
+/** Returns the values that follow from settings, some as defaults. */
 function derive(env: Environment) {
   const isEmbedded = env.DATABASE_URL === undefined;
   const host = env.HOST ?? (isEmbedded ? '127.0.0.1' : '0.0.0.0');
@@ -427,18 +398,14 @@ function derive(env: Environment) {
     linksToLocalhost:
       env.PUBLIC_URL === undefined &&
       (isAnyAddress || (!isEmbedded && /^(127\.[\d.]+|::1|localhost)$/.test(host))),
-    passwordHashThreads:
-      env.PASSWORD_HASH_THREADS ?? Math.min(availableParallelism(), MAX_HASH_THREADS),
+    databaseStatementTimeoutMs: env.REQUEST_TIMEOUT_MS,
+    loginFailuresPerAddressPer10Minutes: 10 * env.LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES,
     mailFrom: env.MAIL_FROM ?? LOCAL_SENDER,
     graphqlExplorer: env.GRAPHQL_EXPLORER ?? isEmbedded,
-    /** Time in ms in which a client can read why its subscriptions end. Not a setting. */
-    subscriptionGraceMs: 5_000,
-    /** Whether static routes, compiled operations and the response cache are used. Not a setting. */
-    fastPaths: true as boolean,
   };
 }
 
-function inCamelCase(settings: Omit<Environment, Secrets>): Settings {
+function inCamelCase(settings: Environment): Settings {
   const entries = Object.entries(settings).map(([name, value]) => [
     name.toLowerCase().replace(/_(.)/g, (_, first: string) => first.toUpperCase()),
     value,
@@ -448,8 +415,6 @@ function inCamelCase(settings: Omit<Environment, Secrets>): Settings {
 
 /** Yields the conflicts between settings that are each valid. */
 function* findConflicts(env: Environment): Generator<string> {
-  if (env.SIGNING_SECRET !== undefined && env.SIGNING_SECRETS !== undefined)
-    yield 'SIGNING_SECRETS replaces SIGNING_SECRET: set only one of them';
   if (env.DATABASE_URL === undefined && env.DATABASE_REPLICA_URLS.length > 0)
     yield 'DATABASE_URL is needed with DATABASE_REPLICA_URLS';
   if (env.TRUSTED_DOCUMENTS_MODE !== 'off' && env.TRUSTED_DOCUMENTS.length === 0)
@@ -461,16 +426,6 @@ function* findConflicts(env: Environment): Generator<string> {
   // one.
   if (env.REGISTRATION) yield 'SMTP_URL is needed with DATABASE_URL and REGISTRATION=on';
   if (env.PASSWORD_RESET) yield 'SMTP_URL is needed with DATABASE_URL and PASSWORD_RESET=on';
-}
-
-// RFC 9745, 4. Runs even if other settings are invalid, so the dates may be invalid too.
-function rejectEarlySunset(version: 'V1' | 'V2') {
-  const [deprecatedOn, sunsetOn] = [`${version}_DEPRECATED_ON`, `${version}_SUNSET_ON`] as const;
-  return z.refine<Environment>((env) => !(Number(env[deprecatedOn]) > Number(env[sunsetOn])), {
-    path: [sunsetOn],
-    error: `must not be before ${deprecatedOn}`,
-    when: () => true,
-  });
 }
 
 function list(separator = /[\s,]+/) {

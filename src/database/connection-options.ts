@@ -24,12 +24,10 @@ export function connectionOptions(config: Config, connectionString: string): Cli
  */
 export function capabilitiesOf({
   databasePooler,
-  databasePreparedStatements,
   databasePipelineConnections,
 }: Config): Capabilities {
-  if (databasePooler === 'transaction') return { prepares: false, pipelineConnections: 0 };
   return {
-    prepares: databasePreparedStatements,
-    pipelineConnections: databasePipelineConnections,
+    prepares: databasePooler !== 'transaction-unprepared',
+    pipelineConnections: databasePooler === 'none' ? databasePipelineConnections : 0,
   };
 }

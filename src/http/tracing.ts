@@ -13,13 +13,8 @@ import {
 } from '@opentelemetry/api';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
-import { resourceFromAttributes } from '@opentelemetry/resources';
-import {
-  BasicTracerProvider,
-  BatchSpanProcessor,
-  ParentBasedSampler,
-  TraceIdRatioBasedSampler,
-} from '@opentelemetry/sdk-trace-base';
+import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
+import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import type { Logger } from 'pino';
 import { LogThrottle } from '../core/log-throttle.ts';
 import type { Config } from '../core/config.ts';
@@ -47,13 +42,16 @@ export interface Tracing {
  * for each database call, without values, and each password hash. Loaded only if that is set.
  */
 export function openTracing(
-  { otelExporterOtlpEndpoint: endpoint = '', otelServiceName, otelTracesSamplerArg }: Config,
+  { otelExporterOtlpEndpoint: endpoint = '' }: Config,
   log: Logger,
 ): Tracing {
   logExportErrors(log);
+  // Also reads OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG.
   const provider = new BasicTracerProvider({
-    resource: resourceFromAttributes({ 'service.name': otelServiceName }),
-    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(otelTracesSamplerArg) }),
+    resource: resourceFromAttributes({ 'service.name': 'shopfront' }).merge(
+      // Reads OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
+      detectResources({ detectors: [envDetector] }),
+    ),
     spanProcessors: [
       new BatchSpanProcessor(
         new OTLPTraceExporter({ url: `${endpoint.replace(/\/$/, '')}/v1/traces` }),

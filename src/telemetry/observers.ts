@@ -5,16 +5,16 @@ import { requestMetrics } from './request-metrics.ts';
 import type { Observer } from './request-record.ts';
 
 /**
- * Returns the observer of completed requests: writes the request log to `destination` with
- * LOG_REQUESTS, and updates the metrics if they are enabled.
+ * Returns the observer of completed requests: writes the request log to `destination` if
+ * the level `info` is logged, and updates the metrics if they are enabled.
  */
 export function openObserver(
-  { logRequests, metricsPort }: Config,
+  { metricsPort }: Config,
   log: Logger,
   destination: DestinationStream,
 ): Observer {
   const observers = [
-    ...(logRequests ? [requestLog(log, destination)] : []),
+    ...(log.isLevelEnabled('info') ? [requestLog(destination)] : []),
     ...(metricsPort === undefined ? [] : [requestMetrics()]),
   ];
   const [first, ...rest] = observers;

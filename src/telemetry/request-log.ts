@@ -1,4 +1,4 @@
-import type { DestinationStream, Logger } from 'pino';
+import type { DestinationStream } from 'pino';
 import type { Observer, RequestRecord } from './request-record.ts';
 
 const INFO = 30;
@@ -13,8 +13,7 @@ const MESSAGES: Record<RequestRecord['end'], string> = {
  * pino and the redaction of secrets, which take ten times as long. The line must therefore contain
  * only members of `RequestRecord`, which are never secret.
  */
-export function requestLog(log: Logger, destination: DestinationStream): Observer {
-  if (!log.isLevelEnabled('info')) return () => undefined;
+export function requestLog(destination: DestinationStream): Observer {
   const timeOf = clock();
   return (
     { requestId, traceId, method, api, endpoint, operation, user, status, errors, bytes, end },

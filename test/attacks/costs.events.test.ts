@@ -155,8 +155,8 @@ describe('P12 subscriptions to the same events', () => {
     for (const { request } of subscribers) request.end();
   });
 
-  test('P12 an address has at most MAX_SUBSCRIPTIONS_PER_ADDRESS subscriptions, over all its sockets', async () => {
-    const small = await new Shop({ MAX_SUBSCRIPTIONS_PER_ADDRESS: '2' }).start();
+  test('P12 an address has a maximum of subscriptions, over all its sockets', async () => {
+    const small = await new Shop({}, { maxSubscriptionsPerAddress: 2 }).start();
     try {
       const [first, second] = [await connectSocket(small), await connectSocket(small)];
       await subscribe(first, '1', PKS);

@@ -3,7 +3,7 @@ import { recordStatements } from '../support/statements.ts';
 import { useShop } from '../support/shop.ts';
 
 const shop = useShop();
-const small = useShop({ MAX_ITEMS_PER_USER: '3', MAX_BLOG_ENTRIES_PER_USER: '3' });
+const small = useShop({ MAX_ITEMS_PER_USER: '3' });
 
 const ADD = 'mutation ($text: String!) { made: addItem(itemId: $text) { id } }';
 const WRITE =

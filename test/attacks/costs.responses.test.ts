@@ -2,8 +2,8 @@ import { describe, expect, test } from '../support/jest.ts';
 import { useShop } from '../support/shop.ts';
 
 const shop = useShop();
-const small = useShop({ GRAPHQL_MAX_RESPONSE_BYTES: '1000' });
-const uncompiled = useShop({ GRAPHQL_MAX_RESPONSE_BYTES: '1000' }, { fastPaths: false });
+const small = useShop({}, { graphqlMaxResponseBytes: 1_000 });
+const uncompiled = useShop({}, { graphqlMaxResponseBytes: 1_000, fastPaths: false });
 
 const rejection = {
   message: 'The response has more than 1000 bytes',
@@ -41,7 +41,7 @@ describe('P8 the size of a response', () => {
     ['by a compiled operation or the response cache', small],
     ['by Apollo Server', uncompiled],
   ])(
-    'P8 a response of up to GRAPHQL_MAX_RESPONSE_BYTES is sent, a longer one is rejected: %s',
+    'P8 a response of up to the maximum size is sent, a longer one is rejected: %s',
     async (_how, limited) => {
       for (let count = 0; count < 8; count++) await limited.makeProduct({ name: 'é'.repeat(100) });
       const query = (first: number) =>

@@ -12,11 +12,10 @@ import { until } from '../support/until.ts';
 const DEADLINE_MS = 500;
 const POOL = 3;
 
-const shop = useShop({
-  REQUEST_TIMEOUT_MS: String(DEADLINE_MS),
-  DATABASE_POOL_MAX: String(POOL),
-  DATABASE_STATEMENT_TIMEOUT_MS: '600000',
-});
+const shop = useShop(
+  { REQUEST_TIMEOUT_MS: String(DEADLINE_MS), DATABASE_POOL_MAX: String(POOL) },
+  { databaseStatementTimeoutMs: 600_000 },
+);
 
 const other = useSecondSession();
 const clock = useStoppedClock();

@@ -17,11 +17,10 @@ import {
 } from '../support/fuzz.values.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
 
-const shop = useShop({
-  LOG_LEVEL: 'info',
-  LOGIN_FAILURES_PER_ADDRESS_PER_10_MINUTES: '20',
-  TRUST_PROXY: '127.0.0.1',
-});
+const shop = useShop(
+  { LOG_LEVEL: 'info', TRUST_PROXY: '127.0.0.1' },
+  { loginFailuresPerAddressPer10Minutes: 20 },
+);
 
 const TIMEOUT = 600_000;
 const PATH = '/graphql';

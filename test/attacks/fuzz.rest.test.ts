@@ -22,11 +22,10 @@ import { PASSWORD, useShop, type RequestOptions } from '../support/shop.ts';
 
 // A failed login costs a hash; after 20 of an address, logins are rejected without one.
 // The address of a client is its X-Forwarded-For.
-const shop = useShop({
-  LOG_LEVEL: 'info',
-  LOGIN_FAILURES_PER_ADDRESS_PER_10_MINUTES: '20',
-  TRUST_PROXY: '127.0.0.1',
-});
+const shop = useShop(
+  { LOG_LEVEL: 'info', TRUST_PROXY: '127.0.0.1' },
+  { loginFailuresPerAddressPer10Minutes: 20 },
+);
 
 const TIMEOUT = 600_000;
 const ELSEWHERE = { 'X-Forwarded-For': '203.0.113.9' };

@@ -24,7 +24,6 @@ const TIMEOUT_MS = 1_200_000;
 const shop = useShop(
   {
     LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '1000000',
-    LOGIN_FAILURES_PER_ADDRESS_PER_10_MINUTES: '1000000',
     LOG_LEVEL: 'warn',
   },
   { bcryptCost: 10 },

@@ -17,7 +17,7 @@ test(
   'Q7 a page at offset one million takes about as long as the first',
   async () => {
     const made = await makeDatabase(`shopfront_deep_${process.pid}`);
-    const shop = await new Shop({ ...made.env, DATABASE_STATEMENT_TIMEOUT_MS: '600000' }).start();
+    const shop = await new Shop({ ...made.env, REQUEST_TIMEOUT_MS: '600000' }).start();
     try {
       await fill(shop, DEEP + BEHIND);
       for (const deep of [

@@ -12,12 +12,14 @@ const NAMES = 1_000_000;
 const MEBIBYTE = 1024 * 1024;
 const LIMIT = 6;
 
-const shop = useShop({
-  LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '3',
-  LOGIN_FAILURES_PER_ADDRESS_PER_10_MINUTES: String(LIMIT),
-  TRUST_PROXY: '127.0.0.1',
-  LOG_LEVEL: 'error',
-});
+const shop = useShop(
+  {
+    LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '3',
+    TRUST_PROXY: '127.0.0.1',
+    LOG_LEVEL: 'error',
+  },
+  { loginFailuresPerAddressPer10Minutes: LIMIT },
+);
 
 // The tests store the log lines, not the server.
 beforeEach(() => void (shop.logged.length = 0));

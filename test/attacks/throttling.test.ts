@@ -8,11 +8,11 @@ import { sized } from '../support/sized.ts';
 // Only password guesses are throttled. An instance caches rejected addresses while the tests empty
 // the database, so each test uses its own address.
 
-const LIMITS = {
-  LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '3',
-  LOGIN_FAILURES_PER_ADDRESS_PER_10_MINUTES: '6',
-};
-const shop = useShop({ ...LIMITS, TRUST_PROXY: '127.0.0.1' });
+const LIMIT = { LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '3' };
+const shop = useShop(
+  { ...LIMIT, TRUST_PROXY: '127.0.0.1' },
+  { loginFailuresPerAddressPer10Minutes: 6 },
+);
 
 const WRONG = 'wrong password';
 const TEXT = 'Too many failed logins; try again later';
@@ -295,12 +295,8 @@ const headerFor = (name: string) => ({
 });
 
 describe('forged addresses', () => {
-  const direct = new Shop({ ...LIMITS, LOGIN_FAILURES_PER_ADDRESS_PER_10_MINUTES: '1000' });
-  const behindOther = new Shop({
-    ...LIMITS,
-    LOGIN_FAILURES_PER_ADDRESS_PER_10_MINUTES: '1000',
-    TRUST_PROXY: '10.0.0.0/8,2001:db8::/32',
-  });
+  const direct = new Shop(LIMIT);
+  const behindOther = new Shop({ ...LIMIT, TRUST_PROXY: '10.0.0.0/8,2001:db8::/32' });
   beforeAll(async () => void (await Promise.all([direct.start(), behindOther.start()])));
   afterAll(async () => void (await Promise.all([direct.stop(), behindOther.stop()])));
 

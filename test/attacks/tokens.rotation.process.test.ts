@@ -9,8 +9,8 @@ test('J36 each step of a rotation is a restart with other settings', async () =>
   await withDataDir(async (DATA_DIR) => {
     const statuses: number[][] = [];
     const tokens: string[] = [];
-    for (const SIGNING_SECRETS of [OLD, `${NEW}, ${OLD}`, NEW]) {
-      const server = await startServer({ DATA_DIR, SIGNING_SECRETS });
+    for (const SIGNING_SECRET of [OLD, `${NEW}, ${OLD}`, NEW]) {
+      const server = await startServer({ DATA_DIR, SIGNING_SECRET });
       const body = new URLSearchParams({ username: 'alice', password: 'alice-demo-1' });
       const login = await fetch(`${server.url}/token`, { method: 'POST', body });
       tokens.push(((await login.json()) as { access_token: string }).access_token);

@@ -2,11 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts'
 import * as throttle from '../../src/features/auth/login/throttle.ts';
 import { PASSWORD, Shop, useShop, type Answer } from '../support/shop.ts';
 
-const shop = useShop({
-  LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '3',
-  LOGIN_FAILURES_PER_ADDRESS_PER_10_MINUTES: '6',
-  TRUST_PROXY: '127.0.0.1',
-});
+const shop = useShop(
+  { LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '3', TRUST_PROXY: '127.0.0.1' },
+  { loginFailuresPerAddressPer10Minutes: 6 },
+);
 
 const from = (address: string) => ({ 'X-Forwarded-For': address });
 const token = (username: string, password: string, address = '192.0.2.1'): Promise<Answer> =>

@@ -92,7 +92,7 @@ test('an import works through a pooler with transaction pooling, with one connec
     url.port ||= '5432';
     const pooler = await startPooler(join(folder, 'pgbouncer'), url.href, 1);
     try {
-      const env = { DATABASE_URL: pooler.url, DATABASE_POOLER: 'transaction' };
+      const env = { DATABASE_URL: pooler.url, DATABASE_POOLER: pooler.mode };
       const rows = manyRows(2 * BATCH);
       const found = await Promise.all([
         importRows(rows, env),

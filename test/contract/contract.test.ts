@@ -18,7 +18,7 @@ describe.each<{ name: string; env: Record<string, string>; skipped: readonly str
       BASE_PATH: '/shop',
       JWT_ISSUER: 'https://shop.example',
       JWT_AUDIENCE: 'shop',
-      V1_DEPRECATED_ON: '2027-01-31',
+      V1_DEPRECATION: '2027-01-31',
     },
     skipped: [],
   },

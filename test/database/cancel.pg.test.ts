@@ -52,10 +52,9 @@ beforeEach(async () => {
     SIGNING_SECRET: TEST_SECRET,
     DATABASE_URL: String(url),
     DATABASE_POOL_MAX: '1',
-    DATABASE_PIPELINE_CONNECTIONS: '0',
   };
   database = await openDatabase(
-    readConfig(settings, () => undefined),
+    { ...readConfig(settings, () => undefined), databasePipelineConnections: 0 },
     options,
     pino({ level: 'silent' }),
     true,

@@ -22,10 +22,11 @@ export const poolExhausted: Fault = {
     'With 100 slow queries on a pool of four connections, requests that get no connection within 2 s get 503, and requests that need no database succeed. A burst logs at most two lines, and all pool connections are usable again.',
   on: ['postgresql'],
   async run(context) {
-    // On a shared pipelined connection, prepared statements would all wait.
+    // As behind a pooler, there is no pipelined connection, on which prepared statements would all
+    // wait.
     const shopCluster = await openShopCluster(context, {
       DATABASE_POOL_MAX: '4',
-      DATABASE_PIPELINE_CONNECTIONS: '0',
+      DATABASE_POOLER: 'transaction',
     });
     const { cluster, server } = shopCluster;
     const statuses = { 200: 0, 503: 0 };

@@ -17,23 +17,20 @@ const NONE_MS = '600000';
 
 /** What cancels a slow statement: PostgreSQL, or the server at the deadline of the request. */
 const LIMITS: Readonly<Record<string, Record<string, string>>> = {
-  'by its own limit': {
-    DATABASE_STATEMENT_TIMEOUT_MS: String(LIMIT_MS),
-    REQUEST_TIMEOUT_MS: NONE_MS,
-  },
-  'at the deadline': {
-    DATABASE_STATEMENT_TIMEOUT_MS: NONE_MS,
-    REQUEST_TIMEOUT_MS: String(LIMIT_MS),
-  },
+  // As behind a pooler, only the database limits the duration of statements.
+  'by its own limit': { DATABASE_POOLER: 'transaction', REQUEST_TIMEOUT_MS: NONE_MS },
+  'at the deadline': { REQUEST_TIMEOUT_MS: String(LIMIT_MS) },
 };
 
 export const slowStatement: Fault = {
   name: 'slow-statement',
   promise:
-    'A statement that exceeds DATABASE_STATEMENT_TIMEOUT_MS, or the timeout of its request, is cancelled in PostgreSQL while its lock is still held. The response is 503 with Retry-After, and all pool connections are usable again.',
+    'A statement that exceeds the statement timeout of the database, or the timeout of its request, is cancelled in PostgreSQL while its lock is still held. The response is 503 with Retry-After, and all pool connections are usable again.',
   on: ['postgresql'],
   async run(context) {
-    const first = await openShopCluster(context, LIMITS['by its own limit']);
+    const first = await openShopCluster(context, LIMITS['by its own limit'], {
+      statement_timeout: String(LIMIT_MS),
+    });
     const second = {
       cluster: first.cluster,
       ...(await startShopOn(first.cluster, context.atEnd, LIMITS['at the deadline'])),

@@ -3,6 +3,7 @@ import pg from 'pg';
 import { migrations } from '../../src/database/migrations/migrations.ts';
 import { command } from '../support/command.ts';
 import { npm, run, startServer, stopServer } from '../support/process.ts';
+import { Shop } from '../support/shop.ts';
 
 const NAMES = migrations.map(({ name }) => name);
 const SECRET = 'only-for-tests-only-for-tests-only';
@@ -50,30 +51,25 @@ test('a start without all migrations exits with 1, and succeeds after npm run mi
   });
 });
 
-test('a statement is cancelled after DATABASE_STATEMENT_TIMEOUT_MS with 503, and the pool has DATABASE_POOL_MAX connections', async () => {
+test('a statement is cancelled after the statement timeout with 503, and the pool has DATABASE_POOL_MAX connections', async () => {
   await withEmptyDatabase(async (DATABASE_URL) => {
-    const env = {
-      DATABASE_URL,
-      SIGNING_SECRET: SECRET,
-      HOST: '127.0.0.1',
-      DATABASE_STATEMENT_TIMEOUT_MS: '300',
-      DATABASE_POOL_MAX: '3',
-      DATABASE_PIPELINE_CONNECTIONS: '0',
-    };
-    await command(['migrate'], env);
-    const running = await startServer({ ...env, LOG_LEVEL: 'silent' });
+    await command(['migrate'], { DATABASE_URL, SIGNING_SECRET: SECRET });
+    const shop = await new Shop(
+      { DATABASE_URL, DATABASE_POOL_MAX: '3', LOG_LEVEL: 'silent' },
+      { databaseStatementTimeoutMs: 300, databasePipelineConnections: 0 },
+    ).start();
     const other = new pg.Client({ connectionString: DATABASE_URL });
     await other.connect();
     await other.query('begin; lock table product');
     const blocked = await Promise.all(
-      [1, 2, 3].map((pk) => fetch(`${running.url}/api/v1/shop/product/${pk}`)),
+      [1, 2, 3].map((pk) => shop.rest('GET', `/api/v1/shop/product/${pk}`)),
     );
     const { rows } = await other.query(
       `select count(*)::int as open from pg_stat_activity where datname = current_database() and application_name = 'shopfront'`,
     );
     await other.end();
-    const after = await fetch(`${running.url}/api/v1/shop/product/1`);
-    await stopServer(running);
+    const after = await shop.rest('GET', '/api/v1/shop/product/1');
+    await shop.stop();
     expect(blocked.map(({ status }) => status)).toEqual([503, 503, 503]);
     expect(rows).toEqual([{ open: 3 }]);
     expect(after.status).toBe(404);

@@ -18,7 +18,7 @@ test('a webhook request in flight is completed on SIGTERM', async () => {
     const pending: ServerResponse[] = [];
     receiver.answer = (response) => void pending.push(response);
     const settings = { ...SETTINGS, DATA_DIR };
-    const server = await startServer({ ...settings, LOG_LEVEL: 'info', LOG_REQUESTS: 'false' });
+    const server = await startServer({ ...settings, LOG_LEVEL: 'info' });
     await add(receiver.url, settings);
     await create(server);
     await until(() => pending.length === 1, 'the message');

@@ -387,19 +387,19 @@ test('a clock that is set back is harmless', async () => {
   expect(lines).toMatchObject([{ first: new Date(at.getTime() - 1), last: at }]);
 });
 
-test('the sweep deletes only clients without calls for REST_USAGE_RETENTION_DAYS', async () => {
-  const { restUsageRetentionDays: legacyCallsKeptDays } = shop.config;
+test('the sweep deletes only clients without recent calls', async () => {
+  const { restUsageRetentionDays } = shop.config;
   shop.calls.count(
     PAGES,
     'old',
     'bea',
-    new Date(shop.now().getTime() - legacyCallsKeptDays * DAY_MS - 1_000),
+    new Date(shop.now().getTime() - restUsageRetentionDays * DAY_MS - 1_000),
   );
   shop.calls.count(
     PAGES,
     'young',
     'bea',
-    new Date(shop.now().getTime() - legacyCallsKeptDays * DAY_MS + 60_000),
+    new Date(shop.now().getTime() - restUsageRetentionDays * DAY_MS + 60_000),
   );
   await stored();
   expect(await legacy.sweep(shop.context())).toBe(1);

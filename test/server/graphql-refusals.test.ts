@@ -1,7 +1,7 @@
 import { describe, expect, test } from '../support/jest.ts';
 import { useShop, type RequestOptions } from '../support/shop.ts';
 
-const shop = useShop({ GRAPHQL_MAX_RESPONSE_BYTES: '1000' });
+const shop = useShop({}, { graphqlMaxResponseBytes: 1_000 });
 
 const LEGACY = 'application/json; charset=utf-8';
 const NEWER = 'application/graphql-response+json; charset=utf-8';

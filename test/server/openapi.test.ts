@@ -12,7 +12,7 @@ const shop = useShop();
 const based = new Shop({
   BASE_PATH: '/shop',
   SESSION_PREFIX: '/accounts/session',
-  V1_DEPRECATED_ON: '2027-01-31',
+  V1_DEPRECATION: '2027-01-31',
 });
 const closed = new Shop({ GRAPHQL_EXPLORER: 'false' });
 beforeAll(() => Promise.all([based.start(), closed.start()]));

@@ -157,7 +157,7 @@ describe('an id may be used again as soon as the client has completed its subscr
   });
 
   test('at the maximum number of subscriptions, too', async () => {
-    const small = await new Shop({ MAX_SUBSCRIPTIONS_PER_SOCKET: '1' }).start();
+    const small = await new Shop({}, { maxSubscriptionsPerSocket: 1 }).start();
     try {
       const socket = await connectSocket(small);
       subscribe(socket, 'a');
@@ -220,7 +220,7 @@ describe('an error ends its subscription, and no other', () => {
   });
 
   test('more than the maximum of a connection', async () => {
-    const small = await new Shop({ MAX_SUBSCRIPTIONS_PER_SOCKET: '2' }).start();
+    const small = await new Shop({}, { maxSubscriptionsPerSocket: 2 }).start();
     try {
       const socket = await connectSocket(small);
       for (const id of ['1', '2', '3']) subscribe(socket, id);

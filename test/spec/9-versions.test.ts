@@ -5,7 +5,7 @@ import { TEST_SECRET } from '../support/databases.ts';
 import { PASSWORD, PUBLIC_URL, Shop, useShop } from '../support/shop.ts';
 
 const shop = useShop();
-const deprecating = new Shop({ V1_DEPRECATED_ON: '2027-01-31', V1_SUNSET_ON: '2027-12-31' });
+const deprecating = new Shop({ V1_DEPRECATION: '2027-01-31/2027-12-31' });
 beforeAll(() => deprecating.start());
 afterAll(() => deprecating.stop());
 
@@ -141,10 +141,8 @@ test('9.3 without configured dates, no deprecation headers are returned', async 
 
 describe('with dates for both versions', () => {
   const leaving = new Shop({
-    V1_DEPRECATED_ON: '2027-01-31',
-    V1_SUNSET_ON: '2027-12-31',
-    V2_DEPRECATED_ON: '2028-01-31',
-    V2_SUNSET_ON: '2028-12-31',
+    V1_DEPRECATION: '2027-01-31/2027-12-31',
+    V2_DEPRECATION: '2028-01-31/2028-12-31',
   });
   beforeAll(() => leaving.start());
   afterAll(() => leaving.stop());
@@ -242,40 +240,38 @@ describe('the dates', () => {
     }
   };
 
-  test('a sunset before its deprecation is a configuration error, reported with all others', () => {
+  test('a removal before the deprecation is a configuration error, reported with all others', () => {
     expect(
       problemsOf({
-        V1_DEPRECATED_ON: '2027-01-31',
-        V1_SUNSET_ON: '2027-01-30',
-        V2_DEPRECATED_ON: '2027-01-31',
-        V2_SUNSET_ON: '2026-01-31',
+        V1_DEPRECATION: '2027-01-31/2027-01-30',
+        V2_DEPRECATION: '2027-01-31/2026-01-31',
         LOG_LEVEL: 'x',
         PORT: 'x',
       }),
     ).toEqual([
       'PORT must be a whole number',
+      'V1_DEPRECATION must not have the removal before the deprecation',
+      'V2_DEPRECATION must not have the removal before the deprecation',
       'LOG_LEVEL must be a level of the log',
-      'V1_SUNSET_ON must not be before V1_DEPRECATED_ON',
-      'V2_SUNSET_ON must not be before V2_DEPRECATED_ON',
     ]);
   });
 
   test('an invalid date is a configuration error', () => {
-    expect(problemsOf({ V2_DEPRECATED_ON: '2027-02-30' })).toEqual([
-      'V2_DEPRECATED_ON must be a date such as 2027-01-31',
+    expect(problemsOf({ V2_DEPRECATION: '2027-02-30' })).toEqual([
+      'V2_DEPRECATION must be a date such as 2027-01-31, or an interval such as 2027-01-31/2027-07-31',
     ]);
   });
 
   test.each([
-    [{ V1_DEPRECATED_ON: '2027-01-31', V1_SUNSET_ON: '2027-01-31' }],
-    [{ V1_SUNSET_ON: '2026-01-31', V2_DEPRECATED_ON: '2027-01-31' }],
+    [{ V1_DEPRECATION: '2027-01-31/2027-01-31' }],
+    [{ V1_DEPRECATION: '2026-01-31/2026-07-31', V2_DEPRECATION: '2027-01-31' }],
   ])('%j is valid', (env) => {
     expect(problemsOf(env)).toEqual([]);
   });
 });
 
-describe('with V1_DEPRECATED_ON alone, under BASE_PATH', () => {
-  const based = new Shop({ V1_DEPRECATED_ON: '2027-01-31', BASE_PATH: '/shop' });
+describe('with a date of deprecation only, under BASE_PATH', () => {
+  const based = new Shop({ V1_DEPRECATION: '2027-01-31', BASE_PATH: '/shop' });
   beforeAll(() => based.start());
   afterAll(() => based.stop());
 

@@ -14,6 +14,8 @@ const SYSTEM_USER = 'postgres';
 export interface Pooler {
   /** URL of the server's database through PgBouncer. */
   url: string;
+  /** DATABASE_POOLER for it: PgBouncer supports prepared statements as of version 1.21. */
+  mode: 'transaction' | 'transaction-unprepared';
   /** Returns the result of a SHOW command, such as `pools`. */
   show(what: string): Promise<Record<string, unknown>[]>;
   stop(): Promise<void>;
@@ -30,6 +32,7 @@ export async function startPooler(
 ): Promise<Pooler> {
   const { hostname, port, pathname, username } = new URL(serverUrl);
   const own = await freePort();
+  const prepares = await supportsPreparedStatements();
   await mkdir(directory, { recursive: true });
   const configuration = join(directory, 'pgbouncer.ini');
   const users = join(directory, 'users.txt');
@@ -49,7 +52,7 @@ admin_users = ${username}
 pool_mode = transaction
 default_pool_size = ${connections}
 max_client_conn = 500
-`,
+${prepares ? 'max_prepared_statements = 200\n' : ''}`,
   );
   const owner = await systemUser();
   if (owner) {
@@ -76,6 +79,7 @@ max_client_conn = 500
   }, 'a response of PgBouncer');
   return {
     url: `postgresql://${username}@127.0.0.1:${own}${pathname}`,
+    mode: prepares ? 'transaction' : 'transaction-unprepared',
     show: (what) => query('pgbouncer', `show ${what}`),
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return;
@@ -84,6 +88,12 @@ max_client_conn = 500
       await ended;
     },
   };
+}
+
+async function supportsPreparedStatements(): Promise<boolean> {
+  const { stdout } = await promisify(execFile)('pgbouncer', ['--version']);
+  const [, major, minor] = /^PgBouncer (\d+)\.(\d+)/.exec(stdout) ?? [];
+  return Number(major) > 1 || Number(minor) >= 21;
 }
 
 async function systemUser(): Promise<{ uid: number; gid: number } | undefined> {

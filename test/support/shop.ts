@@ -73,11 +73,8 @@ interface NewUser {
   scopes?: Scope[];
 }
 
-/** Options of a shop beyond the app's settings. */
-interface ShopVariant {
-  bcryptCost?: number;
-  /** False compares the fast paths with the normal path. */
-  fastPaths?: boolean;
+/** Parts of the configuration that differ from the settings. */
+interface ShopVariant extends Partial<Config> {
   /** Opens the trace exporter, if any. */
   trace?: (config: Config, log: Logger) => Tracing;
 }
@@ -125,16 +122,16 @@ export class Shop {
         GRAPHQL_EXPLORER: 'true',
         LOG_LEVEL: 'debug',
         REQUEST_TIMEOUT_MS: String(HANG_MS),
-        DATABASE_STATEMENT_TIMEOUT_MS: String(HANG_MS),
         ...this.env,
       },
       () => undefined,
     );
+    const { trace, ...overrides } = this.variant;
     this.config = {
       ...config,
-      bcryptCost: this.variant.bcryptCost ?? LOWEST_COST,
-      fastPaths: this.variant.fastPaths ?? true,
+      bcryptCost: LOWEST_COST,
       subscriptionGraceMs: HANG_MS,
+      ...overrides,
     };
     const lines = {
       write: (line: string) => {
@@ -153,7 +150,7 @@ export class Shop {
       log,
       calls,
       observe: openObserver(this.config, log, lines),
-      ...(this.variant.trace && { tracing: this.variant.trace(this.config, log) }),
+      ...(trace && { tracing: trace(this.config, log) }),
       now: () => this.now(),
       database: () => opened,
       isDraining: () => false,

@@ -55,14 +55,14 @@ export async function findNodes(
 
 /**
  * Creates an entry. Needs `blog:write`. Throws BAD_USER_INPUT, and CONFLICT if the user has
- * MAX_BLOG_ENTRIES_PER_USER entries.
+ * MAX_ITEMS_PER_USER entries.
  */
 export async function create(ctx: Context, input: z.input<typeof newEntry>): Promise<BlogEntry> {
   requireScope(ctx, 'blog:write');
   const { pk: creatorPk } = requireCaller(ctx);
   const now = ctx.now();
   const values = { ...check(newEntry, input), creatorPk, createdAt: now, updatedAt: now };
-  const max = ctx.config.maxBlogEntriesPerUser;
+  const max = ctx.config.maxItemsPerUser;
   return inTransaction(ctx, async (tx) => {
     await users.enforceRowLimit(
       tx,

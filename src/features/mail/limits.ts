@@ -18,8 +18,8 @@ interface Limiters {
 }
 
 /**
- * Counts a mail request. Throws RATE_LIMITED after MAIL_REQUESTS_PER_ADDRESS_PER_HOUR requests of a
- * network within an hour.
+ * Counts a mail request. Throws RATE_LIMITED after the maximum number of requests of a network within an
+ * hour.
  */
 export async function countRequest(ctx: Context): Promise<void> {
   const rejection = await consume(limitersOf(ctx).byNetwork, ctx.network ?? 'unknown');
@@ -38,7 +38,7 @@ export async function countRequest(ctx: Context): Promise<void> {
 }
 
 /**
- * Reserves one of the MAILS_PER_RECIPIENT_PER_HOUR of the recipient. Each kind has its own limit,
+ * Reserves one of the mails that a recipient may get within an hour. Each kind has its own limit,
  * because mails that anybody may request must not block the others. Returns the function that
  * releases the reservation if the mail is not sent, or undefined if none remains.
  */

@@ -106,7 +106,7 @@ export async function forget(ctx: Context, client: string): Promise<number> {
   return affected;
 }
 
-/** Deletes rows without a call for REST_USAGE_RETENTION_DAYS. Returns their number. */
+/** Deletes rows without a recent call. Returns their number. */
 export async function sweep(ctx: Context): Promise<number> {
   const cutoff = new Date(ctx.now().getTime() - ctx.config.restUsageRetentionDays * DAY_MS);
   const { affected } = await execute(ctx.em, sql`delete from rest_call where last_at < ${cutoff}`);

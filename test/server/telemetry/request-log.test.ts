@@ -1,5 +1,7 @@
 import { connect } from 'node:net';
 import { beforeEach, describe, expect, test } from '../../support/jest.ts';
+import { openObserver } from '../../../src/telemetry/observers.ts';
+import type { RequestRecord } from '../../../src/telemetry/request-record.ts';
 import type { User } from '../../../src/features/users/user.entity.ts';
 import { closeStreams, openSubscription, writeUntil } from '../../support/events.ts';
 import { PASSWORD, useShop } from '../../support/shop.ts';
@@ -10,6 +12,7 @@ type Line = Record<string, unknown>;
 
 // A comparison with the app without fast paths would send and log each request again.
 const shop = useShop({ LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '1', GRAPHQL_MAX_COST: '50' });
+const quiet = useShop({ LOG_LEVEL: 'warn' });
 
 const UUID = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[\da-f]{4}-[\da-f]{12}$/;
 const PAGE = 'query Page($first: Int) { products(first: $first) { nodes { name } } }';
@@ -396,19 +399,21 @@ describe('the id of a request', () => {
   });
 });
 
-describe('without request lines', () => {
-  const quiet = useShop({ LOG_REQUESTS: 'false' });
-  const loud = useShop({ LOG_LEVEL: 'warn' });
+test('LOG_LEVEL=warn leaves only the lines of warnings and errors', async () => {
+  await quiet.rest('GET', '/users/me/', { token: 'none' });
+  expect(quiet.logged).toEqual([]);
+  quiet.workerContext().log.warn({ event: 'of-a-test' }, 'A warning');
+  expect(quiet.logged.map((line) => (JSON.parse(line) as Line)['event'])).toEqual(['of-a-test']);
+});
 
-  test('LOG_REQUESTS=false leaves the other lines', async () => {
-    await quiet.rest('GET', '/users/me/', { token: 'none' });
-    expect(quiet.logged.map((line) => (JSON.parse(line) as Line)['event'])).toEqual(['auth.token']);
+test('LOG_LEVEL=warn builds no request lines', () => {
+  const { log } = quiet.workerContext();
+  const record: RequestRecord = new Proxy({} as RequestRecord, {
+    get: (_, name) => {
+      throw new Error(`${String(name)} was read`);
+    },
   });
-
-  test('a level above info leaves none', async () => {
-    await loud.rest('GET', '/users/me/', { token: 'none' });
-    expect(loud.logged).toEqual([]);
-  });
+  openObserver(quiet.config, log, { write: () => undefined })(record, 1);
 });
 
 function FORM(): Record<string, string> {

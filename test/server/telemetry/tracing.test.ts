@@ -32,6 +32,11 @@ interface Sent {
   }[];
 }
 
+const OTEL = {
+  OTEL_BSP_SCHEDULE_DELAY: '10',
+  OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
+  OTEL_TRACES_SAMPLER_ARG: '0',
+};
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT = '00f067aa0ba902b7';
 
@@ -47,11 +52,10 @@ beforeAll(async () => {
     res.writeHead(200, { 'Content-Type': 'application/json' }).end('{}');
   });
   await once(collector.listen(0, '127.0.0.1'), 'listening');
-  // Exports spans soon after their end.
-  process.env['OTEL_BSP_SCHEDULE_DELAY'] = '10';
+  // OpenTelemetry reads these. Spans are exported soon after their end.
+  Object.assign(process.env, OTEL);
   const env = {
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(collector.address() as AddressInfo).port}`,
-    OTEL_TRACES_SAMPLER_ARG: '0',
   };
   shop = new Shop(env, {
     trace: (config, log) => (tracing = openTracing(config, log)),
@@ -68,6 +72,7 @@ afterAll(async () => {
   await shop.stop();
   await tracing.close();
   collector.close();
+  for (const name of Object.keys(OTEL)) Reflect.deleteProperty(process.env, name);
 });
 
 test('a request is a span of the trace in its traceparent, with its database reads below it', async () => {

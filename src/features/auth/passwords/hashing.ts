@@ -15,7 +15,7 @@ type Configured = Pick<Context, 'config'>;
 let pool: Piscina | undefined;
 /** Number of tasks that hash or wait for a thread. */
 let tasks = 0;
-/** PASSWORD_HASH_THREADS as of the last task; it is the same for the whole process. */
+/** Number of hash threads as of the last task; it is the same for the whole process. */
 let threads = 0;
 
 const rejections = counter(
@@ -33,8 +33,8 @@ gauges(
 );
 
 /**
- * Runs work that hashes passwords sequentially. Throws UNAVAILABLE if PASSWORD_HASH_THREADS tasks
- * run and PASSWORD_HASH_QUEUE tasks wait. It throws before any other work, so that a rejection
+ * Runs work that hashes passwords sequentially. Throws UNAVAILABLE if all threads
+ * are busy and the queue is full. It throws before any other work, so that a rejection
  * costs nothing and reveals nothing.
  */
 export async function withHashSlot<T>(
