@@ -224,6 +224,9 @@ export const environment = z.object({
   COMPRESSION: onOff
     .default(true)
     .describe('Whether responses are compressed. `off` behind a proxy that compresses.'),
+  DEFAULT_PAGE_SIZE: integer(1, 1000)
+    .default(100)
+    .describe('Page size where a request has no `limit`.'),
   PUBLIC_MAX_AGE_SECONDS: integer(0, 31_536_000)
     .default(0)
     .describe('Seconds for which caches may reuse public responses without revalidation.'),
@@ -243,9 +246,6 @@ export const environment = z.object({
     .describe(
       'Whether webhooks may use private addresses and plain HTTP ([events.md](events.md)).',
     ),
-  GRAPHQL_MAX_DEPTH: integer(1, 1_000)
-    .default(8)
-    .describe('Maximum depth of a document. Fragments add no level.'),
   GRAPHQL_MAX_COST: integer(1, 100_000_000)
     .default(1_000)
     .describe(
@@ -329,12 +329,12 @@ const CONSTANTS = {
   mailRequestsPerAddressPerHour: 30,
   /** Maximum number of mails of one kind to one recipient in an hour. */
   mailsPerRecipientPerHour: 5,
-  /** Page size where a request has no `limit`. */
-  defaultPageSize: 100,
   /** Days for which the usage of a REST endpoint by a client is kept after its last call. */
   restUsageRetentionDays: 400,
   /** Maximum number of tokens of a GraphQL document. */
   graphqlMaxTokens: 1_000,
+  /** Maximum depth of a document. Fragments add no level. */
+  graphqlMaxDepth: 8,
   /** Maximum number of aliases of a document. */
   graphqlMaxAliases: 15,
   /** Maximum number of root fields of a document. */

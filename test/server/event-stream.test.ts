@@ -238,7 +238,7 @@ describe('an error of the operation is an event, because a browser hides a rejec
   });
 
   test('one above the maximum depth or cost', async () => {
-    const strict = await new Shop({ GRAPHQL_MAX_DEPTH: '2', GRAPHQL_MAX_COST: '1' }).start();
+    const strict = await new Shop({ GRAPHQL_MAX_COST: '1' }, { graphqlMaxDepth: 2 }).start();
     try {
       for (const query of [
         'subscription { productChanged { product { pk } } }',

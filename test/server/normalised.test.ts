@@ -16,8 +16,8 @@ import { wholeSelection } from '../support/whole-query.ts';
 
 // A query of every field exceeds the default limits.
 const shop = useShop(
-  { GRAPHQL_MAX_DEPTH: '50', GRAPHQL_MAX_COST: '100000000' },
-  { graphqlMaxTokens: 100_000, graphqlMaxRootFields: 100 },
+  { GRAPHQL_MAX_COST: '100000000' },
+  { graphqlMaxDepth: 50, graphqlMaxTokens: 100_000, graphqlMaxRootFields: 100 },
 );
 
 const NODE = 'query ($id: ID!) { node(id: $id) { __typename id } }';

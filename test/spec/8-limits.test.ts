@@ -24,13 +24,13 @@ test.each([`${PAGES}?offset=0`, `${USERS}?offset=0`, USERS])(
   },
 );
 
-describe('with another default page size', () => {
-  const small = new Shop({}, { defaultPageSize: 3 });
+describe('with DEFAULT_PAGE_SIZE', () => {
+  const small = new Shop({ DEFAULT_PAGE_SIZE: '3' });
   beforeAll(() => small.start());
   afterAll(() => small.stop());
 
   test.each([`${PAGES}?offset=0`, `${USERS}?offset=0`, USERS])(
-    '8 GET %s: the default page size is part of the configuration',
+    '8 GET %s: the default page size is a configuration setting',
     async (path) => {
       await make(5);
       const { body } = await small.rest('GET', path, { as: caller });
