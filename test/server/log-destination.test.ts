@@ -150,10 +150,11 @@ async function withFile(
   await withDirectory(async (directory) => {
     const path = join(directory, 'log');
     const fd = openSync(path, 'w');
+    // The last line may be half written.
     const read = () =>
       readFileSync(path, 'utf8')
         .split('\n')
-        .filter(Boolean)
+        .slice(0, -1)
         .map((line) => JSON.parse(line) as Line);
     await work(new LogDestination(fd), read);
     closeSync(fd);
