@@ -12,11 +12,8 @@ export function costPlugin(limit: number): ApolloServerPlugin<Context> {
     requestDidStart: async () => ({
       didResolveOperation: async ({ schema, document, operation, request: { variables = {} } }) => {
         if (!operation) return;
-        try {
-          new Cost(schema, document, operation, limit).checkLimit(variables);
-        } catch (error) {
-          throw requestError(error);
-        }
+        const error = new Cost(schema, document, operation, limit).errorFor(variables);
+        if (error) throw requestError(error);
       },
       willSendResponse: async ({ schema, document, operation, request, response: { body } }) => {
         if (

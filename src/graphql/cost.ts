@@ -49,11 +49,18 @@ export class Cost {
     this.names = (operation.variableDefinitions ?? []).map(({ variable }) => variable.name.value);
   }
 
-  /** Throws QUERY_TOO_COMPLEX if the cost with these variables exceeds the limit. */
-  checkLimit(variables: Readonly<Record<string, unknown>>): void {
-    const cost = this.of(variables);
-    if (cost !== undefined && cost > this.limit)
-      throw tooComplex(`The query costs ${cost}, which is more than ${this.limit}`);
+  /** Returns the error if the operation may not run with these variables. */
+  errorFor(variables: Readonly<Record<string, unknown>>): GraphQLError | undefined {
+    try {
+      const cost = this.of(variables);
+      return cost !== undefined && cost > this.limit
+        ? tooComplex(`The query costs ${cost}, which is more than ${this.limit}`)
+        : undefined;
+    } catch (error) {
+      if (error instanceof GraphQLError) return error;
+      if (!(error instanceof DomainError)) throw error;
+      return new GraphQLError(error.message, { originalError: error });
+    }
   }
 
   /** Returns whether the cost with these variables is within the limit. Caches positive results. */

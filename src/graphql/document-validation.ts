@@ -7,7 +7,6 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import type { Config } from '../core/config.ts';
-import { DomainError } from '../core/errors.ts';
 import { Cost } from './cost.ts';
 import { limitRules } from './limits.ts';
 import { normalizeDocument } from './document-tokens.ts';
@@ -36,12 +35,7 @@ function validateCost(
   return document.definitions
     .filter((definition) => definition.kind === Kind.OPERATION_DEFINITION)
     .flatMap((operation) => {
-      try {
-        new Cost(schema, document, operation, config.graphqlMaxCost).checkLimit({});
-        return [];
-      } catch (error) {
-        if (!(error instanceof GraphQLError || error instanceof DomainError)) throw error;
-        return [new GraphQLError(error.message, { nodes: operation })];
-      }
+      const error = new Cost(schema, document, operation, config.graphqlMaxCost).errorFor({});
+      return error ? [new GraphQLError(error.message, { nodes: operation })] : [];
     });
 }

@@ -119,19 +119,9 @@ export class Subscriptions {
       },
     );
     if (errors) return errors.map((error) => withCode(error, BAD_USER_INPUT));
-    try {
-      new Cost(
-        this.schema,
-        document,
-        operation,
-        this.dependencies.config.graphqlMaxCost,
-      ).checkLimit(variables ?? {});
-    } catch (error) {
-      if (error instanceof GraphQLError) return [error];
-      if (error instanceof DomainError)
-        return [new GraphQLError(error.message, { originalError: error })];
-      throw error;
-    }
+    const { graphqlMaxCost: maxCost } = this.dependencies.config;
+    const costError = new Cost(this.schema, document, operation, maxCost).errorFor(variables ?? {});
+    if (costError) return [costError];
     const declaredVariables = declaredOnly(operation, variables ?? {});
     const requestKey = JSON.stringify([operationName, declaredVariables]);
     subscription.onCancel(
