@@ -38,8 +38,8 @@ export function createCompiledEndpoint(
   return {
     plugin: {
       requestDidStart: async () => ({
-        executionDidStart: async ({ request, source, document }) => {
-          if (cache) operations.add(source, request.operationName, document);
+        executionDidStart: async ({ request, source, document, operation }) => {
+          if (cache) operations.add(source, request.operationName, document, operation);
         },
       }),
     },

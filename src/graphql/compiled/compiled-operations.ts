@@ -84,10 +84,15 @@ export class CompiledOperations {
   }
 
   /** Compiles the operation of a valid document if it is a query. */
-  add(source: string, operationName: string | undefined, document: DocumentNode): void {
+  add(
+    source: string,
+    operationName: string | undefined,
+    document: DocumentNode,
+    operation: OperationDefinitionNode | undefined,
+  ): void {
     const key = keyOf(source, operationName);
     if (key.length > MAX_DOCUMENT_LENGTH || this.cache.has(key)) return;
-    const operation = operationNamed(document, operationName);
+    // It is undefined if the document has no operation of this name.
     if (operation?.operation !== OperationTypeNode.QUERY) return;
     const cost = new Cost(this.schema, document, operation, this.maxCost);
     const compiled = {
@@ -188,17 +193,6 @@ async function executeWithResolvers(
   if (cause && isEmpty && [cause, ...others].every((error) => isFinal(error, contextValue)))
     throw cause;
   return undefined;
-}
-
-function operationNamed(
-  { definitions }: DocumentNode,
-  name: string | undefined,
-): OperationDefinitionNode | undefined {
-  const operations = definitions.filter(
-    (definition) => definition.kind === Kind.OPERATION_DEFINITION,
-  );
-  if (name !== undefined) return operations.find((operation) => operation.name?.value === name);
-  return operations.length === 1 ? operations[0] : undefined;
 }
 
 async function runFields(
