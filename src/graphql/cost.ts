@@ -18,6 +18,7 @@ import { LRUCache } from 'lru-cache';
 import { badInput, DomainError } from '../core/errors.ts';
 import { DEFAULT_PAGE, MAX_PAGE } from '../pagination/keyset.ts';
 import { WEIGHT } from '../api/weight.ts';
+import { graphqlErrorOf } from './errors.ts';
 import { tooComplex } from './limits.ts';
 
 /**
@@ -57,9 +58,9 @@ export class Cost {
         ? tooComplex(`The query costs ${cost}, which is more than ${this.limit}`)
         : undefined;
     } catch (error) {
-      if (error instanceof GraphQLError) return error;
-      if (!(error instanceof DomainError)) throw error;
-      return new GraphQLError(error.message, { originalError: error });
+      if (error instanceof GraphQLError || error instanceof DomainError)
+        return graphqlErrorOf(error);
+      throw error;
     }
   }
 

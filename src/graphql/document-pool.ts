@@ -1,7 +1,7 @@
 import type { DocumentNode } from 'graphql';
 import { DomainError } from '../core/errors.ts';
 import { unavailableError } from '../http/http-error.ts';
-import { sizeOf, withoutTokens } from './documents.ts';
+import { sizeOf } from './documents.ts';
 
 /** Maximum number of bytes of documents and variables: of all subscriptions, and per network. */
 const MAX_BYTES = 64_000_000;
@@ -81,7 +81,6 @@ export class DocumentPool {
       );
     }
     if (this.bytes + addedBytes > MAX_BYTES) throw unavailableError();
-    if (pooled.users === 0) withoutTokens(document);
     this.documents.set(text, pooled);
     this.usageByNetwork.set(network, usage);
     this.bytes += addedBytes;

@@ -24,14 +24,7 @@ export function validateDocument(
   if (normalizeDocument(text, config.graphqlMaxTokens) === undefined)
     return [new GraphQLError(`The query has more than ${config.graphqlMaxTokens} tokens`)];
   const errors = validate(schema, document, [...specifiedRules, ...limitRules(config)]);
-  return errors.length > 0 ? errors : validateCost(schema, config, document);
-}
-
-function validateCost(
-  schema: GraphQLSchema,
-  config: Config,
-  document: DocumentNode,
-): GraphQLError[] {
+  if (errors.length > 0) return errors;
   return document.definitions
     .filter((definition) => definition.kind === Kind.OPERATION_DEFINITION)
     .flatMap((operation) => {

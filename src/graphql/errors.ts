@@ -43,18 +43,22 @@ export function requestError(error: unknown): unknown {
   return new GraphQLError(error.message, { originalError, extensions: { http: { status: 400 } } });
 }
 
-/** Formats errors that do not pass through Apollo Server. */
+/** Returns the error as a GraphQL error. */
+export function graphqlErrorOf(error: unknown): GraphQLError {
+  if (error instanceof GraphQLError) return error;
+  const originalError = error instanceof Error ? error : new Error(String(error));
+  return new GraphQLError(originalError.message, { originalError });
+}
+
+/** Formats errors that do not pass through Apollo Server. `code` is that of errors without one. */
 export function formatErrors(
   dependencies: Dependencies,
   errors: readonly GraphQLError[],
+  code = 'INTERNAL_SERVER_ERROR',
 ): GraphQLFormattedError[] {
   return errors.map((error) => {
     const { extensions, ...rest } = error.toJSON();
-    return formatError(
-      dependencies,
-      { ...rest, extensions: { code: 'INTERNAL_SERVER_ERROR', ...extensions } },
-      error,
-    );
+    return formatError(dependencies, { ...rest, extensions: { code, ...extensions } }, error);
   });
 }
 
@@ -102,7 +106,7 @@ export function formatError(
 }
 
 /** Returns a graphql-js message truncated, and without schema hints if the explorer is off. */
-export function clientMessage(message: string, isExplorer: boolean): string {
+function clientMessage(message: string, isExplorer: boolean): string {
   return truncated(isExplorer ? message : withoutHint(message));
 }
 

@@ -5,7 +5,6 @@ import {
   ApolloServerPluginLandingPageDisabled,
 } from '@apollo/server/plugin/disabled';
 import accepts from 'accepts';
-import type { GraphQLSchema } from 'graphql';
 import type { Context } from '../request/context.ts';
 import { DomainError } from '../core/errors.ts';
 import { exceedsBytes } from '../core/text.ts';
@@ -24,7 +23,6 @@ import {
 import { withTimeout } from '../http/request-timeout.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Endpoint } from '../http/paths.ts';
-import { HttpError } from '../http/http-error.ts';
 import { queryStringOf, canonicalHeaderName } from '../http/request-headers.ts';
 import { makeSchema } from './schema.ts';
 import { contextOf, type Dependencies } from '../http/dependencies.ts';
@@ -32,20 +30,17 @@ import { operationPlugin } from './operation.plugin.ts';
 import { Operations } from '../telemetry/operations.ts';
 import type { CompiledEndpoint, CompiledResponse } from './compiled/compiled-endpoint.ts';
 import type { FastPaths } from './compiled/fast-paths.ts';
-import { validateTextWithoutConditions } from './normalization.ts';
 import { costPlugin } from './cost.plugin.ts';
+import { ApolloDocuments } from './apollo-documents.ts';
 import { Documents } from './documents.ts';
 import { formatError } from './errors.ts';
 import { sendEventStream, acceptsEventStream } from './subscriptions/sse.ts';
 import { idempotencyPlugin } from './idempotency.plugin.ts';
 import { httpStatusPlugin } from './http-status.plugin.ts';
-import { MAX_VALIDATION_ERRORS, MAX_VARIABLE_ERRORS, validationRules } from './limits.ts';
-import { RefusedDocuments } from './refused-documents.ts';
-import {
-  openConnections,
-  ERROR_FORMAT,
-  type SubscriptionConnections,
-} from './subscriptions/connections.ts';
+import { MAX_VARIABLE_ERRORS } from './limits.ts';
+import { ERROR_FORMAT, type SubscriptionConnections } from './subscriptions/connections.ts';
+import { SubscriptionRegistry } from './subscriptions/registry.ts';
+import { Subscriptions } from './subscriptions/subscription.ts';
 import { inputErrorsPlugin } from './input-errors.plugin.ts';
 import { subscriptionsPlugin } from './subscriptions/subscriptions.plugin.ts';
 import { unavailablePlugin } from './unavailable.plugin.ts';
@@ -63,12 +58,11 @@ export interface GraphqlApi {
 
 interface EndpointState {
   apollo: ApolloServer<Context>;
+  apolloDocuments: ApolloDocuments;
   compiledEndpoint: CompiledEndpoint;
   /** Undefined if any document may run. */
   trusted: TrustedDocuments | undefined;
   connections: SubscriptionConnections;
-  schema: GraphQLSchema;
-  refused: RefusedDocuments;
   answerPage: Endpoint['handle'] | undefined;
 }
 
@@ -83,11 +77,10 @@ export async function openGraphqlApi(
   const schema = await makeSchema();
   const operations = new Operations(trusted?.operationNames);
   const compiledEndpoint = fastPaths.graphql(schema, operations);
-  const refused = new RefusedDocuments();
+  const documents = new Documents(schema, dependencies);
+  const apolloDocuments = new ApolloDocuments(documents);
   const apollo = new ApolloServer<Context>({
     schema,
-    // A validation rule disables introspection: Apollo Server's message names its own options.
-    introspection: true,
     // formatError removes schema hints from all errors.
     hideSchemaDetailsFromClientErrors: false,
     includeStacktraceInErrorResponses: false,
@@ -95,14 +88,12 @@ export async function openGraphqlApi(
     csrfPrevention: false,
     // Automatic persisted queries would allow any client to fill the memory.
     persistedQueries: false,
-    documentStore: new Documents(),
+    documentStore: null,
     stopOnTerminationSignals: false,
-    parseOptions: { maxTokens: config.graphqlMaxTokens },
-    validationRules: validationRules(config),
-    validationOptions: { maxErrors: MAX_VALIDATION_ERRORS },
     executionOptions: { maxCoercionErrors: MAX_VARIABLE_ERRORS },
     formatError: (formatted, error) => formatError(dependencies, formatted, error),
     plugins: [
+      apolloDocuments.plugin,
       subscriptionsPlugin,
       costPlugin(config.graphqlMaxCost),
       idempotencyPlugin(dependencies),
@@ -110,7 +101,6 @@ export async function openGraphqlApi(
       unavailablePlugin,
       inputErrorsPlugin,
       compiledEndpoint.plugin,
-      refused.plugin,
       operationPlugin(operations),
       // The plugin visits every field to compute a cache lifetime. Our responses are not stored.
       ApolloServerPluginCacheControlDisabled(),
@@ -118,7 +108,12 @@ export async function openGraphqlApi(
     ],
   });
   await apollo.start();
-  const connections = openConnections(dependencies, schema, trusted, operations);
+  const connections: SubscriptionConnections = {
+    dependencies,
+    registry: new SubscriptionRegistry(dependencies),
+    subscriptions: new Subscriptions(schema, documents, dependencies, operations),
+    trusted,
+  };
   const endpoint = (method: 'GET' | 'POST'): Endpoint => ({
     method,
     path: '/graphql',
@@ -127,7 +122,7 @@ export async function openGraphqlApi(
     handle: (exchange) =>
       answer(
         dependencies,
-        { apollo, compiledEndpoint, trusted, connections, schema, refused, answerPage },
+        { apollo, apolloDocuments, compiledEndpoint, trusted, connections, answerPage },
         exchange,
       ),
   });
@@ -140,7 +135,7 @@ export async function openGraphqlApi(
 
 async function answer(
   dependencies: Dependencies,
-  { apollo, compiledEndpoint, trusted, connections, schema, refused, answerPage }: EndpointState,
+  { apollo, apolloDocuments, compiledEndpoint, trusted, connections, answerPage }: EndpointState,
   exchange: Exchange,
 ): Promise<void> {
   const { req } = exchange;
@@ -166,29 +161,18 @@ async function answer(
     const compiled =
       text === undefined ? undefined : await compiledEndpoint.compiled(ctx, req, text, body);
     if (compiled) return sendPlain(dependencies, exchange, compiled);
-    const document = text === undefined ? undefined : documentIn(body);
-    const previous = refused.find(req, document);
-    if (previous) {
-      exchange.record.errors = previous.codes;
-      exchange.set(NO_STORE);
-      return send(dependencies, exchange, previous.response);
-    }
-    rejectConditional(
-      dependencies,
-      schema,
-      text === undefined ? new URLSearchParams(search).get('query') : document,
+    const response = await apolloDocuments.respond(exchange, documentIn(body), () =>
+      apollo.executeHTTPGraphQLRequest({
+        // HEAD is processed as GET; Node omits the body.
+        httpGraphQLRequest: {
+          method: req.method === 'HEAD' ? 'GET' : (req.method ?? ''),
+          headers: headersOf(req),
+          search,
+          body,
+        },
+        context: async () => ctx,
+      }),
     );
-    const response = await apollo.executeHTTPGraphQLRequest({
-      // HEAD is processed as GET; Node omits the body.
-      httpGraphQLRequest: {
-        method: req.method === 'HEAD' ? 'GET' : (req.method ?? ''),
-        headers: headersOf(req),
-        search,
-        body,
-      },
-      context: async () => ctx,
-    });
-    refused.store(exchange, document, response);
     // Without this header, caches choose a lifetime heuristically.
     exchange.set(NO_STORE);
     const publicBody = publicBodyOf(req, response);
@@ -205,12 +189,6 @@ async function answer(
       return;
     await send(dependencies, exchange, response, coding);
   });
-}
-
-// Apollo Server would report the resulting failure as an internal error.
-function rejectConditional({ config }: Dependencies, schema: GraphQLSchema, text: unknown): void {
-  const [error] = validateTextWithoutConditions(schema, text, config.graphqlMaxTokens);
-  if (error) throw new HttpError(400, error.message);
 }
 
 function documentIn(body: unknown): unknown {

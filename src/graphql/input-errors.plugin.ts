@@ -22,9 +22,15 @@ import {
   parseVariableError,
   type VariableError,
 } from './errors.ts';
-import { withItemIndexes, findInputErrors, ruleOf, type LiteralError } from './input-errors.ts';
+import {
+  withItemIndexes,
+  findInputErrors,
+  ruleOf,
+  type LiteralError,
+  type RefusedRequest,
+} from './input-errors.ts';
 
-const { BAD_USER_INPUT, GRAPHQL_VALIDATION_FAILED } = ApolloServerErrorCode;
+const { BAD_USER_INPUT } = ApolloServerErrorCode;
 
 /** Kinds of the nodes in graphql-js errors about an invalid or missing value. */
 const LOCATED_KINDS: ReadonlySet<ASTNode['kind']> = new Set([
@@ -38,11 +44,7 @@ interface LocatedError extends VariableError {
   field: string;
 }
 
-/**
- * Completes the input errors of graphql-js, such as a missing field: adds the field of each error,
- * and the errors that the services' rules find in the same request, which does not reach the
- * services. The errors of a document do not depend on its variables (refused-documents.ts).
- */
+/** Completes the errors of requests with invalid variables. */
 export const inputErrorsPlugin: ApolloServerPlugin<Context> = {
   requestDidStart: async () => ({
     willSendResponse: async ({
@@ -55,52 +57,61 @@ export const inputErrorsPlugin: ApolloServerPlugin<Context> = {
     }) => {
       if (body.kind !== 'single' || body.singleResult.data !== undefined || !document) return;
       const { errors = [] } = body.singleResult;
-      const code = errors[0]?.extensions?.['code'];
-      if (code !== BAD_USER_INPUT && code !== GRAPHQL_VALIDATION_FAILED) return;
-      const operation =
-        code === BAD_USER_INPUT
-          ? (getOperationAST(document, request.operationName) ?? undefined)
-          : undefined;
-      const variables = request.variables ?? {};
-      const literals = operation ? [] : causes.map(literalErrorOf);
-      const variableErrors = operation ? locateVariableErrors(schema, causes, variables) : [];
-      const remaining = MAX_FIELD_ERRORS - errors.length;
-      const inputErrors = findInputErrors(
+      if (errors[0]?.extensions?.['code'] !== BAD_USER_INPUT) return;
+      body.singleResult.errors = withInputErrors(
         {
           schema,
           document,
           now: contextValue.now(),
-          literals: literals.filter((error) => error !== undefined),
-          operation,
-          variables,
-          variableErrors: Map.groupBy(
-            variableErrors.filter((error) => error !== undefined),
-            ({ variable }) => variable,
-          ),
+          operation: getOperationAST(document, request.operationName) ?? undefined,
+          variables: request.variables ?? {},
         },
-        // One more shows whether there are further errors.
-        remaining > 0 ? remaining + 1 : 0,
+        causes,
+        errors,
       );
-      const located = errors.map((error, index) =>
-        operation
-          ? withServiceField(error, variableErrors[index])
-          : withField(error, literals[index]?.field),
-      );
-      const fields =
-        inputErrors.length > remaining
-          ? [...inputErrors.slice(0, Math.max(0, remaining - 1)), TOO_MANY_ERRORS].slice(
-              0,
-              remaining,
-            )
-          : inputErrors;
-      const inputError = badInputs(fields);
-      body.singleResult.errors =
-        fields.length > 0
-          ? [...located, { message: inputError.message, extensions: graphqlExtensions(inputError) }]
-          : located;
     },
   }),
 };
+
+/**
+ * Completes the input errors of graphql-js, such as a missing field: adds the field of each error,
+ * and the errors that the services' rules find in the same request, which does not reach the
+ * services.
+ */
+export function withInputErrors(
+  request: Omit<RefusedRequest, 'literals' | 'variableErrors'>,
+  causes: readonly GraphQLError[],
+  errors: readonly GraphQLFormattedError[],
+): readonly GraphQLFormattedError[] {
+  const { schema, operation, variables } = request;
+  const literals = operation ? [] : causes.map(literalErrorOf);
+  const variableErrors = operation ? locateVariableErrors(schema, causes, variables) : [];
+  const remaining = MAX_FIELD_ERRORS - errors.length;
+  const inputErrors = findInputErrors(
+    {
+      ...request,
+      literals: literals.filter((error) => error !== undefined),
+      variableErrors: Map.groupBy(
+        variableErrors.filter((error) => error !== undefined),
+        ({ variable }) => variable,
+      ),
+    },
+    // One more shows whether there are further errors.
+    remaining > 0 ? remaining + 1 : 0,
+  );
+  const located = errors.map((error, index) =>
+    operation
+      ? withServiceField(error, variableErrors[index])
+      : withField(error, literals[index]?.field),
+  );
+  const fields =
+    inputErrors.length > remaining
+      ? [...inputErrors.slice(0, Math.max(0, remaining - 1)), TOO_MANY_ERRORS].slice(0, remaining)
+      : inputErrors;
+  if (fields.length === 0) return located;
+  const inputError = badInputs(fields);
+  return [...located, { message: inputError.message, extensions: graphqlExtensions(inputError) }];
+}
 
 function literalErrorOf({ message, nodes: [node] = [] }: GraphQLError): LiteralError | undefined {
   if (!node || node.kind === Kind.VARIABLE || !(isValueNode(node) || LOCATED_KINDS.has(node.kind)))

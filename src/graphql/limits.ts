@@ -6,6 +6,7 @@ import {
   OperationTypeNode,
   type FragmentDefinitionNode,
   type OperationDefinitionNode,
+  type SelectionNode,
   type SelectionSetNode,
   type ValidationContext,
   type ValidationRule,
@@ -128,6 +129,25 @@ const knownOperationRule: ValidationRule = (context) => ({
   },
 });
 
+/**
+ * Rejects each subscription whose field has a condition. Runs before the rules of the
+ * specification: one of them throws if a variable decides, and graphql-js if no field is left.
+ */
+export const noConditionsRule: ValidationRule = (context) => ({
+  OperationDefinition(operation) {
+    if (
+      operation.operation !== OperationTypeNode.SUBSCRIPTION ||
+      !hasCondition(context, operation.selectionSet, new Set())
+    )
+      return;
+    context.reportError(
+      new GraphQLError('The field of a subscription must not have @skip or @include', {
+        nodes: operation,
+      }),
+    );
+  },
+});
+
 // Limits the number of root fields, fragments included, and of those allowed once per operation.
 function rootFieldsRule(limit: number): ValidationRule {
   return (context) => {
@@ -205,4 +225,33 @@ function isOncePerOperation(
   const root =
     operation === OperationTypeNode.MUTATION ? schema.getMutationType() : schema.getQueryType();
   return root?.getFields()[name]?.extensions[ONCE_PER_OPERATION] === true;
+}
+
+function hasCondition(
+  context: ValidationContext,
+  { selections }: SelectionSetNode,
+  visited: Set<string>,
+): boolean {
+  return selections.some(
+    (part) =>
+      isConditional(part) ||
+      (part.kind !== Kind.FIELD && hasConditionBelow(context, part, visited)),
+  );
+}
+
+function isConditional({ directives = [] }: SelectionNode): boolean {
+  return directives.some(({ name: { value } }) => value === 'skip' || value === 'include');
+}
+
+// Visits each fragment once.
+function hasConditionBelow(
+  context: ValidationContext,
+  part: Exclude<SelectionNode, { kind: Kind.FIELD }>,
+  visited: Set<string>,
+): boolean {
+  if (part.kind === Kind.INLINE_FRAGMENT) return hasCondition(context, part.selectionSet, visited);
+  const { value } = part.name;
+  const fragment = visited.has(value) ? undefined : context.getFragment(value);
+  visited.add(value);
+  return fragment ? hasCondition(context, fragment.selectionSet, visited) : false;
 }

@@ -1,8 +1,6 @@
-import type { GraphQLSchema } from 'graphql';
 import type { Dependencies } from '../../http/dependencies.ts';
-import type { Operations } from '../../telemetry/operations.ts';
-import { SubscriptionRegistry } from './registry.ts';
-import { Subscriptions } from './subscription.ts';
+import type { SubscriptionRegistry } from './registry.ts';
+import type { Subscriptions } from './subscription.ts';
 import type { TrustedDocuments } from '../trusted-documents.ts';
 
 /** Error format of the GraphQL API. */
@@ -15,19 +13,4 @@ export interface SubscriptionConnections {
   subscriptions: Subscriptions;
   /** Undefined if any document may run. */
   trusted: TrustedDocuments | undefined;
-}
-
-/** Creates the state shared by both transports. */
-export function openConnections(
-  dependencies: Dependencies,
-  schema: GraphQLSchema,
-  trusted: TrustedDocuments | undefined,
-  operations: Operations,
-): SubscriptionConnections {
-  return {
-    dependencies,
-    registry: new SubscriptionRegistry(dependencies),
-    subscriptions: new Subscriptions(schema, dependencies, operations),
-    trusted,
-  };
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import accepts from 'accepts';
-import { GraphQLError, type ExecutionResult } from 'graphql';
+import type { ExecutionResult, GraphQLError } from 'graphql';
 import type { Caller, Context } from '../../request/context.ts';
 import type { DomainError } from '../../core/errors.ts';
 import { discard, parseJson, readGraphqlText } from '../../http/body.ts';
@@ -10,7 +10,7 @@ import { HttpError } from '../../http/http-error.ts';
 import { abortResponse } from '../../http/in-flight.ts';
 import { queryStringOf } from '../../http/request-headers.ts';
 import { contextOf } from '../../http/dependencies.ts';
-import { formatAndRecordErrors } from '../errors.ts';
+import { formatAndRecordErrors, graphqlErrorOf } from '../errors.ts';
 import { logSlowConsumer, type SubscriberConnection } from './registry.ts';
 import { ActiveSubscription } from './active-subscription.ts';
 import type { SubscriptionConnections } from './connections.ts';
@@ -74,7 +74,7 @@ export async function sendEventStream(
   exchange.start(200);
   void stream
     .send(source, errorResponse)
-    .catch((error: unknown) => stream.sendLast(errorResponse([errorOf(error)])));
+    .catch((error: unknown) => stream.sendLast(errorResponse([graphqlErrorOf(error)])));
 }
 
 class EventStream implements SubscriberConnection {
@@ -182,9 +182,4 @@ function readRequest(body: unknown): SubscriptionRequest {
   if (variables != null && (typeof variables !== 'object' || Array.isArray(variables)))
     throw new HttpError(400, 'variables must be an object');
   return { query, operationName, variables: variables as SubscriptionRequest['variables'] };
-}
-
-function errorOf(error: unknown): GraphQLError {
-  const originalError = error instanceof Error ? error : new Error(String(error));
-  return new GraphQLError(originalError.message, { originalError });
 }

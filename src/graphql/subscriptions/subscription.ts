@@ -7,28 +7,22 @@ import {
   getVariableValues,
   GraphQLError,
   OperationTypeNode,
-  parse,
-  specifiedRules,
-  validate,
-  type DocumentNode,
   type ExecutionArgs,
   type ExecutionResult,
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
 import type { Context } from '../../request/context.ts';
-import { DomainError, type ErrorCode } from '../../core/errors.ts';
 import { recordOf, type Dependencies } from '../../http/dependencies.ts';
 import type { Operations } from '../../telemetry/operations.ts';
 import { recordErrors, type Operation } from '../../telemetry/request-record.ts';
 import { Cost } from '../cost.ts';
 import { SharedEvents, type SharedEvent } from './shared-events.ts';
-import { formatErrors, clientMessage } from '../errors.ts';
+import { formatErrors } from '../errors.ts';
 import { DocumentPool } from '../document-pool.ts';
-import { MAX_VALIDATION_ERRORS, MAX_VARIABLE_ERRORS, validationRules } from '../limits.ts';
+import { toErrors, type Documents } from '../documents.ts';
+import { MAX_VARIABLE_ERRORS } from '../limits.ts';
 import type { ActiveSubscription } from './active-subscription.ts';
-import { validateWithoutConditions } from '../normalization.ts';
-import { createRefusalCache } from '../refused-documents.ts';
 
 /** A subscription request of either transport. */
 export interface SubscriptionRequest {
@@ -47,16 +41,7 @@ export interface Prepared extends ExecutionArgs {
   onStarted?: () => void;
 }
 
-const {
-  GRAPHQL_PARSE_FAILED,
-  GRAPHQL_VALIDATION_FAILED,
-  BAD_USER_INPUT,
-  OPERATION_RESOLUTION_FAILURE,
-  BAD_REQUEST,
-} = ApolloServerErrorCode;
-
-/** Number of characters that an error counts in the cache of refusals, beside its message. */
-const ERROR_SIZE = 2_000;
+const { BAD_USER_INPUT, OPERATION_RESOLUTION_FAILURE, BAD_REQUEST } = ApolloServerErrorCode;
 
 /** The operation in logs and metrics until the document is parsed. */
 export const SUBSCRIPTION: Operation = {
@@ -64,23 +49,18 @@ export const SUBSCRIPTION: Operation = {
   label: 'subscription',
 };
 
-/** Parses and validates subscriptions by the same rules and limits as queries. */
+/** Prepares subscriptions: by the same documents, rules and limits as queries. */
 export class Subscriptions {
-  private readonly rules;
-  private readonly documents: DocumentPool;
+  private readonly pool: DocumentPool;
   private readonly sharedEvents = new SharedEvents();
-  private readonly refused = createRefusalCache((errors: readonly StoredError[]) =>
-    errors.reduce((sum, { message }) => sum + message.length + ERROR_SIZE, 0),
-  );
 
   constructor(
     private readonly schema: GraphQLSchema,
+    private readonly documents: Documents,
     private readonly dependencies: Dependencies,
     private readonly operations: Operations,
   ) {
-    const { config } = dependencies;
-    this.documents = new DocumentPool(config.maxSubscriptionsPerAddress);
-    this.rules = [...specifiedRules, ...validationRules(config)];
+    this.pool = new DocumentPool(dependencies.config.maxSubscriptionsPerAddress);
   }
 
   /**
@@ -92,8 +72,8 @@ export class Subscriptions {
     { query, operationName, variables }: SubscriptionRequest,
     subscription: ActiveSubscription,
   ): Prepared | readonly GraphQLError[] {
-    const document = this.read(query);
-    if (!('kind' in document)) return document;
+    const document = this.pool.get(query) ?? this.documents.read(query);
+    if (!('kind' in document)) return toErrors(document.errors);
     const operation = getOperationAST(document, operationName);
     if (!operation)
       return [
@@ -124,9 +104,7 @@ export class Subscriptions {
     if (costError) return [costError];
     const declaredVariables = declaredOnly(operation, variables ?? {});
     const requestKey = JSON.stringify([operationName, declaredVariables]);
-    subscription.onCancel(
-      this.documents.acquire(ctx.network ?? '', query, document, requestKey.length),
-    );
+    subscription.onCancel(this.pool.acquire(ctx.network ?? '', query, document, requestKey.length));
     const record = recordOf(ctx);
     if (record) record.operation = this.operations.of(operation);
     const args: ExecutionArgs = {
@@ -153,39 +131,6 @@ export class Subscriptions {
       errors: formatted,
       ...cursorIn(event),
     };
-  }
-
-  private read(text: string): DocumentNode | readonly GraphQLError[] {
-    const pooled = this.documents.get(text);
-    if (pooled) return pooled;
-    const stored = this.refused.get(text);
-    if (stored) return stored.map(fromStored);
-    const document = this.parse(text);
-    const errors = document instanceof GraphQLError ? [document] : this.validationErrors(document);
-    if (!(document instanceof GraphQLError) && errors.length === 0) return document;
-    const storedErrors = errors.map((error) =>
-      toStored(error, this.dependencies.config.graphqlExplorer),
-    );
-    this.refused.set(text, storedErrors);
-    return storedErrors.map(fromStored);
-  }
-
-  private validationErrors(document: DocumentNode): readonly GraphQLError[] {
-    const conditionErrors = validateWithoutConditions(this.schema, document);
-    const errors =
-      conditionErrors.length > 0
-        ? conditionErrors
-        : validate(this.schema, document, this.rules, { maxErrors: MAX_VALIDATION_ERRORS });
-    return errors.map((error) => withCode(error, GRAPHQL_VALIDATION_FAILED));
-  }
-
-  private parse(text: string): DocumentNode | GraphQLError {
-    try {
-      return parse(text, { maxTokens: this.dependencies.config.graphqlMaxTokens });
-    } catch (error) {
-      if (error instanceof GraphQLError) return withCode(error, GRAPHQL_PARSE_FAILED);
-      throw error;
-    }
   }
 }
 
@@ -265,35 +210,6 @@ function cursorIn(event: object): { id?: string } {
 
 function requestError(message: string, code: ApolloServerErrorCode): GraphQLError {
   return new GraphQLError(message, { extensions: { code } });
-}
-
-/** A cached document error. An Error would retain what its stack references: the connection. */
-interface StoredError {
-  message: string;
-  locations: GraphQLError['locations'];
-  extensions: Readonly<Record<string, unknown>>;
-  /** The code of the DomainError that caused the error. */
-  code: ErrorCode | undefined;
-}
-
-function toStored(
-  { message, locations, originalError, extensions }: GraphQLError,
-  isExplorer: boolean,
-): StoredError {
-  return {
-    message: clientMessage(message, isExplorer),
-    locations: locations?.map(({ line, column }) => ({ line, column })),
-    extensions: { ...extensions },
-    code: originalError instanceof DomainError ? originalError.code : undefined,
-  };
-}
-
-function fromStored({ message, locations, extensions, code }: StoredError): GraphQLError {
-  const originalError = code && new DomainError(code, message);
-  return Object.assign(
-    new GraphQLError(message, { extensions: { ...extensions }, originalError }),
-    { locations },
-  );
 }
 
 function withCode(error: GraphQLError, code: ApolloServerErrorCode): GraphQLError {
