@@ -8,7 +8,7 @@ import {
 } from 'graphql';
 import type { Config } from '../core/config.ts';
 import { Cost } from './cost.ts';
-import { limitRules } from './limits.ts';
+import { limitRules, noConditionsRule } from './limits.ts';
 import { normalizeDocument } from './document-tokens.ts';
 
 /**
@@ -23,6 +23,8 @@ export function validateDocument(
 ): readonly GraphQLError[] {
   if (normalizeDocument(text, config.graphqlMaxTokens) === undefined)
     return [new GraphQLError(`The query has more than ${config.graphqlMaxTokens} tokens`)];
+  const conditions = validate(schema, document, [noConditionsRule]);
+  if (conditions.length > 0) return conditions;
   const errors = validate(schema, document, [...specifiedRules, ...limitRules(config)]);
   if (errors.length > 0) return errors;
   return document.definitions

@@ -175,6 +175,14 @@ describe('documents extract', () => {
       { 'a.graphql': `query A { me { ${'id '.repeat(1000)} } }` },
       'a.graphql:1: The query has more than 1000 tokens',
     ],
+    [
+      'a subscription whose field has a condition',
+      {
+        'a.graphql':
+          'subscription A($is: Boolean = true) { productChanged @include(if: $is) { product { pk } } }',
+      },
+      'a.graphql:1: The field of a subscription must not have @skip or @include',
+    ],
     ['nothing', { 'a.txt': ADD }, 'No operation found in .'],
   ])('rejects %s, by file and line, and writes nothing', async (_what, files, problem) => {
     await withFiles(files, async (folder) => {
