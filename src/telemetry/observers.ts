@@ -5,8 +5,8 @@ import { requestMetrics } from './request-metrics.ts';
 import type { Observer } from './request-record.ts';
 
 /**
- * Returns the observer of completed requests: writes the request log to `destination` if
- * the level `info` is logged, and updates the metrics if they are enabled.
+ * Returns the observer of completed requests: writes the request log to `destination` if the level
+ * `info` is logged, and updates the metrics if they are enabled.
  */
 export function openObserver(
   { metricsPort }: Config,

@@ -18,8 +18,8 @@ interface Limiters {
 }
 
 /**
- * Counts a mail request. Throws RATE_LIMITED after the maximum number of requests of a network within an
- * hour.
+ * Counts a mail request. Throws RATE_LIMITED after the maximum number of requests of a network
+ * within an hour.
  */
 export async function countRequest(ctx: Context): Promise<void> {
   const rejection = await consume(limitersOf(ctx).byNetwork, ctx.network ?? 'unknown');

@@ -33,9 +33,9 @@ gauges(
 );
 
 /**
- * Runs work that hashes passwords sequentially. Throws UNAVAILABLE if all threads
- * are busy and the queue is full. It throws before any other work, so that a rejection
- * costs nothing and reveals nothing.
+ * Runs work that hashes passwords sequentially. Throws UNAVAILABLE if all threads are busy and the
+ * queue is full. It throws before any other work, so that a rejection costs nothing and reveals
+ * nothing.
  */
 export async function withHashSlot<T>(
   { config, log, request }: Context,
