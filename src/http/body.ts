@@ -23,9 +23,9 @@ const DISCARD_MS = 2_000;
  */
 export const MAX_CHUNKS = 1_000;
 export const MIN_CHUNK_BYTES = 32;
-/** Approximate memory of a chunk besides its bytes, and of a header or trailer line, in bytes. */
+/** Approximate memory of a chunk, and of a name or value of a header, besides its bytes. */
 const CHUNK_BYTES = 500;
-const LINE_BYTES = 120;
+const TEXT_BYTES = 60;
 /** Number of unread bytes of a body after which no more is received. Each may be a chunk. */
 const MAX_UNREAD_BYTES = 4 * 1024;
 const parsers = {
@@ -58,8 +58,11 @@ export function limitUnread(req: IncomingMessage): void {
 
 /** Returns the approximate number of bytes of memory that a request takes that is not read yet. */
 export function memoryOf(req: IncomingMessage): number {
-  const lines = (req.rawHeaders.length + req.rawTrailers.length) / 2;
-  return lines * LINE_BYTES + unreadChunks(req) * CHUNK_BYTES + req.readableLength;
+  const texts = [req.url ?? '', ...req.rawHeaders, ...req.rawTrailers];
+  return texts.reduce(
+    (sum, { length }) => sum + length + TEXT_BYTES,
+    unreadChunks(req) * CHUNK_BYTES + req.readableLength,
+  );
 }
 
 /** Returns the number of received chunks of the body that were not read. */

@@ -14,7 +14,7 @@ import { drop, isClosing, isDropped, markClosing } from './closing-connection.ts
 import { cancelFor } from './request-timeout.ts';
 import { trackConnections } from './drain.ts';
 import { isPending, responseOn } from './in-flight.ts';
-import { ignoreLongHeaders } from './request-headers.ts';
+import { ignoreLongHeaders, MAX_HEADERS } from './request-headers.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
 const RECEIVE_TIMEOUT_MS = 30_000;
@@ -31,7 +31,6 @@ const KEEP_ALIVE_MS = 5_000;
 const STALLED_MS = 35_000;
 const AFTER_TIMEOUT_MS = 5_000;
 const MAX_HEADER_BYTES = 16 * 1024;
-const MAX_HEADERS = 100;
 
 const rejected = counters(
   'shopfront_http_rejected_total',
@@ -115,7 +114,8 @@ export function createHttpServer(
     // The stream of an HTTP server is a socket.
     upgrades?.upgrade(req, socket as Socket, head);
   });
-  server.maxHeadersCount = MAX_HEADERS;
+  // Some versions of Node drop further lines instead of rejecting the request.
+  server.maxHeadersCount = MAX_HEADERS + 1;
   server.timeout = Math.max(STALLED_MS, config.requestTimeoutMs + AFTER_TIMEOUT_MS);
   server.on('clientError', (error, stream) => rejectMalformed(error, stream, server.timeout));
   server.on('drop', () => rejected.connections++);

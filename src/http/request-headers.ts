@@ -4,6 +4,8 @@ import { HttpError } from './http-error.ts';
 const SINGLE_HEADERS = ['Host', 'Authorization'];
 /** Lengths of these names. Comparing lengths first is faster. */
 const LENGTHS = new Set(SINGLE_HEADERS.map(({ length }) => length));
+/** Maximum number of header lines. */
+export const MAX_HEADERS = 100;
 
 /** Maximum lengths of the negotiation headers, in characters. Parsing 16 KB takes milliseconds. */
 const MAX_ACCEPT = 500;
@@ -22,10 +24,18 @@ export function canonicalHeaderName(name: string): string {
   return name.replace(/(^|-)[a-z]/g, (initial) => initial.toUpperCase());
 }
 
-/** Returns whether the request has a body, which may be empty (RFC 9112, 6). */
-export function hasBody(req: IncomingMessage): boolean {
-  const { 'transfer-encoding': coding, 'content-length': length = '0' } = req.headers;
-  return length !== '0' || coding !== undefined;
+/**
+ * Returns whether the request has a body, which may be empty (RFC 9112, 6). With too many headers
+ * it may, because not all are known.
+ */
+export function hasBody({ headers, rawHeaders }: IncomingMessage): boolean {
+  const { 'transfer-encoding': coding, 'content-length': length = '0' } = headers;
+  return length !== '0' || coding !== undefined || hasTooManyHeaders(rawHeaders);
+}
+
+// Names and values alternate.
+function hasTooManyHeaders(rawHeaders: readonly string[]): boolean {
+  return rawHeaders.length > MAX_HEADERS * 2;
 }
 
 /** Returns the declared length of the body in bytes, or 0 without one. */
@@ -44,9 +54,10 @@ const CONTINUE = /\b100-continue\b/i;
 const HOST = /^(?:[\w.~%-]*|\[[\da-f:.]+\])(?::\d*)?$/i;
 
 /**
- * Throws 400 for another protocol, 417 for an unknown expectation (RFC 9110, 10.1.1), and 400 for a
- * missing `Host` in HTTP/1.1, an invalid `Host`, and a second `Host` or `Authorization` (RFC 9112,
- * 3.2; RFC 6750, 3.1): Node keeps one of the two, and a proxy in front may have checked the other.
+ * Throws 400 for another protocol, 431 for too many headers (RFC 6585, 5), 417 for an unknown
+ * expectation (RFC 9110, 10.1.1), and 400 for a missing `Host` in HTTP/1.1, an invalid `Host`, and
+ * a second `Host` or `Authorization` (RFC 9112, 3.2; RFC 6750, 3.1): Node keeps one of the two, and
+ * a proxy in front may have checked the other.
  */
 export function rejectInvalidHeaders({
   headers,
@@ -59,6 +70,8 @@ export function rejectInvalidHeaders({
     throw new HttpError(400, 'The protocol must be HTTP/1.0 or HTTP/1.1', {
       Connection: 'close',
     });
+  if (hasTooManyHeaders(rawHeaders))
+    throw new HttpError(431, 'Too many headers', { Connection: 'close' });
   const present = new Set<string>();
   // Alternating names and values. Node's other views of them are built for all names.
   for (let at = 0; at < rawHeaders.length; at += 2) {

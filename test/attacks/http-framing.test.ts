@@ -382,7 +382,7 @@ describe('size', () => {
       'many headers of 16,385 bytes together',
       `GET /livez HTTP/1.1\r\nHost: shop\r\n${`X-A: ${'a'.repeat(1_000)}\r\n`.repeat(17)}\r\n`,
     ],
-    ['101 headers', `GET /livez HTTP/1.1\r\nHost: shop\r\n${'a:\r\n'.repeat(100)}\r\n`],
+    ['102 headers', `GET /livez HTTP/1.1\r\nHost: shop\r\n${'a:\r\n'.repeat(101)}\r\n`],
     ['2,500 headers', `GET /livez HTTP/1.1\r\nHost: shop\r\n${'a:\r\n'.repeat(2_499)}\r\n`],
     [
       '1,000 long headers',
@@ -395,6 +395,14 @@ describe('size', () => {
     const { answer, statements } = await recordStatements(() => shop.raw(request + LAST));
     expect(answer).toBe(unreadable('431 Request Header Fields Too Large'));
     expect(statements).toEqual([]);
+  });
+
+  test('H5 101 headers: 431, and the connection is closed', async () => {
+    const answer = await shop.raw(
+      `GET /livez HTTP/1.1\r\nHost: shop\r\n${'a:\r\n'.repeat(100)}\r\n${LAST}`,
+    );
+    expect(statuses(answer)).toEqual([431]);
+    expect(answer).toMatch(/\r\nConnection: close\r\n/);
   });
 
   test('H5 100 headers, or headers of nearly 16 KB, are accepted', async () => {

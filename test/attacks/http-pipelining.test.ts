@@ -365,6 +365,7 @@ test.each([
 test.each([
   ['headers', get('/livez', 'a:\r\n'.repeat(90))],
   ['trailers', `${get('/livez', 'Transfer-Encoding: chunked\r\n')}0\r\n${'a:\r\n'.repeat(90)}\r\n`],
+  ['a long URL', get(`/livez?${'x'.repeat(15_000)}`)],
   ['60 KB', `${get('/livez', 'Content-Length: 60000\r\n')}${'x'.repeat(60_000)}`],
 ])('P23 many requests of %s behind an unread response end their connection', async (_, request) => {
   const socket = await opened();
