@@ -16,6 +16,8 @@ const FORM_LIMIT = 4 * 1024;
 /** Maximum size of the rest of a body that is discarded, in bytes, and maximum time, in ms. */
 const DISCARD_LIMIT = 100 * 1024;
 const DISCARD_MS = 2_000;
+/** Time in ms for a client to read the response while its longer body is not received. */
+const PAUSE_MS = 500;
 /**
  * Maximum number of chunks of a body whose chunks average less than MIN_CHUNK_BYTES. Each chunk
  * takes memory and time besides its bytes. TCP delivers larger chunks, but each chunk of the
@@ -135,8 +137,8 @@ export function endAfterBody(
 /**
  * Discards the rest of a request body. Calls `done` at its end, or after 2 seconds. Closing a
  * connection resets it while its client still sends, and the client might not read the response. If
- * the body is longer than 100 KB or has too many chunks, the rest is not received: the client waits,
- * and reads meanwhile.
+ * the body is longer than 100 KB or has too many chunks, the rest is not received: its client has
+ * half a second to read.
  */
 function discardBody(req: IncomingMessage, done: () => void): void {
   if (req.destroyed) return done();
@@ -144,11 +146,16 @@ function discardBody(req: IncomingMessage, done: () => void): void {
     clearTimeout(timer);
     done();
   };
-  const timer = setTimeout(end, DISCARD_MS);
+  let timer = setTimeout(end, DISCARD_MS);
+  const pause = () => {
+    req.pause();
+    clearTimeout(timer);
+    timer = setTimeout(end, PAUSE_MS);
+  };
   req.once('end', end);
   req.once('close', end);
-  if (declaredLength(req) > DISCARD_LIMIT) req.pause();
-  else discard(req, () => req.pause());
+  if (declaredLength(req) > DISCARD_LIMIT) pause();
+  else discard(req, pause);
 }
 
 /**
