@@ -58,7 +58,7 @@ export function limitUnread(req: IncomingMessage): void {
   };
 }
 
-/** Returns the approximate number of bytes of memory that a request takes that is not read yet. */
+/** Returns the approximate memory of an unread request, in bytes. */
 export function memoryOf(req: IncomingMessage): number {
   const texts = [req.url ?? '', ...req.rawHeaders, ...req.rawTrailers];
   return texts.reduce(
@@ -135,10 +135,9 @@ export function endAfterBody(
 }
 
 /**
- * Discards the rest of a request body. Calls `done` at its end, or after 2 seconds. Closing a
- * connection resets it while its client still sends, and the client might not read the response. If
- * the body is longer than 100 KB or has too many chunks, the rest is not received: its client has
- * half a second to read.
+ * Discards the rest of a request body, then calls `done`: at the end of the body, after 2 seconds, or
+ * half a second after 100 KB or too many chunks, when no more is received. Until then the client can
+ * read the response: a connection that is closed while its client still sends is reset.
  */
 function discardBody(req: IncomingMessage, done: () => void): void {
   if (req.destroyed) return done();
