@@ -1,7 +1,7 @@
 import { describe, expect, test } from '../support/jest.ts';
 import { features } from '../../src/features.ts';
 import { tokenIn, useSmtpServer, type ReceivedMail } from '../support/smtp-server.ts';
-import { PASSWORD, Shop, useShop, type Answer } from '../support/shop.ts';
+import { PASSWORD, Shop, codeOf, useShop, type Answer } from '../support/shop.ts';
 
 const shop = useShop({
   REGISTRATION: 'on',
@@ -244,10 +244,6 @@ async function tokenFor(email: string): Promise<string> {
   await register(email);
   const mail = (await smtpServer.deliver()).find(({ to }) => to === email);
   return tokenIn(mail as ReceivedMail);
-}
-
-function codeOf({ body }: Answer): string | undefined {
-  return body.errors?.[0].extensions.code;
 }
 
 function byName(one: string, other: string): number {

@@ -9,7 +9,7 @@ import { SCOPES } from '../../src/core/scopes.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
 import { openSession } from '../support/logins.ts';
 import { recordStatements } from '../support/statements.ts';
-import { PASSWORD, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
+import { PASSWORD, codeOf, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 const shop = useShop();
 
@@ -533,10 +533,6 @@ function addProduct(token: string): Promise<Answer> {
     token,
     json: { name: 'Lamp', barcode: shop.newBarcode(), price: 1 },
   });
-}
-
-function codeOf({ body }: Answer): string | undefined {
-  return body.errors?.[0].extensions.code;
 }
 
 async function sweep(): Promise<void> {

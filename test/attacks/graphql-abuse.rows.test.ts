@@ -1,7 +1,7 @@
 import { describe, expect, test } from '../support/jest.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
 import { recordStatements } from '../support/statements.ts';
-import { useShop, type Answer } from '../support/shop.ts';
+import { codes, useShop } from '../support/shop.ts';
 
 const shop = useShop();
 
@@ -32,13 +32,13 @@ describe('lists inside lists', () => {
   test('D22 loaders are not shared between requests: each concurrent caller gets only its own data', async () => {
     const users: User[] = [];
     for (let made = 0; made < 8; made++) {
-      const user = await shop.makeUser();
+      const user = await shop.makeUser({ scopes: made % 2 === 0 ? [] : ['users:read'] });
       await shop.makeItem(user, `of ${user.username}`);
       await shop.makeEntry(user, { title: `draft of ${user.username}`, published: false });
       users.push(user);
     }
     const query =
-      '{ me { username email items { nodes { itemId } } } blog { nodes { title creator { username } } } users { nodes { email } } }';
+      '{ me { username email items { nodes { itemId } } } blog { nodes { title creator { username } } } users { nodes { email items(first: 1) { nodes { itemId } } } } }';
     const callers = Array.from({ length: 200 }, (_, at) => users[at % users.length]).filter(
       (user) => user !== undefined,
     );
@@ -50,24 +50,31 @@ describe('lists inside lists', () => {
       expect(answer.body.data).toEqual({
         me: { username, email, items: { nodes: [{ itemId: `of ${username}` }] } },
         blog: { nodes: [{ title: `draft of ${username}`, creator: { username } }] },
-        users: { nodes: users.map((user) => ({ email: user === as ? email : null })) },
+        users: {
+          nodes: users.map((user) =>
+            user === as || as.scopes.includes('users:read')
+              ? { email: user.email, items: { nodes: [{ itemId: `of ${user.username}` }] } }
+              : { email: null, items: { nodes: [] } },
+          ),
+        },
       });
     }
   });
 
   test('D22 the next request returns the change', async () => {
     const user = await shop.makeUser({ fullName: 'Ada' });
-    const name = async () =>
-      (
-        await shop.graphql(
-          '{ me { fullName blog { nodes { creator { fullName } } } } }',
-          {},
-          { as: user },
-        )
-      ).body.data.me.fullName;
-    expect([await name(), await name()]).toEqual(['Ada', 'Ada']);
+    const { pk, id } = await shop.makeProduct({ name: 'Lamp' });
+    const query = `{ me { fullName items { totalCount } } product(pk: ${pk}) { name } node(id: "${id}") { ... on Product { name } } }`;
+    const read = async () => {
+      const { me, product, node } = (await shop.graphql(query, {}, { as: user })).body.data;
+      return [me.fullName, me.items.totalCount, product.name, node.name];
+    };
+    for (let round = 0; round < 2; round++)
+      expect(await read()).toEqual(['Ada', 0, 'Lamp', 'Lamp']);
     await shop.sql(`update "user" set full_name = 'Grace'`);
-    expect(await name()).toBe('Grace');
+    await shop.sql(`update product set name = 'Chair'`);
+    await shop.makeItem(user);
+    expect(await read()).toEqual(['Grace', 1, 'Chair', 'Chair']);
   });
 });
 
@@ -197,10 +204,4 @@ describe('fields that clients may not set', () => {
 
 interface Entry {
   creator: { username: string };
-}
-
-function codes({ body }: Answer): string[] {
-  return (body.errors ?? []).map(
-    ({ extensions }: { extensions: { code: string } }) => extensions.code,
-  );
 }

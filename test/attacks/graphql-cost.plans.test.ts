@@ -1,6 +1,6 @@
 import { expect, test } from '../support/jest.ts';
 import { recordStatements } from '../support/statements.ts';
-import { useShop, type Answer, type RequestOptions } from '../support/shop.ts';
+import { codes, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 // A repeated document runs as a compiled operation or is served by the response cache.
 // Its cost with large variables must not be that of the small ones it was compiled with.
@@ -162,10 +162,4 @@ async function rejection(json: object, code: string): Promise<number> {
 
 function send(json: object, request: RequestOptions = {}): Promise<Answer> {
   return shop.rest('POST', '/graphql', { ...request, json });
-}
-
-function codes({ body }: Answer): string[] {
-  return (body.errors ?? []).map(
-    ({ extensions }: { extensions: { code: string } }) => extensions.code,
-  );
 }

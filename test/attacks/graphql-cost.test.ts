@@ -1,6 +1,6 @@
 import { describe, expect, test } from '../support/jest.ts';
 import { recordStatements } from '../support/statements.ts';
-import { useShop, type Answer } from '../support/shop.ts';
+import { codes, useShop } from '../support/shop.ts';
 
 // The cost of an operation is the number of objects that it can return. It is computed before
 // execution, however the page size is given.
@@ -498,10 +498,4 @@ async function answered(json: GraphqlRequest): Promise<number> {
   const answer = await shop.rest('POST', '/graphql', { json });
   expect([answer.status, answer.body.errors]).toEqual([200, undefined]);
   return answer.status;
-}
-
-function codes({ body }: Answer): string[] {
-  return (body.errors ?? []).map(
-    ({ extensions }: { extensions: { code: string } }) => extensions.code,
-  );
 }

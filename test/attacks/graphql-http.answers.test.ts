@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { describe, expect, test } from '../support/jest.ts';
-import { useShop, type Answer } from '../support/shop.ts';
+import { codes, useShop, type Answer } from '../support/shop.ts';
 
 const shop = useShop();
 
@@ -215,11 +215,12 @@ describe('selection of the operation', () => {
     expect([answer.status, answer.body]).toEqual([200, { data: { b: 'Query' } }]);
   });
 
-  test('G11 a mutation that is not the named operation is not executed', async () => {
+  test('G11 a mutation beside a query is not executed without its name', async () => {
     const as = await shop.makeUser();
     const query = 'query A { a: __typename } mutation B { addItem(itemId: "lamp") { itemId } }';
     const answer = await shop.rest('POST', '/graphql', { as, json: { query, operationName: 'A' } });
     expect(answer.body).toEqual({ data: { a: 'Query' } });
+    expect((await shop.rest('POST', '/graphql', { as, json: { query } })).status).toBe(400);
     expect(await shop.sql('select * from item')).toEqual([]);
   });
 
@@ -309,10 +310,4 @@ async function send(json: object, accept: string | undefined): Promise<Answer> {
     ]),
   );
   return { status: Number(line.split(' ')[1]), headers, text: body, body: JSON.parse(body) };
-}
-
-function codes({ body }: Answer): string[] {
-  return (body.errors ?? []).map(
-    ({ extensions }: { extensions: { code: string } }) => extensions.code,
-  );
 }

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
 import { recordStatements } from '../support/statements.ts';
-import { useShop, type Answer, type RequestOptions } from '../support/shop.ts';
+import { codes, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 const shop = useShop();
 
@@ -419,10 +419,4 @@ async function postAdds(): Promise<number> {
   });
   expect(await items()).toEqual([{ item_id: 'lamp' }]);
   return status;
-}
-
-function codes({ body }: Answer): string[] {
-  return (body.errors ?? []).map(
-    ({ extensions }: { extensions: { code: string } }) => extensions.code,
-  );
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '../support/jest.ts';
 import { getIntrospectionQuery } from 'graphql';
 import { recordStatements } from '../support/statements.ts';
-import { useShop, type Answer } from '../support/shop.ts';
+import { codes, useShop, type Answer } from '../support/shop.ts';
 
 // Limits of a document, independent of its variables. Each limit is tested at its boundary, and
 // with every way to bypass it.
@@ -410,10 +410,4 @@ function send(query: string): Promise<Answer> {
   return shop.rest('POST', '/graphql', {
     json: { query, ...(query.startsWith('query A ') && { operationName: 'A' }) },
   });
-}
-
-function codes({ body }: Answer): string[] {
-  return (body.errors ?? []).map(
-    ({ extensions }: { extensions: { code: string } }) => extensions.code,
-  );
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '../support/jest.ts';
 import { HOSTILE, inNodes, nest } from '../support/hostile-documents.ts';
 import { recordStatements } from '../support/statements.ts';
-import { useShop, type Answer } from '../support/shop.ts';
+import { codes, useShop } from '../support/shop.ts';
 
 // Documents that are large, deep or expensive to parse. Their time is measured in
 // graphql-limits.timing.test.ts.
@@ -104,9 +104,3 @@ describe('parsing', () => {
     expect((await shop.graphql(query)).status).toBe(200);
   });
 });
-
-function codes({ body }: Answer): string[] {
-  return (body.errors ?? []).map(
-    ({ extensions }: { extensions: { code: string } }) => extensions.code,
-  );
-}

@@ -36,6 +36,7 @@ describe('boundaries between requests', () => {
     ['two lengths in one line', `${POST}Content-Length: 2, 2\r\n\r\n{}`],
     ['a length with a sign', `${POST}Content-Length: +2\r\n\r\n{}`],
     ['a negative length', `${POST}Content-Length: -2\r\n\r\n{}`],
+    ['a length that is no number', `${POST}Content-Length: x\r\n\r\n{}`],
     ['a hexadecimal length', `${POST}Content-Length: 0x2\r\n\r\n{}`],
     ['a length with an exponent', `${POST}Content-Length: 2e0\r\n\r\n{}`],
     ['a length with a fraction', `${POST}Content-Length: 2.0\r\n\r\n{}`],

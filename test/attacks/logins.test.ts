@@ -59,6 +59,8 @@ const LOGIN =
 const CHANGE =
   'mutation ($current: String!, $new: String!) { changePassword(current: $current, new: $new) { username } }';
 
+const ARGON2 = '$argon2id$v=19$m=65536,t=3,p=4$c29tZXNhbHQ$RdescudvJCsgt3ub+b7dWRWJTmaaJObG';
+
 /** Kinds of users, their stored values, and a password that must fail. */
 const REJECTED: [
   string,
@@ -72,11 +74,24 @@ const REJECTED: [
   ['a user without a hash', { hashedPassword: null }, PASSWORD],
   ['a user with an empty hash', { hashedPassword: '' }, PASSWORD],
   ['a user with the password in place of a hash', { hashedPassword: PASSWORD }, PASSWORD],
+  ['a user without a hash, and an empty password', { hashedPassword: null }, ''],
+  ['a user without a hash, and the password "null"', { hashedPassword: null }, 'null'],
   [
     'a user with half a hash',
     { hashedPassword: bcrypt.hashSync(PASSWORD, 4).slice(0, 30) },
     PASSWORD,
   ],
+  [
+    'a user with a hash that lacks its last character',
+    { hashedPassword: bcrypt.hashSync(PASSWORD, 4).slice(0, -1) },
+    PASSWORD,
+  ],
+  [
+    'a user with a hash of an unknown version',
+    { hashedPassword: bcrypt.hashSync(PASSWORD, 4).replace('$2b$', '$2z$') },
+    PASSWORD,
+  ],
+  ['a user with a hash of another kind', { hashedPassword: ARGON2 }, PASSWORD],
   [
     'a user with a hash below the lowest cost',
     { hashedPassword: `$2b$03$${'C'.repeat(53)}` },

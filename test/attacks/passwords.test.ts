@@ -1,13 +1,7 @@
 import { describe, expect, test } from '../support/jest.ts';
 import { observeHashing } from '../support/hashes.ts';
 import { LOGIN_ENDPOINTS } from '../support/logins.ts';
-import {
-  LOWEST_COST,
-  PASSWORD,
-  useShop,
-  type Answer,
-  type RequestOptions,
-} from '../support/shop.ts';
+import { LOWEST_COST, PASSWORD, useShop, type Answer } from '../support/shop.ts';
 
 // Values in place of a name or a password. Only strings reach a statement or a hash, and every
 // string is taken unchanged.
@@ -105,11 +99,11 @@ describe('W1 to W2: length and characters of passwords', () => {
     const { answer, work } = await observeHashing(() =>
       shop.graphql(CHANGE, { current: PASSWORD, new: next }, { as: user }),
     );
-    expect(answer.body.errors[0].extensions).toMatchObject({
+    expect([answer.status, answer.body.data, work]).toEqual([200, null, 0]);
+    expect(answer.body.errors[0].extensions).toEqual({
       code: 'BAD_USER_INPUT',
-      fields: [{ field: 'new' }],
+      fields: [{ field: 'new', message: 'A password must have at most 72 bytes' }],
     });
-    expect(work).toBe(0);
     expect(isLogin(await graphql(user.username, PASSWORD))).toBe(true);
   });
 
@@ -119,7 +113,7 @@ describe('W1 to W2: length and characters of passwords', () => {
     [
       'spaces at its ends and inside',
       '  a  pass  word  ',
-      ['a  pass  word', '  a pass word  ', '  a  pass  word '],
+      ['a  pass  word', 'a  pass  word  ', '  a pass word  ', '  a  pass  word '],
     ],
     [
       'characters that forms and queries encode',
@@ -131,6 +125,9 @@ describe('W1 to W2: length and characters of passwords', () => {
     ['wide letters', 'ｐａｓｓｗｏｒｄ', ['password']],
     ['a long s and a Kelvin sign', 'mi\u017f\u017fing \u212a', ['missing K', 'MISSING K']],
     ['markup', '<script>&amp;', ['<script>&', '&lt;script&gt;&amp;']],
+    ['only spaces', ' '.repeat(8), ['', ' '.repeat(7), ' '.repeat(9)]],
+    ['a NUL at its start', '\0eight characters', ['\0', '', '\0other']],
+    ['a line break', 'one line\r\nanother', ['one line\nanother', 'one line']],
     ['a hash', `$2b$10$${'C'.repeat(53)}`, ['']],
   ])('W2 %s: set and accepted unchanged at every endpoint', async (_what, password, others) => {
     const user = await shop.makeUser();
@@ -204,21 +201,21 @@ describe('W4 to W6: values in place of strings', () => {
     'W4 a form without a password, or with several, is rejected before hashing: POST %s',
     async (path) => {
       const { username } = await shop.makeUser();
-      const fields = [
-        '',
-        '&password=a&password=b',
-        '&password[]=a',
-        '&password[$ne]=',
-        '&Password=a',
-        '&password%00=a',
-        '&pass%20word=a',
-      ];
-      for (const field of fields) {
+      const fields = {
+        '': 'missing',
+        '&password=a&password=b': 'string_type',
+        '&password[]=a': 'missing',
+        '&password[$ne]=': 'missing',
+        '&Password=a': 'missing',
+        '&password%00=a': 'missing',
+        '&pass%20word=a': 'missing',
+      };
+      for (const [field, type] of Object.entries(fields)) {
         const { answer, statements, work } = await observeHashing(() =>
           formOf(path, `username=${username}${field}`),
         );
         expect([field, answer.status, statements, work]).toEqual([field, 422, [], 0]);
-        expect(answer.body.detail).toMatchObject([{ loc: ['body', 'password'] }]);
+        expect(answer.body.detail).toMatchObject([{ type, loc: ['body', 'password'] }]);
       }
     },
   );
@@ -266,6 +263,11 @@ describe('W4 to W6: values in place of strings', () => {
       ).toBe(200);
       expect((await jsonText(path, `{${rest},"password":1e400}`)).status).toBe(422);
     }
+    const both = JSON.stringify({ username, password: PASSWORD });
+    expect((await jsonText('/session/login', `{"__proto__":${both}}`)).body.detail).toMatchObject([
+      { type: 'missing', loc: ['body', 'username'] },
+      { type: 'missing', loc: ['body', 'password'] },
+    ]);
   });
 
   test.each([
@@ -293,6 +295,7 @@ describe('W4 to W6: values in place of strings', () => {
         'alice\0',
         '\ud800',
         'ali\udc00ce',
+        'ali\udc00\ud800ce',
       ]) {
         const { answer, statements, work } = await observeHashing(() => enter(username, PASSWORD));
         expect([username, isBadInput(answer), statements, work]).toEqual([username, true, [], 0]);
@@ -315,6 +318,8 @@ describe('W4 to W6: values in place of strings', () => {
       "alice'--",
       '%',
       'alice\n',
+      '\uff41lice',
+      'alic_',
     ];
     for (const name of [...names, 'a'.repeat(3_000)]) {
       const { answer, work } = await observeHashing(() => enter(name, PASSWORD));
@@ -336,38 +341,53 @@ describe('W4 to W6: values in place of strings', () => {
     async (path) => {
       await shop.makeUser({ username: 'a' });
       const password = new URLSearchParams({ password: PASSWORD }).toString();
-      const fields = [
-        'username=a&username=b',
-        'username=a&username=a',
-        'username[$ne]=x',
-        'username[]=a',
-        'username[0]=a',
-        'username.$ne=x',
-        'username%5B%24gt%5D=',
-      ];
-      for (const field of fields) {
+      const fields = {
+        'username=a&username=b': 'string_type',
+        'username=a&username=a': 'string_type',
+        'username[$ne]=x': 'missing',
+        'username[]=a': 'missing',
+        'username[0]=a': 'missing',
+        'username.$ne=x': 'missing',
+        'username%5B%24gt%5D=': 'missing',
+        'Username=a': 'missing',
+        'username.name=a': 'missing',
+        '__proto__=a': 'missing',
+        '__proto__[username]=a': 'missing',
+        'constructor[prototype][username]=a': 'missing',
+      };
+      for (const [field, type] of Object.entries(fields)) {
         const { answer, statements, work } = await observeHashing(() =>
           formOf(path, `${field}&${password}`),
         );
         expect([field, answer.status, statements, work]).toEqual([field, 422, [], 0]);
-        expect(answer.body.detail).toMatchObject([{ loc: ['body', 'username'] }]);
+        expect(answer.body.detail).toMatchObject([{ type, loc: ['body', 'username'] }]);
       }
+      expect(Object.keys(Object.prototype)).toEqual([]);
+      // Such a field is ignored beside a username.
+      expect(isLogin(await formOf(path, `username=a&username[$ne]=x&${password}`))).toBe(true);
+      const { status, body } = await formOf(path, `username=a&${password}&scope=a&scope=b`);
+      expect([status, body.detail]).toEqual([
+        422,
+        [{ type: 'string_type', loc: ['body', 'scope'], msg: 'Input should be a valid string' }],
+      ]);
     },
   );
 
   test('W6 so is a query', async () => {
     await shop.makeUser({ username: 'a' });
     const password = new URLSearchParams({ password: PASSWORD }).toString();
-    for (const field of [
-      'username=a&username=b',
-      'username[$ne]=x',
-      'username[]=a',
-      `username=a&password=x`,
+    for (const [field, type, name = 'username'] of [
+      ['username=a&username=b', 'string_type'],
+      ['username[$ne]=x', 'missing'],
+      ['username[]=a', 'missing'],
+      ['username=a&password=x', 'string_type', 'password'],
+      ['__proto__[username]=a&__proto__=b', 'missing'],
     ]) {
       const { answer, statements, work } = await observeHashing(() =>
         shop.rest('GET', `/api/v2/auth/login?${field}&${password}`),
       );
       expect([field, answer.status, statements, work]).toEqual([field, 422, [], 0]);
+      expect(answer.body.detail).toMatchObject([{ type, loc: ['query', name] }]);
     }
   });
 });
@@ -434,7 +454,7 @@ describe('W7 to W8: other fields and content types', () => {
     const form = {
       username: user.username,
       password: PASSWORD,
-      scope: 'products:write users:read admin * blog:write',
+      scope: 'products:write  users:read admin * blog:write',
     };
     const { body } = await shop.rest('POST', '/token', { form });
     const made = { name: 'Not to be', barcode: shop.newBarcode(), price: 1 };
@@ -458,29 +478,38 @@ describe('W7 to W8: other fields and content types', () => {
     'multipart/form-data; boundary=x',
     'application/xml',
     `${FORM}; charset=utf-16`,
+    `${FORM}; charset=iso-8859-1`,
     `${JSON_TYPE}; charset=utf-7`,
     `${FORM}, ${JSON_TYPE}`,
     '',
   ];
-  const wrong: [string, RequestOptions['body'], string[]][] = [
-    ...FORMS.map((path): [string, string, string[]] => [path, 'username=alice&password=x', TYPES]),
-    ...['/session/login', '/api/v2/auth/login'].map((path): [string, string, string[]] => [
+  type Wrong = [path: string, body: string, error: object, types: string[]];
+  const wrong = [
+    ...FORMS.map((path): Wrong => [
+      path,
+      'username=alice&password=x',
+      { detail: `The content type must be ${FORM} in UTF-8` },
+      TYPES,
+    ]),
+    ...['/session/login', '/api/v2/auth/login'].map((path): Wrong => [
       path,
       '{"username":"alice","password":"x"}',
+      { data: `The content type must be ${JSON_TYPE} in UTF-8` },
       [FORM, ...TYPES.slice(1)],
     ]),
   ];
   test.each(wrong)(
     'W8 POST %s rejects other content types and charsets',
-    async (path, body, types) => {
+    async (path, body, error, types) => {
       for (const type of types) {
         // fetch adds no Content-Type to a body of bytes.
-        const bytes = new TextEncoder().encode(String(body));
+        const bytes = new TextEncoder().encode(body);
         const headers = type === '' ? {} : { 'Content-Type': type };
         const { answer, statements, work } = await observeHashing(() =>
           shop.rest('POST', path, { body: bytes, headers }),
         );
         expect([type, answer.status, statements, work]).toEqual([type, 415, [], 0]);
+        expect(answer.body).toEqual(error);
       }
     },
   );
@@ -503,5 +532,12 @@ describe('W7 to W8: other fields and content types', () => {
         0,
       ]);
     }
+  });
+
+  test.each(FORMS)('W8 POST %s accepts a form in UTF-8', async (path) => {
+    const { username } = await shop.makeUser();
+    const body = new URLSearchParams({ username, password: PASSWORD }).toString();
+    const headers = { 'Content-Type': `${FORM}; charset=UTF-8` };
+    expect((await shop.rest('POST', path, { body, headers })).status).toBe(200);
   });
 });

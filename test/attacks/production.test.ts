@@ -24,6 +24,7 @@ describe('as in production', () => {
 
   test('X6 without GRAPHQL_EXPLORER, a browser gets no page', async () => {
     const page = await shop.rest('GET', '/graphql', { headers: { Accept: 'text/html' } });
+    expect(page.status).toBe(406);
     expect(page.headers.get('Content-Type')).not.toMatch(/html/);
     expect(page.text).not.toMatch(/<html/i);
   });
@@ -54,12 +55,5 @@ describe('as in production', () => {
       (await shop.rest('GET', '/livez')).text,
       (await shop.rest('GET', '/readyz')).text,
     ]).toEqual(['{"status":"ok"}', '{"status":"ok"}']);
-  });
-
-  test('X6 no response names the server software', async () => {
-    for (const path of ['/livez', '/graphql', '/none', '/token']) {
-      const { headers } = await shop.rest('GET', path);
-      expect([headers.get('Server'), headers.get('X-Powered-By')]).toEqual([null, null]);
-    }
   });
 });

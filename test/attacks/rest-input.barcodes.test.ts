@@ -75,6 +75,7 @@ test.each([
   ['a line break before it', `\n${GOOD}`, 'ean13_digits'],
   ['a second line', `${GOOD}\n${GOOD}`, 'ean13_digits'],
   ['a NUL behind it', `${GOOD}\0`, 'ean13_digits'],
+  ['half of a surrogate pair', `${GOOD}\ud800`, 'ean13_digits'],
   ['a zero-width space inside', '4006381\u200b333931', 'ean13_digits'],
   ['a byte order mark', `\ufeff${GOOD}`, 'ean13_digits'],
   ['Arabic digits', '٤٠٠٦٣٨١٣٣٣٩٣١', 'ean13_digits'],

@@ -134,7 +134,7 @@ describe('R4: a body that is too large', () => {
           () => piece,
           ENDLESS,
         );
-        expect(answer).toMatch(/^(HTTP\/1\.1 413 |$)/);
+        expect(answer).toMatch(/^(HTTP\/1\.1 413 [^]*\r\nConnection: close\r\n|$)/);
         expect(sent).toBeLessThan(MAX_IN_TRANSIT);
       }
     },
@@ -340,8 +340,10 @@ describe('R23: a form', () => {
         () => 'a[]=1',
       ];
       for (const parameter of kinds) {
-        for (const count of [9, 100, 800])
-          expect((await post(route, more(count, parameter))).status).toBe(413);
+        for (const count of [9, 100, 800]) {
+          const answer = await post(route, more(count, parameter));
+          expect([answer.status, messageOf(answer)]).toEqual([413, TOO_LARGE]);
+        }
       }
       expect(
         (

@@ -46,6 +46,11 @@ describe('R9: a name', () => {
     ['a format string', '%s%n%x$1$$:name?'],
     ['the word null', 'null'],
     ['a backslash at its end', 'a\\'],
+    ['a backslash and quotes', `\\ " ' \\u0000 %s $1 ?`],
+    ['a line separator', 'a\u2028b'],
+    ['a paragraph separator', 'a\u2029b'],
+    ['a soft hyphen', 'a\u00adb'],
+    ['a noncharacter', 'a\uffffb'],
   ])('R9 %s is accepted, and every endpoint returns the same bytes', async (_what, name) => {
     const made = await shop.rest('POST', PRODUCT, {
       as: writer,
@@ -80,6 +85,11 @@ describe('R9: a name', () => {
     ['the halves in reverse order', `${CANARY}\ude00\ud83d`, 'string_control_characters'],
     ['a terminal escape', `\u001b[31m${CANARY}`, 'string_control_characters'],
     ['a line break', `${CANARY}\r\nSet-Cookie: a=b`, 'string_control_characters'],
+    ['a tab', `a\t${CANARY}`, 'string_control_characters'],
+    ['a delete character', `a\u007f${CANARY}`, 'string_control_characters'],
+    ['the first control character of C1', `a\u0080${CANARY}`, 'string_control_characters'],
+    ['a next line', `a\u0085${CANARY}`, 'string_control_characters'],
+    ['the last control character of C1', `${CANARY}\u009f`, 'string_control_characters'],
   ])('R9 %s is 422 in both APIs, not repeated, and not stored', async (_what, name, type) => {
     const json = { name, barcode: shop.newBarcode(), price: 1 };
     const rest = await shop.rest('POST', PRODUCT, { as: writer, json });

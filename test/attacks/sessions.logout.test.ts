@@ -300,6 +300,7 @@ describe('POST /api/v2/auth/login as logout', () => {
       (dead, live) => ({ headers: { 'X-SESSION-ID': dead.key, 'X-SESSIONID': live.key } }),
       'Not authenticated',
     ],
+    ['with a token without a session', (_dead, { user }) => ({ as: user }), 'Not authenticated'],
     [
       'with a token of a dead session',
       ({ token }) => ({ token }),

@@ -207,6 +207,10 @@ describe('counting', () => {
     expect(outcome(await token(username, PASSWORD, from))).toBe(200);
     expect(await fail(2, 'victim', from)).toEqual([401, 429]);
     expect(await fail(2, username, from)).toEqual([401, 429]);
+    const elsewhere = newAddress();
+    await fail(2, username, elsewhere);
+    expect(outcome(await token(username, PASSWORD, elsewhere))).toBe(200);
+    expect(await fail(4, username, elsewhere)).toEqual([401, 401, 401, 429]);
   });
 
   test('B2 an attacker who signs in between the guesses is counted all the same', async () => {
@@ -355,6 +359,7 @@ describe('forged addresses', () => {
     expect(
       await outcomes(made.map((from, index) => () => token(`made ${index}`, WRONG, from))),
     ).toEqual([401, 401, 401, 401, 401, 401, 429]);
+    expect(outcome(await token('another', WRONG, newAddress()))).toBe(401);
   });
 });
 

@@ -6,7 +6,7 @@ import * as accounts from '../../src/features/auth/user-administration.service.t
 import { globalId } from '../../src/api/node.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
 import { walkFiveByTwos } from '../support/paging.ts';
-import { PASSWORD, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
+import { PASSWORD, codeOf, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 import { trailOf } from '../support/trail.ts';
 
 const shop = useShop();
@@ -347,10 +347,6 @@ function page(args: object): Promise<Answer> {
 
 function actionsOf({ body }: Answer): string[] {
   return body.data.auditEntries.edges.map(({ node }: { node: { action: string } }) => node.action);
-}
-
-function codeOf({ body }: Answer): string | undefined {
-  return body.errors?.[0].extensions.code;
 }
 
 function pkOf(edge: object): string {

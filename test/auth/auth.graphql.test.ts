@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import jwt from 'jsonwebtoken';
 import { globalId, readGlobalId } from '../../src/api/node.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
-import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
+import { PASSWORD, codes, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 const shop = useShop();
 
@@ -68,104 +68,22 @@ describe('GraphQL contract, login', () => {
     expect(await isSignedIn({ token: accessToken })).toBe(false);
   });
 
-  test.each([
-    ['a wrong password', 'ada', 'wrong'],
-    ['a password in another case', 'ada', PASSWORD.toUpperCase()],
-    ['no password', 'ada', ''],
-    ['an unknown user', 'nobody', PASSWORD],
-    ['a name in another case', 'Ada', PASSWORD],
-    ['the wrong password of a disabled user', 'zoe', 'wrong'],
-    ['a user who has no password', 'max', ''],
-  ])(
-    '%s is INVALID_CREDENTIALS, always with the same message',
-    async (_name, username, password) => {
-      await shop.makeUser({ username: 'ada' });
-      await shop.makeUser({ username: 'zoe', disabled: true });
-      await shop.makeUser({ username: 'max', password: null });
-      const answer = await shop.graphql(LOGIN, { username, password });
-      expect(answer.status).toBe(200);
-      expect(answer.body).toEqual({
-        data: null,
-        errors: [
-          {
-            message: 'Incorrect username or password',
-            path: ['login'],
-            locations: [expect.anything()],
-            extensions: { code: 'INVALID_CREDENTIALS' },
-          },
-        ],
-      });
-      expect(await shop.sql('select * from session')).toEqual([]);
-    },
-  );
-
-  test('a disabled user with the correct password is INACTIVE_USER', async () => {
-    const { username } = await shop.makeUser({ disabled: true });
-    const answer = await shop.graphql(LOGIN, { username, password: PASSWORD });
-    expect(codes(answer)).toEqual(['INACTIVE_USER']);
-  });
-
-  test.each([
-    ['that is empty', ''],
-    ['with a NUL', 'a\0b'],
-    ['with half a character', 'a\ud800'],
-  ])('a username %s is BAD_USER_INPUT', async (_name, username) => {
-    const answer = await shop.graphql(LOGIN, { username, password: PASSWORD });
-    expect(answer.body.errors[0].extensions).toEqual({
-      code: 'BAD_USER_INPUT',
-      fields: [{ field: 'username', message: expect.any(String) }],
+  test('a wrong password is INVALID_CREDENTIALS', async () => {
+    const { username } = await shop.makeUser();
+    const answer = await shop.graphql(LOGIN, { username, password: 'wrong' });
+    expect(answer.status).toBe(200);
+    expect(answer.body).toEqual({
+      data: null,
+      errors: [
+        {
+          message: 'Incorrect username or password',
+          path: ['login'],
+          locations: [expect.anything()],
+          extensions: { code: 'INVALID_CREDENTIALS' },
+        },
+      ],
     });
-  });
-
-  test('only the hash of the session key is stored', async () => {
-    const { sessionKey } = await login(await shop.makeUser());
-    const [session] = await shop.sql('select session::text as row, key_hash from session');
-    expect(String(session?.['row'])).not.toContain(sessionKey);
-    expect(session?.['key_hash']).toHaveLength(32);
-  });
-});
-
-describe('GraphQL contract, RATE_LIMITED', () => {
-  const strict = new Shop({ LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '2' });
-  beforeAll(() => strict.start());
-  beforeEach(() => strict.empty());
-  afterAll(() => strict.stop());
-
-  test('after too many failures a login is rejected, with the same message whether the user exists or not', async () => {
-    await shop.makeUser({ username: 'ada' });
-    const errors = { ada: [] as object[], nobody: [] as object[] };
-    for (const username of ['ada', 'nobody'] as const) {
-      for (const password of ['wrong', 'wrong', 'wrong', PASSWORD]) {
-        const { message, extensions } = (await strict.graphql(LOGIN, { username, password })).body
-          .errors[0];
-        errors[username].push({ message, code: extensions.code });
-      }
-    }
-    const wrong = { message: expect.any(String), code: 'INVALID_CREDENTIALS' };
-    const limited = { message: expect.any(String), code: 'RATE_LIMITED' };
-    expect(errors.ada).toEqual([wrong, wrong, limited, limited]);
-    expect(errors.nobody).toEqual(errors.ada);
-  });
-
-  test('other accounts are not rejected, and a correct password resets the failures before it', async () => {
-    const [ada, max] = [
-      await shop.makeUser({ username: 'ada' }),
-      await shop.makeUser({ username: 'max' }),
-    ];
-    const outcomes: string[][] = [];
-    for (const [username, password] of [
-      [ada.username, 'wrong'],
-      [ada.username, PASSWORD],
-      [ada.username, 'wrong'],
-      [ada.username, PASSWORD],
-      [max.username, 'wrong'],
-      [max.username, 'wrong'],
-      [ada.username, PASSWORD],
-    ]) {
-      outcomes.push(codes(await strict.graphql(LOGIN, { username, password })));
-    }
-    const wrong = ['INVALID_CREDENTIALS'];
-    expect(outcomes).toEqual([wrong, [], wrong, [], wrong, wrong, []]);
+    expect(await shop.sql('select * from session')).toEqual([]);
   });
 });
 
@@ -272,11 +190,6 @@ describe('GraphQL contract, refresh', () => {
     expect(await isSignedIn({ token: opened.accessToken })).toBe(true);
   });
 
-  test('a refresh token is not an access token', async () => {
-    const { refreshToken } = await login(await shop.makeUser());
-    expect(await isSignedIn({ token: refreshToken })).toBe(false);
-  });
-
   test('a refresh token is invalid once its session has expired', async () => {
     const { refreshToken } = await login(await shop.makeUser());
     shop.advanceClock(14 * DAY);
@@ -314,26 +227,6 @@ describe('GraphQL contract, logout', () => {
     expect(answer.body).toEqual({ data: { logout: { ended: 1 } } });
     expect(await areSignedIn(own)).toEqual([true, true]);
     expect(await areSignedIn(other)).toEqual([false, false]);
-  });
-
-  test('the key alone is enough', async () => {
-    const opened = await login(await shop.makeUser());
-    const answer = await shop.graphql(LOGOUT, { key: opened.sessionKey });
-    expect(answer.body).toEqual({ data: { logout: { ended: 1 } } });
-    expect(await areSignedIn(opened)).toEqual([false, false]);
-  });
-
-  test('an unknown key is UNAUTHENTICATED, and ends nothing', async () => {
-    const opened = await login(await shop.makeUser());
-    const answer = await shop.graphql(LOGOUT, { key: 'x' }, { token: opened.accessToken });
-    expect([answer.body.data, codes(answer)]).toEqual([null, ['UNAUTHENTICATED']]);
-    expect(await areSignedIn(opened)).toEqual([true, true]);
-  });
-
-  test('a key already used to log out is UNAUTHENTICATED', async () => {
-    const { sessionKey } = await login(await shop.makeUser());
-    await shop.graphql(LOGOUT, { key: sessionKey });
-    expect(codes(await shop.graphql(LOGOUT, { key: sessionKey }))).toEqual(['UNAUTHENTICATED']);
   });
 
   test('without credentials, and with a token without a session, it is UNAUTHENTICATED', async () => {
@@ -629,12 +522,6 @@ async function login(
 
 function refresh(token: string): Promise<Answer> {
   return shop.graphql(REFRESH, { token });
-}
-
-function codes({ body }: Answer): string[] {
-  return (body.errors ?? []).map(
-    ({ extensions }: { extensions: { code: string } }) => extensions.code,
-  );
 }
 
 async function isSignedIn(credentials: RequestOptions): Promise<boolean> {

@@ -71,10 +71,11 @@ describe.each(PATHS)('POST %s with grant_type', (path) => {
     ],
   ])('%s is 422, and gets the error beside detail', async (_what, form, error, field) => {
     const answer = await shop.rest('POST', path, { form });
+    const type: unknown = error === 'invalid_request' ? 'missing' : expect.any(String);
     expect([answer.status, answer.body]).toEqual([
       422,
       {
-        detail: [{ type: expect.any(String), loc: ['body', field], msg: expect.any(String) }],
+        detail: [{ type, loc: ['body', field], msg: expect.any(String) }],
         error,
         error_description: expect.stringMatching(new RegExp(`^${field}: [ !#-[\\]-~]+$`)),
       },

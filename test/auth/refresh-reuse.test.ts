@@ -34,6 +34,8 @@ const byRest: Refresh = async (refresh_token, at = shop) => {
   const { status, body } = await at.rest('POST', '/token', {
     form: { grant_type: 'refresh_token', refresh_token },
   });
+  if (status !== 200)
+    expect([body.error, body.detail]).toEqual(['invalid_grant', 'Could not validate credentials']);
   return { status, accessToken: body.access_token, refreshToken: body.refresh_token };
 };
 const byGraphql: Refresh = async (token, at = shop) => {

@@ -4,7 +4,7 @@ import * as sessions from '../../src/features/auth/sessions/session.service.ts';
 import { createAccessToken } from '../../src/features/auth/tokens/token.ts';
 import { features } from '../../src/features.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
-import { PASSWORD, Shop, useShop, type Answer } from '../support/shop.ts';
+import { Shop, useShop } from '../support/shop.ts';
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
@@ -17,22 +17,6 @@ const secondShop = new Shop();
 
 beforeAll(() => secondShop.start());
 afterAll(() => secondShop.stop());
-
-test('S3 a login inside a session opens another one and leaves the first', async () => {
-  const { username } = await shop.makeUser();
-  const first = keyIn(
-    await shop.rest('POST', '/session/login', { json: { username, password: PASSWORD } }),
-  );
-  const second = keyIn(
-    await shop.rest('POST', '/session/login', {
-      json: { username, password: PASSWORD },
-      sessionKey: first,
-    }),
-  );
-  expect(second).not.toBe(first);
-  expect(await statusWith(first)).toBe(200);
-  expect(await statusWith(second)).toBe(200);
-});
 
 describe('the headers', () => {
   test.each<[string, (key: string, other: string) => Record<string, string>, number]>([
@@ -88,18 +72,6 @@ describe('the headers', () => {
 });
 
 describe('time', () => {
-  test('S13 a session ends 90 days after it was opened, even if it is used', async () => {
-    const { key } = await open();
-    for (let day = 10; day < 90; day += 10) {
-      shop.advanceClock(10 * DAY);
-      expect(await statusWith(key)).toBe(200);
-    }
-    shop.advanceClock(10 * DAY - MINUTE);
-    expect(await statusWith(key)).toBe(200);
-    shop.advanceClock(MINUTE);
-    expect(await statusWith(key)).toBe(401);
-  });
-
   test('S13 the sweep deletes only sessions expired for a minute, so that subscribers get the reason', async () => {
     const user = await shop.makeUser();
     await open(user);
@@ -167,34 +139,6 @@ describe('disabling a user', () => {
     await accounts.enable(shop.context(), user.username);
     expect(await statusWith(key, secondShop)).toBe(401);
   });
-
-  test('Decisions, tokens: a disabled user who logs out by POST /api/v2/auth/login gets 400, as at any protected endpoint', async () => {
-    const { user, key } = await open();
-    await accounts.disable(shop.context(), user.username);
-    const byHeader = await shop.rest('POST', '/api/v2/auth/login', { sessionKey: key });
-    const byToken = await shop.rest('POST', '/api/v2/auth/login', { as: user });
-    expect([byHeader.status, byHeader.body]).toEqual([400, { detail: 'Inactive user' }]);
-    expect([byToken.status, byToken.body]).toEqual([400, { detail: 'Inactive user' }]);
-  });
-});
-
-describe('the number of sessions', () => {
-  test('S15 the 50 stay 50 when ten sign in concurrently', async () => {
-    const user = await shop.makeUser();
-    for (let opened = 0; opened < 50; opened++) await open(user);
-    shop.advanceClock(1_000);
-    const json = { username: user.username, password: PASSWORD };
-    const answers = await Promise.all(
-      Array.from({ length: 10 }, (_, index) =>
-        (index % 2 ? shop : secondShop).rest('POST', '/session/login', { json }),
-      ),
-    );
-    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
-    expect(await shop.sql('select count(*)::int as count from session')).toEqual([{ count: 50 }]);
-    expect(await Promise.all(answers.map((answer) => statusWith(keyIn(answer))))).toEqual(
-      Array(10).fill(200),
-    );
-  });
 });
 
 test('S16 the response of a login to an unreadable body is not cached', async () => {
@@ -208,13 +152,6 @@ test('S16 the response of a login to an unreadable body is not cached', async ()
 describe('POST /api/v2/auth/login', () => {
   const BOTH = '{"detail":"Logout successful","data":"Logout successful"}';
 
-  test('S18 a token without a session has none to end', async () => {
-    const { user, key } = await open();
-    const answer = await shop.rest('POST', '/api/v2/auth/login', { as: user });
-    expect([answer.status, answer.text]).toEqual([401, '{"detail":"Not authenticated"}']);
-    expect(await statusWith(key)).toBe(200);
-  });
-
   test('S18 a session key of another user in the body ends that session, as at the session router', async () => {
     const [mine, theirs] = [await open(), await open()];
     const answer = await shop.rest('POST', '/api/v2/auth/login', {
@@ -225,10 +162,6 @@ describe('POST /api/v2/auth/login', () => {
     expect([await statusWith(mine.key), await statusWith(theirs.key)]).toEqual([200, 401]);
   });
 });
-
-function keyIn({ body }: Answer): string {
-  return String(body.session_key);
-}
 
 async function open(by?: User) {
   const user = by ?? (await shop.makeUser());

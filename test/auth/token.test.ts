@@ -340,15 +340,6 @@ describe('issued tokens', () => {
     expect(jwt.decode(token)).toMatchObject({ iss: ISSUER, aud: AUDIENCE });
     expect(await tryCredentials(strictShop, token)).toEqual(servedAs(user));
   });
-
-  test('Decisions, tokens: each has its own jti', async () => {
-    const user = await shop.makeUser();
-    const ids = Array.from(
-      { length: 100 },
-      () => (jwt.decode(shop.tokenOf(user)) as jwt.JwtPayload).jti,
-    );
-    expect(new Set(ids).size).toBe(100);
-  });
 });
 
 describe('the configuration', () => {

@@ -4,6 +4,8 @@ import { command as run } from '../support/command.ts';
 import type { ProcessResult } from '../support/process.ts';
 import { PASSWORD, useShop, workerDatabase } from '../support/shop.ts';
 
+const TOO_LONG = 'password: A password must have at most 72 bytes\n';
+
 const shop = useShop();
 
 const command = (args: string, input?: string): Promise<ProcessResult> =>
@@ -40,11 +42,8 @@ describe('user create', () => {
 
   test.each([
     ['too short', 'seven77', 'password: A password must have at least 8 characters\n'],
-    [
-      'over 72 bytes, which bcrypt would cut',
-      'x'.repeat(73),
-      'password: A password must have at most 72 bytes\n',
-    ],
+    ['over 72 bytes, which bcrypt would cut', 'x'.repeat(73), TOO_LONG],
+    ['over 72 bytes in 37 characters', `${'é'.repeat(36)}x`, TOO_LONG],
   ])('rejects a password that is %s, and stores nothing', async (_name, password, stderr) => {
     expect(await command('user create carol', password)).toEqual({ code: 1, stdout: '', stderr });
     expect(await shop.sql('select username from "user"')).toEqual([]);

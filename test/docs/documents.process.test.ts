@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { ApolloServerErrorCode } from '@apollo/server/errors';
 import { features } from '../../src/features.ts';
 import { readConfig, settingNames } from '../../src/core/config.ts';
-import { makeSchema, schemaText } from '../../src/graphql/schema.ts';
 import { ERRORS } from '../../src/http/error-map.ts';
 import { makeDataDir, removeDirectory } from '../support/directories.ts';
 import { TEST_SECRET } from '../support/databases.ts';
@@ -126,8 +125,4 @@ test('docs/generated/dependencies.md has exactly the dependencies of package.jso
   const document = await readFile('docs/generated/dependencies.md', 'utf8');
   const named = [...document.matchAll(/^\| `([^`]+)` /gm)].map(([, name]) => name);
   expect(new Set(named)).toEqual(new Set(direct));
-});
-
-test('schema.graphql is up to date; npm run -s schema > schema.graphql updates it', async () => {
-  expect(await readFile('schema.graphql', 'utf8')).toBe(schemaText(await makeSchema()));
 });

@@ -6,66 +6,6 @@ const shop = useShop();
 const PRODUCT = '/api/v1/shop/product/';
 const TRAY = { name: 'Walnut tray', barcode: '4006381333931', price: 12.5 };
 
-// Barcode
-
-test.each(['4006381333931', '5901234123457', '0036000291452', '0000000000000', '9780201379624'])(
-  'barcode: %s, with a valid check digit, is accepted and stored unchanged',
-  async (barcode) => {
-    const answer = await create({ ...TRAY, barcode });
-    expect(answer.status).toBe(201);
-    expect(answer.body.barcode).toBe(barcode);
-    expect(await shop.sql('select barcode from product')).toEqual([{ barcode }]);
-  },
-);
-
-test.each(['0', '2', '3', '4', '5', '6', '8', '9'])(
-  'barcode: 400638133393%s is rejected, because the check digit is 1',
-  async (digit) => {
-    const answer = await create({ ...TRAY, barcode: `400638133393${digit}` });
-    expect(answer.status).toBe(422);
-    expect(answer.body).toEqual({
-      detail: [
-        {
-          type: 'ean13_check_digit',
-          loc: ['body', 'barcode'],
-          msg: 'Invalid check digit; expected 1',
-        },
-      ],
-    });
-    expect(await stored()).toBe(0);
-  },
-);
-
-test.each([
-  '',
-  '400638133393',
-  '40063813339310',
-  '96385074',
-  ' 4006381333931',
-  '4006381333931 ',
-  '4006381333931\n',
-  '400638 133393',
-  '4006381-33393',
-  '+006381333931',
-  '400638133393X',
-  '٤٠٠٦٣٨١٣٣٣٩٣١',
-  '４００６３８１３３３９３１',
-  "4006381333931'; drop table product; --",
-])('barcode: %j, which is not thirteen ASCII digits, is rejected', async (barcode) => {
-  const answer = await create({ ...TRAY, barcode });
-  expect(answer.status).toBe(422);
-  expect(answer.body).toEqual({
-    detail: [
-      {
-        type: 'ean13_digits',
-        loc: ['body', 'barcode'],
-        msg: 'A barcode must have 13 digits (EAN-13)',
-      },
-    ],
-  });
-  expect(await stored()).toBe(0);
-});
-
 test.each([
   [
     'two neighbours swapped',
@@ -177,26 +117,6 @@ test.each([
   expect(data).toEqual({ product: { barcodeWarning: null } });
 });
 
-test.each([4006381333931, true, ['4006381333931'], { $gt: '' }, { __raw: '1' }, null])(
-  'barcode: %j is not a text and rejected',
-  async (barcode) => {
-    const answer = await create({ ...TRAY, barcode });
-    expect(answer.status).toBe(422);
-    expect(answer.body).toEqual({
-      detail: [
-        { type: 'string_type', loc: ['body', 'barcode'], msg: 'Input should be a valid string' },
-      ],
-    });
-  },
-);
-
-test('barcode: a duplicate is rejected with 409', async () => {
-  await create(TRAY);
-  const answer = await create({ ...TRAY, name: 'Oak tray' });
-  expect(answer.status).toBe(409);
-  expect(await stored()).toBe(1);
-});
-
 test('barcode: the database rejects invalid check digits and duplicates', async () => {
   const { pk } = await shop.makeProduct({ barcode: '4006381333931' });
   await shop.makeProduct({ barcode: '5901234123457' });
@@ -206,204 +126,6 @@ test('barcode: the database rejects invalid check digits and duplicates', async 
   await expect(
     shop.sql(`update product set barcode = '5901234123457' where pk = ${pk}`),
   ).rejects.toThrow('product_barcode_unique');
-});
-
-// Price
-
-test.each([
-  ['0', '0.00', 0],
-  ['-0', '0.00', 0],
-  ['0.0', '0.00', 0],
-  ['0.01', '0.01', 0.01],
-  ['5', '5.00', 5],
-  ['12.5', '12.50', 12.5],
-  ['12.10', '12.10', 12.1],
-  ['1e2', '100.00', 100],
-  ['1.25E+1', '12.50', 12.5],
-  ['1250e-2', '12.50', 12.5],
-  ['1.1', '1.10', 1.1],
-  ['8.41', '8.41', 8.41],
-  ['1234567890.12', '1234567890.12', 1234567890.12],
-  ['9999999999.99', '9999999999.99', 9999999999.99],
-  ['"0"', '0.00', 0],
-  ['"5"', '5.00', 5],
-  ['"12.5"', '12.50', 12.5],
-  ['"12.50"', '12.50', 12.5],
-  ['"9999999999.99"', '9999999999.99', 9999999999.99],
-])(
-  'price: %s is accepted, stored as %s and returned as the number %d',
-  async (source, text, price) => {
-    const answer = await createWithPrice(source);
-    const { body } = await shop.rest('GET', `${PRODUCT}1`);
-    expect(answer.status).toBe(201);
-    expect([answer.body.price, body.price]).toEqual([price, price]);
-    expect(await shop.sql('select price::text from product')).toEqual([{ price: text }]);
-  },
-);
-
-test.each([
-  '0.005',
-  '19.999',
-  '0.001',
-  '0.30000000000000004',
-  '"12.345"',
-  '"0.001"',
-  '"0.100000000000000000001"',
-])('price: %s has more than two fraction digits and is rejected, never rounded', async (source) => {
-  const answer = await createWithPrice(source);
-  expect(answer.status).toBe(422);
-  expect(answer.body).toEqual({
-    detail: [
-      {
-        type: 'decimal_max_places',
-        loc: ['body', 'price'],
-        msg: 'A price has at most 2 decimal places',
-      },
-    ],
-  });
-  expect(await stored()).toBe(0);
-});
-
-test.each([
-  '12.100000000000000000001',
-  '12.099999999999999999999',
-  '0.1000000000000000055511151231257827',
-  '9007199254740993.01',
-  '9999999999.990000001',
-  '9999999999.9899999999999',
-  '1e-7',
-  '1e-400',
-  '0.000000000000000000000000000000000000000000000001',
-  '-1e-400',
-])('price: the digits of the number %s are checked as written, and rejected', async (source) => {
-  const answer = await createWithPrice(source);
-  expect(answer.status).toBe(422);
-  expect(answer.body).toEqual({
-    detail: [{ type: expect.any(String), loc: ['body', 'price'], msg: expect.any(String) }],
-  });
-  expect(await stored()).toBe(0);
-});
-
-test.each([
-  '10000000000',
-  '1e10',
-  '9999999999.991',
-  '"10000000000"',
-  '"10000000000.00"',
-  '1e21',
-  '1e400',
-  '"99999999999999999999999999999999"',
-])('price: %s is above 9999999999.99 and rejected', async (source) => {
-  const answer = await createWithPrice(source);
-  expect(answer.status).toBe(422);
-  expect(answer.body).toEqual({
-    detail: [{ type: expect.any(String), loc: ['body', 'price'], msg: expect.any(String) }],
-  });
-  expect(await stored()).toBe(0);
-});
-
-test.each(['-0.01', '-1', '"-0.01"', '"-12.50"'])(
-  'price: %s is below 0 and rejected',
-  async (source) => {
-    const answer = await createWithPrice(source);
-    expect(answer.status).toBe(422);
-    expect(answer.body).toEqual({
-      detail: [{ type: 'greater_than_equal', loc: ['body', 'price'], msg: 'A price is 0 or more' }],
-    });
-    expect(await stored()).toBe(0);
-  },
-);
-
-test.each([
-  '""',
-  '" 5 "',
-  '"5 "',
-  '"5\\n"',
-  '"NaN"',
-  '"Infinity"',
-  '"-Infinity"',
-  '"0x10"',
-  '"1_000"',
-  '"1,5"',
-  '"1,000.00"',
-  '".5"',
-  '"5."',
-  '"1e2"',
-  '"٥"',
-  '"12.50 EUR"',
-  '"5\\u0000"',
-])('price: the text %s is not a decimal and rejected', async (source) => {
-  const answer = await createWithPrice(source);
-  expect(answer.status).toBe(422);
-  expect(answer.body).toEqual({
-    detail: [
-      {
-        type: 'decimal_parsing',
-        loc: ['body', 'price'],
-        msg: 'A price is a number or decimal text',
-      },
-    ],
-  });
-  expect(await stored()).toBe(0);
-});
-
-test.each(['null', 'true', '[]', '[5]', '{}', '{"$gt":0}', '{"source":"5"}'])(
-  'price: %s is neither a number nor a text and rejected',
-  async (source) => {
-    const answer = await createWithPrice(source);
-    expect(answer.status).toBe(422);
-    expect(answer.body).toEqual({
-      detail: [
-        {
-          type: 'decimal_type',
-          loc: ['body', 'price'],
-          msg: 'A price is a number or decimal text',
-        },
-      ],
-    });
-    expect(await stored()).toBe(0);
-  },
-);
-
-test('price: sums are exact', async () => {
-  for (let count = 0; count < 10; count++)
-    await create({ ...TRAY, barcode: shop.newBarcode(), price: 0.1 });
-  expect(await shop.sql('select sum(price)::text as sum from product')).toEqual([{ sum: '1.00' }]);
-});
-
-test.each(['NaN', '-0.01', '10000000000', '12.345', 'Infinity'])(
-  'price: the database rejects %s',
-  async (price) => {
-    await shop.makeProduct();
-    await expect(shop.sql(`update product set price = '${price}'`)).rejects.toThrow(
-      'product_price_check',
-    );
-  },
-);
-
-// Name
-
-test.each([
-  ['one character', 'x'],
-  ['255 characters', 'x'.repeat(255)],
-  ['255 characters outside the basic plane', '🧀'.repeat(255)],
-  ['right-to-left text', 'מגש אגוז'],
-  ['a direction override', 'tray \u202etxet'],
-  ['joined emoji', 'tray 👩‍👩‍👧‍👦'],
-  ['combining marks', 'e\u0301'],
-  ['markup', '<script>alert(1)</script>'],
-  ['SQL', `'; drop table product; --`],
-  ['a line separator', 'a\u2028b'],
-  ['a paragraph separator', 'a\u2029b'],
-  ['a soft hyphen', 'a\u00adb'],
-  ['a noncharacter', 'a\uffffb'],
-  ['a backslash and quotes', `\\ " ' \\u0000 %s $1 ?`],
-])('name: %s is accepted, and returned unchanged', async (_what, name) => {
-  const answer = await create({ ...TRAY, name });
-  expect(answer.status).toBe(201);
-  expect(answer.body.name).toBe(name);
-  expect((await shop.rest('GET', `${PRODUCT}1`)).body.name).toBe(name);
-  expect(await shop.sql('select name from product')).toEqual([{ name }]);
 });
 
 test.each([
@@ -422,86 +144,24 @@ test.each([
   expect(await shop.sql('select name from product')).toEqual([{ name: 'tray' }]);
 });
 
-test.each(['', ' ', ' \t\r\n ', '\u00a0\u3000'])(
-  'name: %j has no character and is rejected',
-  async (name) => {
-    const answer = await create({ ...TRAY, name });
-    expect(answer.status).toBe(422);
-    expect(answer.body).toEqual({
-      detail: [
-        {
-          type: 'string_too_short',
-          loc: ['body', 'name'],
-          msg: 'String should have at least 1 character',
-        },
-      ],
-    });
-    expect(await stored()).toBe(0);
-  },
-);
-
 test.each([
-  ['256 characters', 'x'.repeat(256)],
-  ['256 characters outside the basic plane', '🧀'.repeat(256)],
-  ['10,000 characters', 'x'.repeat(10_000)],
-])('name: %s are too many and rejected', async (_what, name) => {
-  const answer = await create({ ...TRAY, name });
-  expect(answer.status).toBe(422);
-  expect(answer.body).toEqual({
-    detail: [
-      {
-        type: 'string_too_long',
-        loc: ['body', 'name'],
-        msg: 'String should have at most 255 characters',
-      },
-    ],
+  ['name', '""', 'string_too_short', 'String should have at least 1 character'],
+  ['name', `"${'x'.repeat(256)}"`, 'string_too_long', 'String should have at most 255 characters'],
+  ['name', 'true', 'string_type', 'Input should be a valid string'],
+  ['price', '0.005', 'decimal_max_places', 'A price has at most 2 decimal places'],
+  ['price', '-0.01', 'greater_than_equal', 'A price is 0 or more'],
+  ['price', '"10000000000"', 'less_than_equal', 'A price is at most 9999999999.99'],
+  ['price', 'true', 'decimal_type', 'A price is a number or decimal text'],
+])('%s: %s is rejected as %s: %s', async (field, source, type, msg) => {
+  const answer = await shop.rest('POST', PRODUCT, {
+    as: await writer(),
+    body: `{"name":"Walnut tray","barcode":"4006381333931","price":12.5,"${field}":${source}}`,
+    headers: { 'Content-Type': 'application/json' },
   });
+  expect(answer.status).toBe(422);
+  expect(answer.body).toEqual({ detail: [{ type, loc: ['body', field], msg }] });
   expect(await stored()).toBe(0);
 });
-
-test.each([
-  'a\0b',
-  '\0',
-  'a\nb',
-  'a\tb',
-  'a\rb',
-  'a\u001bb',
-  'a\u007fb',
-  'a\u0080b',
-  'a\u0085b',
-  'tray\u009f',
-  'a\ud800b',
-  'a\udc00',
-  '\ude00\ud83d',
-])('name: %j has a control character, or half of one, and is rejected', async (name) => {
-  const answer = await create({ ...TRAY, name });
-  expect(answer.status).toBe(422);
-  expect(answer.body).toEqual({
-    detail: [
-      {
-        type: 'string_control_characters',
-        loc: ['body', 'name'],
-        msg: 'String should have no control characters',
-      },
-    ],
-  });
-  expect(await stored()).toBe(0);
-});
-
-test.each([1, true, ['tray'], { $gt: '' }, { __raw: '1' }, null])(
-  'name: %j is not a text and rejected',
-  async (name) => {
-    const answer = await create({ ...TRAY, name });
-    expect(answer.status).toBe(422);
-    expect(answer.body).toEqual({
-      detail: [
-        { type: 'string_type', loc: ['body', 'name'], msg: 'Input should be a valid string' },
-      ],
-    });
-  },
-);
-
-// The body as a whole
 
 test('an error names every invalid field, and echoes none', async () => {
   const answer = await create({ name: 'SECRET\0', barcode: 'SECRET', price: 'SECRET' });
@@ -528,76 +188,12 @@ test('an error names every invalid field, and echoes none', async () => {
   expect(answer.text + JSON.stringify([...answer.headers])).not.toContain('SECRET');
 });
 
-test('a list as the body is rejected', async () => {
-  const answer = await create([TRAY]);
-  expect(answer.status).toBe(422);
-  expect(answer.body).toEqual({
-    detail: [{ type: 'dictionary_type', loc: ['body'], msg: 'Input should be a valid dictionary' }],
-  });
-});
-
-test.each(['null', '1', '"x"', 'true'])('a body that is %s is rejected', async (body) => {
-  const answer = await send(body);
-  expect([400, 422]).toContain(answer.status);
-  expect(await stored()).toBe(0);
-});
-
-test('a request without a body is rejected for its missing fields', async () => {
-  const answer = await shop.rest('POST', PRODUCT, { as: await writer() });
-  expect(answer.status).toBe(422);
-  expect(answer.body).toEqual({
-    detail: ['name', 'barcode', 'price'].map((field) => ({
-      type: 'missing',
-      loc: ['body', field],
-      msg: 'Field required',
-    })),
-  });
-});
-
-test('the last value of a duplicate field is checked and stored', async () => {
-  const accepted = await send(
-    '{"name":"","name":"Last","barcode":"x","barcode":"4006381333931","price":-1,"price":2}',
-  );
-  const rejected = await send('{"name":"First","barcode":"5901234123457","price":2,"price":-1}');
-  expect([accepted.status, rejected.status]).toEqual([201, 422]);
-  expect(await shop.sql('select name, barcode, price::text from product')).toEqual([
-    { name: 'Last', barcode: '4006381333931', price: '2.00' },
-  ]);
-});
-
-test('members of JavaScript objects are not fields', async () => {
-  const answer = await send(
-    '{"__proto__":{"name":"x","barcode":"4006381333931","price":1},"constructor":{"prototype":{"name":"x"}}}',
-  );
-  expect(answer.status).toBe(422);
-  expect(answer.body).toEqual({
-    detail: ['name', 'barcode', 'price'].map((field) => ({
-      type: 'missing',
-      loc: ['body', field],
-      msg: 'Field required',
-    })),
-  });
-});
-
 function writer() {
   return shop.makeUser({ password: null, scopes: ['products:write'] });
 }
 
 async function create(json: unknown): Promise<Answer> {
   return shop.rest('POST', PRODUCT, { as: await writer(), json });
-}
-
-/** Sends this text unchanged, so that every digit of a number arrives. */
-async function send(body: string): Promise<Answer> {
-  return shop.rest('POST', PRODUCT, {
-    as: await writer(),
-    body,
-    headers: { 'Content-Type': 'application/json' },
-  });
-}
-
-function createWithPrice(source: string): Promise<Answer> {
-  return send(`{"name":"Walnut tray","barcode":"4006381333931","price":${source}}`);
 }
 
 async function stored(): Promise<number> {

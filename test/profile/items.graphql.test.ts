@@ -1,6 +1,6 @@
 import { describe, expect, test } from '../support/jest.ts';
 import { walkFiveByTwos } from '../support/paging.ts';
-import { useShop, type Answer } from '../support/shop.ts';
+import { codes, useShop } from '../support/shop.ts';
 
 const shop = useShop();
 
@@ -175,10 +175,4 @@ async function stored(): Promise<unknown[]> {
 
 function namesOf({ nodes }: { nodes: { itemId: string }[] }): string[] {
   return nodes.map(({ itemId }) => itemId);
-}
-
-function codes({ body }: Answer): string[] {
-  return (body.errors ?? []).map(
-    ({ extensions }: { extensions: { code: string } }) => extensions.code,
-  );
 }

@@ -139,49 +139,6 @@ test('GraphQL contract, totalCount: it is counted only when selected', async () 
   expect(withCount.statements.length).toBe(2);
 });
 
-test('GraphQL contract, dataloader: concurrent requests of callers with different scopes share nothing', async () => {
-  const reader = await shop.makeUser({
-    username: 'reader',
-    email: 'reader@shop.example',
-    scopes: ['users:read'],
-  });
-  const plain = await shop.makeUser({ username: 'plain', email: 'plain@shop.example' });
-  await shop.makeItem(reader, 'lamp');
-  const query = '{ users { nodes { email items { nodes { itemId } } } } }';
-
-  const answers = await Promise.all(
-    [reader, plain, reader, plain].map((as) => shop.graphql(query, {}, { as })),
-  );
-
-  const all = [
-    { email: 'reader@shop.example', items: { nodes: [{ itemId: 'lamp' }] } },
-    { email: 'plain@shop.example', items: { nodes: [] } },
-  ];
-  const own = [
-    { email: null, items: { nodes: [] } },
-    { email: 'plain@shop.example', items: { nodes: [] } },
-  ];
-  expect(answers.map(({ body }) => body.data.users.nodes)).toEqual([all, own, all, own]);
-});
-
-test('GraphQL contract, dataloader: the next request sees later changes', async () => {
-  const user = await shop.makeUser();
-  const product = await shop.makeProduct({ name: 'Lamp' });
-  const query = `{ me { fullName items { totalCount } } product(pk: "${product.pk}") { name } node(id: "${product.id}") { ... on Product { name } } }`;
-  await shop.graphql(query, {}, { as: user });
-  await shop.sql(`update "user" set full_name = 'Ada'`);
-  await shop.sql(`update product set name = 'Chair'`);
-  await shop.makeItem(user);
-
-  const answer = await shop.graphql(query, {}, { as: user });
-
-  expect(answer.body.data).toEqual({
-    me: { fullName: 'Ada', items: { totalCount: 1 } },
-    product: { name: 'Chair' },
-    node: { name: 'Chair' },
-  });
-});
-
 test('GraphQL, 6.2.2: a mutation sees the writes of the one before it in the same request', async () => {
   const user = await shop.makeUser();
   const query = `mutation {

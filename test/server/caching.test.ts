@@ -197,20 +197,6 @@ test.each<[string, () => Promise<Answer>]>([
   expect(headers.get('cache-control')).toBe('no-store');
 });
 
-test.each(READS.map(({ path }) => path.split('?')[0] ?? ''))(
-  'Decisions, OPTIONS: a browser may send If-None-Match to %s',
-  async (path) => {
-    const { headers } = await shop.rest('OPTIONS', path, {
-      headers: {
-        Origin: 'https://client.example',
-        'Access-Control-Request-Method': 'GET',
-        'Access-Control-Request-Headers': 'if-none-match',
-      },
-    });
-    expect(headers.get('access-control-allow-headers')).toBe('Content-Type, if-none-match');
-  },
-);
-
 function cachedAs({ headers }: Answer) {
   return {
     etag: headers.get('etag'),

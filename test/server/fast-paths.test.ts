@@ -195,50 +195,24 @@ const orders: Case[] = ['PK', 'NAME', 'PRICE', 'CREATED_AT', 'UPDATED_AT'].flatM
 
 const cursors: Case[] = (
   [
-    {
-      rule: 'after the first',
-      query: LIST,
-      made: (at) => ({ after: at.cursors['PK']?.[0], first: 2 }),
-    },
-    { rule: 'after the last', query: LIST, made: (at) => ({ after: at.cursors['PK']?.at(-1) }) },
-    { rule: 'before the first', query: LIST, made: (at) => ({ before: at.cursors['PK']?.[0] }) },
-    {
-      rule: 'the last before',
-      query: LIST,
-      made: (at) => ({ before: at.cursors['PK']?.[4], last: 2 }),
-    },
-    {
-      rule: 'the first before',
-      query: LIST,
-      made: (at) => ({ before: at.cursors['PK']?.[4], first: 2 }),
-    },
-    {
-      rule: 'the last after',
-      query: LIST,
-      made: (at) => ({ after: at.cursors['PK']?.[1], last: 2 }),
-    },
-    {
-      rule: 'after and before that cross',
-      query: LIST,
-      made: (at) => ({ after: at.cursors['PK']?.[5], before: at.cursors['PK']?.[1] }),
-    },
-    {
-      rule: 'a cursor of another order',
-      query: LIST,
-      made: (at) => ({ after: at.cursors['NAME']?.[0] }),
-    },
-    {
-      rule: 'a cursor of no filter with a filter',
-      query: LIST,
-      made: (at) => ({ after: at.cursors['PK']?.[0], filter: { search: 'a' } }),
-    },
-    {
-      rule: 'a cursor with a character more',
-      query: LIST,
-      made: (at) => ({ after: `${at.cursors['PK']?.[0]}A` }),
-    },
-  ] satisfies Case[]
-).map((entry) => ({ ...entry, rule: `a page by cursors: ${entry.rule}` }));
+    ['after the first', (at) => ({ after: at.cursors['PK']?.[0], first: 2 })],
+    ['after the last', (at) => ({ after: at.cursors['PK']?.at(-1) })],
+    ['before the first', (at) => ({ before: at.cursors['PK']?.[0] })],
+    ['the last before', (at) => ({ before: at.cursors['PK']?.[4], last: 2 })],
+    ['the first before', (at) => ({ before: at.cursors['PK']?.[4], first: 2 })],
+    ['the last after', (at) => ({ after: at.cursors['PK']?.[1], last: 2 })],
+    [
+      'after and before that cross',
+      (at) => ({ after: at.cursors['PK']?.[5], before: at.cursors['PK']?.[1] }),
+    ],
+    ['a cursor of another order', (at) => ({ after: at.cursors['NAME']?.[0] })],
+    [
+      'a cursor of no filter with a filter',
+      (at) => ({ after: at.cursors['PK']?.[0], filter: { search: 'a' } }),
+    ],
+    ['a cursor with a character more', (at) => ({ after: `${at.cursors['PK']?.[0]}A` })],
+  ] satisfies [rule: string, made: (at: Created) => Values][]
+).map(([rule, made]) => ({ rule: `a page by cursors: ${rule}`, query: LIST, made }));
 
 const selections: Case[] = (
   [
@@ -373,6 +347,50 @@ const selections: Case[] = (
 ).map(([rule, query]) => ({ rule: `a selection: ${rule}`, query }));
 
 const ONE = `query ($pk: ID!) { product(pk: $pk) { ${ALL_FIELDS} } }`;
+const PK_BY_DEFAULT = 'query ($pk: ID = 2) { product(pk: $pk) { pk } }';
+const FIRST_BY_DEFAULT = 'query ($n: Int = 2) { products(first: $n) { nodes { pk } } }';
+const ORDER_BY_DEFAULT = 'query ($d: OrderDirection = ASC)';
+const variations: [rule: string, query: string, variables?: Values][] = [
+  ['product without its variable', ONE],
+  ['product with its variable under another name', ONE, { PK: 1 }],
+  [
+    'product by a literal',
+    '{ product(pk: 1) { pk } a: product(pk: "2") { pk } b: product(pk: 99999999999999999999) { pk } }',
+  ],
+  ['product without its argument', '{ product { pk } }'],
+  ['product of null', '{ product(pk: null) { pk } }'],
+  ['product by a default value', PK_BY_DEFAULT],
+  ['product by null in place of a default value', PK_BY_DEFAULT, { pk: null }],
+  ['a default value, overridden', FIRST_BY_DEFAULT, { n: 1 }],
+  ['a default value', FIRST_BY_DEFAULT],
+  ['null in place of a default value', FIRST_BY_DEFAULT, { n: null }],
+  [
+    'a default value in an input',
+    'query ($f: ProductOrderField!) { products(orderBy: {field: $f}) { nodes { pk } } }',
+    { f: 'NAME' },
+  ],
+  [
+    'null for a variable with a default at a non-null position',
+    `${ORDER_BY_DEFAULT} { products(first: 1, orderBy: {field: PK, direction: $d}) { totalCount } }`,
+    { d: null },
+  ],
+  [
+    'the same beside a rejected page',
+    `${ORDER_BY_DEFAULT} { a: products(after: "x") { totalCount } b: products(orderBy: {field: PK, direction: $d}) { totalCount } }`,
+    { d: null },
+  ],
+  [
+    'a required variable that is missing',
+    'query ($n: Int!) { products(first: $n) { totalCount } }',
+  ],
+  ['an undeclared variable', '{ products(first: $n) { totalCount } }', { n: 1 }],
+  ['an unused variable', 'query ($n: Int) { products { totalCount } }', { n: 1 }],
+  [
+    'a variable of a wrong type',
+    'query ($n: String) { products(first: $n) { totalCount } }',
+    { n: '1' },
+  ],
+];
 const singles: Case[] = [
   ...[
     '1',
@@ -402,71 +420,7 @@ const singles: Case[] = [
     query: ONE,
     variables: { pk },
   })),
-  { rule: 'product without its variable', query: ONE },
-  { rule: 'product with its variable under another name', query: ONE, variables: { PK: 1 } },
-  {
-    rule: 'product by a literal',
-    query:
-      '{ product(pk: 1) { pk } a: product(pk: "2") { pk } b: product(pk: 99999999999999999999) { pk } }',
-  },
-  { rule: 'product without its argument', query: '{ product { pk } }' },
-  { rule: 'product of null', query: '{ product(pk: null) { pk } }' },
-  { rule: 'product by a default value', query: 'query ($pk: ID = 2) { product(pk: $pk) { pk } }' },
-  {
-    rule: 'product by null in place of a default value',
-    query: 'query ($pk: ID = 2) { product(pk: $pk) { pk } }',
-    variables: { pk: null },
-  },
-  {
-    rule: 'a default value, overridden',
-    query: 'query ($n: Int = 2) { products(first: $n) { nodes { pk } } }',
-    variables: { n: 1 },
-  },
-  {
-    rule: 'a default value',
-    query: 'query ($n: Int = 2) { products(first: $n) { nodes { pk } } }',
-  },
-  {
-    rule: 'null in place of a default value',
-    query: 'query ($n: Int = 2) { products(first: $n) { nodes { pk } } }',
-    variables: { n: null },
-  },
-  {
-    rule: 'a default value in an input',
-    query: 'query ($f: ProductOrderField!) { products(orderBy: {field: $f}) { nodes { pk } } }',
-    variables: { f: 'NAME' },
-  },
-  {
-    rule: 'null for a variable with a default at a non-null position',
-    query:
-      'query ($d: OrderDirection = ASC) { products(first: 1, orderBy: {field: PK, direction: $d}) { totalCount } }',
-    variables: { d: null },
-  },
-  {
-    rule: 'the same beside a rejected page',
-    query:
-      'query ($d: OrderDirection = ASC) { a: products(after: "x") { totalCount } b: products(orderBy: {field: PK, direction: $d}) { totalCount } }',
-    variables: { d: null },
-  },
-  {
-    rule: 'a required variable that is missing',
-    query: 'query ($n: Int!) { products(first: $n) { totalCount } }',
-  },
-  {
-    rule: 'an undeclared variable',
-    query: '{ products(first: $n) { totalCount } }',
-    variables: { n: 1 },
-  },
-  {
-    rule: 'an unused variable',
-    query: 'query ($n: Int) { products { totalCount } }',
-    variables: { n: 1 },
-  },
-  {
-    rule: 'a variable of a wrong type',
-    query: 'query ($n: String) { products(first: $n) { totalCount } }',
-    variables: { n: '1' },
-  },
+  ...variations.map(([rule, query, variables]): Case => ({ rule, query, variables })),
 ];
 
 const DIRECTED = `query ($a: Boolean!, $b: Boolean = true) {
@@ -500,6 +454,7 @@ directed.push(
 const SEVERAL =
   'query A { product(pk: 1) { pk } } query B { products(first: 1) { totalCount } } query C { me { username } }';
 const WITH_MUTATION = 'query A { me { username } } mutation B { logoutEverywhere { ended } }';
+const ONLY = 'query A { product(pk: 1) { pk } }';
 const operations: Case[] = [
   ...['A', 'B', 'C', 'D', '', null, undefined, 1, ['A'], 'a', 'A ', 'query'].map(
     (operationName): Case => ({
@@ -510,24 +465,16 @@ const operations: Case[] = [
   ),
   { rule: 'of a query and a mutation, the query', query: WITH_MUTATION, operationName: 'A' },
   { rule: 'of a query and a mutation, none', query: WITH_MUTATION },
-  {
-    rule: 'a name for the only operation',
-    query: 'query A { product(pk: 1) { pk } }',
-    operationName: 'A',
-  },
-  { rule: 'no name for the only operation', query: 'query A { product(pk: 1) { pk } }' },
-  {
-    rule: 'a wrong name for the only operation',
-    query: 'query A { product(pk: 1) { pk } }',
-    operationName: 'B',
-  },
+  { rule: 'a name for the only operation', query: ONLY, operationName: 'A' },
+  { rule: 'no name for the only operation', query: ONLY },
+  { rule: 'a wrong name for the only operation', query: ONLY, operationName: 'B' },
   { rule: 'a name where there is none', query: '{ product(pk: 1) { pk } }', operationName: 'A' },
   // Documents that a prepended name and a space turn into cached documents.
   {
     rule: 'a name that turns an invalid document into a cached one',
     query: 'A { product(pk: 1) { pk } }',
     operationName: 'query',
-    known: 'query A { product(pk: 1) { pk } }',
+    known: ONLY,
   },
   {
     rule: 'a name that turns a document into a cached one',
@@ -720,25 +667,6 @@ describe('a mutation runs exactly once per request, whatever was requested befor
     expect(await shop.sql(`select item_id from item where item_id like 'done %'`)).toHaveLength(
       made,
     );
-  });
-
-  test('one in a document with a query does not run without an operation name', async () => {
-    const query = 'query A { me { username } } mutation B { addItem(itemId: "never") { itemId } }';
-    const [got, expected] = await bothWays((at) => at.graphql(query, {}, credentials.ada));
-    expect(await shop.sql(`select item_id from item where item_id = 'never'`)).toEqual([]);
-    expect(got).toEqual(expected);
-  });
-
-  test('one by GET is rejected each time', async () => {
-    const search = new URLSearchParams({
-      query: 'mutation { addItem(itemId: "never") { itemId } }',
-    });
-    const headers = { 'apollo-require-preflight': '1' };
-    const [got, expected] = await bothWays((at) =>
-      at.rest('GET', `/graphql?${search.toString()}`, { ...credentials.ada, headers }),
-    );
-    expect(await shop.sql(`select item_id from item where item_id = 'never'`)).toEqual([]);
-    expect(got).toEqual(expected);
   });
 });
 
@@ -939,8 +867,13 @@ describe('the first page is the same for all headers and bodies', () => {
     expect(got).toEqual(expected);
   });
 
-  test.each(['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('by %s', async (method) => {
-    const search = new URLSearchParams({ query: FIRST_PAGE });
+  test.each(
+    ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].flatMap((method) => [
+      [method, FIRST_PAGE],
+      [method, 'mutation { logoutEverywhere { ended } }'],
+    ]),
+  )('by %s: %s', async (method, query) => {
+    const search = new URLSearchParams({ query });
     const headers = { 'apollo-require-preflight': '1', Accept: 'application/json' };
     const [got, expected] = await bothWays((at) =>
       at.rest(method, `/graphql?${search.toString()}`, { headers }),

@@ -28,84 +28,38 @@ const JSON_TYPE = { 'Content-Type': 'application/json' };
 const CONDITIONAL =
   'subscription ($is: Boolean = true) { productChanged @include(if: $is) { pk } }';
 
-interface Rejection {
-  what: string;
-  status: number;
-  code: string;
-  method?: string;
-  request: RequestOptions;
-}
-
-const REJECTIONS: Rejection[] = [
-  {
-    what: 'a token that is not valid',
-    status: 401,
-    code: 'UNAUTHENTICATED',
-    request: { json: TYPENAME, token: 'x' },
-  },
-  {
-    what: 'an unknown session key',
-    status: 401,
-    code: 'UNAUTHENTICATED',
-    request: { json: TYPENAME, sessionKey: 'x' },
-  },
-  {
-    what: 'a body that is too large',
-    status: 413,
-    code: 'PAYLOAD_TOO_LARGE',
-    request: { json: { query: '#'.repeat(200_000) } },
-  },
-  {
-    what: 'another content type',
-    status: 415,
-    code: 'UNSUPPORTED_MEDIA_TYPE',
-    request: { body: '{}' },
-  },
-  {
-    what: 'JSON that does not parse',
-    status: 400,
-    code: 'BAD_REQUEST',
-    request: { body: '{', headers: JSON_TYPE },
-  },
-  {
-    what: 'text in place of an object',
-    status: 400,
-    code: 'BAD_REQUEST',
-    request: { body: '""', headers: JSON_TYPE },
-  },
-  {
-    what: 'a conditional subscription',
-    status: 400,
-    code: 'BAD_REQUEST',
-    request: { json: { query: CONDITIONAL } },
-  },
-  { what: 'another method', status: 405, code: 'METHOD_NOT_ALLOWED', method: 'PUT', request: {} },
+/** What is wrong, the status, the code, the request, and its method. */
+const REJECTIONS: [string, number, string, RequestOptions, string?][] = [
+  ['a token that is not valid', 401, 'UNAUTHENTICATED', { json: TYPENAME, token: 'x' }],
+  ['an unknown session key', 401, 'UNAUTHENTICATED', { json: TYPENAME, sessionKey: 'x' }],
+  ['a body that is too large', 413, 'PAYLOAD_TOO_LARGE', { json: { query: '#'.repeat(200_000) } }],
+  ['another content type', 415, 'UNSUPPORTED_MEDIA_TYPE', { body: '{}' }],
+  ['JSON that does not parse', 400, 'BAD_REQUEST', { body: '{', headers: JSON_TYPE }],
+  ['text in place of an object', 400, 'BAD_REQUEST', { body: '""', headers: JSON_TYPE }],
+  ['a conditional subscription', 400, 'BAD_REQUEST', { json: { query: CONDITIONAL } }],
+  ['another method', 405, 'METHOD_NOT_ALLOWED', {}, 'PUT'],
 ];
 
 describe('a rejection before a document runs has the format of GraphQL errors and the media type that the client accepts', () => {
-  test.each(REJECTIONS)(
-    '$what: $status $code',
-    async ({ status, code, method = 'POST', request }) => {
-      for (const [accept, type] of ACCEPTED) {
-        // For text/event-stream alone, errors of the operation are events.
-        if (accept === 'text/event-stream' && request.json !== undefined && status === 400)
-          continue;
-        const answer = await shop.rest(method, '/graphql', {
-          ...request,
-          headers: { ...request.headers, Accept: accept },
-        });
-        expect([accept, answer.status, answer.headers.get('Content-Type')]).toEqual([
-          accept,
-          status,
-          type,
-        ]);
-        expect(answer.body).toEqual({
-          errors: [{ message: expect.any(String), extensions: { code } }],
-        });
-        expect(answer.headers.get('Cache-Control')).toBe('no-store');
-      }
-    },
-  );
+  test.each(REJECTIONS)('%s: %i %s', async (_what, status, code, request, method = 'POST') => {
+    for (const [accept, type] of ACCEPTED) {
+      // For text/event-stream alone, errors of the operation are events.
+      if (accept === 'text/event-stream' && request.json !== undefined && status === 400) continue;
+      const answer = await shop.rest(method, '/graphql', {
+        ...request,
+        headers: { ...request.headers, Accept: accept },
+      });
+      expect([accept, answer.status, answer.headers.get('Content-Type')]).toEqual([
+        accept,
+        status,
+        type,
+      ]);
+      expect(answer.body).toEqual({
+        errors: [{ message: expect.any(String), extensions: { code } }],
+      });
+      expect(answer.headers.get('Cache-Control')).toBe('no-store');
+    }
+  });
 
   test('a disabled user: 400 INACTIVE_USER', async () => {
     const as = await shop.makeUser({ disabled: true });

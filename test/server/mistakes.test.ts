@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
-import { Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
+import { Shop, codes, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 const shop = useShop();
 
@@ -94,7 +94,7 @@ describe('all errors of an input are reported at once', () => {
       (name) => `filter.${name}`,
     );
     for (const answer of answers) {
-      expect(codesOf(answer)).toEqual(['BAD_USER_INPUT']);
+      expect(codes(answer)).toEqual(['BAD_USER_INPUT']);
       expect(fieldsOf(answer).map(({ field }) => field)).toEqual(paths);
     }
   });
@@ -132,7 +132,7 @@ describe('all errors of an input are reported at once', () => {
       {},
       { as },
     );
-    expect(codesOf(answer)).toEqual(['BAD_USER_INPUT']);
+    expect(codes(answer)).toEqual(['BAD_USER_INPUT']);
     expect(fieldsOf(answer).map(({ field }) => field)).toEqual(['filter.since', 'filter.until']);
   });
 
@@ -222,7 +222,7 @@ describe('errors of graphql-js alone are reported with those of the services', (
       await shop.graphql(query, { code: '4006381333931' }),
       await shop.graphql(query, { code: 'x' }),
     ];
-    expect(codesOf(good)).toEqual(['GRAPHQL_VALIDATION_FAILED']);
+    expect(codes(good)).toEqual(['GRAPHQL_VALIDATION_FAILED']);
     expect(bad.text).toBe(good.text);
   });
 });
@@ -232,159 +232,121 @@ describe('all errors of an input are reported where graphql-js rejects the reque
   const REQUIRED = 'Field required';
   const TOO_SHORT = 'String should have at least 1 character';
 
-  interface Case {
-    what: string;
-    query: string;
-    variables?: Record<string, unknown>;
-    expected: [field: string, message: unknown][];
-  }
-
-  const AS_IN_PRODUCT = [
-    ['price', REQUIRED],
-    ['name', TOO_SHORT],
-    ['barcode', expect.stringMatching(/^A barcode/)],
-  ] satisfies Case['expected'];
   const NOT_TEXT = 'String cannot represent this value';
+  const UNKNOWN = expect.stringContaining('is not defined');
+  const BARCODE = expect.stringMatching(/^A barcode/);
+  const AS_IN_PRODUCT = { price: REQUIRED, name: TOO_SHORT, barcode: BARCODE };
 
-  test.each<Case>([
-    {
-      what: 'a missing field, in variables',
-      query: CREATE,
-      variables: { input: { name: '', barcode: '1' } },
-      expected: AS_IN_PRODUCT,
-    },
-    {
-      what: 'a missing field, in literals',
-      query: 'mutation { createProduct(input: { name: "", barcode: "1" }) { pk } }',
-      expected: AS_IN_PRODUCT,
-    },
-    {
-      what: 'a missing variable, in an object of literals and variables',
-      query:
-        'mutation ($name: String!, $cost: Price!) { createProduct(input: { name: $name, barcode: "1", price: $cost }) { pk } }',
-      variables: { name: '' },
-      expected: [['cost', REQUIRED], ...AS_IN_PRODUCT.slice(1)],
-    },
-    {
-      what: 'a field of another type, in variables',
-      query: ENTRY,
-      variables: { input: { title: 5, body: '' } },
-      expected: [
-        ['title', NOT_TEXT],
-        ['body', TOO_SHORT],
-      ],
-    },
-    {
-      what: 'a field of another type, in literals',
-      query: 'mutation { createBlogEntry(input: { title: 5, body: "" }) { id } }',
-      expected: [
-        ['title', NOT_TEXT],
-        ['body', TOO_SHORT],
-      ],
-    },
-    {
-      what: 'a missing field of an entry, in variables',
-      query: ENTRY,
-      variables: { input: { body: '' } },
-      expected: [
-        ['title', REQUIRED],
-        ['body', TOO_SHORT],
-      ],
-    },
-    {
-      what: 'a missing field of an entry, in literals',
-      query: 'mutation { createBlogEntry(input: { body: "" }) { id } }',
-      expected: [
-        ['title', REQUIRED],
-        ['body', TOO_SHORT],
-      ],
-    },
-    {
-      what: 'an unknown field',
-      query: ENTRY,
-      variables: { input: { colour: 'red', title: '', body: 'x' } },
-      expected: [
-        ['colour', 'Field "colour" is not defined by type "BlogEntryInput".'],
-        ['title', TOO_SHORT],
-      ],
-    },
-    {
-      what: 'more errors than graphql-js reports for a document',
-      query:
-        'mutation { createBlogEntry(input: { a: 1, b: 1, c: 1, title: 5, published: 1 }) { id } }',
-      expected: [
-        ['body', REQUIRED],
-        ...['a', 'b', 'c'].map((field): [string, unknown] => [
-          field,
-          expect.stringContaining('is not defined'),
-        ]),
-        ['title', 'Input should be a valid string'],
-        ['published', 'Input should be a valid boolean'],
-      ],
-    },
-    {
-      what: 'of a change, in variables',
-      query:
-        'mutation ($pk: ID!, $input: ProductPatch!) { updateProduct(pk: $pk, input: $input) { pk } }',
-      variables: { input: { name: ' ', price: -1 } },
-      expected: [
-        ['pk', REQUIRED],
-        ['name', TOO_SHORT],
-        ['price', expect.any(String)],
-      ],
-    },
-    {
-      what: 'of a change without a primary key, in literals',
-      query: 'mutation { updateProduct(input: { name: " " }) { pk } }',
-      expected: [
-        ['pk', REQUIRED],
-        ['name', TOO_SHORT],
-      ],
-    },
-    {
-      what: 'of an API key, at the time of the request',
-      query: 'mutation ($input: ApiKeyInput!) { createApiKey(input: $input) { key } }',
-      variables: { input: { scopes: ['x', 5], expiresAt: '2000-01-01T00:00:00Z' } },
-      expected: [
-        ['name', REQUIRED],
-        ['scopes.1', NOT_TEXT],
-        ['scopes.0', expect.stringMatching(/^A scope is one of/)],
-        ['expiresAt', 'must be in the future'],
-      ],
-    },
-    {
-      what: 'of a new account',
-      query: 'mutation ($input: ConfirmationInput!) { confirmRegistration(input: $input) { id } }',
-      variables: { input: { username: '', password: 'short', fullName: '' } },
-      expected: [
-        ['token', REQUIRED],
-        ['username', TOO_SHORT],
-        ['password', 'A password must have at least 8 characters'],
-        ['fullName', TOO_SHORT],
-      ],
-    },
-    {
-      what: 'of each product of a batch',
-      query:
-        'mutation ($inputs: [ProductDraft!]!) { createProducts(inputs: $inputs) { error { code } } }',
-      variables: {
+  test.each<[string, string, Record<string, unknown>, Record<string, unknown>]>([
+    ['a missing field, in variables', CREATE, { input: { name: '', barcode: '1' } }, AS_IN_PRODUCT],
+    [
+      'a missing field, in literals',
+      'mutation { createProduct(input: { name: "", barcode: "1" }) { pk } }',
+      {},
+      AS_IN_PRODUCT,
+    ],
+    [
+      'a missing variable, in an object of literals and variables',
+      'mutation ($name: String!, $cost: Price!) { createProduct(input: { name: $name, barcode: "1", price: $cost }) { pk } }',
+      { name: '' },
+      { cost: REQUIRED, name: TOO_SHORT, barcode: BARCODE },
+    ],
+    [
+      'a field of another type, in variables',
+      ENTRY,
+      { input: { title: 5, body: '' } },
+      { title: NOT_TEXT, body: TOO_SHORT },
+    ],
+    [
+      'a field of another type, in literals',
+      'mutation { createBlogEntry(input: { title: 5, body: "" }) { id } }',
+      {},
+      { title: NOT_TEXT, body: TOO_SHORT },
+    ],
+    [
+      'a missing field of an entry, in variables',
+      ENTRY,
+      { input: { body: '' } },
+      { title: REQUIRED, body: TOO_SHORT },
+    ],
+    [
+      'a missing field of an entry, in literals',
+      'mutation { createBlogEntry(input: { body: "" }) { id } }',
+      {},
+      { title: REQUIRED, body: TOO_SHORT },
+    ],
+    [
+      'an unknown field',
+      ENTRY,
+      { input: { colour: 'red', title: '', body: 'x' } },
+      { colour: 'Field "colour" is not defined by type "BlogEntryInput".', title: TOO_SHORT },
+    ],
+    [
+      'more errors than graphql-js reports for a document',
+      'mutation { createBlogEntry(input: { a: 1, b: 1, c: 1, title: 5, published: 1 }) { id } }',
+      {},
+      {
+        body: REQUIRED,
+        a: UNKNOWN,
+        b: UNKNOWN,
+        c: UNKNOWN,
+        title: 'Input should be a valid string',
+        published: 'Input should be a valid boolean',
+      },
+    ],
+    [
+      'of a change, in variables',
+      'mutation ($pk: ID!, $input: ProductPatch!) { updateProduct(pk: $pk, input: $input) { pk } }',
+      { input: { name: ' ', price: -1 } },
+      { pk: REQUIRED, name: TOO_SHORT, price: expect.any(String) },
+    ],
+    [
+      'of a change without a primary key, in literals',
+      'mutation { updateProduct(input: { name: " " }) { pk } }',
+      {},
+      { pk: REQUIRED, name: TOO_SHORT },
+    ],
+    [
+      'of an API key, at the time of the request',
+      'mutation ($input: ApiKeyInput!) { createApiKey(input: $input) { key } }',
+      { input: { scopes: ['x', 5], expiresAt: '2000-01-01T00:00:00Z' } },
+      {
+        name: REQUIRED,
+        'scopes.1': NOT_TEXT,
+        'scopes.0': expect.stringMatching(/^A scope is one of/),
+        expiresAt: 'must be in the future',
+      },
+    ],
+    [
+      'of a new account',
+      'mutation ($input: ConfirmationInput!) { confirmRegistration(input: $input) { id } }',
+      { input: { username: '', password: 'short', fullName: '' } },
+      {
+        token: REQUIRED,
+        username: TOO_SHORT,
+        password: 'A password must have at least 8 characters',
+        fullName: TOO_SHORT,
+      },
+    ],
+    [
+      'of each product of a batch',
+      'mutation ($inputs: [ProductDraft!]!) { createProducts(inputs: $inputs) { error { code } } }',
+      {
         inputs: [
           { name: '', barcode: '4006381333931', price: 1 },
           { name: 'Pen', barcode: '4006381333931' },
         ],
       },
-      expected: [
-        ['inputs.1.price', REQUIRED],
-        ['inputs.0.name', TOO_SHORT],
-      ],
-    },
-  ])('$what', async ({ query, variables = {}, expected }) => {
+      { 'inputs.1.price': REQUIRED, 'inputs.0.name': TOO_SHORT },
+    ],
+  ])('%s', async (_what, query, variables, expected) => {
     const as = await shop.makeUser({ scopes: ['products:write', 'blog:write'] });
+    const fields = Object.entries(expected).map(([field, message]) => ({ field, message }));
     // A rejected document is cached.
     for (let times = 0; times < 2; times++) {
       const answer = await shop.graphql(query, variables, { as });
       expect(answer.body).not.toHaveProperty('data');
-      expect(fieldsOf(answer)).toEqual(expected.map(([field, message]) => ({ field, message })));
+      expect(fieldsOf(answer)).toEqual(fields);
     }
   });
 
@@ -581,8 +543,8 @@ describe('a caller without the write scope gets that error first', () => {
     ['in variables', CREATE, { input: BAD }],
     ['by literals', `mutation { createProduct(input: { ${BAD_LITERALS} }) { pk } }`, {}],
   ])('%s', async (_where, query, variables) => {
-    expect(codesOf(await shop.graphql(query, variables))).toEqual(['UNAUTHENTICATED']);
-    expect(codesOf(await shop.graphql(query, variables, { as: await shop.makeUser() }))).toEqual([
+    expect(codes(await shop.graphql(query, variables))).toEqual(['UNAUTHENTICATED']);
+    expect(codes(await shop.graphql(query, variables, { as: await shop.makeUser() }))).toEqual([
       'FORBIDDEN',
     ]);
   });
@@ -590,10 +552,6 @@ describe('a caller without the write scope gets that error first', () => {
 
 function fieldsOf({ body }: Answer): { field: string; message: string }[] {
   return body.errors.flatMap(({ extensions }: InputError) => extensions.fields ?? []);
-}
-
-function codesOf({ body }: Answer): string[] {
-  return body.errors.map(({ extensions }: InputError) => extensions.code);
 }
 
 /** The value as a literal of a document. */

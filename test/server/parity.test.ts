@@ -14,17 +14,6 @@ const LOGIN = `mutation ($username: String!, $password: String!) {
 const shop = useShop();
 
 describe('Decisions, one domain behind two APIs: the catalogue', () => {
-  test('a product by pk is the same in both APIs', async () => {
-    const [, { pk } = { pk: 0 }] = await shop.makeProducts(3);
-    const rest = await shop.rest('GET', `/api/v1/shop/product/${pk}`);
-    const graphql = await shop.graphql(`query ($pk: ID!) { product(pk: $pk) { ${PRODUCT} } }`, {
-      pk,
-    });
-    expect(rest.status).toBe(200);
-    expect(rest.body.pk).toBe(pk);
-    expect(asRest(graphql.body.data.product)).toEqual(rest.body);
-  });
-
   test.each(['999', '0', '-1', '1.0', '01', '1e0', 'x', '2147483648', '99999999999999999999'])(
     'Decisions, pk: %s, which no product has, is 404 in REST and null in GraphQL',
     async (pk) => {
@@ -35,17 +24,6 @@ describe('Decisions, one domain behind two APIs: the catalogue', () => {
       });
       expect([rest.status, rest.body]).toEqual([404, { detail: 'No such product' }]);
       expect([graphql.status, graphql.body]).toEqual([200, { data: { product: null } }]);
-    },
-  );
-
-  test.each(['0', '0.1', '0.01', '12.10', '1000000', '9999999999.99'])(
-    'Decisions, price: %s is the same number in both APIs',
-    async (price) => {
-      const { pk } = await shop.makeProduct({ price });
-      const rest = await shop.rest('GET', `/api/v1/shop/product/${pk}`);
-      const graphql = await shop.graphql(`query ($pk: ID!) { product(pk: $pk) { price } }`, { pk });
-      expect(rest.body.price).toBe(Number(price));
-      expect(graphql.body.data.product.price).toBe(Number(price));
     },
   );
 
@@ -67,8 +45,12 @@ describe('Decisions, one domain behind two APIs: the catalogue', () => {
         '{ products { nodes { pk } totalCount pageInfo { hasNextPage endCursor } } }',
       )
     ).body.data;
-    expect(rest.body).toEqual([]);
-    expect(page.body).toEqual({ items: [], count: 0, next: null, previous: null });
+    expect([rest.status, rest.text]).toEqual([200, '[]']);
+    expect([page.status, page.headers.get('link'), page.body]).toEqual([
+      200,
+      null,
+      { items: [], count: 0, next: null, previous: null },
+    ]);
     expect(products).toEqual({
       nodes: [],
       totalCount: 0,
@@ -111,23 +93,6 @@ describe('Decisions, one domain behind two APIs: users', () => {
     ]);
     expect(users.nodes.map(userAsRest)).toEqual(rest.body.items);
     expect(users.totalCount).toBe(rest.body.count);
-  });
-
-  test('the signed-in user is the same in both APIs', async () => {
-    const user = await shop.makeUser({ fullName: 'Ann Example', scopes: ['blog:write'] });
-    const rest = await shop.rest('GET', '/users/me/', { as: user });
-    const graphql = await shop.graphql(
-      '{ me { username email fullName disabled } }',
-      {},
-      { as: user },
-    );
-    expect(rest.body).toEqual({
-      username: user.username,
-      email: user.email,
-      full_name: 'Ann Example',
-      disabled: false,
-    });
-    expect(userAsRest(graphql.body.data.me)).toEqual(rest.body);
   });
 
   test("the signed-in user's items are the same in both APIs", async () => {
@@ -191,103 +156,6 @@ describe('Decisions, one domain behind two APIs: login', () => {
         data: { me: { username } },
       });
     }
-  });
-
-  test('the key and the token of a GraphQL login belong to one session: REST ends both', async () => {
-    const { username } = await shop.makeUser();
-    const { login } = (await shop.graphql(LOGIN, { username, password: PASSWORD })).body.data;
-    const ended = await shop.rest('POST', '/session/logout', {
-      json: { session_key: login.sessionKey },
-    });
-    expect(ended.status).toBe(200);
-    await expectBoth(
-      { token: login.accessToken },
-      401,
-      'Could not validate credentials',
-      'UNAUTHENTICATED',
-    );
-    await expectBoth({ sessionKey: login.sessionKey }, 401, 'Not authenticated', 'UNAUTHENTICATED');
-  });
-
-  test('a session that REST opened is ended by GraphQL, with its token', async () => {
-    const { username } = await shop.makeUser();
-    const { body } = await shop.rest('POST', '/token', { form: { username, password: PASSWORD } });
-    const ended = await shop.graphql(
-      'mutation { logout { ended } }',
-      {},
-      { token: body.access_token },
-    );
-    expect(ended.body).toEqual({ data: { logout: { ended: 1 } } });
-    await expectBoth(
-      { token: body.access_token },
-      401,
-      'Could not validate credentials',
-      'UNAUTHENTICATED',
-    );
-  });
-
-  test('a refresh token of one API is valid in the other, once', async () => {
-    const { username } = await shop.makeUser();
-    const REFRESH =
-      'mutation ($token: String!) { refresh(refreshToken: $token) { accessToken refreshToken } }';
-    const first = await shop.rest('POST', '/token', {
-      form: { username, password: PASSWORD, scope: 'offline_access' },
-    });
-    const second = await shop.graphql(REFRESH, { token: first.body.refresh_token });
-    const form = {
-      grant_type: 'refresh_token',
-      refresh_token: second.body.data.refresh.refreshToken,
-    };
-    const third = await shop.rest('POST', '/token', { form });
-    expect(third.status).toBe(200);
-    await expectServed({ token: third.body.access_token }, username);
-    // The first token is older than the last one that was used.
-    const again = await shop.graphql(REFRESH, { token: first.body.refresh_token });
-    expect(again.body.errors[0]).toMatchObject({
-      message: 'Could not validate credentials',
-      extensions: { code: 'UNAUTHENTICATED' },
-    });
-    await expectBoth(
-      { token: third.body.access_token },
-      401,
-      'Could not validate credentials',
-      'UNAUTHENTICATED',
-    );
-  });
-
-  test.each<[string, { disabled?: boolean }, string, number, string, string]>([
-    [
-      'a wrong password',
-      {},
-      'wrong password',
-      401,
-      'Incorrect username or password',
-      'INVALID_CREDENTIALS',
-    ],
-    [
-      'a right password of a disabled user',
-      { disabled: true },
-      PASSWORD,
-      400,
-      'Inactive user',
-      'INACTIVE_USER',
-    ],
-  ])('%s is rejected by both', async (_what, values, password, status, message, code) => {
-    const { username } = await shop.makeUser(values);
-    const rest = await shop.rest('POST', '/token', { form: { username, password } });
-    const graphql = await shop.graphql(LOGIN, { username, password });
-    expect([rest.status, rest.body]).toEqual([status, { detail: message }]);
-    expectFieldError(graphql, 'login', message, { code });
-    expect(await shop.sql('select sid from session')).toEqual([]);
-  });
-
-  test('an empty username is bad input for both, with the same message', async () => {
-    const rest = await shop.rest('POST', '/session/login', {
-      json: { username: '', password: PASSWORD },
-    });
-    const graphql = await shop.graphql(LOGIN, { username: '', password: PASSWORD });
-    expect(fieldsInRest(rest).map(({ field }) => field)).toEqual(['username']);
-    expect(fieldsInGraphql(graphql)).toEqual(fieldsInRest(rest));
   });
 });
 
@@ -496,6 +364,13 @@ describe('Decisions, one domain behind two APIs: rejections', () => {
     ],
     ['a session key that was logged out', endedKey, 401, 'Not authenticated', 'UNAUTHENTICATED'],
     [
+      'two session keys that differ',
+      () => ({ headers: { 'X-SESSION-ID': 'x', 'X-SESSIONID': 'y' } }),
+      401,
+      'Not authenticated',
+      'UNAUTHENTICATED',
+    ],
+    [
       'a token of a disabled user',
       async () => ({ as: await shop.makeUser({ disabled: true }) }),
       400,
@@ -611,13 +486,6 @@ async function endedToken(user: User): Promise<RequestOptions> {
   return {
     token: createAccessToken(shop.context(), { username: user.username, sid: session.sid }),
   };
-}
-
-async function expectServed(credentials: RequestOptions, username: string): Promise<void> {
-  expect((await shop.rest('GET', '/users/me/', credentials)).body).toMatchObject({ username });
-  expect((await shop.graphql('{ me { username } }', {}, credentials)).body).toEqual({
-    data: { me: { username } },
-  });
 }
 
 /** Both APIs reject the whole request, with the same status, challenge and message. */

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
-import type { User } from '../../src/features/users/user.entity.ts';
-import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
+import { PASSWORD, Shop, useShop } from '../support/shop.ts';
 
 const shop = useShop();
 
@@ -20,12 +19,6 @@ test('4.3 GET /api/v1/shop/products returns all products in the database, by pk'
   );
 });
 
-test('4.3 GET /api/v1/shop/products returns an empty array where there is no product', async () => {
-  const answer = await shop.rest('GET', LIST);
-  expect(answer.status).toBe(200);
-  expect(answer.text).toBe('[]');
-});
-
 // GET /api/v1/shop/product/{pk}
 
 test.each([
@@ -39,11 +32,19 @@ test.each([
   '9223372036854775808',
   '100000000000000000000000000001',
   '1'.repeat(2_000),
+  '%00',
+  '1%00',
+  '1%20',
+  '%31%2e0',
+  '1;2',
+  '$',
+  'constructor',
+  '__proto__',
+  '%F0%9F%96%8A',
 ])('4.3 GET /api/v1/shop/product/{pk} returns 404 for %s', async (pk) => {
   await shop.makeProduct();
   const answer = await shop.rest('GET', PRODUCT + pk);
-  expect(answer.status).toBe(404);
-  expect(answer.body).toEqual({ detail: expect.any(String) });
+  expect([answer.status, answer.text]).toEqual([404, '{"detail":"No such product"}']);
 });
 
 test.each([LIST, `${PRODUCT}1`, PAGES])(
@@ -66,21 +67,13 @@ test.each([LIST, `${PRODUCT}1`, PAGES])(
 test.each(['/api/v1/shop/product/1', LIST, PAGES])(
   '4.3 a created product is read at %s',
   async (path) => {
-    await create(TRAY);
+    const as = await shop.makeUser({ password: null, scopes: ['products:write'] });
+    await shop.rest('POST', PRODUCT, { as, json: TRAY });
     const { status, headers, body } = await shop.rest('GET', path);
     expect([status, headers.get('content-type')]).toEqual([200, 'application/json; charset=utf-8']);
     expect([body.items ?? body].flat()).toEqual([{ pk: 1, ...TRAY }]);
   },
 );
-
-test('4.3 POST /api/v1/shop/product/ is rejected with 403, which names the scope, without products:write', async () => {
-  const answer = await create(TRAY, {
-    as: await shop.makeUser({ password: null, scopes: ['users:read', 'blog:write'] }),
-  });
-  expect(answer.status).toBe(403);
-  expect(answer.body).toEqual({ detail: expect.stringContaining('products:write') });
-  expect(await stored()).toBe(0);
-});
 
 test.each(['X-SESSION-ID', 'X-SESSIONID'])(
   '4.3 POST /api/v1/shop/product/ takes a session key in %s, too',
@@ -117,26 +110,6 @@ describe('with ANONYMOUS_SCOPES', () => {
   });
 });
 
-test('4.3 POST /api/v1/shop/product/ adds exactly one of 100 concurrent products with the same barcode', async () => {
-  const as = await writer();
-  const answers = await Promise.all(Array.from({ length: 100 }, () => create(TRAY, { as })));
-  expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
-    201,
-    ...Array<number>(99).fill(409),
-  ]);
-  expect(await stored()).toBe(1);
-});
-
-test('4.3 POST /api/v1/shop/product/ adds all of 100 concurrent products with different barcodes', async () => {
-  const as = await writer();
-  const answers = await Promise.all(
-    Array.from({ length: 100 }, () => create({ ...TRAY, barcode: shop.newBarcode() }, { as })),
-  );
-  expect(answers.map(({ status }) => status)).toEqual(Array<number>(100).fill(201));
-  expect(new Set(answers.map(({ body }) => body.pk as number)).size).toBe(100);
-  expect(await stored()).toBe(100);
-});
-
 // GET /api/v2/shop/products
 
 test.each(['page=2', 'limit=10&offset=10'])(
@@ -155,25 +128,6 @@ test('4.3 GET /api/v2/shop/products is ordered by pk, not by when a product was 
   const { body } = await shop.rest('GET', `${PAGES}?page=1`);
   expect(pks(body)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
 });
-
-test('4.3 GET /api/v2/shop/products returns an empty page where there is no product', async () => {
-  const answer = await shop.rest('GET', PAGES);
-  expect(answer.status).toBe(200);
-  expect(answer.headers.get('link')).toBeNull();
-  expect(answer.body).toEqual({ items: [], count: 0, next: null, previous: null });
-});
-
-async function create(json: object | undefined, request: RequestOptions = {}): Promise<Answer> {
-  return shop.rest('POST', PRODUCT, { as: request.as ?? (await writer()), json, ...request });
-}
-
-function writer(): Promise<User> {
-  return shop.makeUser({ password: null, scopes: ['products:write'] });
-}
-
-async function stored(): Promise<number> {
-  return (await shop.sql('select pk from product')).length;
-}
 
 function pks({ items }: { items: { pk: number }[] }): number[] {
   return items.map(({ pk }) => pk);

@@ -1,110 +1,87 @@
+import { STATUS_CODES } from 'node:http';
 import { expect, test } from '../support/jest.ts';
-import { useShop, type Answer } from '../support/shop.ts';
+import { useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
 const shop = useShop();
 
 const PROBLEM = { Accept: 'application/problem+json' };
+const WRONG = { username: 'nobody', password: 'wrong' };
+const ask = (method: string, path: string, request: RequestOptions = {}) =>
+  shop.rest(method, path, { ...request, headers: PROBLEM });
 
 /** One request for each kind of error, and its problem document. */
-const PROBLEMS: [string, () => Promise<Answer>, object][] = [
+const PROBLEMS: [
+  what: string,
+  ask: () => Promise<Answer>,
+  status: number,
+  detail: unknown,
+  code: string,
+  errors?: object[],
+][] = [
   [
     'wrong username or password',
-    () =>
-      shop.rest('POST', '/token', {
-        form: { username: 'nobody', password: 'wrong' },
-        headers: PROBLEM,
-      }),
-    {
-      title: 'Unauthorized',
-      status: 401,
-      detail: 'Incorrect username or password',
-      code: 'INVALID_CREDENTIALS',
-    },
+    () => ask('POST', '/token', { form: WRONG }),
+    401,
+    'Incorrect username or password',
+    'INVALID_CREDENTIALS',
   ],
   [
     'an invalid token',
-    () => shop.rest('GET', '/users/me/', { token: 'garbage', headers: PROBLEM }),
-    {
-      title: 'Unauthorized',
-      status: 401,
-      detail: 'Could not validate credentials',
-      code: 'INVALID_TOKEN',
-    },
+    () => ask('GET', '/users/me/', { token: 'garbage' }),
+    401,
+    'Could not validate credentials',
+    'INVALID_TOKEN',
   ],
-  [
-    'no credentials',
-    () => shop.rest('GET', '/users/me/', { headers: PROBLEM }),
-    { title: 'Unauthorized', status: 401, detail: 'Not authenticated', code: 'NOT_AUTHENTICATED' },
-  ],
+  ['no credentials', () => ask('GET', '/users/me/'), 401, 'Not authenticated', 'NOT_AUTHENTICATED'],
   [
     'a disabled user',
-    async () =>
-      shop.rest('GET', '/users/me/', {
-        as: await shop.makeUser({ disabled: true }),
-        headers: PROBLEM,
-      }),
-    { title: 'Bad Request', status: 400, detail: 'Inactive user', code: 'INACTIVE_USER' },
+    async () => ask('GET', '/users/me/', { as: await shop.makeUser({ disabled: true }) }),
+    400,
+    'Inactive user',
+    'INACTIVE_USER',
   ],
   [
     'wrong credentials at the session login',
-    () =>
-      shop.rest('POST', '/session/login', {
-        json: { username: 'nobody', password: 'wrong' },
-        headers: PROBLEM,
-      }),
-    {
-      title: 'Unauthorized',
-      status: 401,
-      detail: 'Incorrect login and/or password',
-      code: 'INVALID_CREDENTIALS',
-    },
+    () => ask('POST', '/session/login', { json: WRONG }),
+    401,
+    'Incorrect login and/or password',
+    'INVALID_CREDENTIALS',
   ],
   [
     'an unknown session key at logout',
-    () =>
-      shop.rest('POST', '/session/logout', { json: { session_key: 'unknown' }, headers: PROBLEM }),
-    {
-      title: 'Unauthorized',
-      status: 401,
-      detail: 'Invalid session key',
-      code: 'INVALID_SESSION_KEY',
-    },
+    () => ask('POST', '/session/logout', { json: { session_key: 'unknown' } }),
+    401,
+    'Invalid session key',
+    'INVALID_SESSION_KEY',
   ],
   [
     'an unsupported method',
-    () => shop.rest('GET', '/login', { headers: PROBLEM }),
-    {
-      title: 'Method Not Allowed',
-      status: 405,
-      detail: 'Method "GET" not allowed.',
-      code: 'METHOD_NOT_ALLOWED',
-    },
+    () => ask('GET', '/login'),
+    405,
+    'Method "GET" not allowed.',
+    'METHOD_NOT_ALLOWED',
   ],
-  [
-    'an unknown path',
-    () => shop.rest('GET', '/nowhere', { headers: PROBLEM }),
-    { title: 'Not Found', status: 404, detail: expect.any(String), code: 'NOT_FOUND' },
-  ],
+  ['an unknown path', () => ask('GET', '/nowhere'), 404, expect.any(String), 'NOT_FOUND'],
   [
     'missing fields',
-    () => shop.rest('POST', '/session/logout', { json: {}, headers: PROBLEM }),
-    {
-      title: 'Unprocessable Entity',
-      status: 422,
-      detail: expect.any(String),
-      code: 'BAD_USER_INPUT',
-      errors: [{ field: 'session_key', type: 'missing', message: 'Field required' }],
-    },
+    () => ask('POST', '/session/logout', { json: {} }),
+    422,
+    expect.any(String),
+    'BAD_USER_INPUT',
+    [{ field: 'session_key', type: 'missing', message: 'Field required' }],
   ],
 ];
 
 test.each(PROBLEMS)(
   '7 %s, to a client that accepts application/problem+json: RFC 9457',
-  async (_what, ask, problem) => {
-    const { status, body, headers } = await ask();
-    expect(headers.get('content-type')).toMatch(/^application\/problem\+json(;|$)/);
-    expect(body).toEqual({ type: 'about:blank', ...problem });
-    expect(body.status).toBe(status);
+  async (_what, send, status, detail, code, errors) => {
+    const answer = await send();
+    expect(answer.headers.get('content-type')).toMatch(/^application\/problem\+json(;|$)/);
+    const title = STATUS_CODES[status];
+    expect([answer.status, answer.body]).toEqual([
+      status,
+      { type: 'about:blank', title, status, detail, code, errors },
+    ]);
   },
 );
 

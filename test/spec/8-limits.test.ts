@@ -11,7 +11,7 @@ let caller: User;
 
 // Limit and offset
 
-test.each([`${PAGES}?offset=0`, `${USERS}?offset=0`, USERS])(
+test.each([`${PAGES}?offset=0`, `${USERS}?offset=0`, USERS, `${USERS}?__proto__=x&page[]=2`])(
   '8 GET %s: the default page size is 100',
   async (path) => {
     await make(101);
@@ -38,21 +38,6 @@ describe('with DEFAULT_PAGE_SIZE', () => {
     },
   );
 });
-
-test.each(['1000', '1001', '9223372036854775808', '9'.repeat(3_000)])(
-  '8 GET /api/v2/shop/products?limit=%s counts as 1,000',
-  async (limit) => {
-    await make(1001);
-    const answer = await shop.rest('GET', `${PAGES}?limit=${limit}`);
-    expect(answer.status).toBe(200);
-    expect(answer.body.items).toHaveLength(1000);
-    expect(answer.body).toMatchObject({
-      count: 1001,
-      next: expect.stringMatching(/\?limit=1000&offset=1000$/),
-      previous: null,
-    });
-  },
-);
 
 // Out of range
 
@@ -122,15 +107,6 @@ test.each<[string, ...object[]]>([
     const { status, body } = await shop.rest('GET', `${path}?${query}`, { as: caller });
     expect([path, status, body]).toEqual([path, 422, { detail }]);
   }
-});
-
-test.each([PAGES, USERS])('8 GET %s ignores unknown parameters', async (path) => {
-  await make(1);
-  const answer = await shop.rest('GET', `${path}?limit=1&sort=name&__proto__=x&page[]=2`, {
-    as: caller,
-  });
-  expect(answer.status).toBe(200);
-  expect(answer.body.items).toHaveLength(1);
 });
 
 /** Creates this many products and users; the first user is the caller. */

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts'
 import { features } from '../../src/features.ts';
 import { readConfig, type ConfigError } from '../../src/core/config.ts';
 import { TEST_SECRET } from '../support/databases.ts';
-import { PASSWORD, PUBLIC_URL, Shop, useShop } from '../support/shop.ts';
+import { PUBLIC_URL, Shop, useShop } from '../support/shop.ts';
 
 const shop = useShop();
 const deprecating = new Shop({ V1_DEPRECATION: '2027-01-31/2027-12-31' });
@@ -43,15 +43,6 @@ test('9.2 the first version carries the catalogue without pagination: page, limi
   expect(answer.headers.get('link')).toBeNull();
 });
 
-test('9.2 the second version carries the session login, the first does not', async () => {
-  const { username } = await shop.makeUser();
-  const query = `username=${username}&password=${encodeURIComponent(PASSWORD)}`;
-  const first = await shop.rest('GET', `/api/v1/auth/login?${query}`);
-  const second = await shop.rest('GET', `/api/v2/auth/login?${query}`);
-  expect([first.status, second.status]).toEqual([404, 200]);
-  expect(second.body).toEqual({ session_key: expect.any(String) });
-});
-
 // Deprecation
 
 test('9.3 a superseded endpoint returns its deprecation date, its sunset date and its successor', async () => {
@@ -81,15 +72,6 @@ test.each([`${V1}/`, `${V1}?x=1`])(
     });
   },
 );
-
-test('9.3 HEAD of a superseded endpoint returns these headers, too', async () => {
-  const answer = await deprecating.rest('HEAD', V1);
-  expect(versionHeaders(answer.headers)).toEqual({
-    deprecation: '@1801353600',
-    sunset: 'Fri, 31 Dec 2027 00:00:00 GMT',
-    link: SUCCESSOR,
-  });
-});
 
 test('9.3 the successor exists', async () => {
   const { headers } = await deprecating.rest('GET', V1);

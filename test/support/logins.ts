@@ -12,7 +12,7 @@ type LoginEndpoint = (
 ) => Promise<Answer>;
 
 const LOGIN =
-  'mutation ($username: String!, $password: String!) { login(username: $username, password: $password) { sessionKey } }';
+  'mutation ($username: String!, $password: String!) { login(username: $username, password: $password) { sessionKey accessToken refreshToken } }';
 
 const form =
   (path: string): LoginEndpoint =>

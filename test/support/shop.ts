@@ -416,6 +416,18 @@ export function useShop(
   return shop;
 }
 
+/** The codes of a GraphQL response's errors. */
+export function codes({ body }: Answer): string[] {
+  return (body.errors ?? []).map(
+    ({ extensions }: { extensions: { code: string } }) => extensions.code,
+  );
+}
+
+/** The code of a GraphQL response's first error. */
+export function codeOf({ body }: Answer): string | undefined {
+  return body.errors?.[0].extensions.code;
+}
+
 // The runner ends a worker by disconnecting. Open handles would keep the process alive.
 process.once('disconnect', () => process.exit());
 
