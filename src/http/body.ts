@@ -28,6 +28,8 @@ export const MIN_CHUNK_BYTES = 32;
 /** Approximate memory of a chunk, and of a name or value of a header, besides its bytes. */
 const CHUNK_BYTES = 500;
 const TEXT_BYTES = 60;
+/** Maximum number of read chunks that are kept apart. */
+const MAX_APART = 64;
 /** Number of unread bytes of a body after which no more is received. Each may be a chunk. */
 const MAX_UNREAD_BYTES = 4 * 1024;
 const parsers = {
@@ -193,7 +195,9 @@ function readPlain(req: IncomingMessage, limit: number): Promise<string> {
         chunks.length = 0;
         fail(error);
       },
-      (chunk) => void chunks.push(chunk),
+      (chunk) => {
+        if (chunks.push(chunk) >= MAX_APART) chunks.splice(0, MAX_APART, Buffer.concat(chunks));
+      },
     );
     req.once('end', () => {
       const [first] = chunks;
@@ -234,9 +238,12 @@ async function parseBody(
   if (declaredLength(req) > limit) throw errorForStatus(413);
   await new Promise<void>((done, fail) => {
     // The parsers use only members that Node's own request has.
-    void parser(req as Request, res as Response, (error?: unknown) =>
-      error ? fail(error) : done(),
-    );
+    void parser(req as Request, res as Response, (error?: unknown) => {
+      if (error) fail(error);
+      // Compressed data ends before its body if other bytes follow.
+      else if (req.readableEnded) done();
+      else req.once('end', done);
+    });
     // The parsers do not notice a client that disconnects during a compressed body.
     req.once('close', () => {
       if (!req.readableEnded) fail(errorForStatus(400));

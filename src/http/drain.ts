@@ -13,7 +13,7 @@ const QUIET_TURNS = 3;
 
 const connections = new WeakMap<Server, Set<Socket>>();
 
-/** Tracks the connections of a server for `stopListening`. */
+/** Tracks the connections of a server for `connectionsOf` and `stopListening`. */
 export function trackConnections(server: Server): void {
   const open = new Set<Socket>();
   connections.set(server, open);
@@ -21,6 +21,11 @@ export function trackConnections(server: Server): void {
     open.add(socket);
     socket.once('close', () => open.delete(socket));
   });
+}
+
+/** Returns the open connections of a server. */
+export function connectionsOf(server: Server): ReadonlySet<Socket> {
+  return connections.get(server) ?? new Set();
 }
 
 /**
@@ -45,7 +50,7 @@ async function closeConnections(server: Server, closed: Promise<void>): Promise<
   // Runs in the check phase, right after received data was read.
   const closeIdle = () => {
     // Node regards a connection as idle when its response has ended, even before it is sent.
-    if (![...(connections.get(server) ?? [])].some(isSending)) server.closeIdleConnections();
+    if (![...connectionsOf(server)].some(isSending)) server.closeIdleConnections();
   };
   const closing = setInterval(() => setImmediate(closeIdle), CHECK_INTERVAL_MS);
   await closed;

@@ -135,6 +135,7 @@ export class Exchange extends Cancellation {
   // The rest of an unread body would be parsed as the next request and may never end. A body that
   // is too large (413) always closes the connection, so that timing makes no difference.
   private closeAfter(status?: number): void {
+    if (this.res.headersSent) return;
     if (status === 413 || this.isLast() || this.isUnread()) this.headers['Connection'] = 'close';
     if (this.headers['Connection'] === 'close') markClosing(this.req.socket);
   }

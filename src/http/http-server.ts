@@ -14,6 +14,7 @@ import { drop, isClosing, isDropped, markClosing } from './closing-connection.ts
 import { cancelFor } from './request-timeout.ts';
 import { trackConnections } from './drain.ts';
 import { isPending, responseOn } from './in-flight.ts';
+import { limitMemory } from './memory-limit.ts';
 import { ignoreLongHeaders, MAX_HEADERS } from './request-headers.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -34,9 +35,9 @@ const MAX_HEADER_BYTES = 16 * 1024;
 
 const rejected = counters(
   'shopfront_http_rejected_total',
-  'Malformed requests, requests not received in time, and connections beyond MAX_CONNECTIONS.',
+  'Malformed requests, requests not received in time, connections beyond MAX_CONNECTIONS, and slow connections closed to free memory.',
   'reason',
-  ['malformed', 'timeout', 'connections'],
+  ['malformed', 'timeout', 'connections', 'memory'],
 );
 const TIMEOUT = 'ERR_HTTP_REQUEST_TIMEOUT';
 /** A client that disconnects before the end of its request. */
@@ -60,7 +61,7 @@ const RAW_HEADERS = [
 const MAX_WAITING = 64;
 const MAX_WAITING_BYTES = 500_000;
 /** Requests that wait for their turn. */
-const waiting = new WeakMap<Socket, Set<IncomingMessage>>();
+const waitingOn = new WeakMap<Socket, Set<IncomingMessage>>();
 
 /** Connections that are closed after their pending responses: later data cannot be parsed. */
 const unreadable = new WeakSet<Socket>();
@@ -123,6 +124,7 @@ export function createHttpServer(
   server.on('timeout', (socket) => isPending(socket) || socket.destroy());
   server.maxConnections = config.maxConnections;
   trackConnections(server);
+  limitMemory(server, waitingBytes, () => rejected.memory++);
   server.on('connection', (socket) => socket.once('close', () => cancelFor(socket)));
   return server;
 }
@@ -133,18 +135,24 @@ export function createHttpServer(
  */
 function inTurn(req: IncomingMessage, res: ServerResponse, listener: RequestListener): void {
   const { socket } = req;
-  const queue = waiting.get(socket) ?? new Set();
-  waiting.set(socket, queue);
-  let bytes = 0;
+  const queue = waitingOn.get(socket) ?? new Set();
+  waitingOn.set(socket, queue);
   // Node goes on reading after a complete body, even if nobody has read it.
-  for (const earlier of queue) bytes += memoryOf(earlier);
-  if (queue.size >= MAX_WAITING || bytes > MAX_WAITING_BYTES) return void socket.destroy();
+  if (queue.size >= MAX_WAITING || waitingBytes(socket) > MAX_WAITING_BYTES)
+    return void socket.destroy();
   queue.add(req);
   res.once('socket', () => {
     queue.delete(req);
     // Node 22 also finishes a response whose client has disconnected.
     if (socket.writable) listener(req, res);
   });
+}
+
+// Returns the memory of the requests that wait for their turn, in bytes.
+function waitingBytes(socket: Socket): number {
+  let bytes = 0;
+  for (const req of waitingOn.get(socket) ?? []) bytes += memoryOf(req);
+  return bytes;
 }
 
 // Responds as Node does without a listener, and counts the error.

@@ -13,12 +13,30 @@ let running = 0;
  * generation, where collection is free. For pages, a small heap would cost a tenth of their rate.
  */
 export async function inSmallHeap(send: () => Promise<void>): Promise<void> {
-  if (running++ === 0) setGrowth(GROWTH);
+  enter();
   try {
     await send();
   } finally {
-    if (--running === 0) setGrowth(DEFAULT_GROWTH);
+    leave();
   }
+}
+
+/** Lets the heap grow again while `send` waits, because a slow reader may take hours. */
+export async function outsideSmallHeap(wait: Promise<unknown>): Promise<void> {
+  leave();
+  try {
+    await wait;
+  } finally {
+    enter();
+  }
+}
+
+function enter(): void {
+  if (running++ === 0) setGrowth(GROWTH);
+}
+
+function leave(): void {
+  if (--running === 0) setGrowth(DEFAULT_GROWTH);
 }
 
 function setGrowth(percent: number): void {

@@ -14,7 +14,7 @@ import { codingFor, compressedChunks, sendCompressed, type Coding } from '../htt
 import { identify, isAnonymous } from '../http/credentials.ts';
 import { withTimeout } from '../http/request-timeout.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { inSmallHeap } from '../http/small-heap.ts';
+import { inSmallHeap, outsideSmallHeap } from '../http/small-heap.ts';
 import { queryStringOf } from '../http/request-headers.ts';
 import { clientNameOf, contextOf, type Dependencies } from '../http/dependencies.ts';
 import type { CachedResponse, ReadThroughCache } from '../http/response-cache.ts';
@@ -217,7 +217,9 @@ async function sendStream(
     }
     // A slow reader pauses the database read. A disconnected one ends it.
     if (!exchange.write(chunk))
-      await once(res, 'drain', { signal: disconnected.signal }).catch(() => undefined);
+      await outsideSmallHeap(
+        once(res, 'drain', { signal: disconnected.signal }).catch(() => undefined),
+      );
     if (res.destroyed) return;
   }
   res.end();

@@ -65,6 +65,26 @@ test.each(
   expect(outcomes).toEqual(['rejected']);
 });
 
+test.each(['gzip', 'deflate', 'br'] as const)(
+  'P16 a compressed body is not processed before its end, even if bytes follow its data: %s',
+  async (coding) => {
+    outcomes = [];
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    const body = Buffer.concat([BODIES[coding], Buffer.from([0])]);
+    socket.write(
+      `POST /graphql HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nContent-Encoding: ${coding}\r\n` +
+        `Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body.toString('latin1')}\r\n`,
+      'latin1',
+    );
+    await setTimeout(300);
+    expect(outcomes).toEqual([]);
+    socket.write('0\r\n\r\n');
+    await until(() => outcomes.length > 0, 'the end of the read');
+    expect(outcomes).toEqual(['read']);
+    socket.destroy();
+  },
+);
+
 describe('P21 a chunked body', () => {
   const QUERY = '{"query":"{ __typename }"}';
   /** Returns a request whose body is sent in chunks of `size` bytes. */
