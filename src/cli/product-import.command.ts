@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
 import { Command, Option } from 'commander';
 import type { Context } from '../request/context.ts';
+import { FIELDS } from '../features/products/product.columns.ts';
 import { FORMATS, type FileRow, type Format } from '../features/products/files/file-columns.ts';
 import { importProducts, type ImportReport } from '../features/products/files/file-import.ts';
 import type { CommandContext } from './command-context.ts';
@@ -43,7 +44,7 @@ export function productImportCommand(context: CommandContext): Command {
   return new Command('import')
     .summary('create and update products from a file')
     .description(
-      'Create the products of a file, and update those with the same barcode. The file is CSV with the columns name, barcode and price, or NDJSON with these members, plain or gzip. Other columns of an export are ignored. An interrupted import resumes when the same file is imported again within a day.',
+      `Create the products of a file, and update those with the same barcode. The file is CSV with the columns ${FIELDS.join(', ')}, or NDJSON with these members, plain or gzip. Other columns of an export are ignored. An interrupted import resumes when the same file is imported again within a day.`,
     )
     .argument('<file>', 'the file, or - for standard input')
     .addOption(

@@ -124,14 +124,12 @@ const countObjects: ComplexityEstimator = ({
   return (isListType(getNullableType(field.type)) ? (keys ?? 1) : 1) * (1 + childComplexity);
 };
 
+// Rows are looked up by a list of keys.
 function searches(filter: unknown): boolean {
-  if (typeof filter !== 'object' || filter === null) return false;
-  const { search, nameContains, priceMin, priceMax, createdSince, updatedSince } = filter as Record<
-    string,
-    unknown
-  >;
-  return [search, nameContains, priceMin, priceMax, createdSince, updatedSince].some(
-    (part) => part != null,
+  return (
+    typeof filter === 'object' &&
+    filter !== null &&
+    Object.values(filter).some((condition) => condition != null && !Array.isArray(condition))
   );
 }
 

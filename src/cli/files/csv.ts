@@ -5,6 +5,7 @@ import {
   REQUIRED_COLUMNS,
   type FileRow,
 } from '../../features/products/files/file-columns.ts';
+import { FIELDS, isOptional } from '../../features/products/product.columns.ts';
 import { printable } from '../printable.ts';
 import { withoutByteOrderMark, type Line } from './line-reader.ts';
 
@@ -62,7 +63,11 @@ function problemsOf(problem: string, names: readonly string[]): string[] {
 }
 
 function rowsOf(header: readonly string[], lines: readonly Line[]): FileRow[] {
-  const indexes = REQUIRED_COLUMNS.map((name) => [name, header.indexOf(name)] as const);
+  const columns = FIELDS.filter((name) => header.includes(name)).map((name) => ({
+    name,
+    index: header.indexOf(name),
+    isOptional: isOptional(name),
+  }));
   const cells = cellsOf(lines.flatMap((line) => ('text' in line ? [line.text] : []))).values();
   return lines.map((line): FileRow => {
     if ('error' in line) return { line: line.number, error: line.error };
@@ -71,7 +76,12 @@ function rowsOf(header: readonly string[], lines: readonly Line[]): FileRow[] {
     if (row.length === header.length)
       return {
         line: line.number,
-        values: Object.fromEntries(indexes.map(([name, index]) => [name, row[index]])),
+        values: Object.fromEntries(
+          columns.map(({ name, index, isOptional: mayBeEmpty }) => [
+            name,
+            mayBeEmpty && row[index] === '' ? null : row[index],
+          ]),
+        ),
       };
     const message = `The row has ${row.length} cells, but the header has ${header.length}`;
     return { line: line.number, error: { field: '', type: 'cells', message } };

@@ -96,14 +96,22 @@ export function diff(before: Values, after: Values): AuditedChange[] {
     .filter((change) => change.before !== change.after);
 }
 
-/** Like `diff`, in SQL, for values that were all added or all removed. */
-export function changesOf(side: 'before' | 'after', values: Readonly<Record<string, Sql>>): Sql {
+/**
+ * Like `diff`, in SQL, for values that were all added or all removed. `optional` values may be null.
+ */
+export function changesOf(
+  side: 'before' | 'after',
+  values: Readonly<Record<string, Sql>>,
+  optional: Readonly<Record<string, Sql>> = {},
+): Sql {
   const other = side === 'before' ? 'after' : 'before';
-  const changes = Object.entries(values).map(
-    ([field, value]) =>
-      sql`jsonb_build_object(${raw(`'field', '${field}', '${other}', null, '${side}'`)}, ${value})`,
+  const changeOf = ([field, value]: [string, Sql]) =>
+    sql`jsonb_build_object(${raw(`'field', '${field}', '${other}', null, '${side}'`)}, ${value})`;
+  return Object.entries(optional).reduce(
+    (changes, [field, value]) =>
+      sql`${changes} || case when ${value} is null then '[]' else ${changeOf([field, value])} end`,
+    sql`jsonb_build_array(${join(Object.entries(values).map(changeOf))})`,
   );
-  return sql`jsonb_build_array(${join(changes)})`;
 }
 
 /** Returns the account of a user as subject. */

@@ -6,7 +6,7 @@ import { shapeOf, writeRows } from '../../database/row-mapper.ts';
 import { sql } from '../../database/sql.ts';
 import { check } from '../../core/validation.ts';
 import { Product } from './product.entity.ts';
-import { COLUMNS, listsOf } from './product.columns.ts';
+import { COLUMNS, FIELDS, listsOf } from './product.columns.ts';
 import { insertNew, insertWithAudit } from './insert-sql.ts';
 import { barcodeTaken, newProduct, type NewProduct } from './product.rules.ts';
 
@@ -15,7 +15,9 @@ const MAX_BATCH = 100;
 
 @ObjectType({ simpleResolvers: true, description: 'A rejected field of an input, and the reason.' })
 export class ProductFieldError {
-  @Field(() => String, { description: 'The field: `name`, `barcode` or `price`.' })
+  @Field(() => String, {
+    description: `The field: ${FIELDS.map((field) => `\`${field}\``).join(', ')}.`,
+  })
   field!: string;
 
   @Field(() => String, { description: 'Why the field was rejected.' })

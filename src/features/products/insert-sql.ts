@@ -1,13 +1,15 @@
 import { AuditSubjectKind } from '../audit/audit.entity.ts';
 import { changesOf, recordEach, type Actor } from '../audit/audit.log.ts';
 import { identifier, sql, type Sql } from '../../database/sql.ts';
-import { COLUMNS, FIELDS, kindOf } from './product.columns.ts';
+import { COLUMNS, FIELDS, isOptional, kindOf } from './product.columns.ts';
+import type { ProductField } from './product.rules.ts';
 
 const NEXT_PK = sql`nextval('product_pk_seq')`;
 /** The changes of a creation in the audit trail. */
 const CREATED = changesOf(
   'after',
-  Object.fromEntries(FIELDS.map((field) => [field, kindOf(field).audited(identifier(field))])),
+  auditedOf((field) => !isOptional(field)),
+  auditedOf(isOptional),
 );
 
 /**
@@ -48,4 +50,10 @@ export function insertWithAudit(ctx: Actor, insertSql: Sql, columns: Sql): Sql {
     changes: CREATED,
   });
   return sql`with made as (${insertSql} returning ${columns}), noted as (${recordCreated}) select ${columns} from made as product`;
+}
+
+function auditedOf(isMeant: (field: ProductField) => boolean): Record<string, Sql> {
+  return Object.fromEntries(
+    FIELDS.filter(isMeant).map((field) => [field, kindOf(field).audited(identifier(field))]),
+  );
 }

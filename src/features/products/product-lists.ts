@@ -5,7 +5,12 @@ import { Product } from './product.entity.ts';
 import { OrderDirection, ProductOrderField, type ProductOrder } from './product.inputs.ts';
 import type { CheckedFilter } from './product.rules.ts';
 
-const ORDERS: Record<ProductOrderField, OrderColumn> = {
+/** A property that no product lacks: rows after a null cannot be compared with it. */
+type Required = {
+  [Name in keyof Product]: null extends Product[Name] ? never : Name;
+}[keyof Product];
+
+const ORDERS: Record<ProductOrderField, OrderColumn & { property: Required }> = {
   [ProductOrderField.PK]: { property: 'pk', kind: 'pk' },
   [ProductOrderField.NAME]: { property: 'nameKey', kind: 'text' },
   [ProductOrderField.PRICE]: { property: 'price', kind: 'decimal' },

@@ -1,6 +1,13 @@
 import type { JsonForm } from '../../api/compiled-fields.ts';
 import { identifier, join, raw, sql, type Sql } from '../../database/sql.ts';
-import { FIELD_KINDS, newProduct, type ProductField, type FieldKind } from './product.rules.ts';
+import { priceNumber } from './price.ts';
+import {
+  FIELD_KINDS,
+  newProduct,
+  type FieldKind,
+  type NewProduct,
+  type ProductField,
+} from './product.rules.ts';
 
 /** What follows from the kind of a field: its type, and expressions of its column. */
 interface ColumnKind {
@@ -13,12 +20,15 @@ interface ColumnKind {
   /** The text in the audit trail, in SQL and of a read product. */
   audited: (column: Sql) => Sql;
   auditedText: (value: string) => string;
+  /** The value in JSON. */
+  jsonValue: (value: string) => unknown;
 }
 
 const TEXT = { type: 'text', form: 'text' } as const;
 const UNCHANGED = {
   audited: (column: Sql) => column,
   auditedText: (value: string) => value,
+  jsonValue: (value: string) => value,
 };
 const KINDS: Record<FieldKind, ColumnKind> = {
   line: {
@@ -41,6 +51,7 @@ const KINDS: Record<FieldKind, ColumnKind> = {
     csv: (column) => column,
     audited: (column) => sql`round(${column}, 2)::text`,
     auditedText: (value) => Number(value).toFixed(2),
+    jsonValue: priceNumber,
   },
 };
 
@@ -61,16 +72,29 @@ export function kindOf(field: ProductField): ColumnKind {
 }
 
 /** Returns a row of these values, with the names and types of the columns, for a SELECT. */
-export function valuesOf(values: Readonly<Record<ProductField, unknown>>): Sql {
+export function valuesOf(values: NewProduct): Sql {
   return join(
     FIELDS.map((field) => sql`${values[field] ?? null}::${typeOf(field)} as ${identifier(field)}`),
   );
 }
 
 /** Returns a list of values of each column, for `unnest`. */
-export function listsOf(rows: readonly Readonly<Record<ProductField, unknown>>[]): Sql {
+export function listsOf(rows: readonly NewProduct[]): Sql {
   return join(
     FIELDS.map((field) => sql`${rows.map((row) => row[field] ?? null)}::${typeOf(field)}[]`),
+  );
+}
+
+/** Returns what `read` makes of the value of each field; null stays null. */
+export function mapFields<T>(
+  product: Readonly<Record<ProductField, string | null>>,
+  read: (kind: ColumnKind, value: string) => T,
+): Record<string, T | null> {
+  return Object.fromEntries(
+    FIELDS.map((field) => {
+      const value = product[field];
+      return [field, value === null ? null : read(kindOf(field), value)];
+    }),
   );
 }
 

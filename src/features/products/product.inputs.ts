@@ -1,7 +1,13 @@
 import { Field, InputType, registerEnumType } from 'type-graphql';
 import { CheckedBy } from '../../api/checked-input.ts';
 import { DateTimeScalar } from '../../api/scalars.ts';
-import { newProduct, productFilter, productPatch, type ProductField } from './product.rules.ts';
+import {
+  newProduct,
+  productFilter,
+  productPatch,
+  type CheckedFilter,
+  type ProductField,
+} from './product.rules.ts';
 import { DecimalScalar, EAN13Scalar, PriceScalar } from './product.scalars.ts';
 
 export enum ProductOrderField {
@@ -40,40 +46,40 @@ registerEnumType(OrderDirection, {
 
 @CheckedBy(productFilter, 'filter')
 @InputType({ description: 'Which products to list: those that meet all given conditions.' })
-export class ProductFilter {
+export class ProductFilter implements Record<keyof CheckedFilter, unknown> {
   @Field(() => String, {
     nullable: true,
     description:
       'Words or word prefixes that the name contains, ignoring case and accents; or a barcode or pk. A word that is not in the catalogue also matches words one edit away. Without an order, the best matches come first.',
   })
-  search?: string | null;
+  search!: string | null | undefined;
 
   @Field(() => String, {
     nullable: true,
     description: 'Text that the name contains, ignoring case and accents.',
   })
-  nameContains?: string | null;
+  nameContains!: string | null | undefined;
 
   @Field(() => [EAN13Scalar], {
     nullable: true,
     description: 'Any of these barcodes, at most 100.',
   })
-  barcodeIn?: unknown[] | null;
+  barcodeIn!: unknown[] | null | undefined;
 
   @Field(() => PriceScalar, { nullable: true, description: 'Minimum price.' })
-  priceMin?: unknown;
+  priceMin: unknown;
 
   @Field(() => PriceScalar, { nullable: true, description: 'Maximum price.' })
-  priceMax?: unknown;
+  priceMax: unknown;
 
   @Field(() => DateTimeScalar, { nullable: true, description: 'Added at this time or later.' })
-  createdSince?: unknown;
+  createdSince: unknown;
 
   @Field(() => DateTimeScalar, {
     nullable: true,
     description: 'Added or changed at this time or later.',
   })
-  updatedSince?: unknown;
+  updatedSince: unknown;
 }
 
 @InputType({ description: 'Order of products.' })

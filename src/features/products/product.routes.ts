@@ -54,6 +54,9 @@ const productBody = z
   })
   .meta({ id: 'Product', description: 'A product of the catalogue.' });
 
+// Clients of the interface know no other fields.
+const restProduct = newProduct.pick({ name: true, barcode: true, price: true });
+
 // Operations of the GraphQL equivalents. The next page starts after `pageInfo.endCursor`.
 const FIELDS = REST_FIELDS.join(' ');
 const PAGES = `query ($first: Int, $after: String) {
@@ -107,7 +110,7 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
       '`Idempotency-Key`, a repeated request within 24 hours returns the first response again and creates nothing; a different body returns 422.',
     access: 'products:write',
     errors: [barcodeTaken(), badInput('name', 'Field required', 'missing')],
-    input: { json: newProduct, headers: z.object({ 'idempotency-key': idempotencyKey }) },
+    input: { json: restProduct, headers: z.object({ 'idempotency-key': idempotencyKey }) },
     success: {
       status: 201,
       body: productBody,
@@ -148,12 +151,7 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
   }),
 ];
 
-/** Returns a product as in the REST API. */
-export function productJson({
-  pk,
-  name,
-  barcode,
-  price,
-}: Pick<Product, (typeof REST_FIELDS)[number]>) {
+// Returns a product as in the REST API.
+function productJson({ pk, name, barcode, price }: Pick<Product, (typeof REST_FIELDS)[number]>) {
   return { pk, name, barcode, price: priceNumber(price) };
 }

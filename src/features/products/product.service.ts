@@ -31,7 +31,7 @@ import { isUniqueViolation, join, identifier, sql, type Cell } from '../../datab
 import { readRankedPage } from '../../pagination/ranked-list.ts';
 import { check, defined } from '../../core/validation.ts';
 import { ean13 } from './ean13.ts';
-import { FIELDS, kindOf, valuesOf } from './product.columns.ts';
+import { mapFields, valuesOf } from './product.columns.ts';
 import { Product, productFromJson } from './product.entity.ts';
 import type { ProductFilter, ProductInput, ProductOrder, ProductPatch } from './product.inputs.ts';
 import { insertNew, insertWithAudit } from './insert-sql.ts';
@@ -215,10 +215,8 @@ function subjectOf({ pk, name }: Product): Subject {
 }
 
 // As in the audit trail: equal prices are equal text, whatever their stored scale.
-function auditedValues(product: Product): Record<string, string> {
-  return Object.fromEntries(
-    FIELDS.map((field) => [field, kindOf(field).auditedText(product[field])]),
-  );
+function auditedValues(product: Product): Record<string, string | null> {
+  return mapFields(product, ({ auditedText }, value) => auditedText(value));
 }
 
 // A check before the write would race with other requests: the unique index decides.
