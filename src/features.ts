@@ -19,7 +19,6 @@ import * as auth from './features/auth/auth.service.ts';
 import { LoginFailure } from './features/auth/login/login-failure.entity.ts';
 import { Session } from './features/auth/sessions/session.entity.ts';
 import { SessionSubscription } from './features/auth/sessions/session.subscription.ts';
-import { sessionEvents } from './features/auth/sessions/session.events.ts';
 import * as sessions from './features/auth/sessions/session.service.ts';
 import { BlogEntry } from './features/blog/blog-entry.entity.ts';
 import { BlogEntryResolver, UserBlogResolver } from './features/blog/blog.resolver.ts';
@@ -29,7 +28,6 @@ import { IdempotencyKey } from './features/idempotency/idempotency-key.entity.ts
 import * as idempotency from './features/idempotency/idempotency.service.ts';
 import { ChangeRow } from './features/change-log/change.entity.ts';
 import * as changeLog from './features/change-log/change-log.ts';
-import type { EventSerializer } from './api/event-serializer.ts';
 import type { Feature } from './api/feature.ts';
 import type { FindMailTemplate } from './api/mail.ts';
 import { RestCall } from './features/rest-usage/rest-call.entity.ts';
@@ -37,6 +35,8 @@ import * as restUsage from './features/rest-usage/rest-usage.service.ts';
 import { MailCount } from './features/mail/mail-count.entity.ts';
 import { Mail } from './features/mail/mail.entity.ts';
 import * as mail from './features/mail/mail.service.ts';
+import { MailWorker } from './features/mail/mail-worker.ts';
+import { openTransport } from './features/mail/transport.ts';
 import { ProductImportBatch } from './features/products/files/product-import-batch.entity.ts';
 import {
   ProductRowCount,
@@ -44,7 +44,6 @@ import {
 } from './features/products/product-row-count.entity.ts';
 import { ProductWord } from './features/products/search/product-word.entity.ts';
 import { Product } from './features/products/product.entity.ts';
-import { productEvents } from './features/products/product.events.ts';
 import * as productImport from './features/products/files/file-import.ts';
 import { productCompiledFields } from './features/products/product.compiled-fields.ts';
 import { ProductResolver } from './features/products/product.resolver.ts';
@@ -59,13 +58,14 @@ import { User } from './features/users/user.entity.ts';
 import { UserResolver } from './features/users/user.resolver.ts';
 import { userRoutes } from './features/users/user.routes.ts';
 import * as users from './features/users/user.service.ts';
+import { DeliveryWorker } from './features/webhooks/delivery-worker.ts';
 import * as webhookDeliveries from './features/webhooks/delivery.service.ts';
+import { createHttpClient } from './features/webhooks/http-client.ts';
 import { WebhookDelivery } from './features/webhooks/webhook-delivery.entity.ts';
 import { WebhookOffset } from './features/webhooks/webhook-offset.entity.ts';
 import { Webhook } from './features/webhooks/webhook.entity.ts';
-import * as webhooks from './features/webhooks/webhook.service.ts';
 
-/** All features; the schema, the REST endpoints, the events and so on are built from this list. */
+/** All features; the schema, the REST endpoints and so on are built from this list. */
 export const features: readonly Feature[] = [
   {
     title: 'Catalogue',
@@ -75,7 +75,6 @@ export const features: readonly Feature[] = [
     routes: productRoutes,
     nodes: { Product: products.findNodes },
     compiledFields: productCompiledFields,
-    events: productEvents,
     sweep: productImport.sweep,
   },
   {
@@ -93,7 +92,6 @@ export const features: readonly Feature[] = [
     resolvers: [AuthResolver, UserSessionsResolver, SessionResolver, SessionSubscription],
     routes: authRoutes,
     nodes: { Session: sessions.findNodes },
-    events: sessionEvents,
     sweep: auth.sweep,
   },
   {
@@ -113,7 +111,15 @@ export const features: readonly Feature[] = [
     nodes: { ApiKey: apiKeys.findNodes },
     sweep: apiKeys.sweep,
   },
-  { entities: [Mail, MailCount], sweep: mail.sweep },
+  {
+    entities: [Mail, MailCount],
+    // Only these two features send mails.
+    worker: (config, log) =>
+      config.registration || config.passwordReset
+        ? new MailWorker(mailTemplates, openTransport(config, log))
+        : undefined,
+    sweep: mail.sweep,
+  },
   { entities: [IdempotencyKey], sweep: idempotency.sweep },
   { entities: [ChangeRow], sweep: changeLog.sweep },
   {
@@ -140,7 +146,7 @@ export const features: readonly Feature[] = [
   { entities: [RestCall], sweep: restUsage.sweep },
   {
     entities: [Webhook, WebhookOffset, WebhookDelivery],
-    events: webhooks.events,
+    worker: (config) => new DeliveryWorker(createHttpClient(config)),
     sweep: webhookDeliveries.sweep,
   },
 ];
@@ -155,9 +161,3 @@ export const mailTemplates = Object.assign(
   {},
   ...features.map(({ mailTemplates: templates = {} }) => templates),
 ) as Readonly<Record<string, FindMailTemplate>>;
-
-/** The webhook event serializers of all features, by kind. */
-export const events = Object.assign(
-  {},
-  ...features.map(({ events: serializers = {} }) => serializers),
-) as Readonly<Record<string, EventSerializer>>;

@@ -9,7 +9,7 @@ import { openDatabase, type Database } from './database/database.ts';
 import { openReplicas, type Replicas } from './database/replicas.ts';
 import { seedDemo } from './features/demo-data.ts';
 import { embeddedSigningSecret } from './database/embedded/signing-secret.ts';
-import { events, features, mailTemplates } from './features.ts';
+import { features } from './features.ts';
 import { ConfigError, readConfig, type Config } from './core/config.ts';
 import type { Context } from './request/context.ts';
 import { backoff } from './core/backoff.ts';
@@ -18,8 +18,6 @@ import type { PollingWorker } from './api/polling-worker.ts';
 import { onSignals } from './core/signals.ts';
 import { CallCounter } from './features/rest-usage/call-counter.ts';
 import * as restUsage from './features/rest-usage/rest-usage.service.ts';
-import { MailWorker } from './features/mail/mail-worker.ts';
-import { openTransport } from './features/mail/transport.ts';
 import { rejectPending } from './http/request-timeout.ts';
 import { trustedDocuments } from './graphql/trusted-documents.ts';
 import { stopListening } from './http/drain.ts';
@@ -31,8 +29,6 @@ import { LogDestination } from './telemetry/log-destination.ts';
 import { logConsole, openLog, STDERR } from './telemetry/log.ts';
 import type { Dependencies } from './http/dependencies.ts';
 import { openObserver } from './telemetry/observers.ts';
-import { DeliveryWorker } from './features/webhooks/delivery-worker.ts';
-import { createHttpClient } from './features/webhooks/http-client.ts';
 
 const EXIT_CONFIG = 78; // EX_CONFIG of sysexits(3)
 const SWEEP_INTERVAL_MS = 30_000;
@@ -67,8 +63,7 @@ const dependencies: Dependencies = {
   ...(config.databaseReplicaUrls.length > 0 && { replica: () => replicas?.choose() }),
   isDraining: () => draining,
 };
-const mailWorker = new MailWorker(mailTemplates, openTransport(config, log));
-const deliveryWorker = new DeliveryWorker(events, createHttpClient(config));
+const workers = features.flatMap((feature) => feature.worker?.(config, log) ?? []);
 const ready = prepareDatabase();
 const app = await createApp(dependencies).catch(exitWithError);
 const server = await listen(
@@ -92,11 +87,8 @@ await ready;
 timers = [
   setInterval(sweep, SWEEP_INTERVAL_MS),
   setInterval(storeCalls, STORE_CALLS_INTERVAL_MS),
-  setInterval(() => void deliver(deliveryWorker, 'webhooks'), DELIVERY_INTERVAL_MS),
+  ...workers.map((worker) => setInterval(() => void deliver(worker), DELIVERY_INTERVAL_MS)),
 ];
-// Only these two features send mails.
-if (config.registration || config.passwordReset)
-  timers.push(setInterval(() => void deliver(mailWorker, 'mails'), DELIVERY_INTERVAL_MS));
 for (const timer of timers) timer.unref();
 console.log(startupBanner(config, (server.address() as AddressInfo).port));
 logConsole(log);
@@ -223,11 +215,11 @@ async function sweepAll(): Promise<void> {
 }
 
 // The next run retries after any error.
-async function deliver(worker: PollingWorker, what: string): Promise<void> {
+async function deliver(worker: PollingWorker): Promise<void> {
   try {
-    await worker.poll(() => contextFor(what));
+    await worker.poll(() => contextFor(worker.jobs));
   } catch (error) {
-    log.warn({ err: error }, `Delivery of ${what} failed; retrying`);
+    log.warn({ err: error }, `Delivery of ${worker.jobs} failed; retrying`);
   }
 }
 
@@ -276,7 +268,7 @@ async function shutDown(): Promise<void> {
   metricsServer?.close();
   metricsServer?.closeAllConnections();
   await app.stop();
-  await Promise.all([mailWorker.stop(), deliveryWorker.stop(), sweeping]);
+  await Promise.all([...workers.map((worker) => worker.stop()), sweeping]);
   await storeLastCalls();
   await replicas?.close();
   await database?.close();

@@ -5,6 +5,8 @@ export type MakeContext = () => Context | undefined;
 
 /** Processes queued jobs in the background, in one run at a time, and starts none after `stop`. */
 export abstract class PollingWorker {
+  /** What it processes, for the log. */
+  abstract readonly jobs: string;
   private running: Promise<void> | undefined;
   protected isStopping = false;
 

@@ -2,7 +2,6 @@ import { describe, expect, test } from '../support/jest.ts';
 import type { LookupAddress } from 'node:dns';
 import { once } from 'node:events';
 import { createServer, isIP, type AddressInfo, type LookupFunction } from 'node:net';
-import { events as tellers } from '../../src/features.ts';
 import { DeliveryWorker } from '../../src/features/webhooks/delivery-worker.ts';
 import * as deliveries from '../../src/features/webhooks/delivery.service.ts';
 import { createHttpClient, UrlRefused } from '../../src/features/webhooks/http-client.ts';
@@ -144,9 +143,7 @@ describe('O1 a name that resolves to a forbidden address', () => {
   test('O1 the log and the list of deliveries have the reason, and it is retried as any other', async () => {
     const { webhookId } = await add(`https://localhost:${receiver.port}/`);
     await webhooks.test(shop.context(), webhookId);
-    await new DeliveryWorker(tellers, createHttpClient(shop.config)).poll(() =>
-      shop.workerContext(),
-    );
+    await new DeliveryWorker(createHttpClient(shop.config)).poll(() => shop.workerContext());
     const [delivery] = await deliveries.listDeliveries(shop.context(), {}, 10);
     expect(delivery).toMatchObject({
       status: 'pending',

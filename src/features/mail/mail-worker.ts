@@ -21,6 +21,8 @@ const SHUTDOWN_GRACE_MS = 3_000;
  * times do not reveal whether a mail is sent.
  */
 export class MailWorker extends PollingWorker {
+  override readonly jobs = 'mails';
+
   constructor(
     private readonly templates: Readonly<Record<string, FindMailTemplate>>,
     private readonly transport: Transport,

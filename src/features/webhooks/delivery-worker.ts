@@ -1,6 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Context } from '../../request/context.ts';
-import type { EventSerializer } from '../../api/event-serializer.ts';
 import { PollingWorker, type MakeContext } from '../../api/polling-worker.ts';
 import {
   claim,
@@ -13,6 +12,7 @@ import {
   fanOut,
   type Claimed,
 } from './delivery.service.ts';
+import { eventSerializers } from './event-serializers.ts';
 import { messageOf } from './message.ts';
 import { UrlRefused, type Reply, type SendRequest } from './http-client.ts';
 
@@ -28,12 +28,12 @@ const GONE = 410;
 
 /** Delivers events to webhooks in the background. A slow receiver does not delay the others. */
 export class DeliveryWorker extends PollingWorker {
+  override readonly jobs = 'webhooks';
   /** Deliveries in progress, each with the primary key of its webhook. */
   private readonly inProgress = new Map<Promise<void>, number>();
   private readonly shutdown = new AbortController();
 
   constructor(
-    private readonly serializers: Readonly<Record<string, EventSerializer>>,
     private readonly send: SendRequest,
     /** Maximum duration of an attempt, in ms. */
     private readonly timeoutMs = ATTEMPT_TIMEOUT_MS,
@@ -143,10 +143,8 @@ export class DeliveryWorker extends PollingWorker {
   ): Promise<{ status?: number; reason: string; retryAfter: number }> {
     const timeout = AbortSignal.timeout(this.timeoutMs);
     try {
-      const serialize = this.serializers[delivery.kind];
-      if (!serialize) throw new Error(`No event serializer for ${delivery.kind}`);
       const message = messageOf(
-        { ...delivery, data: serialize(delivery) },
+        { ...delivery, data: eventSerializers[delivery.kind](delivery) },
         delivery.secrets,
         ctx.now(),
       );

@@ -15,6 +15,7 @@ import {
   type Sql,
 } from '../../database/sql.ts';
 import { DAY_MS } from '../../core/time.ts';
+import type { eventSerializers } from './event-serializers.ts';
 import type { WebhookDelivery } from './webhook-delivery.entity.ts';
 
 // The change log is the outbox: triggers write events in the transaction of the change. All
@@ -57,7 +58,7 @@ export const NEW_MESSAGE_ID = raw(`'msg_' || replace(gen_random_uuid()::text, '-
 export interface Claimed {
   pk: string;
   messageId: string;
-  kind: string;
+  kind: keyof typeof eventSerializers;
   at: Date;
   subject: string | null;
   state: Readonly<Record<string, unknown>> | null;
@@ -136,7 +137,8 @@ export async function claim(
   return rows.map((row) => ({
     pk: String(row['pk']),
     messageId: String(row['message_id']),
-    kind: String(row['kind']),
+    // Only `fanOut` and the test of a webhook write kinds.
+    kind: row['kind'] as Claimed['kind'],
     at: readTime(row['at']),
     subject: row['subject'] as string | null,
     state: readJson(row['state']) as Claimed['state'],

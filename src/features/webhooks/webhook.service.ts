@@ -1,25 +1,19 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { inTransaction, type Context } from '../../request/context.ts';
 import { badInput, DomainError } from '../../core/errors.ts';
-import type { EventSerializer } from '../../api/event-serializer.ts';
 import { selectEntities } from '../../database/row-mapper.ts';
 import { execute, sql, type Sql } from '../../database/sql.ts';
 import { DAY_MS } from '../../core/time.ts';
 import { check } from '../../core/validation.ts';
 import { changeInBatches, NEW_MESSAGE_ID } from './delivery.service.ts';
+import { TEST_EVENT } from './event-serializers.ts';
 import { rejectionReason } from './url-policy.ts';
 import { Webhook } from './webhook.entity.ts';
 import { newWebhook, type NewWebhook } from './webhook.rules.ts';
 
-const TEST_EVENT = 'webhook.test';
 const SECRET_BYTES = 32;
 /** Time for which messages are also signed with the previous secret, in ms. */
 const SECRET_OVERLAP_MS = DAY_MS;
-
-/** Serializer of the test event. */
-export const events: Readonly<Record<string, EventSerializer>> = {
-  [TEST_EVENT]: ({ subject }) => ({ webhook: subject }),
-};
 
 /** Id and new signing secret of a webhook. The secret is shown once. */
 export interface WebhookSecret {
