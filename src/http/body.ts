@@ -30,6 +30,8 @@ const CHUNK_BYTES = 500;
 const TEXT_BYTES = 60;
 /** Maximum number of read chunks that are kept apart. */
 const MAX_APART = 64;
+/** Approximate memory of the objects of a request and its response, in bytes. */
+export const REQUEST_BYTES = 2_500;
 /** Number of unread bytes of a body after which no more is received. Each may be a chunk. */
 const MAX_UNREAD_BYTES = 4 * 1024;
 const parsers = {
@@ -60,7 +62,7 @@ export function limitUnread(req: IncomingMessage): void {
   };
 }
 
-/** Returns the approximate memory of an unread request, in bytes. */
+/** Returns the approximate memory of an unread request besides REQUEST_BYTES, in bytes. */
 export function memoryOf(req: IncomingMessage): number {
   const texts = [req.url ?? '', ...req.rawHeaders, ...req.rawTrailers];
   return texts.reduce(

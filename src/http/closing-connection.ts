@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { memoryOf, MIN_CHUNK_BYTES } from './body.ts';
+import { memoryOf, MIN_CHUNK_BYTES, REQUEST_BYTES } from './body.ts';
 
 /** Requests that were dropped on a connection. */
 interface Dropped {
@@ -33,6 +33,12 @@ export function markClosing(socket: Socket): void {
 /** Returns whether a request that arrives now on this connection would get no response. */
 export function isClosing(socket: Socket): boolean {
   return (socket as ClosingSocket)[CLOSING] !== undefined;
+}
+
+/** Returns the approximate memory of the requests that were dropped on a connection, in bytes. */
+export function droppedBytes(socket: Socket): number {
+  const { bytes, requests } = (socket as ClosingSocket)[CLOSING] ?? { bytes: 0, requests: 0 };
+  return bytes + requests * REQUEST_BYTES;
 }
 
 /** Responses that are never sent. */

@@ -122,7 +122,7 @@ class RequestContext implements Context {
   }
 
   get network(): string {
-    return networkOf(addressOf(this.config, this.request.req));
+    return networkOfClient(this.config, this.request.req);
   }
 }
 
@@ -130,13 +130,22 @@ function throwUnavailable(): never {
   throw unavailableError();
 }
 
+/** The members of a request that show the address of its client. */
+type Addressed = Pick<IncomingMessage, 'headers' | 'socket'>;
+
+/** Returns the address of the client, or of its network for IPv6. */
+export function networkOfClient(config: Config, req: Addressed): string {
+  return networkOf(addressOf(config, req));
+}
+
 const trustByConfig = new WeakMap<Config, (address: string, distance: number) => boolean>();
 
 // Only trusted proxies may forward an address.
-function addressOf(config: Config, req: IncomingMessage): string {
+function addressOf(config: Config, req: Addressed): string {
   let trust = trustByConfig.get(config);
   if (!trust) trustByConfig.set(config, (trust = proxyaddr.compile([...config.trustProxy])));
-  return proxyaddr(req, trust);
+  // It uses no other members.
+  return proxyaddr(req as IncomingMessage, trust);
 }
 
 // A client with one IPv6 address has 2^64 of them, so the network counts. A proxy may forward an

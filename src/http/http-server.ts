@@ -9,8 +9,9 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Config } from '../core/config.ts';
 import { counters } from '../core/metrics.ts';
-import { limitUnread, memoryOf } from './body.ts';
-import { drop, isClosing, isDropped, markClosing } from './closing-connection.ts';
+import { limitUnread, memoryOf, REQUEST_BYTES } from './body.ts';
+import { drop, droppedBytes, isClosing, isDropped, markClosing } from './closing-connection.ts';
+import { networkOfClient } from './dependencies.ts';
 import { cancelFor } from './request-timeout.ts';
 import { trackConnections } from './drain.ts';
 import { isPending, responseOn } from './in-flight.ts';
@@ -35,7 +36,7 @@ const MAX_HEADER_BYTES = 16 * 1024;
 
 const rejected = counters(
   'shopfront_http_rejected_total',
-  'Malformed requests, requests not received in time, connections beyond MAX_CONNECTIONS, and slow connections closed to free memory.',
+  'Malformed requests, requests not received in time, connections beyond MAX_CONNECTIONS, and connections closed to free memory.',
   'reason',
   ['malformed', 'timeout', 'connections', 'memory'],
 );
@@ -60,6 +61,8 @@ const RAW_HEADERS = [
 /** Maximum number of requests that wait for their turn on a connection, and of their bytes. */
 const MAX_WAITING = 64;
 const MAX_WAITING_BYTES = 500_000;
+/** Memory of an unsent response per byte: Node keeps a text and its encoded form. */
+const RESPONSE_FACTOR = 2;
 /** Requests that wait for their turn. */
 const waitingOn = new WeakMap<Socket, Set<IncomingMessage>>();
 
@@ -124,7 +127,9 @@ export function createHttpServer(
   server.on('timeout', (socket) => isPending(socket) || socket.destroy());
   server.maxConnections = config.maxConnections;
   trackConnections(server);
-  limitMemory(server, waitingBytes, () => rejected.memory++);
+  const networkOf = (socket: Socket) =>
+    networkOfClient(config, responseOn(socket)?.req ?? { socket, headers: {} });
+  limitMemory(server, { bytesOf, networkOf }, () => rejected.memory++);
   server.on('connection', (socket) => socket.once('close', () => cancelFor(socket)));
   return server;
 }
@@ -153,6 +158,13 @@ function waitingBytes(socket: Socket): number {
   let bytes = 0;
   for (const req of waitingOn.get(socket) ?? []) bytes += memoryOf(req);
   return bytes;
+}
+
+// Returns the approximate memory of the unsent responses and of the requests of a connection.
+function bytesOf(socket: Socket): number {
+  const requests = waitingOn.get(socket)?.size ?? 0;
+  const responses = socket.writableLength * RESPONSE_FACTOR;
+  return responses + waitingBytes(socket) + requests * REQUEST_BYTES + droppedBytes(socket);
 }
 
 // Responds as Node does without a listener, and counts the error.

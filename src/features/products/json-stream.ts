@@ -11,6 +11,8 @@ import { identifier, join, raw, sql, type Sql } from '../../database/sql.ts';
 const BATCH = 5_000;
 /** Number of products in the first batch: small, so that the response starts at once. */
 const FIRST_BATCH = 500;
+/** Number of open lists above which batches get smaller, because slow readers keep them in memory. */
+const MANY_LISTS = 8;
 
 /** Maximum share of the pool's connections for whole lists. The rest is for smaller requests. */
 const MAX_POOL_SHARE = 1 / 4;
@@ -43,18 +45,26 @@ export async function* streamCatalogue(ctx: Context): AsyncGenerator<string> {
   yield isFirst ? '[]' : ']';
 }
 
+let openLists = 0;
+
 /** Yields batches by pk and prefetches one. `read` reads the first `size` products after a pk. */
 export async function* batchesOf(
   read: (after: string, size: number) => Promise<Batch>,
 ): AsyncGenerator<Batch> {
-  let next = read('0', FIRST_BATCH);
-  for (;;) {
-    const batch = await next;
-    if (batch.last === null) return;
-    next = read(batch.last, BATCH);
-    // Avoids an unhandled rejection after the consumer has stopped.
-    next.catch(() => undefined);
-    yield batch;
+  openLists++;
+  try {
+    let next = read('0', FIRST_BATCH);
+    for (;;) {
+      const batch = await next;
+      if (batch.last === null) return;
+      const size = Math.floor((BATCH * MANY_LISTS) / Math.max(openLists, MANY_LISTS));
+      next = read(batch.last, Math.max(size, FIRST_BATCH));
+      // Avoids an unhandled rejection after the consumer has stopped.
+      next.catch(() => undefined);
+      yield batch;
+    }
+  } finally {
+    openLists--;
   }
 }
 
