@@ -6,11 +6,11 @@ import { OrderDirection, ProductOrderField, type ProductOrder } from './product.
 import type { CheckedFilter } from './product.rules.ts';
 
 /** A property that no product lacks: rows after a null cannot be compared with it. */
-type Required = {
+type NeverNull = {
   [Name in keyof Product]: null extends Product[Name] ? never : Name;
 }[keyof Product];
 
-const ORDERS: Record<ProductOrderField, OrderColumn & { property: Required }> = {
+const ORDERS: Record<ProductOrderField, OrderColumn & { property: NeverNull }> = {
   [ProductOrderField.PK]: { property: 'pk', kind: 'pk' },
   [ProductOrderField.NAME]: { property: 'nameKey', kind: 'text' },
   [ProductOrderField.PRICE]: { property: 'price', kind: 'decimal' },

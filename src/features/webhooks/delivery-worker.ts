@@ -29,6 +29,7 @@ const GONE = 410;
 /** Delivers events to webhooks in the background. A slow receiver does not delay the others. */
 export class DeliveryWorker extends PollingWorker {
   override readonly jobs = 'webhooks';
+
   /** Deliveries in progress, each with the primary key of its webhook. */
   private readonly inProgress = new Map<Promise<void>, number>();
   private readonly shutdown = new AbortController();
