@@ -131,13 +131,14 @@ describe('time', () => {
 });
 
 describe('disabling a user', () => {
-  test('S14 disabling also ends the sessions at another instance: 400 at once, and 401 once enabled again', async () => {
+  test('S14 disabling also ends the sessions at another instance: 400 at once, and 401 and not listed once enabled again', async () => {
     const { user, key } = await open();
     expect(await statusWith(key, secondShop)).toBe(200);
     await accounts.disable(shop.context(), user.username);
     expect(await statusWith(key, secondShop)).toBe(400);
     await accounts.enable(shop.context(), user.username);
     expect(await statusWith(key, secondShop)).toBe(401);
+    expect(await sessions.listOf(shop.context(), user.pk)).toEqual([]);
   });
 });
 
