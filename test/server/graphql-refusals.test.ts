@@ -28,7 +28,7 @@ const JSON_TYPE = { 'Content-Type': 'application/json' };
 const CONDITIONAL =
   'subscription ($is: Boolean = true) { productChanged @include(if: $is) { pk } }';
 
-/** What is wrong, the status, the code, the request, and its method. */
+/** Error, expected status and code, request, and method. */
 const REJECTIONS: [string, number, string, RequestOptions, string?][] = [
   ['a token that is not valid', 401, 'UNAUTHENTICATED', { json: TYPENAME, token: 'x' }],
   ['an unknown session key', 401, 'UNAUTHENTICATED', { json: TYPENAME, sessionKey: 'x' }],

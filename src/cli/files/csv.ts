@@ -5,7 +5,7 @@ import {
   REQUIRED_COLUMNS,
   type FileRow,
 } from '../../features/products/files/file-columns.ts';
-import { FIELDS, isOptional } from '../../features/products/product.columns.ts';
+import { FIELDS } from '../../features/products/product.columns.ts';
 import { printable } from '../printable.ts';
 import { withoutByteOrderMark, type Line } from './line-reader.ts';
 
@@ -66,7 +66,7 @@ function rowsOf(header: readonly string[], lines: readonly Line[]): FileRow[] {
   const columns = FIELDS.filter((name) => header.includes(name)).map((name) => ({
     name,
     index: header.indexOf(name),
-    isOptional: isOptional(name),
+    isRequired: REQUIRED_COLUMNS.includes(name),
   }));
   const cells = cellsOf(lines.flatMap((line) => ('text' in line ? [line.text] : []))).values();
   return lines.map((line): FileRow => {
@@ -77,9 +77,9 @@ function rowsOf(header: readonly string[], lines: readonly Line[]): FileRow[] {
       return {
         line: line.number,
         values: Object.fromEntries(
-          columns.map(({ name, index, isOptional: mayBeEmpty }) => [
+          columns.map(({ name, index, isRequired }) => [
             name,
-            mayBeEmpty && row[index] === '' ? null : row[index],
+            row[index] === '' && !isRequired ? null : row[index],
           ]),
         ),
       };

@@ -13,7 +13,7 @@ interface VectorGroup {
 /**
  * From Wycheproof (https://github.com/C2SP/wycheproof, Apache License 2.0), `testvectors_v1/json_web_signature_test.json`,
  * `json_web_crypto_test.json` and `json_web_key_test.json`: all that verify a JWS with one symmetric key, in a form of our own. An id is the
- * file and its `tcId`. What is in two files stands here once. A line is `id|verdict|about|token`.
+ * file and its `tcId`. A vector of two files is listed once. Each line is `id|verdict|about|token`.
  */
 export const wycheproof: readonly VectorGroup[] = [
   {
