@@ -11,6 +11,7 @@ import { markClosing } from '../../src/http/closing-connection.ts';
 import { createHttpServer } from '../../src/http/http-server.ts';
 import { batchesOf } from '../../src/features/products/json-stream.ts';
 import { MAX_BYTES } from '../../src/http/memory-limit.ts';
+import { openConnections } from '../support/open-connections.ts';
 import { until } from '../support/until.ts';
 
 // What many connections together use of the server's memory.
@@ -45,8 +46,8 @@ afterEach(async () => {
 test('P23 the unread responses of all connections together are limited', async () => {
   handle = (_req, res) => res.end(LONG);
   await openAll(from('198.51.100.7'));
-  await until(async () => (await connections()) < CLIENTS / 2, 'the end of connections');
-  expect(await connections()).toBeGreaterThan(0);
+  await until(async () => (await openConnections(server)) < CLIENTS / 2, 'the end of connections');
+  expect(await openConnections(server)).toBeGreaterThan(0);
 });
 
 test('P23 the connections of the network that uses most are closed, and no others', async () => {
@@ -58,7 +59,7 @@ test('P23 the connections of the network that uses most are closed, and no other
   };
   await openAll(from('203.0.113.1'), 1);
   await openAll(from('198.51.100.7'));
-  await until(async () => (await connections()) < CLIENTS / 2, 'the end of connections');
+  await until(async () => (await openConnections(server)) < CLIENTS / 2, 'the end of connections');
   expect(others.map(({ destroyed }) => destroyed)).toEqual([false]);
 });
 
@@ -66,7 +67,7 @@ test('P23 the requests that wait for unread responses count', async () => {
   handle = (_req, res) => res.write(' ');
   const count = Math.ceil((2 * MAX_BYTES) / (30 * WAITING.length));
   await openAll(from('198.51.100.7') + WAITING.repeat(30), count);
-  await until(async () => (await connections()) <= count / 2, 'the end of connections');
+  await until(async () => (await openConnections(server)) <= count / 2, 'the end of connections');
 });
 
 test('P23 the requests that are dropped on a closing connection count', async () => {
@@ -76,7 +77,7 @@ test('P23 the requests that are dropped on a closing connection count', async ()
   };
   const count = Math.ceil((2 * MAX_BYTES) / (60 * WAITING.length));
   await openAll(from('198.51.100.7') + WAITING.repeat(60), count);
-  await until(async () => (await connections()) <= count / 2, 'the end of connections');
+  await until(async () => (await openConnections(server)) <= count / 2, 'the end of connections');
 });
 
 test('P23 whole lists are read in smaller batches while many are open', async () => {
@@ -143,11 +144,4 @@ async function openAll(text: string, count = CLIENTS): Promise<void> {
     await once(socket, 'connect');
     socket.write(text);
   }
-}
-
-function connections(): Promise<number> {
-  return new Promise(
-    (done, fail) =>
-      void server.getConnections((error, count) => (error ? fail(error) : done(count))),
-  );
 }

@@ -26,6 +26,7 @@ import { admission } from '../../src/http/admission.ts';
 import type { Dependencies } from '../../src/http/dependencies.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { Shop } from '../support/shop.ts';
+import { openConnections } from '../support/open-connections.ts';
 import { until } from '../support/until.ts';
 import { useStoppedClock } from '../support/clock.ts';
 
@@ -102,7 +103,7 @@ test('H12 a client that fills a packet with requests and never reads is disconne
   const gone = closed(socket);
   socket.on('error', () => undefined).pause();
   socket.write(LIVE.repeat(1_900));
-  await until(async () => (await connections()) === 0, 'the end of the connection');
+  await until(async () => (await openConnections(server)) === 0, 'the end of the connection');
   expect((await fetch(`${urlOf(server)}/api/v2/shop/products`)).status).toBe(200);
   socket.resume();
   await gone;
@@ -661,7 +662,7 @@ test('H9 a client whose WebSocket is rejected is disconnected, even if it keeps 
   socket.write(get('/graphql', `Host: other\r\n${UPGRADE}`));
   const [answer] = (await once(socket, 'data')) as [Buffer];
   expect(statuses(answer.toString())).toEqual([400]);
-  await until(async () => (await connections()) === 0, 'the end of the connection');
+  await until(async () => (await openConnections(server)) === 0, 'the end of the connection');
   expect(socket.writable).toBe(true);
 });
 
@@ -707,13 +708,6 @@ function urlOf(of: Server): string {
 
 function portOf(of: Server): number {
   return (of.address() as AddressInfo).port;
-}
-
-function connections(): Promise<number> {
-  return new Promise(
-    (done, fail) =>
-      void server.getConnections((error, count) => (error ? fail(error) : done(count))),
-  );
 }
 
 function statuses(text: string): number[] {

@@ -9,6 +9,7 @@ import { CallCounter } from '../../src/features/rest-usage/call-counter.ts';
 import { createHttpServer } from '../../src/http/http-server.ts';
 import { openLog } from '../../src/telemetry/log.ts';
 import type { Dependencies } from '../../src/http/dependencies.ts';
+import { openConnections } from '../support/open-connections.ts';
 import { Shop } from '../support/shop.ts';
 
 /** Connections are closed after five more seconds without data. */
@@ -168,13 +169,13 @@ test('H10 a GET is answered beside 2,000 clients with incomplete headers', async
   try {
     const sockets = await Promise.all(Array.from({ length: SLOW_CLIENTS }, () => slowClient(own)));
     // The server has accepted all of them.
-    await until(async () => (await connections(crowded)) >= SLOW_CLIENTS);
+    await until(async () => (await openConnections(crowded)) >= SLOW_CLIENTS);
     for (let time = 0; time < 60; time++) expect(await get()).toBe(200);
     expect(sockets.filter(({ socket }) => socket.destroyed)).toEqual([]);
     crowded.headersTimeout = headersTimeout;
     const ends = await Promise.all(sockets.map(({ end }) => end));
     expect(new Set(ends.map((answer) => answer.slice(0, 12)))).toEqual(new Set(['HTTP/1.1 408']));
-    expect(await connections(crowded)).toBeLessThan(SLOW_CLIENTS);
+    expect(await openConnections(crowded)).toBeLessThan(SLOW_CLIENTS);
     expect(await get()).toBe(200);
   } finally {
     crowded.closeAllConnections();
@@ -189,7 +190,7 @@ test('H10 connections beyond MAX_CONNECTIONS are closed immediately, and accepte
   const { port: own } = few.address() as AddressInfo;
   try {
     const accepted = await Promise.all(Array.from({ length: 20 }, () => opened(own)));
-    await until(async () => (await connections(few)) === 20);
+    await until(async () => (await openConnections(few)) === 20);
     let answer = '';
     const rejected = await opened(own);
     rejected.on('data', (piece: Buffer) => (answer += piece.toString()));
@@ -197,7 +198,7 @@ test('H10 connections beyond MAX_CONNECTIONS are closed immediately, and accepte
     await closed(rejected);
     expect(answer).toBe('');
     for (const socket of accepted.slice(0, 2)) socket.destroy();
-    await until(async () => (await connections(few)) < 20);
+    await until(async () => (await openConnections(few)) < 20);
     expect(
       (await fetch(`http://127.0.0.1:${own}/livez`, { headers: { Connection: 'close' } })).status,
     ).toBe(200);
@@ -318,12 +319,6 @@ async function opened(to: number): Promise<Socket> {
 /** Waits until the socket is closed, with or without an error. */
 function closed(socket: Socket): Promise<void> {
   return new Promise((done) => void socket.once('close', () => done()));
-}
-
-function connections(of: Server = server): Promise<number> {
-  return new Promise(
-    (done, fail) => void of.getConnections((error, count) => (error ? fail(error) : done(count))),
-  );
 }
 
 async function until(holds: () => Promise<boolean>): Promise<void> {
