@@ -8,7 +8,7 @@ const INTERVAL_MS = 250;
 /** Number of intervals without a response until the database counts as down: 1.5 s. */
 const MAX_INTERVALS = 6;
 /** Name in pg_stat_activity. */
-const NAME = 'shopfront pulse';
+const NAME = 'shopfront health check';
 
 /** Called when the database goes down, and when it is up again. */
 export type OnChange = (isHealthy: boolean) => void;

@@ -46,7 +46,7 @@ async function cursorBefore(count: number): Promise<string> {
 function readingChanges(total: number): Statements['read'] {
   return async ({ text, values }) => {
     const [tx, pk] = values.map(Number);
-    if (!text.includes('as horizon')) return [['1']];
+    if (!text.includes('as cutoff')) return [['1']];
     const from = tx === 1 ? Number(pk) : total;
     const numbers = Array.from({ length: Math.min(500, total - from) }, (_, index) =>
       String(from + index + 1),
@@ -195,7 +195,7 @@ describe('P13 past changes', () => {
     const read = statements.read.bind(statements);
     let [running, most, reads] = [0, 0, 0];
     jest.spyOn(statements, 'read').mockImplementation(async (statement, ...rest) => {
-      if (!/as horizon.* limit 20\)/s.test(statement.text)) return read(statement, ...rest);
+      if (!/as cutoff.* limit 20\)/s.test(statement.text)) return read(statement, ...rest);
       reads++;
       most = Math.max(most, ++running);
       return read(statement, ...rest).finally(() => running--);

@@ -140,7 +140,7 @@ describe('after a cursor', () => {
       const { statements } = await behind();
       // The shared event reader reads 500 at a time, whenever it is due.
       expect(
-        statements.filter((text) => text.includes('as horizon') && !/limit 500\b/.test(text)),
+        statements.filter((text) => text.includes('as cutoff') && !/limit 500\b/.test(text)),
       ).toEqual([expect.stringMatching(/limit 20\b/)]);
     });
 
@@ -214,7 +214,7 @@ test('if the transaction ids of the database go back, every subscriber gets CURS
   const read = statements.read.bind(statements);
   statements.read = async (...args) => {
     const rows = await read(...args);
-    return args[0].text.includes('as horizon') ? rows.map(([, ...cells]) => ['3', ...cells]) : rows;
+    return args[0].text.includes('as cutoff') ? rows.map(([, ...cells]) => ['3', ...cells]) : rows;
   };
   try {
     await expect(waiting).rejects.toMatchObject({ code: 'CURSOR_EXPIRED' });

@@ -482,7 +482,7 @@ describe('credentials are checked as long as the stream is open', () => {
   };
   const READS = [
     ['checks its cursor', 'select 1 from change'],
-    ['reads missed changes', 'as horizon'],
+    ['reads missed changes', 'as cutoff'],
   ] as const;
 
   test.each(READS)(

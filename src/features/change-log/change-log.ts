@@ -91,7 +91,7 @@ export async function readAfter(ctx: Reader, from: LogPosition, limit: number): 
   const rows = await readRows(
     ctx,
     sql`
-    select horizon, entry.* from (select pg_snapshot_xmin(pg_current_snapshot()) as horizon) as now
+    select cutoff, entry.* from (select pg_snapshot_xmin(pg_current_snapshot()) as cutoff) as now
     left join (${entriesAfter(from, limit)}) as entry on true
     order by entry.tx, entry.pk`,
     true,

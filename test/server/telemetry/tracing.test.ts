@@ -183,7 +183,7 @@ test('reads for all subscribers belong to no trace', async () => {
   });
   const texts = read.mock.calls
     .map(([{ text }]) => text.trim())
-    .filter((text) => /unnest|as horizon/.test(text));
+    .filter((text) => /unnest|as cutoff/.test(text));
   expect(texts.length).toBeGreaterThan(1);
   for (const span of spans)
     expect(texts).not.toContain(String(attributesOf(span)['db.query.text']).trim());
