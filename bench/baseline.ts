@@ -1,13 +1,14 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { Pool } from 'pg';
+import { Socket } from 'node:net';
+import { Client, Pool, type QueryConfig, type QueryResult, type QueryResultRow } from 'pg';
 import { to } from 'pg-copy-streams';
 
 // The baseline: the same bytes by node:http, pg with one prepared statement per read, and
-// JSON.stringify. No router,
-// no checks, no credentials: a header has the user.
+// JSON.stringify. No router, no checks, no credentials: a header has the user. With PIPELINE, it is
+// the limit: reads share one pipelined connection and cells stay text, the least work in Node.
 
 interface Product {
-  pk: number;
+  pk: number | string;
   name: string;
   barcode: string;
   price: string;
@@ -15,10 +16,12 @@ interface Product {
 
 type Handler = (req: IncomingMessage, url: string, res: ServerResponse) => Promise<unknown>;
 
-const pool = new Pool({ connectionString: process.env['DATABASE_URL'], max: 10 });
+const connectionString = process.env['DATABASE_URL'];
+const pool = new Pool({ connectionString, max: 10 });
 const count = Number(
   (await pool.query<{ count: string }>('select count(*) from product')).rows[0]?.count,
 );
+const pipelined = process.env['PIPELINE'] ? await openPipelined() : undefined;
 
 const page = (limit: number) => ({
   name: `page${limit}`,
@@ -52,9 +55,9 @@ const handlers: Record<string, Handler> = {
     const [fingerprint, after] = JSON.parse(
       Buffer.from(variables.after, 'base64url').toString(),
     ) as [string, number];
-    const { rows } = await pool.query<Product>({ ...PAGE_AND_ONE, values: [after] });
+    const { rows } = await query<Product>({ ...PAGE_AND_ONE, values: [after] });
     const edges = rows.slice(0, 10).map((row) => ({
-      cursor: Buffer.from(JSON.stringify([fingerprint, row.pk])).toString('base64url'),
+      cursor: Buffer.from(JSON.stringify([fingerprint, Number(row.pk)])).toString('base64url'),
       node: { pk: String(row.pk), name: row.name, barcode: row.barcode, price: Number(row.price) },
     }));
     return {
@@ -68,7 +71,7 @@ const handlers: Record<string, Handler> = {
   },
   '/graphql/product': async (req) => {
     const { variables } = (await read(req)) as { variables: { pk: string } };
-    const { rows } = await pool.query<Product>({ ...ONE, values: [variables.pk] });
+    const { rows } = await query<Product>({ ...ONE, values: [variables.pk] });
     const [row] = rows;
     return {
       data: {
@@ -82,9 +85,9 @@ const handlers: Record<string, Handler> = {
     await read(req);
     const pk = Number(req.headers['x-user']);
     const [users, items, blog] = await Promise.all([
-      pool.query<{ username: string; email: string }>({ ...USER, values: [pk] }),
-      pool.query<{ item_id: string }>({ ...ITEMS, values: [pk] }),
-      pool.query<{ title: string; username: string }>({ ...BLOG, values: [pk] }),
+      query<{ username: string; email: string }>({ ...USER, values: [pk] }),
+      query<{ item_id: string }>({ ...ITEMS, values: [pk] }),
+      query<{ title: string; username: string }>({ ...BLOG, values: [pk] }),
     ]);
     return {
       data: {
@@ -102,21 +105,21 @@ const handlers: Record<string, Handler> = {
     };
   },
   '/users/me/': async (req) => {
-    const { rows } = await pool.query<{
+    const { rows } = await query<{
       username: string;
       email: string;
       full_name: string;
-      disabled: boolean;
+      disabled: unknown;
     }>({
       ...USER,
       values: [Number(req.headers['x-user'])],
     });
     const { username, email, full_name, disabled } = rows[0] ?? {};
-    return { username, email, full_name, disabled };
+    return { username, email, full_name, disabled: String(disabled).startsWith('t') };
   },
   '/api/v2/shop/products': async (_req, url) => {
     const number = Number(url.slice(url.indexOf('=') + 1));
-    const { rows } = await pool.query<Product>({ ...PAGE, values: [(number - 1) * 10] });
+    const { rows } = await query<Product>({ ...PAGE, values: [(number - 1) * 10] });
     const base = 'http://shop.example/api/v2/shop/products?page=';
     return {
       items: rows.map(plain),
@@ -132,7 +135,7 @@ const handlers: Record<string, Handler> = {
       res.statusCode = 201;
       return rows.map(plain)[0];
     }
-    const { rows } = await pool.query<Product>({
+    const { rows } = await query<Product>({
       ...ONE,
       values: [url.slice(url.lastIndexOf('/') + 1)],
     });
@@ -159,8 +162,31 @@ async function answer(req: IncomingMessage, res: ServerResponse): Promise<void> 
   res.end(text);
 }
 
+function query<Row extends QueryResultRow>(config: QueryConfig): Promise<QueryResult<Row>> {
+  return pipelined ? pipelined(config) : pool.query<Row>(config);
+}
+
+// Statements of one turn of the event loop are sent in one write.
+async function openPipelined(): Promise<typeof query> {
+  const socket = new Socket();
+  const client = new Client({
+    connectionString,
+    pipeline: true,
+    stream: () => socket,
+    types: { getTypeParser: () => String },
+  });
+  await client.connect();
+  return (config) => {
+    if (socket.writableCorked === 0) {
+      socket.cork();
+      setImmediate(() => socket.uncork());
+    }
+    return client.query(config);
+  };
+}
+
 function plain({ pk, name, barcode, price }: Product) {
-  return { pk, name, barcode, price: Number(price) };
+  return { pk: Number(pk), name, barcode, price: Number(price) };
 }
 
 function read(req: IncomingMessage): Promise<unknown> {

@@ -12,41 +12,34 @@ interface Turn extends Load {
   memory: number;
 }
 
-/** One load of each server. */
-interface Round {
-  ours: Turn;
-  baseline: Turn;
-}
-
 const CHECKED = 200;
 const CHECK_EVERY_MS = 50;
 
 /**
- * Measures a kind of request on both servers by turns. Throws if their responses differ or a
- * request fails.
+ * Measures a kind of request on each server by turns, from the first to the last and back. Throws
+ * if their responses differ or a request fails.
  */
-export async function measure(
+export async function measure<Name extends string>(
   work: Work,
-  ours: MeasuredServer,
-  baseline: MeasuredServer,
+  servers: Readonly<Record<Name, MeasuredServer>>,
   { rounds, seconds }: Pace,
-): Promise<Round[]> {
+): Promise<Record<Name, Turn>[]> {
+  const named = Object.entries(servers) as [Name, MeasuredServer][];
+  const all = named.map(([, server]) => server);
   const expected = work.writes
     ? new Map<BenchRequest, string>()
-    : await assertSameResponses(work, ours, baseline);
+    : await assertSameResponses(work, all);
   const makeRequests = () =>
     Array.from({ length: work.different }, (_, index) => work.request(index));
   const fixed = work.writes ? undefined : makeRequests();
-  for (const server of [baseline, ours])
-    await load(server.port, fixed ?? makeRequests(), Math.min(2, seconds));
-  const found: Round[] = [];
+  for (const server of all) await load(server.port, fixed ?? makeRequests(), Math.min(2, seconds));
+  const found: Record<Name, Turn>[] = [];
   for (let round = 0; round < rounds; round++) {
-    const turn = (server: MeasuredServer) =>
-      takeTurn(server, fixed ?? makeRequests(), seconds, expected);
-    // Alternates the order, so that neither gains by it.
-    const first = round % 2 === 0 ? await turn(baseline) : undefined;
-    const mine = await turn(ours);
-    found.push({ ours: mine, baseline: first ?? (await turn(baseline)) });
+    const turns: [Name, Turn][] = [];
+    // Alternates the order, so that none gains by it.
+    for (const [name, server] of round % 2 === 0 ? named : named.toReversed())
+      turns.push([name, await takeTurn(server, fixed ?? makeRequests(), seconds, expected)]);
+    found.push(Object.fromEntries(turns) as Record<Name, Turn>);
   }
   return found;
 }
@@ -89,19 +82,18 @@ async function compareUnderLoad(
 
 async function assertSameResponses(
   work: Work,
-  ours: MeasuredServer,
-  baseline: MeasuredServer,
+  servers: readonly MeasuredServer[],
 ): Promise<Map<BenchRequest, string>> {
   const answers = new Map<BenchRequest, string>();
   for (let index = 0; index < Math.min(CHECKED, work.different); index++) {
     const request = work.request(index);
-    const [mine, theirs] = await Promise.all([
-      send(ours.port, request),
-      send(baseline.port, request),
-    ]);
-    if (mine !== theirs)
-      throw new Error(`${work.name}: responses differ.\nours ${mine}\nbaseline ${theirs}`);
-    answers.set(request, mine);
+    const [expected = '', ...others] = await Promise.all(
+      servers.map(({ port }) => send(port, request)),
+    );
+    const different = others.find((body) => body !== expected);
+    if (different !== undefined)
+      throw new Error(`${work.name}: responses differ.\n${expected}\n${different}`);
+    answers.set(request, expected);
   }
   return answers;
 }

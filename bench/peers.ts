@@ -43,15 +43,11 @@ export async function measurePeers(
 async function ourselves(bench: Bench): Promise<Result> {
   const page = works.find(({ name }) => name === 'graphql-page');
   if (!page) throw new Error('There is no work graphql-page');
-  const rounds = await measure(
-    page,
-    await bench.ours('1m'),
-    await bench.baseline('1m'),
-    bench.pace,
-  );
+  const servers = { theirs: await bench.ours('1m'), baseline: await bench.baseline('1m') };
+  const rounds = await measure(page, servers, bench.pace);
   return rated(
     'Shopfront',
-    rounds.map((round) => ({ theirs: round.ours.rate, baseline: round.baseline.rate })),
+    rounds.map(({ theirs, baseline }) => ({ theirs: theirs.rate, baseline: baseline.rate })),
   );
 }
 
