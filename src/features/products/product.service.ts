@@ -140,7 +140,7 @@ export function findNodes(ctx: Context, keys: readonly string[]): Promise<(Produ
  */
 export async function create(
   ctx: Context,
-  input: ProductInput,
+  input: Partial<ProductInput>,
   idempotencyKey?: string,
 ): Promise<Product> {
   requireScope(ctx, 'products:write');
