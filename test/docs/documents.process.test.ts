@@ -110,6 +110,24 @@ test('docs/observability.md: the table of log events has exactly our events', as
   expect(inTable).toHaveLength(new Set(inTable).size);
 });
 
+test('docs/architecture.md: each name on the path of a request is in the file beside it', async () => {
+  const document = (await readFile('docs/architecture.md', 'utf8')).replaceAll(/\n\s+/g, ' ');
+  const paths = (await readdir('src', { recursive: true })).map((path) => join('src', path));
+  const steps = [...document.matchAll(/`([\w./-]+\.ts)`: ((?:`[\w.]+`(?:, | to )?)+)/g)];
+  expect(steps.length).toBeGreaterThan(30);
+  for (const [, file = '', names = ''] of steps) {
+    const found = paths.filter((path) => path.endsWith(`/${file}`));
+    expect({ file, found }).toEqual({ file, found: [expect.any(String)] });
+    const source = await readFile(found[0] ?? '', 'utf8');
+    for (const [, name = ''] of names.matchAll(/(\w+)`/g))
+      expect({ file, name, isInFile: new RegExp(`\\b${name}\\b`).test(source) }).toEqual({
+        file,
+        name,
+        isInFile: true,
+      });
+  }
+});
+
 test('docs/generated/dependencies.md has exactly the dependencies of package.json, of the storefront and of the generated clients', async () => {
   const direct: string[] = [];
   for (const path of [
