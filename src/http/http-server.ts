@@ -162,9 +162,15 @@ function waitingBytes(socket: Socket): number {
 
 // Returns the approximate memory of the unsent responses and of the requests of a connection.
 function bytesOf(socket: Socket): number {
+  const current = responseOn(socket)?.req;
   const requests = waitingOn.get(socket)?.size ?? 0;
-  const responses = socket.writableLength * RESPONSE_FACTOR;
-  return responses + waitingBytes(socket) + requests * REQUEST_BYTES + droppedBytes(socket);
+  return (
+    socket.writableLength * RESPONSE_FACTOR +
+    (current ? memoryOf(current) : 0) +
+    waitingBytes(socket) +
+    requests * REQUEST_BYTES +
+    droppedBytes(socket)
+  );
 }
 
 // Responds as Node does without a listener, and counts the error.

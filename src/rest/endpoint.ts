@@ -8,7 +8,7 @@ import { onReplica } from '../request/on-replica.ts';
 import { revisionOf } from '../pagination/row-counts.ts';
 import { check } from '../core/validation.ts';
 import { JSON_TYPE, type ErrorFormat } from '../http/responses.ts';
-import { readForm, readJson } from '../http/body.ts';
+import { discard, readForm, readJson } from '../http/body.ts';
 import { answerFromClientCache, codedTagOf, tagOf, weakTagOf } from '../http/http-cache.ts';
 import { codingFor, compressedChunks, sendCompressed, type Coding } from '../http/compression.ts';
 import { identify, isAnonymous } from '../http/credentials.ts';
@@ -206,6 +206,8 @@ async function sendStream(
     res.end();
     return;
   }
+  // A body that is not read would be kept as long as the stream.
+  discard(req, () => req.socket.destroy());
   const disconnected = new AbortController();
   res.once('close', () => disconnected.abort());
   for await (const chunk of compressed ?? chunks) {

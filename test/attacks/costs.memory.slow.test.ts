@@ -3,6 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { register } from 'prom-client';
 import { afterEach, beforeEach, expect, test } from '../support/jest.ts';
 import { readConfig } from '../../src/core/config.ts';
 import { readGraphqlText } from '../../src/http/body.ts';
@@ -70,6 +71,18 @@ test('P23 the requests that wait for unread responses count', async () => {
   await until(async () => (await openConnections(server)) <= count / 2, 'the end of connections');
 });
 
+test('P23 the unread body of the request whose response is not read counts', async () => {
+  handle = (_req, res) => res.write(' ');
+  const body = `${`20\r\n${'x'.repeat(32)}\r\n`.repeat(1_700)}0\r\n\r\n`;
+  const request = from('198.51.100.7').replace(/\r\n$/, 'Transfer-Encoding: chunked\r\n\r\n');
+  const count = Math.ceil((2 * MAX_BYTES) / (1_000 * 500));
+  const before = await closedForMemory();
+  await openAll(request + body, count);
+  await until(async () => (await openConnections(server)) <= count / 2, 'the end of connections');
+  // Not closed as idle.
+  expect(await closedForMemory()).toBeGreaterThan(before);
+});
+
 test('P23 the requests that are dropped on a closing connection count', async () => {
   handle = (req, res) => {
     markClosing(req.socket);
@@ -131,6 +144,11 @@ test('P21 the chunks of bodies that are not complete take little more memory tha
 /** Returns a request of a client of this address. */
 function from(address: string): string {
   return `GET / HTTP/1.1\r\nHost: shop\r\nX-Forwarded-For: ${address}\r\n\r\n`;
+}
+
+async function closedForMemory(): Promise<number> {
+  const metric = await register.getSingleMetric('shopfront_http_rejected_total')?.get();
+  return metric?.values.find(({ labels }) => labels['reason'] === 'memory')?.value ?? 0;
 }
 
 /** Opens connections that send this text and read nothing. */

@@ -26,6 +26,7 @@ import { admission } from '../../src/http/admission.ts';
 import type { Dependencies } from '../../src/http/dependencies.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { Shop } from '../support/shop.ts';
+import { openSession } from '../support/logins.ts';
 import { openConnections } from '../support/open-connections.ts';
 import { until } from '../support/until.ts';
 import { useStoppedClock } from '../support/clock.ts';
@@ -424,6 +425,21 @@ test('P23 the body of an event stream by GET is not kept', async () => {
   const [req] = await arrived;
   await until(() => req.complete, 'the body');
   await until(() => req.readableLength === 0, 'an empty buffer');
+});
+
+test('P23 the body of a request for a list is not kept while the list waits for its reader', async () => {
+  const user = await shop.makeUser();
+  await shop.sql(`
+    insert into blog_entry (creator_pk, title, body, published, created_at, updated_at)
+    select ${user.pk}, 'Entry', repeat('x', 50000), true, now(), now() from generate_series(1, 400) n`);
+  const { key } = await openSession(shop, user);
+  const arrived = once(server, 'request') as Promise<[IncomingMessage]>;
+  const socket = (await opened()).pause();
+  socket.write(get('/blog', `X-SESSION-ID: ${key}\r\nTransfer-Encoding: chunked\r\n`));
+  socket.write(`20\r\n${'x'.repeat(32)}\r\n`.repeat(1_500));
+  const [req] = await arrived;
+  await until(() => req.socket.writableLength > 0, 'an unread response');
+  expect(unreadChunks(req)).toBe(0);
 });
 
 test.each(['with its request', 'after its request'])(
