@@ -85,15 +85,18 @@ export function listsOf(rows: readonly NewProduct[]): Sql {
   );
 }
 
-/** Returns what `read` makes of the value of each field; null stays null. */
+/**
+ * Returns what `read` makes of the value of each field; null stays null, and is the value of a field
+ * that a logged change lacks, because it was added later.
+ */
 export function mapFields<T>(
-  product: Readonly<Record<ProductField, string | null>>,
+  product: Readonly<Record<ProductField, string | null | undefined>>,
   read: (kind: ColumnKind, value: string) => T,
 ): Record<string, T | null> {
   return Object.fromEntries(
     FIELDS.map((field) => {
       const value = product[field];
-      return [field, value === null ? null : read(kindOf(field), value)];
+      return [field, value == null ? null : read(kindOf(field), value)];
     }),
   );
 }
