@@ -93,8 +93,14 @@ function readableState(req: IncomingMessage) {
   return state;
 }
 
-/** Discards a body as it arrives. Calls `onExcess` once, after 100 KB or too many chunks. */
-export function discard(req: IncomingMessage, onExcess: () => void): void {
+/**
+ * Discards a body as it arrives: one that is not read would be kept as long as the response. Calls
+ * `onExcess` once, after 100 KB or too many chunks; by default, closes the connection.
+ */
+export function discard(
+  req: IncomingMessage,
+  onExcess: () => void = () => void req.socket.destroy(),
+): void {
   limitBody(req, DISCARD_LIMIT, onExcess);
 }
 

@@ -206,8 +206,7 @@ async function sendStream(
     res.end();
     return;
   }
-  // A body that is not read would be kept as long as the stream.
-  discard(req, () => req.socket.destroy());
+  discard(req);
   const disconnected = new AbortController();
   res.once('close', () => disconnected.abort());
   for await (const chunk of compressed ?? chunks) {

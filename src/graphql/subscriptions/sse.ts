@@ -47,8 +47,7 @@ export async function sendEventStream(
   const ctx = contextOf(dependencies, subscription);
   const lastEventId = req.headers['last-event-id'];
   if (typeof lastEventId === 'string' && lastEventId !== '') ctx.resumeAfter = lastEventId;
-  // A body that is not read would be kept as long as the stream.
-  if (req.method !== 'POST') discard(req, () => req.socket.destroy());
+  if (req.method !== 'POST') discard(req);
   const text =
     req.method === 'POST' ? ((await readGraphqlText(exchange)) ?? '') : queryStringOf(req);
   const body = req.method === 'POST' ? parseJson(text) : readSearch(text);
