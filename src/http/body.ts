@@ -1,18 +1,19 @@
 import { isUtf8 } from 'node:buffer';
-import { parse } from 'content-type';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import express, { type Request, type RequestHandler, type Response } from 'express';
+import { promisify } from 'node:util';
+import { gunzip, inflate } from 'node:zlib';
+import { parse } from 'content-type';
 import { parseExact } from '../core/exact-json.ts';
 import type { Exchange } from './exchange.ts';
 import { HttpError, errorForStatus } from './http-error.ts';
 import { declaredLength, hasBody } from './request-headers.ts';
 
-const anyType = () => true;
 const decoder = new TextDecoder();
 const REST_LIMIT = 16 * 1024;
 /** Maximum size of a GraphQL request, in bytes. */
 export const GRAPHQL_LIMIT = 100 * 1024;
 const FORM_LIMIT = 4 * 1024;
+const MAX_FORM_FIELDS = 10;
 /** Maximum size of the rest of a body that is discarded, in bytes, and maximum time, in ms. */
 const DISCARD_LIMIT = 100 * 1024;
 const DISCARD_MS = 2_000;
@@ -34,16 +35,14 @@ const MAX_APART = 64;
 export const REQUEST_BYTES = 2_500;
 /** Number of unread bytes of a body after which no more is received. Each may be a chunk. */
 const MAX_UNREAD_BYTES = 4 * 1024;
-const parsers = {
-  text: express.text({ limit: GRAPHQL_LIMIT, type: anyType, verify }),
-  form: express.urlencoded({
-    limit: FORM_LIMIT,
-    parameterLimit: 10,
-    extended: false,
-    type: anyType,
-    verify,
-  }),
-};
+/**
+ * The encodings of request bodies (RFC 9110, 8.4.1). Others are not supported because a decoder may
+ * have to take memory for a window of megabytes, whatever the size of the body: 16 MB for Brotli.
+ */
+const DECODERS = new Map([
+  ['gzip', promisify(gunzip)],
+  ['deflate', promisify(inflate)],
+]);
 
 /**
  * Limits the memory of a body that is not read yet. Node's own limit is 64 KB, after which it still
@@ -106,20 +105,27 @@ export function discard(
 
 /** Returns the value of a JSON body of at most 16 KB. Throws errors that `visibleError` returns. */
 export async function readJson(exchange: Exchange): Promise<unknown> {
-  const text = await readJsonText(exchange, REST_LIMIT);
+  const text = await readText(exchange.req, 'application/json', REST_LIMIT);
   return text === undefined ? undefined : parseJson(text);
 }
 
 /** Returns the JSON text of a GraphQL request of at most 100 KB. */
 export async function readGraphqlText(exchange: Exchange): Promise<string | undefined> {
-  return readJsonText(exchange, GRAPHQL_LIMIT);
+  return readText(exchange.req, 'application/json', GRAPHQL_LIMIT);
 }
 
 /** Reads a form of at most 4 KB and 10 fields. A repeated field becomes a list. */
-export async function readForm(exchange: Exchange): Promise<unknown> {
-  if (!hasBody(exchange.req)) return undefined;
-  requireType(exchange.req, 'application/x-www-form-urlencoded');
-  return parseBody(exchange, FORM_LIMIT, parsers.form);
+export async function readForm({ req }: Exchange): Promise<unknown> {
+  const text = await readText(req, 'application/x-www-form-urlencoded', FORM_LIMIT);
+  if (text === undefined) return undefined;
+  const form = new URLSearchParams(text);
+  if (form.size > MAX_FORM_FIELDS) throw errorForStatus(413);
+  return Object.fromEntries(
+    [...new Set(form.keys())].map((name) => {
+      const values = form.getAll(name);
+      return [name, values.length === 1 ? values[0] : values];
+    }),
+  );
 }
 
 /** Returns whether the body may exceed the limit for discarding an unread body. */
@@ -180,17 +186,36 @@ export function parseJson(text: string): unknown {
   }
 }
 
-async function readJsonText(exchange: Exchange, limit: number): Promise<string | undefined> {
-  const { req } = exchange;
+/** Returns the decoded text of a body of this type. The limit is for both forms, in bytes. */
+async function readText(
+  req: IncomingMessage,
+  type: string,
+  limit: number,
+): Promise<string | undefined> {
   if (!hasBody(req)) return undefined;
-  requireType(req, 'application/json');
-  const encoding = req.headers['content-encoding'];
-  if (encoding === undefined || encoding === 'identity') return readPlain(req, limit);
-  return String(await parseBody(exchange, limit, parsers.text));
+  requireType(req, type);
+  const encoding = (req.headers['content-encoding'] || 'identity').toLowerCase();
+  const decode = DECODERS.get(encoding);
+  if (!decode && encoding !== 'identity') throw unsupportedEncoding();
+  const received = await readBytes(req, limit);
+  const bytes = decode
+    ? await decode(received, { maxOutputLength: limit }).catch(rejectEncoded)
+    : received;
+  if (!isUtf8(bytes)) throw errorForStatus(400);
+  // TextDecoder removes a byte order mark, which is not part of the text.
+  return decoder.decode(bytes);
 }
 
-// An uncompressed body needs no parser.
-function readPlain(req: IncomingMessage, limit: number): Promise<string> {
+// Names the supported encodings (RFC 9110, 12.5.3).
+function unsupportedEncoding(): HttpError {
+  return errorForStatus(415, { 'Accept-Encoding': [...DECODERS.keys()].join(', ') });
+}
+
+function rejectEncoded({ code }: NodeJS.ErrnoException): never {
+  throw errorForStatus(code === 'ERR_BUFFER_TOO_LARGE' ? 413 : 400);
+}
+
+function readBytes(req: IncomingMessage, limit: number): Promise<Buffer> {
   if (declaredLength(req) > limit) throw errorForStatus(413);
   // Its stream has emitted its last event.
   if (req.destroyed) throw errorForStatus(400);
@@ -212,9 +237,7 @@ function readPlain(req: IncomingMessage, limit: number): Promise<string> {
       const bytes = chunks.length === 1 && first ? first : Buffer.concat(chunks);
       // A streamed response keeps its request in memory until its end.
       chunks.length = 0;
-      // TextDecoder removes a byte order mark, which is not part of the text.
-      if (isUtf8(bytes)) done(decoder.decode(bytes));
-      else fail(errorForStatus(400));
+      done(bytes);
     });
     req.once('error', () => fail(errorForStatus(400)));
   });
@@ -238,35 +261,7 @@ function limitBody(
   req.on('data', check);
 }
 
-async function parseBody(
-  { req, res }: Exchange,
-  limit: number,
-  parser: RequestHandler,
-): Promise<unknown> {
-  if (declaredLength(req) > limit) throw errorForStatus(413);
-  await new Promise<void>((done, fail) => {
-    // The parsers use only members that Node's own request has.
-    void parser(req as Request, res as Response, (error?: unknown) => {
-      if (error) fail(error);
-      // Compressed data ends before its body if other bytes follow.
-      else if (req.readableEnded) done();
-      else req.once('end', done);
-    });
-    // The parsers do not notice a client that disconnects during a compressed body.
-    req.once('close', () => {
-      if (!req.readableEnded) fail(errorForStatus(400));
-    });
-    // The parser would read a rejected body to its end, which may never come.
-    limitBody(req, limit, fail);
-  });
-  const { body } = req as Request;
-  Reflect.deleteProperty(req, 'body');
-  if (typeof body === 'string' && Buffer.byteLength(body) > limit) throw errorForStatus(413);
-  return body as unknown;
-}
-
-// JSON is UTF-8 (RFC 8259, 8.1). The parsers would also accept other charsets, which could be used
-// to bypass a filter.
+// JSON is UTF-8 (RFC 8259, 8.1). Other charsets could be used to bypass a filter.
 function requireType(req: IncomingMessage, expected: string): void {
   if (req.headers['content-type'] === expected) return;
   try {
@@ -276,9 +271,4 @@ function requireType(req: IncomingMessage, expected: string): void {
     // A missing or malformed content type is rejected like a wrong one.
   }
   throw new HttpError(415, `The content type must be ${expected} in UTF-8`);
-}
-
-// The parsers replace invalid UTF-8 with a replacement character. Stored text must equal sent text.
-function verify(_req: unknown, _res: unknown, bytes: Buffer): void {
-  if (!isUtf8(bytes)) throw errorForStatus(400);
 }

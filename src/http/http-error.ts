@@ -39,9 +39,12 @@ export function visibleError(error: unknown): DomainError | HttpError | undefine
   return hasMessage(status) ? errorForStatus(status) : undefined;
 }
 
-/** Returns the standard error for this status. */
-export function errorForStatus(status: keyof typeof MESSAGES): HttpError {
-  return new HttpError(status, MESSAGES[status]);
+/** Returns the standard error for this status. Its response has these headers. */
+export function errorForStatus(
+  status: keyof typeof MESSAGES,
+  headers?: Readonly<Record<string, string>>,
+): HttpError {
+  return new HttpError(status, MESSAGES[status], headers);
 }
 
 /** Returns the error of a request that was cancelled because it took too long. */

@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
 import * as sessions from '../../src/features/auth/sessions/session.service.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
@@ -200,8 +200,6 @@ describe('R5: a compressed body', () => {
   const COMPRESSORS: [string, (text: string) => Buffer][] = [
     ['gzip', gzipSync],
     ['deflate', deflateSync],
-    ['br', (text) => brotliCompressSync(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } })],
-    ['zstd', zstdCompressSync],
   ];
   const bombs = ROUTES.flatMap((route) =>
     COMPRESSORS.map(([encoding, compress]) => ({ ...route, route, encoding, compress })),
@@ -258,8 +256,6 @@ describe('R5: a compressed body', () => {
       ['gzip', deflateSync('{}')],
       ['gzip', gzipSync(gzipSync('{}'))],
       ['deflate', good],
-      ['br', good],
-      ['br', Buffer.from('{}')],
     ];
     const found = [];
     for (const [encoding, body] of bad) {
@@ -291,6 +287,21 @@ describe('R5: a compressed body', () => {
     }
     expect(found).toEqual(unknown.map((encoding) => [encoding, 415, NOT_SUPPORTED]));
   });
+
+  test.each(ROUTES)(
+    'R5 Brotli and Zstandard are 415, whose decoders take megabytes: POST $path',
+    async (route) => {
+      const body = await goodBody(route);
+      for (const [encoding, bytes] of [
+        ['br', brotliCompressSync(body)],
+        ['zstd', zstdCompressSync(body)],
+      ] as const) {
+        const answer = await post(route, bytes, encoding);
+        expect([answer.status, messageOf(answer)]).toEqual([415, NOT_SUPPORTED]);
+        expect(answer.headers.get('accept-encoding')).toBe('gzip, deflate');
+      }
+    },
+  );
 });
 
 describe('R23: a form', () => {
