@@ -26,6 +26,9 @@ export const MAX_VALIDATION_ERRORS = 4;
 /** Maximum number of errors in variables. A further one says that there are more. */
 export const MAX_VARIABLE_ERRORS = 49;
 
+/** Maximum length of an alias in characters. A list repeats it for each object. */
+const MAX_ALIAS_LENGTH = 100;
+
 const NO_FIELDS: RootFields = new Map();
 
 /** Returns a validation rule for each limit of a document. Their errors are QUERY_TOO_COMPLEX. */
@@ -46,6 +49,7 @@ export function limitRules(config: Config): ValidationRule[] {
       ignoreIntrospection: true,
     }),
     maxAliasesRule({ ...ruleOptions('aliases', config.graphqlMaxAliases), allowList: [] }),
+    aliasLengthRule,
     directivesRule(config.graphqlMaxDirectives),
     rootFieldsRule(config.graphqlMaxRootFields),
     knownOperationRule,
@@ -58,6 +62,15 @@ export function tooComplex(message: string): GraphQLError {
     originalError: new DomainError('QUERY_TOO_COMPLEX', message),
   });
 }
+
+const aliasLengthRule: ValidationRule = (context) => ({
+  Field({ alias }) {
+    if (alias && alias.value.length > MAX_ALIAS_LENGTH)
+      context.reportError(
+        tooComplex(`The query has an alias of more than ${MAX_ALIAS_LENGTH} characters`),
+      );
+  },
+});
 
 // Counts all directives, those of a fragment once for each spread. The directives rule of the
 // library used above ignores those on further spreads of a fragment.

@@ -4,7 +4,7 @@ import type { Observer, RequestRecord } from './request-record.ts';
 const INFO = 30;
 const MESSAGES: Record<RequestRecord['end'], string> = {
   answered: 'Request completed',
-  aborted: 'Client disconnected before the response was complete',
+  aborted: 'Connection closed before the response was complete',
   broken: 'Response interrupted',
 };
 

@@ -205,6 +205,23 @@ describe('aliases', () => {
     expect(await shop.sql('select * from item')).toEqual([]);
   });
 
+  test('D4 an alias of more than 100 characters is rejected, and one of 100 is accepted', async () => {
+    await shop.makeProduct();
+    const query = (length: number) => `{ products { nodes { ${'a'.repeat(length)}: pk } } }`;
+    const rejected = await shop.graphql(query(101));
+    expect([rejected.status, rejected.body.errors]).toEqual([
+      400,
+      [
+        expect.objectContaining({
+          message: 'The query has an alias of more than 100 characters',
+          extensions: { code: TOO_COMPLEX },
+        }),
+      ],
+    ]);
+    const accepted = await shop.graphql(query(100));
+    expect(Object.keys(accepted.body.data.products.nodes[0])).toEqual(['a'.repeat(100)]);
+  });
+
   test('D4 exactly 15 aliases are accepted', async () => {
     await shop.makeProduct();
     const answer = await shop.graphql(`{ products { nodes { ${aliases(15, 'pk')} } } }`);

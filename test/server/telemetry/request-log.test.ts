@@ -241,7 +241,7 @@ test('a client that disconnects before its response is a line without a status',
     endpoint: 'POST /session/login',
     user: null,
     bytes: 0,
-    msg: 'Client disconnected before the response was complete',
+    msg: 'Connection closed before the response was complete',
   });
   expect(line).not.toHaveProperty('status');
 });
