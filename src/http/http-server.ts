@@ -60,7 +60,7 @@ const RAW_HEADERS = [
 
 /** Maximum number of requests that wait for their turn on a connection, and of their bytes. */
 const MAX_WAITING = 64;
-const MAX_WAITING_BYTES = 500_000;
+const MAX_WAITING_BYTES = 64_000;
 /** Memory of an unsent response per byte: Node keeps a text and its encoded form. */
 const RESPONSE_FACTOR = 2;
 /** Requests that wait for their turn. */

@@ -6,13 +6,14 @@ import { connectionsOf } from './drain.ts';
 export const MAX_BYTES = 64_000_000;
 /** Interval between checks, in ms. A client can receive a long response in less. */
 const CHECK_INTERVAL_MS = 1_000;
-/** Maximum number of connections that a check destroys, because each takes time. */
-const MAX_DESTROYED = 200;
+/** Number of connections that are destroyed before others are served, because each takes time. */
+const BATCH = 200;
 
-/** A connection and its memory in bytes. */
+/** A connection, its memory in bytes and the network of its client. */
 interface Held {
   socket: Socket;
   bytes: number;
+  network: string;
 }
 
 /** What `limitMemory` must know of a connection. */
@@ -25,47 +26,48 @@ export interface MemoryUse {
 
 /**
  * Checks the memory of the connections each second, because the limits on each connection do not
- * bound their sum. Above the maximum, destroys connections that also used memory at the last check,
- * those of the network that uses most first, and calls `onDestroyed` for each.
+ * bound their sum. Above the maximum, destroys connections of the network that uses most first, and
+ * calls `onDestroyed` for each. A network that used no memory at the last check does not count.
  */
 export function limitMemory(server: Server, use: MemoryUse, onDestroyed: () => void): void {
-  let before = new Set<Socket>();
+  let before = new Set<string>();
   const check = () => {
     const held = [...connectionsOf(server)]
       .map((socket) => ({ socket, bytes: use.bytesOf(socket) }))
-      .filter(({ bytes }) => bytes > 0);
-    let sum = sumOf(held);
-    if (sum > MAX_BYTES) {
-      let destroyed = 0;
-      const candidates = held.filter(({ socket }) => before.has(socket));
-      for (const { socket, bytes } of mostFirst(candidates, use)) {
-        socket.destroy();
-        onDestroyed();
-        sum -= bytes;
-        if (sum <= MAX_BYTES || ++destroyed === MAX_DESTROYED) break;
-      }
-    }
-    before = new Set(held.map(({ socket }) => socket));
+      .filter(({ bytes }) => bytes > 0)
+      .map(({ socket, bytes }) => ({ socket, bytes, network: use.networkOf(socket) }));
+    // Responses that a new client receives in less than a second cost nobody a connection.
+    const counted = held.filter(({ network }) => before.has(network));
+    before = new Set(held.map(({ network }) => network));
+    const excess = sumOf(counted) - MAX_BYTES;
+    if (excess > 0) destroy([...mostFirst(counted, excess)], onDestroyed);
   };
   const timer = setInterval(check, CHECK_INTERVAL_MS).unref();
   server.once('close', () => clearInterval(timer));
 }
 
-// Yields the connection with most bytes of the network with most bytes, again and again.
-function* mostFirst(held: readonly Held[], { networkOf }: MemoryUse): Generator<Held> {
-  const networks = [...Map.groupBy(held, ({ socket }) => networkOf(socket)).values()].map(
-    (list) => ({
-      bytes: sumOf(list),
-      list: list.toSorted((one, other) => one.bytes - other.bytes),
-    }),
-  );
-  for (;;) {
+function destroy(sockets: readonly Socket[], onDestroyed: () => void): void {
+  for (const socket of sockets.slice(0, BATCH)) {
+    onDestroyed();
+    socket.destroy();
+  }
+  if (sockets.length > BATCH) setImmediate(destroy, sockets.slice(BATCH), onDestroyed);
+}
+
+// Yields the connection with most bytes of the network with most bytes, until they are enough.
+function* mostFirst(held: readonly Held[], excess: number): Generator<Socket> {
+  const networks = [...Map.groupBy(held, ({ network }) => network).values()].map((list) => ({
+    bytes: sumOf(list),
+    list: list.toSorted((one, other) => one.bytes - other.bytes),
+  }));
+  for (let left = excess; left > 0;) {
     let [most] = networks;
     for (const network of networks) if (most && network.bytes > most.bytes) most = network;
     const next = most?.list.pop();
     if (!most || !next) return;
     most.bytes -= next.bytes;
-    yield next;
+    left -= next.bytes;
+    yield next.socket;
   }
 }
 

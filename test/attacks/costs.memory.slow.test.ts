@@ -1,12 +1,13 @@
 import { once } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { register } from 'prom-client';
 import { afterEach, beforeEach, expect, test } from '../support/jest.ts';
 import { readConfig } from '../../src/core/config.ts';
-import { readGraphqlText } from '../../src/http/body.ts';
+import { readGraphqlText, REQUEST_BYTES } from '../../src/http/body.ts';
 import { Exchange } from '../../src/http/exchange.ts';
 import { markClosing } from '../../src/http/closing-connection.ts';
 import { createHttpServer } from '../../src/http/http-server.ts';
@@ -64,10 +65,41 @@ test('P23 the connections of the network that uses most are closed, and no other
   expect(others.map(({ destroyed }) => destroyed)).toEqual([false]);
 });
 
+test('P23 a client whose connections last less than a second costs others none', async () => {
+  const others: Socket[] = [];
+  handle = ({ headers, socket }, res) => {
+    if (headers['x-forwarded-for'] === '203.0.113.1') others.push(socket);
+    res.end(LONG);
+  };
+  await openAll(from('203.0.113.1'), 1);
+  const before = await closedForMemory();
+  const end = performance.now() + 4_000;
+  while (performance.now() < end) {
+    await openAll(from('198.51.100.7'), CLIENTS / 2);
+    await setTimeout(700);
+    for (const socket of sockets.splice(1)) socket.destroy();
+  }
+  expect(others.map(({ destroyed }) => destroyed)).toEqual([false]);
+  expect(await closedForMemory()).toBeGreaterThan(before);
+});
+
+test('P23 requests of more than 64 KB that wait for a response close their connection', async () => {
+  const received: Socket[] = [];
+  handle = ({ socket }, res) => {
+    received.push(socket);
+    res.write(' ');
+  };
+  await openAll(from('198.51.100.7') + WAITING.repeat(5), 1);
+  await openAll(from('198.51.100.7') + WAITING.repeat(6), 1);
+  await until(() => received.some(({ destroyed }) => destroyed), 'the end of a connection');
+  // Idle, the first connection would be closed before the second.
+  expect(received.map(({ destroyed }) => destroyed)).toEqual([false, true]);
+});
+
 test('P23 the requests that wait for unread responses count', async () => {
   handle = (_req, res) => res.write(' ');
-  const count = Math.ceil((2 * MAX_BYTES) / (30 * WAITING.length));
-  await openAll(from('198.51.100.7') + WAITING.repeat(30), count);
+  const count = Math.ceil((2 * MAX_BYTES) / (60 * REQUEST_BYTES));
+  await openAll(from('198.51.100.7').repeat(61), count);
   await until(async () => (await openConnections(server)) <= count / 2, 'the end of connections');
 });
 
