@@ -1,6 +1,5 @@
 import type { JsonForm } from '../../api/compiled-fields.ts';
 import { identifier, join, raw, sql, type Sql } from '../../database/sql.ts';
-import { priceNumber } from './price.ts';
 import {
   FIELD_KINDS,
   newProduct,
@@ -20,15 +19,12 @@ interface ColumnKind {
   /** The text in the audit trail, in SQL and of a read product. */
   audited: (column: Sql) => Sql;
   auditedText: (value: string) => string;
-  /** The value in JSON. */
-  jsonValue: (value: string) => unknown;
 }
 
 const TEXT = { type: 'text', form: 'text' } as const;
 const UNCHANGED = {
   audited: (column: Sql) => column,
   auditedText: (value: string) => value,
-  jsonValue: (value: string) => value,
 };
 const KINDS: Record<FieldKind, ColumnKind> = {
   line: {
@@ -51,7 +47,6 @@ const KINDS: Record<FieldKind, ColumnKind> = {
     csv: (column) => column,
     audited: (column) => sql`round(${column}, 2)::text`,
     auditedText: (value) => Number(value).toFixed(2),
-    jsonValue: priceNumber,
   },
 };
 

@@ -1,6 +1,7 @@
 import { globalId } from '../../api/node.ts';
 import { Session } from '../auth/sessions/session.entity.ts';
 import type { ChangeKind } from '../change-log/change-log.ts';
+import { priceNumber } from '../products/price.ts';
 import { mapFields } from '../products/product.columns.ts';
 import { productFromRow } from '../products/product.entity.ts';
 import { User } from '../users/user.entity.ts';
@@ -16,7 +17,10 @@ type EventSerializer = (event: {
 
 const product: EventSerializer = ({ state }) => {
   const found = productFromRow(state ?? {});
-  return { pk: found.pk, ...mapFields(found, ({ jsonValue }, value) => jsonValue(value)) };
+  return {
+    pk: found.pk,
+    ...mapFields(found, ({ form }, value) => (form === 'number' ? priceNumber(value) : value)),
+  };
 };
 
 /**
