@@ -241,6 +241,7 @@ describe('the log', () => {
     const secrets = ['canary-password-1', 'canary-password-2', 'canary-wrong-3'] as const;
     const [first, second, wrong] = secrets;
     const user = await shop.makeUser({ hashedPassword: bcrypt.hashSync(first, 4) });
+    const { key } = await sessions.open(shop.context(), user, null);
     const { username } = user;
     const given: string[] = [];
     for (const [, enter] of LOGIN_ENDPOINTS) {
@@ -264,7 +265,6 @@ describe('the log', () => {
       refreshed.body.access_token,
       refreshed.body.refresh_token,
     );
-    const { key } = await sessions.open(shop.context(), user, null);
     await change(user, first, second);
     await change(user, wrong, second);
     await shop.rest('GET', '/users/me/', { sessionKey: key });

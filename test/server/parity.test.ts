@@ -379,11 +379,12 @@ describe('Decisions, one domain behind two APIs: rejections', () => {
     ],
     [
       'a session key of a disabled user',
-      async () => ({
-        sessionKey: (
-          await sessions.open(shop.context(), await shop.makeUser({ disabled: true }), null)
-        ).key,
-      }),
+      async () => {
+        const user = await shop.makeUser();
+        const { key } = await sessions.open(shop.context(), user, null);
+        await shop.sql(`update "user" set disabled = true where pk = ${user.pk}`);
+        return { sessionKey: key };
+      },
       400,
       'Inactive user',
       'INACTIVE_USER',

@@ -12,13 +12,7 @@ import { newPassword } from '../users/user.rules.ts';
 import * as users from '../users/user.service.ts';
 import * as accounts from './user-administration.service.ts';
 import { credentials, type Credentials } from './auth.rules.ts';
-import {
-  authenticate,
-  invalidCredentials,
-  rejectIfChanged,
-  replaceHash,
-  verify,
-} from './login/authenticate.ts';
+import { authenticate, invalidCredentials, replaceHash, verify } from './login/authenticate.ts';
 import { rejectDisabled, scopesIn, signIn, signOut } from './caller.service.ts';
 import { withHashSlot } from './passwords/hashing.ts';
 import { hashPassword } from './passwords/password.ts';
@@ -64,11 +58,7 @@ export async function login(
   const given = check(credentials, input);
   throttle.rejectIfBlocked(ctx, given.username);
   const user = await withHashSlot(ctx, () => authenticate(ctx, given));
-  const { session, key } = await inTransaction(ctx, async (tx) => {
-    const opened = await sessions.open(tx, user, scopes ? scopes.filter(isScope) : null);
-    await rejectIfChanged(tx, user);
-    return opened;
-  });
+  const { session, key } = await sessions.open(ctx, user, scopes ? scopes.filter(isScope) : null);
   signIn(ctx, user, session);
   ctx.log.info(
     { event: 'auth.login', outcome: 'success', user: user.username, session: fingerprint(key) },

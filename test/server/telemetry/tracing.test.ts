@@ -140,18 +140,19 @@ describe('GraphQL', () => {
   });
 });
 
-test('a login is a span with its hash and transaction, whose statements are below it, without values', async () => {
+test('a change of a password is a span with its hash and transaction, whose statements are below it, without values', async () => {
   const ada = await shop.makeUser({ username: 'ada-of-the-traces' });
   const spans = await spansOf(() =>
-    shop.rest('POST', '/token', {
-      form: { username: ada.username, password: PASSWORD },
-      headers: traceparent('01'),
-    }),
+    shop.graphql(
+      'mutation ($current: String!, $new: String!) { changePassword(current: $current, new: $new) { username } }',
+      { current: PASSWORD, new: 'canary-of-the-traces' },
+      { as: ada, headers: traceparent('01') },
+    ),
   );
   const [request] = spans;
   const names = spans.map(({ name }) => name);
   expect(names).toEqual(
-    expect.arrayContaining(['POST /token', 'hash', 'read', 'transaction', 'statement']),
+    expect.arrayContaining(['mutation (anonymous)', 'hash', 'read', 'transaction', 'statement']),
   );
   expect(attributesOf(request)).toMatchObject({ 'enduser.id': ada.username });
   const transaction = spans.find(({ name }) => name === 'transaction');
@@ -160,7 +161,13 @@ test('a login is a span with its hash and transaction, whose statements are belo
     spans.filter(({ parentSpanId }) => parentSpanId === transaction?.spanId).length,
   ).toBeGreaterThan(2);
   const below = JSON.stringify(spans.slice(1));
-  for (const value of [ada.username, PASSWORD, ada.hashedPassword ?? '?', '127.0.0.1'])
+  for (const value of [
+    ada.username,
+    PASSWORD,
+    'canary-of-the-traces',
+    ada.hashedPassword ?? '?',
+    '127.0.0.1',
+  ])
     expect(below).not.toContain(value);
 });
 

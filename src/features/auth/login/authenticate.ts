@@ -39,20 +39,14 @@ export async function verify(
   if (!isCorrect) throw invalidCredentials(ctx, user);
 }
 
-/**
- * Throws if the user's password was changed or the user was disabled since `authenticate`. Called
- * in the transaction that opens the session, after it has waited for concurrent changes of the
- * user, so that the session does not outlive a change that ends all sessions.
- */
-export async function rejectIfChanged(tx: Context, user: User): Promise<void> {
-  const { rows } = await execute(
-    tx.em,
-    sql`
-    select disabled, hashed_password as hash from "user" where pk = ${user.pk}`,
-  );
-  const current = rows[0];
-  if (current?.['hash'] !== user.hashedPassword) throw invalidCredentials(tx, user);
-  if (current['disabled']) throw inactiveLogin(tx, user);
+/** Throws if the user's current row has another password or is disabled, or if there is none. */
+export function rejectIfChanged(
+  ctx: Context,
+  user: User,
+  current: Readonly<Record<string, unknown>> | undefined,
+): void {
+  if (current?.['hash'] !== user.hashedPassword) throw invalidCredentials(ctx, user);
+  if (current['disabled']) throw inactiveLogin(ctx, user);
 }
 
 /** Replaces the user's hash. Returns false if it was replaced since the user was read. */

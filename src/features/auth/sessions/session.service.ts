@@ -15,7 +15,7 @@ import { DAY_MS } from '../../../core/time.ts';
 import { isUuid } from '../../../core/uuid.ts';
 import { User } from '../../users/user.entity.ts';
 import * as users from '../../users/user.service.ts';
-import { invalidCredentials } from '../login/authenticate.ts';
+import { rejectIfChanged } from '../login/authenticate.ts';
 import { Session } from './session.entity.ts';
 
 /** Minimum time between two updates of the last use of a session, in ms. */
@@ -29,27 +29,21 @@ const RETENTION_MS = 60_000;
 const MAX_SESSIONS = 50;
 
 /**
- * Opens a session for the user, limited to the scopes if there are any, within the transaction.
- * Returns the session and its key, of which only the hash is stored. Deletes the user's oldest
- * sessions beyond 50. Throws INVALID_CREDENTIALS if the user was deleted meanwhile.
+ * Opens a session for the user, limited to the scopes if there are any, and deletes the user's
+ * oldest sessions beyond 50. Returns the session and its key, of which only the hash is stored.
+ * Throws INVALID_CREDENTIALS and INACTIVE_LOGIN if the user was deleted, got another password or
+ * was disabled since `authenticate`, so that no session outlives a change that ends all sessions.
  */
 export async function open(
   ctx: Context,
   user: User,
   scopes: Scope[] | null,
 ): Promise<{ session: Session; key: string }> {
-  // Locks the user, because concurrent logins of a user would miscount the sessions.
-  const { rows } = await execute(
-    ctx.em,
-    sql`select pk from "user" where pk = ${user.pk} for no key update`,
-  );
-  if (rows.length === 0) throw invalidCredentials(ctx, user);
   const key = newSecretKey();
   const now = ctx.now();
   const session = Object.assign(new Session(), {
     sid: randomUUID(),
     userPk: user.pk,
-    keyHash: hashKey(key),
     scopes,
     createdAt: now,
     lastSeenAt: now,
@@ -57,7 +51,22 @@ export async function open(
     endedAt: null,
     userAgent: ctx.userAgent ?? null,
   });
-  await ctx.em.persist(session).flush();
+  // The lock waits for concurrent changes of the user, and then reads the changed row.
+  const { rows } = await execute(
+    ctx.em,
+    sql`
+    with current as (
+      select pk, disabled, hashed_password as hash from "user" where pk = ${user.pk} for no key update
+    ), opened as (
+      insert into session (sid, user_pk, key_hash, scopes, created_at, last_seen_at, expires_at, user_agent)
+      select ${session.sid}::uuid, pk, ${hashKey(key)}::bytea, ${scopes}::text[], ${now}::timestamptz,
+        ${now}::timestamptz, ${session.expiresAt}::timestamptz, ${session.userAgent}::text
+      from current where hash = ${user.hashedPassword} and not disabled
+    )
+    select disabled, hash from current`,
+  );
+  rejectIfChanged(ctx, user, rows[0]);
+  // A statement of its own, so that it sees the sessions of concurrent logins.
   await execute(
     ctx.em,
     sql`
