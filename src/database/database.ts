@@ -109,12 +109,12 @@ export async function openDatabase(
       return isAnswering();
     },
     watch(onChange) {
-      healthCheck ??= new HealthCheck(clientConfig, log, (isHealthy) => {
+      healthCheck ??= new HealthCheck(clientConfig, log, (isHealthy, hasMoved) => {
         if (isHealthy) {
           statements.renew();
-          void renew();
+          void renew(hasMoved);
         }
-        onChange(isHealthy);
+        onChange(isHealthy, hasMoved);
       });
       healthCheck.start();
     },

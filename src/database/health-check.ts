@@ -7,21 +7,32 @@ import type { Logger } from 'pino';
 const INTERVAL_MS = 250;
 /** Number of intervals without a response until the database counts as down: 1.5 s. */
 const MAX_INTERVALS = 6;
+/** Maximum age of the connection, in ms. A proxy may lead a new one to another server. */
+const MAX_AGE_MS = 1_000;
 /** Name in pg_stat_activity. */
 const NAME = 'shopfront health check';
-
-/** Called when the database goes down, and when it is up again. */
-export type OnChange = (isHealthy: boolean) => void;
+/** Returns when the primary was started, in microseconds, which identifies it; null for a standby. */
+const QUERY =
+  'select case when not pg_is_in_recovery() then pg_postmaster_start_time()::text end as server';
 
 /**
- * Checks the database repeatedly, on a separate connection. A database that is frozen, or whose
- * machine is gone, sends nothing: without this check, each request would wait for its own time
- * limit.
+ * Called when the database goes down, and when it is up again. `hasMoved` if it is another server
+ * or was restarted.
+ */
+export type OnChange = (isHealthy: boolean, hasMoved: boolean) => void;
+
+/**
+ * Checks repeatedly, on a separate connection, whether a primary responds. A database that is
+ * frozen, or whose machine is gone, sends nothing: without this check, each request would wait for
+ * its own time limit. After a failover, the address may lead to a standby or to another primary.
  */
 export class HealthCheck {
   private healthy = true;
   private closed = false;
   private client: pg.Client | undefined;
+  private openedAt = 0;
+  /** Identity of the last primary. */
+  private server: string | undefined;
   private socket: Socket | undefined;
   /** Aborted to end the current wait. */
   private turn = new AbortController();
@@ -65,9 +76,9 @@ export class HealthCheck {
   private async run(): Promise<void> {
     while (!this.closed) {
       const waiters = this.waiters.splice(0);
-      const answered = await this.check();
-      this.update(answered);
-      for (const resolve of waiters) resolve(answered);
+      const server = await this.check();
+      this.update(server);
+      for (const resolve of waiters) resolve(server !== undefined);
       if (this.waiters.length === 0) await this.sleep();
     }
     for (const resolve of this.waiters) resolve(false);
@@ -87,46 +98,53 @@ export class HealthCheck {
     return this.turn.signal;
   }
 
-  private update(isHealthy: boolean): void {
-    if (isHealthy === this.healthy || this.closed) return;
+  private update(server: string | undefined): void {
+    if (this.closed) return;
+    const isHealthy = server !== undefined;
+    const hasMoved = isHealthy && this.server !== undefined && server !== this.server;
+    if (isHealthy) this.server = server;
+    if (hasMoved)
+      this.log.warn({ event: 'database.moved' }, 'Database is another server, or was restarted');
+    // Nothing that another server has begun may go on.
+    if (hasMoved && this.healthy) this.onChange(false, true);
+    else if (isHealthy === this.healthy) return;
     this.healthy = isHealthy;
-    if (isHealthy) this.log.info({ event: 'database.up' }, 'Database is up again');
-    else
+    if (!isHealthy)
       this.log.warn(
         { event: 'database.down' },
         'Database is down; requests that need it are rejected until it is up',
       );
-    this.onChange(isHealthy);
+    else if (!hasMoved) this.log.info({ event: 'database.up' }, 'Database is up again');
+    this.onChange(isHealthy, hasMoved);
   }
 
-  private async check(): Promise<boolean> {
+  // Returns the identity of the primary, or undefined if none responds.
+  private async check(): Promise<string | undefined> {
     const signal = this.nextWait();
-    const answered = await Promise.race([this.query(signal), timeLimit(signal)]);
+    const server = await Promise.race([this.query(signal), timeLimit(signal)]);
     this.turn.abort();
     // The next check opens a new connection.
-    if (!answered) this.drop();
-    return answered;
+    if (server === undefined) this.drop();
+    return server;
   }
 
   // A lost connection does not mean that the database is down; failure to reopen it does.
-  private async query(signal: AbortSignal): Promise<boolean> {
-    if (this.client) {
+  private async query(signal: AbortSignal): Promise<string | undefined> {
+    if (this.client && performance.now() - this.openedAt < MAX_AGE_MS) {
       try {
-        await this.client.query('select 1');
-        return true;
+        return await identityOf(this.client);
       } catch {
-        if (signal.aborted) return false;
-        this.drop();
+        if (signal.aborted) return undefined;
       }
     }
+    this.drop();
     try {
       const client = this.open();
       await client.connect();
-      await client.query('select 1');
-      return true;
+      return await identityOf(client);
     } catch (error) {
       if (!signal.aborted) this.drop();
-      return isFull(error);
+      return isFull(error) ? (this.server ?? '') : undefined;
     }
   }
 
@@ -139,6 +157,7 @@ export class HealthCheck {
     });
     this.client = client;
     this.socket = socket;
+    this.openedAt = performance.now();
     return client;
   }
 
@@ -151,7 +170,7 @@ export class HealthCheck {
 
 // Counted in turns of the event loop, not by the clock: after a long block of this process, a
 // response may have arrived that it has not read yet.
-async function timeLimit(signal: AbortSignal): Promise<false> {
+async function timeLimit(signal: AbortSignal): Promise<undefined> {
   try {
     for (let turn = 0; turn < MAX_INTERVALS; turn++) {
       await setTimeout(INTERVAL_MS, undefined, { signal, ref: false });
@@ -160,7 +179,12 @@ async function timeLimit(signal: AbortSignal): Promise<false> {
   } catch {
     // The check has ended.
   }
-  return false;
+  return undefined;
+}
+
+async function identityOf(client: pg.Client): Promise<string | undefined> {
+  const { rows } = await client.query<{ server: string | null }>(QUERY);
+  return rows[0]?.server ?? undefined;
 }
 
 // A server that rejects a connection because of too many clients is up (PostgreSQL, 53300).

@@ -7,8 +7,8 @@ const BUSY_TIMEOUT_MS = 2_000;
 /** Maximum time for the holder of a lost connection to release it, in ms. */
 const RELEASE_TIMEOUT_MS = 100;
 
-/** Closes all earlier connections. */
-export type Renew = () => Promise<void>;
+/** Closes all earlier connections; those in use at once if the database has moved. */
+export type Renew = (hasMoved?: boolean) => Promise<void>;
 
 /**
  * Releases lost connections that their holder does not release: the ORM forgets a connection whose
@@ -32,10 +32,10 @@ export function repairPool(pool: Pool): Renew {
   });
   pool.on('remove', (client) => void (idle.delete(client) || busy.delete(client)));
   retryTimeouts(pool);
-  return async () => {
+  return async (hasMoved) => {
     const before = [...busy];
     idle.forEach(destroyConnection);
-    await setTimeout(BUSY_TIMEOUT_MS, undefined, { ref: false });
+    if (!hasMoved) await setTimeout(BUSY_TIMEOUT_MS, undefined, { ref: false });
     for (const [client, checkout] of before)
       if (busy.get(client) === checkout) destroyConnection(client);
   };

@@ -23,9 +23,9 @@ const MESSAGES = {
 } as const;
 
 // Transient errors of the database and the connection: codes of PostgreSQL's appendix A and of
-// Node.
+// Node. A standby rejects writes with 25006.
 const TRANSIENT =
-  /^(08...|53...|57P0.|57014|40001|40P01|ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT)$/;
+  /^(08...|25006|53...|57P0.|57014|40001|40P01|EAI_AGAIN|ECONNREFUSED|ECONNRESET|EHOSTDOWN|EHOSTUNREACH|ENETDOWN|ENETUNREACH|ENOENT|ENOTFOUND|EPIPE|ETIMEDOUT)$/;
 const TRANSIENT_MESSAGE =
   /^(timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|database ".*" is not currently accepting connections)/;
 

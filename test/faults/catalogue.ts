@@ -16,6 +16,7 @@ import { poolExhausted } from './pool-exhausted.fault.ts';
 import { pooler } from './pooler.fault.ts';
 import { postgresDownAtStart } from './postgres-down-at-start.fault.ts';
 import { postgresFrozen } from './postgres-frozen.fault.ts';
+import { failover } from './failover.fault.ts';
 import { postgresRestart } from './postgres-restart.fault.ts';
 import { replicas } from './replicas.fault.ts';
 import { slowStatement } from './slow-statement.fault.ts';
@@ -38,6 +39,7 @@ export const faults: readonly Fault[] = [
   start,
   postgresDownAtStart,
   postgresRestart,
+  failover,
   postgresFrozen,
   poolExhausted,
   slowStatement,

@@ -1,7 +1,7 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { globSync } from 'node:fs';
-import { appendFile, chown, mkdir } from 'node:fs/promises';
+import { appendFile, chown, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
@@ -94,6 +94,17 @@ export async function makeStandby(
   const standby = await clusterAt(dataDir, directory, settings);
   await standby.start();
   return standby;
+}
+
+/** Starts a stopped server as a streaming standby of another. */
+export async function restartAsStandby(cluster: Cluster, of: Cluster): Promise<void> {
+  await writeFile(join(cluster.dataDir, 'standby.signal'), '');
+  const source = `host=127.0.0.1 port=${of.port} user=postgres`;
+  await appendFile(
+    join(cluster.dataDir, 'postgresql.conf'),
+    `primary_conninfo = '${source}'\nrecovery_target_timeline = 'latest'\n`,
+  );
+  await cluster.start();
 }
 
 /** Applies the migrations and, optionally, the demo data, by the CLI. */

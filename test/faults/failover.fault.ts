@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import {
+  makeStandby,
+  ownedDirectory,
+  restartAsStandby,
+  type Cluster,
+} from '../support/postgresql.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { until } from '../support/until.ts';
+import type { Fault, FaultContext, Figures } from './fault.ts';
+import { openCluster, settingsFor, startShop } from './place.ts';
+import { Readers } from './readers.ts';
+import { assertOnly, assertStored, Writers } from './writers.ts';
+
+const READERS = 4;
+const ROWS = 50;
+/** Maximum time in ms until the instance uses the new primary only. */
+const MOVED_MS = 2_000;
+/** Time in ms for which the proxy leads to the old primary after it has become a standby. */
+const STANDBY_MS = 3_000;
+
+/** A primary and a standby behind a proxy, and a shop server on the proxy under load. */
+interface Scene {
+  primary: Cluster;
+  standby: Cluster;
+  proxy: TcpProxy;
+  url: string;
+  writers: Writers;
+  readers: Readers;
+}
+
+export const failover: Fault = {
+  name: 'failover',
+  promise:
+    'When a standby is promoted, clients get only 503 with Retry-After until at most 2 s after the address of the database leads to it, and no acknowledged write is lost. A standby is never used as the primary, even if a proxy leaves connections to it open. After 2 s, nothing is written to an old primary that is still running.',
+  on: ['postgresql'],
+  async run(context) {
+    const rounds = context.short ? 1 : 5;
+    return {
+      ...(await promote(context, 'cut', rounds)),
+      ...(await promote(context, 'left open', rounds)),
+      ...(await leaveRunning(context)),
+    };
+  },
+};
+
+/** Swaps the roles of both servers; the proxy cuts open connections to the standby or not. */
+async function promote(
+  context: FaultContext,
+  connections: 'cut' | 'left open',
+  rounds: number,
+): Promise<Figures> {
+  // Nothing is acknowledged that the standby does not have.
+  const scene = await open(context, connections, { synchronous_standby_names: '*' });
+  const { proxy, url, writers, readers } = scene;
+  let { primary, standby } = scene;
+  let slowest = 0;
+  for (let round = 0; round < rounds; round++) {
+    await acknowledge(writers);
+    await primary.stop('fast');
+    await standby.sql('select pg_promote()');
+    [primary, standby] = [standby, primary];
+    await restartAsStandby(standby, primary);
+    // The instance reconnects, to what is a standby now.
+    await setTimeout(STANDBY_MS);
+    assert.equal((await fetch(`${url}/readyz`)).status, 503, 'a standby counts as the primary');
+    const begun = performance.now();
+    proxy.turn(primary.port, connections === 'cut');
+    await acknowledge(writers);
+    await until(async () => (await fetch(`${url}/readyz`)).status === 200, 'a ready instance');
+    await setTimeout(MOVED_MS);
+    slowest = Math.max(slowest, readers.rejectedAt - begun);
+    assert.ok(context.short || slowest <= MOVED_MS, `rejected for ${Math.round(slowest)} ms more`);
+  }
+  await Promise.all([writers.stop(), readers.stop()]);
+  await writers.resend(url);
+  await assertStored({ env: {}, sql: (text) => primary.sql(text) }, url, writers);
+  assertOnly(writers, [201, 503]);
+  readers.assertOnlyRejected();
+  return {
+    [`failovers, connections to the standby ${connections}`]: rounds,
+    [`rows acknowledged, ${connections}`]: writers.acknowledged.size,
+    [`rows lost, ${connections}`]: 0,
+    [`rejected for at most, ${connections}`]: `${Math.max(0, Math.round(slowest))} ms, of ${MOVED_MS} ms`,
+  };
+}
+
+/** Promotes the standby while the old primary, and the connections to it, stay. */
+async function leaveRunning(context: FaultContext): Promise<Figures> {
+  const { primary, standby, proxy, url, writers, readers } = await open(context, 'both', {});
+  await acknowledge(writers);
+  await standby.sql('select pg_promote()');
+  proxy.turn(standby.port, false);
+  await setTimeout(MOVED_MS);
+  const before = new Set(writers.acknowledged.keys());
+  await acknowledge(writers);
+  await Promise.all([writers.stop(), readers.stop()]);
+  assertOnly(writers, [201, 503]);
+  readers.assertOnlyRejected();
+  const later = [...writers.acknowledged.keys()].filter((barcode) => !before.has(barcode));
+  const countOn = async (cluster: Cluster) => {
+    const [row] = await cluster.sql(
+      `select count(*)::int as count from product where barcode = any('{${later.join()}}')`,
+    );
+    return Number(row?.['count']);
+  };
+  assert.deepEqual([await countOn(primary), await countOn(standby)], [0, later.length]);
+  await writers.resend(url);
+  return {
+    'rows acknowledged more than 2 s after a second primary took over': later.length,
+    'of these on the old primary': 0,
+  };
+}
+
+async function open(
+  context: FaultContext,
+  name: string,
+  settings: Readonly<Record<string, string>>,
+): Promise<Scene> {
+  const directory = join(context.directory, name.replaceAll(' ', '-'));
+  await ownedDirectory(directory);
+  const primary = await openCluster({ ...context, directory });
+  const standby = await makeStandby(primary, join(directory, 'standby'), settings);
+  context.atEnd(() => standby.stop('immediate'));
+  for (const [setting, value] of Object.entries(settings))
+    await primary.sql(`alter system set ${setting} = '${value}'`);
+  await primary.sql('select pg_reload_conf()');
+  const proxy = await startTcpProxy(primary.port);
+  context.atEnd(() => proxy.close());
+  const { url } = await startShop(context, {
+    ...settingsFor({
+      ...primary,
+      url: primary.url.replace(String(primary.port), String(proxy.port)),
+    }),
+    LOG_LEVEL: 'silent',
+  });
+  const writers = new Writers();
+  const readers = new Readers(url, READERS);
+  await writers.start(url);
+  readers.start();
+  return { primary, standby, proxy, url, writers, readers };
+}
+
+async function acknowledge(writers: Writers): Promise<void> {
+  const enough = writers.acknowledged.size + ROWS;
+  await until(() => writers.acknowledged.size >= enough, 'enough acknowledged rows');
+}
