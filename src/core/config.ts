@@ -85,6 +85,14 @@ const mailbox = z
   );
 const url = (protocol: RegExp, example: string) =>
   z.url({ protocol, error: `must be a URL such as ${example}` });
+const databaseUrl = url(/^postgres(ql)?$/, 'postgresql://user@host/name').refine((text) => {
+  const { hostname = '', searchParams } = URL.parse(text) ?? {};
+  // The driver ignores this parameter, and looks up several hosts as one name.
+  return (
+    !`${hostname}${searchParams?.get('host')}`.includes(',') &&
+    !searchParams?.has('target_session_attrs')
+  );
+}, 'must name one host, without target_session_attrs: use a proxy that leads to the primary');
 const secret = z
   .string()
   .refine((text) => Buffer.byteLength(text) >= 32, SECRET_RULE)
@@ -123,13 +131,13 @@ export const environment = z.object({
     .describe(
       'URL by which clients reach the server. Links in responses and mails start with it. Default: `http://HOST:PORT`.',
     ),
-  DATABASE_URL: url(/^postgres(ql)?$/, 'postgresql://user@host/name')
+  DATABASE_URL: databaseUrl
     .optional()
     .describe(
       'URL of a PostgreSQL server, version 15 or newer; `sslmode` in the URL selects TLS. Default: the embedded database.',
     ),
   DATABASE_REPLICA_URLS: list()
-    .pipe(z.array(url(/^postgres(ql)?$/, 'postgresql://user@host/name')))
+    .pipe(z.array(databaseUrl))
     .default([])
     .describe('Read replicas of that server, for public reads ([scaling.md](scaling.md)).'),
   DATABASE_REPLICA_MAX_LAG_MS: integer(500, 600_000)

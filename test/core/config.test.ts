@@ -38,6 +38,9 @@ const NUMBERS: Readonly<Record<string, readonly [number, number]>> = {
   SHUTDOWN_TIMEOUT_SECONDS: [1, 600],
 };
 
+const ONE_HOST =
+  'must name one host, without target_session_attrs: use a proxy that leads to the primary';
+
 /** All other settings: invalid values, and the problem. */
 const REJECTED: Readonly<Record<string, readonly (readonly [string, string])[]>> = {
   BASE_PATH: ['/shop/', '/', 'shop', '/a b'].map((value) => [
@@ -48,11 +51,21 @@ const REJECTED: Readonly<Record<string, readonly (readonly [string, string])[]>>
     value,
     'must be a URL such as https://shop.example',
   ]),
-  DATABASE_URL: ['mysql://u@127.0.0.1/x', 'shop'].map((value) => [value, POSTGRESQL]),
-  DATABASE_REPLICA_URLS: [`${REPLICA},replica`, 'mysql://u@127.0.0.1/x'].map((value) => [
-    value,
-    POSTGRESQL,
-  ]),
+  DATABASE_URL: [
+    ...['mysql://u@127.0.0.1/x', 'shop', 'postgresql://u@one:5432,two:5432/x'].map(
+      (value) => [value, POSTGRESQL] as const,
+    ),
+    ...[
+      'postgresql://u@one,two/x',
+      'postgresql://u@one/x?host=one,two',
+      'postgresql://u@one/x?target_session_attrs=read-write',
+    ].map((value) => [value, ONE_HOST] as const),
+  ],
+  DATABASE_REPLICA_URLS: [
+    [`${REPLICA},replica`, POSTGRESQL],
+    ['mysql://u@127.0.0.1/x', POSTGRESQL],
+    [`${REPLICA}?target_session_attrs=any`, ONE_HOST],
+  ],
   DATABASE_POOLER: [['session', 'must be one of none, transaction, transaction-unprepared']],
   SIGNING_SECRET: [
     ['short-secret', 'must have 32 bytes or more'],

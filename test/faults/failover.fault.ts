@@ -18,6 +18,11 @@ const READERS = 4;
 const ROWS = 50;
 /** Maximum time in ms until the instance uses the new primary only. */
 const MOVED_MS = 2_000;
+/** Time in ms in which the last confirmations of a frozen standby arrive. */
+const CONFIRMED_MS = 1_000;
+/** Time in ms for which the standby is frozen, which is longer than a request may take. */
+const FROZEN_MS = 20_000;
+const SHORT_FROZEN_MS = 12_000;
 /** Time in ms for which the proxy leads to the old primary after it has become a standby. */
 const STANDBY_MS = 3_000;
 
@@ -34,7 +39,7 @@ interface Scene {
 export const failover: Fault = {
   name: 'failover',
   promise:
-    'When a standby is promoted, clients get only 503 with Retry-After until at most 2 s after the address of the database leads to it, and no acknowledged write is lost. A standby is never used as the primary, even if a proxy leaves connections to it open. After 2 s, nothing is written to an old primary that is still running.',
+    'When a standby is promoted, clients get only 503 with Retry-After until at most 2 s after the address of the database leads to it, and no acknowledged write is lost. A standby is never used as the primary, even if a proxy leaves connections to it open. After 2 s, nothing is written to an old primary that is still running. Nothing is acknowledged that a synchronous standby lacks.',
   on: ['postgresql'],
   async run(context) {
     const rounds = context.short ? 1 : 5;
@@ -42,6 +47,7 @@ export const failover: Fault = {
       ...(await promote(context, 'cut', rounds)),
       ...(await promote(context, 'left open', rounds)),
       ...(await leaveRunning(context)),
+      ...(await freezeStandby(context)),
     };
   },
 };
@@ -53,7 +59,7 @@ async function promote(
   rounds: number,
 ): Promise<Figures> {
   // Nothing is acknowledged that the standby does not have.
-  const scene = await open(context, connections, { synchronous_standby_names: '*' });
+  const scene = await open(context, connections, true);
   const { proxy, url, writers, readers } = scene;
   let { primary, standby } = scene;
   let slowest = 0;
@@ -89,7 +95,7 @@ async function promote(
 
 /** Promotes the standby while the old primary, and the connections to it, stay. */
 async function leaveRunning(context: FaultContext): Promise<Figures> {
-  const { primary, standby, proxy, url, writers, readers } = await open(context, 'both', {});
+  const { primary, standby, proxy, url, writers, readers } = await open(context, 'both', false);
   await acknowledge(writers);
   await standby.sql('select pg_promote()');
   proxy.turn(standby.port, false);
@@ -114,19 +120,46 @@ async function leaveRunning(context: FaultContext): Promise<Figures> {
   };
 }
 
-async function open(
-  context: FaultContext,
-  name: string,
-  settings: Readonly<Record<string, string>>,
-): Promise<Scene> {
+/** Freezes the synchronous standby for longer than a request may take; then promotes it. */
+async function freezeStandby(context: FaultContext): Promise<Figures> {
+  const scene = await open(context, 'frozen', true);
+  const { primary, standby, proxy, url, writers, readers } = scene;
+  await acknowledge(writers);
+  await standby.signal('SIGSTOP');
+  // What the standby had confirmed is acknowledged.
+  await setTimeout(CONFIRMED_MS);
+  const before = writers.acknowledged.size;
+  await setTimeout(context.short ? SHORT_FROZEN_MS : FROZEN_MS);
+  assert.equal(writers.acknowledged.size, before, 'acknowledged without the standby');
+  await standby.signal('SIGCONT');
+  const begun = performance.now();
+  await acknowledge(writers);
+  const waited = performance.now() - begun;
+  await primary.stop('immediate');
+  await standby.sql('select pg_promote()');
+  // It has no standby itself.
+  await replicateTo(standby, '');
+  proxy.turn(standby.port, true);
+  await until(async () => (await fetch(`${url}/readyz`)).status === 200, 'a ready instance');
+  await Promise.all([writers.stop(), readers.stop()]);
+  await writers.resend(url);
+  await assertStored({ env: {}, sql: (text) => standby.sql(text) }, url, writers);
+  assertOnly(writers, [201, 503]);
+  readers.assertOnlyRejected();
+  return {
+    'rows acknowledged while the standby was frozen': 0,
+    'rows acknowledged again after': `${Math.round(waited)} ms`,
+    'rows acknowledged, and lost when it was promoted': `${writers.acknowledged.size}, 0`,
+  };
+}
+
+async function open(context: FaultContext, name: string, isSynchronous: boolean): Promise<Scene> {
   const directory = join(context.directory, name.replaceAll(' ', '-'));
   await ownedDirectory(directory);
   const primary = await openCluster({ ...context, directory });
-  const standby = await makeStandby(primary, join(directory, 'standby'), settings);
+  const standby = await makeStandby(primary, join(directory, 'standby'));
   context.atEnd(() => standby.stop('immediate'));
-  for (const [setting, value] of Object.entries(settings))
-    await primary.sql(`alter system set ${setting} = '${value}'`);
-  await primary.sql('select pg_reload_conf()');
+  if (isSynchronous) for (const cluster of [primary, standby]) await replicateTo(cluster, '*');
   const proxy = await startTcpProxy(primary.port);
   context.atEnd(() => proxy.close());
   const { url } = await startShop(context, {
@@ -141,6 +174,12 @@ async function open(
   await writers.start(url);
   readers.start();
   return { primary, standby, proxy, url, writers, readers };
+}
+
+/** Sets the standbys (`synchronous_standby_names`) that must have a commit before it returns. */
+async function replicateTo(cluster: Cluster, standbys: '' | '*'): Promise<void> {
+  await cluster.sql(`alter system set synchronous_standby_names = '${standbys}'`);
+  await cluster.sql('select pg_reload_conf()');
 }
 
 async function acknowledge(writers: Writers): Promise<void> {
