@@ -1,3 +1,4 @@
+#!/usr/bin/env -S node --env-file-if-exists=.env
 import { requireNodeVersion } from '../core/node-version.ts';
 
 requireNodeVersion();

@@ -11,6 +11,7 @@ import { restUsageCommands } from './rest-usage.commands.ts';
 import { productCommands } from './product.commands.ts';
 import { sessionCommands } from './session.commands.ts';
 import { userCommands } from './user.commands.ts';
+import { VERSION } from '../core/version.ts';
 import { webhookCommands } from './webhook.commands.ts';
 
 /** The command line, for a single run. */
@@ -31,6 +32,7 @@ export function createProgram(io: CommandIo): Program {
   const { stdout, stderr } = context;
   const program = new Command('shopfront')
     .description('Administration commands of Shopfront.')
+    .version(VERSION)
     .showHelpAfterError('(add --help for help)')
     .configureOutput({
       writeOut: (text) => stdout.write(text),

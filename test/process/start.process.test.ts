@@ -1,8 +1,11 @@
 import { expect, test } from '../support/jest.ts';
-import { readFile, stat, writeFile } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { withDataDir, withDirectory } from '../support/directories.ts';
 import { npm, run, shell, startServer, stopServer } from '../support/process.ts';
+import { until } from '../support/until.ts';
 
 test('a start on an empty data directory serves demo data, and prints working URLs, curl commands and users', async () => {
   await withDirectory(async (DATA_DIR) => {
@@ -214,5 +217,34 @@ test('a start on a port in use exits with 1 and one line', async () => {
       ),
     });
     await stopServer(first);
+  });
+});
+
+test('CONTRIBUTING.md: `npm run dev` restarts the server after a change, and ends with its terminal', async () => {
+  await withDirectory(async (DATA_DIR) => {
+    const child = spawn('npm', ['run', 'dev'], {
+      detached: true,
+      env: { ...process.env, DATA_DIR, PORT: '0', LOG_LEVEL: 'error' },
+    });
+    const closed = once(child, 'close');
+    let printed = '';
+    child.stdout.on('data', (piece: Buffer) => (printed += piece.toString()));
+    const starts = () => printed.match(/listens on/g)?.length;
+    await until(() => starts() === 1, 'the first start');
+    const now = new Date();
+    await utimes(resolve('dist/src/core/version.js'), now, now);
+    await until(() => starts() === 2, 'the restart');
+    // Ctrl-C on a terminal sends it to the whole group.
+    process.kill(-Number(child.pid), 'SIGINT');
+    await closed;
+  });
+});
+
+test('`npm exec shopfront` is the command line, and --version prints the version of the package', async () => {
+  const { version } = JSON.parse(await readFile('package.json', 'utf8')) as { version: string };
+  expect(await npm(['exec', '--', 'shopfront', '--version'], {})).toEqual({
+    code: 0,
+    stdout: `${version}\n`,
+    stderr: '',
   });
 });
