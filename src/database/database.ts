@@ -109,13 +109,16 @@ export async function openDatabase(
       return isAnswering();
     },
     watch(onChange) {
-      healthCheck ??= new HealthCheck(clientConfig, log, (isHealthy, hasMoved) => {
+      const onHealthChange: OnChange = (isHealthy, hasMoved) => {
         if (isHealthy) {
           statements.renew();
           void renew(hasMoved);
         }
         onChange(isHealthy, hasMoved);
-      });
+      };
+      // A pooler connects each statement to the current server.
+      const mayMove = !embedded && config.databasePooler === 'none';
+      healthCheck ??= new HealthCheck(clientConfig, log, onHealthChange, mayMove);
       healthCheck.start();
     },
     close: async () => {

@@ -7,8 +7,8 @@ import type { Logger } from 'pino';
 const INTERVAL_MS = 250;
 /** Number of intervals without a response until the database counts as down: 1.5 s. */
 const MAX_INTERVALS = 6;
-/** Maximum age of the connection, in ms. A proxy may lead a new one to another server. */
-const MAX_AGE_MS = 1_000;
+/** Interval between new connections, in ms: the address may lead to another server. */
+const RENEWAL_MS = 1_000;
 /** Name in pg_stat_activity. */
 const NAME = 'shopfront health check';
 /** Returns when the primary was started, in microseconds, which identifies it; null for a standby. */
@@ -45,6 +45,8 @@ export class HealthCheck {
     private readonly config: ClientConfig,
     private readonly log: Logger,
     private readonly onChange: OnChange,
+    /** Whether the address may lead to another server while a connection stays open. */
+    private readonly mayMove: boolean,
   ) {}
 
   /** False while the database is down. */
@@ -130,7 +132,8 @@ export class HealthCheck {
 
   // A lost connection does not mean that the database is down; failure to reopen it does.
   private async query(signal: AbortSignal): Promise<string | undefined> {
-    if (this.client && performance.now() - this.openedAt < MAX_AGE_MS) {
+    const isOutdated = this.mayMove && performance.now() - this.openedAt >= RENEWAL_MS;
+    if (this.client && !isOutdated) {
       try {
         return await identityOf(this.client);
       } catch {
