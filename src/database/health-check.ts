@@ -16,8 +16,8 @@ const QUERY =
   'select case when not pg_is_in_recovery() then pg_postmaster_start_time()::text end as server';
 
 /**
- * Called when the database goes down, and when it is up again. `hasMoved` if it is another server
- * or was restarted.
+ * Called when the database goes down, and when it is up again. `hasMoved` if another server responds
+ * while the previous one may still be running.
  */
 export type OnChange = (isHealthy: boolean, hasMoved: boolean) => void;
 
@@ -103,20 +103,24 @@ export class HealthCheck {
   private update(server: string | undefined): void {
     if (this.closed) return;
     const isHealthy = server !== undefined;
-    const hasMoved = isHealthy && this.server !== undefined && server !== this.server;
+    const hasMoved =
+      this.healthy && isHealthy && this.server !== undefined && server !== this.server;
     if (isHealthy) this.server = server;
-    if (hasMoved)
+    if (hasMoved) {
       this.log.warn({ event: 'database.moved' }, 'Database is another server, or was restarted');
-    // Nothing that another server has begun may go on.
-    if (hasMoved && this.healthy) this.onChange(false, true);
-    else if (isHealthy === this.healthy) return;
-    this.healthy = isHealthy;
-    if (!isHealthy)
+      // Nothing that the previous server has begun may go on.
+      this.onChange(false, true);
+    } else if (isHealthy === this.healthy) {
+      return;
+    } else if (isHealthy) {
+      this.log.info({ event: 'database.up' }, 'Database is up again');
+    } else {
       this.log.warn(
         { event: 'database.down' },
         'Database is down; requests that need it are rejected until it is up',
       );
-    else if (!hasMoved) this.log.info({ event: 'database.up' }, 'Database is up again');
+    }
+    this.healthy = isHealthy;
     this.onChange(isHealthy, hasMoved);
   }
 
