@@ -1,4 +1,5 @@
 import type { Context } from '../request/context.ts';
+import { HISTORY } from '../database/history.ts';
 import { readRows, type Reader } from '../database/row-mapper.ts';
 import { identifier, literal, sql, type Cell, type Sql, type Statements } from '../database/sql.ts';
 
@@ -68,7 +69,7 @@ interface TableCache {
 }
 
 /** Identity of the running server: differs after a failover, a restore or a restart. */
-const SERVER = sql`concat_ws(' ', (pg_control_system()).system_identifier, (pg_control_checkpoint()).timeline_id, pg_postmaster_start_time())`;
+const SERVER = sql`concat_ws(' ', ${HISTORY}, pg_postmaster_start_time())`;
 
 const caches = new WeakMap<Statements, Map<string, TableCache>>();
 

@@ -7,17 +7,23 @@ import {
   restartAsStandby,
   type Cluster,
 } from '../support/postgresql.ts';
+import { openStream, type OpenEventStream } from '../support/events.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/until.ts';
 import type { Fault, FaultContext, Figures } from './fault.ts';
 import { openCluster, settingsFor, startShop } from './place.ts';
 import { Readers } from './readers.ts';
+import { bearer, page } from './shopper.ts';
 import { assertOnly, assertStored, Writers } from './writers.ts';
 
 const READERS = 4;
 const ROWS = 50;
 /** Maximum time in ms until the instance uses the new primary only. */
 const MOVED_MS = 2_000;
+/** Maximum time in ms until subscribers are told of lost commits. */
+const TOLD_MS = 10_000;
+/** More transactions than the old primary had in the meantime. */
+const TRANSACTIONS = 5_000;
 /** Time in ms in which the last confirmations of a frozen standby arrive. */
 const CONFIRMED_MS = 1_000;
 /** Time in ms for which the standby is frozen, which is longer than a request may take. */
@@ -40,7 +46,7 @@ interface Scene {
 export const failover: Fault = {
   name: 'failover',
   promise:
-    'When a standby is promoted, clients get only 503 with Retry-After until at most 2 s after the address of the database leads to it, and no acknowledged write is lost. A standby is never used as the primary, even if a proxy leaves connections to it open. After 2 s, nothing is written to an old primary that is still running. Nothing is acknowledged that a synchronous standby lacks.',
+    'When a standby is promoted, clients get only 503 with Retry-After until at most 2 s after the address of the database leads to it, and no acknowledged write is lost. A standby is never used as the primary, even if a proxy leaves connections to it open. After 2 s, nothing is written to an old primary that is still running. Nothing is acknowledged that a synchronous standby lacks. If an asynchronous one lacks commits, subscribers are told, and counts are right.',
   on: ['postgresql'],
   async run(context) {
     const rounds = context.short ? 1 : 5;
@@ -49,6 +55,7 @@ export const failover: Fault = {
       ...(await promote(context, 'left open', rounds)),
       ...(await leaveRunning(context)),
       ...(await freezeStandby(context)),
+      ...(await loseCommits(context)),
     };
   },
 };
@@ -153,6 +160,55 @@ async function freezeStandby(context: FaultContext): Promise<Figures> {
     'rows acknowledged again after': `${Math.round(waited)} ms`,
     'rows acknowledged, and lost when it was promoted': `${writers.acknowledged.size}, 0`,
   };
+}
+
+/**
+ * Promotes a standby that lacks the last commits, after it has counted its transactions past them.
+ */
+async function loseCommits(context: FaultContext): Promise<Figures> {
+  const { primary, standby, proxy, url, writers, readers } = await open(context, 'lost', false);
+  const subscription = await openStream(`${url}/graphql`, {
+    method: 'POST',
+    headers: {
+      Accept: 'text/event-stream',
+      'Content-Type': 'application/json',
+      ...(await bearer(url)),
+    },
+    body: JSON.stringify({ query: 'subscription { productChanged { kind } }' }),
+  });
+  const ended = errorOf(subscription);
+  await acknowledge(writers);
+  await standby.sql(`alter system set primary_conninfo = ''`);
+  await standby.sql('select pg_reload_conf()');
+  await until(async () => (await standby.sql('select from pg_stat_wal_receiver')).length === 0);
+  const before = writers.acknowledged.size;
+  await acknowledge(writers);
+  await Promise.all([writers.stop(), readers.stop()]);
+  await primary.stop('immediate');
+  await standby.sql('select pg_promote()');
+  await standby.sql(
+    `do 'begin for turn in 1..${TRANSACTIONS} loop update product set updated_at = now() where pk = 1; commit; end loop; end'`,
+  );
+  proxy.turn(standby.port, true);
+  const code = await Promise.race([ended, setTimeout(TOLD_MS, 'none')]);
+  assert.equal(code, 'CURSOR_EXPIRED', 'the end of the subscription');
+  await until(async () => (await fetch(`${url}/readyz`)).status === 200, 'a ready instance');
+  const [row] = await standby.sql('select count(*)::int as count from product');
+  const { count } = JSON.parse((await page(url)).text) as { count: number };
+  assert.equal(count, row?.['count'], 'the row count is wrong');
+  return {
+    'rows lost by asynchronous replication': writers.acknowledged.size - before,
+    'subscriptions told, and counts right after it': 'all',
+  };
+}
+
+/** Returns the code of the error that ends a subscription. */
+async function errorOf(stream: OpenEventStream): Promise<string | undefined> {
+  for (let event = await stream.next(); event; event = await stream.next()) {
+    const { errors } = (event.data ?? {}) as { errors?: { extensions: { code: string } }[] };
+    if (errors?.[0]) return errors[0].extensions.code;
+  }
+  return undefined;
 }
 
 async function open(context: FaultContext, name: string, isSynchronous: boolean): Promise<Scene> {

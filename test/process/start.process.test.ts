@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { withDataDir, withDirectory } from '../support/directories.ts';
-import { npm, run, shell, startServer, stopServer } from '../support/process.ts';
+import { cli, npm, run, shell, startServer, stopServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
 
 test('a start on an empty data directory serves demo data, and prints working URLs, curl commands and users', async () => {
@@ -240,11 +240,11 @@ test('CONTRIBUTING.md: `npm run dev` restarts the server after a change, and end
   });
 });
 
-test('`npm exec shopfront` is the command line, and --version prints the version of the package', async () => {
-  const { version } = JSON.parse(await readFile('package.json', 'utf8')) as { version: string };
-  expect(await npm(['exec', '--', 'shopfront', '--version'], {})).toEqual({
-    code: 0,
-    stdout: `${version}\n`,
-    stderr: '',
-  });
+test('the package has the command line as shopfront, and --version prints the version of the package', async () => {
+  const { version, bin } = JSON.parse(await readFile('package.json', 'utf8')) as {
+    version: string;
+    bin: Record<string, string>;
+  };
+  expect(await readFile(String(bin['shopfront']), 'utf8')).toMatch(/^#!\/usr\/bin\/env -S node /);
+  expect(await cli(['--version'], {})).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
 });

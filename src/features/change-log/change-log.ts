@@ -1,6 +1,7 @@
 import type { Context } from '../../request/context.ts';
 import { fingerprint, readCursor, writeCursor, type OrderColumn } from '../../pagination/cursor.ts';
 import { inBatches, BATCH_SIZE } from '../../database/batches.ts';
+import { HISTORY } from '../../database/history.ts';
 import { readRows, type Reader } from '../../database/row-mapper.ts';
 import {
   execute,
@@ -63,6 +64,8 @@ export interface Change extends LogPosition {
 export interface LogBatch {
   changes: Change[];
   position: LogPosition;
+  /** Identity of the log's history. The positions of another one mean other entries. */
+  history: string;
 }
 
 /**
@@ -91,23 +94,29 @@ export async function readAfter(ctx: Reader, from: LogPosition, limit: number): 
   const rows = await readRows(
     ctx,
     sql`
-    select cutoff, entry.* from (select pg_snapshot_xmin(pg_current_snapshot()) as cutoff) as now
+    select cutoff, history, entry.*
+    from (select pg_snapshot_xmin(pg_current_snapshot()) as cutoff, ${HISTORY} as history) as now
     left join (${entriesAfter(from, limit)}) as entry on true
     order by entry.tx, entry.pk`,
     true,
   );
-  const changes = rows.filter(([, tx]) => tx !== null).map(([, ...cells]) => changeOf(cells));
+  const changes = rows.filter(([, , tx]) => tx !== null).map(([, , ...cells]) => changeOf(cells));
   const last = changes.at(-1);
   return {
     changes,
     position: last && changes.length === limit ? last : { tx: String(rows[0]?.[0]), pk: '0' },
+    history: String(rows[0]?.[1]),
   };
 }
 
 /** Returns the current head: the position after everything that readers can see. */
-export async function readHead(ctx: Reader): Promise<LogPosition> {
-  const [row] = await readRows(ctx, sql`select pg_snapshot_xmin(pg_current_snapshot())`, true);
-  return { tx: String(row?.[0]), pk: '0' };
+export async function readHead(ctx: Reader): Promise<LogPosition & Pick<LogBatch, 'history'>> {
+  const [row] = await readRows(
+    ctx,
+    sql`select pg_snapshot_xmin(pg_current_snapshot()), ${HISTORY}`,
+    true,
+  );
+  return { tx: String(row?.[0]), pk: '0', history: String(row?.[1]) };
 }
 
 /** Whether the first position is before the second. */

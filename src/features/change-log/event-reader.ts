@@ -27,6 +27,8 @@ const outsideRequests = AsyncLocalStorage.snapshot();
 /** The reader of the change log, shared by all subscribers of a process. */
 export class EventReader {
   private position: LogPosition | undefined;
+  /** The history of the position. */
+  private history: string | undefined;
   /** The last changes that were read, and the number of the first of them. */
   private buffer: Change[] = [];
   private bufferStart = 0;
@@ -128,15 +130,19 @@ export class EventReader {
     const { position: from, statements } = this;
     this.nextAt = performance.now() + POLL_INTERVAL_MS;
     if (!from) {
-      this.position = await readHead({ statements });
+      const head = await readHead({ statements });
+      this.position = head;
+      this.history = head.history;
       return;
     }
-    const { changes, position } = await readAfter({ statements }, from, READ_SIZE);
+    const { changes, position, history } = await readAfter({ statements }, from, READ_SIZE);
     // All subscribers have left meanwhile.
     if (this.position !== from) return;
+    const isOther = history !== this.history;
     this.position = position;
-    // Transaction numbers went back: the database was restored, or a lagging replica was promoted.
-    if (isBefore(position, from))
+    this.history = history;
+    // The database was restored, or a replica was promoted that may lack the last changes.
+    if (isOther || isBefore(position, from))
       for (const subscriber of this.subscribers) subscriber.end(cursorExpired());
     this.hasMore = changes.length === READ_SIZE;
     if (this.hasMore) this.nextAt = 0;
