@@ -9,6 +9,8 @@ import { closeSockets, connectSocket, type RawSocket } from '../support/sockets.
 
 const shop = useShop();
 const PKS = 'subscription { productChanged { pk cursor } }';
+/** Identity of the change log's history. */
+const HISTORY = 'one history';
 const AFTER = 'subscription ($after: String) { productChanged(after: $after) { pk } }';
 
 afterEach(() => {
@@ -46,13 +48,14 @@ async function cursorBefore(count: number): Promise<string> {
 function readingChanges(total: number): Statements['read'] {
   return async ({ text, values }) => {
     const [tx, pk] = values.map(Number);
-    if (!text.includes('as cutoff')) return [['1']];
+    if (!text.includes('as cutoff')) return [['1', HISTORY]];
     const from = tx === 1 ? Number(pk) : total;
     const numbers = Array.from({ length: Math.min(500, total - from) }, (_, index) =>
       String(from + index + 1),
     );
     const written = numbers.map((number) => [
       '1',
+      HISTORY,
       '1',
       number,
       new Date().toISOString(),
@@ -60,7 +63,7 @@ function readingChanges(total: number): Statements['read'] {
       number,
       '{}',
     ]);
-    return written.length > 0 ? written : [['2', null, null, null, null, null, null]];
+    return written.length > 0 ? written : [['2', HISTORY, null, null, null, null, null, null]];
   };
 }
 
