@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { gunzip, inflate } from 'node:zlib';
 import { parse } from 'content-type';
+import pLimit from 'p-limit';
 import { parseExact } from '../core/exact-json.ts';
 import type { Exchange } from './exchange.ts';
 import { HttpError, errorForStatus } from './http-error.ts';
@@ -43,6 +44,9 @@ const DECODERS = new Map([
   ['gzip', promisify(gunzip)],
   ['deflate', promisify(inflate)],
 ]);
+
+/** Limits the decoders that are open at once, of all requests. */
+const decoding = pLimit(8);
 
 /**
  * Limits the memory of a body that is not read yet. Node's own limit is 64 KB, after which it still
@@ -118,7 +122,8 @@ export async function readGraphqlText(exchange: Exchange): Promise<string | unde
 export async function readForm({ req }: Exchange): Promise<unknown> {
   const text = await readText(req, 'application/x-www-form-urlencoded', FORM_LIMIT);
   if (text === undefined) return undefined;
-  const form = new URLSearchParams(text);
+  // Without the empty field, a question mark at the start would not be read.
+  const form = new URLSearchParams(`&${text}`);
   if (form.size > MAX_FORM_FIELDS) throw errorForStatus(413);
   return Object.fromEntries(
     [...new Set(form.keys())].map((name) => {
@@ -199,7 +204,7 @@ async function readText(
   if (!decode && encoding !== 'identity') throw unsupportedEncoding();
   const received = await readBytes(req, limit);
   const bytes = decode
-    ? await decode(received, { maxOutputLength: limit }).catch(rejectEncoded)
+    ? await decoding(() => decode(received, { maxOutputLength: limit })).catch(rejectEncoded)
     : received;
   if (!isUtf8(bytes)) throw errorForStatus(400);
   // TextDecoder removes a byte order mark, which is not part of the text.

@@ -27,15 +27,19 @@ export interface MemoryUse {
 /**
  * Checks the memory of the connections each second, because the limits on each connection do not
  * bound their sum. Above the maximum, destroys connections of the network that uses most first, and
- * calls `onDestroyed` for each. A network that used no memory at the last check does not count.
+ * calls `onDestroyed` for each. A network counts from the second check above the maximum.
  */
 export function limitMemory(server: Server, use: MemoryUse, onDestroyed: () => void): void {
   let before = new Set<string>();
   const check = () => {
-    const held = [...connectionsOf(server)]
+    const all = [...connectionsOf(server)]
       .map((socket) => ({ socket, bytes: use.bytesOf(socket) }))
-      .filter(({ bytes }) => bytes > 0)
-      .map(({ socket, bytes }) => ({ socket, bytes, network: use.networkOf(socket) }));
+      .filter(({ bytes }) => bytes > 0);
+    // A client can make it take time to find its network.
+    const isExceeded = all.reduce((sum, { bytes }) => sum + bytes, 0) > MAX_BYTES;
+    const held = isExceeded
+      ? all.map(({ socket, bytes }) => ({ socket, bytes, network: use.networkOf(socket) }))
+      : [];
     // Responses that a new client receives in less than a second cost nobody a connection.
     const counted = held.filter(({ network }) => before.has(network));
     before = new Set(held.map(({ network }) => network));

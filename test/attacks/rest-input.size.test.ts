@@ -315,6 +315,10 @@ describe('R23: a form', () => {
     }
   });
 
+  test.each(FORM_ROUTES)('R23 a question mark at its start is read: POST $path', async (route) => {
+    expect((await post(route, `?username=ada&password=x`)).status).toBe(422);
+  });
+
   test.each(FORM_ROUTES)(
     'R23 escapes that are not UTF-8 match no user: POST $path',
     async (route) => {
