@@ -36,7 +36,7 @@ export function limitMemory(server: Server, use: MemoryUse, onDestroyed: () => v
       .map((socket) => ({ socket, bytes: use.bytesOf(socket) }))
       .filter(({ bytes }) => bytes > 0);
     // A client can make it take time to find its network.
-    const isExceeded = all.reduce((sum, { bytes }) => sum + bytes, 0) > MAX_BYTES;
+    const isExceeded = sumOf(all) > MAX_BYTES;
     const held = isExceeded
       ? all.map(({ socket, bytes }) => ({ socket, bytes, network: use.networkOf(socket) }))
       : [];
@@ -75,6 +75,6 @@ function* mostFirst(held: readonly Held[], excess: number): Generator<Socket> {
   }
 }
 
-function sumOf(held: readonly Held[]): number {
+function sumOf(held: readonly Pick<Held, 'bytes'>[]): number {
   return held.reduce((sum, { bytes }) => sum + bytes, 0);
 }

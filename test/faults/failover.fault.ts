@@ -20,7 +20,7 @@ const READERS = 4;
 const ROWS = 50;
 /** Maximum time in ms until the instance uses the new primary only. */
 const MOVED_MS = 2_000;
-/** Maximum time in ms until subscribers are told of lost commits. */
+/** Maximum time in ms until the subscriptions end after lost commits. */
 const TOLD_MS = 10_000;
 /** More transactions than the old primary had in the meantime. */
 const TRANSACTIONS = 5_000;
@@ -46,7 +46,7 @@ interface Scene {
 export const failover: Fault = {
   name: 'failover',
   promise:
-    'When a standby is promoted, clients get only 503 with Retry-After until at most 2 s after the address of the database leads to it, and no acknowledged write is lost. A standby is never used as the primary, even if a proxy leaves connections to it open. After 2 s, nothing is written to an old primary that is still running. Nothing is acknowledged that a synchronous standby lacks. If an asynchronous one lacks commits, subscribers are told, and counts are right.',
+    'After a standby is promoted, requests get 200, 201 or 503. The 503 end at most 2 s after the address of the database leads to the new primary. No acknowledged write is lost with synchronous replication. With asynchronous replication, writes may be lost; subscriptions then end with an error, and row counts are correct. A standby is not used as a primary. An old primary that is still running gets no writes after 2 s.',
   on: ['postgresql'],
   async run(context) {
     const rounds = context.short ? 1 : 5;
@@ -77,7 +77,7 @@ async function promote(
     await standby.sql('select pg_promote()');
     [primary, standby] = [standby, primary];
     await restartAsStandby(standby, primary);
-    // The instance reconnects, to what is a standby now.
+    // The instance reconnects to the old primary, which is a standby now.
     await setTimeout(STANDBY_MS);
     assert.equal((await fetch(`${url}/readyz`)).status, 503, 'a standby counts as the primary');
     const begun = performance.now();
