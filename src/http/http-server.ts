@@ -16,7 +16,7 @@ import { cancelFor } from './request-timeout.ts';
 import { trackConnections } from './drain.ts';
 import { isPending, responseOn } from './in-flight.ts';
 import { limitMemory } from './memory-limit.ts';
-import { ignoreLongHeaders, MAX_HEADERS } from './request-headers.ts';
+import { MAX_HEADERS, shortenHeaders } from './request-headers.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
 const RECEIVE_TIMEOUT_MS = 30_000;
@@ -88,7 +88,7 @@ export function createHttpServer(
   const onRequest: RequestListener = (req, res) => {
     if (isClosing(req.socket)) return drop(req, res);
     limitUnread(req);
-    ignoreLongHeaders(req);
+    shortenHeaders(req);
     if (res.socket) listener(req, res);
     else inTurn(req, res, listener);
   };
@@ -114,7 +114,7 @@ export function createHttpServer(
     server.emit('request', req, res);
   });
   server.on('upgrade', (req, socket, head) => {
-    ignoreLongHeaders(req);
+    shortenHeaders(req);
     // The stream of an HTTP server is a socket.
     upgrades?.upgrade(req, socket as Socket, head);
   });

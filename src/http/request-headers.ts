@@ -7,16 +7,24 @@ const LENGTHS = new Set(SINGLE_HEADERS.map(({ length }) => length));
 /** Maximum number of header lines. */
 export const MAX_HEADERS = 100;
 
-/** Maximum lengths of the negotiation headers, in characters. Parsing 16 KB takes milliseconds. */
+/** Maximum lengths of these headers, in characters. Parsing 16 KB takes milliseconds. */
 const MAX_ACCEPT = 500;
 const MAX_ACCEPT_ENCODING = 200;
+const MAX_FORWARDED = 500;
 
-/** Removes `Accept` and `Accept-Encoding` headers that are longer than any client sends. */
-export function ignoreLongHeaders({ headers }: IncomingMessage): void {
-  const { accept, 'accept-encoding': encodings } = headers;
+/**
+ * Removes `Accept` and `Accept-Encoding` headers that are longer than any client sends, and the
+ * first addresses of a long `X-Forwarded-For`, which any client can send: proxies add the last.
+ */
+export function shortenHeaders({ headers }: IncomingMessage): void {
+  const { accept, 'accept-encoding': encodings, 'x-forwarded-for': forwarded } = headers;
   if (accept !== undefined && accept.length > MAX_ACCEPT) delete headers.accept;
   if (encodings !== undefined && encodings.length > MAX_ACCEPT_ENCODING)
     delete headers['accept-encoding'];
+  if (forwarded !== undefined && forwarded.length > MAX_FORWARDED)
+    headers['x-forwarded-for'] = String(forwarded)
+      .slice(-MAX_FORWARDED)
+      .replace(/^[^,]*,?/, '');
 }
 
 /** Returns a header name in its usual capitalization, from lower case. */

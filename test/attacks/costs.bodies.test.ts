@@ -20,6 +20,12 @@ const BODIES = {
 };
 const READERS = { '/graphql': readGraphqlText, '/json': readJson, '/form': readForm };
 
+/** Returns the head of a request without its end and the length of the body. */
+function headOf(path: string, coding: string): string {
+  const type = path === '/form' ? 'application/x-www-form-urlencoded' : 'application/json';
+  return `POST ${path} HTTP/1.1\r\nHost: shop\r\nContent-Type: ${type}\r\nContent-Encoding: ${coding}\r\n`;
+}
+
 const shop = useShop();
 
 let server: Server;
@@ -54,10 +60,8 @@ test.each(
   outcomes = [];
   const body = BODIES[coding as keyof typeof BODIES];
   const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
-  const type = path === '/form' ? 'application/x-www-form-urlencoded' : 'application/json';
-  const head = `POST ${path} HTTP/1.1\r\nHost: shop\r\nContent-Type: ${type}\r\nContent-Encoding: ${coding}\r\n`;
   const accepted = once(server, 'request');
-  socket.write(`${head}Content-Length: 4000\r\n\r\n`);
+  socket.write(`${headOf(path, coding)}Content-Length: 4000\r\n\r\n`);
   socket.write(body.subarray(0, Math.min(20, body.length - 1)));
   await accepted;
   socket.destroy();
@@ -72,8 +76,7 @@ test.each(['gzip', 'deflate'] as const)(
     const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
     const body = Buffer.concat([BODIES[coding], Buffer.from([0])]);
     socket.write(
-      `POST /graphql HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nContent-Encoding: ${coding}\r\n` +
-        `Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body.toString('latin1')}\r\n`,
+      `${headOf('/graphql', coding)}Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body.toString('latin1')}\r\n`,
       'latin1',
     );
     await setTimeout(300);
@@ -91,18 +94,13 @@ test.each(Object.keys(READERS))(
     outcomes = [];
     let decoders = 0;
     const hook = createHook({ init: (_id, type) => void (type === 'ZLIB' && decoders++) }).enable();
-    const type = path === '/form' ? 'application/x-www-form-urlencoded' : 'application/json';
-    const sockets = Object.entries(BODIES)
-      .filter(([coding]) => coding !== 'identity')
-      .map(([coding, body]) => {
-        const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
-        socket.write(
-          `POST ${path} HTTP/1.1\r\nHost: shop\r\nContent-Type: ${type}\r\nContent-Encoding: ${coding}\r\n` +
-            `Content-Length: ${body.length}\r\n\r\n`,
-        );
-        socket.write(body.subarray(0, -1));
-        return { socket, end: body.subarray(-1) };
-      });
+    const sockets = (['gzip', 'deflate'] as const).map((coding) => {
+      const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+      const body = BODIES[coding];
+      socket.write(`${headOf(path, coding)}Content-Length: ${body.length}\r\n\r\n`);
+      socket.write(body.subarray(0, -1));
+      return { socket, end: body.subarray(-1) };
+    });
     await setTimeout(300);
     expect(decoders).toBe(0);
     for (const { socket, end } of sockets) socket.write(end);
@@ -112,6 +110,31 @@ test.each(Object.keys(READERS))(
     for (const { socket } of sockets) socket.destroy();
   },
 );
+
+test('P24 bodies that end at once are decoded a few at a time', async () => {
+  outcomes = [];
+  let [decoders, peak] = [0, 0];
+  const hook = createHook({
+    init: (_id, type) => {
+      if (type === 'ZLIB') peak = Math.max(peak, ++decoders - outcomes.length);
+    },
+  }).enable();
+  const sockets = Array.from({ length: 100 }, () => {
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    socket.write(`${headOf('/graphql', 'gzip')}Content-Length: ${BODIES.gzip.length}\r\n\r\n`);
+    socket.write(BODIES.gzip.subarray(0, -1));
+    return socket;
+  });
+  await setTimeout(300);
+  for (const socket of sockets) socket.write(BODIES.gzip.subarray(-1));
+  await until(() => outcomes.length === sockets.length, 'the ends of the reads');
+  hook.disable();
+  expect(outcomes).toEqual(sockets.map(() => 'read'));
+  expect(decoders).toBe(sockets.length);
+  // A decoder is released shortly before its outcome is known.
+  expect(peak).toBeLessThanOrEqual(16);
+  for (const socket of sockets) socket.destroy();
+});
 
 describe('P21 a chunked body', () => {
   const QUERY = '{"query":"{ __typename }"}';

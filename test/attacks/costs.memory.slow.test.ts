@@ -83,6 +83,56 @@ test('P23 a client whose connections last less than a second costs others none',
   expect(await closedForMemory()).toBeGreaterThan(before);
 });
 
+test('P23 a client whose connections are closed at every other check costs others none', async () => {
+  const others: Socket[] = [];
+  handle = ({ headers, socket }, res) => {
+    if (headers['x-forwarded-for'] === '203.0.113.1') others.push(socket);
+    res.end(LONG);
+  };
+  await openAll(from('203.0.113.1'), 1);
+  const before = await closedForMemory();
+  const end = performance.now() + 6_000;
+  while (performance.now() < end && (await closedForMemory()) === before) {
+    await openAll(from('198.51.100.7'), CLIENTS / 2);
+    await setTimeout(1_100);
+    for (const socket of sockets.splice(1)) socket.destroy();
+    await setTimeout(1_000);
+  }
+  expect(others.map(({ destroyed }) => destroyed)).toEqual([false]);
+  expect(await closedForMemory()).toBeGreaterThan(before);
+});
+
+test('P23 of a network, connections that held memory a second ago are closed first', async () => {
+  const received: Socket[] = [];
+  handle = ({ socket }, res) => {
+    received.push(socket);
+    res.end(received.length > CLIENTS ? LONG : LONG.subarray(0, LONG.length / 2));
+  };
+  await openAll(from('198.51.100.7'));
+  await until(() => received.some(({ destroyed }) => destroyed), 'the end of connections');
+  const before = await closedForMemory();
+  await openAll(from('198.51.100.7'), 2);
+  await until(async () => (await closedForMemory()) > before, 'the end of further connections');
+  expect(received.slice(CLIENTS).map(({ destroyed }) => destroyed)).toEqual([false, false]);
+});
+
+test('P23 of a long X-Forwarded-For, only its end is parsed', async () => {
+  const forwarded: unknown[] = [];
+  handle = ({ headers }, res) => {
+    forwarded.push(headers['x-forwarded-for']);
+    res.end();
+  };
+  const addresses = Array.from({ length: 1_000 }, (_, at) => `10.0.1.${at % 250}`);
+  await openAll(from(addresses.join(', ')), 1);
+  await openAll(from('1'.repeat(10_000)), 1);
+  await until(() => forwarded.length === 2, 'the requests');
+  expect(forwarded).toContain('');
+  const [kept = ''] = forwarded.filter((value) => value !== '') as string[];
+  expect(kept.length).toBeLessThanOrEqual(500);
+  expect(kept.trimStart()).toBe(addresses.slice(-kept.split(',').length).join(', '));
+  expect(kept.split(',').length).toBeGreaterThan(30);
+});
+
 test('P23 requests of more than 64 KB that wait for a response close their connection', async () => {
   const received: Socket[] = [];
   handle = ({ socket }, res) => {
