@@ -7,7 +7,7 @@ import type { Config } from '../core/config.ts';
  * OPTIONS responses have only the interface's headers (4.5).
  */
 export const EXPOSED_HEADERS =
-  'Link, Location, ETag, X-Request-Id, WWW-Authenticate, Retry-After, Deprecation, Sunset';
+  'Link, Location, ETag, X-Request-Id, WWW-Authenticate, Retry-After, Accept-Encoding, Deprecation, Sunset';
 
 /**
  * Returns the headers of every response. Helmet's do not depend on the request, so it runs once.

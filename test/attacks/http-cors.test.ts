@@ -28,7 +28,7 @@ const SIGNED_IN = ['/users/me/', '/users/me/items/', '/blog', '/api/users'];
 const EVIL = 'https://evil.example';
 const FORM_TYPE = { 'Content-Type': 'application/x-www-form-urlencoded' };
 const EXPOSED =
-  'Link, Location, ETag, X-Request-Id, WWW-Authenticate, Retry-After, Deprecation, Sunset';
+  'Link, Location, ETag, X-Request-Id, WWW-Authenticate, Retry-After, Accept-Encoding, Deprecation, Sunset';
 
 describe('OPTIONS', () => {
   test('H1 the paths of all features are listed here', () => {
