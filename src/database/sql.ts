@@ -56,9 +56,15 @@ export function literal(value: number): Sql {
   return raw(String(value));
 }
 
-/** Returns whether a unique constraint rejected a row (PostgreSQL, appendix A, 23505). */
-export function isUniqueViolation(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === '23505';
+/** Returns whether this unique constraint rejected a row (PostgreSQL, appendix A, 23505). */
+export function isUniqueViolation(error: unknown, constraint: string): boolean {
+  return (
+    error instanceof Error &&
+    'code' in error &&
+    error.code === '23505' &&
+    'constraint' in error &&
+    error.constraint === constraint
+  );
 }
 
 const texts = new LRUCache<string, string>({ max: 500 });

@@ -35,6 +35,33 @@ test('P14 a creation rejected with 409 uses no primary key', async () => {
   expect(next.body.pk - made.body.pk).toBe(1);
 });
 
+test('a primary key that is taken is no conflict of the client', async () => {
+  const create = () =>
+    shop.rest('POST', PATH, {
+      as: user,
+      json: { name: 'Tray', barcode: shop.newBarcode(), price: 1 },
+    });
+  const addItem = (itemId: string) =>
+    shop.graphql(
+      'mutation ($itemId: String!) { addItem(itemId: $itemId) { itemId } }',
+      { itemId },
+      { as: user },
+    );
+  const { body } = await create();
+  await addItem('first');
+  await shop.sql(`
+    select setval(pg_get_serial_sequence('product', 'pk'), ${body.pk}, false),
+      setval(pg_get_serial_sequence('item', 'pk'), (select max(pk) from item), false)`);
+  const outcomes = [
+    (await create()).status,
+    (await addItem('second')).body.errors[0].extensions.code,
+  ];
+  // Each failed attempt has used up a key.
+  expect(outcomes).toEqual([500, 'INTERNAL_SERVER_ERROR']);
+  expect((await create()).status).toBe(201);
+  expect((await addItem('second')).body.errors).toBeUndefined();
+});
+
 test('C2 a hundred concurrent creations are a hundred products, each with its own pk', async () => {
   const answers = await Promise.all(
     Array.from({ length: AT_ONCE }, () => {

@@ -1,11 +1,10 @@
-import { UniqueConstraintViolationException } from '@mikro-orm/postgresql';
 import type { z } from 'zod';
 import { accountOf, diff, record } from '../audit/audit.log.ts';
 import { inTransaction, type Context } from '../../request/context.ts';
 import { DomainError } from '../../core/errors.ts';
 import type { Scope } from '../../core/scopes.ts';
 import { check } from '../../core/validation.ts';
-import { execute, sql } from '../../database/sql.ts';
+import { execute, isUniqueViolation, sql } from '../../database/sql.ts';
 import { User } from '../users/user.entity.ts';
 import { newPassword, newUser } from '../users/user.rules.ts';
 import * as users from '../users/user.service.ts';
@@ -35,8 +34,7 @@ export async function store(
   try {
     await tx.em.persist(user).flush();
   } catch (error) {
-    if (!(error instanceof UniqueConstraintViolationException)) throw error;
-    throw usernameTaken(facts.username);
+    throw isUniqueViolation(error, 'user_username_unique') ? usernameTaken(facts.username) : error;
   }
   return user;
 }

@@ -224,6 +224,6 @@ async function rejectingTakenBarcode<T>(write: () => Promise<T>): Promise<T> {
   try {
     return await write();
   } catch (error) {
-    throw isUniqueViolation(error) ? barcodeTaken() : error;
+    throw isUniqueViolation(error, 'product_barcode_unique') ? barcodeTaken() : error;
   }
 }

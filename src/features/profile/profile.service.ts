@@ -1,4 +1,3 @@
-import { UniqueConstraintViolationException } from '@mikro-orm/postgresql';
 import { z } from 'zod';
 import { hasScope, requireCaller, requireWriter } from '../../request/access.ts';
 import { inTransaction, type Context } from '../../request/context.ts';
@@ -15,7 +14,7 @@ import { loader } from '../../request/loaders.ts';
 import { selectByPks, selectEntities } from '../../database/row-mapper.ts';
 import { lineOf } from '../../core/text.ts';
 import { check } from '../../core/validation.ts';
-import { sql, type Sql } from '../../database/sql.ts';
+import { isUniqueViolation, sql, type Sql } from '../../database/sql.ts';
 import type { User } from '../users/user.entity.ts';
 import * as users from '../users/user.service.ts';
 import { Item } from './item.entity.ts';
@@ -67,7 +66,7 @@ export async function addItem(ctx: Context, itemId: string): Promise<Item> {
       return item;
     });
   } catch (error) {
-    if (!(error instanceof UniqueConstraintViolationException)) throw error;
+    if (!isUniqueViolation(error, 'item_owner_pk_item_id_unique')) throw error;
     throw new DomainError('CONFLICT', 'You already have this item', [
       { field: 'itemId', type: 'unique', message: 'You already have this item' },
     ]);
