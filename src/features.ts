@@ -126,6 +126,7 @@ export const features: readonly Feature[] = [
     entities: [AuditEntry],
     resolvers: [AuditEntryResolver],
     nodes: { AuditEntry: audit.findNodes },
+    sweep: audit.sweep,
   },
   {
     title: 'Current user',

@@ -249,6 +249,11 @@ export const environment = z.object({
     .describe(
       'Days for which changes are kept. Clients can resume from an older cursor only within them.',
     ),
+  AUDIT_RETENTION_DAYS: integer(1, 36_500)
+    .optional()
+    .describe(
+      'Days for which entries of the audit trail are kept. Without it they are kept until `audit prune`.',
+    ),
   WEBHOOK_ALLOW_PRIVATE_NETWORKS: flag
     .default(false)
     .describe(

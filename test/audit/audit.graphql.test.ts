@@ -322,6 +322,24 @@ describe('the trail is append-only', () => {
     expect(rows).toEqual(['5000', '1000'].map((entries) => ({ action: 'audit.pruned', entries })));
   });
 
+  test('the sweep deletes entries older than AUDIT_RETENTION_DAYS, and none without it', async () => {
+    await make(2);
+    shop.advanceClock(25 * HOUR);
+    await make(1);
+    const sweep = (auditRetentionDays?: number) => {
+      const ctx = shop.context();
+      return audit.sweep({ ...ctx, config: { ...ctx.config, auditRetentionDays } });
+    };
+    expect(await sweep()).toBe(0);
+    expect(await sweep(2)).toBe(0);
+    expect(await sweep(1)).toBe(2);
+    expect(await trailOf(shop)).toEqual([
+      'anonymous account.created user:made0',
+      'operator:shopfront audit.pruned',
+    ]);
+    expect(await sweep(1)).toBe(0);
+  });
+
   test('prune rejects a future time, and deletes nothing', async () => {
     await make(1);
     await expect(

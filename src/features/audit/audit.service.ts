@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { hasScope, requireScope } from '../../request/access.ts';
-import { inTransaction, type Context } from '../../request/context.ts';
+import { inTransaction, withContext, type Context } from '../../request/context.ts';
 import { badInput } from '../../core/errors.ts';
 import {
   readPage,
@@ -8,16 +8,18 @@ import {
   type Page,
   type PageArgs,
 } from '../../pagination/keyset.ts';
+import { BATCH_SIZE, inBatches } from '../../database/batches.ts';
 import { inOrder, selectEntities } from '../../database/row-mapper.ts';
 import { execute, join, literal, sql, type Sql } from '../../database/sql.ts';
 import { isStorable } from '../../core/text.ts';
+import { DAY_MS } from '../../core/time.ts';
 import { check } from '../../core/validation.ts';
 import { AuditEntry } from './audit.entity.ts';
 import { ACTIONS, diff, record, type Subject } from './audit.log.ts';
 import { auditFilter } from './audit.rules.ts';
 
-/** Maximum number of entries that one transaction deletes, so that it does not delay writers. */
-const PRUNE_BATCH_SIZE = 5_000;
+/** Recorded as the operator who pruned the trail because of AUDIT_RETENTION_DAYS. */
+const RETENTION_OPERATOR = 'shopfront';
 const SERIAL = /^[1-9]\d{0,17}$/;
 
 /** Filter of entries. An entry must meet all given conditions. */
@@ -88,11 +90,19 @@ export function list(ctx: Context, filter: AuditFilter, limit: number): Promise<
  */
 export async function prune(ctx: Context, before: Date): Promise<number> {
   if (before > ctx.now()) throw badInput('before', 'must be in the past');
-  for (let sum = 0; ;) {
-    const pruned = await inTransaction(ctx, (tx) => pruneSome(tx, before));
-    sum += pruned;
-    if (pruned < PRUNE_BATCH_SIZE) return sum;
-  }
+  return inBatches(() => inTransaction(ctx, (tx) => pruneSome(tx, before)), Infinity);
+}
+
+/**
+ * Deletes entries older than AUDIT_RETENTION_DAYS, if set, in batches and at most a quarter of a
+ * million. Returns their number.
+ */
+export async function sweep(ctx: Context): Promise<number> {
+  const { auditRetentionDays: days } = ctx.config;
+  if (days === undefined) return 0;
+  const before = new Date(ctx.now().getTime() - days * DAY_MS);
+  const operator = withContext(ctx, { operator: RETENTION_OPERATOR });
+  return inBatches(() => inTransaction(operator, (tx) => pruneSome(tx, before)));
 }
 
 async function pruneSome(tx: Context, before: Date): Promise<number> {
@@ -102,7 +112,7 @@ async function pruneSome(tx: Context, before: Date): Promise<number> {
     tx.em,
     sql`
     delete from audit_entry where pk in (
-      select pk from audit_entry where at < ${before} order by at, pk limit ${literal(PRUNE_BATCH_SIZE)})`,
+      select pk from audit_entry where at < ${before} order by at, pk limit ${literal(BATCH_SIZE)})`,
   );
   if (affected > 0)
     await record(
