@@ -1,3 +1,4 @@
+import { callbackify } from 'node:util';
 import pg, { type ClientBase, type ClientConfig } from 'pg';
 import type { Logger } from 'pino';
 import type { Cell, Statement, Statements } from './sql.ts';
@@ -12,8 +13,10 @@ const TIMEOUT_MS = 1_500;
 // Errors that another server need not have (PostgreSQL, appendix A): connection, resources,
 // shutdown, a row that is cleaned up while it is read, a table that is not replicated yet.
 const REPLICA_ERRORS = /^(08...|53...|57P0.|40001|40P01|25006|42P01|42703)$/;
+/** Identifies a server until it restarts. */
+const SERVER = 'pg_postmaster_start_time()::text';
 // `pg_wal_lsn_diff` converts a position in the log to a number.
-const POSITION = `select pg_is_in_recovery(), pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')`;
+const POSITION = `select pg_is_in_recovery(), pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0'), ${SERVER}`;
 
 /** A position in the primary's log that includes all commits before `at` (performance.now). */
 export interface LagSample {
@@ -41,6 +44,8 @@ export class Replica implements Statements {
   /** Functions that move a running read to the primary. */
   private readonly failovers = new Set<() => void>();
   private monitor: pg.Client | undefined;
+  /** The server whose lag is known. */
+  private server: string | undefined;
   /** The replica has all commits before this time. */
   private asOf = -Infinity;
   private notBefore = 0;
@@ -53,7 +58,12 @@ export class Replica implements Statements {
     private readonly primary: Statements,
     private readonly log: Logger,
   ) {
-    this.pool = new pg.Pool({ ...options.config, connectionTimeoutMillis: TIMEOUT_MS });
+    const verify = (client: ClientBase) => this.requireSameServer(client);
+    this.pool = new pg.Pool({
+      ...options.config,
+      connectionTimeoutMillis: TIMEOUT_MS,
+      verify: callbackify(verify),
+    });
     this.pool.on('error', () => undefined);
     this.pool.on('connect', (client) => {
       this.clients.add(client);
@@ -61,7 +71,7 @@ export class Replica implements Statements {
       client.on('error', () => undefined);
     });
     this.pool.on('remove', (client) => this.clients.delete(client));
-    this.statements = openStatements(this.pool, options.config, options.capabilities, log);
+    this.statements = openStatements(this.pool, options.config, options.capabilities, log, verify);
   }
 
   /** Returns whether reads may use the replica. */
@@ -122,11 +132,12 @@ export class Replica implements Statements {
 
   private async readPosition(): Promise<number> {
     this.monitor ??= await this.open();
-    const { rows } = await this.monitor.query<[boolean, string | null]>({
+    const { rows } = await this.monitor.query<[boolean, string | null, string]>({
       text: POSITION,
       rowMode: 'array',
     });
-    const [isInRecovery, position] = rows[0] ?? [];
+    const [isInRecovery, position, server] = rows[0] ?? [];
+    this.server = server;
     // A promoted replica no longer has the primary's data.
     if (!isInRecovery || position == null) throw new Error('The server is not a replica');
     return Number(position);
@@ -141,6 +152,13 @@ export class Replica implements Statements {
     client.on('error', () => undefined);
     await client.connect();
     return client;
+  }
+
+  // Behind a load balancer, each connection may lead to another server, whose lag is unknown.
+  private async requireSameServer(client: ClientBase): Promise<void> {
+    const { rows } = await client.query<[string]>({ text: `select ${SERVER}`, rowMode: 'array' });
+    if (rows[0]?.[0] !== this.server)
+      throw new Error('The URL leads to more than one server. Each replica needs its own URL');
   }
 
   private markUnusable(reason: unknown): void {
@@ -169,6 +187,9 @@ export class Replica implements Statements {
   private disconnect(): void {
     void this.monitor?.end().catch(() => undefined);
     this.monitor = undefined;
+    // The next connections may lead to another server.
+    this.server = undefined;
+    this.statements.renew();
     for (const failOver of this.failovers) failOver();
     this.clients.forEach(destroyConnection);
   }

@@ -1,4 +1,5 @@
 import { expect, test } from '../support/jest.ts';
+import pg from 'pg';
 import pino from 'pino';
 import { Replica } from '../../src/database/replica.ts';
 import { raw, type Statements } from '../../src/database/sql.ts';
@@ -20,7 +21,11 @@ test('a replica whose connections are all in use is skipped for one read, and st
     pino({ level: 'silent' }),
   );
   // As if the replica had just caught up.
-  Object.assign(replica, { asOf: Infinity });
+  const client = new pg.Client(config);
+  await client.connect();
+  const { rows } = await client.query('select pg_postmaster_start_time()::text as server');
+  await client.end();
+  Object.assign(replica, { asOf: Infinity, ...rows[0] });
   try {
     const long = replica.read(raw('select pg_sleep(3)::text'));
     expect(await replica.read(raw(`select 'of the replica'`))).toEqual([['of the primary']]);

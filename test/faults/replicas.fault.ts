@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { makeStandby, type Cluster } from '../support/postgresql.ts';
 import { startServer, stopServer } from '../support/process.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/until.ts';
-import type { Fault } from './fault.ts';
+import type { Fault, FaultContext } from './fault.ts';
 import { openCluster, settingsFor } from './place.ts';
 import {
   send,
@@ -25,7 +26,7 @@ const SLACK_MS = 500;
 export const replicas: Fault = {
   name: 'replicas',
   promise:
-    'Replicas serve reads of the catalogue within their maximum lag. Callers with a write scope read their own writes. A replica that lags, hangs or dies is excluded without a failed request.',
+    'Replicas serve reads of the catalogue within their maximum lag, also if a URL leads to several servers. Callers with a write scope read their own writes. A replica that lags, hangs or dies is excluded without a failed request.',
   on: ['postgresql'],
   async run(context) {
     const { directory, short, atEnd } = context;
@@ -53,8 +54,9 @@ export const replicas: Fault = {
     await assertCommitsNothing(standbys);
     const back = await readBack(here.url, there.url, token, short ? 50 : 1_000);
     const paused = await pauseReplay(primary, standbys, here.url, token, short ? 2_000 : 10_000);
+    const balanced = await balance(context, primary, standbys, env, token);
     const killed = await killReplica(standbys[1], here.url, token, short ? 3_000 : 20_000);
-    return { 'writes read back by their writer': back, ...paused, ...killed };
+    return { 'writes read back by their writer': back, ...paused, ...balanced, ...killed };
   },
 };
 
@@ -114,41 +116,13 @@ async function pauseReplay(
   token: Record<string, string>,
   forMs: number,
 ): Promise<Record<string, string | number>> {
-  /** Latest commit time of each number of products. */
-  const committed: { at: number; count: number }[] = [];
-  const [row] = await primary.sql('select count(*)::int as count from product');
-  let count = Number(row?.['count']);
-  committed.push({ at: performance.now(), count });
   for (const standby of standbys)
     await until(() => isRead(url, standby), 'a read from each replica');
   for (const standby of standbys) await standby.sql('select pg_wal_replay_pause()');
   const pausedAt = performance.now();
   const old = await cachedWhilePaused(url, token);
-  committed.push({ at: performance.now(), count: ++count });
-  const over = new AbortController();
-  const writer = (async () => {
-    while (!over.signal.aborted) {
-      assert.equal((await create(url, token, newBarcode())).status, 201);
-      committed.push({ at: performance.now(), count: ++count });
-      await setTimeout(20);
-    }
-  })();
-  let reads = 0;
-  let oldest = 0;
-  while (performance.now() - pausedAt < forMs) {
-    const at = performance.now();
-    // Each request is unique, so that none is cached.
-    const answer = await page(url, `?limit=1&offset=${nextRead++ % 1_000}`);
-    assert.equal(answer.status, 200, answer.text);
-    const seen = (JSON.parse(answer.text) as { count: number }).count;
-    const next = committed.find((commit) => commit.count > seen);
-    oldest = Math.max(oldest, next ? at - next.at : 0);
-    reads++;
-  }
-  assert.ok(oldest <= MAX_LAG_MS + SLACK_MS, `an answer was ${oldest} ms old`);
+  const { reads, oldest } = await readWhileWriting(primary, url, token, pausedAt + forMs);
   for (const standby of standbys) assert.equal(await isRead(url, standby), false);
-  over.abort();
-  await writer;
   for (const standby of standbys) await standby.sql('select pg_wal_replay_resume()');
   for (const standby of standbys)
     await until(() => isRead(url, standby), 'a read from the resumed replica');
@@ -159,6 +133,78 @@ async function pauseReplay(
     'oldest answer': `${Math.round(oldest)} ms`,
     'to be no older than': `${MAX_LAG_MS} ms`,
   };
+}
+
+/**
+ * Reads by a URL that leads to both replicas in turn, while one of them replays nothing: no response
+ * may exceed the maximum lag.
+ */
+async function balance(
+  { short, atEnd }: FaultContext,
+  primary: Cluster,
+  standbys: readonly Cluster[],
+  env: Readonly<Record<string, string>>,
+  token: Record<string, string>,
+): Promise<Record<string, string | number>> {
+  const [first, second] = standbys;
+  assert.ok(first && second);
+  const proxy = await startTcpProxy(first.port, second.port);
+  atEnd(() => proxy.close());
+  const server = await startServer({
+    ...env,
+    DATABASE_REPLICA_URLS: first.url.replace(String(first.port), String(proxy.port)),
+  });
+  atEnd(() => stopServer(server, 'SIGKILL'));
+  await second.sql('select pg_wal_replay_pause()');
+  const end = performance.now() + (short ? 3_000 : 20_000);
+  const { reads, oldest } = await readWhileWriting(primary, server.url, token, end);
+  await second.sql('select pg_wal_replay_resume()');
+  await stopServer(server, 'SIGTERM');
+  return {
+    'reads by a URL of two replicas, one of them paused': reads,
+    'oldest of these answers': `${Math.round(oldest)} ms`,
+  };
+}
+
+/**
+ * Creates products and counts them by other requests. Returns the number of these, and the maximum
+ * age of their responses in ms, which is at most the maximum lag.
+ */
+async function readWhileWriting(
+  primary: Cluster,
+  url: string,
+  token: Record<string, string>,
+  end: number,
+): Promise<{ reads: number; oldest: number }> {
+  /** Latest commit time of each number of products. */
+  const committed: { at: number; count: number }[] = [];
+  const [row] = await primary.sql('select count(*)::int as count from product');
+  let count = Number(row?.['count']);
+  committed.push({ at: performance.now(), count });
+  const over = new AbortController();
+  const writer = (async () => {
+    while (!over.signal.aborted) {
+      assert.equal((await create(url, token, newBarcode())).status, 201);
+      committed.push({ at: performance.now(), count: ++count });
+      await setTimeout(20);
+    }
+  })();
+  let reads = 0;
+  let oldest = 0;
+  while (performance.now() < end) {
+    const at = performance.now();
+    // Each request is unique, so that none is cached.
+    const answer = await page(url, `?limit=1&offset=${nextRead++ % 1_000}`);
+    assert.equal(answer.status, 200, answer.text);
+    const seen = (JSON.parse(answer.text) as { count: number }).count;
+    const next = committed.find((commit) => commit.count > seen);
+    oldest = Math.max(oldest, next ? at - next.at : 0);
+    reads++;
+  }
+  assert.ok(oldest <= MAX_LAG_MS + SLACK_MS, `an answer was ${oldest} ms old`);
+  over.abort();
+  await writer;
+  return { reads, oldest };
 }
 
 /**

@@ -9,14 +9,15 @@ export interface TcpProxy {
   close(): void;
 }
 
-/** Starts a proxy that leads to this port. */
-export async function startTcpProxy(target: number): Promise<TcpProxy> {
+/** Starts a proxy that leads to these ports in turn. */
+export async function startTcpProxy(...ports: number[]): Promise<TcpProxy> {
   const sockets = new Set<Socket>();
-  let current = target;
+  let targets = ports;
+  let connections = 0;
   const keep = (socket: Socket) =>
     sockets.add(socket.on('close', () => sockets.delete(socket)).on('error', () => undefined));
   const server = createServer((client) => {
-    const upstream = connect(current, '127.0.0.1');
+    const upstream = connect(targets[connections++ % targets.length] ?? 0, '127.0.0.1');
     keep(client);
     keep(upstream);
     client.once('close', () => upstream.destroy());
@@ -29,7 +30,7 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
   return {
     port: (server.address() as AddressInfo).port,
     turn(to, cut) {
-      current = to;
+      targets = [to];
       if (cut) cutAll();
     },
     close() {
