@@ -54,8 +54,8 @@ export async function openDatabase(
   const clientConfig = connectionOptions(config, url);
   const orm = new MikroORM({
     ...options,
-    // The migrator checks whether this database exists. Connections use driverOptions.
-    dbName: decodeURIComponent(new URL(url).pathname.slice(1)) || 'postgres',
+    // Connections use driverOptions. See openMigrator.
+    dbName: 'postgres',
     driverOptions: {
       ...clientConfig,
       max: config.databasePoolMax,
@@ -63,7 +63,15 @@ export async function openDatabase(
     },
     logger: (message) => log.debug(message),
   });
-  const migrator = orm.migrator;
+  // The migrator creates a database of the configured name if there is none. Behind a pooler, the
+  // name in the URL may be another.
+  const openMigrator = async () => {
+    const [row] = await orm.em
+      .fork()
+      .execute<{ name: string }[]>('select current_database() as name');
+    if (row) orm.config.set('dbName', row.name);
+    return orm.migrator;
+  };
   const pool = await orm.driver.getConnection().getNativeClient();
   const renew = repairPool(pool);
   let healthCheck: HealthCheck | undefined;
@@ -81,13 +89,14 @@ export async function openDatabase(
       else if (!(await healthCheck.next())) throw new Error('The database does not respond');
     },
     async rejectPendingMigrations() {
-      const pending = await migrator.getPending();
+      const pending = await (await openMigrator()).getPending();
       if (pending.length > 0)
         throw new Error(
           `The database lacks ${pending.map(({ name }) => name).join(', ')}. Apply with: npm run migrate`,
         );
     },
     async migrate() {
+      const migrator = await openMigrator();
       // This also creates the migrator's own table, outside of any transaction.
       if ((await migrator.getPending()).length === 0) return [];
       // Tables of the same names would make a migration fail with an error about one of them.

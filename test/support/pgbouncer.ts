@@ -10,6 +10,9 @@ import { until } from './until.ts';
 /** The user that it runs as if the tests run as root, which it rejects. */
 const SYSTEM_USER = 'postgres';
 
+/** Name of the database in PgBouncer, which the server does not know. */
+const ALIAS = 'alias';
+
 /** PgBouncer in front of a server, in transaction mode. */
 export interface Pooler {
   /** URL of the server's database through PgBouncer. */
@@ -40,7 +43,7 @@ export async function startPooler(
   await writeFile(
     configuration,
     `[databases]
-* = host=${hostname} port=${port}
+${ALIAS} = host=${hostname} port=${port} dbname=${pathname.slice(1)}
 
 [pgbouncer]
 listen_addr = 127.0.0.1
@@ -72,13 +75,13 @@ ${prepares ? 'max_prepared_statements = 200\n' : ''}`,
   };
   await until(async () => {
     if (child.exitCode !== null) throw new Error(`PgBouncer exited with ${child.exitCode}`);
-    return query(pathname.slice(1), 'select 1').then(
+    return query(ALIAS, 'select 1').then(
       () => true,
       () => false,
     );
   }, 'a response of PgBouncer');
   return {
-    url: `postgresql://${username}@127.0.0.1:${own}${pathname}`,
+    url: `postgresql://${username}@127.0.0.1:${own}/${ALIAS}`,
     mode: prepares ? 'transaction' : 'transaction-unprepared',
     show: (what) => query('pgbouncer', `show ${what}`),
     async stop() {
