@@ -60,7 +60,10 @@ const dependencies: Dependencies = {
   observe: openObserver(config, log, logDestination),
   ...(tracing && { tracing }),
   database: availableDatabase,
-  ...(config.databaseReplicaUrls.length > 0 && { replica: () => replicas?.choose() }),
+  ...(config.databaseReplicaUrls.length > 0 && {
+    replica: () => replicas?.choose(),
+    replicaWithoutPrimary: () => replicas?.chooseWithoutPrimary(),
+  }),
   isDraining: () => draining,
 };
 const workers = features.flatMap((feature) => feature.worker?.(config, log) ?? []);

@@ -143,6 +143,11 @@ export const environment = z.object({
   DATABASE_REPLICA_MAX_LAG_MS: integer(500, 600_000)
     .default(1_000)
     .describe('Maximum replication lag in ms. Replicas further behind are not read.'),
+  DATABASE_READS_WITHOUT_PRIMARY_SECONDS: integer(0, 86_400)
+    .default(60)
+    .describe(
+      'Seconds for which replicas serve reads of the catalogue without credentials while the primary is down ([scaling.md](scaling.md#without-the-primary)).',
+    ),
   DATABASE_POOLER: z
     .enum(POOLERS, `must be one of ${POOLERS.join(', ')}`)
     .default('none')

@@ -2,6 +2,12 @@ import { Socket } from 'node:net';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import pg, { type ClientConfig } from 'pg';
 import type { Logger } from 'pino';
+import { counter } from '../core/metrics.ts';
+
+const changes = counter(
+  'shopfront_database_changes_total',
+  'Times that the database was another server than before, or had been restarted.',
+);
 
 /** Interval between two checks, in ms. */
 const INTERVAL_MS = 250;
@@ -103,8 +109,9 @@ export class HealthCheck {
   private update(server: string | undefined): void {
     if (this.closed) return;
     const isHealthy = server !== undefined;
-    const hasMoved =
-      this.healthy && isHealthy && this.server !== undefined && server !== this.server;
+    const isOther = isHealthy && this.server !== undefined && server !== this.server;
+    if (isOther) changes.value++;
+    const hasMoved = this.healthy && isOther;
     if (isHealthy) this.server = server;
     if (hasMoved) {
       this.log.warn({ event: 'database.moved' }, 'Database is another server, or was restarted');

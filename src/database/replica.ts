@@ -76,8 +76,12 @@ export class Replica implements Statements {
 
   /** Returns whether reads may use the replica. */
   isUsable(): boolean {
-    const now = performance.now();
-    return now - this.asOf <= this.options.maxLagMs && now >= this.notBefore;
+    return this.isUsableAsOf(performance.now());
+  }
+
+  /** Returns whether the replica works, and has all commits up to the maximum lag before `at`. */
+  isUsableAsOf(at: number): boolean {
+    return at - this.asOf <= this.options.maxLagMs && performance.now() >= this.notBefore;
   }
 
   /** Returns the maximum lag behind the primary, in seconds; Infinity if it is unknown. */
@@ -109,13 +113,22 @@ export class Replica implements Statements {
     return this.primary.write(statement, request);
   }
 
+  /** Statements that read the replica, whatever its lag, and never the primary. */
+  readonly withoutPrimary: Statements = {
+    commits: 0,
+    read: (statement, prepared, request) => this.statements.read(statement, prepared, request),
+    write: (statement, request) => this.write(statement, request),
+  };
+
   /** Updates the lag from these samples of the primary, the latest last. */
   async checkLag(samples: readonly LagSample[]): Promise<void> {
     try {
       const position = await this.readPosition();
       const reached = samples.findLast((sample) => sample.position <= position);
       if (reached) this.asOf = Math.max(this.asOf, reached.at);
-      if (performance.now() - this.asOf > this.options.maxLagMs)
+      // Without a sample, the primary may be down.
+      const latest = samples.at(-1);
+      if (latest && latest.at - this.asOf > this.options.maxLagMs)
         this.markUnusable('The lag exceeds DATABASE_REPLICA_MAX_LAG_MS');
       else this.logChange();
     } catch (error) {

@@ -13,10 +13,22 @@ const CLOSE_TIMEOUT_MS = 1_000;
 
 const POSITION = sql`select pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')`;
 
+/** A replica without its primary. */
+export interface LaggingReplica {
+  statements: Statements;
+  /** Maximum lag, in seconds. */
+  lag: number;
+}
+
 /** The replicas of DATABASE_REPLICA_URLS. */
 export interface Replicas {
   /** Returns the next usable replica, round robin; undefined if there is none. */
   choose(): Statements | undefined;
+  /**
+   * Returns a replica that was usable when the primary last responded, with its lag in seconds;
+   * undefined if there is none, or after DATABASE_READS_WITHOUT_PRIMARY_SECONDS.
+   */
+  chooseWithoutPrimary(): LaggingReplica | undefined;
   close(): Promise<void>;
 }
 
@@ -61,13 +73,21 @@ export function openReplicas(config: Config, primary: Statements, log: Logger): 
     ...replicas.map((replica) => repeat(() => replica.checkLag(samples))),
   ];
   let index = 0;
+  const next = (isUsable: (replica: Replica) => boolean): Replica | undefined => {
+    for (let tried = 0; tried < replicas.length; tried++) {
+      const replica = replicas[(index = (index + 1) % replicas.length)];
+      if (replica && isUsable(replica)) return replica;
+    }
+    return undefined;
+  };
   return {
-    choose() {
-      for (let tried = 0; tried < replicas.length; tried++) {
-        const replica = replicas[(index = (index + 1) % replicas.length)];
-        if (replica?.isUsable()) return replica;
-      }
-      return undefined;
+    choose: () => next((replica) => replica.isUsable()),
+    chooseWithoutPrimary() {
+      const { at = -Infinity } = samples.at(-1) ?? {};
+      if (performance.now() - at > config.databaseReadsWithoutPrimarySeconds * 1000)
+        return undefined;
+      const replica = next((candidate) => candidate.isUsableAsOf(at));
+      return replica && { statements: replica.withoutPrimary, lag: replica.lag() };
     },
     async close() {
       await Promise.all(loops.map((end) => end()));

@@ -5,8 +5,10 @@ import type { Config } from '../core/config.ts';
 import type { Caller, Context } from '../request/context.ts';
 import ipaddr from 'ipaddr.js';
 import proxyaddr from 'proxy-addr';
+import type { LaggingReplica } from '../database/replicas.ts';
 import type { Statements } from '../database/sql.ts';
 import type { CallCounter } from '../features/rest-usage/call-counter.ts';
+import { isAnonymous } from './credentials.ts';
 import type { Exchange } from './exchange.ts';
 import { unavailableError } from './http-error.ts';
 import type { Observer, RequestRecord } from '../telemetry/request-record.ts';
@@ -43,13 +45,16 @@ export interface Dependencies {
   database: () => AvailableDatabase | undefined;
   /** Returns a usable replica, if there is one. */
   replica?: () => Statements | undefined;
+  /** Returns a replica to read while the database is unavailable, if there is one. */
+  replicaWithoutPrimary?: () => LaggingReplica | undefined;
   /** Returns true during shutdown: received requests are completed, and connections are closed. */
   isDraining: () => boolean;
 }
 
 /** An exchange, or another origin of a context. */
 type ContextSource = NonNullable<Context['request']> &
-  Pick<Exchange, 'req' | 'requestId' | 'signal'> & { readonly record?: RequestRecord | undefined };
+  Pick<Exchange, 'req' | 'requestId' | 'signal'> &
+  Partial<Pick<Exchange, 'set'>> & { readonly record?: RequestRecord | undefined };
 
 /** Returns the context of a request before authentication. */
 export function contextOf(dependencies: Dependencies, exchange: ContextSource): Context {
@@ -75,6 +80,13 @@ export function clientNameOf({ headers }: IncomingMessage): string | undefined {
   return typeof name === 'string' ? name.slice(0, MAX_CLIENT_NAME) : undefined;
 }
 
+/** Without a database, each statement is rejected with UNAVAILABLE. */
+const UNAVAILABLE: Statements = {
+  commits: 0,
+  read: async () => throwUnavailable(),
+  write: async () => throwUnavailable(),
+};
+
 /** Creates rarely used members on first access. Throws UNAVAILABLE without a database. */
 class RequestContext implements Context {
   readonly config: Config;
@@ -82,6 +94,7 @@ class RequestContext implements Context {
   readonly requestId: string;
   readonly loaders: Context['loaders'] = new Map();
   declare replica?: Statements;
+  declare isPrimaryDown?: true;
   declare caller?: Caller;
   declare userAgent?: string;
   declare resumeAfter?: string;
@@ -93,7 +106,7 @@ class RequestContext implements Context {
     private readonly dependencies: Dependencies,
     readonly request: ContextSource,
   ) {
-    const replica = dependencies.replica?.();
+    const replica = this.chooseWithoutPrimary() ?? dependencies.replica?.();
     if (replica) this.replica = replica;
     this.config = dependencies.config;
     this.now = dependencies.now;
@@ -103,11 +116,22 @@ class RequestContext implements Context {
   }
 
   get statements(): Statements {
-    return this.database.statements;
+    return this.isPrimaryDown ? UNAVAILABLE : this.database.statements;
   }
 
   get em(): EntityManager {
     return (this.entityManager ??= this.database.fork(this.request.signal));
+  }
+
+  private chooseWithoutPrimary(): Statements | undefined {
+    const { dependencies, request } = this;
+    if (!dependencies.replicaWithoutPrimary || dependencies.database()) return undefined;
+    // Credentials can only be checked by the primary.
+    const replica = isAnonymous(request.req) && dependencies.replicaWithoutPrimary();
+    if (!replica) return undefined;
+    this.isPrimaryDown = true;
+    request.set?.({ Age: String(Math.ceil(replica.lag)) });
+    return replica.statements;
   }
 
   private get database(): AvailableDatabase {

@@ -5,7 +5,8 @@ import type { Dependencies } from './dependencies.ts';
 
 /**
  * `/livez`: the process runs. `/readyz`: the process can serve requests, because the database is
- * available and the process is not shutting down.
+ * available and the process is not shutting down; `read-only` if a replica serves the catalogue
+ * while the primary is down.
  */
 export function healthEndpoints(dependencies: Dependencies): Endpoint[] {
   const probe = (path: string, answer: (exchange: Exchange) => Promise<void>): Endpoint => ({
@@ -20,18 +21,23 @@ export function healthEndpoints(dependencies: Dependencies): Endpoint[] {
   return [
     probe('/livez', async (exchange) => sendJson(exchange, 200, { status: 'ok' })),
     probe('/readyz', async (exchange) => {
-      const ready = !dependencies.isDraining() && (await isDatabaseAvailable(dependencies));
-      if (!ready) exchange.set({ 'Retry-After': '1' });
-      sendJson(exchange, ready ? 200 : 503, { status: ready ? 'ok' : 'unavailable' });
+      const status = dependencies.isDraining() ? 'unavailable' : await databaseStatus(dependencies);
+      if (status === 'unavailable') exchange.set({ 'Retry-After': '1' });
+      sendJson(exchange, status === 'unavailable' ? 503 : 200, { status });
     }),
   ];
 }
 
-async function isDatabaseAvailable({ database }: Dependencies): Promise<boolean> {
-  const connected = database();
-  if (!connected) return false;
-  return connected.ping().then(
-    () => true,
-    () => false,
-  );
+async function databaseStatus({
+  database,
+  replicaWithoutPrimary,
+}: Dependencies): Promise<'ok' | 'read-only' | 'unavailable'> {
+  const responds = await database()
+    ?.ping()
+    .then(
+      () => true,
+      () => false,
+    );
+  if (responds) return 'ok';
+  return replicaWithoutPrimary?.() ? 'read-only' : 'unavailable';
 }

@@ -17,7 +17,8 @@ const CALLS = 'shopfront_rest_calls_total';
 export function openMetrics({
   calls,
   database,
-}: Pick<Dependencies, 'calls' | 'database'>): Registry {
+  replicaWithoutPrimary,
+}: Pick<Dependencies, 'calls' | 'database' | 'replicaWithoutPrimary'>): Registry {
   if (!register.getSingleMetric('process_resident_memory_bytes')) collectDefaultMetrics();
   measureTimings();
   register.removeSingleMetric(CALLS);
@@ -38,6 +39,11 @@ export function openMetrics({
   );
   gauge('shopfront_database_up', 'Whether the database is available: 1 or 0.', () =>
     database() ? 1 : 0,
+  );
+  gauge(
+    'shopfront_reads_without_primary',
+    'Whether replicas serve the catalogue because the primary is down: 1 or 0.',
+    () => (!database() && replicaWithoutPrimary?.() ? 1 : 0),
   );
   gauges(
     'shopfront_pool_connections',

@@ -46,6 +46,8 @@ export interface Context {
   statements?: Statements;
   /** Replica for this request, if any. Use it through request/on-replica.ts. */
   replica?: Statements;
+  /** Only `replica` can be read, and it may lack the last commits. */
+  isPrimaryDown?: true;
   /** Runs bulk transactions. Set for the operator's commands only. */
   inCopyTransaction?: RunCopyTransaction;
   config: Config;

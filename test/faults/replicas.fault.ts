@@ -14,19 +14,24 @@ import {
   newBarcode,
   page,
   percentile,
+  post,
   product,
   parseProduct,
+  signIn,
+  WRITER,
 } from './shopper.ts';
 
 /** The configured maximum lag, in ms. */
 const MAX_LAG_MS = 1_000;
+/** Time in ms for which replicas serve the catalogue without the primary. */
+const WITHOUT_PRIMARY_MS = 8_000;
 /** Tolerance in ms between a response and the clock reading here. */
 const SLACK_MS = 500;
 
 export const replicas: Fault = {
   name: 'replicas',
   promise:
-    'Replicas serve reads of the catalogue within their maximum lag, also if a URL leads to several servers. Callers with a write scope read their own writes. A replica that lags, hangs or dies is excluded without a failed request.',
+    'Replicas serve reads of the catalogue within their maximum lag, also if a URL leads to several servers. Callers with a write scope read their own writes. A replica that lags, hangs or dies is excluded without a failed request. Without the primary, replicas serve the catalogue to clients without credentials for the configured time; all other requests get 503.',
   on: ['postgresql'],
   async run(context) {
     const { directory, short, atEnd } = context;
@@ -43,6 +48,7 @@ export const replicas: Fault = {
       ...settingsFor(primary),
       DATABASE_REPLICA_URLS: standbys.map(({ url }) => url).join(),
       DATABASE_REPLICA_MAX_LAG_MS: String(MAX_LAG_MS),
+      DATABASE_READS_WITHOUT_PRIMARY_SECONDS: String(WITHOUT_PRIMARY_MS / 1000),
       LOG_LEVEL: 'silent',
     };
     const [here, there] = [await startServer(env), await startServer(env)];
@@ -56,7 +62,14 @@ export const replicas: Fault = {
     const paused = await pauseReplay(primary, standbys, here.url, token, short ? 2_000 : 10_000);
     const balanced = await balance(context, primary, standbys, env, token);
     const killed = await killReplica(standbys[1], here.url, token, short ? 3_000 : 20_000);
-    return { 'writes read back by their writer': back, ...paused, ...balanced, ...killed };
+    const alone = await losePrimary(primary, here.url, token);
+    return {
+      'writes read back by their writer': back,
+      ...paused,
+      ...balanced,
+      ...killed,
+      ...alone,
+    };
   },
 };
 
@@ -268,5 +281,73 @@ async function killReplica(
     'of these failed': failed.length,
     'reads p99': percentile(times, 0.99),
     'slowest read': percentile(times, 1),
+  };
+}
+
+/**
+ * Kills the primary: the replicas serve the catalogue without credentials for the configured time,
+ * and nothing else.
+ */
+async function losePrimary(
+  primary: Cluster,
+  url: string,
+  token: Record<string, string>,
+): Promise<Record<string, string | number>> {
+  const readiness = async () => {
+    const { status, text } = await send(`${url}/readyz`);
+    return `${status} ${text}`;
+  };
+  const made = await create(url, token, newBarcode());
+  const { pk } = parseProduct(made);
+  // Nothing tells whether a replica lacks the last commit.
+  await setTimeout(MAX_LAG_MS);
+  await primary.stop('immediate');
+  const stoppedAt = performance.now();
+  await until(async () => (await readiness()) === '200 {"status":"read-only"}', 'read-only');
+  const graphql = (query: string, headers: Record<string, string> = {}) =>
+    post(`${url}/graphql`, { query }, headers);
+  let reads = 0;
+  while (performance.now() - stoppedAt < WITHOUT_PRIMARY_MS / 2) {
+    const [read, list, whole, query] = await Promise.all([
+      product(url, pk),
+      // Repeated, as the response cache stores them.
+      page(url, '?limit=3'),
+      send(`${url}/api/v1/shop/products`),
+      graphql(`{ product(pk: "${pk}") { name } products(first: 2) { totalCount } }`),
+    ]);
+    for (const answer of [read, list, whole, query]) {
+      assert.equal(answer.status, 200, answer.text);
+      assert.match(answer.headers.get('age') ?? '', /^[1-9]$/);
+    }
+    assert.equal(parseProduct(read).pk, pk);
+    assert.doesNotMatch(query.text, /"errors"/);
+    reads += 4;
+    await setTimeout(50);
+  }
+  const rejected = [
+    await product(url, pk, token),
+    await create(url, token, newBarcode()),
+    await graphql('{ me { username } }', token),
+    await signIn(url, { ...WRITER, password: 'wrong' }),
+  ];
+  assert.deepEqual(
+    rejected.map(({ status }) => status),
+    rejected.map(() => 503),
+  );
+  const { text } = await graphql(
+    'mutation { login(username: "alice", password: "wrong") { __typename } }',
+  );
+  assert.match(text, /"code":"UNAVAILABLE"/);
+  await until(async () => (await product(url, pk)).status === 503, 'the end of these reads');
+  const servedMs = performance.now() - stoppedAt;
+  assert.ok(servedMs >= WITHOUT_PRIMARY_MS - SLACK_MS, `served for ${servedMs} ms`);
+  assert.equal(await readiness(), '503 {"status":"unavailable"}');
+  await primary.start();
+  await until(async () => (await readiness()) === '200 {"status":"ok"}', 'the primary');
+  const answer = await product(url, pk, token);
+  assert.deepEqual([answer.status, answer.headers.get('age')], [200, null]);
+  return {
+    'reads served without the primary': reads,
+    'these ended after': `${Math.round(servedMs)} ms, of ${WITHOUT_PRIMARY_MS} ms`,
   };
 }

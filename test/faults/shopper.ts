@@ -11,6 +11,7 @@ const PRODUCT = '/api/v1/shop/product/';
 /** A response; status 0 is a failed connection. */
 export interface Reply {
   status: number;
+  headers: Headers;
   text: string;
 }
 
@@ -26,9 +27,10 @@ export interface ListedProduct {
 export async function send(url: string, init: RequestInit = {}): Promise<Reply> {
   try {
     const answer = await fetch(url, { signal: AbortSignal.timeout(20_000), ...init });
-    return { status: answer.status, text: await answer.text() };
+    return { status: answer.status, headers: answer.headers, text: await answer.text() };
   } catch (error) {
-    return { status: 0, text: String(error instanceof Error ? (error.cause ?? error) : error) };
+    const text = String(error instanceof Error ? (error.cause ?? error) : error);
+    return { status: 0, headers: new Headers(), text };
   }
 }
 
