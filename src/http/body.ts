@@ -45,6 +45,9 @@ const DECODERS = new Map([
   ['deflate', promisify(inflate)],
 ]);
 
+/** Maximum size of an encoded body, in bytes. A body made for it takes 70 µs of CPU time a KB. */
+const ENCODED_LIMIT = 16 * 1024;
+
 /** Limits the decoders that are open at once, of all requests. */
 const decoding = pLimit(8);
 
@@ -191,7 +194,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Returns the decoded text of a body of this type. The limit is for both forms, in bytes. */
+/** Returns the decoded text of a body of this type. The limit is in bytes. */
 async function readText(
   req: IncomingMessage,
   type: string,
@@ -202,9 +205,12 @@ async function readText(
   const encoding = (req.headers['content-encoding'] || 'identity').toLowerCase();
   const decode = DECODERS.get(encoding);
   if (!decode && encoding !== 'identity') throw unsupportedEncoding();
-  const received = await readBytes(req, limit);
+  const received = await readBytes(req, decode ? Math.min(limit, ENCODED_LIMIT) : limit);
   const bytes = decode
-    ? await decoding(() => decode(received, { maxOutputLength: limit })).catch(rejectEncoded)
+    ? await decoding(async () => {
+        if (req.socket.destroyed) throw errorForStatus(400);
+        return decode(received, { maxOutputLength: limit });
+      }).catch(rejectEncoded)
     : received;
   if (!isUtf8(bytes)) throw errorForStatus(400);
   // TextDecoder removes a byte order mark, which is not part of the text.

@@ -1,27 +1,21 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { LRUCache } from 'lru-cache';
 import { connectionsOf } from './drain.ts';
 
 /** Maximum memory of all connections together, in bytes. */
 export const MAX_BYTES = 64_000_000;
 /** Interval between checks, in ms. A client can receive a long response in less. */
 const CHECK_INTERVAL_MS = 1_000;
-/** Time for which the networks of a check above the maximum are known, in ms, and their number. */
-const KNOWN_MS = 10_000;
-const MAX_KNOWN = 10_000;
+/** Number of checks for which the networks of a check above the maximum are known. */
+const KNOWN_CHECKS = 10;
 /** Number of connections that are destroyed before others are served, because each takes time. */
 const BATCH = 200;
 
-/**
- * A connection, its memory in bytes, the network of its client, and whether it held memory at the
- * last check.
- */
+/** A connection, its memory in bytes and the network of its client. */
 interface Held {
   socket: Socket;
   bytes: number;
   network: string;
-  isOld: boolean;
 }
 
 /** What `limitMemory` must know of a connection. */
@@ -39,9 +33,13 @@ export interface MemoryUse {
  * last ten seconds.
  */
 export function limitMemory(server: Server, use: MemoryUse, onDestroyed: () => void): void {
-  const known = new LRUCache<string, true>({ max: MAX_KNOWN, ttl: KNOWN_MS });
-  let before = new WeakSet<Socket>();
+  /** The number of the last such check that saw a network. */
+  const lastSeen = new Map<string, number>();
+  let number = 0;
   const check = () => {
+    number++;
+    for (const [network, seen] of lastSeen)
+      if (number - seen > KNOWN_CHECKS) lastSeen.delete(network);
     const all = [...connectionsOf(server)]
       .map((socket) => ({ socket, bytes: use.bytesOf(socket) }))
       .filter(({ bytes }) => bytes > 0);
@@ -51,12 +49,10 @@ export function limitMemory(server: Server, use: MemoryUse, onDestroyed: () => v
       socket,
       bytes,
       network: use.networkOf(socket),
-      isOld: before.has(socket),
     }));
     // Responses that a new client receives in less than a second cost nobody a connection.
-    const counted = held.filter(({ network }) => known.has(network));
-    before = new WeakSet(all.map(({ socket }) => socket));
-    for (const { network } of held) known.set(network, true);
+    const counted = held.filter(({ network }) => lastSeen.has(network));
+    for (const { network } of held) lastSeen.set(network, number);
     const excess = sumOf(counted) - MAX_BYTES;
     if (excess > 0) destroy(mostFirst(counted, excess), onDestroyed);
   };
@@ -72,8 +68,8 @@ function destroy(sockets: readonly Socket[], onDestroyed: () => void): void {
   if (sockets.length > BATCH) setImmediate(destroy, sockets.slice(BATCH), onDestroyed);
 }
 
-// Returns connections of at least `excess` bytes. Each is one of the network that then uses most: of
-// its old ones, if any, that with most bytes.
+// Returns connections of at least `excess` bytes. Each is the one with most bytes of the network that
+// then uses most.
 function mostFirst(held: readonly Held[], excess: number): Socket[] {
   const networks = Map.groupBy(held, ({ network }) => network).values();
   const inOrder = [...networks]
@@ -81,9 +77,7 @@ function mostFirst(held: readonly Held[], excess: number): Socket[] {
       // What its network uses when it is the next to be destroyed.
       let used = 0;
       return list
-        .toSorted(
-          (one, other) => Number(one.isOld) - Number(other.isOld) || one.bytes - other.bytes,
-        )
+        .toSorted((one, other) => one.bytes - other.bytes)
         .map(({ socket, bytes }) => ({ socket, bytes, used: (used += bytes) }));
     })
     .toSorted((one, other) => other.used - one.used);

@@ -111,6 +111,37 @@ test.each(Object.keys(READERS))(
   },
 );
 
+test('P24 the body of a client that has disconnected is not decoded', async () => {
+  outcomes = [];
+  let decoders = 0;
+  const hook = createHook({ init: (_id, type) => void (type === 'ZLIB' && decoders++) }).enable();
+  server.prependOnceListener('request', (req) => req.once('end', () => req.socket.destroy()));
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  socket.write(`${headOf('/graphql', 'gzip')}Content-Length: ${BODIES.gzip.length}\r\n\r\n`);
+  socket.write(BODIES.gzip);
+  await until(() => outcomes.length > 0, 'the end of the read');
+  hook.disable();
+  expect({ outcomes, decoders }).toEqual({ outcomes: ['rejected'], decoders: 0 });
+});
+
+test('P24 an encoded body of more than 16 KB is rejected with 413, whatever its decoded size', async () => {
+  const post = async (body: Buffer) => {
+    const { status } = await fetch(`${shop.url}/graphql`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' },
+      body,
+    });
+    return status;
+  };
+  // Stored, not compressed.
+  const stored = (size: number) =>
+    gzipSync(Buffer.from('{"query":"{ __typename }"}'.padEnd(size - 23)), { level: 0 });
+  expect(stored(16 * 1024)).toHaveLength(16 * 1024);
+  expect(await post(stored(16 * 1024))).toBe(200);
+  expect(await post(stored(16 * 1024 + 1))).toBe(413);
+});
+
 test('P24 bodies that end at once are decoded a few at a time', async () => {
   outcomes = [];
   let [decoders, peak] = [0, 0];
