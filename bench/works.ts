@@ -155,6 +155,8 @@ export function distinct(requests: readonly BenchRequest[]): BenchRequest[] {
         ...request,
         path: `${request.path}${request.path.includes('?') ? '&' : '?'}n=${mark}`,
       };
+    // The cache has no responses to forms.
+    if (!request.body.startsWith('{')) return request;
     const body = JSON.parse(request.body) as object;
     return {
       ...request,
