@@ -75,7 +75,7 @@ export const features: readonly Feature[] = [
     routes: productRoutes,
     nodes: { Product: products.findNodes },
     compiledFields: productCompiledFields,
-    sweep: productImport.sweep,
+    sweep: async (ctx) => (await productImport.sweep(ctx)) + (await products.sweep(ctx)),
   },
   {
     title: 'Users',

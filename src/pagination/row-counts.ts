@@ -1,7 +1,16 @@
 import type { Context } from '../request/context.ts';
+import { BATCH_SIZE, inBatches } from '../database/batches.ts';
 import { HISTORY } from '../database/history.ts';
 import { readRows, type Reader } from '../database/row-mapper.ts';
-import { identifier, literal, sql, type Cell, type Sql, type Statements } from '../database/sql.ts';
+import {
+  execute,
+  identifier,
+  literal,
+  sql,
+  type Cell,
+  type Sql,
+  type Statements,
+} from '../database/sql.ts';
 
 // Triggers count the rows of an unbounded table in the transaction that adds or removes them, by
 // ranges of 65,536 primary keys and by ranges of 256 (migrations: `product_row_count`,
@@ -182,6 +191,35 @@ export function invalidateVersion(
   const cache = cacheOf(statements, table);
   delete cache.version;
   delete cache.reading;
+}
+
+/**
+ * Merges the rows of each range, of which concurrent writers have added several. Skips rows that a
+ * writer is changing. Returns the number of rows that this saves.
+ */
+export async function mergeRowCounts(ctx: Context, table: string): Promise<number> {
+  let saved = 0;
+  for (const name of [identifier(table), identifier(`${table}_fine`)]) {
+    saved += await inBatches(async () => {
+      const { rows } = await execute(
+        ctx.em,
+        sql`
+        with merged as (
+          delete from ${name} where pk in (
+            select pk from ${name} where bucket in (
+              select bucket from ${name} group by bucket having count(*) > 1 limit ${literal(BATCH_SIZE)}
+            ) for update skip locked
+          ) returning bucket, rows, writes
+        ), added as (
+          insert into ${name} (bucket, rows, writes)
+          select bucket, sum(rows), sum(writes) from merged group by bucket returning pk
+        )
+        select (select count(*) from merged)::int - (select count(*) from added)::int as saved`,
+      );
+      return Number(rows[0]?.['saved']);
+    });
+  }
+  return saved;
 }
 
 // Loads ranks only on the second request for a version: under constant writes, each version would

@@ -1,7 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { expect, jest, test } from '../support/jest.ts';
 import { inTransaction } from '../../src/request/context.ts';
-import { countOf, versionOf, type TableVersion } from '../../src/pagination/row-counts.ts';
+import {
+  countOf,
+  mergeRowCounts,
+  versionOf,
+  type TableVersion,
+} from '../../src/pagination/row-counts.ts';
 import { PRODUCT_ROW_COUNTS } from '../../src/features/products/product-lists.ts';
 import { useShop, type Answer } from '../support/shop.ts';
 import { recordStatements } from '../support/statements.ts';
@@ -39,6 +44,34 @@ test('the pages by number are those of the rows in a range of 65,536, and with a
   await shop.sql('delete from product where pk between 98000 and 98299');
   expect(await wrongCounts()).toEqual([]);
   expect(await wrongPages()).toEqual([]);
+});
+
+test('the sweep merges the rows of a range, and leaves counts, versions and pages as they are', async () => {
+  await shop.makeProducts(3);
+  for (const table of ['product_row_count', 'product_row_count_fine'])
+    await shop.sql(
+      `insert into ${table} (bucket, rows, writes) values (0, 2, 5), (0, -2, 3), (7, 4, 1), (7, -4, 1)`,
+    );
+  const before = await seen();
+  expect(await mergeRowCounts(shop.context(), PRODUCT_ROW_COUNTS)).toBe(6);
+  expect(await shop.sql('select bucket, rows from product_row_count order by 1')).toEqual([
+    { bucket: 0, rows: 3 },
+    { bucket: 7, rows: 0 },
+  ]);
+  expect(await versionOf(shop.context(), PRODUCT_ROW_COUNTS)).toMatchObject(before);
+  expect(await wrongCounts()).toEqual([]);
+  expect(await mergeRowCounts(shop.context(), PRODUCT_ROW_COUNTS)).toBe(0);
+});
+
+test('the sweep does not wait for rows that a writer is changing', async () => {
+  await shop.makeProducts(3);
+  await shop.sql('insert into product_row_count (bucket, rows, writes) values (0, 0, 1)');
+  await inTransaction(shop.context(), async (tx) => {
+    await tx.em.execute('update product_row_count set writes = writes + 1');
+    expect(await mergeRowCounts(shop.context(), PRODUCT_ROW_COUNTS)).toBe(0);
+  });
+  expect(await mergeRowCounts(shop.context(), PRODUCT_ROW_COUNTS)).toBe(1);
+  expect(await wrongCounts()).toEqual([]);
 });
 
 test('inside a transaction, the count includes its own writes', async () => {

@@ -29,13 +29,14 @@ import {
 } from '../../pagination/offset-page.ts';
 import { isUniqueViolation, join, identifier, sql, type Cell } from '../../database/sql.ts';
 import { readRankedPage } from '../../pagination/ranked-list.ts';
+import { mergeRowCounts } from '../../pagination/row-counts.ts';
 import { check, defined } from '../../core/validation.ts';
 import { ean13 } from './ean13.ts';
 import { mapFields, valuesOf } from './product.columns.ts';
 import { Product, productFromJson } from './product.entity.ts';
 import type { ProductFilter, ProductInput, ProductOrder, ProductPatch } from './product.inputs.ts';
 import { insertNew, insertWithAudit } from './insert-sql.ts';
-import { catalogue, listDefinitionOf } from './product-lists.ts';
+import { catalogue, listDefinitionOf, PRODUCT_ROW_COUNTS } from './product-lists.ts';
 import {
   barcodeTaken,
   newProduct,
@@ -191,6 +192,11 @@ async function insert(ctx: Context, values: NewProduct): Promise<Product> {
   const [row] = await writeRows(ctx, insertWithAudit(ctx, insertSql, shape.columns));
   if (!row) throw barcodeTaken();
   return shape.entity(row);
+}
+
+/** Merges the row counts that concurrent writers have split. Returns the number of rows saved. */
+export function sweep(ctx: Context): Promise<number> {
+  return mergeRowCounts(ctx, PRODUCT_ROW_COUNTS);
 }
 
 async function findForUpdate(tx: Context, pk: string): Promise<Product> {
