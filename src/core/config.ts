@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import proxyaddr from 'proxy-addr';
 import { z } from 'zod';
+import { databaseUrlsOf, sessionTargetsOf } from './database-urls.ts';
 import { SCOPES } from './scopes.ts';
 
 /** The parsed settings, except for the secret. */
@@ -85,14 +86,28 @@ const mailbox = z
   );
 const url = (protocol: RegExp, example: string) =>
   z.url({ protocol, error: `must be a URL such as ${example}` });
-const databaseUrl = url(/^postgres(ql)?$/, 'postgresql://user@host/name').refine((text) => {
-  const { hostname = '', searchParams } = URL.parse(text) ?? {};
-  // The driver ignores this parameter, and looks up several hosts as one name.
-  return (
-    !`${hostname}${searchParams?.get('host')}`.includes(',') &&
-    !searchParams?.has('target_session_attrs')
+const POSTGRESQL_URL = 'postgresql://user@host/name';
+const databaseUrl = url(/^postgres(ql)?$/, POSTGRESQL_URL);
+const replicaUrl = databaseUrl.refine(
+  (text) => sessionTargetsOf(text).length === 0,
+  'must have no target_session_attrs: a replica is chosen by its lag',
+);
+/** URL of one or more hosts, of which one is the primary. */
+const clusterUrl = z
+  .string()
+  .refine(
+    (text) => databaseUrlsOf(text).every((one) => databaseUrl.safeParse(one).success),
+    `must be a URL such as ${POSTGRESQL_URL}`,
+  )
+  .refine(
+    // The driver would look it up as one name.
+    (text) => !/[?&]host=[^&#]*(,|%2C)/i.test(text),
+    'must have several hosts before the path: postgresql://user@first,second/name',
+  )
+  .refine(
+    (text) => sessionTargetsOf(text).every((target) => /^(read-write|primary)$/.test(target)),
+    'must have no target_session_attrs other than read-write and primary: writes need the primary',
   );
-}, 'must name one host, without target_session_attrs: use a proxy that leads to the primary');
 const secret = z
   .string()
   .refine((text) => Buffer.byteLength(text) >= 32, SECRET_RULE)
@@ -131,13 +146,13 @@ export const environment = z.object({
     .describe(
       'URL by which clients reach the server. Links in responses and mails start with it. Default: `http://HOST:PORT`.',
     ),
-  DATABASE_URL: databaseUrl
+  DATABASE_URL: clusterUrl
     .optional()
     .describe(
-      'URL of a PostgreSQL server, version 15 or newer; `sslmode` in the URL selects TLS. Default: the embedded database.',
+      'URL of a PostgreSQL server, version 15 or newer, or of several hosts, of which the primary is used ([scaling.md](scaling.md#failover)); `sslmode` in the URL selects TLS. Default: the embedded database.',
     ),
   DATABASE_REPLICA_URLS: list()
-    .pipe(z.array(databaseUrl))
+    .pipe(z.array(replicaUrl))
     .default([])
     .describe('Read replicas of that server, for public reads ([scaling.md](scaling.md)).'),
   DATABASE_REPLICA_MAX_LAG_MS: integer(500, 600_000)

@@ -1,4 +1,5 @@
 import type { Config } from './config.ts';
+import { databaseUrlsOf } from './database-urls.ts';
 
 /** Replaces a secret. */
 export const REDACTED = '[Redacted]';
@@ -37,7 +38,9 @@ export function redactor({
 }: Secrets): Redact {
   const secrets = [
     ...signingSecrets,
-    ...[databaseUrl, smtpUrl, ...databaseReplicaUrls].map(passwordIn),
+    ...[databaseUrl && databaseUrlsOf(databaseUrl)[0], smtpUrl, ...databaseReplicaUrls].map(
+      passwordIn,
+    ),
   ].filter((secret) => secret !== '');
   // A secret may appear verbatim, escaped in JSON, or encoded in a URL.
   const forms = new Set(

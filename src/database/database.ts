@@ -2,6 +2,7 @@ import { MikroORM, type EntityManager, type Options } from '@mikro-orm/postgresq
 import type { Logger } from 'pino';
 import type { RunCopyTransaction } from './copy.ts';
 import type { Config } from '../core/config.ts';
+import { databaseUrlsOf } from '../core/database-urls.ts';
 import type { Statements } from './sql.ts';
 import { createCopyTransactions } from './copy-transaction.ts';
 import { startEmbedded } from './embedded/postgresql.ts';
@@ -50,8 +51,8 @@ export async function openDatabase(
 ): Promise<Database> {
   const embedded =
     config.databaseUrl === undefined ? await startEmbedded(config.dataDir, log, attach) : undefined;
-  const url = embedded?.url ?? config.databaseUrl ?? '';
-  const clientConfig = connectionOptions(config, url);
+  const urls = embedded ? [embedded.url] : databaseUrlsOf(config.databaseUrl ?? '');
+  const clientConfig = connectionOptions(config, urls[0] ?? '');
   const orm = new MikroORM({
     ...options,
     // Connections use driverOptions. See openMigrator.
@@ -74,8 +75,19 @@ export async function openDatabase(
   };
   const pool = await orm.driver.getConnection().getNativeClient();
   const renew = repairPool(pool);
-  let healthCheck: HealthCheck | undefined;
-  const isAnswering = () => healthCheck?.isHealthy ?? true;
+  const healthCheck = new HealthCheck({
+    config: clientConfig,
+    urls,
+    // A pooler connects each statement to the current server.
+    mayMove: !embedded && config.databasePooler === 'none',
+    // Connections that are opened later lead to this host.
+    onHost: (url) => {
+      for (const used of [clientConfig, pool.options]) used.connectionString = url;
+    },
+    log,
+  });
+  // Without a primary, each use of the database fails.
+  await healthCheck.locate().catch(() => undefined);
   const statements = openStatements(pool, clientConfig, capabilitiesOf(config), log);
   return {
     orm,
@@ -85,8 +97,12 @@ export async function openDatabase(
     waiting: () => pool.waitingCount,
     connections: () => ({ open: pool.totalCount, idle: pool.idleCount }),
     async ping() {
-      if (!healthCheck) await orm.em.fork().execute('select 1');
-      else if (!(await healthCheck.next())) throw new Error('The database does not respond');
+      if (healthCheck.isRunning) {
+        if (!(await healthCheck.next())) throw new Error('The database does not respond');
+        return;
+      }
+      await healthCheck.locate();
+      await orm.em.fork().execute('select 1');
     },
     async rejectPendingMigrations() {
       const pending = await (await openMigrator()).getPending();
@@ -115,7 +131,7 @@ export async function openDatabase(
       });
     },
     get isHealthy() {
-      return isAnswering();
+      return healthCheck.isHealthy;
     },
     watch(onChange) {
       const onHealthChange: OnChange = (isHealthy, hasMoved) => {
@@ -125,13 +141,10 @@ export async function openDatabase(
         }
         onChange(isHealthy, hasMoved);
       };
-      // A pooler connects each statement to the current server.
-      const mayMove = !embedded && config.databasePooler === 'none';
-      healthCheck ??= new HealthCheck(clientConfig, log, onHealthChange, mayMove);
-      healthCheck.start();
+      healthCheck.start(onHealthChange);
     },
     close: async () => {
-      await healthCheck?.close();
+      await healthCheck.close();
       await statements.close();
       await orm.close();
       await embedded?.stop();

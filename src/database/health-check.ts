@@ -17,9 +17,14 @@ const MAX_INTERVALS = 6;
 const RENEWAL_MS = 1_000;
 /** Name in pg_stat_activity. */
 const NAME = 'shopfront health check';
+/** Time in ms for other hosts to respond after the first primary has. */
+const OTHERS_MS = 500;
 /** Returns when the primary was started, in microseconds, which identifies it; null for a standby. */
-const QUERY =
-  'select case when not pg_is_in_recovery() then pg_postmaster_start_time()::text end as server';
+const SERVER =
+  'case when not pg_is_in_recovery() then pg_postmaster_start_time()::text end as server';
+/** Of a primary, the first eight characters are its timeline, which a promotion increases. */
+const TIMELINE =
+  'case when not pg_is_in_recovery() then pg_walfile_name(pg_current_wal_lsn()) end as timeline';
 
 /**
  * Called when the database goes down, and when it is up again. `hasMoved` if another server responds
@@ -27,10 +32,33 @@ const QUERY =
  */
 export type OnChange = (isHealthy: boolean, hasMoved: boolean) => void;
 
+interface HealthCheckOptions {
+  config: ClientConfig;
+  /** URL of each host. */
+  urls: readonly string[];
+  /** Whether an address may lead to another server while a connection stays open. */
+  mayMove: boolean;
+  /** Called with the URL of the primary, if there are several. */
+  onHost: (url: string) => void;
+  log: Logger;
+}
+
+/** A connection to a primary. */
+interface Primary {
+  url: string;
+  client: pg.Client;
+  socket: Socket;
+  /** Its identity. */
+  server: string;
+  /** Its timeline, if there are several hosts. */
+  timeline: string;
+}
+
 /**
  * Checks repeatedly, on a separate connection, whether a primary responds. A database that is
  * frozen, or whose machine is gone, sends nothing: without this check, each request would wait for
  * its own time limit. After a failover, the address may lead to a standby or to another primary.
+ * Of several hosts, uses the primary with the latest timeline.
  */
 export class HealthCheck {
   private healthy = true;
@@ -39,21 +67,21 @@ export class HealthCheck {
   private openedAt = 0;
   /** Identity of the last primary. */
   private server: string | undefined;
-  private socket: Socket | undefined;
+  /** Sockets of all open connections of the check. */
+  private readonly sockets = new Set<Socket>();
   /** Aborted to end the current wait. */
   private turn = new AbortController();
   private running: Promise<void> | undefined;
   private sleeping = false;
   /** Receive the result of the next check, not of one that had already started. */
   private waiters: ((isHealthy: boolean) => void)[] = [];
+  private onChange: OnChange = () => undefined;
 
-  constructor(
-    private readonly config: ClientConfig,
-    private readonly log: Logger,
-    private readonly onChange: OnChange,
-    /** Whether the address may lead to another server while a connection stays open. */
-    private readonly mayMove: boolean,
-  ) {}
+  constructor(private readonly options: HealthCheckOptions) {}
+
+  get isRunning(): boolean {
+    return this.running !== undefined;
+  }
 
   /** False while the database is down. */
   get isHealthy(): boolean {
@@ -70,8 +98,19 @@ export class HealthCheck {
   }
 
   /** Starts the checks. Until then the database counts as healthy. */
-  start(): void {
+  start(onChange: OnChange): void {
+    this.onChange = onChange;
     this.running ??= this.run();
+  }
+
+  /** Finds the primary of several hosts before the checks have started. Throws if there is none. */
+  async locate(): Promise<void> {
+    if (this.options.urls.length === 1) return;
+    const found = await Promise.race([
+      this.openPrimary(),
+      setTimeout(MAX_INTERVALS * INTERVAL_MS, undefined, { ref: false }),
+    ]).finally(() => this.drop());
+    if (!found) throw new Error('No host of DATABASE_URL responds as a primary in time');
   }
 
   async close(): Promise<void> {
@@ -114,15 +153,18 @@ export class HealthCheck {
     const hasMoved = this.healthy && isOther;
     if (isHealthy) this.server = server;
     if (hasMoved) {
-      this.log.warn({ event: 'database.moved' }, 'Database is another server, or was restarted');
+      this.options.log.warn(
+        { event: 'database.moved' },
+        'Database is another server, or was restarted',
+      );
       // Nothing that the previous server has begun may go on.
       this.onChange(false, true);
     } else if (isHealthy === this.healthy) {
       return;
     } else if (isHealthy) {
-      this.log.info({ event: 'database.up' }, 'Database is up again');
+      this.options.log.info({ event: 'database.up' }, 'Database is up again');
     } else {
-      this.log.warn(
+      this.options.log.warn(
         { event: 'database.down' },
         'Database is down; requests that need it are rejected until it is up',
       );
@@ -143,42 +185,73 @@ export class HealthCheck {
 
   // A lost connection does not mean that the database is down; failure to reopen it does.
   private async query(signal: AbortSignal): Promise<string | undefined> {
-    const isOutdated = this.mayMove && performance.now() - this.openedAt >= RENEWAL_MS;
+    const { mayMove, urls } = this.options;
+    const isOutdated =
+      (mayMove || urls.length > 1) && performance.now() - this.openedAt >= RENEWAL_MS;
     if (this.client && !isOutdated) {
       try {
-        return await identityOf(this.client);
+        return (await identityOf(this.client, SERVER)).server ?? undefined;
       } catch {
         if (signal.aborted) return undefined;
       }
     }
     this.drop();
     try {
-      const client = this.open();
-      await client.connect();
-      return await identityOf(client);
+      return (await this.openPrimary()).server;
     } catch (error) {
       if (!signal.aborted) this.drop();
       return isFull(error) ? (this.server ?? '') : undefined;
     }
   }
 
-  private open(): pg.Client {
+  /** Opens a connection to the primary. Throws if no host is one. */
+  private async openPrimary(): Promise<Primary> {
+    this.openedAt = performance.now();
+    const { urls, onHost } = this.options;
+    const found: Primary[] = [];
+    const attempts = urls.map(async (url) => void found.push(await this.open(url)));
+    await Promise.any(attempts);
+    if (urls.length > 1)
+      await Promise.race([
+        Promise.allSettled(attempts),
+        setTimeout(OTHERS_MS, undefined, { ref: false }),
+      ]);
+    const latest = found.reduce((one, other) => (other.timeline > one.timeline ? other : one));
+    if (latest.socket.destroyed) throw new Error('The check has ended');
+    this.drop(latest.socket);
+    this.client = latest.client;
+    if (urls.length > 1) onHost(latest.url);
+    return latest;
+  }
+
+  /** Opens a connection to the host. Throws if it is no primary. */
+  private async open(url: string): Promise<Primary> {
+    const { config, urls } = this.options;
     const socket = new Socket();
-    const client = new pg.Client({ ...this.config, application_name: NAME, stream: () => socket });
+    this.sockets.add(socket);
+    const client = new pg.Client({
+      ...config,
+      connectionString: url,
+      application_name: NAME,
+      stream: () => socket,
+    });
     client.on('error', () => {
       // Checks at once, not after the rest of the interval.
       if (this.sleeping && this.client === client) this.turn.abort();
     });
-    this.client = client;
-    this.socket = socket;
-    this.openedAt = performance.now();
-    return client;
+    await client.connect();
+    const columns = urls.length > 1 ? `${SERVER}, ${TIMELINE}` : SERVER;
+    const { server, timeline } = await identityOf(client, columns);
+    if (server === null) throw new Error('The server is a standby');
+    return { url, client, socket, server, timeline: timeline?.slice(0, 8) ?? '' };
   }
 
-  private drop(): void {
+  /** Closes all connections but this one. */
+  private drop(but?: Socket): void {
     this.client = undefined;
-    this.socket?.destroy();
-    this.socket = undefined;
+    for (const socket of this.sockets) if (socket !== but) socket.destroy();
+    this.sockets.clear();
+    if (but) this.sockets.add(but);
   }
 }
 
@@ -196,12 +269,16 @@ async function timeLimit(signal: AbortSignal): Promise<undefined> {
   return undefined;
 }
 
-async function identityOf(client: pg.Client): Promise<string | undefined> {
-  const { rows } = await client.query<{ server: string | null }>(QUERY);
-  return rows[0]?.server ?? undefined;
+async function identityOf(
+  client: pg.Client,
+  columns: string,
+): Promise<{ server: string | null; timeline?: string | null }> {
+  const { rows } = await client.query<{ server: string | null }>(`select ${columns}`);
+  return rows[0] ?? { server: null };
 }
 
 // A server that rejects a connection because of too many clients is up (PostgreSQL, 53300).
 function isFull(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.some(isFull);
   return error instanceof Error && 'code' in error && error.code === '53300';
 }

@@ -40,9 +40,6 @@ const NUMBERS: Readonly<Record<string, readonly [number, number]>> = {
   SHUTDOWN_TIMEOUT_SECONDS: [1, 600],
 };
 
-const ONE_HOST =
-  'must name one host, without target_session_attrs: use a proxy that leads to the primary';
-
 /** All other settings: invalid values, and the problem. */
 const REJECTED: Readonly<Record<string, readonly (readonly [string, string])[]>> = {
   BASE_PATH: ['/shop/', '/', 'shop', '/a b'].map((value) => [
@@ -54,19 +51,31 @@ const REJECTED: Readonly<Record<string, readonly (readonly [string, string])[]>>
     'must be a URL such as https://shop.example',
   ]),
   DATABASE_URL: [
-    ...['mysql://u@127.0.0.1/x', 'shop', 'postgresql://u@one:5432,two:5432/x'].map(
-      (value) => [value, POSTGRESQL] as const,
-    ),
     ...[
-      'postgresql://u@one,two/x',
+      'mysql://u@127.0.0.1/x',
+      'shop',
+      'postgresql://u@one:five,two/x',
+      'postgresql://u@one,/x',
+    ].map((value) => [value, POSTGRESQL] as const),
+    [
       'postgresql://u@one/x?host=one,two',
-      'postgresql://u@one/x?target_session_attrs=read-write',
-    ].map((value) => [value, ONE_HOST] as const),
+      'must have several hosts before the path: postgresql://user@first,second/name',
+    ],
+    ...['any', 'standby', 'read-write&target_session_attrs=any'].map(
+      (target) =>
+        [
+          `postgresql://u@one,two/x?target_session_attrs=${target}`,
+          'must have no target_session_attrs other than read-write and primary: writes need the primary',
+        ] as const,
+    ),
   ],
   DATABASE_REPLICA_URLS: [
     [`${REPLICA},replica`, POSTGRESQL],
     ['mysql://u@127.0.0.1/x', POSTGRESQL],
-    [`${REPLICA}?target_session_attrs=any`, ONE_HOST],
+    [
+      `${REPLICA}?target_session_attrs=any`,
+      'must have no target_session_attrs: a replica is chosen by its lag',
+    ],
   ],
   DATABASE_POOLER: [['session', 'must be one of none, transaction, transaction-unprepared']],
   SIGNING_SECRET: [

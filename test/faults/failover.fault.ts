@@ -33,6 +33,9 @@ const REQUEST_TIMEOUT_MS = 3_000;
 /** Time in ms for which the proxy leads to the old primary after it has become a standby. */
 const STANDBY_MS = 3_000;
 
+/** Name of the scene whose DATABASE_URL has both servers instead of the proxy. */
+const SEVERAL_HOSTS = 'several hosts';
+
 /** A primary and a standby behind a proxy, and a shop server on the proxy under load. */
 interface Scene {
   primary: Cluster;
@@ -46,7 +49,7 @@ interface Scene {
 export const failover: Fault = {
   name: 'failover',
   promise:
-    'After a standby is promoted, requests get 200, 201 or 503. The 503 end at most 2 s after the address of the database leads to the new primary. No acknowledged write is lost with synchronous replication. With asynchronous replication, writes may be lost; subscriptions then end with an error, and row counts are correct. A standby is not used as a primary. An old primary that is still running gets no writes after 2 s.',
+    'After a standby is promoted, requests get 200, 201 or 503. The 503 end at most 2 s after the address of the database leads to the new primary. No acknowledged write is lost with synchronous replication. With asynchronous replication, writes may be lost; subscriptions then end with an error, and row counts are correct. A standby is not used as a primary. An old primary that is still running gets no writes after 2 s. The same holds for several hosts in DATABASE_URL.',
   on: ['postgresql'],
   async run(context) {
     const rounds = context.short ? 1 : 5;
@@ -54,6 +57,7 @@ export const failover: Fault = {
       ...(!context.short && (await promote(context, 'cut', rounds))),
       ...(await promote(context, 'left open', rounds)),
       ...(await leaveRunning(context)),
+      ...(await followHosts(context, rounds)),
       ...(await freezeStandby(context)),
       ...(await loseCommits(context)),
     };
@@ -103,8 +107,29 @@ async function promote(
 
 /** Promotes the standby while the old primary, and the connections to it, stay. */
 async function leaveRunning(context: FaultContext): Promise<Figures> {
-  const { primary, standby, proxy, url, writers, readers } = await open(context, 'both', false);
+  const scene = await open(context, 'both', false);
+  const { primary, standby, url, writers, readers } = scene;
   await acknowledge(writers);
+  const later = await promoteBeside(context, scene, primary, standby);
+  assertOnly(writers, [201, 503]);
+  readers.assertOnlyRejected();
+  await writers.resend(url);
+  return {
+    'rows acknowledged more than 2 s after a second primary took over': later,
+    'of these on the old primary': 0,
+  };
+}
+
+/**
+ * Promotes the standby while the primary stays, and turns the proxy. Stops writers and readers.
+ * Returns the number of rows that were acknowledged later than 2 s after it; all are on the standby.
+ */
+async function promoteBeside(
+  context: FaultContext,
+  { proxy, writers, readers }: Scene,
+  primary: Cluster,
+  standby: Cluster,
+): Promise<number> {
   await standby.sql('select pg_promote()');
   proxy.turn(standby.port, false);
   // In CI, other programs run beside.
@@ -112,8 +137,6 @@ async function leaveRunning(context: FaultContext): Promise<Figures> {
   const before = new Set(writers.acknowledged.keys());
   await acknowledge(writers);
   await Promise.all([writers.stop(), readers.stop()]);
-  assertOnly(writers, [201, 503]);
-  readers.assertOnlyRejected();
   const later = [...writers.acknowledged.keys()].filter((barcode) => !before.has(barcode));
   const countOn = async (cluster: Cluster) => {
     const [row] = await cluster.sql(
@@ -122,11 +145,7 @@ async function leaveRunning(context: FaultContext): Promise<Figures> {
     return Number(row?.['count']);
   };
   assert.deepEqual([await countOn(primary), await countOn(standby)], [0, later.length]);
-  await writers.resend(url);
-  return {
-    'rows acknowledged more than 2 s after a second primary took over': later.length,
-    'of these on the old primary': 0,
-  };
+  return later.length;
 }
 
 /** Freezes the synchronous standby for longer than a request may take; then promotes it. */
@@ -211,6 +230,43 @@ async function errorOf(stream: OpenEventStream): Promise<string | undefined> {
   return undefined;
 }
 
+/**
+ * Stops the primary and promotes the standby, then the same the other way round, with both hosts in
+ * DATABASE_URL. Then promotes the standby while the primary stays.
+ */
+async function followHosts(context: FaultContext, rounds: number): Promise<Figures> {
+  const scene = await open(context, SEVERAL_HOSTS, true);
+  const { url, writers, readers } = scene;
+  let { primary, standby } = scene;
+  const isReady = async () => (await fetch(`${url}/readyz`)).status === 200;
+  let slowest = 0;
+  for (let round = 0; round < rounds; round++) {
+    await acknowledge(writers);
+    // It keeps nothing that the standby does not have, so that it can follow.
+    await primary.stop('fast');
+    await until(async () => !(await isReady()), 'the end of the primary');
+    const begun = performance.now();
+    await standby.sql('select pg_promote()');
+    [primary, standby] = [standby, primary];
+    await until(isReady, 'a ready instance');
+    slowest = Math.max(slowest, performance.now() - begun);
+    assert.ok(context.short || slowest <= MOVED_MS, `found after ${Math.round(slowest)} ms`);
+    await restartAsStandby(standby, primary);
+  }
+  await acknowledge(writers);
+  await replicateTo(primary, '');
+  await replicateTo(standby, '');
+  const onOld = await promoteBeside(context, scene, primary, standby);
+  await writers.resend(url);
+  assertOnly(writers, [201, 503]);
+  readers.assertOnlyRejected();
+  return {
+    'failovers between the hosts of DATABASE_URL': rounds,
+    'new primary found after at most': `${Math.round(slowest)} ms, of ${MOVED_MS} ms`,
+    'rows acknowledged by the latest of two primaries, after 2 s': onOld,
+  };
+}
+
 async function open(context: FaultContext, name: string, isSynchronous: boolean): Promise<Scene> {
   const directory = join(context.directory, name.replaceAll(' ', '-'));
   await ownedDirectory(directory);
@@ -220,11 +276,10 @@ async function open(context: FaultContext, name: string, isSynchronous: boolean)
   if (isSynchronous) for (const cluster of [primary, standby]) await replicateTo(cluster, '*');
   const proxy = await startTcpProxy(primary.port);
   context.atEnd(() => proxy.close());
+  const hosts =
+    name === SEVERAL_HOSTS ? `${primary.port},127.0.0.1:${standby.port}` : String(proxy.port);
   const { url } = await startShop(context, {
-    ...settingsFor({
-      ...primary,
-      url: primary.url.replace(String(primary.port), String(proxy.port)),
-    }),
+    ...settingsFor({ ...primary, url: primary.url.replace(String(primary.port), hosts) }),
     LOG_LEVEL: 'silent',
     REQUEST_TIMEOUT_MS: String(REQUEST_TIMEOUT_MS),
   });
