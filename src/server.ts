@@ -36,7 +36,13 @@ const STORE_CALLS_INTERVAL_MS = 5_000;
 const DELIVERY_INTERVAL_MS = 1_000;
 
 const config = readConfigOrExit();
-const logDestination = new LogDestination(STDERR);
+const isPretty =
+  config.logFormat === 'pretty' || (config.logFormat === 'auto' && process.stderr.isTTY);
+const logDestination = new LogDestination(
+  STDERR,
+  // Loaded only if needed.
+  isPretty ? (await import('./telemetry/pretty-log.ts')).prettyFormat() : undefined,
+);
 const log = openLog(config, logDestination);
 const redact = redactor(config);
 let database: Database | undefined;
@@ -87,24 +93,30 @@ process.once('uncaughtException', (error) => {
   void shutDown();
 });
 await ready;
-timers = [
-  setInterval(sweep, SWEEP_INTERVAL_MS),
-  setInterval(storeCalls, STORE_CALLS_INTERVAL_MS),
-  ...workers.map((worker) => setInterval(() => void deliver(worker), DELIVERY_INTERVAL_MS)),
-];
-for (const timer of timers) timer.unref();
-console.log(startupBanner(config, (server.address() as AddressInfo).port));
-logConsole(log);
-if (config.linksToLocalhost) {
-  const { publicUrl } = config;
-  log.warn(
-    { event: 'config.public_url', publicUrl },
-    'Links point to localhost; set PUBLIC_URL to the address that clients use',
+// A signal may have arrived before.
+if (!stopping) serve();
+
+/** Starts the work in the background, and prints the addresses. */
+function serve(): void {
+  timers = [
+    setInterval(sweep, SWEEP_INTERVAL_MS),
+    setInterval(storeCalls, STORE_CALLS_INTERVAL_MS),
+    ...workers.map((worker) => setInterval(() => void deliver(worker), DELIVERY_INTERVAL_MS)),
+  ];
+  for (const timer of timers) timer.unref();
+  console.log(startupBanner(config, (server.address() as AddressInfo).port));
+  logConsole(log);
+  if (config.linksToLocalhost) {
+    const { publicUrl } = config;
+    log.warn(
+      { event: 'config.public_url', publicUrl },
+      'Links point to localhost; set PUBLIC_URL to the address that clients use',
+    );
+  }
+  void measureHash({ config }).then((ms) =>
+    log.info({ event: 'auth.hash_cost', cost: config.bcryptCost, ms }, 'Cost of a password hash'),
   );
 }
-void measureHash({ config }).then((ms) =>
-  log.info({ event: 'auth.hash_cost', cost: config.bcryptCost, ms }, 'Cost of a password hash'),
-);
 
 function readConfigOrExit(): Config {
   try {

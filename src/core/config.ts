@@ -339,6 +339,12 @@ export const environment = z.object({
     .describe(
       'OTLP collector for traces, such as `http://127.0.0.1:4318` ([observability.md](observability.md)). Default: no traces.',
     ),
+  LOG_FORMAT: z
+    .enum(['auto', 'json', 'pretty'], 'must be auto, json or pretty')
+    .default('auto')
+    .describe(
+      'Format of the log: `json`, `pretty` for people, or `auto`: `pretty` if standard error is a terminal.',
+    ),
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], 'must be a level of the log')
     .default('info')

@@ -37,6 +37,8 @@ export class LogDestination implements DestinationStream {
 
   constructor(
     private readonly fd: number,
+    /** Formats a line. By default, lines stay JSON. */
+    private readonly format?: (line: string) => string,
     private readonly maxUnread = MAX_UNREAD,
   ) {
     this.destination = this.open();
@@ -45,7 +47,7 @@ export class LogDestination implements DestinationStream {
   }
 
   write(line: string): void {
-    this.text += line;
+    this.text += this.format ? this.format(line) : line;
     if (this.lastLevel >= ERROR || this.text.length >= BUFFER_LENGTH) this.send();
     else this.timer ??= setTimeout(() => this.send(), MAX_DELAY_MS).unref();
     this.lastLevel = 0;

@@ -139,6 +139,7 @@ const REJECTED: Readonly<Record<string, readonly (readonly [string, string])[]>>
   OTEL_EXPORTER_OTLP_ENDPOINT: [
     ['collector.example', 'must be a URL such as http://collector.example:4318'],
   ],
+  LOG_FORMAT: [['text', 'must be auto, json or pretty']],
   LOG_LEVEL: [['loud', 'must be a level of the log']],
 };
 

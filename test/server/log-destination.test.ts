@@ -117,7 +117,7 @@ test('unread lines above the maximum size are dropped and counted, and the proce
     const path = join(directory, 'pipe');
     execFileSync('mkfifo', [path]);
     const fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
-    const lines = new LogDestination(fd, 256 * 1024);
+    const lines = new LogDestination(fd, undefined, 256 * 1024);
     const line = `${'x'.repeat(1023)}\n`;
     for (let number = 0; number < 1024; number++) lines.write(line);
     const dropped = await droppedLines();

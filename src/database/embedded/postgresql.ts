@@ -103,6 +103,10 @@ export async function startEmbedded(
   if (socketDir !== root) openPrivateDir(socketDir);
   const { initdb, postgres } = await findPrograms();
   await createDatabase(root, async (path) => {
+    log.info(
+      { event: 'database.creation', directory: root },
+      'Creating the embedded database, once',
+    );
     const [file, args] = commandFor(initdb, ['-D', path, ...INITDB], ownerOf(root));
     const child = spawn(file, args, { stdio: ['ignore', 'ignore', 'pipe'] });
     const [errors] = await Promise.all([text(child.stderr), once(child, 'close')]);
