@@ -15,7 +15,7 @@ interface Rule {
   alert: string;
   expr: string;
   labels: Record<string, string>;
-  annotations: { summary: string };
+  annotations: { summary: string; runbook_url: string };
 }
 
 interface Panel {
@@ -107,6 +107,9 @@ describe('deploy/prometheus/alerts.yml', () => {
     ).toEqual([]);
     const explained = [...document.matchAll(/^### (Shopfront\w+)$/gm)].map(([, name]) => name);
     expect(explained).toEqual(rules.map(({ alert }) => alert));
+    expect(rules.map(({ annotations }) => annotations.runbook_url)).toEqual(
+      rules.map(({ alert }) => `docs/observability.md#${alert.toLowerCase()}`),
+    );
   });
 });
 
