@@ -106,7 +106,7 @@ function memoryOf(pid: number): { now: number; peak: number } {
   return { now: mib('VmRSS'), peak: mib('VmHWM') };
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;

@@ -6,6 +6,7 @@ import { measure, median, ratioText, takeTurn, whole } from './measure.ts';
 import { referenceBenchmarks } from './references.ts';
 import { storm } from './storm.ts';
 import { readAll } from './stream.ts';
+import { subscribers } from './subscribers.ts';
 import {
   distinct,
   hundredAfter,
@@ -61,6 +62,7 @@ export const benchmarks: readonly Benchmark[] = [
   { name: 'deep-page', measure: deepPage },
   { name: 'full-list', measure: fullList },
   { name: 'login-storm', measure: loginStorm },
+  { name: 'subscribers', measure: subscribers },
   ...['graphql-product', 'rest-product', 'graphql-page'].map((name) => ({
     name: `growth-${name}`,
     measure: (bench: Bench) => growth(bench, workOf(name)),
