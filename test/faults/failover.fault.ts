@@ -78,7 +78,7 @@ async function promote(
   for (let round = 0; round < rounds; round++) {
     await acknowledge(writers);
     await primary.stop('fast');
-    await standby.sql('select pg_promote()');
+    await endRecovery(standby);
     [primary, standby] = [standby, primary];
     await restartAsStandby(standby, primary);
     // The instance reconnects to the old primary, which is a standby now.
@@ -130,7 +130,7 @@ async function promoteBeside(
   primary: Cluster,
   standby: Cluster,
 ): Promise<number> {
-  await standby.sql('select pg_promote()');
+  await endRecovery(standby);
   proxy.turn(standby.port, false);
   // In CI, other programs run beside.
   await setTimeout(context.short ? 3 * MOVED_MS : MOVED_MS);
@@ -164,7 +164,7 @@ async function freezeStandby(context: FaultContext): Promise<Figures> {
   await acknowledge(writers);
   const waited = performance.now() - begun;
   await primary.stop('immediate');
-  await standby.sql('select pg_promote()');
+  await endRecovery(standby);
   // It has no standby itself.
   await replicateTo(standby, '');
   proxy.turn(standby.port, true);
@@ -204,7 +204,7 @@ async function loseCommits(context: FaultContext): Promise<Figures> {
   await acknowledge(writers);
   await Promise.all([writers.stop(), readers.stop()]);
   await primary.stop('immediate');
-  await standby.sql('select pg_promote()');
+  await endRecovery(standby);
   await standby.sql(
     `do 'begin for turn in 1..${TRANSACTIONS} loop update product set updated_at = now() where pk = 1; commit; end loop; end'`,
   );
@@ -246,7 +246,7 @@ async function followHosts(context: FaultContext, rounds: number): Promise<Figur
     await primary.stop('fast');
     await until(async () => !(await isReady()), 'the end of the primary');
     const begun = performance.now();
-    await standby.sql('select pg_promote()');
+    await endRecovery(standby);
     [primary, standby] = [standby, primary];
     await until(isReady, 'a ready instance');
     slowest = Math.max(slowest, performance.now() - begun);
@@ -288,6 +288,16 @@ async function open(context: FaultContext, name: string, isSynchronous: boolean)
   await writers.start(url);
   readers.start();
   return { primary, standby, proxy, url, writers, readers };
+}
+
+/** Promotes a standby. */
+async function endRecovery(standby: Cluster): Promise<void> {
+  // A statement that waited for it could conflict with the replay of the log.
+  await standby.sql('select pg_promote(wait => false)');
+  await until(async () => {
+    const [row] = await standby.sql('select pg_is_in_recovery() as is_standby');
+    return row?.['is_standby'] === false;
+  }, 'the end of the recovery');
 }
 
 /** Sets the standbys (`synchronous_standby_names`) that must have a commit before it returns. */
