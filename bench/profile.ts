@@ -7,7 +7,7 @@ import { prepare } from './catalogue.ts';
 import { load } from './load.ts';
 import { serverOption } from './options.ts';
 import { production, start } from './processes.ts';
-import { works } from './works.ts';
+import { workOf, works } from './works.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const FOLDER = join(ROOT, 'profiles');
@@ -38,8 +38,7 @@ await new Command('profile')
   .parseAsync();
 
 async function profile(name: string, { server }: { server: string }): Promise<void> {
-  const work = works.find((known) => known.name === name);
-  if (!work) return;
+  const work = workOf(name);
   const url = await prepare(server, work.size);
   const folder = join(FOLDER, `${name}-${new Date().toISOString().replace(/\W/g, '')}`);
   await mkdir(folder, { recursive: true });

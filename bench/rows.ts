@@ -14,6 +14,7 @@ import {
   productsPage,
   spread,
   tokenOf,
+  workOf,
   works,
   type Work,
 } from './works.ts';
@@ -311,10 +312,4 @@ async function start(bench: Bench): Promise<Result> {
     beside: `${STARTS} starts, ${Math.min(...seconds).toFixed(2)} to ${Math.max(...seconds).toFixed(2)} s`,
     rounds,
   };
-}
-
-function workOf(name: string): Work {
-  const work = works.find((known) => known.name === name);
-  if (!work) throw new Error(`There is no work ${name}`);
-  return work;
 }

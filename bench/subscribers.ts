@@ -5,7 +5,7 @@ import type { Bench, Result } from './bench.ts';
 import { send } from './load.ts';
 import { median } from './measure.ts';
 import { freePort } from './processes.ts';
-import { works } from './works.ts';
+import { workOf } from './works.ts';
 
 const SUBSCRIBERS = 5_000;
 /** Maximum number of clients per address: one address may have 200. */
@@ -34,8 +34,7 @@ export async function subscribers(bench: Bench): Promise<Result> {
     MAX_CONNECTIONS: String(2 * SUBSCRIBERS),
     MAX_SUBSCRIPTION_CONNECTIONS: String(SUBSCRIBERS),
   });
-  const create = works.find(({ name }) => name === 'create');
-  if (!create) throw new Error('There is no work create');
+  const create = workOf('create');
   const before = ours.memory().now;
   /** Number of subscribers that have the change of a product, by its primary key. */
   const told = new Map<string, { count: number; at: number }>();

@@ -137,6 +137,13 @@ export const works: readonly Work[] = [
   },
 ];
 
+/** Returns the work of this name. Throws if there is none. */
+export function workOf(name: string): Work {
+  const work = works.find((known) => known.name === name);
+  if (!work) throw new Error(`There is no work ${name}`);
+  return work;
+}
+
 /** Returns the request for a REST page of ten. */
 export function productsPage(page: number): BenchRequest {
   return { method: 'GET', path: `/api/v2/shop/products?page=${page}` };
