@@ -79,7 +79,7 @@ export async function openDatabase(
     config: clientConfig,
     urls,
     // A pooler connects each statement to the current server.
-    mayMove: !embedded && config.databasePooler === 'none',
+    mayMove: !embedded && (config.databasePooler === 'none' || urls.length > 1),
     // Connections that are opened later lead to this host.
     onHost: (url) => {
       for (const used of [clientConfig, pool.options]) used.connectionString = url;

@@ -36,9 +36,9 @@ interface HealthCheckOptions {
   config: ClientConfig;
   /** URL of each host. */
   urls: readonly string[];
-  /** Whether an address may lead to another server while a connection stays open. */
+  /** Whether another server may be the primary while a connection stays open. */
   mayMove: boolean;
-  /** Called with the URL of the primary, if there are several. */
+  /** Called with the URL of the primary when the check has connected to it. */
   onHost: (url: string) => void;
   log: Logger;
 }
@@ -185,9 +185,7 @@ export class HealthCheck {
 
   // A lost connection does not mean that the database is down; failure to reopen it does.
   private async query(signal: AbortSignal): Promise<string | undefined> {
-    const { mayMove, urls } = this.options;
-    const isOutdated =
-      (mayMove || urls.length > 1) && performance.now() - this.openedAt >= RENEWAL_MS;
+    const isOutdated = this.options.mayMove && performance.now() - this.openedAt >= RENEWAL_MS;
     if (this.client && !isOutdated) {
       try {
         return (await identityOf(this.client, SERVER)).server ?? undefined;
@@ -211,16 +209,15 @@ export class HealthCheck {
     const found: Primary[] = [];
     const attempts = urls.map(async (url) => void found.push(await this.open(url)));
     await Promise.any(attempts);
-    if (urls.length > 1)
-      await Promise.race([
-        Promise.allSettled(attempts),
-        setTimeout(OTHERS_MS, undefined, { ref: false }),
-      ]);
+    await Promise.race([
+      Promise.allSettled(attempts),
+      setTimeout(OTHERS_MS, undefined, { ref: false }),
+    ]);
     const latest = found.reduce((one, other) => (other.timeline > one.timeline ? other : one));
     if (latest.socket.destroyed) throw new Error('The check has ended');
     this.drop(latest.socket);
     this.client = latest.client;
-    if (urls.length > 1) onHost(latest.url);
+    onHost(latest.url);
     return latest;
   }
 
