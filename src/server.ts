@@ -68,7 +68,8 @@ const dependencies: Dependencies = {
   database: availableDatabase,
   ...(config.databaseReplicaUrls.length > 0 && {
     replica: () => replicas?.choose(),
-    replicaWithoutPrimary: () => replicas?.chooseWithoutPrimary(),
+    replicaWithoutPrimary: () =>
+      availableDatabase() ? undefined : replicas?.chooseWithoutPrimary(),
   }),
   isDraining: () => draining,
 };

@@ -45,7 +45,7 @@ export interface Dependencies {
   database: () => AvailableDatabase | undefined;
   /** Returns a usable replica, if there is one. */
   replica?: () => Statements | undefined;
-  /** Returns a replica to read while the database is unavailable, if there is one. */
+  /** Returns a replica to read, if there is one and the database is unavailable. */
   replicaWithoutPrimary?: () => LaggingReplica | undefined;
   /** Returns true during shutdown: received requests are completed, and connections are closed. */
   isDraining: () => boolean;
@@ -125,9 +125,8 @@ class RequestContext implements Context {
 
   private chooseWithoutPrimary(): Statements | undefined {
     const { dependencies, request } = this;
-    if (!dependencies.replicaWithoutPrimary || dependencies.database()) return undefined;
     // Credentials can only be checked by the primary.
-    const replica = isAnonymous(request.req) && dependencies.replicaWithoutPrimary();
+    const replica = isAnonymous(request.req) && dependencies.replicaWithoutPrimary?.();
     if (!replica) return undefined;
     this.isPrimaryDown = true;
     request.set?.({ Age: String(Math.ceil(replica.lag)) });

@@ -43,7 +43,7 @@ export function openMetrics({
   gauge(
     'shopfront_reads_without_primary',
     'Whether replicas serve the catalogue because the primary is down: 1 or 0.',
-    () => (!database() && replicaWithoutPrimary?.() ? 1 : 0),
+    () => (replicaWithoutPrimary?.() ? 1 : 0),
   );
   gauges(
     'shopfront_pool_connections',

@@ -256,14 +256,14 @@ async function followHosts(context: FaultContext, rounds: number): Promise<Figur
   await acknowledge(writers);
   await replicateTo(primary, '');
   await replicateTo(standby, '');
-  const onOld = await promoteBeside(context, scene, primary, standby);
+  const later = await promoteBeside(context, scene, primary, standby);
   await writers.resend(url);
   assertOnly(writers, [201, 503]);
   readers.assertOnlyRejected();
   return {
     'failovers between the hosts of DATABASE_URL': rounds,
     'new primary found after at most': `${Math.round(slowest)} ms, of ${MOVED_MS} ms`,
-    'rows acknowledged by the latest of two primaries, after 2 s': onOld,
+    'rows acknowledged by the latest of two primaries, after 2 s': later,
   };
 }
 
