@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeEach, describe, expect, test } from '../../support/jest.ts';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { register } from 'prom-client';
 import { openMetrics } from '../../../src/http/metrics-listener.ts';
 import { openSubscription } from '../../support/events.ts';
@@ -23,6 +23,9 @@ describe('requests', () => {
     METRICS_PORT: '9464',
     LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '1',
   });
+
+  // Tests before these in the same process have counted, too.
+  beforeAll(() => register.resetMetrics());
 
   beforeEach(() => {
     openMetrics({ calls: shop.calls, database: () => shop.database });
