@@ -19,7 +19,7 @@ export function envelopeOf<Item extends z.ZodType>(item: Item) {
       description: 'Number of entries in the whole list.',
       minimum: 0,
       maximum: MAX_PK,
-      format: 'int32',
+      format: 'int64',
       examples: [1],
     }),
     next: urlOf('next'),

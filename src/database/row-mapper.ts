@@ -108,13 +108,13 @@ function readOnly<T extends object>(
 }
 
 // A cell is text, or inside a transaction the value that the driver parsed.
-function valueOf({ columnTypes: [type = ''] }: EntityProperty): (cell: Cell) => unknown {
+function valueOf({ columnTypes: [type = ''], runtimeType }: EntityProperty): (cell: Cell) => unknown {
   const nullable = (read: (cell: Cell) => unknown) => (cell: Cell) =>
     cell === null || cell === undefined ? null : read(cell);
   if (type.endsWith('[]'))
     return nullable((cell) => (Array.isArray(cell) ? cell : array.parse(String(cell), String)));
   if (type.startsWith('timestamptz')) return nullable(readTime);
-  if (/^(int|integer|serial|smallint)$/.test(type)) return nullable(Number);
+  if (runtimeType === 'number') return nullable(Number);
   // The driver may have parsed objects and lists already.
   if (type === 'jsonb')
     return nullable((cell) => (typeof cell === 'string' ? (JSON.parse(cell) as unknown) : cell));
@@ -186,7 +186,7 @@ export async function selectByPks<T extends { pk: number }>(
   where?: Sql,
 ): Promise<(T | null)[]> {
   const pks = keys.map((key) => readPk(String(key)) ?? NO_PK);
-  const condition = pks.length === 1 ? sql`pk = ${pks[0]}` : sql`pk = any(${pks}::integer[])`;
+  const condition = pks.length === 1 ? sql`pk = ${pks[0]}` : sql`pk = any(${pks}::bigint[])`;
   const entities = await selectEntities(
     ctx,
     entity,

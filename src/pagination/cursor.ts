@@ -33,7 +33,7 @@ const VALUE_TYPES: Record<OrderKind, ValueType> = {
     isValid: (value) => typeof value === 'string' && /^\d{1,12}(\.\d{1,2})?$/.test(value),
   },
   pk: {
-    sqlType: 'integer',
+    sqlType: 'bigint',
     read: Number,
     isValid: (value) => typeof value === 'number' && readPk(String(value)) !== undefined,
   },

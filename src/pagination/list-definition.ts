@@ -232,7 +232,7 @@ export class ListQuery<T extends object> {
     if (pks.length === 1)
       return new Map([[pks[0] ?? NO_OWNER, await readRows(this.ctx, select, prepared)]]);
     const statement = sql`
-      select page.*, owner.pk from unnest(${[...pks]}::integer[]) as owner(pk) cross join lateral (${select}) as page`;
+      select page.*, owner.pk from unnest(${[...pks]}::bigint[]) as owner(pk) cross join lateral (${select}) as page`;
     const rowsByOwner = new Map<number, Cell[][]>();
     for (const row of await readRows(this.ctx, statement, prepared)) {
       const owner = Number(row.pop());

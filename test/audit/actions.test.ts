@@ -256,7 +256,7 @@ describe('an entry', () => {
   test('has the time, the address, the request and the subject', async () => {
     await shop.rest('POST', CREATE, { token: own.token, json: INK, headers });
     const [entry] = await shop.sql(`
-      select now() - at < interval '1 minute' as is_new, network, request_id, actor_pk, api_key, subject_kind, subject_key, subject_name
+      select now() - at < interval '1 minute' as is_new, network, request_id, actor_pk::int, api_key, subject_kind, subject_key, subject_name
       from audit_entry order by pk desc limit 1`);
     expect(entry).toEqual({
       is_new: true,

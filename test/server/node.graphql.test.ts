@@ -36,6 +36,7 @@ const MALFORMED = [
     'Product:01',
     'Product: 1',
     'Product:2147483648',
+    'Product:9007199254740992',
     'Product:99999999999999999999',
     'Nothing:1',
     'product:1',

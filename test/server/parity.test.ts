@@ -14,18 +14,26 @@ const LOGIN = `mutation ($username: String!, $password: String!) {
 const shop = useShop();
 
 describe('Decisions, one domain behind two APIs: the catalogue', () => {
-  test.each(['999', '0', '-1', '1.0', '01', '1e0', 'x', '2147483648', '99999999999999999999'])(
-    'Decisions, pk: %s, which no product has, is 404 in REST and null in GraphQL',
-    async (pk) => {
-      await shop.makeProduct();
-      const rest = await shop.rest('GET', `/api/v1/shop/product/${pk}`);
-      const graphql = await shop.graphql(`query ($pk: ID!) { product(pk: $pk) { ${PRODUCT} } }`, {
-        pk,
-      });
-      expect([rest.status, rest.body]).toEqual([404, { detail: 'No such product' }]);
-      expect([graphql.status, graphql.body]).toEqual([200, { data: { product: null } }]);
-    },
-  );
+  test.each([
+    '999',
+    '0',
+    '-1',
+    '1.0',
+    '01',
+    '1e0',
+    'x',
+    '2147483648',
+    '9007199254740992',
+    '99999999999999999999',
+  ])('Decisions, pk: %s, which no product has, is 404 in REST and null in GraphQL', async (pk) => {
+    await shop.makeProduct();
+    const rest = await shop.rest('GET', `/api/v1/shop/product/${pk}`);
+    const graphql = await shop.graphql(`query ($pk: ID!) { product(pk: $pk) { ${PRODUCT} } }`, {
+      pk,
+    });
+    expect([rest.status, rest.body]).toEqual([404, { detail: 'No such product' }]);
+    expect([graphql.status, graphql.body]).toEqual([200, { data: { product: null } }]);
+  });
 
   test.each([1, 7, 24, 25, 100])(
     'the whole list is the connection walked by cursor, %i at a time',
@@ -70,6 +78,53 @@ describe('Decisions, one domain behind two APIs: the catalogue', () => {
       expect(products.pageInfo.hasNextPage).toBe(rest.body.next !== null);
       expect(products.pageInfo.hasPreviousPage).toBe(rest.body.previous !== null);
       after = products.pageInfo.endCursor;
+    }
+  });
+});
+
+describe('primary keys of 64 bits', () => {
+  const FIRST = 3_000_000_000;
+
+  test('products and users beyond 32 bits are created, read, paged, changed and deleted in both APIs', async () => {
+    await shop.sql(`alter sequence product_pk_seq restart with ${FIRST}`);
+    await shop.sql(`alter sequence user_pk_seq restart with ${FIRST}`);
+    try {
+      await shop.makeUser({ username: 'ada', scopes: ['products:write'] });
+      const { body: token } = await shop.rest('POST', '/token', {
+        form: { username: 'ada', password: PASSWORD },
+      });
+      const as = { token: token.access_token as string };
+      for (const barcode of ['4006381333931', '0012345678905', '5901234123457']) {
+        const json = { name: 'Lamp', barcode, price: 1 };
+        const created = await shop.rest('POST', '/api/v1/shop/product/', { ...as, json });
+        expect(created.status).toBe(201);
+      }
+      const pks = [FIRST, FIRST + 1, FIRST + 2];
+      const list = await shop.rest('GET', '/api/v1/shop/products');
+      expect(list.body.map(({ pk }: { pk: number }) => pk)).toEqual(pks);
+      expect(await walk(1)).toEqual(list.body);
+      const page = await shop.rest('GET', '/api/v2/shop/products?limit=1&offset=2');
+      expect(page.body).toMatchObject({ items: [{ pk: FIRST + 2 }], count: 3 });
+      expect((await shop.rest('GET', `/api/v1/shop/product/${FIRST}`)).body.pk).toBe(FIRST);
+      const { body: changed } = await shop.graphql(
+        `mutation { updateProduct(pk: "${FIRST}", input: { price: 2 }) { pk price } }`,
+        {},
+        as,
+      );
+      expect(changed).toEqual({ data: { updateProduct: { pk: String(FIRST), price: 2 } } });
+      const { body: deleted } = await shop.graphql(
+        `mutation { deleteProduct(pk: "${FIRST + 1}") { pk } }`,
+        {},
+        as,
+      );
+      expect(deleted).toEqual({ data: { deleteProduct: { pk: String(FIRST + 1) } } });
+      expect(
+        (await shop.graphql('{ products { totalCount } me { username } }', {}, as)).body,
+      ).toEqual({
+        data: { products: { totalCount: 2 }, me: { username: 'ada' } },
+      });
+    } finally {
+      await shop.sql('alter sequence product_pk_seq restart; alter sequence user_pk_seq restart');
     }
   });
 });

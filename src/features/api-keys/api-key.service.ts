@@ -212,7 +212,7 @@ function listDefinition(ctx: Context): ListDefinition<ApiKey> {
 // An API key may not read the other keys of its user.
 function ownedByCaller(ctx: Context): Sql {
   const owner = ctx.caller?.apiKeyId === undefined ? ctx.caller?.pk : undefined;
-  return sql`api_key.user_pk = ${owner ?? null}::integer and ${isValid(ctx)}`;
+  return sql`api_key.user_pk = ${owner ?? null}::bigint and ${isValid(ctx)}`;
 }
 
 function isValid(ctx: Context): Sql {

@@ -1,4 +1,5 @@
 import { Check, Entity, Index, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
+import { BigIntType } from '@mikro-orm/postgresql';
 import { Field, ID, ObjectType, registerEnumType } from 'type-graphql';
 import { globalId, Node } from '../../api/node.ts';
 import { DateTimeScalar } from '../../api/scalars.ts';
@@ -151,7 +152,7 @@ export class AuditEntry extends Node {
   actorName!: string | null;
 
   /** Primary key of the user or API key owner. No foreign key, because entries outlive users. */
-  @Property({ type: 'integer', nullable: true })
+  @Property({ type: new BigIntType('number'), nullable: true })
   actorPk!: number | null;
 
   /** The `keyId` of the API key. */

@@ -140,11 +140,11 @@ function insertEntries(
 // Returns the columns for kind, name, primary key, API key, request and network.
 function actorOf({ operator, caller, requestId, network }: Actor): Sql {
   if (operator !== undefined)
-    return sql`${AuditActorKind.OPERATOR}::text, ${operator}::text, null::integer, null::uuid, null, null`;
+    return sql`${AuditActorKind.OPERATOR}::text, ${operator}::text, null::bigint, null::uuid, null, null`;
   const request = sql`${requestId}::text, ${network ?? null}::text`;
   if (!caller)
-    return sql`${AuditActorKind.ANONYMOUS}::text, null, null::integer, null::uuid, ${request}`;
+    return sql`${AuditActorKind.ANONYMOUS}::text, null, null::bigint, null::uuid, ${request}`;
   const { username, pk, apiKeyId } = caller;
   const kind = apiKeyId === undefined ? AuditActorKind.USER : AuditActorKind.API_KEY;
-  return sql`${kind}::text, ${username}::text, ${pk}::integer, ${apiKeyId ?? null}::uuid, ${request}`;
+  return sql`${kind}::text, ${username}::text, ${pk}::bigint, ${apiKeyId ?? null}::uuid, ${request}`;
 }

@@ -6,6 +6,7 @@ import {
   PrimaryKey,
   Property,
 } from '@mikro-orm/decorators/legacy';
+import { BigIntType } from '@mikro-orm/postgresql';
 import { Field, ObjectType } from 'type-graphql';
 import { Node } from '../../api/node.ts';
 import { DateTimeScalar } from '../../api/scalars.ts';
@@ -29,7 +30,7 @@ import { User } from '../users/user.entity.ts';
 })
 @ObjectType({ simpleResolvers: true, implements: Node, description: 'An entry of the blog.' })
 export class BlogEntry extends Node {
-  @PrimaryKey({ type: 'integer', autoincrement: true })
+  @PrimaryKey({ type: new BigIntType('number'), autoincrement: true })
   pk!: number;
 
   @Property({ type: 'text' })

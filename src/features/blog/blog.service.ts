@@ -138,5 +138,5 @@ function visibleEntries(ctx: Context): ListDefinition<BlogEntry> {
 }
 
 function mayRead(ctx: Context): Sql {
-  return sql`(blog_entry.published or blog_entry.creator_pk = ${ctx.caller?.pk ?? null}::integer)`;
+  return sql`(blog_entry.published or blog_entry.creator_pk = ${ctx.caller?.pk ?? null}::bigint)`;
 }

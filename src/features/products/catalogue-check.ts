@@ -49,7 +49,7 @@ async function* allByName(ctx: Context): AsyncGenerator<StoredProduct> {
       ctx,
       sql`
         select pk, name_key, ${AS_TEXT} from product
-        where (name_key, pk) > (${key}::text, ${pk}::integer) order by name_key, pk limit ${BATCH}`,
+        where (name_key, pk) > (${key}::text, ${pk}::bigint) order by name_key, pk limit ${BATCH}`,
     );
     const batch = rows.map(([rowPk, nameKey, ...values]): StoredProduct => ({
       pk: Number(rowPk),

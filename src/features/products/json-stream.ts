@@ -79,7 +79,7 @@ export async function readBatch(
     ctx,
     sql`
       select max(pk), count(*), string_agg(${item}, '')
-      from (select pk, ${COLUMNS}, created_at, updated_at from product where pk > ${after}::integer order by pk limit ${size}) as batch`,
+      from (select pk, ${COLUMNS}, created_at, updated_at from product where pk > ${after}::bigint order by pk limit ${size}) as batch`,
   );
   const [last, count, text] = (row ?? []) as (string | null)[];
   return { last: last ?? null, count: Number(count), text: text ?? '' };

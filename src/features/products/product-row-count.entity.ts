@@ -1,4 +1,5 @@
 import { Entity, Index, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
+import { BigIntType } from '@mikro-orm/postgresql';
 
 // Number of products by range of primary keys. Only database triggers write these tables;
 // pagination/row-counts.ts reads them.
@@ -8,7 +9,7 @@ abstract class RowCount {
   pk!: string;
 
   /** Index of the range, from 0. */
-  @Property({ type: 'integer' })
+  @Property({ type: new BigIntType('number') })
   bucket!: number;
 
   @Property({ type: 'integer' })

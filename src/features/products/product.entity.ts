@@ -1,4 +1,5 @@
 import { Check, Entity, Index, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
+import { BigIntType } from '@mikro-orm/postgresql';
 import { Field, ID, ObjectType } from 'type-graphql';
 import { Node } from '../../api/node.ts';
 import { DateTimeScalar } from '../../api/scalars.ts';
@@ -34,7 +35,7 @@ const BARCODE_RULE = `case when barcode ~ '^[0-9]{13}$' then (${[...Array(13).ke
 @Index({ name: 'product_updated_at_pk_index', properties: ['updatedAt', 'pk'] })
 @ObjectType({ simpleResolvers: true, implements: Node, description: 'A product of the catalogue.' })
 export class Product extends Node {
-  @PrimaryKey({ type: 'integer', autoincrement: true })
+  @PrimaryKey({ type: new BigIntType('number'), autoincrement: true })
   @Field(() => ID, { description: 'The primary key, as in the paths of the REST API.' })
   pk!: number;
 

@@ -23,7 +23,7 @@ const REST_FIELDS = ['pk', 'name', 'barcode', 'price'] as const;
 /** JSON Schema of the primary key. */
 const PK = {
   type: 'integer',
-  format: 'int32',
+  format: 'int64',
   minimum: 1,
   maximum: MAX_PK,
   examples: [1],

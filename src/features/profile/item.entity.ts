@@ -7,6 +7,7 @@ import {
   Property,
   Unique,
 } from '@mikro-orm/decorators/legacy';
+import { BigIntType } from '@mikro-orm/postgresql';
 import { Field, ObjectType } from 'type-graphql';
 import { Node } from '../../api/node.ts';
 import { DateTimeScalar } from '../../api/scalars.ts';
@@ -22,7 +23,7 @@ import { User } from '../users/user.entity.ts';
 @Index({ name: 'item_owner_pk_pk_index', properties: ['ownerPk', 'pk'] })
 @ObjectType({ simpleResolvers: true, implements: Node, description: 'An item of a user.' })
 export class Item extends Node {
-  @PrimaryKey({ type: 'integer', autoincrement: true })
+  @PrimaryKey({ type: new BigIntType('number'), autoincrement: true })
   pk!: number;
 
   @ManyToOne(() => User, {

@@ -101,5 +101,5 @@ function visibleItems(ctx: Context): ListDefinition<Item> {
 function mayRead(ctx: Context): Sql {
   return hasScope(ctx, 'users:read')
     ? sql`true`
-    : sql`item.owner_pk = ${ctx.caller?.pk ?? null}::integer`;
+    : sql`item.owner_pk = ${ctx.caller?.pk ?? null}::bigint`;
 }

@@ -1,4 +1,5 @@
 import { Check, Entity, Index, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
+import { BigIntType } from '@mikro-orm/postgresql';
 import { Field, ObjectType } from 'type-graphql';
 import { Node } from '../../api/node.ts';
 import { SCOPES, type Scope } from '../../core/scopes.ts';
@@ -27,7 +28,7 @@ import { SCOPES, type Scope } from '../../core/scopes.ts';
 })
 @ObjectType({ simpleResolvers: true, implements: Node, description: 'A user who can sign in.' })
 export class User extends Node {
-  @PrimaryKey({ type: 'integer', autoincrement: true })
+  @PrimaryKey({ type: new BigIntType('number'), autoincrement: true })
   pk!: number;
 
   @Property({ type: 'text', unique: true })

@@ -124,7 +124,7 @@ export async function claim(
     sql`
     with due as materialized (
       select due.pk from webhook
-      left join unnest(${[...inProgress.keys()]}::integer[], ${[...inProgress.values()]}::integer[]) as busy (webhook_pk, count) on busy.webhook_pk = webhook.pk
+      left join unnest(${[...inProgress.keys()]}::bigint[], ${[...inProgress.values()]}::integer[]) as busy (webhook_pk, count) on busy.webhook_pk = webhook.pk
       cross join lateral (
         select pk, due_at from webhook_delivery where webhook_pk = webhook.pk and due_at <= ${now}
         order by due_at, pk limit greatest(${max} - coalesce(busy.count, 0), 0) for update skip locked) as due

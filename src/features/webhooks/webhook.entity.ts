@@ -1,4 +1,5 @@
 import { Check, Entity, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
+import { BigIntType } from '@mikro-orm/postgresql';
 import { CHANGE_KINDS, type ChangeKind } from '../change-log/change-log.ts';
 
 /** External URL that receives events. */
@@ -13,7 +14,7 @@ import { CHANGE_KINDS, type ChangeKind } from '../change-log/change-log.ts';
   expression: `cardinality(events) >= 1 and events <@ array[${CHANGE_KINDS.map((kind) => `'${kind}'`).join(', ')}]::text[]`,
 })
 export class Webhook {
-  @PrimaryKey({ type: 'integer', autoincrement: true })
+  @PrimaryKey({ type: new BigIntType('number'), autoincrement: true })
   pk!: number;
 
   /** Id shown to operators. */

@@ -37,7 +37,7 @@ export async function findExpired(
     ctx,
     sql`
     select number, coalesce("user".disabled, false), session.ended_at is null and session.expires_at <= ${now}
-    from unnest(${users}::integer[], ${sids}::uuid[], ${keyIds}::uuid[]) with ordinality as given (user_pk, sid, key_id, number)
+    from unnest(${users}::bigint[], ${sids}::uuid[], ${keyIds}::uuid[]) with ordinality as given (user_pk, sid, key_id, number)
     left join "user" on "user".pk = user_pk
     left join session on session.sid = given.sid
     left join api_key on api_key.key_id = given.key_id

@@ -285,7 +285,7 @@ function listDefinition(ctx: Context): ListDefinition<Session> {
 function ownedByCaller(ctx: Context): Sql {
   // An API key may not read the sessions of its user.
   const owner = ctx.caller?.apiKeyId === undefined ? ctx.caller?.pk : undefined;
-  return sql`session.user_pk = ${owner ?? null}::integer and ${live(ctx)}`;
+  return sql`session.user_pk = ${owner ?? null}::bigint and ${live(ctx)}`;
 }
 
 function live(ctx: Context): Sql {

@@ -18,7 +18,7 @@ export type Reserved = ReadonlyMap<string, string>;
 const STAGED = {
   place: 'integer',
   ...Object.fromEntries(FIELDS.map((field) => [field, kindOf(field).type])),
-  reserved: 'integer',
+  reserved: 'bigint',
 };
 const NONE_RESERVED = '0';
 /** The fields that an import changes. It finds a product by the other, its barcode. */

@@ -16,7 +16,7 @@ const BEGINNING = `left(substring(word from '^[^0-9]*'), 25) collate "C"`;
 const MIN_LETTERS = 4;
 
 /** All tables, functions and triggers, each after those that it uses. */
-export class Migration20261125000000_initial extends Migration {
+export class Migration20261126000000_initial extends Migration {
   override up(): void {
     this.users();
     this.credentials();
@@ -36,7 +36,7 @@ export class Migration20261125000000_initial extends Migration {
   private users(): void {
     this.addSql(`
       create table "user" (
-        pk serial primary key,
+        pk bigserial primary key,
         username text not null constraint user_username_unique unique,
         email text,
         full_name text,
@@ -57,7 +57,7 @@ export class Migration20261125000000_initial extends Migration {
     this.addSql(`
       create table session (
         sid uuid primary key,
-        user_pk integer not null constraint session_user_pk_foreign references "user" (pk) on delete cascade,
+        user_pk bigint not null constraint session_user_pk_foreign references "user" (pk) on delete cascade,
         key_hash bytea not null constraint session_key_hash_unique unique,
         scopes text[],
         refresh_generation integer not null default 0,
@@ -78,7 +78,7 @@ export class Migration20261125000000_initial extends Migration {
       create index session_expires_at_index on session (expires_at);
       create table api_key (
         key_id uuid primary key,
-        user_pk integer not null constraint api_key_user_pk_foreign references "user" (pk) on delete cascade,
+        user_pk bigint not null constraint api_key_user_pk_foreign references "user" (pk) on delete cascade,
         name text not null,
         key_hash bytea not null constraint api_key_key_hash_unique unique,
         scopes text[] not null,
@@ -117,7 +117,7 @@ export class Migration20261125000000_initial extends Migration {
   private products(): void {
     this.addSql(`
       create table product (
-        pk serial primary key,
+        pk bigserial primary key,
         name text not null,
         name_key text collate "C" generated always as (search_fold(name)) stored not null,
         words tsvector generated always as (search_vector(name)) stored not null,
@@ -160,7 +160,7 @@ export class Migration20261125000000_initial extends Migration {
       this.addSql(`
         create table ${table} (
           pk bigserial primary key,
-          bucket integer not null,
+          bucket bigint not null,
           rows integer not null,
           writes bigint not null
         ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`);
@@ -168,7 +168,7 @@ export class Migration20261125000000_initial extends Migration {
       // A range may have several rows: a writer that finds all of them locked adds one, so that no
       // writer waits for another.
       this.addSql(`
-        create function ${table}_add(at_bucket integer, delta integer) returns void language plpgsql as $$
+        create function ${table}_add(at_bucket bigint, delta integer) returns void language plpgsql as $$
         begin
           update ${table} set rows = rows + delta, writes = writes + 1 where pk = (
             select pk from ${table} where bucket = at_bucket limit 1 for update skip locked);
@@ -306,8 +306,8 @@ export class Migration20261125000000_initial extends Migration {
   private posts(): void {
     this.addSql(`
       create table item (
-        pk serial primary key,
-        owner_pk integer not null constraint item_owner_pk_foreign references "user" (pk) on delete cascade,
+        pk bigserial primary key,
+        owner_pk bigint not null constraint item_owner_pk_foreign references "user" (pk) on delete cascade,
         item_id text not null,
         created_at timestamptz(3) not null,
         constraint item_owner_pk_item_id_unique unique (owner_pk, item_id),
@@ -315,11 +315,11 @@ export class Migration20261125000000_initial extends Migration {
       );
       create index item_owner_pk_pk_index on item (owner_pk, pk);
       create table blog_entry (
-        pk serial primary key,
+        pk bigserial primary key,
         title text not null,
         body text not null,
         published boolean not null default false,
-        creator_pk integer not null constraint blog_entry_creator_pk_foreign references "user" (pk) on delete cascade,
+        creator_pk bigint not null constraint blog_entry_creator_pk_foreign references "user" (pk) on delete cascade,
         created_at timestamptz(3) not null,
         updated_at timestamptz(3) not null,
         constraint blog_entry_title_check check (char_length(title) >= 1 and char_length(title) <= 255 and title !~ '[[:cntrl:]]'),
@@ -353,7 +353,7 @@ export class Migration20261125000000_initial extends Migration {
       );
       create index registration_expires_at_index on registration (expires_at);
       create table password_reset (
-        user_pk integer primary key constraint password_reset_user_pk_foreign references "user" (pk) on delete cascade,
+        user_pk bigint primary key constraint password_reset_user_pk_foreign references "user" (pk) on delete cascade,
         token_hash bytea not null constraint password_reset_token_hash_unique unique,
         expires_at timestamptz(3) not null,
         constraint password_reset_token_hash_check check (octet_length(token_hash) = 32)
@@ -453,7 +453,7 @@ export class Migration20261125000000_initial extends Migration {
   private webhooks(): void {
     this.addSql(`
       create table webhook (
-        pk serial primary key,
+        pk bigserial primary key,
         webhook_id uuid not null constraint webhook_webhook_id_unique unique,
         url text not null,
         description text,
@@ -482,7 +482,7 @@ export class Migration20261125000000_initial extends Migration {
       create table webhook_delivery (
         pk bigserial primary key,
         message_id text not null constraint webhook_delivery_message_id_unique unique,
-        webhook_pk integer not null constraint webhook_delivery_webhook_pk_foreign references webhook (pk) on delete cascade,
+        webhook_pk bigint not null constraint webhook_delivery_webhook_pk_foreign references webhook (pk) on delete cascade,
         kind text not null,
         at timestamptz(3) not null,
         subject text,
@@ -508,7 +508,7 @@ export class Migration20261125000000_initial extends Migration {
         at timestamptz(3) not null,
         actor_kind text not null,
         actor_name text,
-        actor_pk integer,
+        actor_pk bigint,
         api_key uuid,
         request_id text,
         network text,
