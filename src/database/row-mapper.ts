@@ -108,7 +108,10 @@ function readOnly<T extends object>(
 }
 
 // A cell is text, or inside a transaction the value that the driver parsed.
-function valueOf({ columnTypes: [type = ''], runtimeType }: EntityProperty): (cell: Cell) => unknown {
+function valueOf({
+  columnTypes: [type = ''],
+  runtimeType,
+}: EntityProperty): (cell: Cell) => unknown {
   const nullable = (read: (cell: Cell) => unknown) => (cell: Cell) =>
     cell === null || cell === undefined ? null : read(cell);
   if (type.endsWith('[]'))

@@ -172,7 +172,7 @@ describe('other methods in disguise', () => {
       const options = await shop.rest('OPTIONS', '/users/me/', { as: user, headers });
       expect([options.status, options.text]).toEqual([200, '']);
     }
-    expect(await shop.sql('select pk from product')).toEqual([{ pk }]);
+    expect(await shop.sql('select pk::int from product')).toEqual([{ pk }]);
     expect(await shop.sql('select * from session')).toEqual([]);
   });
 });

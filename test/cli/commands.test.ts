@@ -521,7 +521,9 @@ describe('seed', () => {
     });
     expect((await signIn('alice', PASSWORD)).status).toBe(200);
     expect((await signIn('alice', 'alice-demo-1')).status).toBe(401);
-    expect(await shop.sql(`select pk::int from product where barcode = '${barcode}'`)).toEqual([{ pk }]);
+    expect(await shop.sql(`select pk::int from product where barcode = '${barcode}'`)).toEqual([
+      { pk },
+    ]);
     expect(
       await shop.sql(`select distinct username from item join "user" on "user".pk = owner_pk`),
     ).toEqual([{ username: 'bob' }]);

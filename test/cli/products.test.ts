@@ -388,7 +388,9 @@ describe('products export', () => {
       .split('\n')
       .slice(1)
       .map((row) => Number(row.split(',')[0]));
-    expect(pks).toEqual((await shop.sql('select pk::int from product order by pk')).map(({ pk }) => pk));
+    expect(pks).toEqual(
+      (await shop.sql('select pk::int from product order by pk')).map(({ pk }) => pk),
+    );
   });
 
   test('--for-spreadsheets adds an apostrophe before formulas', async () => {

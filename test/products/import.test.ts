@@ -378,7 +378,7 @@ function rows(count: number): { name: string; barcode: string; price: string }[]
 }
 
 async function stored(): Promise<unknown[][]> {
-  return (await shop.sql('select pk::int, name, barcode, price::text from product order by pk')).map(
-    (row) => Object.values(row),
-  );
+  return (
+    await shop.sql('select pk::int, name, barcode, price::text from product order by pk')
+  ).map((row) => Object.values(row));
 }

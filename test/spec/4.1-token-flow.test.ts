@@ -10,7 +10,7 @@ const LOGIN_PATHS = ['/token', '/login'];
 test.each(LOGIN_PATHS)('4.1 POST %s opens one session', async (path) => {
   const { pk, username } = await shop.makeUser();
   await shop.rest('POST', path, { form: { username, password: PASSWORD } });
-  expect(await shop.sql('select user_pk from session')).toEqual([{ user_pk: pk }]);
+  expect(await shop.sql('select user_pk::int from session')).toEqual([{ user_pk: pk }]);
 });
 
 test.each(LOGIN_PATHS)(
