@@ -38,6 +38,10 @@ export interface Database {
 }
 
 const ACQUIRE_TIMEOUT_MS = 2_000;
+/** Maximum wait of a migration for a lock. Requests for the table wait behind it. */
+const LOCK_TIMEOUT = '2s';
+/** PostgreSQL, appendix A. */
+const LOCK_NOT_AVAILABLE = '55P03';
 
 /**
  * Opens the configured database. Starts the embedded one, or, with `attach`, uses that of a server
@@ -122,13 +126,24 @@ export async function openDatabase(
         throw new Error(
           `The database is of another version, with the migration ${other.name}. Use that version or a new database`,
         );
-      return orm.em.fork().transactional(async (em) => {
-        // Rewriting a table takes longer than a request may.
-        await em.execute('set local statement_timeout = 0');
-        return (await migrator.up({ transaction: em.getTransactionContext() })).map(
-          ({ name }) => name,
-        );
-      });
+      return orm.em
+        .fork()
+        .transactional(async (em) => {
+          // Building an index takes longer than a request may.
+          await em.execute(
+            `set local statement_timeout = 0; set local lock_timeout = '${LOCK_TIMEOUT}'`,
+          );
+          return (await migrator.up({ transaction: em.getTransactionContext() })).map(
+            ({ name }) => name,
+          );
+        })
+        .catch((error: Error) => {
+          if (!('code' in error) || error.code !== LOCK_NOT_AVAILABLE) throw error;
+          throw new Error(
+            `Another transaction holds a lock that a migration needs, for more than ${LOCK_TIMEOUT}. Nothing was changed. Try again, or end that transaction (pg_stat_activity)`,
+            { cause: error },
+          );
+        });
     },
     get isHealthy() {
       return healthCheck.isHealthy;

@@ -6,6 +6,7 @@ import { openDatabase } from '../../src/database/database.ts';
 import { migrations as ours } from '../../src/database/migrations/migrations.ts';
 import { makeDatabase } from '../support/databases.ts';
 import { useShop } from '../support/shop.ts';
+import { until } from '../support/until.ts';
 
 const shop = useShop();
 
@@ -43,6 +44,39 @@ test('a migration has no time limit, and is not pending once it is applied', asy
     ]);
     expect(await database.migrate()).toEqual([]);
     expect(await database.fork().execute('show statement_timeout')).toEqual(limit);
+  } finally {
+    await database.close();
+    await made.drop();
+  }
+});
+
+test('a migration gives up after 2 s if a transaction holds its table, so that writers go on', async () => {
+  class Widen extends Migration {
+    override up(): void {
+      this.addSql(`alter table product add column note text`);
+    }
+  }
+  const made = await makeDatabase(`shopfront_locked_${process.pid}`);
+  const migrationsList = [...ours, { name: 'widen', class: Widen }];
+  const migrations = { ...options.migrations, migrationsList };
+  const config = { ...shop.config, databaseUrl: made.env.DATABASE_URL };
+  const log = pino({ level: 'silent' });
+  const database = await openDatabase(config, { ...options, migrations }, log, true);
+  try {
+    const insert = `insert into product (name, barcode, price, created_at, updated_at) values ('Ink', '5901234123457', 1, now(), now())`;
+    await database.fork().transactional(async (reader) => {
+      await reader.execute('select from product');
+      const migrating = expect(database.migrate()).rejects.toThrow(
+        'Another transaction holds a lock that a migration needs, for more than 2s. Nothing was changed.',
+      );
+      const waits = `select from pg_locks where relation = 'product'::regclass and not granted`;
+      await until(async () => (await database.fork().execute(waits)).length > 0, 'its lock');
+      // While the reader is still in its transaction.
+      await database.fork().execute(insert);
+      await migrating;
+    });
+    expect(await database.migrate()).toEqual(['widen']);
+    expect(await database.fork().execute('select note from product')).toEqual([{ note: null }]);
   } finally {
     await database.close();
     await made.drop();
