@@ -13,6 +13,7 @@ import { features } from './features.ts';
 import { ConfigError, readConfig, type Config } from './core/config.ts';
 import type { Context } from './request/context.ts';
 import { backoff } from './core/backoff.ts';
+import { newerSource } from './core/outdated-build.ts';
 import { redactor } from './core/redact.ts';
 import type { PollingWorker } from './api/polling-worker.ts';
 import { onSignals } from './core/signals.ts';
@@ -114,6 +115,12 @@ function serve(): void {
       'Links point to localhost; set PUBLIC_URL to the address that clients use',
     );
   }
+  const source = newerSource();
+  if (source !== undefined)
+    log.warn(
+      { event: 'build.outdated', source },
+      `${source} is newer than the build; run npm run build`,
+    );
   void measureHash({ config }).then((ms) =>
     log.info({ event: 'auth.hash_cost', cost: config.bcryptCost, ms }, 'Cost of a password hash'),
   );

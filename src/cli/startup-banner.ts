@@ -1,16 +1,19 @@
 import type { Config } from '../core/config.ts';
+import { VERSION } from '../core/version.ts';
 import { demoUsers } from '../features/demo-data.ts';
+
+const NAME = `Shopfront ${VERSION}`;
 
 /** Returns the text that a start prints, with examples on the embedded default. */
 export function startupBanner(config: Config, port: number): string {
   const base = `http://${config.host}:${port}${config.basePath}`;
-  if (config.databaseUrl !== undefined) return `Shopfront listens on ${base}`;
+  if (config.databaseUrl !== undefined) return `${NAME} listens on ${base}`;
   const users = demoUsers.map(({ username, password, scopes, disabled }) => {
     const may = disabled ? 'disabled' : scopes.join(', ') || 'no scopes';
     return `    ${username.padEnd(6)} / ${password.padEnd(13)} ${may}`;
   });
   return `
-Shopfront listens on ${base}, with an embedded database in ${config.dataDir}.
+${NAME} listens on ${base}, with an embedded database in ${config.dataDir}.
 ${config.graphqlExplorer ? inBrowser(base) : ''}
   GraphQL:
     ${base}/graphql

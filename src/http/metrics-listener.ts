@@ -1,6 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { collectDefaultMetrics, Counter, register, type Registry } from 'prom-client';
 import { gauge, gauges } from '../core/metrics.ts';
+import { VERSION } from '../core/version.ts';
 import { HttpError } from './http-error.ts';
 import { inFlight } from './in-flight.ts';
 import { rejectInvalidHeaders } from './request-headers.ts';
@@ -32,6 +33,9 @@ export function openMetrics({
         this.inc({ endpoint, client, subject }, count);
     },
   });
+  gauges('shopfront_build_info', 'Version of the server. Always 1.', 'version', () => ({
+    [VERSION]: 1,
+  }));
   gauge(
     'shopfront_requests_in_flight',
     'Requests queued, in progress or waiting for their body, except those waiting for a password hash or a slow reader.',

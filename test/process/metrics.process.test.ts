@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts'
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
+import { VERSION } from '../../src/core/version.ts';
 import { makeDataDir, removeDirectory } from '../support/directories.ts';
 import { freePort, run, startServer, stopServer, type RunningServer } from '../support/process.ts';
 
@@ -46,6 +47,7 @@ describe('with METRICS_PORT', () => {
       'shopfront_rest_calls_total{endpoint="POST /token",client="till",subject="alice"} 1',
     ]);
     expect(lines).toMatch(/^# TYPE shopfront_rest_calls_total counter$/m);
+    expect(lines).toContain(`\nshopfront_build_info{version="${VERSION}"} 1\n`);
     expect(lines).toMatch(/^process_resident_memory_bytes \d+$/m);
   });
 

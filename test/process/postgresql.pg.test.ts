@@ -2,6 +2,7 @@ import { expect, test } from '../support/jest.ts';
 import pg from 'pg';
 import { migrations } from '../../src/database/migrations/migrations.ts';
 import { command } from '../support/command.ts';
+import { VERSION } from '../../src/core/version.ts';
 import { npm, run, startServer, stopServer } from '../support/process.ts';
 import { Shop } from '../support/shop.ts';
 
@@ -41,7 +42,7 @@ test('a start without all migrations exits with 1, and succeeds after npm run mi
       body: '{"query":"{__schema{queryType{name}}}"}',
     });
     expect(introspection.status).toBe(400);
-    expect(running.banner).toBe(`Shopfront listens on ${running.url}\n`);
+    expect(running.banner).toBe(`Shopfront ${VERSION} listens on ${running.url}\n`);
 
     expect(await command(['seed'], env)).toMatchObject({ code: 0 });
     expect(await (await fetch(`${running.url}/api/v2/shop/products`)).json()).toMatchObject({

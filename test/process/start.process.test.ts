@@ -1,8 +1,9 @@
 import { expect, test } from '../support/jest.ts';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile, stat, utimes, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { cp, readFile, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { join, relative, resolve } from 'node:path';
+import { VERSION } from '../../src/core/version.ts';
 import { withDataDir, withDirectory } from '../support/directories.ts';
 import { cli, npm, run, shell, startServer, stopServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
@@ -14,6 +15,7 @@ test('a start on an empty data directory serves demo data, and prints working UR
     for (const path of ['/', '/graphiql', '/docs', '/graphql'])
       expect(lines).toContain(server.url + path);
     expect(lines.filter((line) => line.startsWith('curl '))).toHaveLength(3);
+    expect(server.banner).toContain(`Shopfront ${VERSION} listens on ${server.url},`);
     expect(server.banner).toMatch(/alice +\/ alice-demo-1 +products:write, blog:write/);
 
     const page = await fetch(`${server.url}/api/v2/shop/products?page=1`);
@@ -217,6 +219,32 @@ test('a start on a port in use exits with 1 and one line', async () => {
       ),
     });
     await stopServer(first);
+  });
+});
+
+test('a start warns if a source is newer than the build, and not after the next build', async () => {
+  await withDirectory(async (folder) => {
+    for (const path of ['src', 'node_modules']) await symlink(resolve(path), join(folder, path));
+    for (const path of [
+      'dist/src',
+      'dist/mikro-orm.config.js',
+      'dist/.tsbuildinfo',
+      'package.json',
+    ])
+      await cp(path, join(folder, path), { recursive: true });
+    const build = join(folder, 'dist/.tsbuildinfo');
+    const { mtime } = await stat('src/server.ts');
+    const entry = relative(resolve('dist/src'), join(folder, 'dist/src/main.js'));
+    const warnings = async (builtAt: Date): Promise<string[]> => {
+      await utimes(build, builtAt, builtAt);
+      const DATA_DIR = join(folder, 'data');
+      const env = { DATA_DIR, LOG_LEVEL: 'warn', GRAPHQL_EXPLORER: 'false' };
+      const server = await startServer(env, {}, entry);
+      const { stderr } = await stopServer(server);
+      return stderr.match(/src\/.*\.ts is newer than the build; run npm run build/g) ?? [];
+    };
+    expect(await warnings(new Date(mtime.getTime() - 1000))).toHaveLength(1);
+    expect(await warnings(new Date())).toEqual([]);
   });
 });
 

@@ -105,8 +105,9 @@ export function contract(
 export async function startServer(
   env: Record<string, string>,
   user: SystemUser = {},
+  entry = 'main.js',
 ): Promise<RunningServer> {
-  const { child, ended } = launch('main.js', [], { PORT: '0', LOG_LEVEL: 'error', ...env }, user);
+  const { child, ended } = launch(entry, [], { PORT: '0', LOG_LEVEL: 'error', ...env }, user);
   const banner = await new Promise<string>((done, fail) => {
     let printed = '';
     child.stdout?.on('data', (piece: Buffer) => {

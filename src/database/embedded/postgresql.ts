@@ -105,7 +105,7 @@ export async function startEmbedded(
   await createDatabase(root, async (path) => {
     log.info(
       { event: 'database.creation', directory: root },
-      'Creating the embedded database, once',
+      'Creating the embedded database, once; this takes a few seconds',
     );
     const [file, args] = commandFor(initdb, ['-D', path, ...INITDB], ownerOf(root));
     const child = spawn(file, args, { stdio: ['ignore', 'ignore', 'pipe'] });
