@@ -107,11 +107,14 @@ function readOnly<T extends object>(
   return Read as unknown as new () => Record<string, unknown>;
 }
 
-// A cell is text, or inside a transaction the value that the driver parsed.
-function valueOf({
-  columnTypes: [type = ''],
-  runtimeType,
-}: EntityProperty): (cell: Cell) => unknown {
+// A cell is text, or inside a transaction the value that the driver parsed. A reference has the type
+// of its target's primary key.
+function valueOf(property: EntityProperty): (cell: Cell) => unknown {
+  const {
+    columnTypes: [type = ''],
+    targetMeta,
+  } = property;
+  const { runtimeType } = targetMeta?.getPrimaryProp() ?? property;
   const nullable = (read: (cell: Cell) => unknown) => (cell: Cell) =>
     cell === null || cell === undefined ? null : read(cell);
   if (type.endsWith('[]'))

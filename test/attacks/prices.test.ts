@@ -313,7 +313,7 @@ test('R20 every number of cents is read back as it was sent', async () => {
   const made = await Promise.all(prices.map((price) => createWith(price)));
   expect(made.map(({ body }) => (body.price as number).toFixed(2))).toEqual(prices);
   const pks = made.map(({ body }) => Number(body.pk));
-  const stored = await shop.sql('select pk, price::text as price from product order by pk');
+  const stored = await shop.sql('select pk::int, price::text as price from product order by pk');
   expect(new Map(stored.map(({ pk, price }) => [pk, price]))).toEqual(
     new Map(pks.map((pk, index) => [pk, prices[index]])),
   );

@@ -93,15 +93,15 @@ function insert(first: number, last: number): string {
 
 async function countedBy(client: pg.Client): Promise<unknown[]> {
   const { rows } = await client.query(`
-    select 1 as level, bucket, sum(rows)::int as rows from product_row_count_fine group by bucket having sum(rows) <> 0
-    union all select 2, bucket, sum(rows)::int from product_row_count group by bucket having sum(rows) <> 0 order by 1, 2`);
+    select 1 as level, bucket::int, sum(rows)::int as rows from product_row_count_fine group by bucket having sum(rows) <> 0
+    union all select 2, bucket::int, sum(rows)::int from product_row_count group by bucket having sum(rows) <> 0 order by 1, 2`);
   return rows;
 }
 
 async function thereBy(client: pg.Client): Promise<unknown[]> {
   const { rows } = await client.query(`
-    select 1 as level, (pk - 1) >> 8 as bucket, count(*)::int as rows from product group by 2
-    union all select 2, (pk - 1) >> 16, count(*)::int from product group by 2 order by 1, 2`);
+    select 1 as level, ((pk - 1) >> 8)::int as bucket, count(*)::int as rows from product group by 2
+    union all select 2, ((pk - 1) >> 16)::int, count(*)::int from product group by 2 order by 1, 2`);
   return rows;
 }
 
