@@ -39,9 +39,19 @@ const lock = await json(root, 'package-lock.json');
 const floors = await json(projectRoot, '.ci', 'safe-floors.json');
 const page = await readFile(join(projectRoot, 'docs', 'generated', 'dependencies.md'), 'utf8');
 
-const direct = FIELDS.flatMap((field) => Object.entries(manifest[field] ?? {}));
+/** The manifests of the lock file by folder: of the root and of the workspaces. */
+const manifests = new Map([['', manifest]]);
+for (const folder of manifest.workspaces ?? [])
+  manifests.set(folder, await json(root, folder, 'package.json'));
+
+const direct = [...manifests].flatMap(([folder, own]) =>
+  FIELDS.flatMap((field) =>
+    Object.entries(own[field] ?? {}).map(([name, version]) => ({ folder, name, version })),
+  ),
+);
 const packages = Object.entries(lock.packages)
-  .filter(([path]) => path !== '')
+  // Without the workspaces and the links to them.
+  .filter(([path, { link, resolved }]) => !manifests.has(link ? resolved : path))
   .map(([path, entry]) => ({
     ...entry,
     path,
@@ -94,9 +104,9 @@ function belowFloors() {
   });
 }
 
-// An advisory is accepted for one project only.
-function acceptedHere({ accepted: reason, in: place = 'shopfront' }) {
-  return place === manifest.name ? reason : undefined;
+// Advisories are accepted for the shop only.
+function acceptedHere({ accepted: reason }) {
+  return manifest.name === 'shopfront' ? reason : undefined;
 }
 
 async function undocumented() {
@@ -106,12 +116,12 @@ async function undocumented() {
     ),
   );
   const found = await Promise.all(
-    direct.map(async ([name, version]) => {
+    direct.map(async ({ folder, name, version }) => {
       const [reason = '', documented] = rows.get(name) ?? [];
       // Packages for other systems are not installed.
       const { license } = manifest.optionalDependencies?.[name]
         ? (lock.packages[`node_modules/${name}`] ?? {})
-        : await json(root, 'node_modules', name, 'package.json').catch(() => ({
+        : await json(root, installedAt(folder, name), 'package.json').catch(() => ({
             license: 'nothing: it is not installed',
           }));
       return [
@@ -157,12 +167,14 @@ function sources() {
 }
 
 function disagreements() {
-  const { '': own = {}, ...locked } = lock.packages;
+  const locked = lock.packages;
   const same = (one = {}, another = {}) =>
     Object.keys({ ...one, ...another }).every((name) => one[name] === another[name]);
-  const differing = FIELDS.filter((field) => !same(own[field], manifest[field]));
+  const differing = [...manifests].flatMap(([folder, own]) =>
+    FIELDS.filter((field) => !same(locked[folder]?.[field], own[field])),
+  );
   const other = direct.filter(
-    ([name, version]) => locked[`node_modules/${name}`]?.version !== version,
+    ({ folder, name, version }) => locked[installedAt(folder, name)]?.version !== version,
   );
   // Resolves a package like Node, in each folder upwards.
   const isLocked = (from, name) => {
@@ -182,9 +194,15 @@ function disagreements() {
   return [
     ...(lock.lockfileVersion === 3 ? [] : ['package-lock.json: its version is not 3']),
     ...differing.map((field) => `package-lock.json: its ${field} are not those of package.json`),
-    ...other.map(([name, version]) => `package-lock.json: ${name} is not ${version} in it`),
+    ...other.map(({ name, version }) => `package-lock.json: ${name} is not ${version} in it`),
     ...missing,
   ];
+}
+
+/** Returns the path of a direct dependency: npm installs some in the folder of their workspace. */
+function installedAt(folder, name) {
+  const own = join(folder, 'node_modules', name);
+  return lock.packages[own] ? own : `node_modules/${name}`;
 }
 
 function forbidden() {

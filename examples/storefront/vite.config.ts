@@ -1,15 +1,23 @@
 import react from '@vitejs/plugin-react';
-import { defineConfig, loadEnv } from 'vite';
+import { defineConfig } from 'vite';
+import { precompress } from '../../web/precompress.ts';
 
-const DEFAULT_API = 'http://127.0.0.1:4000/graphql';
+/** The running shop, for `npm run dev`. */
+const SHOP = 'http://127.0.0.1:4000';
 
-export default defineConfig(({ mode }) => ({
-  plugins: [react()],
-  define: {
-    'import.meta.env.VITE_API_URL': JSON.stringify(
-      loadEnv(mode, '.')['VITE_API_URL'] ?? DEFAULT_API,
-    ),
+/** Bundles the storefront into dist/storefront, which the server has at `/shop`. */
+export default defineConfig(({ command }) => ({
+  // Built files refer to each other by relative paths, whatever BASE_PATH is.
+  base: command === 'build' ? './' : '/shop/',
+  logLevel: command === 'build' ? 'warn' : 'info',
+  plugins: [react(), precompress],
+  server: { host: '127.0.0.1', proxy: { '/graphql': SHOP } },
+  build: {
+    outDir: '../../dist/storefront',
+    emptyOutDir: true,
+    manifest: 'manifest.json',
+    license: { fileName: 'licenses.md' },
+    modulePreload: false,
+    rolldownOptions: { input: 'src/main.tsx' },
   },
-  server: { host: '127.0.0.1' },
-  preview: { host: '127.0.0.1' },
 }));

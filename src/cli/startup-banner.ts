@@ -14,7 +14,7 @@ export function startupBanner(config: Config, port: number): string {
   });
   return `
 ${NAME} listens on ${base}, with an embedded database in ${config.dataDir}.
-${config.graphqlExplorer ? inBrowser(base) : ''}
+${config.graphqlExplorer ? inBrowser(config, base) : ''}
   GraphQL:
     ${base}/graphql
 
@@ -28,11 +28,12 @@ ${users.join('\n')}
 `;
 }
 
-function inBrowser(base: string): string {
+function inBrowser(config: Config, base: string): string {
+  const shop = config.servesStorefront ? `\n    ${base}/shop` : '';
   return `
-  In a browser: home page, GraphiQL, REST reference
+  In a browser: home page, GraphiQL, REST reference${shop && ', storefront'}
     ${base}/
     ${base}/graphiql
-    ${base}/docs
+    ${base}/docs${shop}
 `;
 }

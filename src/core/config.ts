@@ -220,7 +220,7 @@ export const environment = z.object({
     .refine((text) => !text.includes('#'), 'must not have a fragment: links carry the token there')
     .optional()
     .describe(
-      'Page of the storefront that mails link to, with `#confirm=TOKEN` or `#reset=TOKEN`. Default: mails contain the token only.',
+      'Page of the storefront that mails link to, with `#confirm=TOKEN` or `#reset=TOKEN`. Default: `/shop` where the storefront is served; otherwise mails contain the token only.',
     ),
   SMTP_URL: url(/^smtps?$/, 'smtps://user:password@mail.example')
     .optional()
@@ -318,7 +318,7 @@ export const environment = z.object({
   GRAPHQL_EXPLORER: flag
     .optional()
     .describe(
-      'Whether the pages for browsers, introspection and `/openapi.json` are served. Default: `true`; `false` with `DATABASE_URL`.',
+      'Whether the pages for browsers, introspection and `/openapi.json` are served, and, without `DATABASE_URL`, the storefront at `/shop`. Default: `true`; `false` with `DATABASE_URL`.',
     ),
   TRUST_PROXY: list()
     .refine(
@@ -426,11 +426,14 @@ function derive(env: Environment) {
   const isEmbedded = env.DATABASE_URL === undefined;
   const host = env.HOST ?? (isEmbedded ? '127.0.0.1' : '0.0.0.0');
   const isAnyAddress = /^(0\.0\.0\.0|::)$/.test(host);
+  const publicUrl = (
+    env.PUBLIC_URL ?? `http://${isAnyAddress ? 'localhost' : bracketed(host)}:${env.PORT}`
+  ).replace(/\/$/, '');
+  const graphqlExplorer = env.GRAPHQL_EXPLORER ?? isEmbedded;
+  const servesStorefront = isEmbedded && graphqlExplorer;
   return {
     host,
-    publicUrl: (
-      env.PUBLIC_URL ?? `http://${isAnyAddress ? 'localhost' : bracketed(host)}:${env.PORT}`
-    ).replace(/\/$/, ''),
+    publicUrl,
     /** Whether PUBLIC_URL is set. */
     isPublicUrlSet: env.PUBLIC_URL !== undefined,
     /** Whether links point to localhost by default, although remote clients may connect. */
@@ -440,7 +443,11 @@ function derive(env: Environment) {
     databaseStatementTimeoutMs: env.REQUEST_TIMEOUT_MS,
     loginFailuresPerAddressPer10Minutes: 10 * env.LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES,
     mailFrom: env.MAIL_FROM ?? LOCAL_SENDER,
-    graphqlExplorer: env.GRAPHQL_EXPLORER ?? isEmbedded,
+    graphqlExplorer,
+    /** Whether the storefront is served at `/shop`: with the other pages, on the embedded default. */
+    servesStorefront,
+    accountUrl:
+      env.ACCOUNT_URL ?? (servesStorefront ? `${publicUrl}${env.BASE_PATH}/shop` : undefined),
   };
 }
 

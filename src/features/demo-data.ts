@@ -36,56 +36,72 @@ export const demoUsers: readonly {
 const OTHER_USERS = 120;
 const PRODUCTS = 1_200;
 
+/** Materials, each with its factor of the price. */
 const MATERIALS = [
-  'Oak',
-  'Steel',
-  'Linen',
-  'Copper',
-  'Bamboo',
-  'Glass',
-  'Wool',
-  'Cotton',
-  'Walnut',
-  'Slate',
-];
-const THINGS = [
-  'Table',
-  'Chair',
-  'Lamp',
-  'Kettle',
-  'Blanket',
-  'Bowl',
-  'Shelf',
-  'Clock',
-  'Vase',
-  'Basket',
-  'Mirror',
-  'Tray',
-];
-const KINDS = [
-  'Classic',
-  'Compact',
-  'Tall',
-  'Low',
-  'Light',
-  'Heavy',
-  'Round',
-  'Folding',
-  'Narrow',
-  'Wide',
+  { name: 'Oak', factor: 1.2 },
+  { name: 'Steel', factor: 1 },
+  { name: 'Linen', factor: 0.9 },
+  { name: 'Copper', factor: 1.35 },
+  { name: 'Bamboo', factor: 0.7 },
+  { name: 'Glass', factor: 0.95 },
+  { name: 'Wool', factor: 1.1 },
+  { name: 'Cotton', factor: 0.75 },
+  { name: 'Walnut', factor: 1.5 },
+  { name: 'Slate', factor: 1.25 },
 ];
 
-/** Demo users with items and blog entries. */
-const AUTHORS = new Set(['alice', 'bob']);
+/** Things, each with its usual price. */
+const THINGS = [
+  { name: 'Table', price: 320 },
+  { name: 'Chair', price: 95 },
+  { name: 'Lamp', price: 70 },
+  { name: 'Kettle', price: 42 },
+  { name: 'Blanket', price: 60 },
+  { name: 'Bowl', price: 18 },
+  { name: 'Shelf', price: 140 },
+  { name: 'Clock', price: 55 },
+  { name: 'Vase', price: 28 },
+  { name: 'Basket', price: 24 },
+  { name: 'Mirror', price: 110 },
+  { name: 'Tray', price: 21 },
+];
+
+/** Kinds of a thing, each with its factor of the price. */
+const KINDS = [
+  { name: 'Classic', factor: 1 },
+  { name: 'Compact', factor: 0.8 },
+  { name: 'Tall', factor: 1.15 },
+  { name: 'Low', factor: 0.9 },
+  { name: 'Light', factor: 0.85 },
+  { name: 'Heavy', factor: 1.3 },
+  { name: 'Round', factor: 1.05 },
+  { name: 'Folding', factor: 1.1 },
+  { name: 'Narrow', factor: 0.95 },
+  { name: 'Wide', factor: 1.25 },
+];
+
+/** Demo users with items. */
+const OWNERS = new Set(['alice', 'bob']);
 const ITEMS = ['notebook', 'umbrella', 'bicycle', 'lantern', 'rucksack'];
 const ENTRIES = [
-  { title: 'Opening day', body: 'The doors are open, both of them.', published: true },
   {
+    author: 'admin',
+    title: 'Opening day',
+    body: 'The doors are open, both of them.',
+    published: true,
+  },
+  {
+    author: 'alice',
     title: 'How we choose our lamps',
     body: 'By the light that they give, and by the hand that made them.',
     published: true,
   },
-  { title: 'Notes for the spring catalogue', body: 'Not ready to be read.', published: false },
+  {
+    author: 'alice',
+    title: 'Notes for the spring catalogue',
+    body: 'Not ready to be read.',
+    published: false,
+  },
 ];
 
 /** Number of rows added, by table, and the users with a password among them. */
@@ -155,7 +171,7 @@ export async function seedDemo(
         changes,
       );
     let [items, entries] = [0, 0];
-    for (const username of usernames.filter((name) => AUTHORS.has(name))) {
+    for (const username of usernames.filter((name) => OWNERS.has(name))) {
       const { affected } = await execute(
         tx,
         sql`
@@ -163,16 +179,17 @@ export async function seedDemo(
         select pk, item, ${now} from "user", unnest(${ITEMS}::text[]) as item where username = ${username}`,
       );
       items += affected;
-      for (const [index, { title, body, published }] of ENTRIES.entries()) {
-        const at = new Date(now.getTime() + index);
-        const written = await execute(
-          tx,
-          sql`
-          insert into blog_entry (title, body, published, creator_pk, created_at, updated_at)
-          select ${title}, ${body}, ${published}, pk, ${at}, ${at} from "user" where username = ${username}`,
-        );
-        entries += written.affected;
-      }
+    }
+    for (const [index, { author, title, body, published }] of ENTRIES.entries()) {
+      if (!usernames.includes(author)) continue;
+      const at = new Date(now.getTime() + index);
+      const { affected } = await execute(
+        tx,
+        sql`
+        insert into blog_entry (title, body, published, creator_pk, created_at, updated_at)
+        select ${title}, ${body}, ${published}, pk, ${at}, ${at} from "user" where username = ${author}`,
+      );
+      entries += affected;
     }
     return { users, usernames, products: added, items, entries };
   });
@@ -191,14 +208,17 @@ async function rejectIfFilled(em: EntityManager): Promise<void> {
 }
 
 function demoProduct(index: number): { name: string; barcode: string; price: string } {
-  const kind = KINDS[index % KINDS.length];
-  const material = MATERIALS[Math.floor(index / KINDS.length) % MATERIALS.length];
-  const thing = THINGS[Math.floor(index / (KINDS.length * MATERIALS.length)) % THINGS.length];
+  const kind = memberOf(KINDS, index);
+  const material = memberOf(MATERIALS, index / KINDS.length);
+  const thing = memberOf(THINGS, index / (KINDS.length * MATERIALS.length));
   const digits = `400638${String(index).padStart(6, '0')}`;
-  const cents = 199 + ((index * 7_919) % 99_801);
   return {
-    name: `${kind} ${material} ${thing}`,
+    name: `${kind.name} ${material.name} ${thing.name}`,
     barcode: digits + checkDigit(digits),
-    price: (cents / 100).toFixed(2),
+    price: (Math.round(thing.price * material.factor * kind.factor) - 0.05).toFixed(2),
   };
+}
+
+function memberOf<T>(list: readonly T[], index: number): T {
+  return list[Math.floor(index) % list.length] as T;
 }

@@ -3,9 +3,11 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { ConfigError } from '../core/config.ts';
 
-/** The files of the pages, built by `npm run web`. */
+/** The files of pages, built by `npm run web`. */
 export interface Bundle {
   directory: string;
+  /** Path under BASE_PATH of its files. */
+  path: string;
   /** Names of the files in `assets/`, each with a hash of its content. */
   assets: ReadonlySet<string>;
   /** Names of the files that are also in `br/` and `gzip/`, compressed. */
@@ -14,7 +16,9 @@ export interface Bundle {
   partsOf(entry: string): { script: string; styles: string[] };
 }
 
-const DEFAULT_DIRECTORY = fileURLToPath(new URL('../../web', import.meta.url));
+/** Directories of the bundles. */
+export const EXPLORERS = fileURLToPath(new URL('../../web', import.meta.url));
+export const STOREFRONT = fileURLToPath(new URL('../../storefront', import.meta.url));
 
 const chunk = z.object({
   file: z.string(),
@@ -23,13 +27,14 @@ const chunk = z.object({
 });
 const manifest = z.record(z.string(), chunk);
 
-/** Reads the bundle. Throws ConfigError if it is not built. */
-export function readBundle(directory: string = DEFAULT_DIRECTORY): Bundle {
+/** Reads the bundle in a directory. Throws ConfigError if it is not built. */
+export function readBundle(directory: string, path = ''): Bundle {
   try {
     const chunks = manifest.parse(JSON.parse(readFileSync(`${directory}/manifest.json`, 'utf8')));
     const assetsIn = (parent: string) => new Set(readdirSync(`${parent}/assets`));
     return {
       directory,
+      path,
       assets: assetsIn(directory),
       compressed: assetsIn(`${directory}/br`),
       partsOf: (entry) => partsOf(chunks, entry),

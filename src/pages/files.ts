@@ -1,9 +1,12 @@
 import send from 'send';
 import { DAY_MS } from '../core/time.ts';
-import type { Coding } from '../http/compression.ts';
+import type { Config } from '../core/config.ts';
+import { codingFor, type Coding } from '../http/compression.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { HttpError } from '../http/http-error.ts';
+import type { Endpoint } from '../http/paths.ts';
 import { unknownPath } from '../rest/endpoint.ts';
+import type { Bundle } from './bundle.ts';
 
 const YEAR_MS = 365 * DAY_MS;
 
@@ -12,6 +15,33 @@ interface File {
   name: string;
   /** Content coding of the file. */
   coding?: Coding | undefined;
+}
+
+/** Returns the endpoint of a page or file. */
+export function endpoint(path: string, handle: Endpoint['handle']): Endpoint {
+  return { method: 'GET', path, errorKey: 'detail', handle };
+}
+
+/** Returns the endpoint of the files in `assets/` of a bundle. */
+export function assetsEndpoint(
+  config: Config,
+  { path, directory, assets, compressed }: Bundle,
+): Endpoint {
+  return endpoint(`${path}/assets/{file}`, async (exchange) => {
+    const { file = '' } = exchange.params;
+    // Serves only files that existed at start, so no path can lead to other files.
+    if (!assets.has(file)) throw unknownPath();
+    const coding = compressed.has(file) ? codingFor(exchange, config) : undefined;
+    await sendFile(
+      {
+        directory: coding === undefined ? directory : `${directory}/${coding}`,
+        name: `assets/${file}`,
+        coding,
+      },
+      exchange,
+      true,
+    );
+  });
 }
 
 /** Sends a file of the directory. `immutable` if its name contains a hash of its content. */

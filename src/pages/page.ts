@@ -15,6 +15,8 @@ export interface Page {
   /** Script in the bundle. */
   entry: string;
   body: Html;
+  /** Whether the body has a header of its own, instead of the bar with the explorers. */
+  hasHeader?: boolean;
   /** Directives added to the Content-Security-Policy of every page. */
   policy?: Readonly<Record<string, string>>;
 }
@@ -37,10 +39,11 @@ export function createPageHandler(
   page: Page,
 ): (exchange: Exchange) => Promise<void> {
   const { basePath } = config;
+  const files = basePath + bundle.path;
   const { script, styles } = bundle.partsOf(page.entry);
-  const links = styles.map((file) => markup`<link rel="stylesheet" href="${basePath}/${file}">\n`);
+  const links = styles.map((file) => markup`<link rel="stylesheet" href="${files}/${file}">\n`);
   const settings = scriptJson(settingsOf(config));
-  const bar = headerBar(basePath, page.path);
+  const bar = page.hasHeader ? EMPTY : headerBar(basePath, page.path);
   return async (exchange) => {
     const nonce = randomBytes(16).toString('base64');
     const { text } = markup`<!doctype html>
@@ -52,7 +55,7 @@ export function createPageHandler(
 <title>${page.title}</title>
 <link rel="icon" type="image/svg+xml" href="${basePath}/favicon.ico">
 ${links}<script type="application/json" id="settings">${settings}</script>
-<script type="module" nonce="${nonce}" src="${basePath}/${script}"></script>
+<script type="module" nonce="${nonce}" src="${files}/${script}"></script>
 </head>
 <body>
 ${bar}

@@ -1,13 +1,12 @@
 import type { Config } from '../core/config.ts';
-import { codingFor } from '../http/compression.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Endpoint } from '../http/paths.ts';
-import { unknownPath } from '../rest/endpoint.ts';
-import { readBundle } from './bundle.ts';
-import { sendFile } from './files.ts';
+import { EXPLORERS, readBundle } from './bundle.ts';
+import { assetsEndpoint, endpoint, sendFile } from './files.ts';
 import { homeBody } from './home.ts';
 import { markup } from './markup.ts';
 import { createPageHandler, type Page } from './page.ts';
+import { storefrontEndpoints } from './storefront.ts';
 
 /** The pages for browsers. */
 export interface Pages {
@@ -32,15 +31,8 @@ const EDITOR = {
 /** Creates the pages if GRAPHQL_EXPLORER is on. Throws ConfigError if they are not built. */
 export function openPages(config: Config): Pages | undefined {
   if (!config.graphqlExplorer) return undefined;
-  const bundle = readBundle();
-  const { directory, assets, compressed } = bundle;
+  const bundle = readBundle(EXPLORERS);
   const handlerOf = (page: Page): Endpoint['handle'] => createPageHandler(config, bundle, page);
-  const endpoint = (path: string, answer: Endpoint['handle']): Endpoint => ({
-    method: 'GET',
-    path,
-    errorKey: 'detail',
-    handle: answer,
-  });
   const pages: Page[] = [
     { path: '/', title: 'Shopfront', entry: 'home.ts', body: homeBody(config) },
     {
@@ -56,23 +48,10 @@ export function openPages(config: Config): Pages | undefined {
     endpoints: [
       ...pages.map((page) => endpoint(page.path, handlerOf(page))),
       endpoint('/favicon.ico', (exchange) =>
-        sendFile({ directory, name: 'favicon.svg' }, exchange, false),
+        sendFile({ directory: bundle.directory, name: 'favicon.svg' }, exchange, false),
       ),
-      endpoint('/assets/{file}', async (exchange) => {
-        const { file = '' } = exchange.params;
-        // Serves only files that existed at start, so no path can lead to other files.
-        if (!assets.has(file)) throw unknownPath();
-        const coding = compressed.has(file) ? codingFor(exchange, config) : undefined;
-        await sendFile(
-          {
-            directory: coding === undefined ? directory : `${directory}/${coding}`,
-            name: `assets/${file}`,
-            coding,
-          },
-          exchange,
-          true,
-        );
-      }),
+      assetsEndpoint(config, bundle),
+      ...(config.servesStorefront ? storefrontEndpoints(config) : []),
     ],
     sendGraphqlPage: handlerOf({
       path: '/graphql',

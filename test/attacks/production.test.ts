@@ -33,6 +33,8 @@ describe('as in production', () => {
     '/',
     '/graphiql',
     '/docs',
+    '/shop',
+    '/shop/products/1',
     '/metrics',
     '/health',
     '/debug',

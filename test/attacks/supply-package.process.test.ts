@@ -16,7 +16,7 @@ describe('the tarball', () => {
   test('X7 the tarball holds the built code and the documentation: no .env, keys, tests, benchmarks, data or sources', async () => {
     const files = await packed('.');
     const expected =
-      /^(dist\/(src|contract)\/[\w./-]+\.js|dist\/web\/((br\/|gzip\/)?assets\/[\w.-]+\.(js|css|ttf)|favicon\.svg|licenses\.md|manifest\.json)|docs\/(generated\/)?[\w-]+\.md|(README|CHANGELOG|SECURITY)\.md|LICENSE|package\.json|schema\.graphql|openapi\.json)$/;
+      /^(dist\/(src|contract)\/[\w./-]+\.js|dist\/(web|storefront)\/((br\/|gzip\/)?assets\/[\w.-]+\.(js|css|ttf)|favicon\.svg|licenses\.md|manifest\.json)|docs\/(generated\/)?[\w-]+\.md|(README|CHANGELOG|SECURITY)\.md|LICENSE|package\.json|schema\.graphql|openapi\.json)$/;
     expect(files.filter((file) => !expected.test(file))).toEqual([]);
     expect(files).toEqual(
       expect.arrayContaining([
@@ -24,6 +24,7 @@ describe('the tarball', () => {
         'dist/src/cli/main.js',
         'dist/src/features/auth/passwords/hash-worker.js',
         'dist/web/manifest.json',
+        'dist/storefront/manifest.json',
       ]),
     );
   });

@@ -143,6 +143,27 @@ const PAGES: readonly (readonly [
   ],
   ['signed out', (page) => press(page, 'Sign out', 'You are signed out.'), 'Catalogue'],
   ['signed in without write scopes', signInToRead, 'You do not have access'],
+  [
+    'a link to confirm an address',
+    (page) => at(page, '/#confirm=x', 'Create the account'),
+    'Confirm your address',
+  ],
+  [
+    'a rejected account',
+    (page) => press(page, 'Create the account', 'Check the marked fields.'),
+    'Confirm your address',
+  ],
+  [
+    'a link to set a password',
+    (page) => at(page, '/#reset=x', 'Set the password'),
+    'Set a new password',
+  ],
+  ['a rejected link', rejectedLink, 'Set a new password'],
+  [
+    'no link',
+    (page) => at(page, '/reset', 'Open the link in the mail to continue.'),
+    'Set a new password',
+  ],
 ];
 
 async function at(page: Page, path: string, shows: string): Promise<void> {
@@ -173,6 +194,11 @@ async function signIn(
 async function signInToRead(page: Page): Promise<void> {
   await at(page, '/products/new', 'Username');
   await signIn(page, 'bob', 'bob-demo-1', 'products:write');
+}
+
+async function rejectedLink(page: Page): Promise<void> {
+  await page.getByLabel('New password').fill('a long password');
+  await press(page, 'Set the password', 'This link is not valid');
 }
 
 async function follow(page: Page, link: string, shows: string): Promise<void> {

@@ -20,7 +20,11 @@ const EXPIRED = {
 /** Console messages of Chromium for a response with this status, or for none. */
 const REJECTED = /status of 40[01] /;
 const UNREACHED = /net::ERR_(FAILED|INTERNET_DISCONNECTED)/;
+const CUT = /net::ERR_/;
 const BUSY = /status of 503 /;
+
+/** URL of an event stream of products. */
+const STREAM = /productChanged/;
 
 describe('the catalogue', () => {
   test('is ordered by name, and shows the number of products', async () => {
@@ -111,9 +115,9 @@ describe('the catalogue', () => {
     const page = await storefront.open('/?q=light+oak+table');
     await page.getByRole('link', { name: 'Light Oak Table' }).click();
     await page.getByRole('heading', { level: 1, name: 'Light Oak Table' }).waitFor();
-    expect(new URL(page.url()).pathname).toBe('/products/5');
+    expect(new URL(page.url()).pathname).toBe('/shop/products/5');
     expect(await page.title()).toBe('Light Oak Table · Shopfront');
-    await page.getByText('€318.75').waitFor();
+    await page.getByText('€325.95').waitFor();
     await page.getByText('4006380000049').waitFor();
     await page.getByRole('link', { name: '← Catalogue' }).click();
     await expectCount(page, '1 product');
@@ -157,7 +161,7 @@ describe('sign in', () => {
     const page = await storefront.open('/account');
     await fillIn(page, 'bob');
     await page.getByRole('heading', { name: 'Your account' }).waitFor();
-    expect(new URL(page.url()).pathname).toBe('/account');
+    expect(new URL(page.url()).pathname).toBe('/shop/account');
   });
 
   test('stores no access token and no password in the browser, and no credentials in other tabs', async () => {
@@ -585,6 +589,206 @@ describe('by keyboard', () => {
     expect((await namesOn(page))[40]).toBe(name);
   });
 });
+
+describe('prices', () => {
+  test('change in open pages when another client changes them', async () => {
+    const [list, product] = [
+      await storefront.open('/?q=wide+slate+tray'),
+      await storefront.open('/products/1200'),
+    ];
+    for (const page of [list, product]) await page.getByText('€32.95').waitFor();
+    await setPrice(1200, '29.5');
+    for (const page of [list, product]) await page.getByText('€29.50').waitFor();
+    await setPrice(1200, '28');
+    for (const page of [list, product]) await page.getByText('€28.00').waitFor();
+  });
+
+  test('that change during a cut appear after it, in a list that has seen no change', async () => {
+    const page = await openWatching('/?q=narrow+slate+tray');
+    await page.getByText('€24.95').waitFor();
+    await storefront.cut();
+    await setPrice(1199, '23');
+    storefront.restore();
+    await page.getByText('€23.00').waitFor();
+  });
+
+  test('that change during a cut follow from the last change, without loading the list again', async () => {
+    const page = await openWatching('/?q=folding+slate+tray');
+    await page.getByText('€28.95').waitFor();
+    await setPrice(1198, '27');
+    await page.getByText('€27.00').waitFor();
+    const sent = operationsOf(page);
+    await storefront.cut();
+    await setPrice(1198, '26');
+    storefront.restore();
+    await page.getByText('€26.00').waitFor();
+    expect(sent).toEqual([]);
+  });
+
+  test('are loaded again after a change of many products, and with an expired cursor', async () => {
+    const page = await openWatching('/nowhere');
+    const expired = 'data: {"errors":[{"message":"","extensions":{"code":"CURSOR_EXPIRED"}}]}';
+    const many = 'data: {"data":{"productChanged":{"cursor":"1","product":null}}}';
+    const streams = [many, expired].map(
+      (data) => `event: next\n${data}\n\nevent: complete\ndata:\n\n`,
+    );
+    const asked: (string | null)[] = [];
+    await page.route(STREAM, (route) => {
+      const variables = new URL(route.request().url()).searchParams.get('variables');
+      asked.push(variables);
+      const body = streams.shift();
+      return body === undefined
+        ? route.continue()
+        : route.fulfill({ contentType: 'text/event-stream', body });
+    });
+    await page.goto(`${storefront.url}/products/1197`);
+    await page.getByText('€27.95').waitFor();
+    const sent = operationsOf(page);
+    await until(() => asked.length === 3, 'the third stream');
+    await until(() => sent.length > 0, 'the reloaded product');
+    expect(asked).toEqual(['{}', '{"after":"1"}', '{}']);
+    expect(new Set(sent)).toEqual(new Set(['Product']));
+  });
+
+  test('are not watched while the page is hidden, and are current when it is shown again', async () => {
+    const page = await openWatching('/products/1196');
+    await page.getByText('€33.95').waitFor();
+    const closed = page.waitForEvent('requestfailed', (request) => STREAM.test(request.url()));
+    await setHidden(page, true);
+    await closed;
+    await setPrice(1196, '21');
+    await setHidden(page, false);
+    await page.getByText('€21.00').waitFor();
+  });
+});
+
+describe('a link in a mail', () => {
+  const PASSWORD = 'a long password';
+  const REJECTED_LINK = 'This link is not valid, was used before, or has expired.';
+  const register = async (email: string) => {
+    await storefront.query('mutation ($email: String!) { register(input: { email: $email }) }', {
+      email,
+    });
+    return storefront.linkTo(email);
+  };
+  const addressOf = (page: Page) => new URL(page.url());
+
+  test('confirms an address, and its account can sign in; the token is in no address', async () => {
+    const page = await storefront.open('/', {}, REJECTED);
+    const link = await register('dora@shop.example');
+    expect(link.startsWith(`${storefront.server}/shop#confirm=`)).toBe(true);
+    await page.goto(link);
+    await page.getByRole('heading', { name: 'Confirm your address' }).waitFor();
+    expect([addressOf(page).pathname, addressOf(page).hash]).toEqual(['/shop/confirm', '']);
+    expect(await page.evaluate('JSON.stringify(history.state)')).not.toContain(link.split('=')[1]);
+
+    await page.getByLabel('Username').fill('alice');
+    await page.getByLabel('Password').fill('short');
+    await page.getByRole('button', { name: 'Create the account' }).click();
+    await page.getByText('Check the marked fields.').waitFor();
+    await page.getByLabel('Password').fill(PASSWORD);
+    await page.getByRole('button', { name: 'Create the account' }).click();
+    await page.getByRole('alert').getByText('User alice already exists.').waitFor();
+    await page.getByLabel('Username').fill('dora');
+    await page.getByLabel('Name', { exact: true }).fill('Dora Dale');
+    await page.getByRole('button', { name: 'Create the account' }).click();
+    await page
+      .getByRole('status')
+      .getByText('Your address is confirmed. Sign in as dora.')
+      .waitFor();
+    await page.getByLabel('Username').fill('dora');
+    await page.getByLabel('Password').fill(PASSWORD);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('link', { name: 'Dora Dale' }).waitFor();
+  });
+
+  test('sets a new password, and ends the session of the tab', async () => {
+    const page = await storefront.open('/sign-in', {}, REJECTED);
+    await fillIn(page, 'bob');
+    await page.getByRole('link', { name: NAMES.bob }).waitFor();
+    await storefront.query('mutation { requestPasswordReset(user: "bob") }');
+    const { hash } = new URL(await storefront.linkTo('bob@shop.example'));
+    // In the tab that already shows the storefront.
+    await page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
+    await page.getByRole('heading', { name: 'Set a new password' }).waitFor();
+    expect([addressOf(page).pathname, addressOf(page).hash]).toEqual(['/shop/reset', '']);
+    await page.getByLabel('New password').fill('short');
+    await page.getByRole('button', { name: 'Set the password' }).click();
+    await page.getByText('Check the marked fields.').waitFor();
+    await page.getByLabel('New password').fill(PASSWORD);
+    await page.getByRole('button', { name: 'Set the password' }).click();
+    await page
+      .getByRole('status')
+      .getByText('The password of bob is changed. Sign in with the new one.')
+      .waitFor();
+    expect(await refreshTokenIn(page)).toBeNull();
+    await fillIn(page, 'bob');
+    await page.getByText('Incorrect username or password.').waitFor();
+    await fillIn(page, 'bob', PASSWORD);
+    await page.getByRole('link', { name: NAMES.bob }).waitFor();
+  });
+
+  test.each(['wrong', 'used', 'replaced by a later one'])(
+    'that is %s is rejected, and names the remedy',
+    async (state) => {
+      const email = `${state.length}@shop.example`;
+      const page = await storefront.open('/', {}, REJECTED);
+      let link = await register(email);
+      if (state === 'wrong') link = link.replace(/=.*/, `=${'x'.repeat(43)}`);
+      if (state === 'used')
+        await storefront.query(
+          'mutation ($token: String!, $password: String!) { confirmRegistration(input: { token: $token, username: "emil", password: $password }) { id } }',
+          { token: link.split('=')[1], password: PASSWORD },
+        );
+      if (state.startsWith('replaced')) {
+        await register(email);
+        await until(async () => (await storefront.linkTo(email)) !== link, 'the second mail');
+      }
+      await page.goto(link);
+      await page.getByLabel('Username').fill('erna');
+      await page.getByLabel('Password').fill(PASSWORD);
+      await page.getByRole('button', { name: 'Create the account' }).click();
+      await page
+        .getByRole('alert')
+        .getByText(`${REJECTED_LINK} Register again to get a new link.`)
+        .waitFor();
+      expect(await page.getByRole('button', { name: 'Create the account' }).count()).toBe(0);
+    },
+  );
+
+  test('has to be opened again after a reload, because the token is not stored', async () => {
+    const page = await storefront.open(`/#reset=${'x'.repeat(43)}`);
+    await page.getByLabel('New password').waitFor();
+    await page.reload();
+    await page.getByText('Open the link in the mail to continue.').waitFor();
+    expect(await page.getByLabel('New password').count()).toBe(0);
+  });
+});
+
+/** Opens a page, and waits until it watches the products. */
+async function openWatching(path: string): Promise<Page> {
+  const page = await storefront.open('/nowhere', {}, CUT);
+  const stream = page.waitForResponse(STREAM);
+  await page.goto(storefront.url + path);
+  await stream;
+  return page;
+}
+
+async function setPrice(pk: number, price: string): Promise<void> {
+  const { data } = await storefront.query(
+    'mutation ($pk: ID!, $price: Price!) { updateProduct(pk: $pk, input: { price: $price }) { pk } }',
+    { pk, price },
+    await tokenOf('alice'),
+  );
+  expect(data.updateProduct.pk).toBe(String(pk));
+}
+
+async function setHidden(page: Page, isHidden: boolean): Promise<void> {
+  await page.evaluate(
+    `Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
+    document.dispatchEvent(new Event('visibilitychange'));`,
+  );
+}
 
 async function signedIn(username: Username, path = '/', expected?: RegExp): Promise<Page> {
   const page = await storefront.open('/sign-in', {}, expected);

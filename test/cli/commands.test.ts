@@ -464,7 +464,7 @@ describe('rest-usage forget', () => {
 });
 
 describe('seed', () => {
-  const ADDED = 'Added users: 124, products: 1200, items: 10, blog entries: 6.\n';
+  const ADDED = 'Added users: 124, products: 1200, items: 10, blog entries: 3.\n';
   const NOTHING = 'Added users: 0, products: 0, items: 0, blog entries: 0.\n';
   const PUBLIC = `Users with public passwords: alice / alice-demo-1, bob / bob-demo-1, admin / admin-demo-1, zoe / zoe-demo-1.\n`;
   const REJECTED = {
@@ -483,7 +483,7 @@ describe('seed', () => {
 
   test('adds the demo data to an empty database, and prints what was added and which passwords are public', async () => {
     expect(await command('seed')).toEqual({ code: 0, stdout: ADDED + PUBLIC, stderr: '' });
-    expect(await counts()).toEqual({ users: 124, products: 1200, items: 10, entries: 6 });
+    expect(await counts()).toEqual({ users: 124, products: 1200, items: 10, entries: 3 });
     expect((await signIn('bob', 'bob-demo-1')).status).toBe(200);
     expect(await signIn('zoe', 'zoe-demo-1')).toMatchObject({
       status: 400,
@@ -515,7 +515,7 @@ describe('seed', () => {
     expect(await command('seed --add-to-existing')).toEqual({
       code: 0,
       stdout:
-        'Added users: 123, products: 1199, items: 5, blog entries: 3.\n' +
+        'Added users: 123, products: 1199, items: 5, blog entries: 1.\n' +
         PUBLIC.replace('alice / alice-demo-1, ', ''),
       stderr: '',
     });
@@ -545,7 +545,7 @@ describe('seed', () => {
       { code: 0, stdout: ADDED + PUBLIC, stderr: '' },
       REJECTED,
     ]);
-    expect(await counts()).toEqual({ users: 124, products: 1200, items: 10, entries: 6 });
+    expect(await counts()).toEqual({ users: 124, products: 1200, items: 10, entries: 3 });
   });
 
   test('run twice concurrently with --add-to-existing, one adds the demo data and the other nothing', async () => {
@@ -554,7 +554,7 @@ describe('seed', () => {
       command('seed --add-to-existing'),
     ]);
     expect(ended.map(({ stdout }) => stdout).toSorted()).toEqual([NOTHING, ADDED + PUBLIC]);
-    expect(await counts()).toEqual({ users: 124, products: 1200, items: 10, entries: 6 });
+    expect(await counts()).toEqual({ users: 124, products: 1200, items: 10, entries: 3 });
   });
 });
 

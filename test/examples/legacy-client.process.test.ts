@@ -17,7 +17,7 @@ import { startCorruptor, type Exchange } from '../support/corruptor.ts';
 const FOLDER = 'examples/legacy-client';
 const LOGINS = ['token', 'session', 'second version'];
 const CATALOGUE =
-  /^Reading the catalogue\n {2}at once: (\d+) products\n {2}by page: \1 products in 12\d responses\n {2}by limit and offset: \1 products in 1\d responses\n {2}the first: Classic Oak Table for 1\.99\n$/m;
+  /^Reading the catalogue\n {2}at once: (\d+) products\n {2}by page: \1 products in 12\d responses\n {2}by limit and offset: \1 products in 1\d responses\n {2}the first: Classic Oak Table for 383\.95\n$/m;
 
 let dataDir: string;
 let server: RunningServer;

@@ -12,7 +12,7 @@ test('a start on an empty data directory serves demo data, and prints working UR
   await withDirectory(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR });
     const lines = server.banner.split('\n').map((line) => line.trim());
-    for (const path of ['/', '/graphiql', '/docs', '/graphql'])
+    for (const path of ['/', '/graphiql', '/docs', '/shop', '/graphql'])
       expect(lines).toContain(server.url + path);
     expect(lines.filter((line) => line.startsWith('curl '))).toHaveLength(3);
     expect(server.banner).toContain(`Shopfront ${VERSION} listens on ${server.url},`);

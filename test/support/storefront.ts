@@ -1,21 +1,20 @@
-import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect } from './jest.ts';
 import type { BrowserContextOptions, Page } from 'playwright-core';
-import send from 'send';
 import { makeDataDir, removeDirectory } from './directories.ts';
 import { useBrowser, type Visit } from './browser.ts';
-import { startServer, stopServer, type RunningServer } from './process.ts';
+import { freePort, startServer, stopServer, type RunningServer } from './process.ts';
+import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
+import { until } from './until.ts';
 
-const DIST = 'examples/storefront/dist';
-
-/** The storefront in a browser, and a shop with demo data on another origin. */
+/** The storefront of a shop with demo data, in a browser. */
 export interface Storefront {
   readonly url: string;
-  /** The URL of the GraphQL API. */
+  /** The URL of the GraphQL API, as the pages reach it. */
   readonly api: string;
+  /** The URL of the shop, without the connection that `cut` cuts. */
+  readonly server: string;
   /**
    * Opens a page of the storefront in a new profile. Any error on it fails the test, unless it
    * matches `expected`.
@@ -23,6 +22,11 @@ export interface Storefront {
   open(path: string, options?: BrowserContextOptions, expected?: RegExp): Promise<Page>;
   /** Sends a query to the shop, with this access token or anonymously. */
   query(query: string, variables?: object, token?: string): Promise<Answer>;
+  /** Ends all connections of browsers, and rejects new ones until `restore`. */
+  cut(): Promise<void>;
+  restore(): void;
+  /** Returns the link in the last mail to this address, once it is there. */
+  linkTo(address: string): Promise<string>;
 }
 
 /** A GraphQL response. */
@@ -32,25 +36,31 @@ interface Answer {
   errors?: { message: string; extensions: { code: string } }[];
 }
 
-/** Starts a shop and its storefront for the tests of a file. */
+/** Starts a shop with its storefront for the tests of a file. */
 export function useStorefront(): Storefront {
   const browser = useBrowser();
   const visits: { visit: Visit; expected: RegExp | undefined }[] = [];
   let dataDir: string;
   let server: RunningServer;
-  let host: Host;
+  let port: number;
+  let proxy: TcpProxy;
 
   beforeAll(async () => {
     dataDir = await makeDataDir();
+    port = await freePort();
     server = await startServer({
       DATA_DIR: dataDir,
+      PORT: String(port),
       BCRYPT_COST: '10',
       LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '3',
+      REGISTRATION: 'on',
+      PASSWORD_RESET: 'on',
     });
-    host = await serveStorefront(`${server.url}/graphql`);
+    proxy = await startTcpProxy(port);
   });
 
   afterEach(() => {
+    proxy.turn(port, false);
     for (const { visit, expected } of visits.splice(0)) {
       expect(visit.errors.filter((error) => !expected?.test(error))).toEqual([]);
       expect(visit.foreign).toEqual([]);
@@ -58,26 +68,30 @@ export function useStorefront(): Storefront {
   });
 
   afterAll(async () => {
-    await host.close();
+    proxy.close();
     await stopServer(server);
     await removeDirectory(dataDir);
   });
 
+  const origin = () => `http://127.0.0.1:${proxy.port}`;
   return {
     get url() {
-      return host.url;
+      return `${origin()}/shop`;
     },
     get api() {
-      return `${server.url}/graphql`;
+      return `${origin()}/graphql`;
+    },
+    get server() {
+      return server.url;
     },
     async open(path, options, expected) {
-      const visit = await browser.open([host.url, server.url], options);
+      const visit = await browser.open([origin(), server.url], options);
       visits.push({ visit, expected });
-      await visit.page.goto(host.url + path);
+      await visit.page.goto(this.url + path);
       return visit.page;
     },
     async query(query, variables = {}, token) {
-      const answer = await fetch(this.api, {
+      const answer = await fetch(`${server.url}/graphql`, {
         method: 'POST',
         headers: {
           'Content-Type': 'application/json',
@@ -88,38 +102,26 @@ export function useStorefront(): Storefront {
       });
       return (await answer.json()) as Answer;
     },
-  };
-}
-
-interface Host {
-  url: string;
-  close(): Promise<void>;
-}
-
-// Like a static host: every path without a file is the app's page, which contains the URL of the
-// API.
-async function serveStorefront(api: string): Promise<Host> {
-  const page = (await readFile(`${DIST}/index.html`, 'utf8')).replace(
-    /(<meta name="shop-api" content=)"[^"]*"/,
-    `$1"${api}"`,
-  );
-  // Allows only our own code and styles, and the one API.
-  const policy = `default-src 'self'; connect-src ${new URL(api).origin}; base-uri 'none'; frame-ancestors 'none'; form-action 'self'`;
-  const server = createServer((req, res) => {
-    res.setHeader('Content-Security-Policy', policy);
-    const { pathname } = new URL(req.url ?? '/', 'http://storefront');
-    if (/\.\w+$/.test(pathname)) return send(req, pathname, { root: DIST }).pipe(res);
-    return res.setHeader('Content-Type', 'text/html; charset=utf-8').end(page);
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    close: async () => {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
+    async cut() {
+      proxy.turn(await freePort(), true);
+    },
+    restore: () => proxy.turn(port, false),
+    async linkTo(address) {
+      let link = '';
+      await until(async () => {
+        link = await lastLinkTo(join(dataDir, 'mail'), address);
+        return link !== '';
+      }, 'the mail');
+      return link;
     },
   };
+}
+
+async function lastLinkTo(directory: string, address: string): Promise<string> {
+  const names = (await readdir(directory).catch(() => [])).filter((name) => name.endsWith('.txt'));
+  const mails = await Promise.all(
+    names.toSorted().map((name) => readFile(join(directory, name), 'utf8')),
+  );
+  const own = mails.findLast((mail) => mail.includes(`To: ${address}\n`)) ?? '';
+  return /^http.*#.*$/m.exec(own)?.[0] ?? '';
 }

@@ -1,3 +1,5 @@
+import { HOME } from '../settings.ts';
+
 /** Replaces a page after an error in its code, or if its code could not be loaded. */
 export function CrashPage() {
   return (
@@ -9,7 +11,7 @@ export function CrashPage() {
         <button type="button" className="primary" onClick={() => window.location.reload()}>
           Try again
         </button>
-        <a href="/">See the catalogue</a>
+        <a href={HOME}>See the catalogue</a>
       </div>
     </main>
   );

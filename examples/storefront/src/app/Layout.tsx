@@ -2,6 +2,7 @@ import { NavLink, Link, Outlet, ScrollRestoration } from 'react-router';
 import { CallerMenu } from '../session/CallerMenu.tsx';
 import { useViewer } from '../session/viewer.ts';
 import { Notices } from '../ui/Notices.tsx';
+import icon from './icon.svg';
 
 /** Header and notices of every page. */
 export function Layout() {
@@ -13,7 +14,7 @@ export function Layout() {
       </a>
       <header className="site-header">
         <Link to="/" className="brand">
-          <img src="/icon.svg" alt="" width="28" height="28" />
+          <img src={icon} alt="" width="28" height="28" />
           Shopfront
         </Link>
         <nav aria-label="Shop">

@@ -19,6 +19,14 @@ export const routes: RouteObject[] = [
       { path: '/products/:pk', Component: ProductPage },
       { path: '/sign-in', Component: SignInPage },
       {
+        path: '/confirm',
+        lazy: async () => ({ Component: (await import('../session/ConfirmPage.tsx')).ConfirmPage }),
+      },
+      {
+        path: '/reset',
+        lazy: async () => ({ Component: (await import('../session/ResetPage.tsx')).ResetPage }),
+      },
+      {
         Component: RequireSession,
         children: [
           {

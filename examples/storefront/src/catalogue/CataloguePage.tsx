@@ -7,6 +7,7 @@ import { Loading } from '../ui/Loading.tsx';
 import { CatalogueControls } from './CatalogueControls.tsx';
 import { ProductCard } from './ProductCard.tsx';
 import { useCatalogueAddress } from './useCatalogueAddress.ts';
+import { RELOADED } from './product-changes.ts';
 import './catalogue.css';
 
 const CatalogueDocument = graphql(`
@@ -34,6 +35,7 @@ export function CataloguePage() {
   const variables = { filter: search === '' ? null : { search }, orderBy: ordering.order };
   const { data, previousData, error, refetch, fetchMore } = useQuery(CatalogueDocument, {
     variables,
+    context: RELOADED,
   });
   // During a search, the previous results stay visible.
   const found = data?.products;

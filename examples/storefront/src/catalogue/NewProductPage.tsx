@@ -7,6 +7,7 @@ import { RequireScope } from '../session/RequireScope.tsx';
 import { Field } from '../ui/Field.tsx';
 import { Form, textIn } from '../ui/Form.tsx';
 import { showNotice } from '../ui/notices.ts';
+import { currencyName } from './currency.ts';
 import { checkDigit } from './ean13.ts';
 
 const CreateProductDocument = graphql(`
@@ -65,7 +66,7 @@ function NewProduct() {
         />
         <Field
           name="price"
-          label="Price in euros"
+          label={`Price (${currencyName})`}
           inputMode="decimal"
           autoComplete="off"
           help="Such as 12.50, at most two decimal places."

@@ -1,7 +1,6 @@
-// The API has no currency.
-const EUROS = new Intl.NumberFormat('en-IE', { style: 'currency', currency: 'EUR' });
+import { formatAmount } from './currency.ts';
 
 /** A formatted price. */
 export function Price({ amount }: { amount: number }) {
-  return <p className="price">{EUROS.format(amount)}</p>;
+  return <p className="price">{formatAmount(amount)}</p>;
 }

@@ -10,6 +10,7 @@ import { Loading } from '../ui/Loading.tsx';
 import { Barcode } from './Barcode.tsx';
 import { Price } from './Price.tsx';
 import { ProductPicture } from './ProductPicture.tsx';
+import { RELOADED } from './product-changes.ts';
 import './catalogue.css';
 
 const ProductDocument = graphql(`
@@ -30,7 +31,10 @@ const ProductDocument = graphql(`
 export function ProductPage() {
   const { pk = '' } = useParams();
   const { state } = useLocation();
-  const { data, error, refetch } = useQuery(ProductDocument, { variables: { pk } });
+  const { data, error, refetch } = useQuery(ProductDocument, {
+    variables: { pk },
+    context: RELOADED,
+  });
 
   if (error) return <PageFailure title="Product" error={error} onRetry={() => void refetch()} />;
   if (!data) return <Loading what="the product" />;

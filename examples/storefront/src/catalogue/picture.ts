@@ -1,5 +1,5 @@
 /** A shape on the grid of a picture. */
-export interface Tile {
+interface Tile {
   column: number;
   row: number;
   /** The outline in a square of 40 by 40. */
