@@ -1,6 +1,7 @@
 import type { Fault } from './fault.ts';
 import { attacksBeside } from './attacks-beside.fault.ts';
 import { clientsThatLeave } from './clients-that-leave.fault.ts';
+import { cluster } from './cluster.fault.ts';
 import { conflicts } from './conflicts.fault.ts';
 import { diskFull } from './disk-full.fault.ts';
 import { drain } from './drain.fault.ts';
@@ -40,6 +41,7 @@ export const faults: readonly Fault[] = [
   postgresDownAtStart,
   postgresRestart,
   failover,
+  cluster,
   postgresFrozen,
   poolExhausted,
   slowStatement,

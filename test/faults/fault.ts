@@ -30,6 +30,11 @@ export interface Fault {
   /** The guarantee, as printed in docs/generated/faults.md. */
   promise: string;
   on: readonly DatabaseKind[];
+  /**
+   * Returns the packages that it needs and that are not installed. A fault with this function runs
+   * only if it is named, because CI does not install them.
+   */
+  missingPackages?: () => Promise<string[]>;
   /** Injects the fault. Throws if the guarantee is broken. */
   run(context: FaultContext): Promise<Figures>;
 }

@@ -43,7 +43,8 @@ const unknown = program.args.filter((name) => !faults.some((fault) => fault.name
 if (unknown.length > 0)
   program.error(`There is no fault named ${unknown.join(', ')}; --list names them.`);
 const chosen = faults.filter(
-  ({ name }) => program.args.length === 0 || program.args.includes(name),
+  ({ name, missingPackages }) =>
+    program.args.includes(name) || (program.args.length === 0 && (list || !missingPackages)),
 );
 
 if (list) {
@@ -55,6 +56,10 @@ if (list) {
 }
 
 async function runAll(): Promise<void> {
+  for (const { name, missingPackages } of chosen) {
+    const missing = (await missingPackages?.()) ?? [];
+    if (missing.length > 0) program.error(`${name} needs these packages: ${missing.join(' ')}`);
+  }
   const counts = { passed: 0, failed: 0 };
   let unhandled = 0;
   // Pending work of a failed fault fails too, once its server is gone; the other faults still run.

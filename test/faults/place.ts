@@ -54,7 +54,7 @@ export async function openCluster(
 }
 
 /** The settings of a shop server on this database. */
-export function settingsFor({ url }: Cluster): Record<string, string> {
+export function settingsFor({ url }: Pick<Cluster, 'url'>): Record<string, string> {
   return { DATABASE_URL: url, SIGNING_SECRET: TEST_SECRET, HOST: '127.0.0.1' };
 }
 

@@ -20,6 +20,8 @@ export class Readers {
   constructor(
     private readonly url: string,
     private readonly count: number,
+    /** Delay after each response, in ms. */
+    private readonly pauseMs = 0,
   ) {}
 
   start(): void {
@@ -41,9 +43,9 @@ export class Readers {
   }
 
   /** Throws if a response was neither 200 nor 503 with Retry-After. */
-  assertOnlyRejected(): void {
+  assertOnlyRejected(who = 'readers'): void {
     const others = [...this.statuses].filter(([status]) => status !== 200 && status !== 503);
-    assert.deepEqual(others, [], 'unexpected statuses and their counts');
+    assert.deepEqual(others, [], `unexpected statuses and their counts: ${who}`);
   }
 
   private async read(reader: number): Promise<void> {
@@ -54,6 +56,7 @@ export class Readers {
       const now = performance.now();
       this.slowest = Math.max(this.slowest, now - begun);
       this.statuses.set(answer.status, (this.statuses.get(answer.status) ?? 0) + 1);
+      if (this.pauseMs > 0) await setTimeout(this.pauseMs);
       if (answer.status !== 503) continue;
       assert.equal(answer.headers.get('Retry-After'), '1', '503 without Retry-After');
       this.rejectedAt = now;

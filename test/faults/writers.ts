@@ -13,6 +13,11 @@ interface NewProduct {
   price: number;
 }
 
+interface StoredProduct extends NewProduct {
+  /** As in the response. */
+  pk: number;
+}
+
 /** Number of responses by status; 0 is a broken connection. */
 export type Statuses = Map<number, number>;
 
@@ -21,7 +26,7 @@ export type Statuses = Map<number, number>;
  * Every second one sends an Idempotency-Key, and repeats failed requests until they succeed.
  */
 export class Writers {
-  readonly acknowledged = new Map<string, NewProduct>();
+  readonly acknowledged = new Map<string, StoredProduct>();
   readonly statuses: Statuses = new Map();
   /** Longest response time, in ms. */
   slowest = 0;
@@ -34,12 +39,18 @@ export class Writers {
   private headers: Record<string, string> = {};
   private url = '';
 
+  constructor(
+    private readonly count = WRITERS,
+    /** Delay after each response, in ms. */
+    private readonly pauseMs = 0,
+  ) {}
+
   /** Starts to write to this server. */
   async start(url: string): Promise<void> {
     await this.signIn(url);
     this.stopped = false;
     this.writing = Promise.all(
-      Array.from({ length: WRITERS }, (_, writer) => this.write(writer % 2 === 0)),
+      Array.from({ length: this.count }, (_, writer) => this.write(writer % 2 === 0)),
     );
   }
 
@@ -67,6 +78,7 @@ export class Writers {
     while (!this.stopped) {
       const product = (withKey ? this.open.pop() : undefined) ?? this.make();
       const status = await this.post(product, withKey);
+      if (this.pauseMs > 0) await setTimeout(this.pauseMs);
       if (status === 201) continue;
       if (withKey) this.open.push(product);
       await setTimeout(RETRY_MS);
@@ -86,15 +98,19 @@ export class Writers {
         headers,
         body,
       });
-      await answer.arrayBuffer();
+      const text = await answer.text();
       ({ status } = answer);
+      if (status === 201)
+        this.acknowledged.set(product.barcode, {
+          ...product,
+          pk: (JSON.parse(text) as StoredProduct).pk,
+        });
       if (status === 503 && !answer.headers.has('Retry-After')) this.withoutRetryAfter++;
     } catch {
       // The server is gone; the outcome is unknown.
     }
     this.slowest = Math.max(this.slowest, performance.now() - begun);
     this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1);
-    if (status === 201) this.acknowledged.set(product.barcode, product);
     return status;
   }
 
@@ -109,27 +125,40 @@ export class Writers {
  * differ.
  */
 export async function assertStored(
-  { sql }: ShopDatabase,
+  database: ShopDatabase,
   url: string,
-  { acknowledged }: Writers,
+  writers: Writers,
 ): Promise<void> {
+  const lost = await findLost(database, writers);
+  assert.deepEqual(
+    lost,
+    [],
+    `${lost.length} of ${writers.acknowledged.size} acknowledged rows are lost or changed`,
+  );
+  const partial = await database.sql(
+    `select key from idempotency_key left join product on barcode = key where product.pk is null or answer is null or (answer->>'pk')::bigint <> product.pk`,
+  );
+  assert.deepEqual(partial, [], 'keys are stored without their product');
+  await assertCount(database, url);
+}
+
+/** Returns the acknowledged products that are lost or changed. */
+export async function findLost(
+  { sql }: ShopDatabase,
+  { acknowledged }: Writers,
+): Promise<NewProduct[]> {
   const rows = await sql(
     `select barcode, name, price::float8 as price from product where barcode like '29%'`,
   );
   const stored = new Map(rows.map((row) => [row['barcode'], row]));
-  const lost = [...acknowledged.values()].filter(({ barcode, name, price }) => {
+  return [...acknowledged.values()].filter(({ barcode, name, price }) => {
     const row = stored.get(barcode);
     return row?.['name'] !== name || row['price'] !== price;
   });
-  assert.deepEqual(
-    lost,
-    [],
-    `${lost.length} of ${acknowledged.size} acknowledged rows are lost or changed`,
-  );
-  const partial = await sql(
-    `select key from idempotency_key left join product on barcode = key where product.pk is null or answer is null or (answer->>'pk')::bigint <> product.pk`,
-  );
-  assert.deepEqual(partial, [], 'keys are stored without their product');
+}
+
+/** Throws if the instance counts other products than are stored. */
+export async function assertCount({ sql }: ShopDatabase, url: string): Promise<void> {
   const [counted] = await sql('select count(*)::int as count from product');
   const page = (await (await fetch(`${url}/api/v2/shop/products`)).json()) as { count: number };
   assert.equal(page.count, counted?.['count'], 'the row count is wrong');
@@ -139,8 +168,9 @@ export async function assertStored(
 export function assertOnly(
   { statuses, withoutRetryAfter }: Writers,
   allowed: readonly number[],
+  who = 'writers',
 ): void {
   const others = [...statuses].filter(([status]) => !allowed.includes(status));
-  assert.deepEqual(others, [], 'unexpected statuses and their counts');
+  assert.deepEqual(others, [], `unexpected statuses and their counts: ${who}`);
   assert.equal(withoutRetryAfter, 0, 'every 503 has Retry-After');
 }

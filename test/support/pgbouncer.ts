@@ -25,21 +25,23 @@ export interface Pooler {
 }
 
 /**
- * Starts PgBouncer with its files in the directory and a pool of this size to the server at this
- * URL.
+ * Starts PgBouncer with its files in the directory, a pool of this size to the server at this URL,
+ * and further settings.
  */
 export async function startPooler(
   directory: string,
   serverUrl: string,
   connections: number,
+  settings: Readonly<Record<string, string>> = {},
 ): Promise<Pooler> {
-  const { hostname, port, pathname, username } = new URL(serverUrl);
+  const { hostname, port, pathname, username, password } = new URL(serverUrl);
   const own = await freePort();
   const prepares = await supportsPreparedStatements();
   await mkdir(directory, { recursive: true });
   const configuration = join(directory, 'pgbouncer.ini');
   const users = join(directory, 'users.txt');
-  await writeFile(users, `"${username}" ""\n`);
+  await writeFile(users, `"${username}" "${password}"\n`);
+  const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}\n`);
   await writeFile(
     configuration,
     `[databases]
@@ -55,7 +57,7 @@ admin_users = ${username}
 pool_mode = transaction
 default_pool_size = ${connections}
 max_client_conn = 500
-${prepares ? 'max_prepared_statements = 200\n' : ''}`,
+${prepares ? 'max_prepared_statements = 200\n' : ''}${lines.join('')}`,
   );
   const owner = await systemUser();
   if (owner) {

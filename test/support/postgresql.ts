@@ -108,7 +108,11 @@ export async function restartAsStandby(cluster: Cluster, of: Cluster): Promise<v
 }
 
 /** Applies the migrations and, optionally, the demo data, by the CLI. */
-export async function prepare({ url }: Cluster, secret: string, seed = true): Promise<void> {
+export async function prepare(
+  { url }: Pick<Cluster, 'url'>,
+  secret: string,
+  seed = true,
+): Promise<void> {
   for (const name of seed ? ['migrate', 'seed'] : ['migrate']) {
     const { code, stderr } = await command([name], { DATABASE_URL: url, SIGNING_SECRET: secret });
     if (code !== 0) throw new Error(`${name}: ${stderr}`);
