@@ -1,3 +1,4 @@
+import type { Route } from '../api/route.ts';
 import type { Config } from '../core/config.ts';
 import { codingFor } from '../http/compression.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -29,8 +30,11 @@ const EDITOR = {
   'worker-src': "'self'",
 };
 
-/** Creates the pages if GRAPHQL_EXPLORER is on. Throws ConfigError if they are not built. */
-export function openPages(config: Config): Pages | undefined {
+/**
+ * Creates the pages if GRAPHQL_EXPLORER is on; the home page compares these REST endpoints with
+ * their GraphQL equivalents. Throws ConfigError if the pages are not built.
+ */
+export function openPages(config: Config, endpoints: readonly Route[]): Pages | undefined {
   if (!config.graphqlExplorer) return undefined;
   const bundle = readBundle();
   const { directory, assets, compressed } = bundle;
@@ -42,7 +46,7 @@ export function openPages(config: Config): Pages | undefined {
     handle: answer,
   });
   const pages: Page[] = [
-    { path: '/', title: 'Shopfront', entry: 'home.ts', body: homeBody(config) },
+    { path: '/', title: 'Shopfront', entry: 'home.ts', body: homeBody(config, endpoints) },
     {
       path: '/graphiql',
       title: 'GraphiQL – Shopfront',
