@@ -35,9 +35,9 @@ export interface App {
 export async function createApp(dependencies: Dependencies): Promise<App> {
   const { config, log } = dependencies;
   const fastPaths = createFastPaths(config);
-  const pages = openPages(config);
-  const graphql = await openGraphqlApi(dependencies, fastPaths, pages?.sendGraphqlPage);
   const endpoints = features.flatMap(({ routes }) => routes?.(config) ?? []);
+  const pages = openPages(config, endpoints);
+  const graphql = await openGraphqlApi(dependencies, fastPaths, pages?.sendGraphqlPage);
   const paths = pathsOf(dependencies, [
     ...endpoints.map((endpoint) => withDeprecation(dependencies, fastPaths.share, endpoint)),
     ...graphql.endpoints,

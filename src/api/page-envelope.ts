@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Context } from '../request/context.ts';
 import { MAX_PK } from '../core/pk.ts';
+import type { Correspondence } from './correspondence.ts';
 import type { PageQuery, OffsetPage } from '../pagination/offset-page.ts';
 
 /** A page of the REST API (docs/rest.md). */
@@ -61,6 +62,15 @@ export function envelope<T>(
     next: offset + size < end ? link(offset + size) : null,
     previous: offset > 0n ? link(previousStart > 0n ? previousStart : 0n) : null,
   };
+}
+
+/** Returns the parts of a page and of a GraphQL connection with the same values. */
+export function envelopeCorrespondences(connection: string): Correspondence[] {
+  return [
+    { rest: 'items', graphql: `${connection}.nodes` },
+    { rest: 'count', graphql: `${connection}.totalCount` },
+    { rest: 'next', graphql: `${connection}.pageInfo.hasNextPage`, as: 'presence' },
+  ];
 }
 
 /** Description of the `Link` header for the documents. */

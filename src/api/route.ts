@@ -3,6 +3,7 @@ import type { Config } from '../core/config.ts';
 import type { Context } from '../request/context.ts';
 import type { DomainError } from '../core/errors.ts';
 import type { Scope } from '../core/scopes.ts';
+import type { Correspondence } from './correspondence.ts';
 
 /** All methods, in the interface's order (section 4.5). */
 export const METHODS = [
@@ -47,6 +48,8 @@ interface GraphqlEquivalent {
   operation: string;
   /** Variables of the operation for the endpoint's examples. */
   variables?: Readonly<Record<string, unknown>>;
+  /** Parts with the same values. The home page compares the responses by them. */
+  correspondences: readonly Correspondence[];
 }
 
 /** A REST endpoint as data. Routing, OPTIONS, 405, validation and the documents derive from it. */

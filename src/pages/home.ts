@@ -1,51 +1,97 @@
 import { demoUsers } from '../features/demo-data.ts';
+import type { Route } from '../api/route.ts';
 import type { Config } from '../core/config.ts';
-import { markup, type Html } from './markup.ts';
+import { VERSION } from '../core/version.ts';
+import { comparisonOf } from './comparisons.ts';
+import { markup, scriptJson, type Html } from './markup.ts';
+import type { Comparison } from './settings.ts';
 
 const LINKS = [
   {
-    path: '/graphql',
-    name: 'GraphQL',
-    what: 'The GraphQL API. Browsers get Apollo Sandbox, or GraphiQL if the Sandbox cannot load.',
+    path: '/docs',
+    name: 'REST reference',
+    what: 'Every endpoint with its input, responses and GraphQL equivalent, and a form to try it.',
   },
   {
     path: '/graphiql',
     name: 'GraphiQL',
-    what: 'Schema explorer with example queries, served by this server only.',
+    what: 'The schema to explore and operations to run, served by this server only.',
   },
   {
-    path: '/docs',
-    name: 'REST reference',
-    what: 'All REST endpoints with their input, responses and GraphQL equivalents, and a form to try them.',
+    path: '/graphql',
+    name: 'GraphQL endpoint',
+    what: 'Browsers get Apollo Sandbox, or GraphiQL if the Sandbox cannot load.',
   },
   {
     path: '/openapi.json',
-    name: 'OpenAPI',
-    what: 'The same in machine-readable form, for generators of clients, tests or collections.',
+    name: 'OpenAPI document',
+    what: 'The REST API in machine-readable form, for generators of clients and tests.',
   },
-  { path: '/livez', name: 'Liveness', what: 'Returns 200 while the process runs.' },
-  { path: '/readyz', name: 'Readiness', what: 'Returns 200 while the process can serve requests.' },
 ];
 
-/** Returns the body of the home page: introduction, links, users, example commands. */
-export function homeBody(config: Config): Html {
+const GROUPS: readonly [string, readonly Comparison['kind'][]][] = [
+  ['Read', ['read']],
+  ['Write', ['create']],
+  ['Sign in and out', ['login', 'logout']],
+];
+
+/** The endpoint that is selected first: its response is short, and all may call it. */
+const FIRST = '/api/v2/shop/products';
+
+/**
+ * Returns the body of the home page: the comparison of a REST request with its GraphQL equivalent,
+ * links, demo users, and the version.
+ */
+export function homeBody(config: Config, endpoints: readonly Route[]): Html {
+  const comparisons = endpoints.map(comparisonOf);
   return markup`<main>
-<h1>Shopfront</h1>
-<p class="lead">One shop backend with two APIs: GraphQL for rich frontends, and REST for legacy clients.
-Both APIs have the same functions, and a login at either is valid for both.</p>
-${linksTable(config)}
-${config.databaseUrl === undefined ? demoUsersSection() : usersSection()}
-${commandsSection(config)}
-</main>`;
+<h1>One shop, two APIs. Run a REST call and its GraphQL equivalent side by side.</h1>
+<noscript><p class="notice">The comparison needs JavaScript. The APIs do not.</p></noscript>
+<script type="application/json" id="comparisons">${scriptJson(comparisons)}</script>
+<form id="controls">
+<label for="endpoint">Endpoint</label>
+<select id="endpoint">${endpointOptions(comparisons)}</select>
+<button id="run">Run both</button>
+<p id="note"></p>
+</form>
+<div class="sides">
+${side('rest', 'REST')}
+${side('graphql', 'GraphQL')}
+</div>
+<section id="result" aria-label="Result">
+<p id="verdict" role="status">Press <b>Run both</b> to compare the responses.</p>
+<div id="details"></div>
+</section>
+<div class="sides" id="responses"></div>
+<h2>Explore</h2>
+<ul class="links">
+${LINKS.map(({ path, name, what }) => markup`<li><a href="${config.basePath}${path}">${name}</a><p>${what}</p></li>\n`)}</ul>
+${config.databaseUrl === undefined ? demoUsersSection() : []}
+</main>
+<footer>
+<p>Shopfront ${VERSION}</p>
+<p><a href="${config.basePath}/livez">Liveness</a> <a href="${config.basePath}/readyz">Readiness</a></p>
+</footer>`;
 }
 
-function linksTable({ basePath }: Config): Html {
-  const rows = LINKS.map(({ path, name, what: purpose }) => {
-    const address = basePath + path;
-    return markup`<tr><th scope="row"><a href="${address}">${name}</a></th><td><code>${address}</code></td><td>${purpose}</td></tr>\n`;
+function endpointOptions(comparisons: readonly Comparison[]): Html[] {
+  return GROUPS.map(([label, kinds]) => {
+    const options = comparisons.flatMap(({ method, path, summary, kind }, index) => {
+      if (!kinds.includes(kind)) return [];
+      const selected = path === FIRST ? markup` selected` : '';
+      return [
+        markup`<option value="${String(index)}"${selected}>${summary} · ${method} ${path}</option>\n`,
+      ];
+    });
+    return markup`<optgroup label="${label}">\n${options}</optgroup>\n`;
   });
-  return markup`<h2>Contents</h2>
-${table('Contents', ['What', 'Path', 'For'], rows)}`;
+}
+
+function side(id: string, name: string): Html {
+  return markup`<section class="side" aria-labelledby="${id}-name">
+<header><h2 id="${id}-name">${name}</h2><button type="button" id="${id}-copy">Copy as curl</button></header>
+<div class="request" id="${id}-request"></div>
+</section>`;
 }
 
 function demoUsersSection(): Html {
@@ -53,36 +99,11 @@ function demoUsersSection(): Html {
     const may = disabled ? 'disabled, cannot sign in' : scopes.join(', ') || 'none';
     return markup`<tr><th scope="row">${username}</th><td><code>${password}</code></td><td>${may}</td></tr>\n`;
   });
-  return markup`<h2>Users</h2>
-<p>The users of the demo data. <a href="#session">Sign in at the top</a> of any page to run requests as that user.</p>
-${table('Users', ['Username', 'Password', 'Scopes'], rows)}`;
-}
-
-function usersSection(): Html {
-  return markup`<h2>Users</h2>
-<p>Users are created by the operator. <a href="#session">Sign in at the top</a> of any page to run requests as your user.</p>`;
-}
-
-function commandsSection({ publicUrl, basePath, databaseUrl }: Config): Html {
-  // An apostrophe in the URL must not end the shell's quotes.
-  const home = publicUrl.replaceAll("'", '%27') + basePath;
-  const [username, password] = databaseUrl === undefined ? ['alice', 'alice-demo-1'] : ['…', '…'];
-  const commands = [
-    `curl '${home}/api/v2/shop/products?limit=2'`,
-    `curl '${home}/graphql' -H 'Content-Type: application/json' -d '{"query":"{ products(first: 2) { totalCount nodes { name price } } }"}'`,
-    `curl '${home}/token' -d username=${username} -d password=${password}`,
-  ];
-  return markup`<h2>Try it in a shell</h2>
-${commands.map((command) => markup`<div class="command"><code data-home="${home}">${command}</code></div>\n`)}`;
-}
-
-// On narrow screens, the table scrolls separately, also by keyboard.
-function table(label: string, columns: readonly string[], rows: readonly Html[]): Html {
-  return markup`<div class="wide" role="region" aria-label="${label}" tabindex="0">
-<table>
-<thead><tr>${columns.map((column) => markup`<th scope="col">${column}</th>`)}</tr></thead>
+  return markup`<h2>Demo users</h2>
+<p>Sign in <a href="#session">at the top</a> of any page to run requests as one of them.</p>
+<table class="users">
+<thead><tr><th scope="col">Username</th><th scope="col">Password</th><th scope="col">Scopes</th></tr></thead>
 <tbody>
 ${rows}</tbody>
-</table>
-</div>`;
+</table>`;
 }

@@ -1,3 +1,4 @@
+import type { Route } from '../api/route.ts';
 import type { Config } from '../core/config.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Endpoint } from '../http/paths.ts';
@@ -28,13 +29,16 @@ const EDITOR = {
   'worker-src': "'self'",
 };
 
-/** Creates the pages if GRAPHQL_EXPLORER is on. Throws ConfigError if they are not built. */
-export function openPages(config: Config): Pages | undefined {
+/**
+ * Creates the pages if GRAPHQL_EXPLORER is on; the home page compares these REST endpoints with
+ * their GraphQL equivalents. Throws ConfigError if the pages are not built.
+ */
+export function openPages(config: Config, endpoints: readonly Route[]): Pages | undefined {
   if (!config.graphqlExplorer) return undefined;
   const bundle = readBundle(EXPLORERS);
   const handlerOf = (page: Page): Endpoint['handle'] => createPageHandler(config, bundle, page);
   const pages: Page[] = [
-    { path: '/', title: 'Shopfront', entry: 'home.ts', body: homeBody(config) },
+    { path: '/', title: 'Shopfront', entry: 'home.ts', body: homeBody(config, endpoints) },
     {
       path: '/graphiql',
       title: 'GraphiQL – Shopfront',

@@ -1,7 +1,8 @@
-import { beforeAll, expect, test } from '../support/jest.ts';
+import { beforeAll, describe, expect, test } from '../support/jest.ts';
 import { parse, validate, type GraphQLSchema } from 'graphql';
 import { features } from '../../src/features.ts';
 import { readConfig } from '../../src/core/config.ts';
+import { compareAnswers, type Correspondence } from '../../src/api/correspondence.ts';
 import type { Route } from '../../src/api/route.ts';
 import { checkDigit } from '../../src/features/products/ean13.ts';
 import { openapiOf } from '../../src/rest/openapi/openapi.ts';
@@ -101,11 +102,13 @@ test.each(endpoints.map((endpoint) => [`${endpoint.method} ${endpoint.path}`, en
   async (name, endpoint) => {
     const comparison = COMPARISONS[name];
     if (!comparison) throw new Error(`no comparison for ${name} and its GraphQL equivalent`);
+    const answers: unknown[] = [];
     const byRest = await inShop(async (alice) => {
       const options = (await comparison.options?.(alice)) ?? {};
       const { path, ...request } = exampleOf(endpoint, options);
       const answer = await shop.rest(endpoint.method, path, { ...options, ...request });
       expect([answer.status, answer.text]).toEqual([endpoint.success.status, expect.any(String)]);
+      answers.push(answer.body);
       return comparison.rest(answer.body, alice);
     });
     const byGraphql = await inShop(async (alice) => {
@@ -116,9 +119,14 @@ test.each(endpoints.map((endpoint) => [`${endpoint.method} ${endpoint.path}`, en
         options,
       );
       expect(body.errors).toBeUndefined();
+      answers.push(body.data);
       return comparison.graphql(body.data, alice);
     });
     expect(byGraphql).toEqual(byRest);
+    const { correspondences } = endpoint.graphqlEquivalent;
+    const { compared, differences } = compareAnswers(answers[0], answers[1], correspondences);
+    expect(differences).toEqual([]);
+    expect(compared).toBeGreaterThan(0);
     expect(byRest).toBeTruthy();
   },
 );
@@ -131,6 +139,59 @@ test.each(endpoints.map((endpoint) => [`${endpoint.method} ${endpoint.path}`, en
     expect(document.definitions).toHaveLength(1);
   },
 );
+
+describe('GraphQL equivalents: a comparison', () => {
+  const body = { items: [{ pk: 1, name: 'Oak' }], next: null, key: 'a' };
+  const data = { list: { nodes: [{ pk: '1', name: 'Oak' }], more: false, key: 'b' } };
+  const whole: Correspondence[] = [
+    { rest: 'items', graphql: 'list.nodes', hasMore: 'list.more' },
+    { rest: 'next', graphql: 'list.more', as: 'presence' },
+    { rest: 'key', graphql: 'list.key', as: 'new' },
+  ];
+  const compare = (rest: object, list: object, leftOut: string[] = []) =>
+    compareAnswers(
+      { ...body, ...rest },
+      { list: { ...data.list, ...list } },
+      whole,
+      new Set(leftOut),
+    );
+
+  test('counts equal values, of which IDs are strings in GraphQL', () => {
+    expect(compare({}, {})).toEqual({ compared: 4, ids: 1, differences: [] });
+  });
+
+  test.each<[string, object, object, string]>([
+    ['another value', {}, { nodes: [{ pk: '1', name: 'Elm' }] }, 'list.nodes[0].name'],
+    ['another type', {}, { nodes: [{ pk: '01', name: 'Oak' }] }, 'list.nodes[0].pk'],
+    ['a missing value', {}, { nodes: [{ pk: '1' }] }, 'list.nodes[0].name'],
+    ['an additional value', {}, { nodes: [{ pk: '1', name: 'Oak', x: 1 }] }, 'list.nodes[0].x'],
+    ['a missing entry', {}, { nodes: [] }, 'list.nodes.length'],
+    ['no list', {}, { nodes: null }, 'list.nodes'],
+    ['a link to a next page', { next: '/2' }, {}, 'list.more'],
+    ['no key', {}, { key: '' }, 'list.key'],
+    ['a further page without further entries', { next: '/2' }, { more: true }, 'list.more'],
+  ])('finds %s', (_what, rest, list, at) => {
+    expect(compare(rest, list).differences.map((found) => found.at)).toEqual([at]);
+  });
+
+  test('compares the first page with the start of a longer list', () => {
+    const items = [...body.items, { pk: 2, name: 'Elm' }];
+    expect(compare({ items, next: '/2' }, { more: true })).toMatchObject({
+      firstPage: { rest: 2, graphql: 1 },
+      differences: [],
+    });
+    expect(compare({ items }, {}).differences).toHaveLength(1);
+  });
+
+  test('skips fields that are left out', () => {
+    const list = { nodes: [{ pk: '1' }], key: undefined };
+    expect(compare({}, list, ['list.nodes.name', 'list.key'])).toEqual({
+      compared: 2,
+      ids: 1,
+      differences: [],
+    });
+  });
+});
 
 test('GraphQL equivalents: OpenAPI lists each as x-graphql', () => {
   const { paths } = openapiOf(config, features) as {

@@ -105,9 +105,25 @@ const LOGIN = `mutation ($username: String!, $password: String!) {
   }
 }`;
 const loginEquivalent = { operation: LOGIN, variables: demoCredentials };
+const tokenEquivalent = {
+  ...loginEquivalent,
+  correspondences: [
+    { rest: 'access_token', graphql: 'login.access_token', as: 'new' },
+    { rest: 'token_type', graphql: 'login.token_type' },
+  ],
+} as const;
+const keyEquivalent = {
+  ...loginEquivalent,
+  correspondences: [{ rest: 'session_key', graphql: 'login.session_key', as: 'new' }],
+} as const;
 const LOGOUT = `mutation ($sessionKey: String) {
   logout(sessionKey: $sessionKey) { ended }
 }`;
+const logoutEquivalent = {
+  operation: LOGOUT,
+  variables: { sessionKey: null },
+  correspondences: [{ rest: 'data', graphql: 'logout.ended', as: 'presence' }],
+} as const;
 const sessionEndpoint = { access: 'login', errorKey: 'data', secret: true } as const;
 
 /** Interface, sections 4.1 and 4.2. */
@@ -138,7 +154,7 @@ export const authRoutes: Routes = ({
       input: { form: tokenForm },
       documented: { form: documentedForm },
       success: { status: 200, body: tokenBody },
-      graphqlEquivalent: loginEquivalent,
+      graphqlEquivalent: tokenEquivalent,
       handle: (ctx, { form }) =>
         form.grant_type === 'refresh_token'
           ? refreshGrant(ctx, form)
@@ -156,7 +172,7 @@ export const authRoutes: Routes = ({
     errors: [invalidCredentials, missing('username')],
     input: { json: credentials },
     success: { status: 200, body: sessionBody },
-    graphqlEquivalent: loginEquivalent,
+    graphqlEquivalent: keyEquivalent,
     handle: (ctx, { json }) => newSession(ctx, json),
   }),
   route({
@@ -170,7 +186,7 @@ export const authRoutes: Routes = ({
     errors: [new DomainError('INVALID_SESSION_KEY', 'Invalid session key'), missing('session_key')],
     input: { json: sessionBody },
     success: { status: 200, body: z.object({ data: loggedOut }) },
-    graphqlEquivalent: { operation: LOGOUT, variables: { sessionKey: null } },
+    graphqlEquivalent: logoutEquivalent,
     handle: async (ctx, { json }) => {
       await auth.logoutByKey(ctx, json.session_key);
       return { data: LOGOUT_SUCCESSFUL };
@@ -198,7 +214,7 @@ export const authRoutes: Routes = ({
       ...(legacyQueryLogin && { query: credentials.partial() }),
     },
     success: { status: 200, body: sessionBody },
-    graphqlEquivalent: loginEquivalent,
+    graphqlEquivalent: keyEquivalent,
     handle: (ctx, { headers, query }) => {
       const given = basicCredentials(headers.authorization) ?? (legacyQueryLogin ? query : {});
       if (!('username' in given || 'password' in given)) throw challenge(headers);
@@ -230,7 +246,7 @@ export const authRoutes: Routes = ({
       status: 200,
       body: z.union([sessionBody, z.object({ detail: loggedOut, data: loggedOut })]),
     },
-    graphqlEquivalent: { operation: LOGOUT, variables: { sessionKey: null } },
+    graphqlEquivalent: logoutEquivalent,
     handle: async (ctx, { json }) => {
       if ('username' in json) return newSession(ctx, json);
       const key = json.session_key;

@@ -60,6 +60,7 @@ export const blogRoutes: Routes = () => [
   }
 }`,
       variables: { first: 100 },
+      correspondences: [{ rest: '', graphql: 'blog.nodes', hasMore: 'blog.pageInfo.hasNextPage' }],
     },
     handle: (ctx) => jsonArray(entries(ctx)),
   }),

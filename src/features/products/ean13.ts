@@ -1,5 +1,8 @@
 import { z } from 'zod';
 import { reject } from '../../core/validation.ts';
+import { checkDigit } from './check-digit.ts';
+
+export { checkDigit } from './check-digit.ts';
 
 /** A barcode: 13 ASCII digits including the check digit (GS1 General Specifications, 7.9). */
 export const ean13 = z.string().superRefine((text, ctx) => {
@@ -17,17 +20,6 @@ export const ean13 = z.string().superRefine((text, ctx) => {
     );
   }
 });
-
-/**
- * Returns the digit that fills the sum of the first 12, weighted 1 and 3, up to a multiple of 10.
- */
-export function checkDigit(digits: string): string {
-  const sum = Array.from(digits.slice(0, 12)).reduce(
-    (total, digit, index) => total + Number(digit) * (index % 2 ? 3 : 1),
-    0,
-  );
-  return String((10 - (sum % 10)) % 10);
-}
 
 // Returns how to correct the text, or ''. Error messages never repeat the input, so no digits.
 function hintFor(text: string): string {

@@ -1,7 +1,13 @@
 import { z } from 'zod';
 import { idempotencyKey } from '../idempotency/idempotency.service.ts';
 import { badInput } from '../../core/errors.ts';
-import { envelope, envelopeOf, LINK_HEADER, linkHeader } from '../../api/page-envelope.ts';
+import {
+  envelope,
+  envelopeCorrespondences,
+  envelopeOf,
+  LINK_HEADER,
+  linkHeader,
+} from '../../api/page-envelope.ts';
 import { MAX_PK } from '../../core/pk.ts';
 import { route, type Routes } from '../../api/route.ts';
 import { INVALID_PAGE, pageQueryOf } from '../../pagination/offset-page.ts';
@@ -80,7 +86,13 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
     success: { status: 200, body: z.array(productBody), stream: true },
     rowCounts: PRODUCT_ROW_COUNTS,
     successor: PAGED_LIST,
-    graphqlEquivalent: { operation: PAGES, variables: { first: 100 } },
+    graphqlEquivalent: {
+      operation: PAGES,
+      variables: { first: 100 },
+      correspondences: [
+        { rest: '', graphql: 'products.nodes', hasMore: 'products.pageInfo.hasNextPage' },
+      ],
+    },
     handle: streamCatalogue,
   }),
   route({
@@ -98,6 +110,7 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
     graphqlEquivalent: {
       operation: `query ($pk: ID!) { product(pk: $pk) { ${FIELDS} } }`,
       variables: { pk: '1' },
+      correspondences: [{ rest: '', graphql: 'product' }],
     },
     handle: async (ctx, { path }) => productJson(await products.byPk(ctx, path.pk)),
   }),
@@ -120,6 +133,13 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
     graphqlEquivalent: {
       operation: `mutation ($input: ProductInput!) { createProduct(input: $input) { ${FIELDS} } }`,
       variables: { input: { name: 'Brass Kettle', barcode: '4006381333931', price: 24.5 } },
+      // Both create a product: a primary key and a barcode exist once.
+      correspondences: [
+        { rest: 'pk', graphql: 'createProduct.pk', as: 'presence' },
+        { rest: 'barcode', graphql: 'createProduct.barcode', as: 'new' },
+        { rest: 'name', graphql: 'createProduct.name' },
+        { rest: 'price', graphql: 'createProduct.price' },
+      ],
     },
     handle: async (ctx, { json, headers }) =>
       productJson(await products.create(ctx, json, headers['idempotency-key'])),
@@ -143,7 +163,11 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
       documentedHeaders: LINK_HEADER,
     },
     rowCounts: PRODUCT_ROW_COUNTS,
-    graphqlEquivalent: { operation: PAGES, variables: { first: PAGE_SIZE } },
+    graphqlEquivalent: {
+      operation: PAGES,
+      variables: { first: PAGE_SIZE },
+      correspondences: envelopeCorrespondences('products'),
+    },
     handle: async (ctx, { query }) => {
       const { items, count } = await products.offsetPage(ctx, query, REST_FIELDS);
       return envelope(ctx, PAGED_LIST, query, { items: items.map(productJson), count });

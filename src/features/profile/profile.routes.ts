@@ -33,7 +33,10 @@ export const profileRoutes: Routes = () => [
       'Returns the user of the credentials. The password is never returned, not even as a hash.',
     access: 'signed-in',
     success: { status: 200, body: userBody },
-    graphqlEquivalent: { operation: `{ me { ${USER_FIELDS} } }` },
+    graphqlEquivalent: {
+      operation: `{ me { ${USER_FIELDS} } }`,
+      correspondences: [{ rest: '', graphql: 'me' }],
+    },
     handle: async (ctx) => userFor(ctx, await profile.me(ctx)),
   }),
   route({
@@ -55,6 +58,18 @@ export const profileRoutes: Routes = () => [
   }
 }`,
       variables: { first: 100 },
+      correspondences: [
+        {
+          rest: '*.item_id',
+          graphql: 'me.items.nodes.*.item_id',
+          hasMore: 'me.items.pageInfo.hasNextPage',
+        },
+        {
+          rest: '*.owner',
+          graphql: 'me.items.nodes.*.owner.username',
+          hasMore: 'me.items.pageInfo.hasNextPage',
+        },
+      ],
     },
     handle: (ctx) => jsonArray(items(ctx)),
   }),

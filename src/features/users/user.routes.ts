@@ -1,6 +1,12 @@
 import { z } from 'zod';
 import type { Context } from '../../request/context.ts';
-import { envelope, envelopeOf, LINK_HEADER, linkHeader } from '../../api/page-envelope.ts';
+import {
+  envelope,
+  envelopeCorrespondences,
+  envelopeOf,
+  LINK_HEADER,
+  linkHeader,
+} from '../../api/page-envelope.ts';
 import { route, type Routes } from '../../api/route.ts';
 import { INVALID_PAGE, pageQueryOf } from '../../pagination/offset-page.ts';
 import type { User } from './user.entity.ts';
@@ -85,7 +91,8 @@ export const userRoutes: Routes = ({ defaultPageSize }) => [
     pageInfo { hasNextPage endCursor }
   }
 }`,
-      variables: { first: 100 },
+      variables: { first: defaultPageSize },
+      correspondences: envelopeCorrespondences('users'),
     },
     handle: async (ctx, { query }) => {
       const { items, count } = await users.offsetPage(ctx, query);

@@ -26,7 +26,7 @@ test('a list that fails midway is recorded as broken, with the bytes sent', asyn
     description: 'Breaks.',
     access: 'public',
     success: { status: 200, body: z.unknown(), stream: true },
-    graphqlEquivalent: { operation: '{ __typename }' },
+    graphqlEquivalent: { operation: '{ __typename }', correspondences: [] },
     async *handle() {
       yield '[1,';
       await Promise.resolve();
