@@ -13,6 +13,8 @@ const TIMEOUT_MS = 1_500;
 // Errors that another server need not have (PostgreSQL, appendix A): connection, resources,
 // shutdown, a row that is cleaned up while it is read, a table that is not replicated yet.
 const REPLICA_ERRORS = /^(08...|53...|57P0.|40001|40P01|25006|42P01|42703)$/;
+/** PostgreSQL, appendix A. */
+const CONNECTION_EXCEPTION = '08000';
 /** Identifies a server until it restarts. */
 const SERVER = 'pg_postmaster_start_time()::text';
 // `pg_wal_lsn_diff` converts a position in the log to a number.
@@ -170,8 +172,9 @@ export class Replica implements Statements {
   // Behind a load balancer, each connection may lead to another server, whose lag is unknown.
   private async requireSameServer(client: ClientBase): Promise<void> {
     const { rows } = await client.query<[string]>({ text: `select ${SERVER}`, rowMode: 'array' });
-    if (rows[0]?.[0] !== this.server)
-      throw new Error('The URL leads to more than one server. Each replica needs its own URL');
+    if (rows[0]?.[0] === this.server) return;
+    const message = 'The URL leads to more than one server. Each replica needs its own URL';
+    throw Object.assign(new Error(message), { code: CONNECTION_EXCEPTION });
   }
 
   private markUnusable(reason: unknown): void {
