@@ -15,8 +15,8 @@ export interface Page {
   /** Script in the bundle. */
   entry: string;
   body: Html;
-  /** Directives added to the Content-Security-Policy of every page. */
-  policy?: Readonly<Record<string, string>>;
+  /** Returns directives added to the Content-Security-Policy of every page. */
+  policy?: (nonce: string) => Readonly<Record<string, string>>;
 }
 
 const HTML_TYPE = 'text/html; charset=utf-8';
@@ -62,7 +62,7 @@ ${page.body}
 `;
     exchange.set({
       'Cache-Control': 'no-store',
-      'Content-Security-Policy': policyOf(nonce, page.policy),
+      'Content-Security-Policy': policyOf(nonce, page.policy?.(nonce)),
     });
     await sendCompressed(
       exchange,
