@@ -24,6 +24,10 @@ export async function showBar(): Promise<void> {
     const next = before?.isConnected === true ? before : account.querySelector('button');
     if (next instanceof HTMLElement) next.focus();
   };
+  // The session may have ended elsewhere while the reader was on another tab.
+  document.addEventListener('visibilitychange', () => {
+    if (document.visibilityState === 'visible') void checkSession();
+  });
   let shown: string | undefined;
   watchSession((session, ended = '') => {
     message.textContent = ended;

@@ -11,8 +11,8 @@ export interface Operation {
 export const examples: readonly [Operation, ...Operation[]] = [
   {
     query: `# The cheapest products in pages: set "after" to endCursor for the next page.
-query Products {
-  products(first: 5, orderBy: { field: PRICE }) {
+query Products($first: Int!, $after: String) {
+  products(first: $first, after: $after, orderBy: { field: PRICE }) {
     totalCount
     nodes {
       pk
@@ -26,16 +26,16 @@ query Products {
   }
 }
 `,
-    variables: '',
+    variables: '{\n  "first": 5,\n  "after": null\n}',
   },
   {
     query: `# The signed-in user: sign in above.
-query Me {
+query Me($items: Int!) {
   me {
     username
     fullName
     scopes
-    items(first: 5) {
+    items(first: $items) {
       totalCount
       nodes {
         itemId
@@ -44,7 +44,7 @@ query Me {
   }
 }
 `,
-    variables: '',
+    variables: '{\n  "items": 5\n}',
   },
   {
     query: `# Adds an item to your own: sign in above.

@@ -1,30 +1,61 @@
 import 'graphiql/setup-workers/vite';
 import 'graphiql/style.css';
-import { GraphiQL, type GraphiQLProps } from 'graphiql';
+import '@graphiql/plugin-explorer/style.css';
+import { explorerPlugin } from '@graphiql/plugin-explorer';
+import { ToolbarMenu, UnStyledButton, useGraphiQL } from '@graphiql/react';
+import { GraphiQL, HISTORY_PLUGIN, type GraphiQLProps } from 'graphiql';
 import { getOperationAST, Kind, OperationTypeNode, parse } from 'graphql';
 import { createClient } from 'graphql-sse';
-import { useEffect, useState, type ReactNode } from 'react';
+import { useEffect, useState, useSyncExternalStore, type ReactNode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { clientHeaders } from './client.ts';
 import { examples, linkedOperation } from './examples.ts';
-import { currentSession, watchSession, withToken } from './session.ts';
+import {
+  clearReceipt,
+  lastReceipt,
+  RECEIPT_REQUEST,
+  takeReceipt,
+  watchReceipts,
+} from './receipt.ts';
+import { currentSession, freshToken, watchSession, withToken } from './session.ts';
 import { home } from './settings.ts';
+import { PLACEHOLDER, snippets, type Snippet } from './snippets.ts';
 
 const ENDPOINT = `${home}/graphql`;
 /** The operation with which GraphiQL reads the schema. */
 const INTROSPECTION = 'IntrospectionQuery';
 
+/** Where GraphiQL stores the tabs of an earlier visit. */
+const STORED_TABS = 'graphiql:tabState';
+
+const plugins = [HISTORY_PLUGIN, explorerPlugin({ showAttribution: false })];
+
 /** Shows GraphiQL in the element. Returns a function that removes it. */
 export function showGraphiql(parent: HTMLElement): () => void {
   const linked = linkedOperation();
+  // GraphiQL opens the first of the default tabs without its variables.
+  const first = linked ?? (localStorage.getItem(STORED_TABS) === null ? examples[0] : undefined);
   const root = createRoot(parent);
   root.render(
     <GraphiQL
       fetcher={fetcher}
       defaultTabs={linked ? [linked, ...examples] : [...examples]}
-      {...(linked && { initialQuery: linked.query, initialVariables: linked.variables })}
+      defaultEditorToolsVisibility="variables"
+      plugins={plugins}
+      {...(first && { initialQuery: first.query, initialVariables: first.variables })}
     >
+      <GraphiQL.Toolbar>
+        {({ prettify, merge, copy }) => (
+          <>
+            {prettify}
+            {merge}
+            {copy}
+            <CopyAs />
+          </>
+        )}
+      </GraphiQL.Toolbar>
       <GraphiQL.Footer>
+        <Receipt />
         <Credential />
       </GraphiQL.Footer>
     </GraphiQL>,
@@ -32,9 +63,70 @@ export function showGraphiql(parent: HTMLElement): () => void {
   return () => root.unmount();
 }
 
-function Credential(): ReactNode {
+// What the last operation took.
+function Receipt(): ReactNode {
+  const receipt = useSyncExternalStore(watchReceipts, lastReceipt);
+  return (
+    <p className="receipt" role="status">
+      {receipt}
+    </p>
+  );
+}
+
+function useSession(): ReturnType<typeof currentSession> {
   const [session, setSession] = useState(currentSession);
   useEffect(() => watchSession(setSession), []);
+  return session;
+}
+
+// Copies the operation as code. The access token is a placeholder unless the reader chooses it.
+function CopyAs(): ReactNode {
+  const session = useSession();
+  const query = useGraphiQL(({ queryEditor }) => queryEditor);
+  const variables = useGraphiQL(({ variableEditor }) => variableEditor);
+  const headers = useGraphiQL(({ headerEditor }) => headerEditor);
+  const name = useGraphiQL(({ operationName }) => operationName);
+  const copy = async (snippet: Snippet, token = session && PLACEHOLDER): Promise<void> => {
+    const text = query?.getValue() ?? '';
+    const code = snippet({
+      home,
+      query: text,
+      variables: variables?.getValue() ?? '',
+      headers: headers?.getValue() ?? '',
+      token,
+      operation: operationIn(text, name) ?? OperationTypeNode.QUERY,
+      ...(name !== undefined && needsName(text) && { operationName: name }),
+    });
+    await navigator.clipboard.writeText(code);
+  };
+  return (
+    <ToolbarMenu
+      button={
+        <UnStyledButton
+          className="graphiql-toolbar-button copy-as"
+          aria-label="Copy as code"
+          title="Copy as code"
+        >
+          {'</>'}
+        </UnStyledButton>
+      }
+    >
+      {snippets.map(([label, snippet]) => (
+        <ToolbarMenu.Item key={label} onSelect={() => void copy(snippet)}>
+          Copy as {label}
+        </ToolbarMenu.Item>
+      ))}
+      {session && (
+        <ToolbarMenu.Item onSelect={async () => copy(snippets[0][1], await freshToken())}>
+          Copy as curl with my token
+        </ToolbarMenu.Item>
+      )}
+    </ToolbarMenu>
+  );
+}
+
+function Credential(): ReactNode {
+  const session = useSession();
   return (
     <p className="credential">
       {session ? (
@@ -58,18 +150,23 @@ const fetcher: GraphiQLProps['fetcher'] = async ({ query, variables, operationNa
   const typed = options?.headers ?? {};
   const headers = { ...clientHeaders, ...typed };
   const send = senderOf(typed);
+  const isReadersOwn = operationName !== INTROSPECTION;
+  if (isReadersOwn) clearReceipt();
   // On a small screen, the response may be below what is visible.
-  if (operationName !== INTROSPECTION)
+  if (isReadersOwn)
     document.querySelector('#explorer .graphiql-response')?.scrollIntoView({ block: 'nearest' });
   if (operationIn(query, operationName) === OperationTypeNode.SUBSCRIPTION) {
     return createClient({ url: ENDPOINT, headers, fetchFn: send }).iterate(request);
   }
+  const startedAt = performance.now();
   const response = await send(ENDPOINT, {
     method: 'POST',
     headers: { Accept: 'application/json', 'Content-Type': 'application/json', ...headers },
-    body: JSON.stringify(request),
+    body: JSON.stringify({ ...request, ...(isReadersOwn && { extensions: RECEIPT_REQUEST }) }),
   });
-  return response.json();
+  const text = await response.text();
+  const ms = performance.now() - startedAt;
+  return isReadersOwn ? takeReceipt(text, ms, nameIn(query, operationName)) : JSON.parse(text);
 };
 
 interface Init extends RequestInit {
@@ -101,6 +198,11 @@ function operationIn(query: string, operationName?: string | null): OperationTyp
   } catch {
     return undefined;
   }
+}
+
+function nameIn(query: string, operationName?: string | null): string | undefined {
+  const document = parse(query);
+  return (getOperationAST(document, operationName) ?? getOperationAST(document))?.name?.value;
 }
 
 // After a change of tabs, GraphiQL may still have the operation name of the previous tab.

@@ -68,7 +68,8 @@ export function watchSession(listener: Listener): () => void {
 
 /** Ends the session of this tab if the server has ended it. */
 export async function checkSession(): Promise<void> {
-  if (!currentSession()) return;
+  const session = currentSession();
+  if (!session) return;
   const headers = (token: string | undefined) => ({
     ...clientHeaders,
     Authorization: `Bearer ${token}`,
@@ -77,7 +78,8 @@ export async function checkSession(): Promise<void> {
     fetch(`${home}/users/me/`, { headers: headers(token) }),
   ).catch(() => undefined);
   // The user was disabled. A 401 has ended the session already.
-  if (response?.status === 400) change(undefined, 'Your account is disabled.');
+  if (response?.status === 400 && currentSession()?.username === session.username)
+    change(undefined, 'Your account is disabled.');
 }
 
 /**

@@ -31,6 +31,8 @@ import { Operations } from '../telemetry/operations.ts';
 import type { CompiledEndpoint, CompiledResponse } from './compiled/compiled-endpoint.ts';
 import type { FastPaths } from './compiled/fast-paths.ts';
 import { costPlugin } from './cost.plugin.ts';
+import { statementsPlugin, wantsStatements } from './statements.plugin.ts';
+import { countStatements } from '../telemetry/statement-count.ts';
 import { ApolloDocuments } from './apollo-documents.ts';
 import { Documents } from './documents.ts';
 import { formatError } from './errors.ts';
@@ -96,6 +98,7 @@ export async function openGraphqlApi(
       apolloDocuments.plugin,
       subscriptionsPlugin,
       costPlugin(config.graphqlMaxCost),
+      statementsPlugin,
       idempotencyPlugin(dependencies),
       httpStatusPlugin,
       unavailablePlugin,
@@ -139,6 +142,7 @@ async function answer(
   exchange: Exchange,
 ): Promise<void> {
   const { req } = exchange;
+  const { config } = dependencies;
   if (req.method !== 'HEAD' && acceptsEventStream(req))
     return withTimeout(dependencies, exchange, ERROR_FORMAT, () =>
       sendEventStream(connections, exchange),
@@ -161,30 +165,30 @@ async function answer(
     const compiled =
       text === undefined ? undefined : await compiledEndpoint.compiled(ctx, req, text, body);
     if (compiled) return sendPlain(dependencies, exchange, compiled);
-    const response = await apolloDocuments.respond(exchange, documentIn(body), () =>
-      apollo.executeHTTPGraphQLRequest({
-        // HEAD is processed as GET; Node omits the body.
-        httpGraphQLRequest: {
-          method: req.method === 'HEAD' ? 'GET' : (req.method ?? ''),
-          headers: headersOf(req),
-          search,
-          body,
-        },
-        context: async () => ctx,
-      }),
-    );
+    const respond = () =>
+      apolloDocuments.respond(exchange, documentIn(body), () =>
+        apollo.executeHTTPGraphQLRequest({
+          // HEAD is processed as GET; Node omits the body.
+          httpGraphQLRequest: {
+            method: req.method === 'HEAD' ? 'GET' : (req.method ?? ''),
+            headers: headersOf(req),
+            search,
+            body,
+          },
+          context: async () => ctx,
+        }),
+      );
+    const response =
+      config.graphqlExplorer && wantsStatements(body)
+        ? await countStatements(respond)
+        : await respond();
     // Without this header, caches choose a lifetime heuristically.
     exchange.set(NO_STORE);
     const publicBody = publicBodyOf(req, response);
     const coding = codingOf(dependencies, exchange, response);
     if (
       publicBody !== undefined &&
-      answerFromClientCache(
-        exchange,
-        dependencies.config,
-        codedTagOf(tagOf(publicBody), coding),
-        VARY_BY_TYPE,
-      )
+      answerFromClientCache(exchange, config, codedTagOf(tagOf(publicBody), coding), VARY_BY_TYPE)
     )
       return;
     await send(dependencies, exchange, response, coding);

@@ -6,6 +6,11 @@ import { comparisonOf } from './comparisons.ts';
 import { markup, scriptJson, type Html } from './markup.ts';
 import type { Comparison } from './settings.ts';
 
+const STOREFRONT = {
+  path: '/shop',
+  name: 'Storefront',
+  what: 'A shop in React that uses the GraphQL API. Its prices change while you look.',
+};
 const LINKS = [
   {
     path: '/docs',

@@ -17,8 +17,8 @@ export interface Page {
   body: Html;
   /** Whether the body has a header of its own, instead of the bar with the explorers. */
   hasHeader?: boolean;
-  /** Directives added to the Content-Security-Policy of every page. */
-  policy?: Readonly<Record<string, string>>;
+  /** Returns directives added to the Content-Security-Policy of every page. */
+  policy?: (nonce: string) => Readonly<Record<string, string>>;
 }
 
 const HTML_TYPE = 'text/html; charset=utf-8';
@@ -65,7 +65,7 @@ ${page.body}
 `;
     exchange.set({
       'Cache-Control': 'no-store',
-      'Content-Security-Policy': policyOf(nonce, page.policy),
+      'Content-Security-Policy': policyOf(nonce, page.policy?.(nonce)),
     });
     await sendCompressed(
       exchange,

@@ -19,8 +19,12 @@ export interface Pages {
 /** Origin of the Apollo Sandbox frame. */
 const SANDBOX = 'https://sandbox.embed.apollographql.com';
 
+const NOSCRIPT = markup`<noscript><p class="notice">This page needs JavaScript. The API does not.</p></noscript>`;
 const EXPLORER = markup`<main id="explorer"></main>
-<noscript><p class="notice">This page needs JavaScript. The API does not.</p></noscript>`;
+${NOSCRIPT}`;
+// Scalar makes the main landmark.
+const REFERENCE = markup`<div id="explorer"></div>
+${NOSCRIPT}`;
 
 // The editor creates styles at run time, and parses documents in workers.
 const EDITOR = {
@@ -28,6 +32,9 @@ const EDITOR = {
   'font-src': "'self' data:",
   'worker-src': "'self'",
 };
+
+// Scalar creates style elements at run time, which get the nonce (web/docs.ts).
+const referencePolicy = (nonce: string) => ({ 'style-src': `'self' 'nonce-${nonce}'` });
 
 /**
  * Creates the pages if GRAPHQL_EXPLORER is on; the home page compares these REST endpoints with
@@ -44,9 +51,15 @@ export function openPages(config: Config, endpoints: readonly Route[]): Pages | 
       title: 'GraphiQL – Shopfront',
       entry: 'graphiql.ts',
       body: EXPLORER,
-      policy: EDITOR,
+      policy: () => EDITOR,
     },
-    { path: '/docs', title: 'REST reference – Shopfront', entry: 'docs.ts', body: EXPLORER },
+    {
+      path: '/docs',
+      title: 'REST reference – Shopfront',
+      entry: 'docs.ts',
+      body: REFERENCE,
+      policy: referencePolicy,
+    },
   ];
   return {
     endpoints: [
@@ -62,7 +75,7 @@ export function openPages(config: Config, endpoints: readonly Route[]): Pages | 
       title: 'GraphQL – Shopfront',
       entry: 'graphql.ts',
       body: EXPLORER,
-      policy: { ...EDITOR, 'frame-src': SANDBOX },
+      policy: () => ({ ...EDITOR, 'frame-src': SANDBOX }),
     }),
   };
 }

@@ -116,7 +116,7 @@ describe.each([
       .evaluateAll((all) => all.map((link) => (link as unknown as { href: string }).href));
     const paths = new Set(links.map((link) => new URL(link).pathname.replace(site.base, '')));
     expect(paths).toEqual(
-      new Set(['/', '/graphql', '/graphiql', '/docs', '/openapi.json', '/livez', '/readyz']),
+      new Set(['/', '/shop', '/graphql', '/graphiql', '/docs', '/openapi.json', '/livez', '/readyz']),
     );
     expect(links.filter((link) => !link.startsWith(site.server.url))).toEqual([]);
     await page.getByLabel('barcode').uncheck();
@@ -170,7 +170,82 @@ describe.each([
       await responsePane(page, response).waitFor();
       if (tab === 'Me') await picture(page, 'graphiql');
     }
+    // With their variables.
+    await page.getByRole('tab', { name: 'Products' }).click();
+    await page
+      .locator('.graphiql-editors')
+      .filter({ hasText: /"first":\s5/ })
+      .waitFor();
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
+  });
+
+  test('GraphiQL shows the cost, duration, statements and length of an operation', async () => {
+    const { page, errors } = await site.visit('/graphiql');
+    const receipt = page.locator('.receipt');
+    expect(await receipt.innerText()).toBe('');
+    await runIn(page);
+    await receipt.filter({ hasText: /./ }).waitFor();
+    expect(await receipt.innerText()).toMatch(
+      /^Products: cost 6 of 1,000 · [\d,]+ ms · \d statements? · [\d,]+ bytes$/,
+    );
+    // The response is that which other clients get.
+    expect(await page.locator('.graphiql-response').innerText()).not.toContain('extensions');
+    expect(await violationsOf(page, '.graphiql-footer')).toEqual([]);
+    expect(errors).toEqual([]);
+  });
+
+  test('GraphiQL copies an operation as curl, fetch and Apollo Client, which run unchanged', async () => {
+    const query = `query Copied($name: String!) { me { username } products(first: 1, filter: { search: $name }) { totalCount } }`;
+    const { page, errors } = await site.visit(
+      `/graphiql?${new URLSearchParams({ query, variables: `{"name": "'\`\${x}"}` }).toString()}`,
+      { permissions: ['clipboard-read', 'clipboard-write'] },
+    );
+    const copied = async (what: string): Promise<string> => {
+      await page.getByRole('button', { name: 'Copy as code' }).click();
+      await page.getByRole('menuitem', { name: `Copy as ${what}`, exact: true }).click();
+      await page.getByRole('menuitem').first().waitFor({ state: 'detached' });
+      return page.evaluate<string>('navigator.clipboard.readText()');
+    };
+    await page.locator('.graphiql-query-editor .monaco-editor').first().waitFor();
+    expect(await copied('curl')).not.toContain('Authorization');
+    await signInAs(page, 'alice');
+    const token = await tokenOf(page);
+    const run = async (command: string, ...args: string[]): Promise<unknown> => {
+      const env = { ...process.env, TOKEN: token };
+      return JSON.parse((await promisify(execFile)(command, args, { env })).stdout);
+    };
+    const inNode = (code: string): Promise<unknown> =>
+      run(
+        process.execPath,
+        '--input-type=module',
+        '-e',
+        `${code.replaceAll('$TOKEN', token)}\nconsole.log(JSON.stringify({ data }));`,
+      );
+    const [curl, fetched, apollo] = [
+      await copied('curl'),
+      await copied('fetch'),
+      await copied('Apollo Client'),
+    ];
+    for (const code of [curl, fetched, apollo]) {
+      expect(code).toContain('Bearer $TOKEN');
+      expect(code).not.toContain(token);
+    }
+    const expected = { data: { me: { username: 'alice' }, products: { totalCount: 0 } } };
+    expect(await run('bash', '-c', curl)).toEqual(expected);
+    expect(await inNode(fetched)).toEqual(expected);
+    expect(await inNode(apollo)).toMatchObject({ data: { me: { username: 'alice' } } });
+    expect(await copied('curl with my token')).toContain(`Bearer ${token}`);
+    expect(errors).toEqual([]);
+  });
+
+  test('the explorer pane of GraphiQL adds a field to the operation', async () => {
+    const { page, errors } = await site.visit(
+      `/graphiql?${new URLSearchParams({ query: ME }).toString()}`,
+    );
+    await page.getByRole('button', { name: 'Show GraphiQL Explorer' }).click();
+    await page.locator('.graphiql-explorer-root').getByText('fullName', { exact: true }).click();
+    await page.locator('.graphiql-query-editor').filter({ hasText: 'fullName' }).waitFor();
+    expect(errors).toEqual([]);
   });
 
   test('GraphiQL subscribes, without requests to other sites', async () => {
@@ -208,30 +283,72 @@ describe.each([
         clients.add(request.headers()['apollographql-client-name']);
     });
     await signInAs(page, 'alice');
-    const operation = await open(page, '/users/me/');
-    await operation.getByRole('button', { name: 'Try it out' }).click();
-    await operation.getByRole('button', { name: 'Execute' }).click();
-    await operation
-      .locator('.live-responses-table')
-      .filter({ hasText: '"username": "alice"' })
-      .waitFor();
-    expect(clients).toEqual(new Set(['shopfront-pages']));
-    expect(await operation.locator('.curl').innerText()).toMatch(
-      /Authorization: Bearer (?!.*shopfront-pages)/s,
-    );
-    await operation.evaluate((shown) =>
-      (shown as unknown as { scrollIntoView: () => void }).scrollIntoView(),
-    );
+    const operation = await open(page, 'Get the signed-in user');
+    // The example has a placeholder instead of the token.
+    expect(await operation.innerText()).toContain('Authorization: Bearer');
+    expect(await page.locator('body').innerText()).not.toContain(await tokenOf(page));
     await picture(page, 'docs');
+    const client = await testRequest(page, operation);
+    await send(client);
+    await client.getByText('"alice"', { exact: true }).waitFor();
+    expect(clients).toEqual(new Set(['shopfront-pages']));
+    await client.getByRole('button', { name: 'Close Client' }).click();
+    await client.waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('button', { name: 'alice' }).waitFor();
+    await send(await testRequest(page, operation));
+    await client.getByText('Not authenticated').waitFor();
+    expect({ errors, foreign }).toEqual({
+      errors: [expect.stringContaining('401 (Unauthorized)')],
+      foreign: [],
+    });
+  });
+
+  test('the REST reference shows the example of each status of an operation', async () => {
+    const { page, errors, foreign } = await site.visit('/docs');
+    const { paths, components } = (await (
+      await fetch(`${site.server.url}/openapi.json`)
+    ).json()) as any;
+    const operation = await open(page, 'Create a product');
+    for (const [status, described] of Object.entries<any>(
+      paths['/api/v1/shop/product/'].post.responses,
+    )) {
+      const { content } = described.$ref
+        ? components.responses[described.$ref.split('/').at(-1)]
+        : described;
+      const { example, examples } = content['application/json'];
+      const tab = operation.getByRole('tab', { name: new RegExp(status, 'i') });
+      await tab.click();
+      const panel = operation.locator(`[id="${await tab.getAttribute('aria-controls')}"] code`);
+      expect([status, JSON.parse(await panel.first().innerText())]).toEqual([
+        status,
+        example ?? Object.values<any>(examples)[0].value,
+      ]);
+    }
+    expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
+  });
+
+  test('the search of the REST reference finds operations', async () => {
+    const { page, errors, foreign } = await site.visit('/docs');
+    await page
+      .getByRole('button', { name: /^(Open )?Search/ })
+      .first()
+      .click();
+    await page.getByRole('dialog').getByRole('combobox').fill('blog');
+    await page
+      .getByRole('option', { name: /List blog entries/ })
+      .first()
+      .click();
+    await page.waitForURL(/#tag\/blog\/GET\/blog/);
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
 
   test('the GraphQL equivalent in the REST reference opens in GraphiQL with the signed-in user', async () => {
     const { page, errors, foreign } = await site.visit('/docs');
     await signInAs(page, 'alice');
-    const equivalent = (await open(page, '/users/me/')).locator('.equivalent');
-    expect(await equivalent.innerText()).toMatch(/me\s*\{/);
-    await equivalent.getByRole('link', { name: 'Open in GraphiQL' }).click();
+    const operation = await open(page, 'Get the signed-in user');
+    expect(await operation.innerText()).toMatch(/GraphQL equivalent[^]*me\s*\{/);
+    await operation.getByRole('link', { name: 'Open in GraphiQL' }).click();
     await page.waitForURL((url) => url.pathname === `${site.base}/graphiql`);
     await runsAs(page, 'alice');
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
@@ -373,17 +490,17 @@ describe('in every environment', () => {
   test('the REST reference sends a login with a wrong password once, and the user stays signed in', async () => {
     const { page } = await site.visit('/docs');
     await signInAs(page, 'alice');
-    const operation = await open(page, '/api/v2/auth/login', 'post');
-    await operation.getByRole('button', { name: 'Try it out' }).click();
-    await operation
-      .locator('textarea')
+    const operation = await open(page, 'End the session, or get a session key');
+    const client = await testRequest(page, operation);
+    await client
+      .locator('.cm-content')
+      .filter({ hasText: 'session_key' })
       .fill(JSON.stringify({ username: 'dora', password: 'not hers' }));
     const sent: string[] = [];
     page.on('request', (request) => void sent.push(new URL(request.url()).pathname));
-    await operation.getByRole('button', { name: 'Execute' }).click();
-    const shown = operation.locator('.live-responses-table .response').first();
-    await shown.waitFor();
-    expect(await shown.innerText()).toMatch(/401[^]*Incorrect login and\/or password/);
+    await send(client);
+    await client.getByText('Incorrect login and/or password').waitFor();
+    await client.getByText('401').first().waitFor();
     expect(sent).toEqual(['/api/v2/auth/login']);
     await page.getByText('Signed in as alice').waitFor();
   });
@@ -442,6 +559,22 @@ describe('in every environment', () => {
         await page.locator('.notice').count(),
       ]).toEqual([0, 0]);
     }
+  });
+
+  test.each<[string, BrowserContextOptions]>([
+    ['in light colours', {}],
+    ['in dark colours', { colorScheme: 'dark' }],
+    ['on a phone', { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }],
+  ])('the REST reference is accessible, %s', async (_how, options) => {
+    const { page } = await site.visit('/docs', options);
+    await page.getByRole('heading', { name: 'Catalogue' }).first().waitFor();
+    // Landmarks of Scalar itself: a header on phones, and regions with the same name.
+    const ofScalar = new Set(['landmark-no-duplicate-banner', 'landmark-unique']);
+    const found = (await violationsOf(page)).filter(({ id }) => !ofScalar.has(id));
+    expect(found).toEqual([]);
+    expect(
+      await page.evaluate('document.documentElement.scrollWidth - innerWidth'),
+    ).toBeLessThanOrEqual(0);
   });
 
   test.each(['/graphiql', '/docs'])('the bar of %s is accessible', async (path) => {
@@ -540,15 +673,11 @@ describe('in every environment', () => {
       await expire(page, { known: true });
       await page.reload();
       await page.getByText('Signed in as alice').waitFor();
-      const operation = await open(page, '/users/me/');
-      await operation.getByRole('button', { name: 'Try it out' }).click();
+      const client = await testRequest(page, await open(page, 'Get the signed-in user'));
       await page.clock.fastForward('30:01');
       const responses = responsesOf(page);
-      await operation.getByRole('button', { name: 'Execute' }).click();
-      await operation
-        .locator('.live-responses-table')
-        .filter({ hasText: '"username": "alice"' })
-        .waitFor();
+      await send(client);
+      await client.getByText('"alice"', { exact: true }).waitFor();
       expect(responses).toEqual([
         ['/token', 200],
         ['/users/me/', 200],
@@ -658,6 +787,15 @@ describe('in every environment', () => {
     expect(await page.evaluate('sessionStorage.length')).toBe(0);
   });
 
+  test('a session that ends elsewhere signs out when the reader returns to the page', async () => {
+    const { page } = await site.visit('/docs');
+    await signInAs(page, 'bob');
+    await endSession(page);
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+    await page.getByText('The session of bob has ended. Sign in again.').waitFor();
+    await page.getByRole('button', { name: 'bob' }).waitFor();
+  });
+
   async function endSession(page: Page): Promise<void> {
     const token = await tokenOf(page);
     await fetch(`${site.server.url}/api/v2/auth/login`, {
@@ -735,11 +873,24 @@ function responsePane(page: Page, text: string): Locator {
   return page.locator('.graphiql-response').filter({ hasText: text });
 }
 
-// Opens the operation of this path in the REST reference.
-async function open(page: Page, path: string, method = 'get'): Promise<Locator> {
+// Opens the operation with this summary in the REST reference.
+async function open(page: Page, summary: string): Promise<Locator> {
+  await page.getByRole('link', { name: summary }).first().click();
   const operation = page
-    .locator(`.opblock-${method}`)
-    .filter({ has: page.locator(`[data-path="${path}"]`) });
-  await operation.locator('.opblock-summary-control').click();
+    .locator('section.section')
+    .filter({ has: page.getByRole('heading', { name: summary }) });
+  await operation.getByRole('button', { name: 'Test Request' }).waitFor();
   return operation;
+}
+
+// Opens the form that sends a request of the operation.
+async function testRequest(page: Page, operation: Locator): Promise<Locator> {
+  await operation.getByRole('button', { name: 'Test Request' }).click();
+  const client = page.getByRole('dialog');
+  await client.waitFor();
+  return client;
+}
+
+async function send(client: Locator): Promise<void> {
+  await client.getByRole('button', { name: /^Send \w+ request/ }).click();
 }
