@@ -11,6 +11,7 @@ const STOREFRONT = {
   name: 'Storefront',
   what: 'A shop in React that uses the GraphQL API. Its prices change while you look.',
 };
+
 const LINKS = [
   {
     path: '/docs',
@@ -70,7 +71,7 @@ ${side('graphql', 'GraphQL')}
 <div class="sides" id="responses"></div>
 <h2>Explore</h2>
 <ul class="links">
-${LINKS.map(({ path, name, what }) => markup`<li><a href="${config.basePath}${path}">${name}</a><p>${what}</p></li>\n`)}</ul>
+${[...(config.servesStorefront ? [STOREFRONT] : []), ...LINKS].map(({ path, name, what }) => markup`<li><a href="${config.basePath}${path}">${name}</a><p>${what}</p></li>\n`)}</ul>
 ${config.databaseUrl === undefined ? demoUsersSection() : []}
 </main>
 <footer>

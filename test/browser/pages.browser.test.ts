@@ -116,7 +116,16 @@ describe.each([
       .evaluateAll((all) => all.map((link) => (link as unknown as { href: string }).href));
     const paths = new Set(links.map((link) => new URL(link).pathname.replace(site.base, '')));
     expect(paths).toEqual(
-      new Set(['/', '/shop', '/graphql', '/graphiql', '/docs', '/openapi.json', '/livez', '/readyz']),
+      new Set([
+        '/',
+        '/shop',
+        '/graphql',
+        '/graphiql',
+        '/docs',
+        '/openapi.json',
+        '/livez',
+        '/readyz',
+      ]),
     );
     expect(links.filter((link) => !link.startsWith(site.server.url))).toEqual([]);
     await page.getByLabel('barcode').uncheck();
