@@ -27,8 +27,8 @@ describe('the image', () => {
     ]);
     expect(
       lines.filter((line) => /^(ADD|ARG) |^ENV .*(SECRET|PASSWORD|DATABASE_URL|TOKEN)/.test(line)),
-    ).toEqual([]);
-    expect(lines).toContain('USER node');
+    ).toEqual(['ARG BASE=docker.io/library/node:24.21.0-bookworm-slim']);
+    expect(lines).toContain('USER 1000:1000');
   });
 
   test('X7 the build context holds only those paths: no .env, data or .git', async () => {
