@@ -23,7 +23,7 @@ describe('without SMTP_URL, on the embedded default', () => {
       const [name = ''] = await names();
       const path = join(directory, name);
       const text = await readFile(path, 'utf8');
-      const token = /^[\w-]{43}$/m.exec(text)?.[0] ?? '';
+      const token = /\/shop#reset=([\w-]{43})$/m.exec(text)?.[1] ?? '';
       expect(text).toMatch(
         /^From: shopfront@localhost\nTo: alice@shop\.example\nSubject: Set a new password\n\n/,
       );
