@@ -50,7 +50,7 @@ describe('in front of instances with COMPRESSION=off, nginx', () => {
 
   test('compresses responses of more than 1 KB, and sets Vary', async () => {
     await shop.makeProducts(20);
-    for (const path of [PAGE, '/api/v1/shop/products', '/openapi.json', '/docs']) {
+    for (const path of [PAGE, '/api/v1/shop/products', '/openapi.json', '/']) {
       const answer = await fetch(nginx().url + path, { headers: GZIP });
       expect([path, answer.headers.get('content-encoding')]).toEqual([path, 'gzip']);
       expect(answer.headers.get('vary')).toContain('Accept-Encoding');
