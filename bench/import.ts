@@ -10,7 +10,7 @@ import { pipeline } from 'node:stream/promises';
 import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { Client } from 'pg';
-import { checkDigit } from '../src/features/products/ean13.ts';
+import { checkDigit } from '../src/features/products/check-digit.ts';
 import { makeDatabase } from './catalogue.ts';
 import { whole } from './measure.ts';
 import { countUpTo, serverOption } from './options.ts';

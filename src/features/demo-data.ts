@@ -5,7 +5,7 @@ import { DomainError } from '../core/errors.ts';
 import { osUserName } from '../core/os-user.ts';
 import type { Scope } from '../core/scopes.ts';
 import { execute, sql } from '../database/sql.ts';
-import { checkDigit } from './products/ean13.ts';
+import { checkDigit } from './products/check-digit.ts';
 
 /** Users of the demo data with a password; the passwords are public. */
 export const demoUsers: readonly {
@@ -87,7 +87,7 @@ const ENTRIES = [
   {
     author: 'admin',
     title: 'Opening day',
-    body: 'The doors are open, both of them.',
+    body: 'From today, you find our catalogue here.',
     published: true,
   },
   {

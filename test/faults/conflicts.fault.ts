@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { checkDigit } from '../../src/features/products/ean13.ts';
+import { checkDigit } from '../../src/features/products/check-digit.ts';
 import type { Cluster } from '../support/postgresql.ts';
 import type { Fault } from './fault.ts';
 import { assertPoolUsable, openShopCluster } from './cluster.ts';

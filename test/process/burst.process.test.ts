@@ -1,6 +1,6 @@
 import { expect, test } from '../support/jest.ts';
 import { demoUsers } from '../../src/features/demo-data.ts';
-import { checkDigit } from '../../src/features/products/ean13.ts';
+import { checkDigit } from '../../src/features/products/check-digit.ts';
 import { withDataDir } from '../support/directories.ts';
 import { startServer, stopServer } from '../support/process.ts';
 

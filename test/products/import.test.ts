@@ -1,7 +1,7 @@
 import { describe, expect, test } from '../support/jest.ts';
 import type { Context } from '../../src/request/context.ts';
 import { readTime } from '../../src/database/sql.ts';
-import { checkDigit } from '../../src/features/products/ean13.ts';
+import { checkDigit } from '../../src/features/products/check-digit.ts';
 import type { FileRow, RowProblem } from '../../src/features/products/files/file-columns.ts';
 import {
   importProducts,

@@ -1,6 +1,6 @@
 import { expect, test } from '../support/jest.ts';
 import fc from 'fast-check';
-import { checkDigit } from '../../src/features/products/ean13.ts';
+import { checkDigit } from '../../src/features/products/check-digit.ts';
 import { BarcodeLines } from '../../src/features/products/files/seen-barcodes.ts';
 
 test('a recorded barcode returns its first line, among any others', () => {

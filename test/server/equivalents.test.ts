@@ -4,7 +4,7 @@ import { features } from '../../src/features.ts';
 import { readConfig } from '../../src/core/config.ts';
 import { compareAnswers, type Correspondence } from '../../src/api/correspondence.ts';
 import type { Route } from '../../src/api/route.ts';
-import { checkDigit } from '../../src/features/products/ean13.ts';
+import { checkDigit } from '../../src/features/products/check-digit.ts';
 import { openapiOf } from '../../src/rest/openapi/openapi.ts';
 import { makeSchema } from '../../src/graphql/schema.ts';
 import type { User } from '../../src/features/users/user.entity.ts';

@@ -15,7 +15,7 @@ import { readConfig, type Config } from '../../src/core/config.ts';
 import type { Context } from '../../src/request/context.ts';
 import type { Scope } from '../../src/core/scopes.ts';
 import { CallCounter } from '../../src/features/rest-usage/call-counter.ts';
-import { checkDigit } from '../../src/features/products/ean13.ts';
+import { checkDigit } from '../../src/features/products/check-digit.ts';
 import { Product } from '../../src/features/products/product.entity.ts';
 import { Item } from '../../src/features/profile/item.entity.ts';
 import { createHttpServer } from '../../src/http/http-server.ts';

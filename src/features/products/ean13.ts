@@ -2,8 +2,6 @@ import { z } from 'zod';
 import { reject } from '../../core/validation.ts';
 import { checkDigit } from './check-digit.ts';
 
-export { checkDigit } from './check-digit.ts';
-
 /** A barcode: 13 ASCII digits including the check digit (GS1 General Specifications, 7.9). */
 export const ean13 = z.string().superRefine((text, ctx) => {
   if (!/^[0-9]{13}$/.test(text)) {
