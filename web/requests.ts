@@ -36,7 +36,7 @@ export function requestsOf(comparison: Comparison, keys: readonly string[] = [])
         query: operation,
         ...(Object.keys(second).length > 0 && { variables: second }),
       }),
-      asUser: kind === 'read' || kind === 'create',
+      asUser: isSentAsUser(kind),
     }),
     variables: second,
     end: async (bodies) => {
@@ -65,7 +65,7 @@ export function openSessions(comparison: Comparison): Promise<string[]> {
 }
 
 function variablesOf({ kind, variables }: Comparison, key: string | undefined): object {
-  if (kind === 'login' && demoUser) return { ...variables, ...demoUser };
+  if (kind === 'login') return { ...demoUser };
   if (kind === 'logout') return { ...variables, sessionKey: key ?? 'session key' };
   const { input } = variables;
   return kind === 'create' && typeof input === 'object'
@@ -77,7 +77,7 @@ function restRequest(
   { method, path, body, kind }: Comparison,
   { input, ...variables }: Record<string, unknown>,
 ): PageRequest {
-  const request = { method, path, headers: {}, asUser: kind === 'read' || kind === 'create' };
+  const request = { method, path, headers: {}, asUser: isSentAsUser(kind) };
   const fields = Object.fromEntries(
     Object.entries(input ?? variables).map(([name, value]) => [
       name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
@@ -97,6 +97,10 @@ function restRequest(
     return { ...request, headers: { Authorization: `Basic ${credentials}` } };
   }
   return request;
+}
+
+function isSentAsUser(kind: Comparison['kind']): boolean {
+  return kind === 'read' || kind === 'create';
 }
 
 // A random barcode of the range for use within a company (GS1 prefixes 20 to 29).

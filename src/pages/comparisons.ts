@@ -39,7 +39,8 @@ export function comparisonOf({
       close: '}',
     },
     response: responseOf(success.body),
-    variables,
+    // The page adds the user.
+    variables: isLogin ? {} : variables,
     correspondences,
   };
 }

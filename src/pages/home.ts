@@ -49,13 +49,7 @@ const FIRST = '/api/v2/shop/products';
  * links, demo users, and the version.
  */
 export function homeBody(config: Config, endpoints: readonly Route[]): Html {
-  const comparisons = endpoints
-    .map(comparisonOf)
-    .map((comparison) =>
-      config.databaseUrl === undefined || comparison.kind !== 'login'
-        ? comparison
-        : { ...comparison, variables: {} },
-    );
+  const comparisons = endpoints.map(comparisonOf);
   return markup`<main>
 <h1>One shop, two APIs. Run a REST call and its GraphQL equivalent side by side.</h1>
 <noscript><p class="notice">The comparison needs JavaScript. The APIs do not.</p></noscript>
