@@ -30,11 +30,7 @@ export const snippets: readonly [[string, Snippet], ...[string, Snippet][]] = [
 
 function curl(request: Request): string {
   const isSubscription = request.operation === OperationTypeNode.SUBSCRIPTION;
-  const headers = {
-    'Content-Type': 'application/json',
-    ...(isSubscription && { Accept: 'text/event-stream' }),
-    ...headersOf(request),
-  };
+  const headers = httpHeadersOf(request);
   return [
     `curl${isSubscription ? ' -N' : ''} ${quoted(endpointOf(request))}`,
     ...Object.entries(headers).map(([name, value]) =>
@@ -46,11 +42,7 @@ function curl(request: Request): string {
 
 function fetchCall(request: Request): string {
   const isSubscription = request.operation === OperationTypeNode.SUBSCRIPTION;
-  const headers = {
-    'Content-Type': 'application/json',
-    ...(isSubscription && { Accept: 'text/event-stream' }),
-    ...headersOf(request),
-  };
+  const headers = httpHeadersOf(request);
   return `const response = await fetch(${literal(endpointOf(request))}, {
   method: 'POST',
   headers: ${indented(headers)},
@@ -107,6 +99,14 @@ function endpointOf({ home }: Request): string {
 
 function bodyOf({ query, variables, operationName }: Request): object {
   return { query, variables: parsed(variables), operationName };
+}
+
+function httpHeadersOf(request: Request): Record<string, string> {
+  return {
+    'Content-Type': 'application/json',
+    ...(request.operation === OperationTypeNode.SUBSCRIPTION && { Accept: 'text/event-stream' }),
+    ...headersOf(request),
+  };
 }
 
 // Typed credentials are secret too.

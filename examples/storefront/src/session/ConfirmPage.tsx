@@ -3,6 +3,7 @@ import { graphql } from '../gql/index.ts';
 import { Field } from '../ui/Field.tsx';
 import { textIn } from '../ui/Form.tsx';
 import { MailTokenPage } from './MailTokenPage.tsx';
+import { UsernameField } from './UsernameField.tsx';
 
 const ConfirmRegistrationDocument = graphql(`
   mutation ConfirmRegistration($input: ConfirmationInput!) {
@@ -42,13 +43,7 @@ export function ConfirmPage() {
       action={confirm}
       remedy="Register again to get a new link."
     >
-      <Field
-        name="username"
-        label="Username"
-        autoComplete="username"
-        autoCapitalize="none"
-        spellCheck={false}
-      />
+      <UsernameField />
       <Field name="fullName" label="Name" autoComplete="name" help="Optional." />
       <Field
         name="password"

@@ -7,6 +7,7 @@ import { Form, textIn } from '../ui/Form.tsx';
 import { dismiss, notice } from '../ui/notices.ts';
 import { useStore } from '../ui/store.ts';
 import { storeCredentials, signedIn } from './credentials.ts';
+import { UsernameField } from './UsernameField.tsx';
 import { ViewerDocument } from './viewer.ts';
 
 const LoginDocument = graphql(`
@@ -51,13 +52,7 @@ export function SignInPage() {
     <div className="narrow">
       <PageHeading title="Sign in" />
       <Form submit="Sign in" action={signIn}>
-        <Field
-          name="username"
-          label="Username"
-          autoComplete="username"
-          autoCapitalize="none"
-          spellCheck={false}
-        />
+        <UsernameField />
         <Field name="password" label="Password" type="password" autoComplete="current-password" />
       </Form>
     </div>
