@@ -187,7 +187,7 @@ function choose(leaf: string, isWanted: boolean): void {
   } else if (hasResult && comparison.kind === 'read') void run();
 }
 
-// What is under way shows nothing.
+// Requests that are still running show no result.
 function cancel(): void {
   latest++;
   responsesArea.removeAttribute('aria-busy');

@@ -140,7 +140,7 @@ function clientsOf({ url }: RunningServer): Pick<Instance, 'writers' | 'readers'
   };
 }
 
-/** Runs all faults in each round, and compares what was acknowledged with what is stored. */
+/** Injects all faults in each round. Returns the numbers of acknowledged and of lost rows. */
 async function runMode(
   context: FaultContext,
   scene: Scene,
@@ -198,7 +198,7 @@ async function runStep(
   const ms = performance.now() - begun;
   slowest.set(name, Math.max(slowest.get(name) ?? 0, ms));
   assert.ok(context.short || ms <= AGAIN_MS, `${name}: writes again after ${Math.round(ms)} ms`);
-  // What was killed or frozen comes back.
+  // Resumes a frozen node, and starts a killed one again.
   await primary.thaw();
   if (!primary.isRunning) await primary.start();
   await patroni.settle();
@@ -256,7 +256,7 @@ async function untilReplaced(patroni: PatroniCluster, primary: PatroniNode): Pro
   await until(async () => (await patroni.leader(primary)) !== undefined, 'another primary');
 }
 
-/** Stops the clients. Throws if there was another status, or a wrong count; returns what was lost. */
+/** Stops the clients. Returns the numbers of their rows. Throws if a status or count was wrong. */
 async function assertRound(
   { instances, database }: Scene,
   isSynchronous: boolean,
