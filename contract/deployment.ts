@@ -44,12 +44,12 @@ export class Deployment {
   private readonly openKeys = new Set<string>();
 
   constructor(readonly options: DeploymentOptions) {
-    for (const secret of [
-      options.user?.password,
-      options.disabledUser?.password,
-      options.signingSecret,
-    ]) {
-      if (secret !== undefined) this.secrets.add(secret);
+    for (const [secret, variable] of [
+      [options.user?.password, 'CONTRACT_PASSWORD'],
+      [options.disabledUser?.password, 'CONTRACT_DISABLED_PASSWORD'],
+      [options.signingSecret, 'CONTRACT_SIGNING_SECRET'],
+    ] as const) {
+      if (secret !== undefined) this.secrets.add(secret, variable);
     }
   }
 
@@ -83,6 +83,18 @@ export class Deployment {
   /** Throws `Failed` if the deployment does not respond. */
   async checkReachable(): Promise<void> {
     await send(this.options.baseUrl, 'GET', '/');
+  }
+
+  /** Throws `Skipped` if the user gets neither a token nor a session. */
+  async checkLogin(): Promise<void> {
+    const logins = await Promise.allSettled([this.token(), this.sessionKey()]);
+    const reasons = logins.flatMap((login) => {
+      if (login.status === 'fulfilled') return [];
+      if (login.reason instanceof Skipped || login.reason instanceof Failed)
+        return [login.reason.message];
+      throw login.reason;
+    });
+    if (reasons.length === logins.length) throw new Skipped(reasons.join('; '));
   }
 
   async send(method: string, path: string, options?: RequestOptions): Promise<HttpResponse> {
@@ -133,11 +145,14 @@ export class Deployment {
   /** A token of a new login, limited to the scope if one is given. */
   async newToken(scope?: string): Promise<string> {
     const form = { ...this.user, ...(scope !== undefined && { scope }) };
+    const statuses: string[] = [];
     for (const path of ['/token', '/login']) {
-      const token = (await this.send('POST', path, { form })).member('access_token');
+      const response = await this.send('POST', path, { form });
+      const token = response.member('access_token');
       if (typeof token === 'string') return token;
+      statuses.push(`POST ${path} returned ${response.status}`);
     }
-    throw new Skipped('no token: neither POST /token nor POST /login returned one');
+    throw new Skipped(`no token: ${statuses.join(', ')}`);
   }
 
   /** A session key of the user, shared between checks. */
@@ -147,11 +162,11 @@ export class Deployment {
 
   /** The key of a new session. */
   async newSessionKey(): Promise<string> {
-    const key = (await this.send('POST', this.session('login'), { json: this.user })).member(
-      'session_key',
-    );
+    const path = this.session('login');
+    const response = await this.send('POST', path, { json: this.user });
+    const key = response.member('session_key');
     if (typeof key === 'string') return key;
-    throw new Skipped(`no session: POST ${this.session('login')} returned no session_key`);
+    throw new Skipped(`no session: POST ${path} returned ${response.status}`);
   }
 
   /** A signed token of the user with changed claims or header parameters; undefined removes one. */
@@ -166,7 +181,7 @@ export class Deployment {
     const token = jwt.sign(payload, secret, {
       header: { ...issuedHeader, ...header, alg: 'HS256' },
     });
-    this.secrets.add(token);
+    this.secrets.add(token, 'ALTERED_TOKEN');
     return token;
   }
 
@@ -214,14 +229,14 @@ export class Deployment {
   // Every credential in a response is a login to be ended, and may not be printed.
   private registerCredentials(response: HttpResponse): HttpResponse {
     const { body } = response;
-    for (const [name, open] of [
-      ['access_token', this.openTokens],
-      ['session_key', this.openKeys],
-      ['refresh_token', undefined],
+    for (const [name, open, variable] of [
+      ['access_token', this.openTokens, 'TOKEN'],
+      ['session_key', this.openKeys, 'SESSION_KEY'],
+      ['refresh_token', undefined, 'REFRESH_TOKEN'],
     ] as const) {
       const credential = memberOf(body, name);
       if (typeof credential !== 'string') continue;
-      this.secrets.add(credential);
+      this.secrets.add(credential, variable);
       if (open) this.opened++;
       open?.add(credential);
     }
@@ -252,7 +267,7 @@ export function isSignedWith(token: string, secret: string): boolean {
 // Throws `Skipped` for 429, which says nothing about the promise.
 function skipIfThrottled(response: HttpResponse): HttpResponse {
   if (response.status === 429)
-    throw new Skipped(`${response.request} returned 429, too many requests`);
+    throw new Skipped(`${response.request.description} returned 429, too many requests`);
   return response;
 }
 

@@ -1,14 +1,26 @@
 #!/usr/bin/env node
+import { writeFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { Deployment, type DeploymentOptions } from './deployment.ts';
-import { Failed, type Section } from './promised.ts';
+import { asPage } from './page.ts';
+import { Failed, Skipped, type Section } from './promised.ts';
 import { sections } from './promises/index.ts';
 import { asJson, asText, hasFailures } from './report.ts';
 import { run } from './run.ts';
 
-/** Exit statuses; those of errors are EX_USAGE and EX_UNAVAILABLE of sysexits(3). */
-const EXIT = { passed: 0, failed: 1, usage: 64, unavailable: 69 } as const;
+/**
+ * Exit statuses; those of errors are EX_USAGE, EX_UNAVAILABLE, EX_CANTCREAT and EX_NOPERM of
+ * sysexits(3).
+ */
+const EXIT = {
+  passed: 0,
+  failed: 1,
+  usage: 64,
+  unavailable: 69,
+  cannotCreate: 73,
+  noLogin: 77,
+} as const;
 /** Exit status after SIGINT, as shells report it. */
 const INTERRUPTED = 130;
 
@@ -21,6 +33,8 @@ interface Options {
   strict?: boolean;
   only?: Section[];
   json?: boolean;
+  broken?: boolean;
+  html?: string;
 }
 
 const program = new Command('shopfront-contract')
@@ -41,7 +55,9 @@ const program = new Command('shopfront-contract')
     'check these sections only, such as 4.1, or 5 for 5.1 to 5.3',
     sectionsOf,
   )
-  .option('--json', 'print one JSON document')
+  .option('--broken', 'print only the broken promises, by cause')
+  .option('--html <file>', 'also write the report as a page to this file')
+  .addOption(new Option('--json', 'print one JSON document').conflicts('broken'))
   .addHelpText(
     'after',
     `
@@ -50,7 +66,8 @@ Secrets are environment variables, because every user of the machine can read ar
   CONTRACT_DISABLED_PASSWORD  the password of --disabled-username
   CONTRACT_SIGNING_SECRET     the signing secret of the deployment, to send invalid tokens with valid signatures
 
-Exit status: 0 if no check fails, 1 if one fails, 64 for invalid usage, 69 without a response.`,
+Exit status: 0 if no check fails, 1 if one fails, 64 for invalid usage, 69 without a response,
+73 if the file cannot be written, 77 if the user cannot sign in.`,
   )
   .showHelpAfterError('(add --help for help)')
   .exitOverride()
@@ -75,6 +92,17 @@ async function main(baseUrl: string, options: Options): Promise<void> {
     process.exitCode = EXIT.unavailable;
     return;
   }
+  if (at.has('user')) {
+    try {
+      await at.checkLogin();
+    } catch (error) {
+      if (!(error instanceof Skipped)) throw error;
+      await at.logOutAll();
+      console.error(`${at.user.username} cannot sign in at ${baseUrl}: ${error.message}`);
+      process.exitCode = EXIT.noLogin;
+      return;
+    }
+  }
   let isInterrupted = false;
   process.once('SIGINT', () => {
     isInterrupted = true;
@@ -93,12 +121,31 @@ async function main(baseUrl: string, options: Options): Promise<void> {
     created: [...at.created],
   };
   const isColoured = process.stdout.isTTY && !process.env['NO_COLOR'];
-  console.log(options.json ? asJson(results, info) : asText(selected, results, info, isColoured));
-  process.exitCode = isInterrupted
-    ? INTERRUPTED
-    : hasFailures(results, info)
-      ? EXIT.failed
-      : EXIT.passed;
+  console.log(
+    options.json
+      ? asJson(results, info)
+      : asText(selected, results, info, { isColoured, brokenOnly: options.broken === true }),
+  );
+  const isWritten =
+    options.html === undefined || (await writePage(options.html, asPage(results, info)));
+  process.exitCode = !isWritten
+    ? EXIT.cannotCreate
+    : isInterrupted
+      ? INTERRUPTED
+      : hasFailures(results, info)
+        ? EXIT.failed
+        : EXIT.passed;
+}
+
+// Returns whether the page was written; prints why not.
+async function writePage(file: string, page: string): Promise<boolean> {
+  try {
+    await writeFile(file, page);
+    return true;
+  } catch (error) {
+    console.error(`Cannot write ${file}: ${(error as NodeJS.ErrnoException).code}`);
+    return false;
+  }
 }
 
 async function deploymentOptions(baseUrl: string, options: Options): Promise<DeploymentOptions> {

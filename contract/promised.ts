@@ -1,4 +1,5 @@
 import type { Deployment } from './deployment.ts';
+import type { SentRequest } from './request.ts';
 
 /** An option without which a check is skipped. */
 export type Need = 'user' | 'disabled user' | 'disabled password' | 'secret' | 'write';
@@ -49,14 +50,14 @@ export function section(
   };
 }
 
-/** Thrown by a check that failed. */
+/** Thrown by a check that failed. Its request is text if nothing was sent. */
 export class Failed extends Error {
   constructor(
-    readonly request: string,
+    readonly request: SentRequest | string,
     readonly expected: string,
     readonly response: string,
   ) {
-    super(`${request}: expected ${expected}, response ${response}`);
+    super(`expected ${expected}, response ${response}`);
   }
 }
 

@@ -1,8 +1,11 @@
 import { styleText } from 'node:util';
-import type { Level, Section } from './promised.ts';
-import type { Result, Verdict } from './run.ts';
+import type { Level, Promised, Section } from './promised.ts';
+import type { Failure, Result, Verdict } from './run.ts';
 
 type Word = 'passed' | 'failed' | 'differs' | 'skipped';
+/** Length of a status at the start of a response. */
+const STATUS_LENGTH = 3;
+
 type Style = 'green' | 'red' | 'yellow' | 'dim' | 'bold';
 
 const STYLES: Record<Word, Style> = {
@@ -15,6 +18,21 @@ const PARTS: readonly [Level, string][] = [
   ['interface', 'Interface'],
   ['decision', 'Decisions of Shopfront where the interface is open'],
 ];
+
+/** What each shell variable of the commands is; the others are those of `--help`. */
+const VARIABLES: ReadonlyMap<string, string> = new Map([
+  ['TOKEN', 'the access_token of a login'],
+  ['REFRESH_TOKEN', 'the refresh_token of a login'],
+  ['SESSION_KEY', 'the session_key of a session login'],
+  ['ALTERED_TOKEN', 'a token with other claims, signed with the signing secret'],
+]);
+
+/** Broken promises with the same expectation and the same kind of response. */
+export interface Cause {
+  /** The failure of the first of them. */
+  failure: Failure;
+  promises: readonly Promised[];
+}
 
 /** The context of a report. */
 export interface RunInfo {
@@ -44,16 +62,64 @@ export function hasFailures(
   );
 }
 
-/** The report as text: by part, section and endpoint, with a summary in the last line. */
+/**
+ * The broken promises by cause: what was expected, and the status of the response. Causes that break
+ * the interface are first, then those that break most.
+ */
+export function causesOf(results: readonly Result[]): Cause[] {
+  const causes = new Map<string, { failure: Failure; promises: Promised[] }>();
+  for (const { promised, verdict } of results) {
+    if (verdict.outcome !== 'failed') continue;
+    const key = `${verdict.expected}\n${verdict.response.slice(0, STATUS_LENGTH)}`;
+    const cause = causes.get(key) ?? { failure: verdict, promises: [] };
+    causes.set(key, cause);
+    cause.promises.push(promised);
+  }
+  const ofInterface = ({ promises }: Cause) =>
+    promises.filter(({ level }) => level === 'interface').length;
+  return [...causes.values()].toSorted(
+    (a, b) => ofInterface(b) - ofInterface(a) || b.promises.length - a.promises.length,
+  );
+}
+
+/** A line for each shell variable of the commands that a login sets. */
+export function variablesOf(causes: readonly Cause[]): string[] {
+  return [...VARIABLES]
+    .filter(([name]) => causes.some(({ failure }) => failure.command?.includes(`"$${name}"`)))
+    .map(([name, meaning]) => `${name} is ${meaning}.`);
+}
+
+/**
+ * The report as text: by part, section and endpoint; then the broken promises by cause, and a
+ * summary in the last line. With `brokenOnly`, without the first part.
+ */
 export function asText(
   sections: readonly Section[],
   results: readonly Result[],
   info: RunInfo,
-  isColoured: boolean,
+  { isColoured, brokenOnly }: { isColoured: boolean; brokenOnly: boolean },
 ): string {
   const paint = (style: Style, text: string) =>
     isColoured ? styleText(style, text, { validateStream: false }) : text;
-  const lines: string[] = [`The contract at ${info.baseUrl}`];
+  return [
+    `The contract at ${info.baseUrl}`,
+    ...(brokenOnly ? [] : promiseLines(sections, results, info, paint)),
+    ...brokenLines(causesOf(results), info, paint),
+    '',
+    ...notes(info),
+    summaryLine(results, info),
+  ].join('\n');
+}
+
+type Paint = (style: Style, text: string) => string;
+
+function promiseLines(
+  sections: readonly Section[],
+  results: readonly Result[],
+  info: RunInfo,
+  paint: Paint,
+): string[] {
+  const lines: string[] = [];
   for (const [level, title] of PARTS) {
     lines.push('', paint('bold', title));
     for (const { number, title: name } of sections) {
@@ -68,7 +134,26 @@ export function asText(
         );
     }
   }
-  return [...lines, '', ...notes(info), summaryLine(results, info)].join('\n');
+  return lines;
+}
+
+function brokenLines(causes: readonly Cause[], info: RunInfo, paint: Paint): string[] {
+  if (causes.length === 0) return ['', 'No promise is broken.'];
+  return [
+    '',
+    paint('bold', 'Broken promises, by cause'),
+    ...causes.flatMap(({ failure, promises }) => [
+      '',
+      `  expected  ${failure.expected}`,
+      `  response  ${failure.response}`,
+      `  try       ${failure.command ?? failure.request}`,
+      ...promises.map(({ id, level, endpoint, says }) => {
+        const word = wordFor(failure, level, info.isStrict);
+        return `    ${paint(STYLES[word], word.padEnd(7))}  ${endpoint}  ${says} [${id}]`;
+      }),
+    ]),
+    ...variablesOf(causes).flatMap((line, index) => (index === 0 ? ['', line] : [line])),
+  ];
 }
 
 /** The report as one JSON document. */
@@ -83,14 +168,17 @@ export function asJson(results: readonly Result[], info: RunInfo): string {
     ...verdict,
   }));
   const summary = { interface: count(results, 'interface'), decisions: count(results, 'decision') };
-  return JSON.stringify({ baseUrl, strict, summary, logins, created, promises }, null, 2);
+  const causes = causesOf(results).map(({ failure, promises: broken }) => ({
+    expected: failure.expected,
+    response: failure.response,
+    request: failure.request,
+    command: failure.command,
+    promises: broken.map(({ id }) => id),
+  }));
+  return JSON.stringify({ baseUrl, strict, summary, logins, created, causes, promises }, null, 2);
 }
 
-function linesOf(
-  results: readonly Result[],
-  info: RunInfo,
-  paint: (style: Style, text: string) => string,
-): string[] {
+function linesOf(results: readonly Result[], info: RunInfo, paint: Paint): string[] {
   const endpoints = new Set(results.map(({ promised: { endpoint } }) => endpoint));
   return [...endpoints].flatMap((endpoint) => [
     `    ${endpoint}`,
@@ -103,7 +191,7 @@ function linesOf(
 function checkLines(
   { promised: { id, level, says }, verdict }: Result,
   { isStrict }: RunInfo,
-  paint: (style: Style, text: string) => string,
+  paint: Paint,
 ): string[] {
   const word = wordFor(verdict, level, isStrict);
   const suffix =
@@ -122,11 +210,11 @@ function checkLines(
   ];
 }
 
-function wordFor({ outcome }: Verdict, level: Level, isStrict: boolean): Word {
+export function wordFor({ outcome }: Verdict, level: Level, isStrict: boolean): Word {
   return outcome === 'failed' && level === 'decision' && !isStrict ? 'differs' : outcome;
 }
 
-function notes({ logins: { opened, remaining }, created }: RunInfo): string[] {
+export function notes({ logins: { opened, remaining }, created }: RunInfo): string[] {
   return [
     ...(created.length > 0
       ? [`Products created, named "Contract check of …, may be deleted": ${created.join(', ')}.`]
@@ -139,7 +227,7 @@ function notes({ logins: { opened, remaining }, created }: RunInfo): string[] {
   ];
 }
 
-function summaryLine(results: readonly Result[], { isStrict }: RunInfo): string {
+export function summaryLine(results: readonly Result[], { isStrict }: RunInfo): string {
   const { passed, failed, skipped } = count(results, 'interface');
   const decisions = count(results, 'decision');
   const deviations = `${decisions.failed} ${isStrict ? 'failed' : 'differ'}`;

@@ -26,6 +26,21 @@ export interface RequestOptions {
   headers?: Record<string, string>;
 }
 
+/** A request as it was sent. */
+export class SentRequest {
+  /** The request in words, with the names of credentials but not their values. */
+  readonly description: string;
+
+  constructor(
+    readonly url: string,
+    readonly method: string,
+    path: string,
+    readonly options: RequestOptions,
+  ) {
+    this.description = describe(method, path, options);
+  }
+}
+
 /** Sends a request with `fetch`. With `startOnly`, reads only the start of the response. */
 export async function send(
   base: string,
@@ -34,7 +49,7 @@ export async function send(
   options: RequestOptions = {},
   startOnly = false,
 ): Promise<HttpResponse> {
-  const request = describe(method, path, options);
+  const request = new SentRequest(base + path, method, path, options);
   const { form, json, body } = options;
   return failingWithoutResponse(request, async () => {
     const response = await fetch(base + path, {
@@ -60,7 +75,7 @@ export async function sendRaw(
   path: string,
   headers: Record<string, string>,
 ): Promise<HttpResponse> {
-  const request = describe(method, path, { headers });
+  const request = new SentRequest(base + path, method, path, { headers });
   const url = new URL(base + path);
   const requestBy = url.protocol === 'https:' ? requestHttps : requestHttp;
   const attempt = () =>
@@ -90,7 +105,7 @@ export async function sendRaw(
 }
 
 async function failingWithoutResponse(
-  request: string,
+  request: SentRequest,
   attempt: () => Promise<HttpResponse>,
 ): Promise<HttpResponse> {
   try {
@@ -111,7 +126,13 @@ function reasonOf(error: unknown): string {
   return typeof code === 'string' ? code : String(name);
 }
 
-function headersOf({ token, sessionKey, json, headers }: RequestOptions): Record<string, string> {
+/** The headers of a request. */
+export function headersOf({
+  token,
+  sessionKey,
+  json,
+  headers,
+}: RequestOptions): Record<string, string> {
   return {
     'User-Agent': USER_AGENT,
     ...(token !== undefined && { Authorization: `Bearer ${token}` }),

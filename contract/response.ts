@@ -1,8 +1,9 @@
-/** The response of a deployment, with a description of its request. */
+import type { SentRequest } from './request.ts';
+
+/** The response of a deployment, with its request. */
 export class HttpResponse {
   constructor(
-    /** The request in words, such as `GET /users/me/ with a bearer token`. */
-    readonly request: string,
+    readonly request: SentRequest,
     readonly status: number,
     readonly headers: Headers,
     readonly text: string,

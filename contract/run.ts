@@ -1,5 +1,6 @@
 import pLimit from 'p-limit';
 import type { Deployment } from './deployment.ts';
+import { curlOf } from './curl.ts';
 import { Failed, Skipped, type Need, type Promised, type Section } from './promised.ts';
 
 /** Maximum number of concurrent checks. */
@@ -14,11 +15,18 @@ const NEEDED = new Map<Need, string>([
   ['write', '--write, because it may create a product'],
 ]);
 
+/** The result of a check that failed. */
+export interface Failure {
+  outcome: 'failed';
+  request: string;
+  expected: string;
+  response: string;
+  /** A shell command that sends the request, if a request was sent. */
+  command: string | undefined;
+}
+
 /** The result of a check. */
-export type Verdict =
-  | { outcome: 'passed' }
-  | { outcome: 'failed'; request: string; expected: string; response: string }
-  | { outcome: 'skipped'; reason: string };
+export type Verdict = { outcome: 'passed' } | Failure | { outcome: 'skipped'; reason: string };
 
 /** A promise and the result of its check. */
 export interface Result {
@@ -58,9 +66,11 @@ export async function runCheck({ needs, check }: Promised, at: Deployment): Prom
     const redact = (text: string) => at.secrets.redact(text);
     if (error instanceof Skipped) return { outcome: 'skipped', reason: redact(error.message) };
     if (!(error instanceof Failed)) throw error;
+    const { request } = error;
     return {
       outcome: 'failed',
-      request: redact(error.request),
+      request: redact(typeof request === 'string' ? request : request.description),
+      command: typeof request === 'string' ? undefined : curlOf(request, at.secrets),
       expected: redact(error.expected),
       response: redact(error.response),
     };

@@ -1,15 +1,9 @@
+import escapeHtml from 'escape-html';
+
 /** Text that is HTML. */
 export class Html {
   constructor(readonly text: string) {}
 }
-
-const ENTITIES: Record<string, string> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
 
 /** Template tag for HTML. Escapes strings for text and for quoted attributes. */
 export function markup(
@@ -27,7 +21,6 @@ export function scriptJson(value: unknown): Html {
 }
 
 function textOf(value: string | Html | readonly Html[]): string {
-  if (typeof value === 'string')
-    return value.replace(/[&<>"']/g, (letter) => ENTITIES[letter] ?? '');
+  if (typeof value === 'string') return escapeHtml(value);
   return value instanceof Html ? value.text : value.map(({ text }) => text).join('');
 }

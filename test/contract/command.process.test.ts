@@ -1,11 +1,18 @@
 import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
+import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import { sections } from '../../contract/promises/index.ts';
-import { credentialsOf, seedShop } from '../support/contract.ts';
+import { Deployment } from '../../contract/deployment.ts';
+import { Secrets } from '../../contract/secrets.ts';
+import { credentialsOf, fullDeployment, seedShop } from '../support/contract.ts';
+import { makeDataDir, removeDirectory } from '../support/directories.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { contract, freePort, launch } from '../support/process.ts';
 import { Shop } from '../support/shop.ts';
 import { startCorruptor } from '../support/corruptor.ts';
+
+const execFileAsync = promisify(execFile);
 
 const { password } = credentialsOf('alice');
 const ALICE = { CONTRACT_USERNAME: 'alice', CONTRACT_PASSWORD: password };
@@ -80,13 +87,31 @@ test('a password on standard input is used, and not printed', async () => {
   expect(stdout + stderr).not.toContain(password);
 });
 
-test('with a wrong password, logins fail, checks that need a token are skipped, and it is not printed', async () => {
+test('a user who cannot sign in ends it at once, with 77 and one sentence', async () => {
+  let requests = 0;
+  const { url, stop } = await startCorruptor(shop.url, () => requests++);
   const env = { CONTRACT_USERNAME: 'alice', CONTRACT_PASSWORD: 'not-the-password' };
-  const { code, stdout } = await contract([shop.url, '--only', '4.1'], env);
-  expect(code).toBe(1);
+  const { code, stdout, stderr } = await contract([url], env);
+  await stop();
+  expect({ code, stdout, stderr }).toEqual({
+    code: 77,
+    stdout: '',
+    stderr: `alice cannot sign in at ${url}: no token: POST /token returned 401, POST /login returned 401; no session: POST /session/login returned 401\n`,
+  });
+  // One to see that the deployment responds, and one for each login.
+  expect(requests).toBe(4);
+});
+
+test('a user who gets a session but no token does not end it', async () => {
+  const { url, stop } = await startCorruptor(
+    shop.url,
+    (passing) => ['/token', '/login'].includes(passing.path) && (passing.status = 500),
+  );
+  const { code, stdout } = await contract([url, '--only', '4.1', '5.3'], ALICE);
+  await stop();
   expect(stdout).toContain('[4.1:token-right]');
-  expect(stdout).toContain('(no token: neither POST /token nor POST /login returned one)');
-  expect(stdout).not.toContain('not-the-password');
+  expect(stdout).toMatch(/passed {3}A session key authenticates/);
+  expect(code).toBe(1);
 });
 
 test('with a wrong signing secret, one check fails, and checks that need it are skipped', async () => {
@@ -94,7 +119,7 @@ test('with a wrong signing secret, one check fails, and checks that need it are 
     ...ALICE,
     CONTRACT_SIGNING_SECRET: 'another'.repeat(8),
   });
-  expect(stdout.match(/^ +failed .*$/gm)).toEqual([
+  expect(stdout.match(/^ {6}failed .*$/gm)).toEqual([
     '      failed   The token can be verified with the signing secret. [5.1:secret]',
   ]);
   expect(stdout).toContain(
@@ -119,6 +144,116 @@ test('a failed check exits with 1, and prints request, expected and actual respo
   );
   expect(code).toBe(1);
 });
+
+test('broken promises are grouped by cause, each with a command that returns the same status', async () => {
+  const { url, stop } = await startCorruptor(shop.url, (passing) => {
+    delete passing.headers['www-authenticate'];
+    if (passing.path === '/users/me/items/') passing.status = 500;
+  });
+  const { stdout } = await contract([url, '--json'], EVERYTHING);
+  const { causes, promises } = JSON.parse(stdout) as {
+    causes: { expected: string; response: string; command: string; promises: string[] }[];
+    promises: { id: string; outcome: string }[];
+  };
+  const broken = promises.filter(({ outcome }) => outcome === 'failed').map(({ id }) => id);
+  expect(causes.flatMap((cause) => cause.promises).toSorted()).toEqual(broken.toSorted());
+  expect(causes.length).toBeLessThan(broken.length / 2);
+  expect(causes[0]).toMatchObject({
+    expected: 'the header WWW-Authenticate: matching /^bearer\\b/i',
+    response: '401 with no such header',
+  });
+  const at = new Deployment(fullDeployment(shop));
+  const variables = { ...EVERYTHING, TOKEN: await at.token() };
+  for (const { command, response } of causes) {
+    const { stdout: answer } = await execFileAsync('sh', ['-c', command], {
+      env: { ...process.env, ...variables },
+    });
+    expect(`${command}: ${answer.slice(0, 12)}`).toBe(
+      `${command}: HTTP/1.1 ${response.slice(0, 3)}`,
+    );
+  }
+  await at.logOutAll();
+  await stop();
+});
+
+test('--broken prints only the broken promises, by cause, and how to set the variables', async () => {
+  const { url, stop } = await startCorruptor(
+    shop.url,
+    (passing) => passing.path === '/users/me/items/' && (passing.status = 500),
+  );
+  const { code, stdout } = await contract([url, '--broken', '--only', '4.1'], ALICE);
+  await stop();
+  expect(code).toBe(1);
+  expect(stdout).toMatch(
+    new RegExp(
+      String.raw`^The contract at ${url}
+
+Broken promises, by cause
+
+  expected  status 200
+  response  500 \[\{.*
+  try       curl -i '${url}/users/me/items/' -H 'Authorization: Bearer '"\$TOKEN"
+    failed   GET /users/me/items/  With a token, the response is an array of the items of the user\. \[4\.1:items\]
+
+TOKEN is the access_token of a login\.
+
+Logins opened: \d+, all ended\.
+\d+ passed, 1 failed, .*\n$`,
+    ),
+  );
+});
+
+test('--broken says so if no promise is broken', async () => {
+  const { code, stdout } = await contract([shop.url, '--broken', '--only', '9']);
+  expect(stdout).toMatch(/^The contract at .*\n\nNo promise is broken\.\n\n6 passed, 0 failed/);
+  expect(code).toBe(0);
+});
+
+test('--html writes a page with the broken promises and all others, escaped', async () => {
+  const { url, stop } = await startCorruptor(
+    shop.url,
+    (passing) => passing.path === '/users/me/' && (passing.body = '<script>alert(1)</script>'),
+  );
+  const directory = await makeDataDir();
+  const file = `${directory}/report.html`;
+  await contract([url, '--html', file], ALICE);
+  await stop();
+  const page = await readFile(file, 'utf8');
+  expect(page).toContain('&lt;script&gt;alert(1)');
+  expect(page).not.toContain('<script');
+  for (const { promises } of sections)
+    for (const { id } of promises) expect(page).toContain(`[${id}]`);
+  await removeDirectory(directory);
+});
+
+test('a page that cannot be written ends it with 73', async () => {
+  const { code, stderr } = await contract([
+    shop.url,
+    '--only',
+    '9',
+    '--html',
+    '/nowhere/report.html',
+  ]);
+  expect({ code, stderr }).toEqual({
+    code: 73,
+    stderr: 'Cannot write /nowhere/report.html: ENOENT\n',
+  });
+});
+
+test.each(['plain', 'it’s', "it's", '$HOME `id` \\ "quoted"', "a'b", ''])(
+  'a password %j is a variable in commands, and other text is one word',
+  async (password) => {
+    const secrets = new Secrets();
+    secrets.add(password, 'CONTRACT_PASSWORD');
+    const text = `user's="$x"&password=${password}`;
+    const word = secrets.shellWord(text);
+    if (password.length >= 4) expect(word).not.toContain(password);
+    const { stdout } = await execFileAsync('sh', ['-c', `printf %s ${word}`], {
+      env: { ...process.env, CONTRACT_PASSWORD: password },
+    });
+    expect(stdout).toBe(text);
+  },
+);
 
 test('a different decision differs, and fails only with --strict', async () => {
   const { url, stop } = await startCorruptor(shop.url, ({ headers }) => delete headers['allow']);
@@ -204,6 +339,7 @@ test.each<[string, string[], Record<string, string>]>([
   ['an unknown option', ['http://shop.example', '--password', 'x'], {}],
   ['an unknown section', ['http://shop.example', '--only', '3'], {}],
   ['a prefix that is not a path', ['http://shop.example', '--session-prefix', 'session'], {}],
+  ['--broken with --json', ['http://shop.example', '--broken', '--json'], {}],
   ['a username without a password', ['http://shop.example', '--username', 'alice'], {}],
   ['a password without a username', ['http://shop.example'], { CONTRACT_PASSWORD: 'x' }],
 ])('%s is invalid usage, 64', async (_what, args, env) => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { Deployment, type DeploymentOptions } from '../../contract/deployment.ts';
 import { sections } from '../../contract/promises/index.ts';
+import { asPage } from '../../contract/page.ts';
 import { asJson, asText } from '../../contract/report.ts';
 import { run, type Result } from '../../contract/run.ts';
 import { fullDeployment, seedShop } from '../support/contract.ts';
@@ -319,8 +320,13 @@ test('echoed passwords, tokens, keys and secrets are not printed', async () => {
     created: [],
   };
   expect(idsOf(results, 'failed').length).toBeGreaterThan(100);
-  for (const report of [asJson(results, info), asText(sections, results, info, false)]) {
-    expect(report).toContain('<hidden>');
+  const texts = { isColoured: false, brokenOnly: false };
+  for (const report of [
+    asJson(results, info),
+    asText(sections, results, info, texts),
+    asPage(results, info),
+  ]) {
+    expect(report).toMatch(/<hidden>|&lt;hidden&gt;/);
     for (const secret of ['alice-demo-1', 'zoe-demo-1', TEST_SECRET])
       expect(report).not.toContain(secret);
     expect(report).not.toMatch(/eyJ[\w-]{8}/);
