@@ -11,7 +11,7 @@ import { printable } from './printable.ts';
 /** `api-keys …`: manages API keys. */
 export function apiKeyCommands(context: CommandContext): Command {
   const { print } = context;
-  const commands = new Command('api-keys').description('Create, list and revoke API keys.');
+  const commands = new Command();
 
   commands
     .command('create')

@@ -24,9 +24,7 @@ interface ListFlags extends Omit<audit.AuditFilter, 'subject'> {
 /** `audit …`: lists and deletes audit entries. */
 export function auditCommands(context: CommandContext): Command {
   const { print } = context;
-  const commands = new Command('audit').description(
-    'List changes of accounts and products, and delete old entries.',
-  );
+  const commands = new Command();
 
   commands
     .command('list')

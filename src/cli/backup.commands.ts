@@ -19,8 +19,7 @@ const ARCHIVE = 'base.tar.gz';
 
 /** `backup`: copies the embedded database and its signing secret. */
 export function backupCommand(context: CommandContext): Command {
-  return new Command('backup')
-    .description('Copy the embedded database and its signing secret. The server may be running.')
+  return new Command()
     .argument('<directory>', 'a new directory for the copy')
     .action((directory: string) =>
       runWithoutDatabase(context, async (config) => {
@@ -47,10 +46,7 @@ export function backupCommand(context: CommandContext): Command {
 
 /** `restore`: replaces the embedded database with a backup. */
 export function restoreCommand(context: CommandContext): Command {
-  return new Command('restore')
-    .description(
-      'Replace the embedded database with a backup. A running server continues with it. The replaced database is kept beside it.',
-    )
+  return new Command()
     .argument('<directory>', 'a directory that `backup` has made')
     .action((directory: string) =>
       runWithoutDatabase(context, async (config) => {

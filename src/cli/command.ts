@@ -8,12 +8,7 @@ import { osUserName } from '../core/os-user.ts';
 import { redactor, type Redact } from '../core/redact.ts';
 import { openLog } from '../telemetry/log.ts';
 import type { CommandContext } from './command-context.ts';
-
-/**
- * Exit codes: success, failure, invalid usage, invalid configuration (EX_USAGE and EX_CONFIG of
- * sysexits(3)), interrupted by SIGINT.
- */
-export const EXIT = { done: 0, failed: 1, usage: 64, config: 78, interrupted: 130 } as const;
+import { EXIT } from './exit.ts';
 
 /** The database of a command, with the context for services. */
 interface OpenDatabase {

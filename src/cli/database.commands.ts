@@ -5,7 +5,7 @@ import { runCommand } from './command.ts';
 
 /** `migrate`: applies pending migrations. */
 export function migrateCommand(context: CommandContext): Command {
-  return new Command('migrate').description('Apply pending migrations.').action(() =>
+  return new Command().action(() =>
     runCommand(
       context,
       async ({ database }) => {
@@ -24,10 +24,7 @@ export function migrateCommand(context: CommandContext): Command {
 /** `seed`: adds the demo data to the database. */
 export function seedCommand(context: CommandContext): Command {
   const { print } = context;
-  return new Command('seed')
-    .description(
-      'Add the demo data to an empty database: products, and users with public passwords.',
-    )
+  return new Command()
     .option('--add-to-existing', 'also add it to a database with users or products')
     .action(({ addToExisting }: { addToExisting?: boolean }) =>
       runCommand(context, async ({ ctx }) => {

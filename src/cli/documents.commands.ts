@@ -13,9 +13,7 @@ import { readOperations, type Operation } from './operations.ts';
 
 /** `documents …`: creates and checks manifests of trusted GraphQL documents. */
 export function documentCommands(context: CommandContext): Command {
-  const documents = new Command('documents').description(
-    'Create and check manifests of trusted GraphQL documents.',
-  );
+  const documents = new Command();
 
   documents
     .command('extract')

@@ -1,6 +1,6 @@
 import { onSignals } from '../core/signals.ts';
 import type { CommandContext } from './command-context.ts';
-import { EXIT } from './command.ts';
+import { EXIT } from './exit.ts';
 
 /**
  * Runs work that Ctrl-C aborts by the signal, and then sets the exit code. A second Ctrl-C ends the

@@ -1,7 +1,8 @@
 import { Command } from 'commander';
 import { checkCatalogue } from '../features/products/catalogue-check.ts';
 import type { CommandContext } from './command-context.ts';
-import { EXIT, runCommand } from './command.ts';
+import { runCommand } from './command.ts';
+import { EXIT } from './exit.ts';
 import { writeText } from './files/writer.ts';
 import { STANDARD } from './files/reader.ts';
 

@@ -6,8 +6,7 @@ import { productImportCommand } from './product-import.command.ts';
 
 /** `products …`: imports, exports and checks the catalogue. */
 export function productCommands(context: CommandContext): Command {
-  return new Command('products')
-    .description('Import, export and check the catalogue.')
+  return new Command()
     .addCommand(productImportCommand(context))
     .addCommand(productExportCommand(context))
     .addCommand(productCheckCommand(context));

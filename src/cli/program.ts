@@ -1,18 +1,80 @@
 import 'reflect-metadata';
 import { Command, CommanderError } from 'commander';
-import { apiKeyCommands } from './api-key.commands.ts';
-import { auditCommands } from './audit.commands.ts';
-import { backupCommand, restoreCommand } from './backup.commands.ts';
-import { commandContext, type CommandIo } from './command-context.ts';
-import { EXIT } from './command.ts';
-import { migrateCommand, seedCommand } from './database.commands.ts';
-import { documentCommands } from './documents.commands.ts';
-import { restUsageCommands } from './rest-usage.commands.ts';
-import { productCommands } from './product.commands.ts';
-import { sessionCommands } from './session.commands.ts';
-import { userCommands } from './user.commands.ts';
+import { commandContext, type CommandContext, type CommandIo } from './command-context.ts';
+import { EXIT } from './exit.ts';
 import { VERSION } from '../core/version.ts';
-import { webhookCommands } from './webhook.commands.ts';
+
+/** A command, which is loaded when it is called, because the database takes half a second to load. */
+interface LazyCommand {
+  name: string;
+  description: string;
+  load: (context: CommandContext) => Promise<Command>;
+}
+
+const COMMANDS: readonly LazyCommand[] = [
+  {
+    name: 'user',
+    description: 'Manage users.',
+    load: async (context) => (await import('./user.commands.ts')).userCommands(context),
+  },
+  {
+    name: 'session',
+    description: 'List and end the sessions of a user.',
+    load: async (context) => (await import('./session.commands.ts')).sessionCommands(context),
+  },
+  {
+    name: 'products',
+    description: 'Import, export and check the catalogue.',
+    load: async (context) => (await import('./product.commands.ts')).productCommands(context),
+  },
+  {
+    name: 'api-keys',
+    description: 'Create, list and revoke API keys.',
+    load: async (context) => (await import('./api-key.commands.ts')).apiKeyCommands(context),
+  },
+  {
+    name: 'webhooks',
+    description: 'Manage webhooks and their deliveries.',
+    load: async (context) => (await import('./webhook.commands.ts')).webhookCommands(context),
+  },
+  {
+    name: 'audit',
+    description: 'List changes of accounts and products, and delete old entries.',
+    load: async (context) => (await import('./audit.commands.ts')).auditCommands(context),
+  },
+  {
+    name: 'documents',
+    description: 'Create and check manifests of trusted GraphQL documents.',
+    load: async (context) => (await import('./documents.commands.ts')).documentCommands(context),
+  },
+  {
+    name: 'rest-usage',
+    description: 'List the clients of the REST API, and delete a client.',
+    load: async (context) => (await import('./rest-usage.commands.ts')).restUsageCommands(context),
+  },
+  {
+    name: 'seed',
+    description:
+      'Add the demo data to an empty database: products, and users with public passwords.',
+    load: async (context) => (await import('./database.commands.ts')).seedCommand(context),
+  },
+  {
+    name: 'migrate',
+    description: 'Apply pending migrations.',
+    load: async (context) => (await import('./database.commands.ts')).migrateCommand(context),
+  },
+  {
+    name: 'backup',
+    description: 'Copy the embedded database and its signing secret. The server may be running.',
+    load: async (context) => (await import('./backup.commands.ts')).backupCommand(context),
+  },
+  {
+    name: 'restore',
+    description:
+      'Replace the embedded database with a backup. A running server continues with it. The replaced database is kept beside it.',
+    load: async (context) => (await import('./backup.commands.ts')).restoreCommand(context),
+  },
+];
 
 /** The command line, for a single run. */
 export interface Program {
@@ -41,26 +103,15 @@ export function createProgram(io: CommandIo): Program {
       getOutHelpWidth: () => (stdout.isTTY ? stdout.columns : undefined) as number,
       getErrHelpWidth: () => (stderr.isTTY ? stderr.columns : undefined) as number,
     });
-  for (const command of [
-    userCommands(context),
-    sessionCommands(context),
-    productCommands(context),
-    apiKeyCommands(context),
-    webhookCommands(context),
-    auditCommands(context),
-    documentCommands(context),
-    restUsageCommands(context),
-    seedCommand(context),
-    migrateCommand(context),
-    backupCommand(context),
-    restoreCommand(context),
-  ]) {
-    program.addCommand(command);
-  }
-  for (const command of everyCommand(program))
-    command.exitOverride().copyInheritedSettings(program);
   return {
     async run(args) {
+      for (const { name, description, load } of COMMANDS) {
+        // As in `user --help`, and `help user`.
+        const command = args.slice(0, 2).includes(name) ? await load(context) : new Command();
+        program.addCommand(command.name(name).description(description));
+      }
+      for (const command of everyCommand(program))
+        command.exitOverride().copyInheritedSettings(program);
       try {
         await program.parseAsync(args, { from: 'user' });
       } catch (error) {

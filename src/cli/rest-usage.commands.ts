@@ -18,9 +18,7 @@ const NUMBER_COLUMN = 'calls';
 /** `rest-usage …`: reports the remaining clients of the REST API. */
 export function restUsageCommands(context: CommandContext): Command {
   const { print } = context;
-  const usage = new Command('rest-usage').description(
-    'List the clients of the REST API, and delete a client.',
-  );
+  const usage = new Command();
 
   usage
     .command('report')

@@ -9,7 +9,7 @@ import { printable } from './printable.ts';
 /** `session …`: lists and ends sessions. */
 export function sessionCommands(context: CommandContext): Command {
   const { print } = context;
-  const session = new Command('session').description('List and end the sessions of a user.');
+  const session = new Command();
 
   session
     .command('list')

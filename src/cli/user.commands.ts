@@ -8,7 +8,7 @@ import { readPassword } from './read-password.ts';
 /** `user …`: manages users. */
 export function userCommands(context: CommandContext): Command {
   const { print } = context;
-  const user = new Command('user').description('Manage users.');
+  const user = new Command();
   const scopes = () => new Argument('<scope...>', 'the scopes').choices(SCOPES);
 
   user

@@ -10,7 +10,7 @@ import { printable } from './printable.ts';
 /** `webhooks …`: manages webhooks and their deliveries. */
 export function webhookCommands(context: CommandContext): Command {
   const { print } = context;
-  const commands = new Command('webhooks').description('Manage webhooks and their deliveries.');
+  const commands = new Command();
   const id = 'the id in `webhooks list`';
 
   commands

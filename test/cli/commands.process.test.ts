@@ -1,4 +1,7 @@
 import { describe, expect, test } from '../support/jest.ts';
+import { readdir, readFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { makeDataDir, removeDirectory } from '../support/directories.ts';
 import { cli } from '../support/process.ts';
 import { useShop, workerDatabase } from '../support/shop.ts';
 
@@ -29,11 +32,31 @@ describe('the command line as a process', () => {
     });
   });
 
-  test('--help prints the usage and ends with 0', async () => {
-    expect(await cli(['--help'], {})).toEqual({
+  test('--help prints the usage, loads no command, and ends with 0', async () => {
+    const NODE_V8_COVERAGE = await makeDataDir();
+    expect(await cli(['--help'], { NODE_V8_COVERAGE })).toEqual({
       code: 0,
       stdout: expect.stringMatching(/^Usage: shopfront /),
       stderr: '',
     });
+    const [file = ''] = await readdir(NODE_V8_COVERAGE);
+    const coverage = JSON.parse(await readFile(join(NODE_V8_COVERAGE, file), 'utf8')) as {
+      result: { url: string }[];
+    };
+    const loaded = coverage.result.map(({ url }) => url);
+    expect(
+      loaded
+        .filter((url) => url.includes('/dist/'))
+        .map((url) => basename(url))
+        .toSorted(),
+    ).toEqual([
+      'command-context.js',
+      'exit.js',
+      'main.js',
+      'node-version.js',
+      'program.js',
+      'version.js',
+    ]);
+    await removeDirectory(NODE_V8_COVERAGE);
   });
 });
