@@ -4,7 +4,13 @@ import { promisify } from 'node:util';
 import type { BrowserContextOptions, Locator, Page, Route } from 'playwright-core';
 import { makeDataDir, removeDirectory } from '../support/directories.ts';
 import { VERSION } from '../../src/core/version.ts';
-import { useBrowser, violationsOf, type Visit } from '../support/browser.ts';
+import {
+  runIn,
+  showDefaultPort,
+  useBrowser,
+  violationsOf,
+  type Visit,
+} from '../support/browser.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { forge } from '../support/forge.ts';
 import { startServer, stopServer, type RunningServer } from '../support/process.ts';
@@ -94,13 +100,10 @@ describe.each([
 ])('%s', (_where, base) => {
   const site = useSite(base);
 
-  // With SCREENSHOTS=1, takes a screenshot for the documents, with the default port.
+  // With SCREENSHOTS=1, takes a screenshot for the documents.
   async function picture(page: Page, name: string): Promise<void> {
     if (process.env['SCREENSHOTS'] !== '1' || site.base !== '') return;
-    await page.evaluate(`{
-      const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-      while (walker.nextNode()) walker.currentNode.data = walker.currentNode.data.replaceAll('${new URL(site.server.url).port}', '4000');
-    }`);
+    await showDefaultPort(page);
     await page.screenshot({ path: `docs/explorer-${name}.png` });
   }
 
@@ -869,13 +872,6 @@ async function signInAs(page: Page, username: string): Promise<void> {
 async function runsAs(page: Page, username: string): Promise<void> {
   await runIn(page);
   await responsePane(page, `"username": "${username}"`).waitFor();
-}
-
-async function runIn(page: Page): Promise<void> {
-  // The button does nothing until the editors have loaded.
-  for (const part of ['query-editor', 'response'])
-    await page.locator(`.graphiql-${part} .monaco-editor`).first().waitFor();
-  await page.getByRole('button', { name: /^Execute query/ }).click();
 }
 
 function responsePane(page: Page, text: string): Locator {

@@ -73,6 +73,22 @@ export function useBrowser(): Tabs {
   };
 }
 
+/** Runs the operation in GraphiQL. */
+export async function runIn(page: Page): Promise<void> {
+  // The button does nothing until the editors have loaded.
+  for (const part of ['query-editor', 'response'])
+    await page.locator(`.graphiql-${part} .monaco-editor`).first().waitFor();
+  await page.getByRole('button', { name: /^Execute query/ }).click();
+}
+
+/** Replaces the port of the page by the default port in all its texts, for a picture of it. */
+export async function showDefaultPort(page: Page): Promise<void> {
+  await page.evaluate(`{
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) walker.currentNode.data = walker.currentNode.data.replaceAll(location.port, '4000');
+  }`);
+}
+
 /**
  * Returns violations of WCAG 2.2 AA and of axe's best practices on the page, or on the part that
  * the selector matches.
