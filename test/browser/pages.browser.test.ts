@@ -4,13 +4,7 @@ import { promisify } from 'node:util';
 import type { BrowserContextOptions, Locator, Page, Route } from 'playwright-core';
 import { makeDataDir, removeDirectory } from '../support/directories.ts';
 import { VERSION } from '../../src/core/version.ts';
-import {
-  runIn,
-  showDefaultPort,
-  useBrowser,
-  violationsOf,
-  type Visit,
-} from '../support/browser.ts';
+import { runIn, useBrowser, violationsOf, type Visit } from '../support/browser.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { forge } from '../support/forge.ts';
 import { startServer, stopServer, type RunningServer } from '../support/process.ts';
@@ -100,13 +94,6 @@ describe.each([
 ])('%s', (_where, base) => {
   const site = useSite(base);
 
-  // With SCREENSHOTS=1, takes a screenshot for the documents.
-  async function picture(page: Page, name: string): Promise<void> {
-    if (process.env['SCREENSHOTS'] !== '1' || site.base !== '') return;
-    await showDefaultPort(page);
-    await page.screenshot({ path: `docs/explorer-${name}.png` });
-  }
-
   test('the home page shows the demo users, the version, and links to every page', async () => {
     const { page, errors, foreign } = await site.visit('/', {
       viewport: { width: 1200, height: 1240 },
@@ -134,7 +121,6 @@ describe.each([
     await page.getByLabel('barcode').uncheck();
     await page.getByRole('button', { name: 'Run both' }).click();
     await page.getByText('Same answer').waitFor();
-    await picture(page, 'home');
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
 
@@ -180,7 +166,6 @@ describe.each([
       await page.getByRole('tab', { name: tab }).click();
       await runIn(page);
       await responsePane(page, response).waitFor();
-      if (tab === 'Me') await picture(page, 'graphiql');
     }
     // With their variables.
     await page.getByRole('tab', { name: 'Products' }).click();
@@ -299,7 +284,6 @@ describe.each([
     // The example has a placeholder instead of the token.
     expect(await operation.innerText()).toContain('Authorization: Bearer');
     expect(await page.locator('body').innerText()).not.toContain(await tokenOf(page));
-    await picture(page, 'docs');
     const client = await testRequest(page, operation);
     await send(client);
     await client.getByText('"alice"', { exact: true }).waitFor();

@@ -9,6 +9,25 @@ import { startServer, stopServer, type RunningServer } from '../support/process.
 const SIZE = { width: 1200, height: 900 };
 const MAX_BYTES = 1_000_000;
 
+const PICTURES = 'docs/screenshots';
+const DESKTOP = { width: 1200, height: 900 };
+const PHONE = { width: 390, height: 844 };
+
+/** The pages, each with a text that it shows when it is complete. */
+const PAGES = [
+  ['home', '/', 'Run both'],
+  ['graphql', '/graphql', '"first"'],
+  ['graphiql', '/graphiql', '"first"'],
+  ['rest', '/docs', 'Download OpenAPI Document'],
+  ['shop', '/shop/', 'Classic Bamboo Basket'],
+  ['shop-product', '/shop/products/5', '4006380000049'],
+  ['shop-sign-in', '/shop/sign-in', 'Username'],
+] as const;
+const SIGNED_IN_PAGES = [
+  ['shop-account', '/shop/account', 'rucksack'],
+  ['shop-blog', '/shop/blog', 'How we choose our lamps'],
+] as const;
+
 /** A still of the picture: a PNG in Base64, and how long it is shown, in ms. */
 interface Frame {
   png: string;
@@ -29,7 +48,8 @@ afterAll(async () => {
   await removeDirectory(dataDir);
 });
 
-// With SCREENSHOTS=1, writes the picture.
+// With SCREENSHOTS=1, the tests write the pictures.
+
 test('the moving picture of the README is made of the running pages', async () => {
   const { page, errors } = await tabs.open([new URL(server.url).origin], { viewport: SIZE });
   const frames: Frame[] = [];
@@ -75,6 +95,32 @@ test('the moving picture of the README is made of the running pages', async () =
   expect(new Set(frames.map(({ png }) => png)).size).toBe(frames.length);
   expect(errors).toEqual([]);
   if (process.env['SCREENSHOTS'] === '1') await writeFile('docs/tour.gif', gif);
+});
+
+test.each([
+  ['desktop', 'light', DESKTOP],
+  ['desktop', 'dark', DESKTOP],
+  ['phone', 'light', PHONE],
+  ['phone', 'dark', PHONE],
+] as const)('every page fits a %s, in %s colours', async (device, colorScheme, viewport) => {
+  const { page } = await tabs.open([new URL(server.url).origin], { colorScheme, viewport });
+  const visit = async ([name, path, text]: (typeof PAGES | typeof SIGNED_IN_PAGES)[number]) => {
+    await page.goto(server.url + path);
+    await page.getByText(text).first().waitFor();
+    await page.waitForLoadState('networkidle');
+    const width = await page.evaluate('document.documentElement.scrollWidth');
+    expect([name, width]).toEqual([name, viewport.width]);
+    await showDefaultPort(page);
+    const picture = await page.screenshot({ type: 'jpeg', quality: 75 });
+    if (process.env['SCREENSHOTS'] === '1')
+      await writeFile(`${PICTURES}/${name}-${device}-${colorScheme}.jpg`, picture);
+  };
+  for (const one of PAGES) await visit(one);
+  await page.getByLabel('Username').fill('alice');
+  await page.getByLabel('Password').fill('alice-demo-1');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByText('Alice Archer').first().waitFor({ state: 'attached' });
+  for (const one of SIGNED_IN_PAGES) await visit(one);
 });
 
 async function setPrice(pk: number, price: number): Promise<void> {
