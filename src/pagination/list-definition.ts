@@ -50,6 +50,8 @@ export const NO_OWNER = 0;
 
 /** Time limit for counting the rows of a filtered list, in ms. */
 const MAX_COUNT_MS = 1_000;
+/** Time limit for looking up all rows that match a filter, in ms. */
+const MAX_LOOKUP_MS = 2_000;
 /** Filtered lists are counted one at a time per request and per network. */
 const countLimitPerRequest = new KeyedLimit();
 const countLimitPerNetwork = new KeyedLimit();
@@ -144,6 +146,20 @@ export class ListQuery<T extends object> {
     );
   }
 
+  // Throws QUERY_TOO_COMPLEX at the time limit.
+  private async lookUp(select: Sql): Promise<Cell[][]> {
+    const { statements, request } = this.ctx;
+    if (!statements) return readRows(this.ctx, select);
+    const rows = await withTimeLimit(request, MAX_LOOKUP_MS, (cancellation) =>
+      statements.read(select, false, cancellation),
+    );
+    if (rows) return rows;
+    throw new DomainError(
+      'QUERY_TOO_COMPLEX',
+      'Too many entries must be read for the filter: narrow it, or search for longer words',
+    );
+  }
+
   /** Returns 1 for each owner with a row at the bound or on this side of it. */
   async existsBeyond(side: 'before' | 'after', bound: Bound): Promise<ReadonlyMap<number, number>> {
     const { where, filter } = this.list;
@@ -179,8 +195,7 @@ export class ListQuery<T extends object> {
     }
     // The OFFSET keeps the planner from using the order and the limit for the look-up.
     const matching = sql`select * from ${table} ${whereClause(range, bounds, where)} offset 0`;
-    return readRows(
-      this.ctx,
+    return this.lookUp(
       sql`select ${this.columns()} from (${matching}) as ${table} ${orderAndLimit}`,
     );
   }

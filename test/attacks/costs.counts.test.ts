@@ -179,3 +179,39 @@ async function serveWithReplica(statements: Statements) {
     },
   };
 }
+
+describe('P4 the look-up of all entries that match a filter', () => {
+  test.each(['nameContains: "o"', 'search: "Product"'])(
+    'P4 is cancelled after two seconds with an error for the page: %s',
+    async (filter) => {
+      await shop.makeProduct({ name: 'Product' });
+      const query = `{ products(filter: { ${filter} }, orderBy: { field: PRICE }) { nodes { name } } }`;
+      expect((await shop.graphql(query)).body.data.products.nodes).toEqual([{ name: 'Product' }]);
+      const { statements } = shop.database;
+      const read = statements.read.bind(statements);
+      let cancelled = 0;
+      jest
+        .spyOn(statements, 'read')
+        .mockImplementation((statement, prepared, request?: Cancellable) => {
+          if (!statement.text.includes(' offset 0)')) return read(statement, prepared, request);
+          if (!request?.begin) return Promise.reject(new Error('unlimited'));
+          request.begin();
+          return new Promise((_done, fail) =>
+            request.onCancel(() => {
+              cancelled++;
+              fail(Object.assign(new Error('cancelled'), { name: 'AbortError' }));
+            }),
+          );
+        });
+      const { body } = await shop.graphql(query);
+      expect(body.errors).toMatchObject([
+        {
+          path: ['products'],
+          message: expect.stringContaining('narrow it'),
+          extensions: { code: 'QUERY_TOO_COMPLEX' },
+        },
+      ]);
+      expect(cancelled).toBe(1);
+    },
+  );
+});
