@@ -30,7 +30,9 @@ import { ChangeRow } from './features/change-log/change.entity.ts';
 import * as changeLog from './features/change-log/change-log.ts';
 import type { Feature } from './api/feature.ts';
 import type { FindMailTemplate } from './api/mail.ts';
+import { RestCallDay } from './features/rest-usage/rest-call-day.entity.ts';
 import { RestCall } from './features/rest-usage/rest-call.entity.ts';
+import { RestUsageResolver } from './features/rest-usage/rest-usage.resolver.ts';
 import * as restUsage from './features/rest-usage/rest-usage.service.ts';
 import { MailCount } from './features/mail/mail-count.entity.ts';
 import { Mail } from './features/mail/mail.entity.ts';
@@ -144,7 +146,11 @@ export const features: readonly Feature[] = [
     routes: blogRoutes,
     nodes: { BlogEntry: blog.findNodes },
   },
-  { entities: [RestCall], sweep: restUsage.sweep },
+  {
+    entities: [RestCall, RestCallDay],
+    resolvers: [RestUsageResolver],
+    sweep: restUsage.sweep,
+  },
   {
     entities: [Webhook, WebhookOffset, WebhookDelivery],
     worker: (config) => new DeliveryWorker(createHttpClient(config)),

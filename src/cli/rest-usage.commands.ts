@@ -5,19 +5,30 @@ import {
   report,
   type Report,
   type ReportInput,
-  type ReportLine,
 } from '../features/rest-usage/rest-usage.service.ts';
+import {
+  TREND_GROUPINGS,
+  trends,
+  type Trends,
+  type TrendsInput,
+} from '../features/rest-usage/usage-trends.service.ts';
 import { readDate, readLimit } from './arguments.ts';
 import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
 import { printable, printableJson } from './printable.ts';
 
 const MAX_WIDTH = 60;
-const NUMBER_COLUMN = 'calls';
+const NUMBER_COLUMNS = new Set(['calls', 'recent', 'earlier']);
+
+interface TrendsFlags extends Pick<TrendsInput, 'by' | 'includeOwn'> {
+  deprecated?: boolean;
+  json?: boolean;
+  limit: number;
+}
 
 /** `rest-usage …`: reports the remaining clients of the REST API. */
 export function restUsageCommands(context: CommandContext): Command {
-  const { print } = context;
+  const { print, stdout } = context;
   const usage = new Command();
 
   usage
@@ -35,6 +46,28 @@ export function restUsageCommands(context: CommandContext): Command {
       runCommand(context, async ({ ctx }) => {
         const result = await report(ctx, input);
         print(json ? printableJson(result, 2) : formatTable(result, input));
+      }),
+    );
+
+  usage
+    .command('trends')
+    .description(
+      'List the calls of each REST endpoint by client in the last 90 days, the most calls first, with their trend: ' +
+        'recent are the last 14 days, today included, earlier are the 14 days before. gone: no recent calls; growing: ' +
+        'at least 4/3 of the earlier calls; dwindling: at most 3/4; steady: between. Headings are printed on a terminal.',
+    )
+    .addOption(new Option('--by <what>', 'add up by').choices(TREND_GROUPINGS))
+    .option('--deprecated', 'only endpoints that V1_DEPRECATION and V2_DEPRECATION deprecate')
+    .option('--include-own', 'include the contract kit and the browser pages')
+    .option('--json', 'print JSON, with the calls of each day')
+    .option('--limit <number>', 'maximum number of lines', readLimit, 100)
+    .action(({ json = false, deprecated, limit, ...flags }: TrendsFlags) =>
+      runCommand(context, async ({ ctx }) => {
+        const input = { ...flags, deprecatedOnly: deprecated, first: limit };
+        const result = await trends(ctx, input);
+        if (json) print(printableJson(result, 2));
+        else if (result.lines.length > 0 || stdout.isTTY)
+          print(formatTrends(result, stdout.isTTY ?? false));
       }),
     );
 
@@ -58,15 +91,40 @@ function formatTable({ lines, total }: Report, { since, endpoint }: ReportInput)
     return since === undefined && endpoint === undefined
       ? 'No calls are recorded.'
       : 'No such calls are recorded.';
-  const names = Object.keys(first) as (keyof ReportLine)[];
-  const columns = names.map((name) =>
-    pad([name, ...lines.map((line) => cellOf(line[name]))], name === NUMBER_COLUMN),
-  );
-  const table = columns[0]?.map((_, index) => columns.map((column) => column[index]).join('  '));
   return [
-    ...(table ?? []),
+    ...tableOf(lines),
     `Lines: ${lines.length} of ${total.lines}. Total calls: ${total.calls}.`,
   ].join('\n');
+}
+
+function formatTrends({ lines, totalCount, deprecatedPaths }: Trends, hasHeadings: boolean): string {
+  const rows = lines.map(
+    ({ endpoint, client, deprecated, trend, recentCalls, earlierCalls, calls, lastAt }) => ({
+      ...(endpoint !== null && { endpoint }),
+      ...(client !== null && { client }),
+      deprecated: deprecated ? 'deprecated' : '-',
+      trend: trend.toLowerCase(),
+      recent: recentCalls,
+      earlier: earlierCalls,
+      calls,
+      last: lastAt,
+    }),
+  );
+  if (!hasHeadings) return tableOf(rows).slice(1).join('\n');
+  const deprecated = deprecatedPaths.length > 0 ? deprecatedPaths.join(', ') : 'none';
+  return [
+    ...tableOf(rows),
+    `Lines: ${lines.length} of ${totalCount}. Deprecated paths: ${deprecated}.`,
+  ].join('\n');
+}
+
+/** Returns the lines of a table with a heading for each property; none without rows. */
+function tableOf(rows: readonly object[]): string[] {
+  const cells = rows.map((row) => Object.entries(row) as [string, unknown][]);
+  const columns = cells[0]?.map(([name], index) =>
+    pad([name, ...cells.map((row) => cellOf(row[index]?.[1]))], NUMBER_COLUMNS.has(name)),
+  );
+  return columns?.[0]?.map((_, index) => columns.map((column) => column[index]).join('  ')) ?? [];
 }
 
 function pad(cells: readonly string[], isRightAligned: boolean): string[] {
@@ -74,7 +132,7 @@ function pad(cells: readonly string[], isRightAligned: boolean): string[] {
   return cells.map((cell) => (isRightAligned ? cell.padStart(width) : cell.padEnd(width)));
 }
 
-function cellOf(value: ReportLine[keyof ReportLine]): string {
+function cellOf(value: unknown): string {
   const text = value instanceof Date ? value.toISOString() : printable(String(value ?? '-'));
   return text.length > MAX_WIDTH ? `${text.slice(0, MAX_WIDTH - 1)}…` : text;
 }

@@ -1,4 +1,5 @@
 import type { Config } from '../core/config.ts';
+import { deprecatedPaths } from '../core/deprecation.ts';
 import type { Route } from '../api/route.ts';
 
 const GRAPHQL_API = '/graphql';
@@ -8,16 +9,15 @@ const GRAPHQL_API = '/graphql';
  * its path is deprecated. The default successor is the GraphQL API.
  */
 export function deprecationHeaders(
-  { v1Deprecation, v2Deprecation, publicUrl, basePath }: Config,
+  config: Config,
   { path, successor = GRAPHQL_API }: Route,
 ): Record<string, string> {
-  const [, version] = /^\/api\/(v1|v2)\//.exec(path) ?? [];
-  const dates = version === 'v1' ? v1Deprecation : version === 'v2' ? v2Deprecation : undefined;
+  const { dates } = deprecatedPaths(config).find(({ prefix }) => path.startsWith(prefix)) ?? {};
   const [deprecatedOn, removedOn] = dates ?? [];
   if (!deprecatedOn) return {};
   return {
     Deprecation: `@${deprecatedOn.getTime() / 1000}`,
     ...(removedOn && { Sunset: removedOn.toUTCString() }),
-    Link: `<${publicUrl}${basePath}${successor}>; rel="successor-version"`,
+    Link: `<${config.publicUrl}${config.basePath}${successor}>; rel="successor-version"`,
   };
 }

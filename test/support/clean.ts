@@ -13,6 +13,7 @@ const TABLES = [
   'blog_entry',
   'idempotency_key',
   'rest_call',
+  'rest_call_day',
   'product_import_batch',
   'webhook_delivery',
   'webhook',

@@ -549,7 +549,7 @@ export class Migration20261126000000_initial extends Migration {
       for each statement execute function audit_entry_append_only()`);
   }
 
-  /** Calls of the REST API by endpoint, client and user. */
+  /** Calls of the REST API by endpoint, client and user, and by day. */
   private restUsage(): void {
     // The same rows are updated every few seconds: free space on the page keeps the new version
     // next to the old.
@@ -564,6 +564,17 @@ export class Migration20261126000000_initial extends Migration {
         primary key (endpoint, client, subject),
         constraint rest_call_client_check check (char_length(client) <= 255),
         constraint rest_call_calls_check check (calls > 0 and first_at <= last_at)
+      ) with (fillfactor = 50)`);
+    // The day is first in the key, because old days are deleted.
+    this.addSql(`
+      create table rest_call_day (
+        day date not null,
+        endpoint text not null,
+        client text not null,
+        calls bigint not null,
+        primary key (day, endpoint, client),
+        constraint rest_call_day_client_check check (char_length(client) <= 255),
+        constraint rest_call_day_calls_check check (calls > 0)
       ) with (fillfactor = 50)`);
   }
 }

@@ -1,3 +1,5 @@
+import { DAY_MS } from '../../core/time.ts';
+
 /** Client name under which clients above the maximum are counted together. */
 export const OTHERS = '(others)';
 
@@ -16,6 +18,8 @@ export interface Calls {
   firstAt: Date;
   lastAt: Date;
   calls: number;
+  /** The calls by UTC day, as the number of days since 1970-01-01. */
+  days: ReadonlyMap<number, number>;
 }
 
 /** Number of calls of an endpoint by a client as a user since the process started. */
@@ -27,6 +31,7 @@ export interface Series {
 }
 
 interface CallCount extends Calls {
+  days: Map<number, number>;
   series: Series;
 }
 
@@ -50,6 +55,7 @@ export class CallCounter {
     if (count.calls === 0) count.firstAt = at;
     count.lastAt = at;
     count.calls++;
+    add(count.days, Math.floor(at.getTime() / DAY_MS), 1);
     count.series.calls++;
   }
 
@@ -64,11 +70,12 @@ export class CallCounter {
 
   /** Restores counts that could not be stored. */
   putBack(taken: readonly Calls[]): void {
-    for (const { endpoint, client, subject, firstAt, lastAt, calls } of taken) {
+    for (const { endpoint, client, subject, firstAt, lastAt, calls, days } of taken) {
       const count = this.pending.get(endpoint, client, subject);
       if (count.calls === 0 || firstAt < count.firstAt) count.firstAt = firstAt;
       if (count.calls === 0 || lastAt > count.lastAt) count.lastAt = lastAt;
       count.calls += calls;
+      for (const [day, callsOfDay] of days) add(count.days, day, callsOfDay);
     }
   }
 
@@ -86,6 +93,7 @@ export class CallCounter {
       firstAt: epoch,
       lastAt: epoch,
       calls: 0,
+      days: new Map(),
       series: this.totals.get(endpoint, client, subject),
     }));
   }
@@ -128,6 +136,10 @@ class BoundedCounts<Count> implements Iterable<Count> {
     const subjects = getOrCreate(clients, client, () => new Map<string, Count>());
     return getOrCreate(subjects, subject, () => this.create(endpoint, client, subject));
   }
+}
+
+function add(counts: Map<number, number>, day: number, calls: number): void {
+  counts.set(day, (counts.get(day) ?? 0) + calls);
 }
 
 function getOrCreate<Key, Value>(map: Map<Key, Value>, key: Key, create: () => Value): Value {

@@ -10,10 +10,13 @@ import { OTHERS, type CallCounter, type Calls } from './call-counter.ts';
  */
 const MAX_STORED = 10_000;
 
+/** Number of days for which calls are kept by day, today included. */
+export const USAGE_DAYS = 90;
+
 /**
  * POSIX regular expression of the project's own clients: the contract tests and the browser pages.
  */
-const OWN_CLIENTS = '^shopfront-(contract|pages)(/|$)';
+export const OWN_CLIENTS = '^shopfront-(contract|pages)(/|$)';
 
 /** Columns by which a report can be grouped. */
 export const GROUPINGS = ['endpoint', 'client', 'subject'] as const;
@@ -100,17 +103,31 @@ export async function report(
  * NOT_FOUND.
  */
 export async function forget(ctx: Context, client: string): Promise<number> {
-  const { affected } = await execute(ctx.em, sql`delete from rest_call where client = ${client}`);
+  const { affected } = await execute(
+    ctx.em,
+    sql`
+    with days as (delete from rest_call_day where client = ${client})
+    delete from rest_call where client = ${client}`,
+  );
   if (affected === 0)
     throw new DomainError('NOT_FOUND', 'No calls recorded for a client with this name');
   return affected;
 }
 
-/** Deletes rows without a recent call. Returns their number. */
+/** Deletes clients without a recent call, and counts of old days. Returns the number of rows. */
 export async function sweep(ctx: Context): Promise<number> {
   const cutoff = new Date(ctx.now().getTime() - ctx.config.restUsageRetentionDays * DAY_MS);
-  const { affected } = await execute(ctx.em, sql`delete from rest_call where last_at < ${cutoff}`);
-  return affected;
+  const clients = await execute(ctx.em, sql`delete from rest_call where last_at < ${cutoff}`);
+  const days = await execute(
+    ctx.em,
+    sql`delete from rest_call_day where day < ${firstDay(ctx)}::date`,
+  );
+  return clients.affected + days.affected;
+}
+
+/** Returns the first of the days up to today for which calls are kept by day, as 2027-01-31. */
+export function firstDay(ctx: Context): string {
+  return new Date(ctx.now().getTime() - (USAGE_DAYS - 1) * DAY_MS).toISOString().slice(0, 10);
 }
 
 const COLUMNS: Readonly<Record<Grouping, Sql>> = {
@@ -122,22 +139,32 @@ const COLUMNS: Readonly<Record<Grouping, Sql>> = {
 // Sorts the rows, because instances update the same rows concurrently and would otherwise deadlock.
 // Corrects times that a clock change has put out of order.
 function upsertStatement(counts: readonly Calls[]): Sql {
-  const column = <Name extends keyof Calls>(name: Name): Calls[Name][] =>
-    counts.map((count) => count[name]);
+  const rows = counts.flatMap(({ days, ...count }) =>
+    [...days].map(([day, calls]) => ({ ...count, day, calls })),
+  );
+  const column = <Name extends keyof (typeof rows)[number]>(name: Name) =>
+    rows.map((row) => row[name]);
   return sql`
     with given as (
       select * from unnest(${column('endpoint')}::text[], ${column('client')}::text[], ${column('subject')}::text[],
-        ${column('firstAt')}::timestamptz[], ${column('lastAt')}::timestamptz[], ${column('calls')}::bigint[])
-        as given (endpoint, client, subject, first_at, last_at, calls)
+        ${column('firstAt')}::timestamptz[], ${column('lastAt')}::timestamptz[], ${column('day')}::integer[], ${column('calls')}::bigint[])
+        as given (endpoint, client, subject, first_at, last_at, day, calls)
     ), stored as (
       select count(*) filter (where subject = '') as nameless, count(*) filter (where subject <> '') as named from rest_call
-    ), placed as (
+    ), checked as (
       select given.*, known.client is not null or case when given.subject = '' then nameless else named end < ${MAX_STORED} as has_place
       from given cross join stored left join rest_call as known using (endpoint, client, subject)
+    ), placed as (
+      select endpoint, case when has_place then client else ${OTHERS} end as client, case when has_place then subject else '' end as subject,
+        first_at, last_at, date '1970-01-01' + day as day, calls
+      from checked
+    ), daily as (
+      insert into rest_call_day (day, endpoint, client, calls)
+      select day, endpoint, client, sum(calls) from placed group by 1, 2, 3 order by 1, 2, 3
+      on conflict (day, endpoint, client) do update set calls = rest_call_day.calls + excluded.calls
     )
     insert into rest_call (endpoint, client, subject, first_at, last_at, calls)
-    select endpoint, case when has_place then client else ${OTHERS} end as client, case when has_place then subject else '' end as subject,
-      min(least(first_at, last_at)), max(greatest(first_at, last_at)), sum(calls)
+    select endpoint, client, subject, min(least(first_at, last_at)), max(greatest(first_at, last_at)), sum(calls)
     from placed group by 1, 2, 3 order by 1, 2, 3
     on conflict (endpoint, client, subject) do update set
       first_at = least(rest_call.first_at, excluded.first_at),
