@@ -97,7 +97,10 @@ function formatTable({ lines, total }: Report, { since, endpoint }: ReportInput)
   ].join('\n');
 }
 
-function formatTrends({ lines, totalCount, deprecatedPaths }: Trends, hasHeadings: boolean): string {
+function formatTrends(
+  { lines, totalCount, deprecatedPaths }: Trends,
+  hasHeadings: boolean,
+): string {
   const rows = lines.map(
     ({ endpoint, client, deprecated, trend, recentCalls, earlierCalls, calls, lastAt }) => ({
       ...(endpoint !== null && { endpoint }),

@@ -62,7 +62,8 @@ class RestUsageLine implements usage.TrendLine {
 
   @Weight(1)
   @Field(() => [String], {
-    description: 'Users with whose credentials the client called, at most 10, in alphabetical order.',
+    description:
+      'Users with whose credentials the client called, at most 10, in alphabetical order.',
   })
   usernames!: string[];
 
@@ -71,7 +72,8 @@ class RestUsageLine implements usage.TrendLine {
 
   @Weight(5)
   @Field(() => [Float], {
-    description: 'Number of calls on each of the 90 days (UTC), the oldest first; the last is today.',
+    description:
+      'Number of calls on each of the 90 days (UTC), the oldest first; the last is today.',
   })
   days!: number[];
 
