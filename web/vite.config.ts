@@ -30,7 +30,7 @@ export default defineConfig({
     // Editors are large, and only loaded on their pages.
     chunkSizeWarningLimit: 5_000,
     rolldownOptions: {
-      input: ['home.ts', 'graphql.ts', 'graphiql.ts', 'docs.ts'].map((entry) =>
+      input: ['home.ts', 'usage.ts', 'graphql.ts', 'graphiql.ts', 'docs.ts'].map((entry) =>
         fileURLToPath(new URL(entry, import.meta.url)),
       ),
       // Ignores the directives of libraries that also run on servers.

@@ -29,6 +29,11 @@ const LINKS = [
     what: 'Browsers get Apollo Sandbox, or GraphiQL if the Sandbox cannot load.',
   },
   {
+    path: '/usage',
+    name: 'REST usage',
+    what: 'Who still calls which endpoint, and how often, for the removal of a version.',
+  },
+  {
     path: '/openapi.json',
     name: 'OpenAPI document',
     what: 'The REST API in machine-readable form, for generators of clients and tests.',

@@ -15,7 +15,7 @@ export interface Page {
   /** Script in the bundle. */
   entry: string;
   body: Html;
-  /** Whether the body has a header of its own, instead of the bar with the explorers. */
+  /** Whether the body has a header of its own, instead of the bar with the pages. */
   hasHeader?: boolean;
   /** Returns directives added to the Content-Security-Policy of every page. */
   policy?: (nonce: string) => Readonly<Record<string, string>>;
@@ -23,10 +23,11 @@ export interface Page {
 
 const HTML_TYPE = 'text/html; charset=utf-8';
 
-const EXPLORERS = [
+const LINKS = [
   { path: '/graphql', name: 'GraphQL' },
   { path: '/graphiql', name: 'GraphiQL' },
   { path: '/docs', name: 'REST' },
+  { path: '/usage', name: 'Usage' },
 ];
 
 const EMPTY = markup``;
@@ -87,13 +88,13 @@ function settingsOf({ basePath, databaseUrl }: Config): PageSettings {
 
 function headerBar(basePath: string, current: string): Html {
   const mark = (path: string): Html => (path === current ? CURRENT : EMPTY);
-  const explorers = EXPLORERS.map(
+  const links = LINKS.map(
     ({ path, name }) => markup`<a href="${basePath}${path}"${mark(path)}>${name}</a>\n`,
   );
   return markup`<header class="bar">
 <a class="brand" href="${basePath}/"${mark('/')}>Shopfront</a>
-<nav aria-label="Explorers">
-${explorers}</nav>
+<nav aria-label="Pages">
+${links}</nav>
 <div id="session"></div>
 </header>`;
 }

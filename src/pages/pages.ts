@@ -8,6 +8,7 @@ import { homeBody } from './home.ts';
 import { markup } from './markup.ts';
 import { createPageHandler, type Page } from './page.ts';
 import { storefrontEndpoints } from './storefront.ts';
+import { usageBody } from './usage.ts';
 
 /** The pages for browsers. */
 export interface Pages {
@@ -59,6 +60,12 @@ export function openPages(config: Config, endpoints: readonly Route[]): Pages | 
       entry: 'docs.ts',
       body: REFERENCE,
       policy: referencePolicy,
+    },
+    {
+      path: '/usage',
+      title: 'REST usage – Shopfront',
+      entry: 'usage.ts',
+      body: usageBody(config),
     },
   ];
   return {
