@@ -33,6 +33,7 @@ describe('as in production', () => {
     '/',
     '/graphiql',
     '/docs',
+    '/usage',
     '/shop',
     '/shop/products/1',
     '/metrics',

@@ -112,6 +112,7 @@ describe.each([
         '/graphql',
         '/graphiql',
         '/docs',
+        '/usage',
         '/openapi.json',
         '/livez',
         '/readyz',
@@ -121,6 +122,21 @@ describe.each([
     await page.getByLabel('barcode').uncheck();
     await page.getByRole('button', { name: 'Run both' }).click();
     await page.getByText('Same answer').waitFor();
+    expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
+  });
+
+  test('the usage page names the demo user who may read it', async () => {
+    const { page, errors, foreign } = await site.visit('/usage');
+    const main = page.locator('main');
+    const signIn = main.getByText('Sign in as admin or a user with the scope users:read.');
+    await signIn.waitFor();
+    await signInAs(page, 'alice');
+    await main.getByText('alice does not have the scope users:read.').waitFor();
+    expect(await signIn.isVisible()).toBe(true);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await signInAs(page, 'admin');
+    await main.getByText('No path is deprecated.').waitFor();
+    expect(await signIn.isVisible()).toBe(false);
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
 
@@ -573,7 +589,7 @@ describe('in every environment', () => {
     ).toBeLessThanOrEqual(0);
   });
 
-  test.each(['/graphiql', '/docs'])('the bar of %s is accessible', async (path) => {
+  test.each(['/graphiql', '/docs', '/usage'])('the bar of %s is accessible', async (path) => {
     for (const colorScheme of ['light', 'dark'] as const) {
       const { page } = await site.visit(path, { colorScheme });
       await page.getByText('other …').click();
@@ -820,7 +836,7 @@ describe('in every environment', () => {
     expect(errors).toEqual([]);
   });
 
-  test.each(['/', '/graphiql', '/docs', '/graphql'])(
+  test.each(['/', '/graphiql', '/docs', '/usage', '/graphql'])(
     'on %s, the form shows why a login is rejected, and the limit on failures',
     async (path) => {
       const { page } = await site.visit(path);

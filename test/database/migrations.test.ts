@@ -135,6 +135,9 @@ describe('a CHECK enforces each rule of the domain', () => {
   const calls = (client: string, first = 'now()', count = '1') =>
     `insert into rest_call values ('GET /blog', ${client}, '', ${first}, now(), ${count})`;
 
+  const daily = (client: string, count = '1') =>
+    `insert into rest_call_day values ('2027-01-31', 'GET /blog', ${client}, ${count})`;
+
   const audited = (values: Record<string, string>) => {
     const all = {
       at: 'now()',
@@ -155,6 +158,7 @@ describe('a CHECK enforces each rule of the domain', () => {
     ['a session', session({})],
     ['an item', item(`'lamp'`)],
     ['calls', calls(`repeat('x', 255)`)],
+    ['calls of a day', daily(`repeat('x', 255)`)],
     ['a blog entry', entry(`'Title'`, `E'two\\nlines'`)],
     ['an entry of the audit trail', audited(subject)],
   ])('a valid row is stored: %s', async (_name, statement) => {
@@ -196,6 +200,8 @@ describe('a CHECK enforces each rule of the domain', () => {
     ['rest_call_client_check', calls(`repeat('x', 256)`)],
     ['rest_call_calls_check', calls(`'x'`, 'now()', '0')],
     ['rest_call_calls_check', calls(`'x'`, `now() + interval '1 day'`)],
+    ['rest_call_day_client_check', daily(`repeat('x', 256)`)],
+    ['rest_call_day_calls_check', daily(`'x'`, '0')],
     ['audit_entry_action_check', audited({ action: `'Created'` })],
     ['audit_entry_actor_kind_check', audited({ actor_kind: `'users'` })],
     ['audit_entry_actor_name_check', audited({ actor_name: 'null' })],

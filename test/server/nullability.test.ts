@@ -8,6 +8,7 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import * as apiKeys from '../../src/features/api-keys/api-key.service.ts';
+import * as usage from '../../src/features/rest-usage/rest-usage.service.ts';
 import * as sessions from '../../src/features/auth/sessions/session.service.ts';
 import { globalId } from '../../src/api/node.ts';
 import { makeSchema } from '../../src/graphql/schema.ts';
@@ -26,6 +27,8 @@ interface Case {
   path: string[];
   isNull: string;
   isPresent: string;
+  /** The caller of both, if not ada in a session. */
+  as?: () => User;
 }
 
 const NOTHING = globalId('Product', 999);
@@ -89,6 +92,8 @@ const CASES: Record<string, Case> = {
   'AuditActor.nodeId': ofEntries('actor.nodeId', 'actor { nodeId }'),
   'AuditedChange.before': ofEntries('changes.0.before', 'changes { before }'),
   'AuditedChange.after': ofEntries('changes.0.after', 'changes { after }'),
+  'RestUsageLine.endpoint': ofUsage('endpoint', 'CLIENT'),
+  'RestUsageLine.client': ofUsage('client', 'ENDPOINT'),
   'CreateProductResult.product': {
     path: ['createProducts', '0', 'product'],
     isNull: `mutation { createProducts(inputs: [${draft('1')}]) { product { pk } } }`,
@@ -160,6 +165,8 @@ beforeEach(async () => {
     shop.advanceClock(1_000);
   }
   await shop.sql(`update api_key set last_used_at = now() where name = 'used'`);
+  shop.calls.count('GET /blog', 'till/1', 'ada', shop.now());
+  await usage.store(shop.context(), shop.calls);
   // All that can be null is so in the latest entry, and nothing in the first.
   await shop.sql(`
     insert into audit_entry (at, actor_kind, actor_name, actor_pk, request_id, network, action, subject_kind, subject_key, subject_name, changes)
@@ -174,10 +181,11 @@ describe('a nullable output field', () => {
 
   test.each(Object.entries(CASES))(
     '%s is null in one case, without an error, and not in the other',
-    async (name, { path, isNull, isPresent }) => {
-      const without = await shop.graphql(isNull, {}, name === ANONYMOUS ? {} : { sessionKey });
+    async (name, { path, isNull, isPresent, as }) => {
+      const request = as ? { as: as() } : { sessionKey };
+      const without = await shop.graphql(isNull, {}, name === ANONYMOUS ? {} : request);
       expect([without.body.errors, valueAt(without.body.data, path)]).toEqual([undefined, null]);
-      const having = await shop.graphql(isPresent, {}, { sessionKey });
+      const having = await shop.graphql(isPresent, {}, request);
       expect([having.body.errors, valueAt(having.body.data, path) ?? null]).toEqual([
         undefined,
         expect.anything(),
@@ -195,7 +203,11 @@ describe('a non-null field is never null, and no list contains null', () => {
 
   test.each(viewers)('for %s, in a response with all fields', async (_caller, credentials) => {
     const query = typeNamed('Query');
-    const whole = wholeSelection(schema, query).replace(
+    const ofUsersRead = `restUsage ${wholeSelection(schema, typeNamed('RestUsage'), ['Query'])}`;
+    const fields = wholeSelection(schema, query);
+    const allowed = credentials().as === reader ? fields : fields.replace(ofUsersRead, '');
+    expect(fields).toContain(ofUsersRead);
+    const whole = allowed.replace(
       / \}$/,
       ` nodes(ids: ${JSON.stringify(ids)}) ${wholeSelection(schema, typeNamed('Node'))} }`,
     );
@@ -269,6 +281,16 @@ function ofEntries(path: string, fields: string): Case {
     path: ['auditEntries', 'nodes', '0', ...path.split('.')],
     isNull: `{ auditEntries(first: 1) { nodes { ${fields} } } }`,
     isPresent: `{ auditEntries(last: 1) { nodes { ${fields} } } }`,
+  };
+}
+
+/** A case of the calls of one endpoint by one client. */
+function ofUsage(field: string, by: string): Case {
+  return {
+    path: ['restUsage', 'lines', '0', field],
+    isNull: `{ restUsage(by: ${by}) { lines { ${field} } } }`,
+    isPresent: `{ restUsage { lines { ${field} } } }`,
+    as: () => reader,
   };
 }
 

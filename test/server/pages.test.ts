@@ -13,7 +13,7 @@ import { useShop, type Shop } from '../support/shop.ts';
 // Each page has a nonce of its own, so no two are the same.
 const shop = useShop();
 
-const PAGES = ['/', '/graphiql', '/docs', '/graphql'];
+const PAGES = ['/', '/graphiql', '/docs', '/usage', '/graphql'];
 const assets = (await readdir('dist/web/assets')).toSorted();
 const script = assets.find((name) => name.startsWith('home-') && name.endsWith('.js')) ?? '';
 
@@ -213,7 +213,7 @@ describe('assets', () => {
 describe('without GRAPHQL_EXPLORER', () => {
   const plain = useShop({ GRAPHQL_EXPLORER: 'false' });
 
-  test.each(['/', '/graphiql', '/docs', '/favicon.ico', `/assets/${script}`])(
+  test.each(['/', '/graphiql', '/docs', '/usage', '/favicon.ico', `/assets/${script}`])(
     'there is no %s',
     async (path) => {
       for (const method of ['GET', 'POST', 'OPTIONS']) {
@@ -274,7 +274,7 @@ describe('under a BASE_PATH, with a PUBLIC_URL that contains markup', () => {
   });
 
   test('markup in PUBLIC_URL does not get into a page', async () => {
-    for (const path of ['/', '/graphiql', '/docs'])
+    for (const path of ['/', '/graphiql', '/docs', '/usage'])
       expect(await (await browse(based, path)).text()).not.toContain('<script>evil');
   });
 });

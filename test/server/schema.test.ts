@@ -42,6 +42,7 @@ const CONTRACT = `
     users(first: Int, after: String, last: Int, before: String): UserConnection!
     blog(first: Int, after: String, last: Int, before: String): BlogEntryConnection!
     auditEntries(first: Int, after: String, last: Int, before: String, filter: AuditEntryFilter): AuditEntryConnection!
+    restUsage(by: RestUsageGrouping, deprecatedOnly: Boolean! = false, first: Int! = 20, skip: Int! = 0): RestUsage!
   }
 
   type Mutation {
@@ -100,6 +101,14 @@ const CONTRACT = `
   enum AuditActorKind { USER API_KEY OPERATOR ANONYMOUS }
   enum AuditSubjectKind { USER PRODUCT API_KEY }
   input AuditEntryFilter { actor: String action: String subject: ID since: DateTime until: DateTime }
+
+  type RestUsage { lines: [RestUsageLine!]! totalCount: Int! deprecatedPaths: [String!]! }
+  type RestUsageLine {
+    endpoint: String client: String deprecated: Boolean! usernames: [String!]! calls: Float! days: [Float!]!
+    recentCalls: Float! earlierCalls: Float! trend: RestUsageTrend! lastAt: DateTime!
+  }
+  enum RestUsageGrouping { ENDPOINT CLIENT }
+  enum RestUsageTrend { GROWING STEADY DWINDLING GONE }
 
   type LoginPayload {
     accessToken: String! tokenType: String! expiresIn: Int! refreshToken: String! sessionKey: String! user: User!
