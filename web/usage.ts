@@ -10,12 +10,13 @@ const PAGE = 50;
 const MAX_LEFT = 10;
 /** Height of a graph in its own units; a day is 1 wide, without a gap. */
 const HEIGHT = 20;
+const DAY_MS = 86_400_000;
 /** Number of days of a trend. */
 const TREND_DAYS = 14;
 
 const QUERY = `query Usage($deprecatedOnly: Boolean!, $first: Int!, $skip: Int!) {
   calls: restUsage(deprecatedOnly: $deprecatedOnly, first: $first, skip: $skip) {
-    totalCount
+    totalCount firstDay
     lines { endpoint client deprecated usernames calls days recentCalls earlierCalls trend lastAt }
   }
   left: restUsage(by: CLIENT, deprecatedOnly: true, first: 100) {
@@ -43,7 +44,7 @@ interface Line extends Left {
 }
 
 interface Usage {
-  calls: { totalCount: number; lines: Line[] };
+  calls: { totalCount: number; firstDay: string; lines: Line[] };
   left: { deprecatedPaths: string[]; lines: Left[] };
 }
 
@@ -108,12 +109,12 @@ async function request(skip: number): Promise<Response> {
   return json;
 }
 
-function showUsage({ calls: { totalCount, lines }, left }: Usage, skip: number): void {
+function showUsage({ calls: { totalCount, firstDay, lines }, left }: Usage, skip: number): void {
   shown = skip === 0 ? lines : [...shown, ...lines];
   message.textContent = '';
   byId('left').replaceChildren(...leftView(left));
   const none = onlyDeprecated.checked ? 'No calls of deprecated paths.' : 'No calls yet.';
-  byId('lines').replaceChildren(shown.length > 0 ? table(shown) : element('p', {}, none));
+  byId('lines').replaceChildren(shown.length > 0 ? table(shown, firstDay) : element('p', {}, none));
   more.hidden = shown.length >= totalCount;
   more.textContent = `Show more (${number(shown.length)} of ${number(totalCount)})`;
 }
@@ -144,7 +145,7 @@ function leftView({ deprecatedPaths, lines }: Usage['left']): Node[] {
 }
 
 // On a phone, the styles show rows as blocks. The roles keep the table for screen readers.
-function table(lines: readonly Line[]): HTMLElement {
+function table(lines: readonly Line[], firstDay: string): HTMLElement {
   const head = ['Endpoint', 'Client', 'Calls per day', 'Calls', 'Last call', 'Trend'];
   const row = (...cells: HTMLElement[]) => element('tr', { role: 'row' }, ...cells);
   return element(
@@ -155,11 +156,11 @@ function table(lines: readonly Line[]): HTMLElement {
       { role: 'rowgroup' },
       row(...head.map((name) => element('th', { scope: 'col', role: 'columnheader' }, name))),
     ),
-    element('tbody', { role: 'rowgroup' }, ...lines.map((line) => row(...cellsOf(line)))),
+    element('tbody', { role: 'rowgroup' }, ...lines.map((line) => row(...cellsOf(line, firstDay)))),
   );
 }
 
-function cellsOf(line: Line): HTMLElement[] {
+function cellsOf(line: Line, firstDay: string): HTMLElement[] {
   const { endpoint, deprecated, calls, lastAt } = line;
   const cell = (className: string, ...content: (Node | string)[]) =>
     element('td', { role: 'cell', className }, ...content);
@@ -171,7 +172,7 @@ function cellsOf(line: Line): HTMLElement[] {
       ...(deprecated ? [' ', element('span', { className: 'deprecated' }, 'deprecated')] : []),
     ),
     cell('client', ...clientView(line)),
-    cell('graph', graph(line)),
+    cell('graph', graph(line, firstDay)),
     cell('number', number(calls)),
     cell('last', element('time', { dateTime: lastAt, title: lastAt }, lastAt.slice(0, 10))),
     cell('trend', trendView(line)),
@@ -197,7 +198,7 @@ function trendView({ trend, earlierCalls, recentCalls }: Left): HTMLElement {
 }
 
 /** One bar per day, up to the day with the most calls. */
-function graph({ days, calls }: Line): SVGElement {
+function graph({ days, calls }: Line, firstDay: string): SVGElement {
   const most = Math.max(...days);
   const busiest = days.lastIndexOf(most);
   const bars = (from: number, to: number, className: string): SVGElement => {
@@ -210,7 +211,7 @@ function graph({ days, calls }: Line): SVGElement {
   };
   const [earlier, recent] = [days.length - 2 * TREND_DAYS, days.length - TREND_DAYS];
   const title = svg('title', {});
-  const day = new Date(Date.now() - (days.length - 1 - busiest) * 86_400_000);
+  const day = new Date(Date.parse(firstDay) + busiest * DAY_MS);
   title.textContent = `${number(calls)} calls in ${days.length} days, most on ${day.toISOString().slice(0, 10)}: ${number(most)}`;
   return svg(
     'svg',

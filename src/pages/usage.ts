@@ -14,7 +14,7 @@ export function usageBody(config: Config): Html {
 <p id="sign-in" hidden><a href="#session">Sign in</a> as ${names}a user with the scope <code>users:read</code>.</p>
 <div id="usage" hidden>
 <section aria-labelledby="left-name">
-<h2 id="left-name">Left on deprecated paths</h2>
+<h2 id="left-name">Clients left on deprecated paths</h2>
 <div id="left"></div>
 </section>
 <section aria-labelledby="calls-name">

@@ -77,6 +77,9 @@ async function leftOf(page: Page): Promise<string> {
 }
 
 beforeEach(async () => {
+  // Noon, so that the day does not end during a test.
+  const now = shop.now().getTime();
+  shop.advanceClock((Math.floor(now / DAY_MS) + 1.5) * DAY_MS - now);
   await shop.makeUser({ username: 'reader', scopes: ['users:read'] });
 });
 
@@ -104,7 +107,9 @@ test('the page tells a reader who may not see usage what to sign in as', async (
 
 test('the page shows calls by endpoint and client with a graph, and who is left on deprecated paths', async () => {
   await call(shop, CLIENTS);
-  const { page, errors, foreign } = await visit(shop);
+  const { page, errors, foreign } = await visit(shop, '/usage', {
+    viewport: { width: 1200, height: 780 },
+  });
   await signIn(page, 'reader');
   const today = shop.now().toISOString().slice(0, 10);
   const ago = (days: number) =>
@@ -120,6 +125,9 @@ test('the page shows calls by endpoint and client with a graph, and who is left 
   );
   expect(await page.getByRole('img').count()).toBe(4);
   await page.getByRole('img', { name: `870 calls in 90 days, most on ${today}: 29` }).waitFor();
+  // With SCREENSHOTS=1, for the documents.
+  if (process.env['SCREENSHOTS'] === '1')
+    await page.screenshot({ path: 'docs/explorer-usage.png' });
   expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
 });
 
@@ -184,7 +192,7 @@ describe.each<[string, BrowserContextOptions]>([
     'on a phone in dark colours',
     { colorScheme: 'dark', viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true },
   ],
-])('%s', (how, options) => {
+])('%s', (_how, options) => {
   test('the page is accessible, and fits', async () => {
     await call(shop, CLIENTS);
     const { page } = await visit(shop, '/usage', options);
@@ -194,7 +202,5 @@ describe.each<[string, BrowserContextOptions]>([
     expect(
       await page.evaluate('document.documentElement.scrollWidth - innerWidth'),
     ).toBeLessThanOrEqual(0);
-    if (process.env['SHOT'])
-      await page.screenshot({ path: `/tmp/shot ${how}.png`, fullPage: true });
   });
 });

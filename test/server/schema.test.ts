@@ -102,7 +102,7 @@ const CONTRACT = `
   enum AuditSubjectKind { USER PRODUCT API_KEY }
   input AuditEntryFilter { actor: String action: String subject: ID since: DateTime until: DateTime }
 
-  type RestUsage { lines: [RestUsageLine!]! totalCount: Int! deprecatedPaths: [String!]! }
+  type RestUsage { lines: [RestUsageLine!]! totalCount: Int! firstDay: String! deprecatedPaths: [String!]! }
   type RestUsageLine {
     endpoint: String client: String deprecated: Boolean! usernames: [String!]! calls: Float! days: [Float!]!
     recentCalls: Float! earlierCalls: Float! trend: RestUsageTrend! lastAt: DateTime!

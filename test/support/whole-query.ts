@@ -13,27 +13,30 @@ import {
 
 /**
  * Returns a selection of all fields of a type, recursively. Where a type is nested in itself, its
- * scalar fields are selected once more.
+ * scalar fields are selected once more. Fields with a name in `without` are left out.
  */
 export function wholeSelection(
   schema: GraphQLSchema,
   type: GraphQLNamedType,
+  without: readonly string[] = [],
   above: readonly string[] = [],
 ): string {
   if (isInterfaceType(type)) {
     const parts = schema
       .getPossibleTypes(type)
-      .map((possible) => `... on ${possible.name} ${wholeSelection(schema, possible, above)}`);
+      .map(
+        (possible) => `... on ${possible.name} ${wholeSelection(schema, possible, without, above)}`,
+      );
     return `{ __typename ${parts.join(' ')} }`;
   }
   if (!isObjectType(type)) return '';
   const isRepeated = above.includes(type.name);
   const fields = Object.values(type.getFields())
-    .filter(({ args }) => !args.some(isRequiredArgument))
+    .filter(({ name, args }) => !without.includes(name) && !args.some(isRequiredArgument))
     .filter((field) => !isRepeated || isLeafType(getNamedType(field.type)))
     .map(
       (field) =>
-        `${field.name} ${wholeSelection(schema, getNamedType(field.type), [...above, type.name])}`,
+        `${field.name} ${wholeSelection(schema, getNamedType(field.type), without, [...above, type.name])}`,
     );
   return `{ __typename ${fields.join(' ')} }`;
 }

@@ -98,6 +98,9 @@ class RestUsage implements usage.Trends {
   @Field(() => Int, { description: 'Number of all lines.' })
   totalCount!: number;
 
+  @Field(() => String, { description: 'First day (UTC) of `days`, such as `2027-01-31`.' })
+  firstDay!: string;
+
   @Field(() => [String], {
     description: 'Beginnings of the deprecated paths, such as `/api/v1/`.',
   })

@@ -65,6 +65,8 @@ export interface TrendLine {
 export interface Trends {
   lines: TrendLine[];
   totalCount: number;
+  /** First of the days of each line, as 2027-01-31. */
+  firstDay: string;
   /** Beginnings of the deprecated paths, such as `/api/v1/`. */
   deprecatedPaths: string[];
 }
@@ -121,6 +123,7 @@ export async function trends(
   return {
     lines: rows.filter(({ total }) => total !== null).map(lineOf),
     totalCount: Number(rows[0]?.['all_lines']),
+    firstDay: from,
     deprecatedPaths: prefixes,
   };
 }
