@@ -113,7 +113,7 @@ function formatTrends(
       last: lastAt,
     }),
   );
-  if (!hasHeadings) return tableOf(rows).slice(1).join('\n');
+  if (!hasHeadings) return tableOf(rows, false).join('\n');
   const deprecated = deprecatedPaths.length > 0 ? deprecatedPaths.join(', ') : 'none';
   return [
     ...tableOf(rows),
@@ -121,11 +121,14 @@ function formatTrends(
   ].join('\n');
 }
 
-/** Returns the lines of a table with a heading for each property; none without rows. */
-function tableOf(rows: readonly object[]): string[] {
+/** Returns the lines of a table, with the names of the properties as headings; none without rows. */
+function tableOf(rows: readonly object[], hasHeadings = true): string[] {
   const cells = rows.map((row) => Object.entries(row) as [string, unknown][]);
   const columns = cells[0]?.map(([name], index) =>
-    pad([name, ...cells.map((row) => cellOf(row[index]?.[1]))], NUMBER_COLUMNS.has(name)),
+    pad(
+      [...(hasHeadings ? [name] : []), ...cells.map((row) => cellOf(row[index]?.[1]))],
+      NUMBER_COLUMNS.has(name),
+    ),
   );
   return columns?.[0]?.map((_, index) => columns.map((column) => column[index]).join('  ')) ?? [];
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startNginx, type Nginx } from '../support/nginx.ts';
@@ -70,6 +70,44 @@ describe('in front of instances with COMPRESSION=off, nginx', () => {
   test('compresses no credentials', () => expectCredentialsPlain(shop, nginx()));
 });
 
+describe('with the lines of docs/migrate.md for the removal of a version, nginx', () => {
+  const shop = useShop();
+  const nginx = behindNginx(shop, async () => {
+    const document = await readFile('docs/migrate.md', 'utf8');
+    return /^```nginx\n(.*?)^```/ms.exec(document)?.[1] ?? '';
+  });
+
+  test.each([
+    ['GET', '/api/v1/'],
+    ['GET', '/api/v1/shop/products'],
+    ['GET', '/api/v1/shop/product/7?x=y'],
+    ['POST', '/api/v1/shop/product/'],
+    ['GET', '/api/v1/login'],
+  ])('responds 410 with the successor: %s %s', async (method, path) => {
+    const answer = await fetch(nginx().url + path, { method });
+    const { headers } = answer;
+    expect([answer.status, await answer.json()]).toEqual([
+      410,
+      { detail: 'Version 1 of the REST API has been removed. Use the GraphQL API.' },
+    ]);
+    expect(Object.fromEntries(headers)).toMatchObject({
+      'content-type': 'application/json',
+      'access-control-allow-origin': '*',
+      link: `<${nginx().url}/graphql>; rel="successor-version"`,
+    });
+  });
+
+  test('forwards other paths', async () => {
+    const { status } = await fetch(`${nginx().url}/graphql?query={me{username}}`);
+    expect(status).toBe(200);
+    for (const path of [PAGE, '/api/v10/', '/livez'])
+      expect([path, (await fetch(nginx().url + path)).status]).toEqual([
+        path,
+        path === '/api/v10/' ? 404 : 200,
+      ]);
+  });
+});
+
 async function expectCredentialsPlain(shop: Shop, { url }: Nginx): Promise<void> {
   await shop.makeUser({ username: 'ada' });
   const form = new URLSearchParams({ username: 'ada', password: PASSWORD });
@@ -98,12 +136,12 @@ async function expectCredentialsPlain(shop: Shop, { url }: Nginx): Promise<void>
   }
 }
 
-function behindNginx(shop: Shop): () => Nginx {
+function behindNginx(shop: Shop, directives = async () => ''): () => Nginx {
   let directory = '';
   let nginx: Nginx | undefined;
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'shopfront-nginx-'));
-    nginx = await startNginx(directory, [shop.port]);
+    nginx = await startNginx(directory, [shop.port], await directives());
   });
   afterAll(async () => {
     await nginx?.stop();

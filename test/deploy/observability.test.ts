@@ -161,6 +161,22 @@ test('the table of metrics in docs/observability.md has exactly our metrics, wit
   expect(documented.toSorted(byName)).toEqual(exposed.toSorted(byName));
 });
 
+test('the queries of docs/migrate.md use existing metrics and labels', async () => {
+  const text = await readFile('docs/migrate.md', 'utf8');
+  const queries = [...text.matchAll(/^```promql\n(.*?)^```/gms)].map(([, query = '']) => query);
+  expect(queries).toHaveLength(1);
+  for (const query of queries) {
+    expect(unknownIn(query, [])).toEqual([]);
+    for (const { metric, matchers } of namesIn(query).selectors) {
+      const labels = metrics.get(metric);
+      for (const { label, value } of matchers)
+        expect(
+          [...(labels?.get(label) ?? [])].some((name) => new RegExp(`^${value}$`).test(name)),
+        ).toBe(true);
+    }
+  }
+});
+
 async function sendTraffic(): Promise<void> {
   const ada = await shop.makeUser({ username: 'ada', scopes: ['products:write'] });
   const product = await shop.makeProduct();

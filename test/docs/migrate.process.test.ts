@@ -21,7 +21,7 @@ describe('docs/migrate.md: the commands of its examples print the documented out
     const parts = document.split(/^```env\n(.*?)^```/gms);
     for (let at = 0, env = {}; at < parts.length; at += 2) {
       const server = await startServer({ DATA_DIR: dataDir, PORT, ...env });
-      answers.push(...(await runSteps(stepsOf(parts[at] ?? ''), server.url, dataDir)));
+      answers.push(...(await runSteps(stepsOf(parts[at] ?? ''), server.url, dataDir, env)));
       await stopServer(server);
       env = { ...env, ...settingsIn(parts[at + 1] ?? '') };
     }

@@ -16,13 +16,20 @@ export interface Nginx {
   stop(): Promise<void>;
 }
 
-/** Starts nginx with its files in the directory, in front of the servers on these ports. */
-export async function startNginx(directory: string, ports: readonly number[]): Promise<Nginx> {
+/**
+ * Starts nginx with its files in the directory, in front of the servers on these ports, with
+ * additional directives in `server`.
+ */
+export async function startNginx(
+  directory: string,
+  ports: readonly number[],
+  directives = '',
+): Promise<Nginx> {
   const port = await freePort();
   const own = join(directory, 'shopfront.conf');
   const log = join(directory, 'access.log');
   const texts = await Promise.all(CONFIGURATION.map((path) => readFile(path, 'utf8')));
-  await writeFile(own, configurationFor(texts.join('\n'), port, ports, log));
+  await writeFile(own, configurationFor(texts.join('\n'), port, ports, log, directives));
   const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${join(directory, name)};`,
   );
@@ -63,12 +70,13 @@ function configurationFor(
   port: number,
   ports: readonly number[],
   log: string,
+  directives: string,
 ): string {
   const [first = ''] = /^ *server 127.*$/m.exec(text) ?? [];
   const servers = ports.map((at) => first.replace(/:\d+/, `:${at}`)).join('\n');
   const configuration = text
     .replace(/(?:^ *server 127.*\n)+/m, `${servers}\n`)
-    .replace('listen 80;', `listen 127.0.0.1:${port};`)
+    .replace('listen 80;', () => `listen 127.0.0.1:${port};\n${directives}`)
     .replace(/access_log .*;/, `access_log ${log} instance;`);
   if (
     ![...ports.map((at) => `:${at} `), `:${port};`, log].every((part) =>
