@@ -229,7 +229,7 @@ function svg(
   attributes: Readonly<Record<string, string>>,
   ...children: Node[]
 ): SVGElement {
-  const made = document.createElementNS('http://www.w3.org/2000/svg', name) as SVGElement;
+  const made = document.createElementNS('http://www.w3.org/2000/svg', name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   made.append(...children);
   return made;

@@ -26,6 +26,8 @@ interface TrendsFlags extends Pick<TrendsInput, 'by' | 'includeOwn'> {
   limit: number;
 }
 
+type Cell = string | number | Date | null | undefined;
+
 /** `rest-usage …`: reports the remaining clients of the REST API. */
 export function restUsageCommands(context: CommandContext): Command {
   const { print, stdout } = context;
@@ -123,7 +125,7 @@ function formatTrends(
 
 /** Returns the lines of a table, with the names of the properties as headings; none without rows. */
 function tableOf(rows: readonly object[], hasHeadings = true): string[] {
-  const cells = rows.map((row) => Object.entries(row) as [string, unknown][]);
+  const cells = rows.map((row) => Object.entries(row) as [string, Cell][]);
   const columns = cells[0]?.map(([name], index) =>
     pad(
       [...(hasHeadings ? [name] : []), ...cells.map((row) => cellOf(row[index]?.[1]))],
@@ -138,7 +140,7 @@ function pad(cells: readonly string[], isRightAligned: boolean): string[] {
   return cells.map((cell) => (isRightAligned ? cell.padStart(width) : cell.padEnd(width)));
 }
 
-function cellOf(value: unknown): string {
+function cellOf(value: Cell): string {
   const text = value instanceof Date ? value.toISOString() : printable(String(value ?? '-'));
   return text.length > MAX_WIDTH ? `${text.slice(0, MAX_WIDTH - 1)}…` : text;
 }

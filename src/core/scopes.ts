@@ -3,7 +3,8 @@ const DEFINITIONS = {
   'products:write': { writes: true, allows: 'Create, change and delete products.' },
   'users:read': {
     writes: false,
-    allows: 'Read the email addresses, scopes and items of all users.',
+    allows:
+      'Read the email addresses, scopes and items of all users, and the usage of the REST API.',
   },
   'blog:write': { writes: true, allows: 'Create blog entries, and change and delete own entries.' },
   'audit:read': { writes: false, allows: 'Read the audit trail.' },

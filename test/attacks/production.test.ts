@@ -33,7 +33,6 @@ describe('as in production', () => {
     '/',
     '/graphiql',
     '/docs',
-    '/usage',
     '/shop',
     '/shop/products/1',
     '/metrics',

@@ -417,6 +417,13 @@ describe('rest-usage report', () => {
   });
 });
 
+test.each(['--by subject', '--limit 0', '--since 2027-01-31', 'v1'])(
+  'rest-usage trends %s is wrong usage, and ends with 64',
+  async (args) => {
+    expect(await command(`rest-usage trends ${args}`)).toMatchObject({ code: 64, stdout: '' });
+  },
+);
+
 describe('rest-usage forget', () => {
   const forget = (client: string) => run(['rest-usage', 'forget', client], workerDatabase());
   const NONE = { code: 1, stdout: '', stderr: 'No calls recorded for a client with this name\n' };
@@ -597,6 +604,7 @@ test.each([
   'products export ',
   'rest-usage ',
   'rest-usage report ',
+  'rest-usage trends ',
   'rest-usage forget ',
   'seed ',
   'migrate ',

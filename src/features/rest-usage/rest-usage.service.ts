@@ -40,7 +40,7 @@ export interface ReportInput {
 /**
  * A line of a report, without the columns that are not grouped by. `subject` is null if anonymous.
  */
-export interface ReportLine {
+interface ReportLine {
   endpoint?: string;
   client?: string;
   subject?: string | null;
