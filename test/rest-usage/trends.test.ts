@@ -323,6 +323,40 @@ test('a deleted client has no counts left', async () => {
   expect(await shop.sql('select client from rest_call_day')).toEqual([{ client: 'till/2' }]);
 });
 
+test('a day has 1,000 clients, and as many more with a user; new ones count as others', async () => {
+  const fill = (from: number, to: number) =>
+    shop.sql(
+      `insert into rest_call_day select '${daysAgo(0).toISOString()}'::date, '${NEW}', 'client ' || n, 1 from generate_series(${from}, ${to}) as n`,
+    );
+  const days = { 0: 1, 1: 1 };
+  const kept = async () =>
+    (
+      await shop.sql(
+        `select client || ' ' || sum(calls) as line from rest_call_day where client !~ 'client' group by client order by 1`,
+      )
+    ).map(({ line }) => line);
+  await fill(1, 999);
+  await call(NEW, 'first', days);
+  await call(NEW, 'new', days);
+  await call(NEW, 'first', days);
+  await call(NEW, 'named', days, 'bea');
+  expect(await kept()).toEqual(['(others) 1', 'first 4', 'named 2', 'new 1']);
+  await fill(1000, 1997);
+  await call(NEW, 'other', { 0: 1 }, 'bea');
+  expect(await kept()).toEqual(['(others) 2', 'first 4', 'named 2', 'new 1']);
+  const { lines } = await read({ by: 'CLIENT', first: 5 });
+  expect(lines.slice(0, 3)).toMatchObject([
+    { client: 'first', calls: 4 },
+    {
+      client: '(others)',
+      calls: 2,
+      usernames: [],
+      lastAt: `${daysAgo(0).toISOString().slice(0, 10)}T00:00:00.000Z`,
+    },
+    { client: 'named', calls: 2, usernames: ['bea'] },
+  ]);
+});
+
 test('new clients above the maximum are counted by day as others', async () => {
   await shop.sql(
     `insert into rest_call select '${NEW}', 'client ' || n, '', now(), now(), 1 from generate_series(1, 10000) as n`,

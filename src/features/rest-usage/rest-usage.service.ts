@@ -10,6 +10,12 @@ import { OTHERS, type CallCounter, type Calls } from './call-counter.ts';
  */
 const MAX_STORED = 10_000;
 
+/**
+ * Maximum number of rows per day. Clients with a user can be stored up to twice as many rows, so
+ * that anonymous calls do not displace them. Others are counted together for the day.
+ */
+const MAX_STORED_PER_DAY = 1_000;
+
 /** Number of days for which calls are kept by day, today included. */
 export const USAGE_DAYS = 90;
 
@@ -158,9 +164,16 @@ function upsertStatement(counts: readonly Calls[]): Sql {
       select endpoint, case when has_place then client else ${OTHERS} end as client, case when has_place then subject else '' end as subject,
         first_at, last_at, date '1970-01-01' + day as day, calls
       from checked
+    ), stored_by_day as (
+      select day, count(*) as day_rows from rest_call_day where day in (select day from placed) group by day
     ), daily as (
       insert into rest_call_day (day, endpoint, client, calls)
-      select day, endpoint, client, sum(calls) from placed group by 1, 2, 3 order by 1, 2, 3
+      select day, endpoint,
+        case when known.calls is not null or coalesce(day_rows, 0) < case when subject = '' then 1 else 2 end * ${MAX_STORED_PER_DAY}
+          then client else ${OTHERS} end,
+        sum(placed.calls)
+      from placed left join stored_by_day using (day) left join rest_call_day as known using (day, endpoint, client)
+      group by 1, 2, 3 order by 1, 2, 3
       on conflict (day, endpoint, client) do update set calls = rest_call_day.calls + excluded.calls
     )
     insert into rest_call (endpoint, client, subject, first_at, last_at, calls)

@@ -58,6 +58,7 @@ export interface TrendLine {
   /** Calls in the 14 days before. */
   earlierCalls: number;
   trend: RestUsageTrend;
+  /** Of the calls that are counted as others for a day, the day. */
   lastAt: Date;
 }
 
@@ -110,14 +111,15 @@ export async function trends(
       select ${keys}, day, sum(calls) as calls from line_page join rest_call_day using (${keys})
       where ${inDays} and ${isIncluded} group by ${keys}, day
     ), days as (
-      select ${keys}, json_object_agg(day - ${from}::date, calls) as days from daily group by ${keys}
+      select ${keys}, json_object_agg(day - ${from}::date, calls) as days, max(day)::timestamp at time zone 'UTC' as last_day
+      from daily group by ${keys}
     ), caller as (
       select ${keys}, max(last_at) as last_at,
         to_json((array_agg(distinct subject order by subject) filter (where subject <> ''))[:${literal(MAX_USERNAMES)}]) as usernames
       from line_page join rest_call using (${keys}) where ${isIncluded} group by ${keys}
     )
-    select * from (select count(*) as all_lines from line) as count
-      left join (line_page join days using (${keys}) join caller using (${keys})) on true
+    select *, coalesce(last_at, last_day) as last_call from (select count(*) as all_lines from line) as count
+      left join (line_page join days using (${keys}) left join caller using (${keys})) on true
     order by total desc, ${keys}`,
   );
   return {
@@ -135,7 +137,7 @@ function lineOf({
   client,
   deprecated,
   usernames,
-  last_at: lastAt,
+  last_call: lastAt,
   days: callsByDay,
 }: Record<string, unknown>): TrendLine {
   const found = readJson(callsByDay) as Readonly<Record<number, number>>;
