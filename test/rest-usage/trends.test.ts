@@ -283,6 +283,12 @@ test('the contract kit and the pages for browsers are omitted', async () => {
   expect(clients(JSON.parse(await trends('--json --include-own')).lines)).toHaveLength(3);
 });
 
+test('users who have not called for 90 days are omitted', async () => {
+  await call(NEW, 'till/1', { 90: 1 }, 'ada');
+  await call(NEW, 'till/1', { 89: 1 }, 'bea');
+  expect((await read()).lines).toMatchObject([{ calls: 1, usernames: ['bea'] }]);
+});
+
 test('a line has at most ten usernames', async () => {
   const names = Array.from({ length: 12 }, (_, index) => `user${String(index).padStart(2, '0')}`);
   for (const name of names.toReversed()) await call(NEW, 'till/1', { 0: 1 }, name);

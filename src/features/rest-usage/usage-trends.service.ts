@@ -116,7 +116,8 @@ export async function trends(
     ), caller as (
       select ${keys}, max(last_at) as last_at,
         to_json((array_agg(distinct subject order by subject) filter (where subject <> ''))[:${literal(MAX_USERNAMES)}]) as usernames
-      from line_page join rest_call using (${keys}) where ${isIncluded} group by ${keys}
+      from line_page join rest_call using (${keys})
+      where last_at >= ${from}::timestamp at time zone 'UTC' and ${isIncluded} group by ${keys}
     )
     select *, coalesce(last_at, last_day) as last_call from (select count(*) as all_lines from line) as count
       left join (line_page join days using (${keys}) left join caller using (${keys})) on true
