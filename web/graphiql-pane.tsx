@@ -9,7 +9,7 @@ import { createClient } from 'graphql-sse';
 import { useEffect, useState, useSyncExternalStore, type ReactNode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { clientHeaders } from './client.ts';
-import { examples, linkedOperation } from './examples.ts';
+import { examples, linkedOperation, type Operation } from './examples.ts';
 import {
   clearReceipt,
   lastReceipt,
@@ -33,8 +33,9 @@ const plugins = [HISTORY_PLUGIN, explorerPlugin({ showAttribution: false })];
 /** Shows GraphiQL in the element. Returns a function that removes it. */
 export function showGraphiql(parent: HTMLElement): () => void {
   const linked = linkedOperation();
-  // GraphiQL opens the first of the default tabs without its variables.
-  const first = linked ?? (localStorage.getItem(STORED_TABS) === null ? examples[0] : undefined);
+  // GraphiQL opens the first of the default tabs, and the last open one of an earlier visit, without
+  // its variables.
+  const first = linked ?? storedTab() ?? examples[0];
   const root = createRoot(parent);
   root.render(
     <GraphiQL
@@ -42,7 +43,8 @@ export function showGraphiql(parent: HTMLElement): () => void {
       defaultTabs={linked ? [linked, ...examples] : [...examples]}
       defaultEditorToolsVisibility="variables"
       plugins={plugins}
-      {...(first && { initialQuery: first.query, initialVariables: first.variables })}
+      initialQuery={first.query}
+      initialVariables={first.variables}
     >
       <GraphiQL.Toolbar>
         {({ prettify, merge, copy }) => (
@@ -61,6 +63,20 @@ export function showGraphiql(parent: HTMLElement): () => void {
     </GraphiQL>,
   );
   return () => root.unmount();
+}
+
+// Returns the operation of the tab that was open at the end of an earlier visit.
+function storedTab(): Operation | undefined {
+  try {
+    const { tabs, activeTabIndex } = JSON.parse(localStorage.getItem(STORED_TABS) ?? '') as {
+      tabs: { query: string | null; variables: string | null }[];
+      activeTabIndex: number;
+    };
+    const tab = tabs[activeTabIndex];
+    return tab && { query: tab.query ?? '', variables: tab.variables ?? '' };
+  } catch {
+    return undefined;
+  }
 }
 
 // What the last operation took.

@@ -192,6 +192,22 @@ describe.each([
     expect({ errors, foreign }).toEqual({ errors: [], foreign: [] });
   });
 
+  test('GraphiQL opens the last tab of an earlier visit with its variables', async () => {
+    const { page, errors } = await site.visit('/graphiql');
+    const variables = (text: RegExp) =>
+      page.locator('.graphiql-editors').filter({ hasText: text }).waitFor();
+    await variables(/"first":\s5/);
+    await page.reload();
+    await variables(/"first":\s5/);
+    await page.getByRole('tab', { name: 'Me', exact: true }).click();
+    await variables(/"items":\s5/);
+    await page.reload();
+    await variables(/"items":\s5/);
+    expect(await page.getByRole('tab', { selected: true }).innerText()).toContain('Me');
+    expect(await page.getByRole('tab').count()).toBe(4);
+    expect(errors).toEqual([]);
+  });
+
   test('GraphiQL shows the cost, duration, statements and length of an operation', async () => {
     const { page, errors } = await site.visit('/graphiql');
     const receipt = page.locator('.receipt');
