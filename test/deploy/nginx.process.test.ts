@@ -143,16 +143,18 @@ describe('deploy/nginx/shopfront.conf', () => {
     });
     const url = `${nginx().url.replace(/^http/, 'ws')}/graphql`;
     const socket = clientOf(shop, { url }).iterate({ query: SUBSCRIPTION });
-    const received = socket.next();
+    const received = socket.next().catch((cause: unknown) => {
+      throw new Error('The WebSocket failed', { cause });
+    });
     const event = { data: { productChanged: { kind: 'CREATED' } } };
     const repeat = setInterval(() => void shop.makeProduct(), 200);
     try {
-      expect((await stream.next())?.data).toEqual(event);
-      expect((await received).value).toEqual(event);
+      const [streamed, { value }] = await Promise.all([stream.next(), received]);
+      expect([streamed?.data, value]).toEqual([event, event]);
     } finally {
       clearInterval(repeat);
     }
-  });
+  }, 20_000);
 
   test('rejects with 429 more streams of an address than the limit', async () => {
     const open = () =>

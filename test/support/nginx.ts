@@ -106,7 +106,12 @@ ${edited(await read(server), [...edits, ['/etc/nginx/snippets/shopfront-proxy.co
   const child = spawn('nginx', ['-p', directory, '-c', main, '-e', join(directory, 'error.log')], {
     stdio: 'ignore',
   });
-  await untilResponding(probe);
+  const failed = once(child, 'exit').then(async () => {
+    throw new Error(await readFile(join(directory, 'error.log'), 'utf8'));
+  });
+  await Promise.race([untilResponding(probe), failed]);
+  // Later, it exits when it is stopped.
+  failed.catch(() => undefined);
   return {
     url,
     async requestCounts() {
