@@ -43,7 +43,7 @@ test('the image has the version and license of package.json', async () => {
   });
 });
 
-test('the image runs as a user that is not root, in production, and without npm', () => {
+test('the image runs the server in production mode, as a user that is not root', () => {
   expect(final).toMatch(/^USER 1000:1000$/m);
   expect(final).toMatch(/^ENV NODE_ENV=production$/m);
   expect(JSON.parse(/^CMD (.*)$/m.exec(final)?.[1] ?? '')).toEqual(['node', 'dist/src/main.js']);
