@@ -179,7 +179,7 @@ describe('deploy/nginx/shopfront.conf', () => {
         expect(headers.get('strict-transport-security')).toBe(HSTS);
       }
     }
-    expect([...statuses.keys()].toSorted()).toEqual([200, 429]);
+    expect(new Set(statuses.keys())).toEqual(new Set([200, 429]));
     // The burst.
     expect(statuses.get(200)).toBeGreaterThan(150);
   });
