@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Runs a streaming replica of the server at PGHOST. The first start copies the server to PGDATA.
-# Arguments are passed to PostgreSQL.
+# PGPASSWORD_FILE has the password. Arguments are passed to PostgreSQL.
 set -euo pipefail
+PGPASSWORD=$(<"$PGPASSWORD_FILE")
+export PGPASSWORD
 
 if [ ! -s "$PGDATA/PG_VERSION" ]; then
   # Restarts an interrupted copy.

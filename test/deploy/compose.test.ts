@@ -1,16 +1,24 @@
 import { expect, test } from '../support/jest.ts';
-import { readFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { chmod, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { parse } from 'yaml';
 import { readConfig, settingNames } from '../../src/core/config.ts';
 import { TEST_SECRET } from '../support/databases.ts';
+import { withDirectory } from '../support/directories.ts';
+
+const execute = promisify(execFile);
 
 interface Service {
-  profiles: string[];
+  profiles?: string[];
   image: string;
   build?: string;
   pull_policy?: string;
+  entrypoint?: string[];
   environment?: Record<string, string>;
-  networks?: Record<string, { ipv4_address: string } | undefined> | string[];
+  networks?: Record<string, { ipv4_address: string; aliases?: string[] } | undefined> | string[];
+  network_mode?: string;
   read_only?: boolean;
   cap_drop?: string[];
   security_opt?: string[];
@@ -23,49 +31,71 @@ interface Service {
 interface Compose {
   services: Record<string, Service>;
   networks: { shop: { ipam: { config: [{ subnet: string; ip_range: string; gateway: string }] } } };
+  volumes: Record<string, null>;
 }
+
+/** Settings in the files of deploy/compose/secrets.sh. */
+const SECRETS = {
+  SIGNING_SECRET: TEST_SECRET,
+  DATABASE_URL: 'postgresql://shopfront@database/shopfront',
+};
 
 const compose = parse(await readFile('docker-compose.yml', 'utf8'), { merge: true }) as Compose;
 const { services } = compose;
 const ours = Object.entries(services).filter(([, { image }]) => image === 'shopfront');
-const instances = ours.filter(([name]) => /^app-\d$/.test(name)).map(([, service]) => service);
+const instances = ours.filter(([name]) => name.startsWith('app')).map(([, service]) => service);
 
-test('a profile starts one instance, or several behind nginx with a replica', () => {
-  const of = (profile: string) =>
-    Object.keys(services).filter((name) => services[name]?.profiles.includes(profile));
-  expect(of('one')).toEqual(['database', 'migrate', 'app']);
-  expect(of('many')).toEqual([
-    'database',
-    'replica',
-    'migrate',
-    'app-1',
-    'app-2',
-    'app-3',
-    'proxy',
+test('without a profile, one instance and PostgreSQL start; profiles add to them', () => {
+  const of = (profile?: string) =>
+    Object.keys(services).filter((name) =>
+      profile === undefined
+        ? services[name]?.profiles === undefined
+        : services[name]?.profiles?.includes(profile),
+    );
+  expect(of()).toEqual(['secrets', 'database', 'migrate', 'app']);
+  expect(of('many')).toEqual(['replica', 'app-2', 'app-3', 'proxy']);
+  expect(of('monitoring')).toEqual(['prometheus', 'grafana']);
+});
+
+test('it starts without a variable, and no file has a secret', async () => {
+  const text = await readFile('docker-compose.yml', 'utf8');
+  expect(text).not.toMatch(/\$\{\w+(:?\?|\})/);
+  expect([...text.matchAll(/\$\{(\w+):-\}/g)].map(([, name]) => name)).toEqual([
+    'POSTGRES_PASSWORD',
+    'SIGNING_SECRET',
   ]);
+});
+
+test('every mounted file and volume exists, and every image has a version', async () => {
+  for (const [name, { image, volumes = [] }] of Object.entries(services)) {
+    if (image !== 'shopfront')
+      expect([name, image]).toEqual([name, expect.stringMatching(/:v?\d/)]);
+    for (const [source = ''] of volumes.map((volume) => volume.split(':'))) {
+      if (source.startsWith('./')) await stat(source);
+      else expect(Object.keys(compose.volumes)).toContain(source);
+    }
+  }
 });
 
 test.each(ours)(
   '%s has valid settings, and runs without privileges on a read-only file system',
   (_, service) => {
-    const given = Object.entries(service.environment ?? {}).map(
-      ([name, value]): [string, string] => [name, filled(value)],
-    );
-    expect(given.map(([name]) => name).filter((name) => !settingNames.includes(name))).toEqual([]);
-    expect(() => readConfig(Object.fromEntries(given), () => undefined)).not.toThrow();
+    const given = Object.keys(service.environment ?? {});
+    expect(given.filter((name) => !settingNames.includes(name))).toEqual([]);
+    expect(() => configOf(service)).not.toThrow();
     expect(service).toMatchObject({
       read_only: true,
       cap_drop: ['ALL'],
       security_opt: ['no-new-privileges:true'],
     });
-    expect(service.volumes).toBeUndefined();
+    expect(service.volumes).toEqual(['secrets:/secrets:ro']);
   },
 );
 
 test('one service builds the image, and the others wait for it', () => {
   expect(ours.map(([name, { build, pull_policy }]) => [name, build, pull_policy])).toEqual([
     ['migrate', '.', undefined],
-    ...['app', 'app-1', 'app-2', 'app-3'].map((name) => [name, undefined, 'never']),
+    ...['app', 'app-2', 'app-3'].map((name) => [name, undefined, 'never']),
   ]);
 });
 
@@ -79,11 +109,90 @@ test('the stop grace period is longer than SHUTDOWN_TIMEOUT_SECONDS', () => {
   }
 });
 
-test('only one port is published, on the loopback interface', () => {
+test('ports are published on the loopback interface only, without the metrics', () => {
   const open = Object.entries(services).flatMap(([name, { ports = [] }]) =>
     ports.map((port) => `${name} ${port}`),
   );
-  expect(open).toEqual(['app 127.0.0.1:4000:4000', 'proxy 127.0.0.1:4000:80']);
+  expect(open).toEqual([
+    'app 127.0.0.1:4000:4000',
+    'proxy 127.0.0.1:8080:80',
+    'grafana 127.0.0.1:3000:3000',
+  ]);
+});
+
+test('Prometheus reads the metrics of each instance, and the alerts', async () => {
+  const prometheus = parse(await readFile('deploy/compose/prometheus.yml', 'utf8')) as unknown;
+  expect(prometheus).toMatchObject({
+    rule_files: ['alerts.yml'],
+    // The job of the alert ShopfrontDown.
+    scrape_configs: [
+      { job_name: 'shopfront', dns_sd_configs: [{ names: ['instances'], type: 'A' }] },
+    ],
+  });
+  expect(services['prometheus']?.volumes).toEqual(
+    expect.arrayContaining([
+      './deploy/compose/prometheus.yml:/etc/prometheus/prometheus.yml:ro',
+      './deploy/prometheus/alerts.yml:/etc/prometheus/alerts.yml:ro',
+    ]),
+  );
+  for (const instance of instances) {
+    expect(configOf(instance)).toMatchObject({ metricsHost: '0.0.0.0', metricsPort: 9464 });
+    expect(networkOf(instance)?.aliases).toEqual(['instances']);
+  }
+  expect(JSON.stringify(prometheus)).toContain('"port":9464');
+});
+
+test('Grafana has Prometheus as its data source, and the dashboard', async () => {
+  const at = 'deploy/grafana/provisioning';
+  const read = async (path: string) => parse(await readFile(path, 'utf8')) as unknown;
+  expect(await read(`${at}/datasources/prometheus.yml`)).toMatchObject({
+    // The variable `datasource` of the dashboard selects the default one of this type.
+    datasources: [{ type: 'prometheus', isDefault: true, url: 'http://prometheus:9090' }],
+  });
+  expect(await read('deploy/grafana/shopfront.json')).toMatchObject({
+    templating: {
+      list: expect.arrayContaining([
+        expect.objectContaining({ name: 'datasource', type: 'datasource', query: 'prometheus' }),
+      ]),
+    },
+  });
+  const { providers } = (await read(`${at}/dashboards/shopfront.yml`)) as {
+    providers: [{ options: { path: string } }];
+  };
+  const dashboard = `${providers[0].options.path}/shopfront.json`;
+  expect(services['grafana']?.volumes).toEqual(
+    expect.arrayContaining([
+      `./${at}:/etc/grafana/provisioning:ro`,
+      `./deploy/grafana/shopfront.json:${dashboard}:ro`,
+    ]),
+  );
+  expect(services['grafana']?.environment).toMatchObject({
+    GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH: dashboard,
+    GF_AUTH_DISABLE_LOGIN_FORM: 'true',
+    GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION: 'true',
+  });
+});
+
+test('deploy/compose/secrets.sh generates secrets once, and prefers given ones', async () => {
+  await withDirectory(async (directory) => {
+    const first = await secretsOf(directory);
+    expect(first.DATABASE_URL).toMatch(
+      /^postgresql:\/\/shopfront:\S{64,}@database:5432\/shopfront$/,
+    );
+    expect(first.SIGNING_SECRET).toMatch(/^\w{64}$/);
+    expect(await secretsOf(directory)).toEqual(first);
+    await withDirectory(async (other) => expect(await secretsOf(other)).not.toEqual(first));
+
+    const POSTGRES_PASSWORD = `it's "quoted" $and \\so on/@`;
+    const SIGNING_SECRET = `it's "quoted" $and \\so on, old one`;
+    const given = await secretsOf(directory, { POSTGRES_PASSWORD, SIGNING_SECRET });
+    const passwords = [given.DATABASE_URL, given.DATABASE_REPLICA_URLS].map((url) =>
+      decodeURIComponent(new URL(url).password),
+    );
+    expect(passwords).toEqual([POSTGRES_PASSWORD, POSTGRES_PASSWORD]);
+    expect(given.SIGNING_SECRET).toBe(SIGNING_SECRET);
+    expect(await secretsOf(directory)).toEqual(given);
+  });
 });
 
 test('nginx has the addresses of the instances, which trust only nginx and this host as proxies', async () => {
@@ -100,24 +209,41 @@ test('nginx has the addresses of the instances, which trust only nginx and this 
   expect(withoutServers(upstream)).toBe(withoutServers(here));
 });
 
+// Runs the script with a `chown` that does nothing, which needs no root, and returns what the
+// entry points of the instances read.
+async function secretsOf(directory: string, given: Record<string, string> = {}) {
+  const { PATH = '' } = process.env;
+  await writeFile(join(directory, 'chown'), '#!/bin/sh\n');
+  await chmod(join(directory, 'chown'), 0o700);
+  await execute('deploy/compose/secrets.sh', [directory], {
+    env: { PATH: `${directory}:${PATH}`, ...given },
+  });
+  for (const name of ['shopfront.env', 'replica.env', 'database-password', 'signing-secret'])
+    expect([name, (await stat(join(directory, name))).mode & 0o777]).toEqual([name, 0o600]);
+  const [command = '', option = '', script = '', ...rest] = services['app-2']?.entrypoint ?? [];
+  const print = `const { SIGNING_SECRET, DATABASE_URL, DATABASE_REPLICA_URLS } = process.env;
+    console.log(JSON.stringify({ SIGNING_SECRET, DATABASE_URL, DATABASE_REPLICA_URLS }))`;
+  const args = [script.replaceAll('/secrets', directory).replaceAll('$$', '$'), ...rest];
+  const { stdout } = await execute(command, [option, ...args, '-e', print], { env: { PATH } });
+  return JSON.parse(stdout) as typeof SECRETS & { DATABASE_REPLICA_URLS: string };
+}
+
 function configOf({ environment = {} }: Service) {
-  return readConfig(
-    Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, filled(value)])),
-    () => undefined,
-  );
+  const given = Object.entries(environment).map(([name, value]) => [name, filled(value)]);
+  return readConfig({ ...Object.fromEntries(given), ...SECRETS }, () => undefined);
 }
 
-// Substitutes variables as compose does.
+// Substitutes unset variables as compose does.
 function filled(text: string): string {
-  const given = new Map(['SIGNING_SECRET', 'POSTGRES_PASSWORD'].map((name) => [name, TEST_SECRET]));
-  return text.replace(
-    /\$\{(\w+)(?::[-?]([^}]*))?\}/g,
-    (_, name: string, otherwise = '') => given.get(name) ?? String(otherwise),
-  );
+  return text.replace(/\$\{\w+:-([^}]*)\}/g, '$1');
 }
 
-function addressOf({ networks }: Service): string {
-  return (!Array.isArray(networks) && networks?.['shop']?.ipv4_address) || '';
+function networkOf({ networks }: Service) {
+  return Array.isArray(networks) ? undefined : networks?.['shop'];
+}
+
+function addressOf(service: Service): string {
+  return networkOf(service)?.ipv4_address ?? '';
 }
 
 // Removes addresses and comments. The rest of both files must be equal, because the tests run only

@@ -3,22 +3,37 @@ import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { Deployment } from 'kubernetes-models/apps/v1/Deployment';
 import { Job } from 'kubernetes-models/batch/v1/Job';
+import { Ingress } from 'kubernetes-models/networking.k8s.io/v1/Ingress';
 import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1/NetworkPolicy';
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget';
-import { ConfigMap } from 'kubernetes-models/v1/ConfigMap';
 import { Service } from 'kubernetes-models/v1/Service';
-import { parseAllDocuments } from 'yaml';
+import { parseEnv } from 'node:util';
+import { parse, parseAllDocuments } from 'yaml';
+import { GRAPHQL_LIMIT } from '../../src/http/body.ts';
 import { readConfig, settingNames } from '../../src/core/config.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { useShop } from '../support/shop.ts';
 
+/** Interval of the pings of a subscription, in ms (docs/events.md). */
+const PING_MS = 12_000;
+
 const shop = useShop();
 
-const KINDS = { ConfigMap, Deployment, Job, NetworkPolicy, PodDisruptionBudget, Service };
+const KINDS = { Deployment, Ingress, Job, NetworkPolicy, PodDisruptionBudget, Service };
 
+interface Kustomization {
+  resources: string[];
+  images: [{ name: string; newName: string; newTag: string }];
+  configMapGenerator: [{ name: string; envs: string[] }];
+  secretGenerator: [{ name: string; envs: string[] }];
+}
+
+const kustomization = parse(
+  await readFile('deploy/kubernetes/kustomization.yaml', 'utf8'),
+) as Kustomization;
 const documents = parseAllDocuments(await readFile('deploy/kubernetes/shopfront.yaml', 'utf8'));
 const objects = documents.map((document) => document.toJS() as { kind: keyof typeof KINDS });
-const settings = new ConfigMap(only('ConfigMap')).data ?? {};
+const settings = parseEnv(await readFile('deploy/kubernetes/settings.env', 'utf8'));
 const deployment = new Deployment(only('Deployment')).spec;
 const job = new Job(only('Job')).spec;
 const config = readConfig(
@@ -35,15 +50,64 @@ test('every object is valid for Kubernetes', () => {
     expect(() => new KINDS[kind](only(kind)).validate()).not.toThrow();
 });
 
-test('every setting exists, and secret ones are in the Secret', () => {
+test('every setting exists, and secret ones are in a file that is not in the repository', async () => {
   expect(Object.keys(settings).filter((name) => !settingNames.includes(name))).toEqual([]);
   expect(Object.keys(settings).filter((name) => /SECRET|DATABASE_URL|PASSWORD/.test(name))).toEqual(
     [],
   );
-  expect(container?.envFrom?.map((source) => Object.keys(source)[0])).toEqual([
-    'configMapRef',
-    'secretRef',
+  expect(kustomization.secretGenerator[0].envs).toEqual(['secrets.env']);
+  expect(await readFile('.gitignore', 'utf8')).toMatch(/^deploy\/kubernetes\/secrets\.env$/m);
+  expect(await readFile('docs/operations.md', 'utf8')).not.toContain('--from-literal');
+});
+
+// `.ci/kustomize` checks the result.
+test('settings and secrets are generated, so that a changed one replaces the instances', () => {
+  expect(kustomization).toMatchObject({
+    resources: ['shopfront.yaml'],
+    configMapGenerator: [{ name: 'shopfront', envs: ['settings.env'] }],
+    secretGenerator: [{ name: 'shopfront' }],
+  });
+  expect(kustomization).not.toHaveProperty('generatorOptions.disableNameSuffixHash');
+  for (const one of [container, job?.template.spec?.containers[0]])
+    expect(one?.envFrom).toEqual([
+      { configMapRef: { name: 'shopfront' } },
+      { secretRef: { name: 'shopfront' } },
+    ]);
+});
+
+test('the Ingress has TLS, passes streams, and limits bodies and each address', () => {
+  const ingress = new Ingress(only('Ingress'));
+  const { tls, rules } = ingress.spec ?? {};
+  const { host } = new URL(settings['PUBLIC_URL'] ?? '');
+  expect(tls?.map(({ hosts }) => hosts)).toEqual([[host]]);
+  expect(rules).toEqual([
+    {
+      host,
+      http: {
+        paths: [
+          {
+            path: '/',
+            pathType: 'Prefix',
+            backend: { service: { name: 'shopfront', port: { name: 'http' } } },
+          },
+        ],
+      },
+    },
   ]);
+  const of = (name: string) =>
+    ingress.metadata?.annotations?.[`nginx.ingress.kubernetes.io/${name}`] ?? '';
+  for (const name of ['proxy-read-timeout', 'proxy-send-timeout'])
+    expect(Number(of(name)) * 1_000).toBeGreaterThan(2 * PING_MS);
+  expect(of('proxy-buffering')).toBe('off');
+  expect(of('force-ssl-redirect')).toBe('true');
+  expect(Number(/^(\d+)k$/.exec(of('proxy-body-size'))?.[1]) * 1_024).toBeGreaterThan(
+    GRAPHQL_LIMIT,
+  );
+  expect(of('client-body-buffer-size')).toBe(of('proxy-body-size'));
+  expect(Number(of('limit-connections'))).toBeGreaterThan(
+    config.maxSubscriptionConnectionsPerAddress,
+  );
+  expect(Number(of('limit-rps'))).toBeGreaterThan(0);
 });
 
 test('the ports match those of the server', () => {
@@ -131,10 +195,9 @@ test.each([
 test('the image has the version of package.json', async () => {
   const { version } = JSON.parse(await readFile('package.json', 'utf8')) as { version: string };
   const images = [container, job?.template.spec?.containers[0]].map((each) => each?.image);
-  expect(images).toEqual([
-    `registry.example/shopfront:${version}`,
-    `registry.example/shopfront:${version}`,
-  ]);
+  const [{ name, newTag }] = kustomization.images;
+  expect(images).toEqual([name, name]);
+  expect(newTag).toBe(version);
 });
 
 function only(kind: keyof typeof KINDS): object {

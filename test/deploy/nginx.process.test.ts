@@ -1,15 +1,23 @@
-import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '../support/jest.ts';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startNginx, type Nginx } from '../support/nginx.ts';
+import { connect, getCACertificates, setDefaultCACertificates, type SecureVersion } from 'node:tls';
+import { GRAPHQL_LIMIT } from '../../src/http/body.ts';
+import { closeStreams, openStream } from '../support/events.ts';
+import { startNginx, startTlsNginx, type Nginx } from '../support/nginx.ts';
 import { PASSWORD, useShop, type Shop } from '../support/shop.ts';
+import { clientOf, closeSockets } from '../support/sockets.ts';
 
 // Long enough for tokens that nginx would compress.
 const JWT_ISSUER = `https://issuer.example/${'x'.repeat(1_024)}`;
 
 const PAGE = '/api/v2/shop/products?limit=100';
 const GZIP = { 'Accept-Encoding': 'gzip' };
+const HSTS = 'max-age=31536000; includeSubDomains';
+/** Maximum number of connections of an address in these tests. */
+const STREAMS = 8;
 
 describe('in front of instances that compress, nginx', () => {
   const shop = useShop({ JWT_ISSUER });
@@ -72,9 +80,10 @@ describe('in front of instances with COMPRESSION=off, nginx', () => {
 
 describe('with the lines of docs/migrate.md for the removal of a version, nginx', () => {
   const shop = useShop();
-  const nginx = behindNginx(shop, async () => {
+  const nginx = running(async (directory) => {
     const document = await readFile('docs/migrate.md', 'utf8');
-    return /^```nginx\n(.*?)^```/ms.exec(document)?.[1] ?? '';
+    const lines = /^```nginx\n(.*?)^```/ms.exec(document)?.[1] ?? '';
+    return startNginx(directory, [shop.port], lines);
   });
 
   test.each([
@@ -108,6 +117,131 @@ describe('with the lines of docs/migrate.md for the removal of a version, nginx'
   });
 });
 
+describe('deploy/nginx/shopfront.conf', () => {
+  const shop = useShop({ TRUST_PROXY: '127.0.0.1' });
+  const trusted = getCACertificates('default');
+  const nginx = running((directory) =>
+    startTlsNginx(
+      directory,
+      [shop.port],
+      [['limit_conn shopfront_connections 250;', `limit_conn shopfront_connections ${STREAMS};`]],
+    ),
+  );
+  const SUBSCRIPTION = 'subscription { productChanged { kind } }';
+
+  beforeAll(() => setDefaultCACertificates([...trusted, nginx().certificate]));
+  afterAll(() => setDefaultCACertificates(trusted));
+  afterEach(() => {
+    closeStreams();
+    closeSockets();
+  });
+
+  test('redirects HTTP to the same path with HTTPS, and keeps the method', async () => {
+    const answer = await fetch(`${nginx().plainUrl}/api/v2/shop/products?limit=1`, {
+      method: 'POST',
+      redirect: 'manual',
+    });
+    expect([answer.status, answer.headers.get('location')]).toEqual([
+      308,
+      'https://shop.example/api/v2/shop/products?limit=1',
+    ]);
+  });
+
+  test('serves with TLS 1.2 and 1.3, one HSTS header, and HTTP/2', async () => {
+    expect(await tlsWith('TLSv1.3')).toEqual(['TLSv1.3', 'h2']);
+    expect(await tlsWith('TLSv1.2')).toEqual(['TLSv1.2', 'h2']);
+    const answer = await fetch(nginx().url + PAGE);
+    expect([answer.status, answer.headers.get('strict-transport-security')]).toEqual([200, HSTS]);
+  });
+
+  test('rejects TLS 1.1', async () => {
+    await expect(tlsWith('TLSv1.1')).rejects.toMatchObject({
+      code: 'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION',
+    });
+  });
+
+  test('forwards the largest accepted body, and rejects much larger ones itself', async () => {
+    const post = async (length: number) => {
+      const answer = await fetch(`${nginx().url}/graphql`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify({ query: '{ __typename }' }).padEnd(length),
+      });
+      return [answer.status, answer.headers.get('content-type')?.split(';')[0]];
+    };
+    expect(await post(GRAPHQL_LIMIT)).toEqual([200, 'application/json']);
+    expect(await post(GRAPHQL_LIMIT + 1)).toEqual([413, 'application/json']);
+    expect(await post(128 * 1_024 + 1)).toEqual([413, 'text/html']);
+  });
+
+  test('forwards events at once, as event stream and by WebSocket', async () => {
+    const stream = await openStream(`${nginx().url}/graphql`, {
+      method: 'POST',
+      headers: { Accept: 'text/event-stream', 'Content-Type': 'application/json' },
+      body: JSON.stringify({ query: SUBSCRIPTION }),
+    });
+    const url = `${nginx().url.replace(/^http/, 'ws')}/graphql`;
+    const socket = clientOf(shop, { url }).iterate({ query: SUBSCRIPTION });
+    const received = socket.next().catch((cause: unknown) => {
+      throw new Error('The WebSocket failed', { cause });
+    });
+    const event = { data: { productChanged: { kind: 'CREATED' } } };
+    const repeat = setInterval(() => void shop.makeProduct(), 200);
+    try {
+      const [streamed, { value }] = await Promise.all([stream.next(), received]);
+      expect([streamed?.data, value]).toEqual([event, event]);
+    } finally {
+      clearInterval(repeat);
+    }
+  }, 20_000);
+
+  test('rejects with 429 more streams of an address than the limit', async () => {
+    const open = () =>
+      openStream(`${nginx().url}/graphql`, {
+        method: 'POST',
+        headers: { Accept: 'text/event-stream', 'Content-Type': 'application/json' },
+        body: JSON.stringify({ query: SUBSCRIPTION }),
+      });
+    const statuses: number[] = [];
+    for (let stream = 0; stream <= STREAMS; stream++) statuses.push((await open()).status);
+    expect(statuses).toEqual([...Array.from({ length: STREAMS }, () => 200), 429]);
+  });
+
+  test('rejects with 429 more requests of an address than the limit', async () => {
+    const statuses = new Map<number, number>();
+    for (let round = 0; round < 100; round++) {
+      const answers = await Promise.all(
+        Array.from({ length: STREAMS }, () => fetch(`${nginx().url}/livez`)),
+      );
+      for (const { status, headers } of answers) {
+        statuses.set(status, (statuses.get(status) ?? 0) + 1);
+        expect(headers.get('strict-transport-security')).toBe(HSTS);
+      }
+    }
+    expect(new Set(statuses.keys())).toEqual(new Set([200, 429]));
+    // The burst.
+    expect(statuses.get(200)).toBeGreaterThan(150);
+  });
+
+  async function tlsWith(version: SecureVersion): Promise<[string | null, unknown]> {
+    const socket = connect({
+      port: Number(new URL(nginx().url).port),
+      host: '127.0.0.1',
+      minVersion: version,
+      maxVersion: version,
+      // Otherwise, OpenSSL itself offers no old version.
+      ciphers: 'DEFAULT@SECLEVEL=0',
+      ALPNProtocols: ['h2', 'http/1.1'],
+    });
+    try {
+      await once(socket, 'secureConnect');
+      return [socket.getProtocol(), socket.alpnProtocol];
+    } finally {
+      socket.destroy();
+    }
+  }
+});
+
 async function expectCredentialsPlain(shop: Shop, { url }: Nginx): Promise<void> {
   await shop.makeUser({ username: 'ada' });
   const form = new URLSearchParams({ username: 'ada', password: PASSWORD });
@@ -136,12 +270,18 @@ async function expectCredentialsPlain(shop: Shop, { url }: Nginx): Promise<void>
   }
 }
 
-function behindNginx(shop: Shop, directives = async () => ''): () => Nginx {
+function behindNginx(shop: Shop): () => Nginx {
+  return running((directory) => startNginx(directory, [shop.port]));
+}
+
+function running<Started extends Nginx>(
+  start: (directory: string) => Promise<Started>,
+): () => Started {
   let directory = '';
-  let nginx: Nginx | undefined;
+  let nginx: Started | undefined;
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'shopfront-nginx-'));
-    nginx = await startNginx(directory, [shop.port], await directives());
+    nginx = await start(directory);
   });
   afterAll(async () => {
     await nginx?.stop();

@@ -90,6 +90,8 @@ async function startReplica(
     '-c',
     `unix_socket_directories=${join(home, 'primary')}`,
   ];
+  const PGPASSWORD_FILE = join(home, 'password');
+  await writeFile(PGPASSWORD_FILE, PASSWORD);
   return spawn('bash', [await readableCopy('replica.sh', home), ...own], {
     ...(await systemUser()),
     cwd: tmpdir(),
@@ -98,7 +100,7 @@ async function startReplica(
       PATH: await path(),
       PGHOST: '127.0.0.1',
       PGPORT: String(primary.port),
-      PGPASSWORD: PASSWORD,
+      PGPASSWORD_FILE,
       ...env,
     },
   });

@@ -192,7 +192,7 @@ export function launch(
 export async function untilResponding(url: string): Promise<void> {
   for (;;) {
     try {
-      return void (await fetch(url));
+      return void (await fetch(url, { redirect: 'manual' }));
     } catch {
       await new Promise((done) => void setTimeout(done, 20));
     }
