@@ -201,6 +201,9 @@ describe.each([
     await variables(/"first":\s5/);
     await page.getByRole('tab', { name: 'Me', exact: true }).click();
     await variables(/"items":\s5/);
+    // GraphiQL stores the tabs after a pause.
+    const stored = `JSON.parse(localStorage.getItem('graphiql:tabState')).activeTabIndex`;
+    await until(async () => (await page.evaluate(stored)) === 1, 'the stored tab');
     await page.reload();
     await variables(/"items":\s5/);
     expect(await page.getByRole('tab', { selected: true }).innerText()).toContain('Me');

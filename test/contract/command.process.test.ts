@@ -242,14 +242,14 @@ test('a page that cannot be written ends it with 73', async () => {
 
 test.each(['plain', 'it’s', "it's", '$HOME `id` \\ "quoted"', "a'b", ''])(
   'a password %j is a variable in commands, and other text is one word',
-  async (password) => {
+  async (secret) => {
     const secrets = new Secrets();
-    secrets.add(password, 'CONTRACT_PASSWORD');
-    const text = `user's="$x"&password=${password}`;
+    secrets.add(secret, 'CONTRACT_PASSWORD');
+    const text = `user's="$x"&secret=${secret}`;
     const word = secrets.shellWord(text);
-    if (password.length >= 4) expect(word).not.toContain(password);
+    if (secret.length >= 4) expect(word).not.toContain(secret);
     const { stdout } = await execFileAsync('sh', ['-c', `printf %s ${word}`], {
-      env: { ...process.env, CONTRACT_PASSWORD: password },
+      env: { ...process.env, CONTRACT_PASSWORD: secret },
     });
     expect(stdout).toBe(text);
   },
