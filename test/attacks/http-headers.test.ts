@@ -126,7 +126,7 @@ describe('headers of every response', () => {
     expect((await shop.rest('GET', path, { as })).status).toBe(200);
   });
 
-  test.each(['/', '/graphiql', '/docs', '/graphql'])(
+  test.each(['/', '/graphiql', '/docs', '/usage', '/graphql'])(
     'H4 a page has its own content security policy, without frames and with a nonce for scripts: %s',
     async (path) => {
       const answer = await fetch(shop.url + path, { headers: { Accept: 'text/html' } });

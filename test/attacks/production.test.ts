@@ -32,6 +32,7 @@ describe('as in production', () => {
   test.each([
     '/',
     '/graphiql',
+    '/usage',
     '/docs',
     '/shop',
     '/shop/products/1',
