@@ -16,8 +16,8 @@ const PHONE = { width: 390, height: 844 };
 /** The pages, each with a text that it shows when it is complete. */
 const PAGES = [
   ['home', '/', 'Run both'],
-  ['graphql', '/graphql', '"first"'],
-  ['graphiql', '/graphiql', '"first"'],
+  ['graphql', '/graphql', 'totalCount'],
+  ['graphiql', '/graphiql', 'totalCount'],
   ['rest', '/docs', 'Download OpenAPI Document'],
   ['shop', '/shop/', 'Classic Bamboo Basket'],
   ['shop-product', '/shop/products/5', '4006380000049'],
