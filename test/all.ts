@@ -53,6 +53,7 @@ const program = new Command('test:all')
   .addOption(
     new Option('--without <TAG...>', 'no files with one of these tags').choices(TAGS).default([]),
   )
+  .argument('[PATTERN...]', 'only files whose path matches one of these regular expressions')
   .showHelpAfterError('(add --help for help)')
   .parse();
 const { on, only, without } = program.opts<Options>();
@@ -60,7 +61,12 @@ const { on, only, without } = program.opts<Options>();
 const chosen = Object.entries(RUNS).filter(([name]) => on.includes(name));
 const results: Results[] = [];
 for (const [name, run] of chosen) results.push(await jest(name, run));
-if (chosen.length === Object.keys(RUNS).length && !only && without.length === 0)
+if (
+  chosen.length === Object.keys(RUNS).length &&
+  !only &&
+  without.length === 0 &&
+  program.args.length === 0
+)
   await record(results);
 process.exitCode = results.every(({ success }) => success) ? 0 : 1;
 
@@ -84,6 +90,7 @@ async function jest(name: string, { title, without: own, env }: Run): Promise<Re
   const excluded = [...own, ...without];
   // An option with several values must not be followed by a positional argument.
   const args = [
+    ...program.args,
     ...(only ? [filesTagged(only)] : []),
     '--json',
     `--outputFile=${file}`,
