@@ -7,7 +7,7 @@ test.each([
   ['examples/storefront/package.json', /"version": "(.+)"/g],
   ['openapi.json', /^ {4}"version": "(.+)"/gm],
   ['Dockerfile', /image\.version="(.+)"/g],
-  ['deploy/kubernetes/shopfront.yaml', /\/shopfront:(.+)/g],
+  ['deploy/kubernetes/kustomization.yaml', /newTag: (.+)/g],
   ['docs/events.md', /Shopfront\/([\d.]+)/g],
 ])('%s has the version of package.json', async (file, pattern) => {
   const found = [...(await readFile(file, 'utf8')).matchAll(pattern)].map(([, version]) => version);
