@@ -51,6 +51,10 @@ export class Deployment {
     ] as const) {
       if (secret !== undefined) this.secrets.add(secret, variable);
     }
+    for (const { username, password = '' } of [options.user, options.disabledUser].filter(
+      (user) => user !== undefined,
+    ))
+      this.secrets.add(Buffer.from(`${username}:${password}`).toString('base64'), 'BASIC');
   }
 
   has(need: Need): boolean {

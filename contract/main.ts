@@ -82,6 +82,10 @@ try {
 }
 
 async function main(baseUrl: string, options: Options): Promise<void> {
+  if (options.html !== undefined && !(await createFile(options.html))) {
+    process.exitCode = EXIT.cannotCreate;
+    return;
+  }
   const selected = options.only ?? sections;
   const at = new Deployment(await deploymentOptions(baseUrl, options));
   try {
@@ -92,22 +96,23 @@ async function main(baseUrl: string, options: Options): Promise<void> {
     process.exitCode = EXIT.unavailable;
     return;
   }
+  let isInterrupted = false;
+  process.once('SIGINT', () => {
+    isInterrupted = true;
+    at.interrupt();
+  });
   if (at.has('user')) {
     try {
       await at.checkLogin();
     } catch (error) {
       if (!(error instanceof Skipped)) throw error;
       await at.logOutAll();
-      console.error(`${at.user.username} cannot sign in at ${baseUrl}: ${error.message}`);
-      process.exitCode = EXIT.noLogin;
+      const reason = at.secrets.redact(error.message);
+      console.error(`${at.user.username} cannot sign in at ${baseUrl}: ${reason}`);
+      process.exitCode = isInterrupted ? INTERRUPTED : EXIT.noLogin;
       return;
     }
   }
-  let isInterrupted = false;
-  process.once('SIGINT', () => {
-    isInterrupted = true;
-    at.interrupt();
-  });
 
   const results = await run(selected, at).catch(async (error: unknown) => {
     await at.logOutAll();
@@ -118,7 +123,7 @@ async function main(baseUrl: string, options: Options): Promise<void> {
     baseUrl,
     isStrict: options.strict === true,
     logins: { opened: at.opened, remaining },
-    created: [...at.created],
+    created: [...at.created].map((created) => at.secrets.redact(created)),
   };
   const isColoured = process.stdout.isTTY && !process.env['NO_COLOR'];
   console.log(
@@ -126,21 +131,18 @@ async function main(baseUrl: string, options: Options): Promise<void> {
       ? asJson(results, info)
       : asText(selected, results, info, { isColoured, brokenOnly: options.broken === true }),
   );
-  const isWritten =
-    options.html === undefined || (await writePage(options.html, asPage(results, info)));
-  process.exitCode = !isWritten
-    ? EXIT.cannotCreate
-    : isInterrupted
-      ? INTERRUPTED
-      : hasFailures(results, info)
-        ? EXIT.failed
-        : EXIT.passed;
+  if (options.html !== undefined) await writeFile(options.html, asPage(results, info));
+  process.exitCode = isInterrupted
+    ? INTERRUPTED
+    : hasFailures(results, info)
+      ? EXIT.failed
+      : EXIT.passed;
 }
 
-// Returns whether the page was written; prints why not.
-async function writePage(file: string, page: string): Promise<boolean> {
+// Creates the file before the checks. Returns whether it could; prints why not.
+async function createFile(file: string): Promise<boolean> {
   try {
-    await writeFile(file, page);
+    await writeFile(file, '');
     return true;
   } catch (error) {
     console.error(`Cannot write ${file}: ${(error as NodeJS.ErrnoException).code}`);
@@ -180,7 +182,7 @@ function baseUrlOf(value: string): string {
     throw new InvalidArgumentError('Must be an http or https URL.');
   if (url.username || url.password || url.search || url.hash)
     throw new InvalidArgumentError('Must not have credentials, a query or a fragment.');
-  return url.href.replace(/\/+$/, '');
+  return url.href.replaceAll("'", '%27').replace(/\/+$/, '');
 }
 
 function prefixOf(value: string): string {

@@ -57,7 +57,9 @@ export class Failed extends Error {
     readonly expected: string,
     readonly response: string,
   ) {
-    super(`expected ${expected}, response ${response}`);
+    super(
+      `${typeof request === 'string' ? request : request.description}: expected ${expected}, response ${response}`,
+    );
   }
 }
 

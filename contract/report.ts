@@ -25,11 +25,12 @@ const VARIABLES: ReadonlyMap<string, string> = new Map([
   ['REFRESH_TOKEN', 'the refresh_token of a login'],
   ['SESSION_KEY', 'the session_key of a session login'],
   ['ALTERED_TOKEN', 'a token with other claims, signed with the signing secret'],
+  ['BASIC', 'username:password in Base64'],
 ]);
 
 /** Broken promises with the same expectation and the same kind of response. */
 export interface Cause {
-  /** The failure of the first of them. */
+  /** The failure of the first of them that has a command. */
   failure: Failure;
   promises: readonly Promised[];
 }
@@ -74,6 +75,8 @@ export function causesOf(results: readonly Result[]): Cause[] {
     const cause = causes.get(key) ?? { failure: verdict, promises: [] };
     causes.set(key, cause);
     cause.promises.push(promised);
+    if (cause.failure.command === undefined && verdict.command !== undefined)
+      cause.failure = verdict;
   }
   const ofInterface = ({ promises }: Cause) =>
     promises.filter(({ level }) => level === 'interface').length;
@@ -82,11 +85,17 @@ export function causesOf(results: readonly Result[]): Cause[] {
   );
 }
 
-/** A line for each shell variable of the commands that a login sets. */
+/** What a reader of the commands needs to know: their shell variables, and who can read them. */
 export function variablesOf(causes: readonly Cause[]): string[] {
-  return [...VARIABLES]
-    .filter(([name]) => causes.some(({ failure }) => failure.command?.includes(`"$${name}"`)))
-    .map(([name, meaning]) => `${name} is ${meaning}.`);
+  const has = (text: string) => causes.some(({ failure }) => failure.command?.includes(text));
+  return [
+    ...[...VARIABLES]
+      .filter(([name]) => has(`"$${name}"`))
+      .map(([name, meaning]) => `${name} is ${meaning}.`),
+    ...(has('"$')
+      ? ['Every user of the machine can read the arguments of a running command.']
+      : []),
+  ];
 }
 
 /**

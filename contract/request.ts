@@ -32,9 +32,9 @@ export class SentRequest {
   readonly description: string;
 
   constructor(
-    readonly url: string,
+    readonly base: string,
     readonly method: string,
-    path: string,
+    readonly path: string,
     readonly options: RequestOptions,
   ) {
     this.description = describe(method, path, options);
@@ -49,7 +49,7 @@ export async function send(
   options: RequestOptions = {},
   startOnly = false,
 ): Promise<HttpResponse> {
-  const request = new SentRequest(base + path, method, path, options);
+  const request = new SentRequest(base, method, path, options);
   const { form, json, body } = options;
   return failingWithoutResponse(request, async () => {
     const response = await fetch(base + path, {
@@ -75,7 +75,7 @@ export async function sendRaw(
   path: string,
   headers: Record<string, string>,
 ): Promise<HttpResponse> {
-  const request = new SentRequest(base + path, method, path, { headers });
+  const request = new SentRequest(base, method, path, { headers });
   const url = new URL(base + path);
   const requestBy = url.protocol === 'https:' ? requestHttps : requestHttp;
   const attempt = () =>

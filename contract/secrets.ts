@@ -19,14 +19,26 @@ const PLACES: readonly [RegExp, string][] = [
   [/\b(password=)[^&\s"]+/gi, `$1${HIDDEN}`],
 ];
 
+interface Secret {
+  text: string;
+  /** The shell variable that stands for it in commands. */
+  variable: string;
+}
+
 /** Texts that may not be printed: passwords, the signing secret, and all issued credentials. */
 export class Secrets {
-  // Each form of a secret, with the shell variable that stands for the secret.
-  private readonly forms = new Map<string, string>();
+  // The encoded forms of each secret.
+  private readonly forms = new Map<string, Secret>();
+
+  /** Whether a secret is too short to be found in other text. */
+  hasShort = false;
 
   /** Adds a secret, with the name of the shell variable that stands for it in commands. */
   add(secret: string, variable: string): void {
-    if (secret.length < MIN_SECRET_LENGTH) return;
+    if (secret.length < MIN_SECRET_LENGTH) {
+      this.hasShort = true;
+      return;
+    }
     const inJson = JSON.stringify(secret).slice(1, -1);
     for (const form of [
       secret,
@@ -34,7 +46,7 @@ export class Secrets {
       encodeURIComponent(secret),
       new URLSearchParams({ p: secret }).toString().slice(2),
     ])
-      if (!this.forms.has(form)) this.forms.set(form, variable);
+      if (!this.forms.has(form)) this.forms.set(form, { text: secret, variable });
   }
 
   /** The text without secrets and control characters, shortened, on one line. */
@@ -48,22 +60,29 @@ export class Secrets {
     return shown.replace(/\p{Cc}+/gu, ' ');
   }
 
-  /** The text as one word of a POSIX shell, with variables in place of secrets. */
-  shellWord(text: string): string {
-    return this.shellParts(text) || "''";
+  /**
+   * The text as one word of a POSIX shell, with variables in place of secrets. Undefined if it
+   * contains another credential, an encoded secret or a control character.
+   */
+  shellWord(text: string): string | undefined {
+    const words = this.shellParts(text);
+    return words.includes(undefined) ? undefined : words.join('') || "''";
   }
 
-  private shellParts(text: string): string {
-    const [form, variable] = this.longestFirst().find(([found]) => text.includes(found)) ?? [];
-    if (form !== undefined)
+  private shellParts(text: string): (string | undefined)[] {
+    const [form, secret] = this.longestFirst().find(([found]) => text.includes(found)) ?? [];
+    if (form !== undefined && secret !== undefined)
       return text
         .split(form)
-        .map((part) => this.shellParts(part))
-        .join(`"$${variable}"`);
-    return text && `'${hideShapes(text).replaceAll("'", String.raw`'\''`)}'`;
+        .flatMap((part, index) => [
+          ...(index === 0 ? [] : [form === secret.text ? `"$${secret.variable}"` : undefined]),
+          ...this.shellParts(part),
+        ]);
+    if (/\p{Cc}/u.test(text) || hideShapes(text) !== text) return [undefined];
+    return text === '' ? [] : [`'${text.replaceAll("'", String.raw`'\''`)}'`];
   }
 
-  private longestFirst(): [string, string][] {
+  private longestFirst(): [string, Secret][] {
     return [...this.forms].toSorted(([a], [b]) => b.length - a.length);
   }
 }

@@ -19,8 +19,8 @@ const QUERY = `query Usage($deprecatedOnly: Boolean!, $first: Int!, $skip: Int!)
     totalCount firstDay
     lines { endpoint client deprecated usernames calls days recentCalls earlierCalls trend lastAt }
   }
-  left: restUsage(by: CLIENT, deprecatedOnly: true, first: 100) {
-    deprecatedPaths
+  left: restUsage(by: CLIENT, deprecatedOnly: true, first: ${MAX_LEFT}) {
+    deprecatedPaths activeCount
     lines { client usernames recentCalls earlierCalls trend }
   }
 }`;
@@ -45,7 +45,7 @@ interface Line extends Left {
 
 interface Usage {
   calls: { totalCount: number; firstDay: string; lines: Line[] };
-  left: { deprecatedPaths: string[]; lines: Left[] };
+  left: { deprecatedPaths: string[]; activeCount: number; lines: Left[] };
 }
 
 interface Response {
@@ -119,27 +119,25 @@ function showUsage({ calls: { totalCount, firstDay, lines }, left }: Usage, skip
   more.textContent = `Show more (${number(shown.length)} of ${number(totalCount)})`;
 }
 
-function leftView({ deprecatedPaths, lines }: Usage['left']): Node[] {
+function leftView({ deprecatedPaths, activeCount, lines }: Usage['left']): Node[] {
   if (deprecatedPaths.length === 0)
     return [element('p', {}, 'No path is deprecated. ', code('V1_DEPRECATION'), ' sets the date.')];
   const paths = deprecatedPaths.join(' and ');
-  const left = lines.filter(({ trend }) => trend !== 'GONE');
-  if (left.length === 0)
+  if (activeCount === 0)
     return [
       element('p', {}, `None: no client has called ${paths} in the last ${TREND_DAYS} days.`),
     ];
-  const clients = left.length === 1 ? '1 client has' : `${number(left.length)} clients have`;
+  const clients = activeCount === 1 ? '1 client has' : `${number(activeCount)} clients have`;
+  const left = lines.filter(({ trend }) => trend !== 'GONE');
   return [
     element('p', {}, `${clients} called ${paths} in the last ${TREND_DAYS} days:`),
     element(
       'ul',
       {},
-      ...left
-        .slice(0, MAX_LEFT)
-        .map((line) => element('li', {}, ...clientView(line), trendView(line))),
+      ...left.map((line) => element('li', {}, ...clientView(line), trendView(line))),
     ),
-    ...(left.length > MAX_LEFT
-      ? [element('p', {}, `and ${number(left.length - MAX_LEFT)} others`)]
+    ...(activeCount > left.length
+      ? [element('p', {}, `and ${number(activeCount - left.length)} others`)]
       : []),
   ];
 }

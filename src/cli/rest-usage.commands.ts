@@ -30,7 +30,7 @@ type Cell = string | number | Date | null | undefined;
 
 /** `rest-usage …`: reports the remaining clients of the REST API. */
 export function restUsageCommands(context: CommandContext): Command {
-  const { print, stdout } = context;
+  const { print, printError, stdout } = context;
   const usage = new Command();
 
   usage
@@ -58,7 +58,7 @@ export function restUsageCommands(context: CommandContext): Command {
         'recent are the last 14 days, today included, earlier are the 14 days before. gone: no recent calls; growing: ' +
         'at least 4/3 of the earlier calls; dwindling: at most 3/4; steady: between. Headings are printed on a terminal.',
     )
-    .addOption(new Option('--by <what>', 'add up by').choices(TREND_GROUPINGS))
+    .addOption(new Option('--by <what>', 'group by').choices(TREND_GROUPINGS))
     .option('--deprecated', 'only endpoints that V1_DEPRECATION and V2_DEPRECATION deprecate')
     .option('--include-own', 'include the contract kit and the browser pages')
     .option('--json', 'print JSON, with the calls of each day')
@@ -70,6 +70,8 @@ export function restUsageCommands(context: CommandContext): Command {
         if (json) print(printableJson(result, 2));
         else if (result.lines.length > 0 || stdout.isTTY)
           print(formatTrends(result, stdout.isTTY ?? false));
+        if (!json && !stdout.isTTY && result.lines.length < result.totalCount)
+          printError(`Lines: ${result.lines.length} of ${result.totalCount}. --limit prints more.`);
       }),
     );
 

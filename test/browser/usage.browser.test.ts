@@ -116,8 +116,8 @@ test('the page shows calls by endpoint and client with a graph, and who is left 
   expect(await linesOf(page)).toEqual([
     `${NEW} app/2 as bea 870 ${today} Growing 266 → 364`,
     `${OLD} deprecated register/1.4 850 ${today} Dwindling 46 → 14`,
-    `${OLD} deprecated till/1 as carl 450 ${ago(20)} Gone 72 → 0`,
     expect.stringMatching(/^POST \/token Mozilla\/5.0 .* as dan 8 .* Growing 0 → 8$/),
+    `${OLD} deprecated till/1 as carl 450 ${ago(20)} Gone 72 → 0`,
   ]);
   expect(await leftOf(page)).toBe(
     '1 client has called /api/v1/ in the last 14 days: register/1.4 Dwindling 46 → 14',
@@ -162,6 +162,22 @@ test('fifty lines are shown at first, and the others on request', async () => {
     Array.from({ length: 60 }, (_, index) => 59 - index),
   );
   expect(await page.getByRole('button', { name: 'Show more' }).count()).toBe(0);
+});
+
+test('clients that are gone hide none that is left', async () => {
+  const gone = Array.from({ length: 101 }, (_, index): Calls => [
+    OLD,
+    `gone/${index}`,
+    '',
+    [9, ...Array<number>(40).fill(0)],
+  ]);
+  await call(shop, [...gone, [OLD, 'last/1', '', [1]]]);
+  const { page } = await visit(shop);
+  await signIn(page, 'reader');
+  expect(await leftOf(page)).toMatch(
+    /^1 client has called \/api\/v1\/ in the last 14 days: last\/1 /,
+  );
+  expect((await linesOf(page))[0]).toContain('last/1');
 });
 
 test('the page says when nobody is left, and when no path is deprecated', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
+import { afterAll, afterEach, beforeAll, expect, test } from '../support/jest.ts';
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
@@ -30,6 +30,8 @@ beforeAll(async () => {
   await shop.start();
   await seedShop(shop);
 });
+// Those of which a corrupted response hid the key stay open.
+afterEach(() => shop.sql('delete from session'));
 afterAll(() => shop.stop());
 
 test('exits with 0 and a summary if all options are given and all checks pass', async () => {
@@ -196,6 +198,7 @@ Broken promises, by cause
     failed   GET /users/me/items/  With a token, the response is an array of the items of the user\. \[4\.1:items\]
 
 TOKEN is the access_token of a login\.
+Every user of the machine can read the arguments of a running command\.
 
 Logins opened: \d+, all ended\.
 \d+ passed, 1 failed, .*\n$`,
@@ -226,34 +229,95 @@ test('--html writes a page with the broken promises and all others, escaped', as
   await removeDirectory(directory);
 });
 
-test('a page that cannot be written ends it with 73', async () => {
-  const { code, stderr } = await contract([
-    shop.url,
-    '--only',
-    '9',
-    '--html',
-    '/nowhere/report.html',
-  ]);
-  expect({ code, stderr }).toEqual({
+test('a page that cannot be written ends it with 73, before any request', async () => {
+  const { code, stdout, stderr } = await contract([shop.url, '--html', '/nowhere/report.html']);
+  expect({ code, stdout, stderr }).toEqual({
     code: 73,
+    stdout: '',
     stderr: 'Cannot write /nowhere/report.html: ENOENT\n',
   });
 });
 
-test.each(['plain', 'it’s', "it's", '$HOME `id` \\ "quoted"', "a'b", ''])(
-  'a password %j is a variable in commands, and other text is one word',
+test.each(['plain', 'it’s', "it's", '$HOME `id` \\ "quoted"', "a'b c"])(
+  'the password %j is a variable in commands, and other text is one word',
   async (secret) => {
     const secrets = new Secrets();
     secrets.add(secret, 'CONTRACT_PASSWORD');
     const text = `user's="$x"&secret=${secret}`;
-    const word = secrets.shellWord(text);
-    if (secret.length >= 4) expect(word).not.toContain(secret);
+    const word = String(secrets.shellWord(text));
+    expect(word).not.toContain(secret);
     const { stdout } = await execFileAsync('sh', ['-c', `printf %s ${word}`], {
       env: { ...process.env, CONTRACT_PASSWORD: secret },
     });
     expect(stdout).toBe(text);
   },
 );
+
+test.each<[string, string, string]>([
+  ['an encoded password', 'it is', 'password=it+is'],
+  ['a password in JSON', 'a"bcd', String.raw`{"password":"a\"bcd"}`],
+  ['an unknown token', 'secret', 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2ln'],
+  ['a control character', 'secret', '/product/7\u001B[2J'],
+])('there is no command with %s', (_what, secret, text) => {
+  const secrets = new Secrets();
+  secrets.add(secret, 'CONTRACT_PASSWORD');
+  expect(secrets.shellWord(text)).toBeUndefined();
+});
+
+test('there is no command with a password that is too short to be found', async () => {
+  const short = 'abc';
+  const { url, stop } = await startCorruptor(shop.url, (passing) => {
+    if (passing.path === '/token') Object.assign(passing, { status: 200, body: '{}' });
+  });
+  await shop.makeUser({ username: 'shorty', password: short });
+  const env = { CONTRACT_USERNAME: 'shorty', CONTRACT_PASSWORD: short };
+  const { stdout } = await contract([url, '--only', '4.1', '--broken'], env);
+  await stop();
+  expect(stdout).toContain('try       POST /token with a form of username, password');
+  expect(stdout).not.toContain(`password=${short}`);
+});
+
+test('HTTP Basic credentials are a variable in commands', async () => {
+  const { url, stop } = await startCorruptor(shop.url, ({ path, headers }) => {
+    if (path.startsWith('/api/v2/auth/login')) delete headers['cache-control'];
+  });
+  const { stdout } = await contract([url, '--only', '4.2'], ALICE);
+  await stop();
+  expect(stdout).toContain(`-H 'Authorization: Basic '"$BASIC"`);
+  expect(stdout).not.toContain(btoa(`alice:${password}`));
+  expect(stdout).toContain('\nBASIC is username:password in Base64.\n');
+  expect(stdout).toContain(
+    '\nEvery user of the machine can read the arguments of a running command.\n',
+  );
+});
+
+test('a login that is rejected with 429 ends it, and prints no password', async () => {
+  const { url, stop } = await startCorruptor(
+    shop.url,
+    (passing) => passing.method === 'POST' && (passing.status = 429),
+  );
+  const { code, stderr } = await contract([url], ALICE);
+  await stop();
+  expect(code).toBe(77);
+  expect(stderr).toMatch(
+    /^alice cannot sign in at .*POST \/token .* returned 429, too many requests/,
+  );
+  expect(stderr).not.toContain(password);
+});
+
+test('an interrupt while the user signs in ends the logins, and the process with 130', async () => {
+  let interrupt = (): void => undefined;
+  const { url, stop } = await startCorruptor(
+    shop.url,
+    ({ path }) => path === '/session/login' && interrupt(),
+  );
+  const { child, ended } = launch('../contract/main.js', [url], ALICE);
+  interrupt = () => child.kill('SIGINT');
+  const { code } = await ended;
+  await stop();
+  expect(code).toBe(130);
+  expect(await shop.sql(OPEN_SESSIONS)).toEqual([]);
+});
 
 test('a different decision differs, and fails only with --strict', async () => {
   const { url, stop } = await startCorruptor(shop.url, ({ headers }) => delete headers['allow']);

@@ -136,14 +136,14 @@ describe('deploy/nginx/shopfront.conf', () => {
     closeSockets();
   });
 
-  test('redirects HTTP to the same path with HTTPS, and keeps the method', async () => {
+  test('rejects plain HTTP with 403, without a redirect', async () => {
     const answer = await fetch(`${nginx().plainUrl}/api/v2/shop/products?limit=1`, {
-      method: 'POST',
       redirect: 'manual',
     });
-    expect([answer.status, answer.headers.get('location')]).toEqual([
-      308,
-      'https://shop.example/api/v2/shop/products?limit=1',
+    expect([answer.status, answer.headers.get('content-type'), await answer.json()]).toEqual([
+      403,
+      'application/json',
+      { detail: 'Use HTTPS.' },
     ]);
   });
 
@@ -211,7 +211,7 @@ describe('deploy/nginx/shopfront.conf', () => {
     const statuses = new Map<number, number>();
     for (let round = 0; round < 100; round++) {
       const answers = await Promise.all(
-        Array.from({ length: STREAMS }, () => fetch(`${nginx().url}/livez`)),
+        Array.from({ length: STREAMS }, () => fetch(`${nginx().url}/livez?password=hunter2`)),
       );
       for (const { status, headers } of answers) {
         statuses.set(status, (statuses.get(status) ?? 0) + 1);
@@ -221,6 +221,9 @@ describe('deploy/nginx/shopfront.conf', () => {
     expect(new Set(statuses.keys())).toEqual(new Set([200, 429]));
     // The burst.
     expect(statuses.get(200)).toBeGreaterThan(150);
+    const logs = await nginx().logs();
+    expect(logs).toContain(' GET /livez 429 ');
+    expect(logs).not.toContain('hunter2');
   });
 
   async function tlsWith(version: SecureVersion): Promise<[string | null, unknown]> {

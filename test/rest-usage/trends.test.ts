@@ -18,7 +18,7 @@ const TOKEN = 'POST /token';
 
 const QUERY = `query ($by: RestUsageGrouping, $deprecatedOnly: Boolean! = false, $first: Int! = 20, $skip: Int! = 0) {
   restUsage(by: $by, deprecatedOnly: $deprecatedOnly, first: $first, skip: $skip) {
-    totalCount firstDay deprecatedPaths
+    totalCount activeCount firstDay deprecatedPaths
     lines { endpoint client deprecated usernames calls days recentCalls earlierCalls trend lastAt }
   }
 }`;
@@ -59,8 +59,8 @@ async function read(
   return body.data.restUsage;
 }
 
-/** Runs the command at the time of the shop. Returns its output. */
-async function trends(args = '', isTTY = false): Promise<string> {
+/** Runs the command at the time of the shop. Returns its output; `errors` is what it writes besides. */
+async function trends(args = '', isTTY = false, errors = ''): Promise<string> {
   const stdout = Object.assign(new PassThrough(), { isTTY });
   const { code, stderr } = await command(
     ['rest-usage', 'trends', ...args.split(' ').filter((arg) => arg !== '')],
@@ -68,7 +68,7 @@ async function trends(args = '', isTTY = false): Promise<string> {
     '',
     { stdout, clock: { now: () => shop.now(), elapsedMs: () => 0 } },
   );
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: errors });
   stdout.end();
   return text(stdout);
 }
@@ -100,6 +100,7 @@ test('the calls of a request appear on its day, with the user', async () => {
   const { lines, ...rest } = await read();
   expect(rest).toEqual({
     totalCount: 1,
+    activeCount: 1,
     firstDay: daysAgo(89).toISOString().slice(0, 10),
     deprecatedPaths: ['/api/v1/'],
   });
@@ -183,25 +184,27 @@ describe('of clients of several endpoints,', () => {
       [endpoint, client, deprecated, (usernames as string[]).join(), calls, trend].join(' '),
     );
 
-  test('each has a line per endpoint, the most calls first', async () => {
-    expect(summary((await read()).lines)).toEqual([
+  test('each has a line per endpoint: those with recent calls first, then the most calls first', async () => {
+    const { lines, activeCount } = await read();
+    expect(summary(lines)).toEqual([
       `${OLD} till/1 true  10 DWINDLING`,
       `${NEW} till/1 false ada,carl 6 GROWING`,
-      `${OLD} app/2 true bea 3 GONE`,
       `${TOKEN} app/2 false bea 1 GROWING`,
+      `${OLD} app/2 true bea 3 GONE`,
     ]);
+    expect(activeCount).toBe(3);
   });
 
   test('those of deprecated endpoints are selected', async () => {
-    const { lines, totalCount } = await read({ deprecatedOnly: true });
-    expect(totalCount).toBe(2);
+    const { lines, totalCount, activeCount } = await read({ deprecatedOnly: true });
+    expect([totalCount, activeCount]).toEqual([2, 1]);
     expect(summary(lines)).toEqual([
       `${OLD} till/1 true  10 DWINDLING`,
       `${OLD} app/2 true bea 3 GONE`,
     ]);
   });
 
-  test('calls are added up by client', async () => {
+  test('calls are grouped by client', async () => {
     expect(summary((await read({ by: 'CLIENT' })).lines)).toEqual([
       ' till/1 true ada,carl 16 STEADY',
       ' app/2 true bea 4 GROWING',
@@ -212,7 +215,7 @@ describe('of clients of several endpoints,', () => {
     ]);
   });
 
-  test('calls are added up by endpoint', async () => {
+  test('calls are grouped by endpoint', async () => {
     expect(summary((await read({ by: 'ENDPOINT' })).lines)).toEqual([
       `${OLD}  true bea 13 DWINDLING`,
       `${NEW}  false ada,carl 6 GROWING`,
@@ -248,15 +251,15 @@ describe('of clients of several endpoints,', () => {
       'endpoint                   client  deprecated  trend      recent  earlier  calls  last                    ',
       `${OLD}  till/1  deprecated  dwindling       2        8     10  ${today}`,
       `${NEW}  till/1  -           growing         6        0      6  ${today}`,
-      `${OLD}  app/2   deprecated  gone            0        0      3  ${earlier}`,
       `${TOKEN}                app/2   -           growing         1        0      1  ${today}`,
+      `${OLD}  app/2   deprecated  gone            0        0      3  ${earlier}`,
       'Lines: 4 of 4. Deprecated paths: /api/v1/.',
     ]);
     expect(await output(false)).toEqual([
       `${OLD}  till/1  deprecated  dwindling  2  8  10  ${today}`,
       `${NEW}  till/1  -           growing    6  0   6  ${today}`,
-      `${OLD}  app/2   deprecated  gone       0  0   3  ${earlier}`,
       `${TOKEN}                app/2   -           growing    1  0   1  ${today}`,
+      `${OLD}  app/2   deprecated  gone       0  0   3  ${earlier}`,
     ]);
     for (const [args, variables] of [
       ['', {}],
@@ -267,6 +270,15 @@ describe('of clients of several endpoints,', () => {
     ] as const)
       expect(JSON.parse(await trends(`--json ${args}`))).toEqual(await read(variables));
   });
+});
+
+test('the command says on standard error if it omits lines, except on a terminal', async () => {
+  for (const client of ['app/1', 'app/2']) await call(OLD, client, { 0: 1 });
+  expect(await trends('--limit 1', false, 'Lines: 1 of 2. --limit prints more.\n')).toMatch(
+    /^.*app\/1/,
+  );
+  expect(await trends('--limit 2')).toMatch(/app\/1.*\n.*app\/2/);
+  expect(await trends('--limit 1', true)).toMatch(/\nLines: 1 of 2\./);
 });
 
 test('without calls, there are no lines', async () => {

@@ -21,6 +21,8 @@ export interface TlsNginx extends Nginx {
   plainUrl: string;
   /** Its certificate, for 127.0.0.1. */
   certificate: string;
+  /** Returns its logs of requests and of errors. */
+  logs(): Promise<string>;
 }
 
 /** Replacements in a configuration, each of which must change it. */
@@ -54,6 +56,7 @@ export async function startTlsNginx(
   const subject = ['-subj', '/CN=shop.example', '-addext', 'subjectAltName=IP:127.0.0.1'];
   const own = ['-newkey', 'rsa:2048', '-noenc', '-keyout', key, '-out', certificate];
   await promisify(execFile)('openssl', ['req', '-x509', '-days', '2', ...own, ...subject]);
+  const errors = join(directory, 'server-error.log');
   const log = join(directory, 'access.log');
   const nginx = await start(
     directory,
@@ -64,6 +67,7 @@ export async function startTlsNginx(
       ['listen 80;', `listen 127.0.0.1:${plain};`],
       ['listen 443 ', `listen 127.0.0.1:${port} `],
       [/access_log \S+ shopfront;/g, `access_log ${log} shopfront;`],
+      ['/var/log/nginx/error.log', errors],
       ['/etc/ssl/shopfront/fullchain.pem', certificate],
       ['/etc/ssl/shopfront/privkey.pem', key],
       ...edits,
@@ -74,6 +78,8 @@ export async function startTlsNginx(
     ...nginx,
     plainUrl: `http://127.0.0.1:${plain}`,
     certificate: await readFile(certificate, 'utf8'),
+    logs: async () =>
+      (await Promise.all([log, errors].map((file) => readFile(file, 'utf8')))).join(''),
   };
 }
 

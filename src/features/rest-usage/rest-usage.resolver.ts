@@ -22,7 +22,7 @@ enum RestUsageGrouping {
 
 registerEnumType(RestUsageGrouping, {
   name: 'RestUsageGrouping',
-  description: 'By what calls of the REST API are added up.',
+  description: 'How calls of the REST API are grouped.',
   valuesConfig: {
     ENDPOINT: { description: 'One line per endpoint.' },
     CLIENT: { description: 'One line per client.' },
@@ -47,13 +47,13 @@ registerEnumType(usage.RestUsageTrend, {
 class RestUsageLine implements usage.TrendLine {
   @Field(() => String, {
     nullable: true,
-    description: 'Method and path template; null if added up by client.',
+    description: 'Method and path template; null if grouped by client.',
   })
   endpoint!: string | null;
 
   @Field(() => String, {
     nullable: true,
-    description: 'Name or user agent of the client; null if added up by endpoint.',
+    description: 'Name or user agent of the client; null if grouped by endpoint.',
   })
   client!: string | null;
 
@@ -86,17 +86,24 @@ class RestUsageLine implements usage.TrendLine {
   @Field(() => usage.RestUsageTrend, { description: 'How the number of calls changes.' })
   trend!: usage.RestUsageTrend;
 
-  @Field(() => DateTimeScalar, { description: 'Time of the last call.' })
+  @Field(() => DateTimeScalar, {
+    description: 'Time of the last call; the start of its day (UTC) if only the day is known.',
+  })
   lastAt!: Date;
 }
 
 @ObjectType({ simpleResolvers: true, description: 'Clients of the REST API in the last 90 days.' })
 class RestUsage implements usage.Trends {
-  @Field(() => [RestUsageLine], { description: 'A part of the lines, the most calls first.' })
+  @Field(() => [RestUsageLine], {
+    description: 'A part of the lines: those with recent calls first, then the most calls first.',
+  })
   lines!: RestUsageLine[];
 
   @Field(() => Int, { description: 'Number of all lines.' })
   totalCount!: number;
+
+  @Field(() => Int, { description: 'Number of lines with calls in the last 14 days.' })
+  activeCount!: number;
 
   @Field(() => String, { description: 'First day (UTC) of `days`, such as `2027-01-31`.' })
   firstDay!: string;
@@ -117,7 +124,7 @@ export class RestUsageResolver {
     @Ctx() ctx: Context,
     @Arg('by', () => RestUsageGrouping, {
       nullable: true,
-      description: 'By what calls are added up. Default: one line per endpoint and client.',
+      description: 'How calls are grouped. Default: one line per endpoint and client.',
     })
     by: RestUsageGrouping | null | undefined,
     @Arg('deprecatedOnly', () => Boolean, {

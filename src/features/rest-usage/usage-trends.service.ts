@@ -58,14 +58,17 @@ export interface TrendLine {
   /** Calls in the 14 days before. */
   earlierCalls: number;
   trend: RestUsageTrend;
-  /** Of the calls that are counted as others for a day, the day. */
+  /** Time of the last call; the start of its day (UTC) if only the day is known. */
   lastAt: Date;
 }
 
-/** Lines with the most calls first, and their number without `first` and `skip`. */
+/** Lines with recent calls first, then those with the most calls. */
 export interface Trends {
   lines: TrendLine[];
+  /** Number of lines without `first` and `skip`. */
   totalCount: number;
+  /** Number of those with calls in the last 14 days. */
+  activeCount: number;
   /** First of the days of each line, as 2027-01-31. */
   firstDay: string;
   /** Beginnings of the deprecated paths, such as `/api/v1/`. */
@@ -103,10 +106,11 @@ export async function trends(
     ctx.em,
     sql`
     with line as (
-      select ${keys}, sum(calls) as total, bool_or(${isDeprecated}) as deprecated
+      select ${keys}, sum(calls) as total, bool_or(${isDeprecated}) as deprecated,
+        bool_or(day >= ${from}::date + ${literal(USAGE_DAYS - TREND_DAYS)}) as active
       from rest_call_day where ${inDays} and ${isIncluded} group by ${keys}
     ), line_page as (
-      select * from line order by total desc, ${keys} limit ${first} offset ${skip}
+      select * from line order by active desc, total desc, ${keys} limit ${first} offset ${skip}
     ), daily as (
       select ${keys}, day, sum(calls) as calls from line_page join rest_call_day using (${keys})
       where ${inDays} and ${isIncluded} group by ${keys}, day
@@ -119,13 +123,15 @@ export async function trends(
       from line_page join rest_call using (${keys})
       where last_at >= ${from}::timestamp at time zone 'UTC' and ${isIncluded} group by ${keys}
     )
-    select *, coalesce(last_at, last_day) as last_call from (select count(*) as all_lines from line) as count
+    select *, coalesce(last_at, last_day) as last_call
+    from (select count(*) as all_lines, count(*) filter (where active) as active_lines from line) as count
       left join (line_page join days using (${keys}) left join caller using (${keys})) on true
-    order by total desc, ${keys}`,
+    order by active desc, total desc, ${keys}`,
   );
   return {
     lines: rows.filter(({ total }) => total !== null).map(lineOf),
     totalCount: Number(rows[0]?.['all_lines']),
+    activeCount: Number(rows[0]?.['active_lines']),
     firstDay: from,
     deprecatedPaths: prefixes,
   };

@@ -16,7 +16,7 @@ const BEGINNING = `left(substring(word from '^[^0-9]*'), 25) collate "C"`;
 const MIN_LETTERS = 4;
 
 /** All tables, functions and triggers, each after those that it uses. */
-export class Migration20261126000000_initial extends Migration {
+export class Migration20261127000000_initial extends Migration {
   override up(): void {
     this.users();
     this.credentials();
