@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
+import { readFile } from 'node:fs/promises';
 import { Deployment } from '../../contract/deployment.ts';
 import { sections } from '../../contract/promises/index.ts';
 import { runCheck } from '../../contract/run.ts';
@@ -68,4 +69,11 @@ describe.each<{ name: string; env: Record<string, string>; skipped: readonly str
 test('ids of promises are unique', () => {
   const ids = promises.map(({ id }) => id);
   expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
+});
+
+test('README.md has the number of promises of the interface and of decisions', async () => {
+  const count = (level: string) => promises.filter((promised) => promised.level === level).length;
+  expect((await readFile('README.md', 'utf8')).replaceAll(/\s+/g, ' ')).toContain(
+    `${count('interface')} promises, and ${count('decision')} decisions where the interface is open`,
+  );
 });
