@@ -124,7 +124,7 @@ export class ListQuery<T extends object> {
   }
 
   private async countInSlot(statements: Statements): Promise<ReadonlyMap<number, number>> {
-    const { network, request } = this.ctx;
+    const { network } = this.ctx;
     if (countLimitPerNetwork.hasWaiting(network, MAX_WAITING_COUNTS)) {
       throw new DomainError(
         'RATE_LIMITED',
@@ -133,31 +133,40 @@ export class ListQuery<T extends object> {
         RETRY_S,
       );
     }
-    const select = sql`select count(*) ${this.from()}`;
     const rows = await countLimitPerNetwork.run(network, () =>
-      withTimeLimit(request, MAX_COUNT_MS, (cancellation) =>
-        statements.read(select, false, cancellation),
+      this.readWithin(
+        statements,
+        sql`select count(*) ${this.from()}`,
+        MAX_COUNT_MS,
+        'Too many entries match the filter to be counted: omit totalCount or narrow the filter',
       ),
     );
-    if (rows) return new Map([[NO_OWNER, Number(rows[0]?.[0])]]);
-    throw new DomainError(
-      'QUERY_TOO_COMPLEX',
-      'Too many entries match the filter to be counted: omit totalCount or narrow the filter',
+    return new Map([[NO_OWNER, Number(rows[0]?.[0])]]);
+  }
+
+  private lookUp(select: Sql): Promise<Cell[][]> {
+    const { statements } = this.ctx;
+    if (!statements) return readRows(this.ctx, select);
+    return this.readWithin(
+      statements,
+      select,
+      MAX_LOOKUP_MS,
+      'Too many entries must be read for the filter: narrow it, or search for longer words',
     );
   }
 
-  // Throws QUERY_TOO_COMPLEX at the time limit.
-  private async lookUp(select: Sql): Promise<Cell[][]> {
-    const { statements, request } = this.ctx;
-    if (!statements) return readRows(this.ctx, select);
-    const rows = await withTimeLimit(request, MAX_LOOKUP_MS, (cancellation) =>
+  // Throws QUERY_TOO_COMPLEX with the message at the time limit.
+  private async readWithin(
+    statements: Statements,
+    select: Sql,
+    ms: number,
+    message: string,
+  ): Promise<Cell[][]> {
+    const rows = await withTimeLimit(this.ctx.request, ms, (cancellation) =>
       statements.read(select, false, cancellation),
     );
     if (rows) return rows;
-    throw new DomainError(
-      'QUERY_TOO_COMPLEX',
-      'Too many entries must be read for the filter: narrow it, or search for longer words',
-    );
+    throw new DomainError('QUERY_TOO_COMPLEX', message);
   }
 
   /** Returns 1 for each owner with a row at the bound or on this side of it. */
