@@ -1,27 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { useBrowser, violationsOf, type Visit } from '../support/browser.ts';
-import { makeDataDir, removeDirectory } from '../support/directories.ts';
-import { startServer, stopServer, type RunningServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
+import { useServer } from '../support/use-server.ts';
 
 /** Maximum length of all scripts that the page loads, uncompressed. */
 const MAX_SCRIPT_BYTES = 60_000;
 const PRODUCTS = '/api/v2/shop/products';
 
 const tabs = useBrowser();
-let server: RunningServer;
-let dataDir: string;
-
-beforeAll(async () => {
-  dataDir = await makeDataDir();
-  server = await startServer({ DATA_DIR: dataDir });
-});
-
-afterAll(async () => {
-  await stopServer(server);
-  await removeDirectory(dataDir);
-});
+const server = useServer();
 
 async function visit(options?: BrowserContextOptions): Promise<Visit> {
   const opened = await tabs.open([new URL(server.url).origin], options);

@@ -1,14 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { BrowserContextOptions, Locator, Page, Route } from 'playwright-core';
-import { makeDataDir, removeDirectory } from '../support/directories.ts';
 import { VERSION } from '../../src/core/version.ts';
 import { runIn, useBrowser, violationsOf, type Visit } from '../support/browser.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { forge } from '../support/forge.ts';
-import { startServer, stopServer, type RunningServer } from '../support/process.ts';
+import type { RunningServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
+import { useServer } from '../support/use-server.ts';
 
 const tabs = useBrowser();
 
@@ -46,7 +46,7 @@ const FAILURES: [string, (route: Route) => unknown][] = [
 
 /** A server and the pages that it serves. */
 interface Site {
-  server: RunningServer;
+  server: Pick<RunningServer, 'url'>;
   /** Its BASE_PATH. */
   base: string;
   /** Opens a page in a new browser profile. */
@@ -55,31 +55,16 @@ interface Site {
 
 /** A server for the tests of a describe block. */
 function useSite(base: string): Site {
-  let server: RunningServer;
-  let dataDir: string;
-
-  beforeAll(async () => {
-    dataDir = await makeDataDir();
+  const server = useServer({
+    BASE_PATH: base,
+    SIGNING_SECRET: TEST_SECRET,
+    LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '1',
     // A refresh token that is used twice ends its session at once.
-    const limits = { LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '1', REFRESH_REUSE_SECONDS: '0' };
-    server = await startServer({
-      DATA_DIR: dataDir,
-      BASE_PATH: base,
-      SIGNING_SECRET: TEST_SECRET,
-      ...limits,
-    });
+    REFRESH_REUSE_SECONDS: '0',
   });
-
-  afterAll(async () => {
-    await stopServer(server);
-    await removeDirectory(dataDir);
-  });
-
   return {
     base,
-    get server() {
-      return server;
-    },
+    server,
     async visit(path, options) {
       const opened = await tabs.open([new URL(server.url).origin], options);
       await opened.page.goto(server.url + path);

@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
+import { expect, test } from '../support/jest.ts';
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { runIn, showDefaultPort, useBrowser } from '../support/browser.ts';
-import { makeDataDir, removeDirectory } from '../support/directories.ts';
-import { startServer, stopServer, type RunningServer } from '../support/process.ts';
+import { useServer } from '../support/use-server.ts';
 
-/** Width and height of the picture, in pixels. */
-const SIZE = { width: 1200, height: 900 };
+/** Maximum length of the moving picture. */
 const MAX_BYTES = 1_000_000;
-
 const PICTURES = 'docs/screenshots';
 const DESKTOP = { width: 1200, height: 900 };
 const PHONE = { width: 390, height: 844 };
@@ -35,23 +32,12 @@ interface Frame {
 }
 
 const tabs = useBrowser();
-let server: RunningServer;
-let dataDir: string;
-
-beforeAll(async () => {
-  dataDir = await makeDataDir();
-  server = await startServer({ DATA_DIR: dataDir });
-});
-
-afterAll(async () => {
-  await stopServer(server);
-  await removeDirectory(dataDir);
-});
+const server = useServer();
 
 // With SCREENSHOTS=1, the tests write the pictures.
 
 test('the moving picture of the README is made of the running pages', async () => {
-  const { page, errors } = await tabs.open([new URL(server.url).origin], { viewport: SIZE });
+  const { page, errors } = await tabs.open([new URL(server.url).origin], { viewport: DESKTOP });
   const frames: Frame[] = [];
   const still = async (delay: number) => {
     await showDefaultPort(page);
@@ -151,7 +137,7 @@ async function encode(frames: readonly Frame[]): Promise<Buffer> {
       await image.decode();
       return { data: image, delay };
     }));
-    const gif = await modernGif.encode({ width: ${SIZE.width}, height: ${SIZE.height}, frames });
+    const gif = await modernGif.encode({ width: ${DESKTOP.width}, height: ${DESKTOP.height}, frames });
     return [new Uint8Array(gif).toBase64(), modernGif.decode(gif).frames.length];
   })()`);
   expect(count).toBe(frames.length);
