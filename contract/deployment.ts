@@ -44,17 +44,16 @@ export class Deployment {
   private readonly openKeys = new Set<string>();
 
   constructor(readonly options: DeploymentOptions) {
+    const { user, disabledUser, signingSecret } = options;
     for (const [secret, variable] of [
-      [options.user?.password, 'CONTRACT_PASSWORD'],
-      [options.disabledUser?.password, 'CONTRACT_DISABLED_PASSWORD'],
-      [options.signingSecret, 'CONTRACT_SIGNING_SECRET'],
+      [user?.password, 'CONTRACT_PASSWORD'],
+      [disabledUser?.password, 'CONTRACT_DISABLED_PASSWORD'],
+      [signingSecret, 'CONTRACT_SIGNING_SECRET'],
+      [user && basicCredentials(user), 'BASIC'],
+      [disabledUser && basicCredentials(disabledUser), 'BASIC'],
     ] as const) {
       if (secret !== undefined) this.secrets.add(secret, variable);
     }
-    for (const { username, password = '' } of [options.user, options.disabledUser].filter(
-      (user) => user !== undefined,
-    ))
-      this.secrets.add(Buffer.from(`${username}:${password}`).toString('base64'), 'BASIC');
   }
 
   has(need: Need): boolean {
@@ -246,6 +245,17 @@ export class Deployment {
     }
     return response;
   }
+}
+
+/** The credentials of HTTP Basic (RFC 7617, section 2). */
+export function basicCredentials({
+  username,
+  password = '',
+}: {
+  username: string;
+  password?: string | undefined;
+}): string {
+  return Buffer.from(`${username}:${password}`).toString('base64');
 }
 
 /** Header and claims of a token, unverified; empty if they cannot be decoded. */

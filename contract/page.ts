@@ -1,6 +1,7 @@
 import escapeHtml from 'escape-html';
 import {
   causesOf,
+  NOTHING_BROKEN,
   notes,
   summaryLine,
   variablesOf,
@@ -31,7 +32,7 @@ export function asPage(results: readonly Result[], info: RunInfo): string {
 <style>${STYLE}
 </style>
 <h1>The contract at ${escapeHtml(info.baseUrl)}</h1>
-${[summaryLine(results, info), ...notes(info), ...(causes.length === 0 ? ['No promise is broken.'] : [])].map((line) => `<p>${escapeHtml(line)}</p>`).join('\n')}
+${[summaryLine(results, info), ...notes(info), ...(causes.length === 0 ? [NOTHING_BROKEN] : [])].map((line) => `<p>${escapeHtml(line)}</p>`).join('\n')}
 ${causes.map((cause) => causeSection(cause, info)).join('\n')}
 ${variablesOf(causes)
   .map((line) => `<p>${escapeHtml(line)}</p>`)

@@ -3,9 +3,6 @@ import type { Level, Promised, Section } from './promised.ts';
 import type { Failure, Result, Verdict } from './run.ts';
 
 type Word = 'passed' | 'failed' | 'differs' | 'skipped';
-/** Length of a status at the start of a response. */
-const STATUS_LENGTH = 3;
-
 type Style = 'green' | 'red' | 'yellow' | 'dim' | 'bold';
 
 const STYLES: Record<Word, Style> = {
@@ -19,6 +16,9 @@ const PARTS: readonly [Level, string][] = [
   ['decision', 'Decisions of Shopfront where the interface is open'],
 ];
 
+/** Length of a status at the start of a response. */
+const STATUS_LENGTH = 3;
+
 /** What each shell variable of the commands is; the others are those of `--help`. */
 const VARIABLES: ReadonlyMap<string, string> = new Map([
   ['TOKEN', 'the access_token of a login'],
@@ -27,6 +27,9 @@ const VARIABLES: ReadonlyMap<string, string> = new Map([
   ['ALTERED_TOKEN', 'a token with other claims, signed with the signing secret'],
   ['BASIC', 'username:password in Base64'],
 ]);
+
+/** The report of broken promises if there are none. */
+export const NOTHING_BROKEN = 'No promise is broken.';
 
 /** Broken promises with the same expectation and the same kind of response. */
 export interface Cause {
@@ -64,8 +67,8 @@ export function hasFailures(
 }
 
 /**
- * The broken promises by cause: what was expected, and the status of the response. Causes that break
- * the interface are first, then those that break most.
+ * Groups the broken promises by expectation and status of the response. Groups with the most
+ * promises of the interface are first, then the largest.
  */
 export function causesOf(results: readonly Result[]): Cause[] {
   const causes = new Map<string, { failure: Failure; promises: Promised[] }>();
@@ -147,7 +150,8 @@ function promiseLines(
 }
 
 function brokenLines(causes: readonly Cause[], info: RunInfo, paint: Paint): string[] {
-  if (causes.length === 0) return ['', 'No promise is broken.'];
+  if (causes.length === 0) return ['', NOTHING_BROKEN];
+  const variables = variablesOf(causes);
   return [
     '',
     paint('bold', 'Broken promises, by cause'),
@@ -161,7 +165,7 @@ function brokenLines(causes: readonly Cause[], info: RunInfo, paint: Paint): str
         return `    ${paint(STYLES[word], word.padEnd(7))}  ${endpoint}  ${says} [${id}]`;
       }),
     ]),
-    ...variablesOf(causes).flatMap((line, index) => (index === 0 ? ['', line] : [line])),
+    ...(variables.length > 0 ? ['', ...variables] : []),
   ];
 }
 

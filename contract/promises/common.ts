@@ -1,6 +1,6 @@
 import { memberOf, type HttpResponse } from '../response.ts';
 import { newBarcode } from '../barcode.ts';
-import type { Deployment } from '../deployment.ts';
+import { basicCredentials, type Deployment } from '../deployment.ts';
 import { firstEntries, listOf } from '../expectations.ts';
 import { Skipped } from '../promised.ts';
 
@@ -77,7 +77,7 @@ export async function getAsUser(at: Deployment, path: string): Promise<HttpRespo
 
 /** The Authorization header of HTTP Basic. */
 export function basic(username: string, password: string): { Authorization: string } {
-  return { Authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` };
+  return { Authorization: `Basic ${basicCredentials({ username, password })}` };
 }
 
 /** The start of the whole list, cached. */
