@@ -54,8 +54,8 @@ export function restUsageCommands(context: CommandContext): Command {
   usage
     .command('trends')
     .description(
-      'List the calls of each REST endpoint by client in the last 90 days, the most calls first, with their trend: ' +
-        'recent are the last 14 days, today included, earlier are the 14 days before. gone: no recent calls; growing: ' +
+      'List the calls of each REST endpoint by client in the last 90 days with their trend. Those with recent calls ' +
+        'are first, then those with the most calls. Recent are the last 14 days, today included, earlier are the 14 days before. gone: no recent calls; growing: ' +
         'at least 4/3 of the earlier calls; dwindling: at most 3/4; steady: between. Headings are printed on a terminal.',
     )
     .addOption(new Option('--by <what>', 'group by').choices(TREND_GROUPINGS))
