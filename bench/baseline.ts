@@ -81,6 +81,11 @@ const handlers: Record<string, Handler> = {
       },
     };
   },
+  '/graphql/create': async (req) => {
+    const { variables } = (await read(req)) as { variables: { input: Product } };
+    const { pk, name, barcode, price } = await insert(variables.input);
+    return { data: { createProduct: { pk: String(pk), name, barcode, price: Number(price) } } };
+  },
   '/graphql/me': async (req) => {
     await read(req);
     const pk = Number(req.headers['x-user']);
@@ -130,10 +135,8 @@ const handlers: Record<string, Handler> = {
   },
   '/api/v1/shop/product/': async (req, url, res) => {
     if (req.method === 'POST') {
-      const { name, barcode, price } = (await read(req)) as Product;
-      const { rows } = await pool.query<Product>({ ...INSERT, values: [name, barcode, price] });
       res.statusCode = 201;
-      return rows.map(plain)[0];
+      return plain(await insert((await read(req)) as Product));
     }
     const { rows } = await query<Product>({
       ...ONE,
@@ -160,6 +163,11 @@ async function answer(req: IncomingMessage, res: ServerResponse): Promise<void> 
   res.setHeader('Content-Type', 'application/json; charset=utf-8');
   res.setHeader('Content-Length', Buffer.byteLength(text));
   res.end(text);
+}
+
+async function insert({ name, barcode, price }: Product): Promise<Product> {
+  const { rows } = await pool.query<Product>({ ...INSERT, values: [name, barcode, price] });
+  return rows[0] as Product;
 }
 
 function query<Row extends QueryResultRow>(config: QueryConfig): Promise<QueryResult<Row>> {

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { Argument, Command } from 'commander';
 import { measureAttacks } from './attacks.ts';
 import { Bench, type Pace, type Result } from './bench.ts';
+import { measureImports } from './imports.ts';
 import { countUpTo, serverOption } from './options.ts';
 import { measurePeers } from './peers.ts';
 import { publish, environmentOf, tableOf } from './report.ts';
@@ -21,6 +22,7 @@ const COMPARISONS = {
   peers: measurePeers,
   attacks: measureAttacks,
   searches: measureSearches,
+  imports: measureImports,
 };
 
 type Comparison = keyof typeof COMPARISONS;
@@ -30,10 +32,10 @@ await new Command('bench')
     'Measures the server against a baseline on PostgreSQL. Without a name it runs every benchmark and writes docs/generated/benchmarks.md.',
   )
   .addArgument(
-    new Argument('[names...]', 'benchmarks to run, or one of: peers, attacks, searches').choices([
-      ...Object.keys(COMPARISONS),
-      ...benchmarks.map(({ name }) => name),
-    ]),
+    new Argument(
+      '[names...]',
+      'benchmarks to run, or one of: peers, attacks, searches, imports',
+    ).choices([...Object.keys(COMPARISONS), ...benchmarks.map(({ name }) => name)]),
   )
   .addOption(serverOption())
   .option('--rounds <count>', 'number of rounds', countUpTo(MAX_COUNT), 3)

@@ -32,13 +32,18 @@ export async function measure<Name extends string>(
   const makeRequests = () =>
     Array.from({ length: work.different }, (_, index) => work.request(index));
   const fixed = work.writes ? undefined : makeRequests();
-  for (const server of all) await load(server.port, fixed ?? makeRequests(), Math.min(2, seconds));
+  const { clients } = work;
+  for (const server of all)
+    await load(server.port, fixed ?? makeRequests(), Math.min(2, seconds), clients);
   const found: Record<Name, Turn>[] = [];
   for (let round = 0; round < rounds; round++) {
     const turns: [Name, Turn][] = [];
     // Alternates the order, so that none gains by it.
     for (const [name, server] of round % 2 === 0 ? named : named.toReversed())
-      turns.push([name, await takeTurn(server, fixed ?? makeRequests(), seconds, expected)]);
+      turns.push([
+        name,
+        await takeTurn(server, fixed ?? makeRequests(), seconds, { expected, clients }),
+      ]);
     found.push(Object.fromEntries(turns) as Record<Name, Turn>);
   }
   return found;
@@ -49,10 +54,13 @@ export async function takeTurn(
   server: MeasuredServer,
   requests: readonly BenchRequest[],
   seconds: number,
-  expected: Map<BenchRequest, string> = new Map(),
+  {
+    expected = new Map(),
+    clients,
+  }: { expected?: Map<BenchRequest, string>; clients?: number | undefined } = {},
 ): Promise<Turn> {
   const before = server.cpu();
-  const running = load(server.port, requests, seconds);
+  const running = load(server.port, requests, seconds, clients);
   await compareUnderLoad(server, expected, running);
   const done = await running;
   if (done.failed > 0) throw new Error(`${done.failed} requests failed`);

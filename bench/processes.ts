@@ -7,6 +7,8 @@ import { setTimeout } from 'node:timers/promises';
 import { SECRET } from './secret.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
+/** The command of our server. */
+const OURS = [process.execPath, join(ROOT, 'dist/src/main.js')];
 const TICKS_PER_SECOND = 100; // sysconf(_SC_CLK_TCK) of Linux on the machines that we know
 const START_MS = 60_000;
 
@@ -26,11 +28,12 @@ export function startOurs(
   databaseUrl: string,
   env: Record<string, string> = {},
 ): Promise<MeasuredServer> {
-  return start(
-    [process.execPath, join(ROOT, 'dist/src/main.js')],
-    { ...production(databaseUrl), ...env },
-    '/readyz',
-  );
+  return start(OURS, { ...production(databaseUrl), ...env }, '/readyz');
+}
+
+/** Starts our server on the embedded database in this directory. */
+export function startEmbedded(directory: string): Promise<MeasuredServer> {
+  return start(OURS, { DATA_DIR: directory, NODE_ENV: 'production' }, '/readyz');
 }
 
 /** Returns the environment of our server. */
@@ -100,7 +103,8 @@ function cpuOf(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
-function memoryOf(pid: number): { now: number; peak: number } {
+/** Returns the resident memory of a process and its peak, in MiB; NaN once it has exited. */
+export function memoryOf(pid: number): { now: number; peak: number } {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   const mib = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1024;
   return { now: mib('VmRSS'), peak: mib('VmHWM') };

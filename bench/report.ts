@@ -18,7 +18,7 @@ export interface Run {
   results: Result[];
 }
 
-type Runs = Partial<Record<'table' | 'peers' | 'attacks' | 'searches', Run>>;
+type Runs = Partial<Record<'table' | 'peers' | 'attacks' | 'searches' | 'imports', Run>>;
 
 /** Returns the machine, and the versions of all participants. */
 export async function environmentOf(
@@ -65,7 +65,7 @@ function storedRuns(): Runs {
   }
 }
 
-function documentOf({ table, peers, attacks, searches }: Runs): string {
+function documentOf({ table, peers, attacks, searches, imports }: Runs): string {
   const head = [
     '# Benchmarks',
     '',
@@ -97,6 +97,14 @@ function documentOf({ table, peers, attacks, searches }: Runs): string {
       : []),
     ...(searches
       ? section('Search', 'npm run bench -- searches', searches, tableOf(searches.results))
+      : []),
+    ...(imports
+      ? section(
+          'Imports and exports',
+          'npm run bench -- imports',
+          imports,
+          tableOf(imports.results),
+        )
       : []),
     ...(attacks
       ? section('Attacks', 'npm run bench -- attacks', attacks, tableOf(attacks.results))
