@@ -1,4 +1,4 @@
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { execFile } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -55,7 +55,7 @@ async function against(bench: Bench, peer: Peer, folder: string): Promise<Result
   const url = await bench.url('1m');
   const theirs = bench.stopAtEnd(
     await start(
-      [process.execPath, join(folder, peer.file)],
+      [process.execPath, join(folder, `${peer.package}.js`)],
       { DATABASE_URL: url, NODE_ENV: 'production' },
       '/graphql?query=%7B__typename%7D',
       folder,
@@ -79,7 +79,13 @@ async function against(bench: Bench, peer: Peer, folder: string): Promise<Result
     if (turn.theirs.failed > 0) throw new Error(`${turn.theirs.failed} requests failed`);
     rounds.push({ theirs: turn.theirs.rate, baseline: turn.baseline.rate });
   }
-  return rated(peer.name, rounds);
+  return rated(`${peer.name} ${await versionOf(peer, folder)}`, rounds);
+}
+
+async function versionOf(peer: Peer, folder: string): Promise<string> {
+  const text = await readFile(join(folder, 'package.json'), 'utf8');
+  const { dependencies } = JSON.parse(text) as { dependencies: Record<string, string> };
+  return dependencies[peer.package] ?? 'of unknown version';
 }
 
 // Each page by the end cursor of the previous one, because every peer has its own cursors.

@@ -58,7 +58,8 @@ async function against(
   requestsFor: (server: MeasuredServer) => Promise<BenchRequest[]>,
 ): Promise<Result> {
   const result = { name, what, goal: `${goal} times its rate` };
-  if (!reference || !(await isInstalled(reference))) {
+  const version = reference && (await versionOf(reference));
+  if (!reference || version === undefined) {
     return {
       ...result,
       reached: 'not measured',
@@ -97,15 +98,16 @@ async function against(
     ...result,
     reached: ratioText(ratios),
     met: median(ratios) >= goal,
-    beside: `${rate('ours')}/s to ${rate('theirs')}/s`,
+    beside: `${rate('ours')}/s to ${rate('theirs')}/s; ${reference.name} ${version}`,
     rounds,
   };
 }
 
-async function isInstalled({ packages }: Reference): Promise<boolean> {
+// Returns the version of the first package, or undefined if one is missing.
+async function versionOf({ packages }: Reference): Promise<string | undefined> {
   return run('dpkg', ['-s', ...packages]).then(
-    () => true,
-    () => false,
+    ({ stdout }) => /^Version: (\S+)$/m.exec(stdout)?.[1],
+    () => undefined,
   );
 }
 

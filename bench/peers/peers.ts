@@ -6,8 +6,8 @@ import { z } from 'zod';
  */
 export interface Peer {
   name: string;
-  /** Its program, beside this file; `package.json` has its dependencies. */
-  file: string;
+  /** Its package on npm. Its program beside this file has the same name. */
+  package: string;
   /** The query of the page; its variable `after` is a cursor, or null for the first page. */
   query: string;
   /** Parses a response. Throws unless it is a page of products. */
@@ -36,11 +36,21 @@ const answer = z.object({
 });
 
 export const peers: readonly Peer[] = [
-  { name: 'mercurius', file: 'mercurius.js', query: queryOf('String', 'products'), page },
-  { name: 'GraphQL Yoga', file: 'yoga.js', query: queryOf('String', 'products'), page },
+  {
+    name: 'mercurius',
+    package: 'mercurius',
+    query: queryOf('String', 'products'),
+    page,
+  },
+  {
+    name: 'GraphQL Yoga',
+    package: 'graphql-yoga',
+    query: queryOf('String', 'products'),
+    page,
+  },
   {
     name: 'PostGraphile',
-    file: 'postgraphile.js',
+    package: 'postgraphile',
     query: queryOf('Cursor', 'products: allProducts'),
     page,
   },

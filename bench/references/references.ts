@@ -1,7 +1,7 @@
 /** A service like those that the REST API replaces. It listens on 127.0.0.1, on PORT. */
 export interface Reference {
   name: string;
-  /** Its Debian packages. */
+  /** Its Debian packages, its own first. */
   packages: readonly string[];
   /** Its start command, in this folder. */
   command: readonly string[];
@@ -33,7 +33,7 @@ export const references: readonly Reference[] = [
   },
   {
     name: 'Django REST framework',
-    packages: ['python3-django', 'python3-djangorestframework', 'python3-psycopg2', 'gunicorn'],
+    packages: ['python3-djangorestframework', 'python3-django', 'python3-psycopg2', 'gunicorn'],
     command: [PYTHON, 'drf_app.py'],
     environment,
     readyAt: '/api/v2/shop/products?page=1',
