@@ -1,4 +1,4 @@
-import { createTransport } from 'nodemailer';
+import type { Transporter } from 'nodemailer';
 import type { Logger } from 'pino';
 import type { Config } from '../../core/config.ts';
 import type { MailMessage } from '../../api/mail.ts';
@@ -30,7 +30,25 @@ export function openTransport(
 }
 
 function smtpTransport(url: string, from: string): Transport {
-  const mailer = createTransport(
+  let mailer: Promise<Transporter> | undefined;
+  return {
+    async send({ to, subject, text }) {
+      try {
+        // An object, because a string is parsed as a list of addresses.
+        const message = { to: { name: '', address: to }, subject, text };
+        await (await (mailer ??= openMailer(url, from))).sendMail(message);
+      } catch (error) {
+        if (isPermanent(error)) throw new Unsendable('Mail rejected permanently', { cause: error });
+        throw error;
+      }
+    },
+  };
+}
+
+async function openMailer(url: string, from: string): Promise<Transporter> {
+  // Most processes send no mail, and the module takes 7 MiB.
+  const { createTransport } = await import('nodemailer');
+  return createTransport(
     {
       url,
       dnsTimeout: CONNECT_TIMEOUT_MS,
@@ -43,17 +61,6 @@ function smtpTransport(url: string, from: string): Transport {
     // RFC 3834, 5: suppresses vacation replies.
     { from, headers: { 'Auto-Submitted': 'auto-generated' } },
   );
-  return {
-    async send({ to, subject, text }) {
-      try {
-        // An object, because a string is parsed as a list of addresses.
-        await mailer.sendMail({ to: { name: '', address: to }, subject, text });
-      } catch (error) {
-        if (isPermanent(error)) throw new Unsendable('Mail rejected permanently', { cause: error });
-        throw error;
-      }
-    },
-  };
 }
 
 // RFC 5321, 4.2.1. A rejected login or sender is not permanent: the operator may correct it.
