@@ -10,6 +10,11 @@ export interface Cancellable {
   offCancel(listener: () => void): void;
 }
 
+/** Error of cancelled work. */
+export class AbortError extends Error {
+  override readonly name = 'AbortError';
+}
+
 /** Cancels work, and notifies its listeners and its AbortSignal. */
 export class Cancellation implements Cancellable {
   private cancelled = false;

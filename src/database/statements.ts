@@ -1,7 +1,7 @@
 import type { ClientConfig, Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
 import type { Cell, Statement, Statements } from './sql.ts';
-import type { Cancellable } from '../core/cancellation.ts';
+import { AbortError, type Cancellable } from '../core/cancellation.ts';
 import { withRetries } from './retry.ts';
 import { databaseChannel } from '../core/tracing-channels.ts';
 import { KeyedLimit } from '../core/keyed-limit.ts';
@@ -153,9 +153,4 @@ async function run(pool: Pool, statement: RawQuery, request?: Cancellable): Prom
 async function releaseAfter(cancelled: Promise<void>, client: PoolClient): Promise<void> {
   await cancelled;
   client.release();
-}
-
-/** The request of the statement was cancelled. */
-class AbortError extends Error {
-  override readonly name = 'AbortError';
 }

@@ -1,5 +1,7 @@
+import pLimit, { type LimitFunction } from 'p-limit';
 import { Piscina } from 'piscina';
 import type { Context } from '../../../request/context.ts';
+import { AbortError } from '../../../core/cancellation.ts';
 import { DomainError } from '../../../core/errors.ts';
 import { counter, gauges } from '../../../core/metrics.ts';
 import { hashingChannel, type Hashing } from '../../../core/tracing-channels.ts';
@@ -10,9 +12,9 @@ const NICE = 10;
 /** Time after which an idle thread ends, in ms. */
 const IDLE_MS = 60_000;
 
-type Configured = Pick<Context, 'config'>;
+type Configured = Pick<Context, 'config' | 'request'>;
 
-let pool: Piscina | undefined;
+let pool: { threads: Piscina; limit: LimitFunction } | undefined;
 /** Number of tasks that hash or wait for a thread. */
 let tasks = 0;
 /** Number of hash threads as of the last task; it is the same for the whole process. */
@@ -75,16 +77,30 @@ export function make(ctx: Configured, password: string, cost: number): Promise<s
 
 // Hashing is expensive by design. Its threads have a low priority, so that a flood of logins slows
 // down only logins.
-async function run<T>({ config }: Configured, kind: Hashing['kind'], task: object): Promise<T> {
-  const threadPool = (pool ??= new Piscina({
-    filename: new URL('./hash-worker.js', import.meta.url).href,
-    minThreads: 0,
-    maxThreads: config.passwordHashThreads,
-    idleTimeout: IDLE_MS,
-    niceIncrement: NICE,
-  }));
-  return hashingChannel.tracePromise(
-    async () => (await threadPool.run(task, { name: kind })) as T,
-    { kind },
-  );
+async function run<T>(
+  { config, request }: Configured,
+  kind: Hashing['kind'],
+  task: object,
+): Promise<T> {
+  const { threads: threadPool, limit } = (pool ??= openPool(config.passwordHashThreads));
+  const hash = () =>
+    limit(async () => {
+      // The client left while the task waited.
+      if (request?.isCancelled) throw new AbortError();
+      return (await threadPool.run(task, { name: kind })) as T;
+    });
+  return hashingChannel.tracePromise(hash, { kind });
+}
+
+function openPool(maxThreads: number) {
+  return {
+    threads: new Piscina({
+      filename: new URL('./hash-worker.js', import.meta.url).href,
+      minThreads: 0,
+      maxThreads,
+      idleTimeout: IDLE_MS,
+      niceIncrement: NICE,
+    }),
+    limit: pLimit(maxThreads),
+  };
 }
