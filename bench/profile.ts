@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { statSync } from 'node:fs';
 import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Argument, Command } from 'commander';
@@ -55,8 +56,9 @@ async function profile(name: string, { server }: { server: string }): Promise<vo
   const { rate } = await load(ours.port, requests, SECONDS);
   const cpuUs = ((ours.cpu() - before) / (rate * SECONDS)) * 1e6;
   await ours.stop();
-  const [file = ''] = await readdir(folder);
-  const path = join(folder, file);
+  // The hash threads write smaller ones.
+  const files = (await readdir(folder)).map((file) => join(folder, file));
+  const [path = ''] = files.toSorted((a, b) => statSync(b).size - statSync(a).size);
   const shares = sharesOf(profileFile.parse(JSON.parse(await readFile(path, 'utf8'))));
   console.log(
     `${name}: ${rate.toFixed(0)} requests/s, ${cpuUs.toFixed(0)} µs of processor time each, profiler included\n`,
