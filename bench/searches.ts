@@ -58,8 +58,12 @@ const kinds: readonly Kind[] = [
     variables: { filter: { search: '123458' }, orderBy: { field: 'PRICE' } },
   },
   {
-    what: 'two words of every fourth name, by price',
+    what: 'two words, one of every name and one of every fourth, by price',
     variables: { filter: { search: 'product steel' }, orderBy: { field: 'PRICE' } },
+  },
+  {
+    what: 'two words of every fourth name, which none has both, by price',
+    variables: { filter: { search: 'oak steel' }, orderBy: { field: 'PRICE' } },
   },
   {
     what: 'two letters inside of names, found nowhere',
