@@ -1,50 +1,10 @@
-// GraphQL Yoga on node:http, with its cache of parsed and validated queries and one prepared
-// statement.
+// GraphQL Yoga on node:http, with its cache of parsed and validated queries.
 import { createServer } from 'node:http';
 import { createSchema, createYoga } from 'graphql-yoga';
-import { Pool } from 'pg';
-
-const SIZE = 10;
-const PAGE = {
-  name: 'page',
-  text: 'select pk, name, barcode, price from product where pk > $1 order by pk limit 11',
-};
-
-const typeDefs = `
-  type Query { products(first: Int, after: String): ProductConnection! }
-  type ProductConnection { edges: [ProductEdge!]!, pageInfo: PageInfo! }
-  type ProductEdge { cursor: String!, node: Product! }
-  type Product { pk: ID!, name: String!, barcode: String!, price: Float! }
-  type PageInfo { hasNextPage: Boolean!, endCursor: String }
-`;
-
-const pool = new Pool({ connectionString: process.env.DATABASE_URL, max: 10 });
-
-const resolvers = {
-  Query: {
-    async products(_, { after }) {
-      const { rows } = await pool.query({ ...PAGE, values: [after ? pkAt(after) : 0] });
-      const edges = rows
-        .slice(0, SIZE)
-        .map((row) => ({ cursor: cursorAt(row.pk), node: { ...row, price: Number(row.price) } }));
-      return {
-        edges,
-        pageInfo: { hasNextPage: rows.length > SIZE, endCursor: edges.at(-1)?.cursor ?? null },
-      };
-    },
-  },
-};
-
-function cursorAt(pk) {
-  return Buffer.from(JSON.stringify(['bench', pk])).toString('base64url');
-}
-
-function pkAt(cursor) {
-  return JSON.parse(Buffer.from(cursor, 'base64url').toString())[1];
-}
+import { resolvers, schema } from './products.js';
 
 const yoga = createYoga({
-  schema: createSchema({ typeDefs, resolvers }),
+  schema: createSchema({ typeDefs: schema, resolvers }),
   logging: false,
   graphiql: false,
   landingPage: false,
