@@ -1,8 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
@@ -11,6 +9,7 @@ import { Client } from 'pg';
 import { checkDigit } from '../src/features/products/check-digit.ts';
 import type { Bench, Result } from './bench.ts';
 import { makeDatabase } from './catalogue.ts';
+import { inFolder } from './folder.ts';
 import { median, whole } from './measure.ts';
 import { memoryOf, production } from './processes.ts';
 
@@ -43,25 +42,25 @@ export async function measureImports(
   bench: Bench,
   print: (result: Result) => void,
 ): Promise<Result[]> {
-  const folder = await mkdtemp(join(tmpdir(), 'shopfront-bench-'));
   const client = new Client({ connectionString: bench.server });
   await client.connect();
   const drop = () => client.query(`drop database if exists ${DATABASE} with (force)`);
   const turns = STEPS.map((): Turn[] => []);
   try {
-    await write(join(folder, 'first.csv'), 0, 0);
-    await write(join(folder, 'dearer.csv'), 0, 1);
-    await write(join(folder, 'second.csv'), ROWS, 0);
-    for (let round = 0; round < bench.pace.rounds; round++) {
-      await drop();
-      const url = await makeDatabase(bench.server, DATABASE);
-      for (const [step, { args }] of STEPS.entries())
-        turns[step]?.push(await measure(url, folder, args));
-    }
+    await inFolder(async (folder) => {
+      await write(join(folder, 'first.csv'), 0, 0);
+      await write(join(folder, 'dearer.csv'), 0, 1);
+      await write(join(folder, 'second.csv'), ROWS, 0);
+      for (let round = 0; round < bench.pace.rounds; round++) {
+        await drop();
+        const url = await makeDatabase(bench.server, DATABASE);
+        for (const [step, { args }] of STEPS.entries())
+          turns[step]?.push(await measure(url, folder, args));
+      }
+    });
   } finally {
     await drop();
     await client.end();
-    await rm(folder, { recursive: true });
   }
   const results = STEPS.map((step, index) => resultOf(step, index, turns[index] ?? []));
   for (const result of results) print(result);

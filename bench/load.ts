@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { inFolder } from './folder.ts';
 
 /** An HTTP request. */
 export interface BenchRequest {
@@ -38,8 +38,7 @@ export async function load(
   seconds: number,
   clients = CLIENTS,
 ): Promise<Load> {
-  const folder = await mkdtemp(join(tmpdir(), 'bench-'));
-  try {
+  return inFolder(async (folder) => {
     const file = join(folder, 'requests');
     await writeFile(file, Buffer.concat(requests.map(framed)));
     const { stdout } = await run('wrk', [
@@ -66,23 +65,22 @@ export async function load(
       failed: result.failed,
       bytes: result.bytes / result.requests,
     };
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  });
+}
+
+/** Sends one request and returns the response. */
+export function responseTo(
+  port: number,
+  { method, path, headers = {}, body }: BenchRequest,
+): Promise<Response> {
+  return fetch(`http://127.0.0.1:${port}${path}`, { method, headers, body: body ?? null });
 }
 
 /** Sends one request and returns the body. Throws unless the status is a success. */
-export async function send(
-  port: number,
-  { method, path, headers = {}, body }: BenchRequest,
-): Promise<string> {
-  const answer = await fetch(`http://127.0.0.1:${port}${path}`, {
-    method,
-    headers,
-    body: body ?? null,
-  });
+export async function send(port: number, sent: BenchRequest): Promise<string> {
+  const answer = await responseTo(port, sent);
   const text = await answer.text();
-  if (!answer.ok) throw new Error(`${method} ${path} returned ${answer.status}: ${text}`);
+  if (!answer.ok) throw new Error(`${sent.method} ${sent.path} returned ${answer.status}: ${text}`);
   return text;
 }
 

@@ -34,7 +34,7 @@ await new Command('bench')
   .addArgument(
     new Argument(
       '[names...]',
-      'benchmarks to run, or one of: peers, attacks, searches, imports',
+      `benchmarks to run, or one of: ${Object.keys(COMPARISONS).join(', ')}`,
     ).choices([...Object.keys(COMPARISONS), ...benchmarks.map(({ name }) => name)]),
   )
   .addOption(serverOption())

@@ -1,9 +1,9 @@
-import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { cp, readFile } from 'node:fs/promises';
 import { execFile } from 'node:child_process';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Bench, Result } from './bench.ts';
+import { inFolder } from './folder.ts';
 import { send, load, type BenchRequest } from './load.ts';
 import { measure, median, ratioText } from './measure.ts';
 import { peers, type Peer } from './peers/peers.ts';
@@ -22,8 +22,7 @@ export async function measurePeers(
   bench: Bench,
   print: (result: Result) => void,
 ): Promise<Result[]> {
-  const folder = await mkdtemp(join(tmpdir(), 'bench-peers-'));
-  try {
+  return inFolder(async (folder) => {
     await cp(FOLDER, folder, { recursive: true });
     await run('npm', ['install', '--no-audit', '--no-fund'], { cwd: folder });
     const results: Result[] = [];
@@ -35,9 +34,7 @@ export async function measurePeers(
     await add(await ourselves(bench));
     for (const peer of peers) await add(await against(bench, peer, folder));
     return results;
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  });
 }
 
 async function ourselves(bench: Bench): Promise<Result> {

@@ -1,9 +1,8 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { SIZES, type Size } from './catalogue.ts';
 import type { Bench, Result } from './bench.ts';
+import { inFolder } from './folder.ts';
 import { send, CLIENTS, load } from './load.ts';
 import { measure, median, ratioText, takeTurn, whole } from './measure.ts';
 import { startEmbedded, type MeasuredServer } from './processes.ts';
@@ -378,9 +377,4 @@ async function startTimes(
     beside: `${STARTS} starts, ${Math.min(...seconds).toFixed(2)} to ${Math.max(...seconds).toFixed(2)} s`,
     rounds: seconds,
   };
-}
-
-async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
-  const folder = await mkdtemp(join(tmpdir(), 'shopfront-bench-'));
-  return work(folder).finally(() => rm(folder, { recursive: true, force: true }));
 }

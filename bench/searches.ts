@@ -1,4 +1,5 @@
 import { withinLimit, type Bench, type Result } from './bench.ts';
+import { responseTo } from './load.ts';
 
 const SIZE = '10m';
 /** Number of requests of each kind per round. */
@@ -97,14 +98,13 @@ export async function measureSearches(
   const results: Result[] = [];
   const { port } = await bench.ours(SIZE);
   for (const [index, { what, query = PAGE, variables }] of kinds.entries()) {
-    const ask = async (): Promise<string> => {
-      const answer = await fetch(`http://127.0.0.1:${port}/graphql`, {
-        method: 'POST',
-        headers: { 'Content-Type': 'application/json' },
-        body: JSON.stringify({ query, variables }),
-      });
-      return answer.text();
-    };
+    const search = {
+      method: 'POST',
+      path: '/graphql',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ query, variables }),
+    } as const;
+    const ask = async () => (await responseTo(port, search)).text();
     const first = await ask();
     const isRejected = first.includes('"QUERY_TOO_COMPLEX"');
     if (first.includes('"errors"') && !isRejected) throw new Error(first);
