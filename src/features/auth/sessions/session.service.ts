@@ -66,7 +66,8 @@ export async function open(
     select disabled, hash, (select count(*) from session where user_pk = ${user.pk}) as sessions from current`,
   );
   rejectIfChanged(ctx, user, rows[0]);
-  // The count lacks the sessions of concurrent logins, which are fewer than the other half.
+  // The count lacks the sessions of concurrent logins. More than 25 at the same moment could exceed
+  // the maximum until the next login.
   if (Number(rows[0]?.['sessions']) < MAX_SESSIONS / 2) return { session, key };
   // A statement of its own, so that it sees the sessions of concurrent logins.
   await execute(
