@@ -326,7 +326,9 @@ export const environment = z.object({
       'must be a list of addresses and networks such as 10.0.0.0/8',
     )
     .default([])
-    .describe('Addresses and networks of proxies whose `X-Forwarded-For` is trusted.'),
+    .describe(
+      'Addresses and networks of proxies whose `X-Forwarded-For`, or else `Forwarded`, is trusted.',
+    ),
   METRICS_HOST: z.string().default('127.0.0.1').describe('Address to listen on for metrics.'),
   METRICS_PORT: integer(1, 65_535)
     .optional()

@@ -3,12 +3,12 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Logger } from 'pino';
 import type { Config } from '../core/config.ts';
 import type { Caller, Context } from '../request/context.ts';
-import ipaddr from 'ipaddr.js';
 import proxyaddr from 'proxy-addr';
 import type { LaggingReplica } from '../database/replicas.ts';
 import type { Statements } from '../database/sql.ts';
 import type { CallCounter } from '../features/rest-usage/call-counter.ts';
 import { isAnonymous } from './credentials.ts';
+import { clientAddress, networkOf } from './client-address.ts';
 import type { Exchange } from './exchange.ts';
 import { unavailableError } from './http-error.ts';
 import type { Observer, RequestRecord } from '../telemetry/request-record.ts';
@@ -158,28 +158,17 @@ type Addressed = Pick<IncomingMessage, 'headers' | 'socket'>;
 
 /** Returns the address of the client, or of its network for IPv6. */
 export function networkOfClient(config: Config, req: Addressed): string {
-  return networkOf(addressOf(config, req));
+  const address = addressOf(config, req);
+  // A client that has disconnected.
+  return address === undefined ? 'unknown' : networkOf(address);
 }
 
 const trustByConfig = new WeakMap<Config, (address: string, distance: number) => boolean>();
 
 // Only trusted proxies may forward an address.
-function addressOf(config: Config, req: Addressed): string {
+function addressOf(config: Config, req: Addressed): string | undefined {
   let trust = trustByConfig.get(config);
   if (!trust) trustByConfig.set(config, (trust = proxyaddr.compile([...config.trustProxy])));
-  // It uses no other members.
-  return proxyaddr(req as IncomingMessage, trust);
-}
-
-// A client with one IPv6 address has 2^64 of them, so the network counts. A proxy may forward an
-// invalid address.
-function networkOf(address: string): string {
-  if (!ipaddr.isValid(address)) return 'unknown';
-  const parsed = ipaddr.process(address);
-  if (parsed.kind() === 'ipv4') return parsed.toString();
-  return `${parsed
-    .toByteArray()
-    .slice(0, 8)
-    .map((byte) => byte.toString(16).padStart(2, '0'))
-    .join('')}::/64`;
+  const isProxy = trust;
+  return clientAddress(req, (address) => isProxy(address, 0));
 }

@@ -14,17 +14,19 @@ const MAX_FORWARDED = 500;
 
 /**
  * Removes `Accept` and `Accept-Encoding` headers that are longer than any client sends, and the
- * first addresses of a long `X-Forwarded-For`, which any client can send: proxies add the last.
+ * first addresses of a long `X-Forwarded-For` or `Forwarded`, which any client can send: proxies
+ * add the last.
  */
 export function shortenHeaders({ headers }: IncomingMessage): void {
-  const { accept, 'accept-encoding': encodings, 'x-forwarded-for': forwarded } = headers;
+  const { accept, 'accept-encoding': encodings } = headers;
   if (accept !== undefined && accept.length > MAX_ACCEPT) delete headers.accept;
   if (encodings !== undefined && encodings.length > MAX_ACCEPT_ENCODING)
     delete headers['accept-encoding'];
-  if (forwarded !== undefined && forwarded.length > MAX_FORWARDED)
-    headers['x-forwarded-for'] = String(forwarded)
-      .slice(-MAX_FORWARDED)
-      .replace(/^[^,]*,?/, '');
+  for (const name of ['x-forwarded-for', 'forwarded']) {
+    const hops = String(headers[name] ?? '');
+    if (hops.length > MAX_FORWARDED)
+      headers[name] = hops.slice(-MAX_FORWARDED).replace(/^[^,]*,?/, '');
+  }
 }
 
 /** Returns a header name in its usual capitalization, from lower case. */
@@ -38,7 +40,8 @@ export function canonicalHeaderName(name: string): string {
  */
 export function hasBody({ headers, rawHeaders }: IncomingMessage): boolean {
   const { 'transfer-encoding': coding, 'content-length': length = '0' } = headers;
-  return length !== '0' || coding !== undefined || hasTooManyHeaders(rawHeaders);
+  // Zero may have several digits.
+  return Number(length) !== 0 || coding !== undefined || hasTooManyHeaders(rawHeaders);
 }
 
 // Names and values alternate.
