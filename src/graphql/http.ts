@@ -43,6 +43,7 @@ import { MAX_VARIABLE_ERRORS } from './limits.ts';
 import { ERROR_FORMAT, type SubscriptionConnections } from './subscriptions/connections.ts';
 import { SubscriptionRegistry } from './subscriptions/registry.ts';
 import { Subscriptions } from './subscriptions/subscription.ts';
+import { withoutEmptyMembers, withoutEmptyParameters } from './request-parameters.ts';
 import { inputErrorsPlugin } from './input-errors.plugin.ts';
 import { subscriptionsPlugin } from './subscriptions/subscriptions.plugin.ts';
 import { unavailablePlugin } from './unavailable.plugin.ts';
@@ -154,13 +155,11 @@ async function answer(
     const ctx = contextOf(dependencies, exchange);
     const cached = text === undefined ? undefined : compiledEndpoint.cached(ctx, req, text);
     if (cached) return sendPlain(dependencies, exchange, cached);
-    const parsed = text === undefined ? {} : parseJson(text);
+    const parsed = text === undefined ? {} : withoutEmptyMembers(parseJson(text));
     // A cached response passed this check before, with the same text.
     const body = trusted ? trusted.readBody(ctx, parsed) : parsed;
-    const search =
-      trusted && req.method !== 'POST'
-        ? trusted.readSearch(ctx, queryStringOf(req))
-        : queryStringOf(req);
+    const sent = req.method === 'POST' ? '' : withoutEmptyParameters(queryStringOf(req));
+    const search = trusted && req.method !== 'POST' ? trusted.readSearch(ctx, sent) : sent;
     if (!isAnonymous(req)) await identify(ctx, exchange);
     const compiled =
       text === undefined ? undefined : await compiledEndpoint.compiled(ctx, req, text, body);

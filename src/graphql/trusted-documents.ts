@@ -106,10 +106,14 @@ export class TrustedDocuments {
 
   /** Returns the text to run: the text of the id, or the sent query. Throws if it may not run. */
   private textFor(ctx: Context, reference: DocumentReference): unknown {
-    const { query, documentId } = reference;
+    const { query } = reference;
     const hash = hashIn(reference.extensions);
+    const isWithoutText = query == null || query === '';
+    // Beside the other, an empty text or id counts as absent.
+    const documentId =
+      reference.documentId === '' && !isWithoutText ? undefined : reference.documentId;
     if (documentId != null) {
-      if (query != null || hash !== undefined)
+      if (!isWithoutText || hash !== undefined)
         throw new HttpError(400, 'documentId cannot be combined with query or persistedQuery');
       if (typeof documentId !== 'string') throw new HttpError(400, 'documentId must be a string');
       return (
@@ -118,7 +122,7 @@ export class TrustedDocuments {
       );
     }
     // Clients of automatic persisted queries recognize this message and send the text.
-    if (hash !== undefined && query == null)
+    if (hash !== undefined && isWithoutText)
       return this.texts.get(hash) ?? rejectId('PersistedQueryNotFound');
     if (typeof query !== 'string') return query;
     if (hash !== undefined && this.texts.get(hash) !== query && sha256(query) !== hash) {

@@ -100,6 +100,9 @@ describe.each<Mode>(['log', 'enforce'])('mode %s: a trusted document', (mode) =>
     ['the SHA-256 of its text by documentId', { documentId: `sha256:${idOf(READ)}` }],
     ['its id in another manifest', { documentId: createHash('sha1').update(READ).digest('hex') }],
     ['its id by persistedQuery', { extensions: persisted(READ) }],
+    ['its text, and an empty id', { query: READ, documentId: '' }],
+    ['its id, and an empty text', { query: '', documentId: idOf(READ) }],
+    ['its id by persistedQuery, and an empty text', { query: '', extensions: persisted(READ) }],
     ['its text and its id by persistedQuery', { query: READ, extensions: persisted(READ) }],
     [
       'its text, and null for an id',

@@ -11,6 +11,7 @@ import { abortResponse } from '../../http/in-flight.ts';
 import { queryStringOf } from '../../http/request-headers.ts';
 import { contextOf } from '../../http/dependencies.ts';
 import { formatAndRecordErrors, graphqlErrorOf } from '../errors.ts';
+import { withoutEmptyMembers, withoutEmptyParameters } from '../request-parameters.ts';
 import { logSlowConsumer, type SubscriberConnection } from './registry.ts';
 import { ActiveSubscription } from './active-subscription.ts';
 import type { SubscriptionConnections } from './connections.ts';
@@ -48,9 +49,10 @@ export async function sendEventStream(
   const lastEventId = req.headers['last-event-id'];
   if (typeof lastEventId === 'string' && lastEventId !== '') ctx.resumeAfter = lastEventId;
   if (req.method !== 'POST') discard(req);
-  const text =
-    req.method === 'POST' ? ((await readGraphqlText(exchange)) ?? '') : queryStringOf(req);
-  const body = req.method === 'POST' ? parseJson(text) : readSearch(text);
+  const body =
+    req.method === 'POST'
+      ? withoutEmptyMembers(parseJson((await readGraphqlText(exchange)) ?? ''))
+      : readSearch(withoutEmptyParameters(queryStringOf(req)));
   const request = readRequest(trusted ? trusted.readBody(ctx, body) : body);
   if (!isAnonymous(req)) await identify(ctx, exchange);
   // A connection that is closed already would never be removed from the registry.

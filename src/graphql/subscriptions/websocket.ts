@@ -12,6 +12,7 @@ import { inFlight, responseOn } from '../../http/in-flight.ts';
 import { rejectInvalidHeaders } from '../../http/request-headers.ts';
 import { contextOf } from '../../http/dependencies.ts';
 import { formatAndRecordErrors } from '../errors.ts';
+import { withoutEmptyMembers } from '../request-parameters.ts';
 import { ActiveSubscription } from './active-subscription.ts';
 import { ERROR_FORMAT, type SubscriptionConnections } from './connections.ts';
 import { WebSocketConnection } from './websocket-connection.ts';
@@ -60,7 +61,7 @@ export function openWebSockets(
       extra.prepare(key, (ctx, subscription, payload) => {
         const { query, ...rest } = payload as typeof payload & { documentId?: unknown };
         // The protocol requires a query. It is empty if the client sends a document id.
-        const request = query === '' ? rest : { query, ...rest };
+        const request = withoutEmptyMembers(query === '' ? rest : { query, ...rest });
         const body = (trusted ? trusted.readBody(ctx, request) : request) as typeof payload;
         return subscriptions.prepare(ctx, { ...body, query: body.query ?? '' }, subscription);
       }),

@@ -1,0 +1,28 @@
+const JSON_PARAMETERS = ['variables', 'extensions'];
+const OPTIONAL_PARAMETERS = ['operationName', ...JSON_PARAMETERS];
+
+/**
+ * Returns the body of a request without empty optional parameters: they count as absent (GraphQL
+ * over HTTP, 5), as null does.
+ */
+export function withoutEmptyMembers<Body>(body: Body): Body {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
+  const isEmpty = ([name, value]: [string, unknown]) =>
+    value === '' && OPTIONAL_PARAMETERS.includes(name);
+  const members = Object.entries(body);
+  if (!members.some(isEmpty)) return body;
+  return Object.fromEntries(members.filter((member) => !isEmpty(member))) as Body;
+}
+
+/** Does the same for a query string. Keeps a parameter that is given twice, which is an error. */
+export function withoutEmptyParameters(search: string): string {
+  const params = new URLSearchParams(search);
+  const empty = OPTIONAL_PARAMETERS.filter((name) => {
+    const [value, ...others] = params.getAll(name);
+    const isNull = JSON_PARAMETERS.includes(name) && value?.trim() === 'null';
+    return (value === '' || isNull) && others.length === 0;
+  });
+  if (empty.length === 0) return search;
+  for (const name of empty) params.delete(name);
+  return `?${params.toString()}`;
+}
