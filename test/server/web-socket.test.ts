@@ -263,6 +263,51 @@ describe('connection_init has the credentials', () => {
     expect(sessionKey).not.toBe(body.data.login.sessionKey);
   });
 
+  test.each([
+    ['Authorization', (key: string) => `Bearer ${key}`],
+    ['authorization', (key: string) => `bearer ${key}`],
+    ['X-Session-Id', undefined],
+  ] as [string, ((token: string) => string) | undefined][])(
+    'credentials in headers, as clients of HTTP name them: %s',
+    async (name, format) => {
+      const { body } = await shop.graphql(
+        `mutation { login(username: "${seller.username}", password: "${PASSWORD}") { accessToken sessionKey } }`,
+      );
+      const { accessToken, sessionKey } = body.data.login as Record<string, string>;
+      const value = format ? format(String(accessToken)) : sessionKey;
+      const socket = await connectSocket(shop, { headers: { [name]: value, 'X-Other': [1] } });
+      subscribe(socket, 'end', SESSION_ENDED);
+      socket.send({ type: 'ping' });
+      expect(await socket.next()).toEqual({ type: 'pong' });
+      await shop.rest('POST', '/session/logout', { json: { session_key: sessionKey } });
+      expect(await socket.next()).toMatchObject({
+        payload: { data: { sessionEnded: { reason: 'ENDED' } } },
+      });
+    },
+  );
+
+  test('credentials beside headers take precedence', async () => {
+    const token = shop.tokenOf(seller);
+    const bad = { headers: { Authorization: 'Bearer nonsense' } };
+    await connectSocket(shop, { Authorization: `Bearer ${token}`, ...bad });
+    const socket = await openSocket(shop, '/graphql', undefined, {
+      Authorization: `Bearer ${token}`,
+    });
+    socket.send({ type: 'connection_init', payload: bad });
+    expect(await socket.closed).toEqual([4403, 'Could not validate credentials']);
+  });
+
+  test.each([null, [], 'Authorization', 1, { Authorization: 1 }])(
+    'headers without credentials count as none: %j',
+    async (headers) => {
+      const socket = await connectSocket(shop, { headers });
+      subscribe(socket, 'end', SESSION_ENDED);
+      expect(await socket.next()).toMatchObject({
+        payload: { errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] },
+      });
+    },
+  );
+
   test('a session key; its end ends all subscriptions and the socket', async () => {
     const sessionKey = await login();
     const socket = await connectSocket(shop, { 'X-SESSION-ID': sessionKey });

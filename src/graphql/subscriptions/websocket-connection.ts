@@ -175,16 +175,16 @@ export class WebSocketConnection implements SubscriberConnection {
     });
   }
 
-  /** Authenticates by the parameters of `connection_init`, or else by the request's headers. */
+  /**
+   * Authenticates by the parameters of `connection_init`, or else by their `headers`, or else by the
+   * request's headers.
+   */
   async identify(params: Readonly<Record<string, unknown>>): Promise<boolean> {
-    const strings = Object.entries(params).filter(
-      (entry): entry is [string, string] => typeof entry[1] === 'string',
-    );
-    const headers = Object.fromEntries(strings.map(([name, value]) => [name.toLowerCase(), value]));
+    const sources = [headersIn(params), headersIn(params['headers'])];
     const ctx = this.contextFor(new ActiveSubscription(this.req));
     try {
       if (inFlight.isFull()) throw unavailableError();
-      const bearer = isAnonymous({ headers }) ? this.req : { headers };
+      const bearer = sources.find((source) => !isAnonymous(source)) ?? this.req;
       if (!isAnonymous(bearer)) await this.withSlot(() => findCaller(ctx, bearer));
       this.caller = ctx.caller;
       return true;
@@ -516,6 +516,12 @@ export class WebSocketConnection implements SubscriberConnection {
     this.close(TOO_MANY_MESSAGES, 'Too many messages');
     return false;
   }
+}
+
+// Returns the texts of an object as headers.
+function headersIn(params: unknown): Pick<IncomingMessage, 'headers'> {
+  const texts = Object.entries(params ?? {}).filter(([, value]) => typeof value === 'string');
+  return { headers: Object.fromEntries(texts.map(([name, text]) => [name.toLowerCase(), text])) };
 }
 
 // Returns whether a message is incomplete. The library only reports complete messages.
