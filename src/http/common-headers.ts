@@ -28,7 +28,8 @@ export function commonHeaders(config: Config): Record<string, string> {
     xDownloadOptions: false,
     xPermittedCrossDomainPolicies: false,
     xXssProtection: false,
-    strictTransportSecurity: config.publicUrl.startsWith('https:'),
+    // Other hosts of the domain may not support TLS.
+    strictTransportSecurity: config.publicUrl.startsWith('https:') && { includeSubDomains: false },
   });
   const recorder = {
     setHeader: (name: string, value: string) => void (headers[name] = value),

@@ -15,7 +15,7 @@ const JWT_ISSUER = `https://issuer.example/${'x'.repeat(1_024)}`;
 
 const PAGE = '/api/v2/shop/products?limit=100';
 const GZIP = { 'Accept-Encoding': 'gzip' };
-const HSTS = 'max-age=31536000; includeSubDomains';
+const HSTS = 'max-age=31536000';
 /** Maximum number of connections of an address in these tests. */
 const STREAMS = 8;
 
