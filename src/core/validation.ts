@@ -4,6 +4,18 @@ import { DomainError, type FieldError, type RequestPart } from './errors.ts';
 /** Maximum number of field errors in a response. The last one may say that others were omitted. */
 export const MAX_FIELD_ERRORS = 50;
 
+/** Value of a field of a query string or form that is given more than once. */
+const REPEATED = Symbol('repeated');
+
+/** Returns the fields of a query string or form. No schema accepts a repeated field. */
+export function withRepeated(
+  fields: Iterable<readonly [string, unknown]>,
+): Readonly<Record<string, unknown>> {
+  const found: Record<string, unknown> = Object.create(null) as Record<string, never>;
+  for (const [name, value] of fields) found[name] = name in found ? REPEATED : value;
+  return found;
+}
+
 /** Returns the input parsed by the schema. Throws BAD_USER_INPUT with an entry for each error. */
 export function check<Schema extends z.ZodType>(
   schema: Schema,
@@ -55,7 +67,10 @@ function fieldError(issue: z.core.$ZodIssue, input: unknown): FieldError {
         : {
             field,
             type: `${typeName(issue.expected)}_type`,
-            message: `Input should be a valid ${typeName(issue.expected)}`,
+            message:
+              valueAt(input, issue.path) === REPEATED
+                ? 'Parameter given twice'
+                : `Input should be a valid ${typeName(issue.expected)}`,
           };
     case 'too_small':
       return {

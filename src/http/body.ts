@@ -1,15 +1,21 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { promisify } from 'node:util';
+import { promisify, TextDecoder } from 'node:util';
 import { gunzip, inflate } from 'node:zlib';
 import { parse } from 'content-type';
 import pLimit from 'p-limit';
 import { parseExact } from '../core/exact-json.ts';
+import { withRepeated } from '../core/validation.ts';
 import type { Exchange } from './exchange.ts';
 import { HttpError, errorForStatus } from './http-error.ts';
 import { declaredLength, hasBody } from './request-headers.ts';
 
-const decoder = new TextDecoder();
+const utf8 = new TextDecoder();
+const windows1252 = new TextDecoder('windows-1252');
+const JSON_MEDIA_TYPE = 'application/json';
+const URLENCODED = 'application/x-www-form-urlencoded';
+const MULTIPART = 'multipart/form-data';
+const NULL = /^[ \t\r\n]*null[ \t\r\n]*$/;
 const REST_LIMIT = 16 * 1024;
 /** Maximum size of a GraphQL request, in bytes. */
 export const GRAPHQL_LIMIT = 100 * 1024;
@@ -110,30 +116,29 @@ export function discard(
   limitBody(req, DISCARD_LIMIT, onExcess);
 }
 
-/** Returns the value of a JSON body of at most 16 KB. Throws errors that `visibleError` returns. */
-export async function readJson(exchange: Exchange): Promise<unknown> {
-  const text = await readText(exchange.req, 'application/json', REST_LIMIT);
-  return text === undefined ? undefined : parseJson(text);
+/**
+ * Returns the value of a JSON body of at most 16 KB. Where the body is optional, null counts as no
+ * body. Throws errors that `visibleError` returns.
+ */
+export async function readJson({ req }: Exchange, isOptional = false): Promise<unknown> {
+  const { text } = (await readText(req, [JSON_MEDIA_TYPE], REST_LIMIT)) ?? {};
+  if (text === undefined || (isOptional && NULL.test(text))) return undefined;
+  return parseJson(text);
 }
 
 /** Returns the JSON text of a GraphQL request of at most 100 KB. */
 export async function readGraphqlText(exchange: Exchange): Promise<string | undefined> {
-  return readText(exchange.req, 'application/json', GRAPHQL_LIMIT);
+  return (await readText(exchange.req, [JSON_MEDIA_TYPE], GRAPHQL_LIMIT))?.text;
 }
 
-/** Reads a form of at most 4 KB and 10 fields. A repeated field becomes a list. */
+/** Reads a form of at most 4 KB and 10 fields: text or files. */
 export async function readForm({ req }: Exchange): Promise<unknown> {
-  const text = await readText(req, 'application/x-www-form-urlencoded', FORM_LIMIT);
-  if (text === undefined) return undefined;
-  // Without the empty field, a question mark at the start would not be read.
-  const form = new URLSearchParams(`&${text}`);
-  if (form.size > MAX_FORM_FIELDS) throw errorForStatus(413);
-  return Object.fromEntries(
-    [...new Set(form.keys())].map((name) => {
-      const values = form.getAll(name);
-      return [name, values.length === 1 ? values[0] : values];
-    }),
-  );
+  const body = await readText(req, [URLENCODED, MULTIPART], FORM_LIMIT);
+  if (!body) return undefined;
+  const form = body.type === MULTIPART ? await parseMultipart(req, body.text) : parseForm(body);
+  const fields = [...form];
+  if (fields.length > MAX_FORM_FIELDS) throw errorForStatus(413);
+  return withRepeated(fields);
 }
 
 /** Returns whether the body may exceed the limit for discarding an unread body. */
@@ -194,32 +199,121 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Returns the decoded text of a body of this type. The limit is in bytes. */
-async function readText(
-  req: IncomingMessage,
-  type: string,
-  limit: number,
-): Promise<string | undefined> {
-  if (!hasBody(req)) return undefined;
-  requireType(req, type);
-  const encoding = (req.headers['content-encoding'] || 'identity').toLowerCase();
-  const decode = DECODERS.get(encoding);
-  if (!decode && encoding !== 'identity') throw unsupportedEncoding();
-  const received = await readBytes(req, decode ? Math.min(limit, ENCODED_LIMIT) : limit);
-  const bytes = decode
-    ? await decoding(async () => {
-        if (req.socket.destroyed) throw errorForStatus(400);
-        return decode(received, { maxOutputLength: limit });
-      }).catch(rejectEncoded)
-    : received;
-  if (!isUtf8(bytes)) throw errorForStatus(400);
-  // TextDecoder removes a byte order mark, which is not part of the text.
-  return decoder.decode(bytes);
+/** Media type, charset and decompression of a body. */
+interface BodyFormat {
+  type: string;
+  decoder: TextDecoder;
+  decompress:
+    ((bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>) | undefined;
 }
 
-// Names the supported encodings (RFC 9110, 12.5.3).
-function unsupportedEncoding(): HttpError {
-  return errorForStatus(415, { 'Accept-Encoding': [...DECODERS.keys()].join(', ') });
+/** The decoded text of a body, and how it was decoded. */
+interface BodyText extends BodyFormat {
+  text: string;
+}
+
+/**
+ * Returns the decoded text of a body of one of these types. The limit is in bytes. Undefined if the
+ * body is empty: no type is required then, in any framing.
+ */
+async function readText(
+  req: IncomingMessage,
+  types: readonly string[],
+  limit: number,
+): Promise<BodyText | undefined> {
+  if (!hasBody(req)) return undefined;
+  const format = formatOf(req, types);
+  if (format instanceof HttpError) {
+    if (await isEmpty(req)) return undefined;
+    throw format;
+  }
+  const { decompress, decoder } = format;
+  const received = await readBytes(req, decompress ? Math.min(limit, ENCODED_LIMIT) : limit);
+  if (received.length === 0) return undefined;
+  const bytes = decompress
+    ? await decoding(async () => {
+        if (req.socket.destroyed) throw errorForStatus(400);
+        return decompress(received, { maxOutputLength: limit });
+      }).catch(rejectEncoded)
+    : received;
+  if (decoder === utf8 && !isUtf8(bytes)) throw errorForStatus(400);
+  // TextDecoder removes a byte order mark, which is not part of the text.
+  return { ...format, text: decoder.decode(bytes) };
+}
+
+function formatOf(req: IncomingMessage, types: readonly string[]): BodyFormat | HttpError {
+  const contentType = contentTypeOf(req, types);
+  if (contentType instanceof HttpError) return contentType;
+  // RFC 9110, 8.4.1: x-gzip is gzip.
+  const [coding, ...others] = (req.headers['content-encoding'] ?? '')
+    .toLowerCase()
+    .split(',')
+    .map((name) => name.trim().replace(/^x-gzip$/, 'gzip'))
+    .filter((name) => name !== '' && name !== 'identity');
+  if (coding === undefined) return { ...contentType, decompress: undefined };
+  const decompress = DECODERS.get(coding);
+  // Names the supported encodings (RFC 9110, 12.5.3).
+  return decompress && others.length === 0
+    ? { ...contentType, decompress }
+    : errorForStatus(415, { 'Accept-Encoding': [...DECODERS.keys()].join(', ') });
+}
+
+// A missing or malformed content type is rejected like a wrong one.
+function contentTypeOf(
+  { headers: { 'content-type': sent = '' } }: IncomingMessage,
+  types: readonly string[],
+): Pick<BodyFormat, 'type' | 'decoder'> | HttpError {
+  if (types.includes(sent)) return { type: sent, decoder: utf8 };
+  const { type, parameters } = parse(sent);
+  const decoder = types.includes(type) ? decoderOf(parameters['charset']) : undefined;
+  return decoder
+    ? { type, decoder }
+    : new HttpError(415, `The content type must be ${types.join(' or ')} in UTF-8`);
+}
+
+/**
+ * Returns the decoder of a charset, by all its labels (Encoding Standard, 4.2): UTF-8, or
+ * windows-1252, which is also called ISO-8859-1. Both read ASCII alike, so that another charset
+ * cannot be used to bypass a filter.
+ */
+function decoderOf(charset = ''): TextDecoder | undefined {
+  // Some clients quote the label, or leave it out.
+  const label = charset.replace(/^'(.*)'$/, '$1') || 'utf-8';
+  try {
+    const { encoding } = new TextDecoder(label);
+    return [utf8, windows1252].find((decoder) => decoder.encoding === encoding);
+  } catch {
+    return undefined;
+  }
+}
+
+// Waits for the first chunk if the length is unknown.
+async function isEmpty(req: IncomingMessage): Promise<boolean> {
+  if (declaredLength(req) > 0 || req.destroyed) return false;
+  return new Promise((done) => {
+    limitBody(req, 0, () => done(false));
+    req.once('end', () => done(true));
+    req.once('error', () => done(false));
+  });
+}
+
+// The octets of an escape are in the charset of the form.
+function parseForm({ text, decoder }: BodyText): URLSearchParams {
+  const inUtf8 =
+    decoder === utf8
+      ? text
+      : text.replaceAll(/%[89a-f][\da-f]/gi, (escape) =>
+          encodeURIComponent(decoder.decode(Buffer.from(escape.slice(1), 'hex'))),
+        );
+  // Without the empty field, a question mark at the start would not be read.
+  return new URLSearchParams(`&${inUtf8}`);
+}
+
+async function parseMultipart({ headers }: IncomingMessage, text: string): Promise<FormData> {
+  const form = new Response(text, { headers: { 'Content-Type': headers['content-type'] ?? '' } });
+  return form.formData().catch(() => {
+    throw errorForStatus(400);
+  });
 }
 
 function rejectEncoded({ code }: NodeJS.ErrnoException): never {
@@ -270,16 +364,4 @@ function limitBody(
     reject(errorForStatus(413));
   };
   req.on('data', check);
-}
-
-// JSON is UTF-8 (RFC 8259, 8.1). Other charsets could be used to bypass a filter.
-function requireType(req: IncomingMessage, expected: string): void {
-  if (req.headers['content-type'] === expected) return;
-  try {
-    const { type, parameters } = parse(req.headers['content-type'] ?? '');
-    if (type === expected && /^utf-8$/i.test(parameters['charset'] ?? 'utf-8')) return;
-  } catch {
-    // A missing or malformed content type is rejected like a wrong one.
-  }
-  throw new HttpError(415, `The content type must be ${expected} in UTF-8`);
 }

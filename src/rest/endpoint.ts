@@ -6,7 +6,7 @@ import { DomainError } from '../core/errors.ts';
 import type { Access, Input, Route } from '../api/route.ts';
 import { onReplica } from '../request/on-replica.ts';
 import { revisionOf } from '../pagination/row-counts.ts';
-import { check } from '../core/validation.ts';
+import { check, withRepeated } from '../core/validation.ts';
 import { JSON_TYPE, type ErrorFormat } from '../http/responses.ts';
 import { discard, readForm, readJson } from '../http/body.ts';
 import { answerFromClientCache, codedTagOf, tagOf, weakTagOf } from '../http/http-cache.ts';
@@ -127,7 +127,6 @@ async function authorize(ctx: Context, access: Access, exchange: Exchange): Prom
 type ReadBody = () => Promise<unknown>;
 
 function bodyReader(endpoint: Route, exchange: Exchange, errorFormat: ErrorFormat): ReadBody {
-  const read = endpoint.input?.form ? readForm : readJson;
   let body: Promise<unknown> | undefined;
   const readBody = endpoint.oauth
     ? async () => {
@@ -135,7 +134,7 @@ function bodyReader(endpoint: Route, exchange: Exchange, errorFormat: ErrorForma
         errorFormat.isOauth = hasGrantType(asObject(form));
         return form;
       }
-    : () => read(exchange);
+    : () => (endpoint.input?.form ? readForm(exchange) : readJson(exchange, endpoint.bodyOptional));
   return () => (body ??= readBody());
 }
 
@@ -159,19 +158,12 @@ async function readInput(
   } as Input<object>;
 }
 
-// Returns each parameter as text, and a repeated one as a list, which no schema accepts.
-function queryOf(req: IncomingMessage): Record<string, string | string[]> {
+function queryOf(req: IncomingMessage): Readonly<Record<string, unknown>> {
   const text = queryStringOf(req);
   // A single plain parameter, as in `?page=2`, needs no decoding.
   const [, name, value] = /^\?(\w+)=(\w+)$/.exec(text) ?? [];
   if (name !== undefined && value !== undefined) return { [name]: value };
-  const search = new URLSearchParams(text);
-  const query: Record<string, string | string[]> = Object.create(null) as Record<string, never>;
-  for (const key of new Set(search.keys())) {
-    const values = search.getAll(key);
-    query[key] = values.length === 1 ? String(values[0]) : values;
-  }
-  return query;
+  return withRepeated(new URLSearchParams(text));
 }
 
 function responseOf(

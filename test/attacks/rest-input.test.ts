@@ -8,6 +8,7 @@ const shop = useShop();
 const JSON_TYPE = 'application/json';
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 const KB = 1024;
+const MULTIPART = 'multipart/form-data; boundary=x';
 const UNREADABLE = 'The request cannot be read';
 
 type Body = string | Uint8Array<ArrayBuffer>;
@@ -208,7 +209,10 @@ describe('R2: a body that is not an object', () => {
   );
 
   test.each(JSON_ROUTES)('R2 null, a number or a string is 400 at POST $path', async (route) => {
-    expect(await answersTo(route, SCALARS)).toEqual(alike(SCALARS, [400, UNREADABLE]));
+    // There, null counts as no body.
+    const { null: _, ...others } = SCALARS;
+    const scalars = route === V2_LOGIN ? others : SCALARS;
+    expect(await answersTo(route, scalars)).toEqual(alike(scalars, [400, UNREADABLE]));
     expect(await goodStatus(route)).toBe(true);
   });
 
@@ -234,18 +238,19 @@ describe('R2: a body that is not an object', () => {
     })),
   )('R2 no body is $status: POST $path', async ({ route, status }) => {
     const { key } = await sessions.open(shop.context(), caller, null);
+    const { key: other } = await sessions.open(shop.context(), caller, null);
     const answer = await shop.rest('POST', route.path, {
       sessionKey: key,
       headers: { 'Content-Type': route.type },
     });
     answers.push(answer);
     expect(answer.status).toBe(status);
-    // Empty chunks are an empty body: invalid JSON, or a form without fields.
+    // Empty chunks are no body, too.
     const chunked = await shop.raw(
-      `POST ${route.path} HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer ${shop.tokenOf(caller)}\r\nContent-Type: ${route.type}\r\n` +
+      `POST ${route.path} HTTP/1.1\r\nHost: shop\r\nX-SESSION-ID: ${other}\r\nContent-Type: ${route.type}\r\n` +
         'Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n',
     );
-    expect(chunked).toMatch(route.type === FORM_TYPE ? /^HTTP\/1\.1 422 / : /^HTTP\/1\.1 400 /);
+    expect(chunked).toContain(`HTTP/1.1 ${status} `);
     expect(await goodStatus(route)).toBe(true);
   });
 
@@ -287,26 +292,15 @@ describe('R3: a body of another content type', () => {
     'application/javascript',
     'application/octet-stream',
     'application/graphql',
-    'multipart/form-data; boundary=x',
     'multipart/mixed; boundary=x',
     'json',
     '/',
     '*/*',
     'application/*',
     'application/json, text/plain',
-    ...[
-      'utf-16',
-      'UTF-16LE',
-      'utf-32',
-      'utf-7',
-      'latin1',
-      'iso-8859-1',
-      'windows-1252',
-      'us-ascii',
-      'x-user-defined',
-      'utf8',
-      '""',
-    ].map((charset) => `application/json;charset=${charset}`),
+    ...['utf-16', 'UTF-16LE', 'utf-32', 'utf-7', 'iso-8859-2', 'x-user-defined', 'utf8x'].map(
+      (charset) => `application/json;charset=${charset}`,
+    ),
     'application/x-www-form-urlencoded;charset=utf-7',
     'application/x-www-form-urlencoded;charset=gbk',
     'application/x-www-form-urlencoded, application/json',
@@ -317,8 +311,11 @@ describe('R3: a body of another content type', () => {
   test.each(ROUTES)('R3 another content type is 415 at POST $path', async (route) => {
     const [body] = await route.good();
     const before = await stored();
-    const others = [...OTHERS, route.type === JSON_TYPE ? FORM_TYPE : JSON_TYPE];
-    const outcome = [415, `The content type must be ${route.type} in UTF-8`];
+    const [types, others] =
+      route.type === JSON_TYPE
+        ? [JSON_TYPE, [...OTHERS, FORM_TYPE, MULTIPART]]
+        : [`${FORM_TYPE} or multipart/form-data`, [...OTHERS, JSON_TYPE]];
+    const outcome = [415, `The content type must be ${types} in UTF-8`];
     const found = await Promise.all(
       others.map(async (type) => [type, outcomeOf(route, await post(route, body, type))]),
     );

@@ -86,14 +86,19 @@ function requestBodyOf(
 ): Json | undefined {
   const { form, json } = { ...input, ...documented };
   const body = form ?? json;
-  const type = form ? 'application/x-www-form-urlencoded' : 'application/json';
   if (!body) return undefined;
   const schema = schemaOf(body, 'input', components);
   const named =
     examples &&
     Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
   const example = named ? { examples: named } : { example: exampleOf(schema, components) };
-  return { required: bodyOptional !== true, content: { [type]: { schema, ...example } } };
+  const content = form
+    ? {
+        'application/x-www-form-urlencoded': { schema, ...example },
+        'multipart/form-data': { schema },
+      }
+    : { 'application/json': { schema, ...example } };
+  return { required: bodyOptional !== true, content };
 }
 
 function securityOf({ input, documented, access }: Route): Json[] {
