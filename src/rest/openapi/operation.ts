@@ -92,12 +92,10 @@ function requestBodyOf(
     examples &&
     Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
   const example = named ? { examples: named } : { example: exampleOf(schema, components) };
-  const content = form
-    ? {
-        'application/x-www-form-urlencoded': { schema, ...example },
-        'multipart/form-data': { schema },
-      }
-    : { 'application/json': { schema, ...example } };
+  const types = form
+    ? ['application/x-www-form-urlencoded', 'multipart/form-data']
+    : ['application/json'];
+  const content = Object.fromEntries(types.map((type) => [type, { schema, ...example }]));
   return { required: bodyOptional !== true, content };
 }
 
