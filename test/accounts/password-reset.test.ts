@@ -256,7 +256,9 @@ describe('resetPassword', () => {
     const tokens: string[] = [];
     for (let time = 0; time < 4; time++) tokens.push(await tokenFor(user));
     expect(new Set(tokens).size).toBe(4);
-    expect((await reset(tokens[0] ?? '')).body.data).toEqual({ resetPassword: { username: 'ada' } });
+    expect((await reset(tokens[0] ?? '')).body.data).toEqual({
+      resetPassword: { username: 'ada' },
+    });
     expect(await shop.sql('select * from password_reset')).toEqual([]);
   });
 
