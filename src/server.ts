@@ -10,7 +10,7 @@ import { openReplicas, type Replicas } from './database/replicas.ts';
 import { seedDemo } from './features/demo-data.ts';
 import { embeddedSigningSecret } from './database/embedded/signing-secret.ts';
 import { features } from './features.ts';
-import { ConfigError, readConfig, type Config } from './core/config.ts';
+import { addressOf, ConfigError, readConfig, type Config } from './core/config.ts';
 import type { Context } from './request/context.ts';
 import { backoff } from './core/backoff.ts';
 import { newerSource } from './core/outdated-build.ts';
@@ -200,7 +200,7 @@ async function prepareEmbedded(opened: Database): Promise<void> {
 function listen(httpServer: Server, port: number, host: string): Promise<Server> {
   return new Promise((done) => {
     const exitOnError = (error: Error) => {
-      console.error(`Cannot listen on ${host}:${port}: ${error.message}`);
+      console.error(`Cannot listen on ${addressOf(host)}:${port}: ${error.message}`);
       process.exit(1);
     };
     httpServer.once('error', exitOnError);

@@ -1,5 +1,6 @@
 import { ArgsType, Field, Int, ObjectType, type ClassType } from 'type-graphql';
 import type { Page, PageArgs } from '../pagination/keyset.ts';
+import { COUNT, Weight } from './weight.ts';
 
 /** Position of a page in its list (Relay cursor connections specification). */
 @ObjectType({ simpleResolvers: true, description: 'Position of a page in its list.' })
@@ -100,6 +101,7 @@ export function connectionType<T extends object>(
       return new PageInfo(this.page);
     }
 
+    @Weight(COUNT)
     @Field(() => Int, {
       description: 'Number of entries in the whole list. Counted only when requested.',
     })

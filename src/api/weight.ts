@@ -7,3 +7,9 @@ export const WEIGHT = 'weight';
 export function Weight(objects: number): PropertyDecorator {
   return Extensions({ [WEIGHT]: objects });
 }
+
+/**
+ * Weight of a `totalCount`: a fraction, so that a list can tell it from the objects of its page. The
+ * sum of those of an operation is less than 1.
+ */
+export const COUNT = 2 ** -20;

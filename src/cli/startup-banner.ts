@@ -6,7 +6,7 @@ const NAME = `Shopfront ${VERSION}`;
 
 /** Returns the text that a start prints, with examples on the embedded default. */
 export function startupBanner(config: Config, port: number): string {
-  const base = `http://${config.host}:${port}${config.basePath}`;
+  const base = `http://${config.urlHost}:${port}${config.basePath}`;
   if (config.databaseUrl !== undefined) return `${NAME} listens on ${base}`;
   const users = demoUsers.map(({ username, password, scopes, disabled }) => {
     const may = disabled ? 'disabled' : scopes.join(', ') || 'no scopes';

@@ -427,21 +427,23 @@ export function readConfig(
 function derive(env: Environment) {
   const isEmbedded = env.DATABASE_URL === undefined;
   const host = env.HOST ?? (isEmbedded ? '127.0.0.1' : '0.0.0.0');
-  const isAnyAddress = /^(0\.0\.0\.0|::)$/.test(host);
-  const publicUrl = (
-    env.PUBLIC_URL ?? `http://${isAnyAddress ? 'localhost' : bracketed(host)}:${env.PORT}`
-  ).replace(/\/$/, '');
+  const address = addressOf(host);
+  const isAnyAddress = /^(0\.0\.0\.0|\[::\])$/.test(address);
+  const urlHost = isAnyAddress ? 'localhost' : address;
+  const publicUrl = (env.PUBLIC_URL ?? `http://${urlHost}:${env.PORT}`).replace(/\/$/, '');
   const graphqlExplorer = env.GRAPHQL_EXPLORER ?? isEmbedded;
   const servesStorefront = isEmbedded && graphqlExplorer;
   return {
     host,
+    /** The host of URLs that this machine can open. */
+    urlHost,
     publicUrl,
     /** Whether PUBLIC_URL is set. */
     isPublicUrlSet: env.PUBLIC_URL !== undefined,
     /** Whether links point to localhost by default, although remote clients may connect. */
     linksToLocalhost:
       env.PUBLIC_URL === undefined &&
-      (isAnyAddress || (!isEmbedded && /^(127\.[\d.]+|::1|localhost)$/.test(host))),
+      (isAnyAddress || (!isEmbedded && /^(127\.[\d.]+|\[::1\]|localhost)$/.test(address))),
     databaseStatementTimeoutMs: env.REQUEST_TIMEOUT_MS,
     loginFailuresPerAddressPer10Minutes: 10 * env.LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES,
     mailFrom: env.MAIL_FROM ?? LOCAL_SENDER,
@@ -500,6 +502,8 @@ function isNetwork(text: string): boolean {
   }
 }
 
-function bracketed(host: string): string {
-  return host.includes(':') ? `[${host}]` : host;
+/** Returns the host as URLs have it: with brackets if it is an IPv6 address, in shortest form. */
+export function addressOf(host: string): string {
+  const bracketed = host.includes(':') ? `[${host}]` : host;
+  return URL.parse(`http://${bracketed}`)?.hostname ?? bracketed;
 }

@@ -202,10 +202,12 @@ export class ListQuery<T extends object> {
       );
       if (rows.length === limit) return rows;
     }
-    // The OFFSET keeps the planner from using the order and the limit for the look-up.
-    const matching = sql`select * from ${table} ${whereClause(range, bounds, where)} offset 0`;
+    // The OFFSET keeps the planner from using the order and the limit for the look-up, which reads
+    // only the order columns, often from an index alone.
+    const key = this.orderColumns().at(-1) ?? empty;
+    const matching = sql`select ${join(this.orderColumns())} from ${table} ${whereClause(range, bounds, where)} offset 0`;
     return this.lookUp(
-      sql`select ${this.columns()} from (${matching}) as ${table} ${orderAndLimit}`,
+      sql`select ${this.columns()} from ${table} where ${key} in (select ${key} from (${matching}) as ${table} ${orderAndLimit}) ${this.orderBy(backward)}`,
     );
   }
 

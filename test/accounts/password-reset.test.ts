@@ -180,10 +180,18 @@ describe('resetPassword', () => {
       },
     ],
     [
-      'replaced by a newer one',
+      'mailed before one that was used',
       async (token, user) => {
-        await tokenFor(user);
+        await reset(await tokenFor(user), {}, 'the first new password');
         return token;
+      },
+    ],
+    [
+      'mailed after one that was used',
+      async (token, user) => {
+        const later = await tokenFor(user);
+        await reset(token, {}, 'the first new password');
+        return later;
       },
     ],
     [
@@ -242,6 +250,37 @@ describe('resetPassword', () => {
       expect(await statusOfLogin(NEW_PASSWORD)).toBe(401);
     },
   );
+
+  test('E7 a stranger voids no token: each one of an hour stays valid until one is used', async () => {
+    const user = await shop.makeUser({ username: 'ada' });
+    const tokens: string[] = [];
+    for (let time = 0; time < 4; time++) tokens.push(await tokenFor(user));
+    expect(new Set(tokens).size).toBe(4);
+    expect((await reset(tokens[0] ?? '')).body.data).toEqual({
+      resetPassword: { username: 'ada' },
+    });
+    expect(await shop.sql('select * from password_reset')).toEqual([]);
+  });
+
+  test('E7 each token has its own hour', async () => {
+    const user = await shop.makeUser({ username: 'ada' });
+    const first = await tokenFor(user);
+    shop.advanceClock(HOUR / 2);
+    const second = await tokenFor(user);
+    shop.advanceClock(HOUR / 2);
+    expect((await reset(first)).body.errors[0].extensions.code).toBe('BAD_USER_INPUT');
+    expect((await reset(second)).body.errors).toBeUndefined();
+  });
+
+  test('E7 of concurrent resets with two tokens of a user, one sets its password', async () => {
+    const user = await shop.makeUser({ username: 'ada' });
+    const tokens = [await tokenFor(user), await tokenFor(user)];
+    const answers = await Promise.all([...tokens, ...tokens].map((token) => reset(token)));
+    expect(answers.filter(({ body }) => body.errors === undefined)).toHaveLength(1);
+    expect(answers.flatMap(({ body }) => body.errors?.[0].extensions.code ?? [])).toEqual(
+      Array(3).fill('BAD_USER_INPUT'),
+    );
+  });
 
   test('E7 of five concurrent resets with one token, one sets its password', async () => {
     const token = await tokenFor(await shop.makeUser({ username: 'ada' }));

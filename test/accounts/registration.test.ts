@@ -129,10 +129,18 @@ describe('confirmRegistration', () => {
       },
     ],
     [
-      'replaced by a newer one',
+      'mailed before one that was used',
       async (token) => {
-        await tokenFor('ada@shop.example');
+        await confirm(await tokenFor('ada@shop.example'), { username: 'first' });
         return token;
+      },
+    ],
+    [
+      'mailed after one that was used',
+      async (token) => {
+        const later = await tokenFor('ada@shop.example');
+        await confirm(token, { username: 'first' });
+        return later;
       },
     ],
     [
@@ -172,6 +180,26 @@ describe('confirmRegistration', () => {
       await confirm('A'.repeat(43), { username: 'bea' }),
     ];
     expect([codeOf(taken), comparable(taken)]).toEqual(['BAD_USER_INPUT', comparable(free)]);
+  });
+
+  test('E6 a stranger voids no token: each one of a day stays valid until one is used', async () => {
+    const tokens: string[] = [];
+    for (let time = 0; time < 4; time++) tokens.push(await tokenFor('ada@shop.example'));
+    expect(new Set(tokens).size).toBe(4);
+    expect((await confirm(tokens[0] ?? '')).body.errors).toBeUndefined();
+    expect(await shop.sql('select * from registration')).toEqual([]);
+  });
+
+  test('of concurrent confirmations with two tokens of an address, one creates an account', async () => {
+    const tokens = [await tokenFor('ada@shop.example'), await tokenFor('ada@shop.example')];
+    const answers = await Promise.all(
+      [...tokens, ...tokens].map((token, number) => confirm(token, { username: `ada${number}` })),
+    );
+    expect(answers.map((answer) => codeOf(answer) ?? 'made').toSorted(byName)).toEqual([
+      ...Array(3).fill('BAD_USER_INPUT'),
+      'made',
+    ]);
+    expect(await shop.sql('select pk from "user"')).toHaveLength(1);
   });
 
   test('of five concurrent confirmations with one token, one creates an account', async () => {

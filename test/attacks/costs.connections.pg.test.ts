@@ -4,7 +4,7 @@ import { useSecondSession } from '../support/second-session.ts';
 import { useShop } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 
-const shop = useShop({ DATABASE_POOL_MAX: '6' });
+const shop = useShop({ DATABASE_POOL_MAX: '6', GRAPHQL_MAX_COST: '10000' });
 const other = useSecondSession();
 
 /** Number of waiting locks. Unlike pg_locks, pg_stat_activity is frozen within a transaction. */

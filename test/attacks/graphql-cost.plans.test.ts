@@ -11,6 +11,7 @@ const PAGES = Array.from(
   { length: 10 },
   (_, at) => `a${at}: products(first: $n) { nodes { pk } }`,
 ).join(' ');
+const THREE = PAGES.replace(/a3.*$/, '');
 /** Served from database rows: cost 10 plus ten times the size. */
 const ROWS = `query ($n: Int = 1) { ${PAGES} }`;
 /** Served by resolvers: cost 2 plus ten times the sum of three and the size. */
@@ -136,18 +137,26 @@ test.each([
     (text: string | null) => ({ text }),
   ],
 ])(
-  'a search costs 50 more, even if the document was compiled without one: given as %s',
+  'D7 a search costs 300 more, even if the document was compiled without one: given as %s',
   async (_how, variable, argument, given) => {
-    const query = `query ($n: Int = 1, ${variable}) { ${PAGES.replaceAll('first: $n', `first: $n, ${argument}`)} }`;
+    const query = `query ($n: Int = 1, ${variable}) { ${THREE.replaceAll('first: $n', `first: $n, ${argument}`)} }`;
     for (let time = 0; time < 3; time++) {
-      for (const variables of [{ n: 99 }, { n: 99, ...given(null) }, { n: 49, ...given('lamp') }])
+      for (const variables of [{ n: 99 }, { n: 99, ...given(null) }, { n: 32, ...given('lamp') }])
         expect((await send({ query, variables })).status).toBe(200);
       expect(
-        await rejection({ query, variables: { n: 50, ...given('lamp') } }, 'QUERY_TOO_COMPLEX'),
+        await rejection({ query, variables: { n: 33, ...given('lamp') } }, 'QUERY_TOO_COMPLEX'),
       ).toBe(400);
     }
   },
 );
+
+test('D7 the count of a search costs 450 more, even if the document was compiled without it', async () => {
+  const query = `query ($y: Boolean = false) { ${THREE.replace(/a2.*$/, '').replaceAll('first: $n) {', 'filter: { search: "lamp" }) { totalCount @include(if: $y)')} }`;
+  for (let time = 0; time < 3; time++) {
+    expect((await send({ query })).status).toBe(200);
+    expect(await rejection({ query, variables: { y: true } }, 'QUERY_TOO_COMPLEX')).toBe(400);
+  }
+});
 
 async function rejection(json: object, code: string): Promise<number> {
   const { answer, statements } = await recordStatements(() => send(json));

@@ -216,7 +216,12 @@ describe('the limit', () => {
   test.each<[string, number]>([
     ['{ __typename }', 0],
     ['{ me { username } }', 1],
-    ['{ products { totalCount pageInfo { hasNextPage } } }', 1],
+    ['{ products { totalCount pageInfo { hasNextPage } } }', 6],
+    ['{ products(filter: { search: "a" }) { pageInfo { hasNextPage } } }', 301],
+    ['{ products(filter: { search: "a" }) { totalCount n: totalCount ... { totalCount } } }', 751],
+    ['{ products(filter: { barcodeIn: [] }) { totalCount } }', 6],
+    ['{ users(first: 2) { nodes { items(first: 3) { totalCount nodes { itemId } } } } }', 21],
+    ['{ users(first: 2) { totalCount edges { node { items(first: 3) { totalCount } } } } }', 22],
     ['{ products { nodes { pk name price } } }', 21],
     ['{ products(first: 3) { nodes { pk } } }', 4],
     ['{ products(first: 3) { edges { cursor node { pk } } } }', 7],

@@ -18,6 +18,7 @@ const PAGE = `query ($first: Int, $filter: AuditEntryFilter) {
 const TIME = 'audit_entry_at_pk_index';
 const ACTOR = 'audit_entry_actor_name_at_pk_index';
 const ACTION = 'audit_entry_action_at_pk_index';
+const KEY = 'audit_entry_pkey';
 const SUBJECT = 'audit_entry_subject_at_pk_index';
 
 let reader: User;
@@ -52,7 +53,7 @@ describe('a page of the audit trail is read from its index', () => {
     [
       'by a subject and an actor',
       { subject: globalId('Product', 77), actor: 'user77' },
-      [SUBJECT],
+      [SUBJECT, KEY],
       SIZE + 1,
     ],
     [

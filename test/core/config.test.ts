@@ -2,6 +2,7 @@ import { describe, expect, test } from '../support/jest.ts';
 import { ConfigError, readConfig, settingNames } from '../../src/core/config.ts';
 import { capabilitiesOf } from '../../src/database/connection-options.ts';
 import { redactor } from '../../src/core/redact.ts';
+import { startupBanner } from '../../src/cli/startup-banner.ts';
 import { SCOPES } from '../../src/core/scopes.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 
@@ -332,6 +333,8 @@ test.each<[Record<string, string>, boolean]>([
   [{ DATABASE_URL, PUBLIC_URL: 'https://shop.example' }, false],
   [{ HOST: '0.0.0.0' }, true],
   [{ HOST: '::' }, true],
+  [{ HOST: '0:0:0:0:0:0:0:0' }, true],
+  [{ DATABASE_URL, HOST: '0:0:0:0:0:0:0:1' }, true],
   [{ HOST: '0.0.0.0', PUBLIC_URL: 'http://localhost:4000' }, false],
   [{ HOST: 'localhost' }, false],
   [{}, false],
@@ -339,6 +342,26 @@ test.each<[Record<string, string>, boolean]>([
   'with %j, links lead to localhost although clients may be remote: %s',
   (env, linksToLocalhost) => {
     expect(readConfig({ ...SECRET, ...env }, () => undefined)).toMatchObject({ linksToLocalhost });
+  },
+);
+
+test.each([
+  ['127.0.0.1', '127.0.0.1'],
+  ['shop.internal', 'shop.internal'],
+  ['::1', '[::1]'],
+  ['2001:DB8:0::5', '[2001:db8::5]'],
+  ['0.0.0.0', 'localhost'],
+  ['::', 'localhost'],
+  ['::0', 'localhost'],
+])(
+  'URLs with HOST=%s have the host %s, in links and at startup (RFC 3986, 3.2.2)',
+  (HOST, host) => {
+    for (const env of [{}, { DATABASE_URL }]) {
+      const config = readConfig({ ...SECRET, ...env, HOST }, () => undefined);
+      expect(config).toMatchObject({ host: HOST, publicUrl: `http://${host}:4000` });
+      const urls = startupBanner(config, 4001).match(/http:\/\/[^\s',]+/g) ?? [];
+      expect(new Set(urls.map((url) => new URL(url).host))).toEqual(new Set([`${host}:4001`]));
+    }
   },
 );
 

@@ -54,20 +54,20 @@ const CASES: Readonly<Record<string, Case>> = {
     damage: (path) => rmSync(join(path, 'postgresql/global/pg_control')),
   },
   'damaged control file': {
-    says: /cannot be opened: [a-z].*\. Nothing was reset/,
+    says: /cannot be opened: [a-z].*\. Nothing was changed/,
     damage: (path) => overwriteStart(join(path, 'postgresql/global/pg_control')),
   },
   'damaged log': {
-    says: /cannot be opened: [a-z].*\. Nothing was reset/,
+    says: /cannot be opened: [a-z].*\. Nothing was changed/,
     damage: (path) => overwriteStart(join(path, 'postgresql', LOG_FILE)),
   },
   'no log': {
-    says: /cannot be opened: [a-z].*\. Nothing was reset/,
+    says: /cannot be opened: [a-z].*\. Nothing was changed/,
     damage: (path) => rmSync(join(path, 'postgresql', LOG_FILE)),
   },
   'damaged tables': {
     late: true,
-    says: /cannot be opened: [a-z].*\. Nothing was reset/,
+    says: /cannot be opened: [a-z].*\. Nothing was changed/,
     damage: (path) => globSync(join(path, 'postgresql/base/5/[0-9]*')).forEach(overwriteStart),
   },
   "another user's": {

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { chmod, mkdir, readdir, rename, stat, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import pg from 'pg';
 import { expect, test } from '../support/jest.ts';
 import { isRunning } from '../../src/database/embedded/running.ts';
@@ -13,6 +13,7 @@ import {
   databaseProcessOf,
   launch,
   run,
+  shell,
   startServer,
   stopServer,
   type RunningServer,
@@ -29,7 +30,7 @@ test('a database without PG_VERSION is rejected, not overwritten', async () => {
     expect(await start(DATA_DIR)).toEqual({
       code: 1,
       stdout: '',
-      stderr: `The database in ${path} cannot be opened: it lacks PG_VERSION. Nothing was reset. Put a backup in its place, or set DATA_DIR to another directory.\n`,
+      stderr: `The database in ${path} cannot be opened: it lacks PG_VERSION. Nothing was changed. Remove this cause and start again, or restore a backup (npm run cli -- restore DIRECTORY), which keeps this database beside it.\n`,
     });
     expect(await readdir(path)).toEqual(['base']);
   });
@@ -62,12 +63,37 @@ test('the rest of an interrupted first start is removed', async () => {
 
 test('a database is not created beside one that a restore was about to replace', async () => {
   await withDirectory(async (DATA_DIR) => {
-    const replaced = join(DATA_DIR, 'postgresql.replaced-1');
-    await mkdir(replaced);
+    const replaced = join(DATA_DIR, 'postgresql.replaced-10');
+    for (const path of [join(DATA_DIR, 'postgresql.replaced-9'), replaced]) await mkdir(path);
     expect(await start(DATA_DIR)).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining(`a restore was interrupted, so rename ${replaced} back`),
+      stderr: `The restore of ${join(DATA_DIR, 'postgresql')} was interrupted. Rename ${replaced} back to it.\n`,
     });
+  });
+});
+
+test.each(['a"b', "'c' %41,\\", 'd\ne', '漢'.repeat(30)])(
+  'a data directory may have the name %j, and a backup the name a:b',
+  async (name) => {
+    await withDataDir(async (path) => {
+      const DATA_DIR = join(path, name);
+      await mkdir(DATA_DIR);
+      await rename(join(path, 'postgresql'), join(DATA_DIR, 'postgresql'));
+      for (const command of ['backup', 'restore'])
+        expect(
+          await shell(`cd ${path} && node ${resolve('dist/src/cli/main.js')} ${command} a:b`, {
+            DATA_DIR,
+          }),
+        ).toMatchObject({ code: 0, stderr: '' });
+    });
+  },
+);
+
+test('a database that others may read is closed to them, and served', async () => {
+  await withDataDir(async (DATA_DIR) => {
+    await chmod(join(DATA_DIR, 'postgresql'), 0o777);
+    expect(await cli(['migrate'], { DATA_DIR })).toMatchObject({ code: 0, stderr: '' });
+    expect((await stat(join(DATA_DIR, 'postgresql'))).mode & 0o777).toBe(0o700);
   });
 });
 

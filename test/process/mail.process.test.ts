@@ -38,9 +38,8 @@ describe('without SMTP_URL, on the embedded default', () => {
       await until(async () => !(await names()).includes(name), 'the deletion of the old file');
       const { stderr, code } = await stopServer(server);
       expect(code).toBe(0);
-      expect(stderr).toContain(
-        '"event":"mail.file","to":"alice@shop.example","subject":"Set a new password"',
-      );
+      expect(stderr).toContain('"event":"mail.file","subject":"Set a new password"');
+      expect(stderr).not.toContain('alice@shop.example');
       expect(token).toMatch(/^[\w-]{43}$/);
       expect(stderr).not.toContain(token);
     });

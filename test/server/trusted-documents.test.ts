@@ -148,7 +148,7 @@ describe.each<Mode>(['log', 'enforce'])('mode %s: a trusted document', (mode) =>
     for (const [status, text] of await answersOf(mode, { extensions })) {
       expect([status, JSON.parse(text)]).toMatchObject([
         200,
-        { extensions: { cost: { requested: 3 } } },
+        { extensions: { cost: { requested: 8 } } },
       ]);
     }
   });

@@ -23,6 +23,9 @@ export class DataDirUnusable extends Error {
   override readonly name = 'DataDirUnusable';
 }
 
+/** User that PostgreSQL runs as if this process is root's and the database has no owner yet. */
+export const NOBODY = 65_534;
+
 const REASONS: Readonly<Record<string, string>> = {
   EACCES: 'this process may not read and write there',
   EDQUOT: 'there is no space left',
@@ -33,6 +36,8 @@ const REASONS: Readonly<Record<string, string>> = {
   EPERM: 'it belongs to another user',
   EROFS: 'it is read-only',
 };
+/** Messages of PostgreSQL about the owner or the permissions of files. */
+const FORBIDDEN = /permission|ownership/i;
 /** Paths that identify a directory as a database (PostgreSQL, 66.1). */
 const REQUIRED_PATHS = ['PG_VERSION', join('global', 'pg_control')];
 /** Name of the database in a data directory. */
@@ -62,7 +67,7 @@ export function openPrivateDir(path: string): void {
   const entry = lstatSync(path);
   if (!entry.isDirectory() || entry.uid !== process.getuid?.()) {
     throw new DataDirUnusable(
-      `The data directory cannot be used, because of ${path}: it is not a directory of this user. Remove it, or set DATA_DIR to a shorter path.`,
+      `The data directory cannot be used, because of ${path}: it is not a directory of this user. Set DATA_DIR to a shorter path, or remove it if no server uses it.`,
     );
   }
   openDataDir(path);
@@ -74,8 +79,10 @@ export function access<T>(path: string, work: () => T): T {
     return work();
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) throw error;
+    const reason = REASONS[error.code] ?? error.code;
+    const remedy = /^(EACCES|EPERM)$/.test(error.code) ? ` ${permissionRemedy(path)}` : '';
     throw new DataDirUnusable(
-      `The data directory cannot be used, because of ${path}: ${REASONS[error.code] ?? error.code}.`,
+      `The data directory cannot be used, because of ${path}: ${reason}.${remedy}`,
     );
   }
 }
@@ -87,8 +94,9 @@ export function databaseIn(dataDir: string): string {
 
 /**
  * Creates the database in this data directory if it is missing or empty: `create` fills another
- * directory, which is renamed, so that an interrupted start leaves nothing behind. Leaves an
- * incomplete database unchanged and throws DataDirUnusable.
+ * directory, which is renamed, so that an interrupted start leaves nothing behind. Restricts access
+ * to an existing one to its owner, because PostgreSQL opens no other. Throws DataDirUnusable, also
+ * for an incomplete database.
  */
 export async function createDatabase(
   dataDir: string,
@@ -96,8 +104,9 @@ export async function createDatabase(
 ): Promise<void> {
   const path = databaseIn(dataDir);
   if (access(path, () => existsSync(path) && readdirSync(path).length > 0)) {
+    access(path, () => chmodSync(path, 0o700));
     for (const name of REQUIRED_PATHS)
-      if (!existsSync(join(path, name))) throw unusableDatabase(path, `it lacks ${name}`);
+      if (!exists(join(path, name))) throw unusableDatabase(path, `it lacks ${name}`);
     return;
   }
   rejectPglite(join(dataDir, 'postgres'));
@@ -109,7 +118,9 @@ export async function createDatabase(
     } catch (error) {
       // Another process may have been faster.
       if (!existsSync(join(path, 'PG_VERSION')))
-        throw unusableDatabase(path, error instanceof Error ? error.message : String(error));
+        throw new DataDirUnusable(
+          `The database in ${path} cannot be created: ${error instanceof Error ? error.message : String(error)}.`,
+        );
     }
   });
 }
@@ -154,11 +165,24 @@ export function ownerOf(path: string): number {
   return access(path, () => statSync(path).uid);
 }
 
-/** The error for a database that cannot be opened for this reason. */
+/** The error for a database that cannot be opened for this reason, with a remedy that loses nothing. */
 export function unusableDatabase(path: string, reason: string): DataDirUnusable {
   return new DataDirUnusable(
-    `The database in ${path} cannot be opened: ${reason}. Nothing was reset. Put a backup in its place, or set DATA_DIR to another directory.`,
+    `The database in ${path} cannot be opened: ${reason}. Nothing was changed. ${remedyOf(path, reason)}`,
   );
+}
+
+function remedyOf(path: string, reason: string): string {
+  return FORBIDDEN.test(reason)
+    ? permissionRemedy(path)
+    : 'Remove this cause and start again, or restore a backup (npm run cli -- restore DIRECTORY), which keeps this database beside it.';
+}
+
+// Root's PostgreSQL runs as another user.
+function permissionRemedy(path: string): string {
+  const quoted = `'${path.replaceAll("'", `'\\''`)}'`;
+  const user = process.getuid?.() || NOBODY;
+  return `Mend it as root with: chown -R ${user} ${quoted} && chmod -R u+rwX,go= ${quoted} .`;
 }
 
 function rejectPglite(path: string): void {
@@ -170,12 +194,17 @@ function rejectPglite(path: string): void {
 
 // A restore renames the database before it renames the restored one.
 function rejectInterruptedRestore(dataDir: string): void {
-  const replaced = readdirSync(dataDir).find((name) => name.startsWith(REPLACED));
-  if (replaced !== undefined)
-    throw unusableDatabase(
-      databaseIn(dataDir),
-      `a restore was interrupted, so rename ${join(dataDir, replaced)} back to it`,
+  const times = readdirSync(dataDir)
+    .filter((name) => name.startsWith(REPLACED))
+    .map((name) => Number(name.slice(REPLACED.length)));
+  if (times.length > 0)
+    throw new DataDirUnusable(
+      `The restore of ${databaseIn(dataDir)} was interrupted. Rename ${join(dataDir, REPLACED + Math.max(...times))} back to it.`,
     );
+}
+
+function exists(path: string): boolean {
+  return access(path, () => statSync(path, { throwIfNoEntry: false }) !== undefined);
 }
 
 function removeUnfinished(dataDir: string): void {

@@ -149,14 +149,15 @@ export async function startEmbedded(
         return;
       }
       // Another process was faster, or the processes of a killed server have not all exited.
-      if (!/lock file|shared memory/.test(failure) || performance.now() > deadline)
+      if (!/^lock file |shared memory block /.test(failure) || performance.now() > deadline)
         throw unusableDatabase(cluster, failure);
       await delay(READY_INTERVAL_MS);
     }
   }
 
   function launch(): ChildProcess {
-    const settings = { ...SETTINGS, unix_socket_directories: `"${socketDir}"` };
+    const quoted = `"${socketDir.replaceAll('"', '""')}"`;
+    const settings = { ...SETTINGS, unix_socket_directories: quoted };
     const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
     const [file, all] = commandFor(postgres, ['-D', cluster, ...args], ownerOf(cluster));
     // A terminal signals its process group. The app drains before it stops the database.
@@ -222,7 +223,7 @@ async function openAsOwner(adminUrl: string): Promise<pg.Client> {
 }
 
 function socketDirOf(root: string): string {
-  if (join(root, SOCKET_NAME).length <= MAX_SOCKET_PATH) return root;
+  if (Buffer.byteLength(join(root, SOCKET_NAME)) <= MAX_SOCKET_PATH) return root;
   return join(
     tmpdir(),
     `shopfront-${createHash('sha256').update(root).digest('hex').slice(0, 16)}`,

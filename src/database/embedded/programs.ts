@@ -1,6 +1,6 @@
 import { lstatSync, readFileSync, symlinkSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { access, DataDirUnusable } from './directory.ts';
+import { access, DataDirUnusable, NOBODY } from './directory.ts';
 
 /** Paths of PostgreSQL's programs. */
 export interface Programs {
@@ -11,8 +11,6 @@ export interface Programs {
 /** A command with its arguments. */
 type Command = [file: string, args: string[]];
 
-/** User that PostgreSQL runs as if this process is root's and the database has no owner yet. */
-const NOBODY = 65_534;
 const ALTERNATIVE = 'Set DATABASE_URL to a PostgreSQL server instead.';
 
 /**

@@ -42,7 +42,8 @@ export async function restoreBackup(
 }
 
 async function extract(archive: string, directory: string): Promise<void> {
-  const args = ['-xzf', archive, '-C', directory, '--numeric-owner'];
+  // Absolute: tar takes a name with a colon, but no slash before it, for one of another host.
+  const args = ['-xzf', resolve(archive), '-C', directory, '--numeric-owner'];
   await promisify(execFile)('tar', args).catch(
     ({ stderr, message }: Error & { stderr?: string }) => {
       const reason = (stderr || message).trim().split('\n')[0];

@@ -15,7 +15,7 @@ export function embeddedSigningSecret(dataDir: string): string {
   const secret = access(path, () => read(path) ?? create(path));
   if (secret.length < BYTES)
     throw new DataDirUnusable(
-      `The signing secret in ${path} is truncated. Remove the file; the next start creates another secret.`,
+      `The signing secret in ${path} is truncated. Put back the file of a backup, or remove it: the next start creates another secret, which voids the access tokens of open sessions.`,
     );
   return secret;
 }

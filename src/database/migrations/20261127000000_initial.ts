@@ -346,18 +346,20 @@ export class Migration20261127000000_initial extends Migration {
       );
       create index mail_due_at_index on mail (due_at);
       create table registration (
-        email text primary key,
-        token_hash bytea not null constraint registration_token_hash_unique unique,
+        token_hash bytea primary key,
+        email text not null,
         expires_at timestamptz(3) not null,
         constraint registration_token_hash_check check (octet_length(token_hash) = 32)
       );
+      create index registration_email_index on registration (email);
       create index registration_expires_at_index on registration (expires_at);
       create table password_reset (
-        user_pk bigint primary key constraint password_reset_user_pk_foreign references "user" (pk) on delete cascade,
-        token_hash bytea not null constraint password_reset_token_hash_unique unique,
+        token_hash bytea primary key,
+        user_pk bigint not null constraint password_reset_user_pk_foreign references "user" (pk) on delete cascade,
         expires_at timestamptz(3) not null,
         constraint password_reset_token_hash_check check (octet_length(token_hash) = 32)
       );
+      create index password_reset_user_pk_index on password_reset (user_pk);
       create index password_reset_expires_at_index on password_reset (expires_at);
     `);
   }

@@ -214,9 +214,9 @@ export async function changePassword(ctx: Context, current: string, next: string
     return hashPassword(ctx, password);
   });
   await inTransaction(ctx, async (tx) => {
-    await accounts.deletePasswordResets(tx, user.pk);
     // Of two concurrent changes, the second one has a wrong current password.
     if (!(await replaceHash(tx, user, hash))) throw invalidCredentials(ctx, user);
+    await accounts.deletePasswordResets(tx, user.pk);
     await sessions.endAll(tx, user.pk, caller.sessionId);
     await record(tx, 'account.password_changed', accountOf(user));
   });

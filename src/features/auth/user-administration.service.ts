@@ -75,14 +75,14 @@ export async function replacePassword(
   userPk: number,
   hash: string,
 ): Promise<string[]> {
-  await deletePasswordResets(tx, userPk);
   await execute(tx.em, sql`update "user" set hashed_password = ${hash} where pk = ${userPk}`);
+  await deletePasswordResets(tx, userPk);
   return sessions.endAll(tx, userPk);
 }
 
 /**
- * Invalidates the user's password reset tokens, within the transaction: the password may be changed
- * because somebody else reads the mail.
+ * Invalidates the user's password reset tokens, within the transaction that has changed the password:
+ * maybe because somebody else reads the mail.
  */
 export async function deletePasswordResets(tx: Context, userPk: number): Promise<void> {
   await execute(tx.em, sql`delete from password_reset where user_pk = ${userPk}`);

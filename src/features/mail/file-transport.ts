@@ -10,8 +10,8 @@ const RETENTION_MS = DAY_MS;
 
 /**
  * Transport for development without a mail server. Writes each mail to a file that only its owner
- * can read, logs the path, and deletes files older than a day. The content, which may include a
- * token, is not logged, because logs are copied to places where others read them.
+ * can read, logs the path, and deletes files older than a day. The recipient and the content, which
+ * may include a token, are not logged, because logs are copied to places where others read them.
  */
 export class FileTransport {
   private readonly directory: string;
@@ -39,7 +39,7 @@ export class FileTransport {
     );
     await rename(`${file}.part`, file);
     this.log.info(
-      { event: 'mail.file', to, subject, file },
+      { event: 'mail.file', subject, file },
       'Mail written to a file, because SMTP_URL is not set',
     );
   }

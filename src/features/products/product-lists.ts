@@ -64,7 +64,7 @@ const CONDITIONS: {
     value: NonNullable<CheckedFilter[Name]>,
   ) => Condition;
 } = {
-  nameContains: (text) => ({ sql: sql`name_key like ${patternOf(text)}` }),
+  nameContains: (text) => ({ sql: matches(text) }),
   barcodeIn: (barcodes) => ({ sql: sql`barcode = any(${barcodes}::text[])` }),
   priceMin: (price) => ({ sql: sql`price >= ${price}::numeric`, on: ProductOrderField.PRICE }),
   priceMax: (price) => ({ sql: sql`price <= ${price}::numeric`, on: ProductOrderField.PRICE }),
@@ -83,6 +83,14 @@ function conditionsOf(filter: CheckedFilter): Condition[] {
     const value = filter[name as keyof CheckedFilter];
     return value == null ? [] : [(condition as (of: unknown) => Condition)(value)];
   });
+}
+
+// The function behind LIKE uses no index. For a text without three letters, the index has to be read
+// as a whole, which takes several times as long as the names.
+function matches(text: string): Sql {
+  return (text.match(/[\p{L}\p{N}]/gu)?.length ?? 0) < 3
+    ? sql`textlike(name_key, ${patternOf(text)})`
+    : sql`name_key like ${patternOf(text)}`;
 }
 
 // Escapes after folding, because some letters fold to special characters of LIKE.

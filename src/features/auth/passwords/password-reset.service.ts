@@ -77,21 +77,20 @@ function canReset({ disabled, email, hashedPassword }: User): boolean {
   return !disabled && email !== null && hashedPassword !== null;
 }
 
-// Replaces an earlier token of the user.
+// Earlier tokens stay valid: anybody may request another for this user.
 async function makeToken(ctx: Context, { pk }: User): Promise<string> {
   const token = newSecretKey();
   await execute(
     ctx.em,
     sql`
-    insert into password_reset (user_pk, token_hash, expires_at) values (${pk}, ${hashKey(token)}, ${new Date(ctx.now().getTime() + TOKEN_LIFETIME_MS)})
-    on conflict (user_pk) do update set token_hash = excluded.token_hash, expires_at = excluded.expires_at`,
+    insert into password_reset (token_hash, user_pk, expires_at) values (${hashKey(token)}, ${pk}, ${new Date(ctx.now().getTime() + TOKEN_LIFETIME_MS)})`,
   );
   return token;
 }
 
 /**
  * Sets the password of the user to whom the token was sent. Ends all sessions and API keys, so that
- * nobody who knew the old password retains access, and uses up the token. Throws BAD_USER_INPUT,
+ * nobody who knew the old password retains access, and all their tokens. Throws BAD_USER_INPUT,
  * also for an invalid token, FORBIDDEN and UNAVAILABLE.
  */
 export async function reset(ctx: Context, input: z.input<typeof resetRules>): Promise<User> {
@@ -99,21 +98,21 @@ export async function reset(ctx: Context, input: z.input<typeof resetRules>): Pr
   const { token, new: password } = check(resetRules, input);
   const { rows } = await execute(
     ctx.em,
-    sql`select 1 from password_reset join "user" on pk = user_pk where ${isValid(ctx, token)}`,
+    sql`select pk from password_reset join "user" on pk = user_pk where ${isValid(ctx, token)}`,
   );
   // Checked before the password is hashed.
-  if (rows.length === 0) throw badToken(ctx, 'account.reset');
+  if (!rows[0]) throw badToken(ctx, 'account.reset');
+  const pk = Number(rows[0]['pk']);
   const hash = await withHashSlot(ctx, () => hashPassword(ctx, password));
   const { user, ended } = await inTransaction(ctx, async (tx) => {
-    const [used] = (
-      await execute(
-        tx.em,
-        sql`delete from password_reset using "user" where pk = user_pk and ${isValid(tx, token)} returning pk`,
-      )
-    ).rows;
-    // A concurrent request has used the token.
-    if (!used) throw badToken(tx, 'account.reset');
-    const pk = Number(used['pk']);
+    // Resets of one user run one after another, whichever of the tokens they have.
+    await execute(tx.em, sql`select from "user" where pk = ${pk} for no key update`);
+    const { affected } = await execute(
+      tx.em,
+      sql`delete from password_reset using "user" where pk = user_pk and ${isValid(tx, token)}`,
+    );
+    // A concurrent request has used a token of the user.
+    if (affected === 0) throw badToken(tx, 'account.reset');
     const sids = await accounts.replacePassword(tx, pk, hash);
     const changed = await users.byPk(tx, pk);
     const userCtx = asUser(tx, changed);

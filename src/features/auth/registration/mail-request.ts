@@ -26,7 +26,7 @@ export async function requestMail(ctx: Context, kind: string, recipient: string)
   ctx.log.info({ event: `account.${kind}`, outcome: 'success', user: null }, 'Mail requested');
 }
 
-/** The error for a token that is unknown, used, replaced or expired: the same for all of them. */
+/** The error for a token that is unknown, used or expired: the same for all of them. */
 export function badToken(ctx: Context, event: string): DomainError {
   ctx.log.info({ event, outcome: 'failure', user: null }, 'Token from a mail rejected');
   return badInput('token', 'is invalid, used or expired', 'token_invalid');

@@ -50,20 +50,20 @@ export async function mailTemplate(ctx: Context, email: string): Promise<MailTem
     : undefined;
 }
 
+// Earlier tokens stay valid: anybody may request another for this address.
 async function makeToken(ctx: Context, email: string): Promise<string> {
   const token = newSecretKey();
   await execute(
     ctx.em,
     sql`
-    insert into registration (email, token_hash, expires_at) values (${email}, ${hashKey(token)}, ${new Date(ctx.now().getTime() + TOKEN_LIFETIME_MS)})
-    on conflict (email) do update set token_hash = excluded.token_hash, expires_at = excluded.expires_at`,
+    insert into registration (token_hash, email, expires_at) values (${hashKey(token)}, ${email}, ${new Date(ctx.now().getTime() + TOKEN_LIFETIME_MS)})`,
   );
   return token;
 }
 
 /**
- * Creates the account for which the token was sent. Uses up the token, except if the username is
- * taken. Throws BAD_USER_INPUT, also for an invalid token, CONFLICT, FORBIDDEN and UNAVAILABLE.
+ * Creates the account for which the token was sent. Uses up all tokens of the address, except if the
+ * username is taken. Throws BAD_USER_INPUT, also for an invalid token, CONFLICT, FORBIDDEN and UNAVAILABLE.
  */
 export async function confirm(ctx: Context, input: z.input<typeof confirmation>): Promise<User> {
   requireEnabled(ctx, 'registration');
@@ -80,10 +80,16 @@ export async function confirm(ctx: Context, input: z.input<typeof confirmation>)
     const [used] = (
       await execute(
         tx.em,
-        sql`delete from registration where ${isValid(tx, token)} returning email`,
+        sql`
+        with used as materialized (
+          select token_hash as hash from registration
+          where email = (select email from registration where ${isValid(tx, token)})
+          order by token_hash for update
+        )
+        delete from registration using used where token_hash = hash returning email`,
       )
     ).rows;
-    // A concurrent request has used the token.
+    // A concurrent request has used a token of the address.
     if (!used) throw badToken(tx, 'account.confirm');
     const created = await accounts.store(tx, {
       username,
