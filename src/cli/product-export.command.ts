@@ -33,7 +33,7 @@ export function productExportCommand(context: CommandContext): Command {
     .option('--gzip', 'compress by gzip; the default if the name ends with .gz')
     .option(
       '--for-spreadsheets',
-      'put an apostrophe before names that a spreadsheet would run as formulas; do not import such files',
+      'put an apostrophe before barcodes, and before names that a spreadsheet would run as formulas; an import removes it',
     )
     .action(
       (

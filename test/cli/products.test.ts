@@ -132,6 +132,95 @@ describe('products import', () => {
     );
   });
 
+  test('a line break in a cell begins no row (RFC 4180, 2.6), so none changes another product', async () => {
+    await shop.makeProduct({ name: 'Lamp', barcode: '4006381333931', price: '12.50' });
+    const input = lines(
+      HEADER,
+      '"Notes',
+      'Tea,5901234123457,0.01',
+      'Lamp,4006381333931,0.01',
+      'end",0012345678905,1',
+      INK,
+    );
+    expect(await importInput(input, '--format', 'csv')).toEqual({
+      code: 1,
+      stdout: importSummary({ created: 1, refused: 1 }),
+      stderr: 'Line 2: name: String should have no control characters\n',
+    });
+    expect(await stored()).toEqual([
+      ['Lamp', '4006381333931', '12.50'],
+      ['Ink', '5901234123457', '12.50'],
+    ]);
+  });
+
+  test('stops at a quotation mark that hides where the record ends, and imports the rows before', async () => {
+    const input = lines(HEADER, INK, '"A "b" c",0012345678905,1', LAMP);
+    expect(await importInput(input, '--format', 'csv')).toEqual({
+      code: 1,
+      stdout: importSummary({ created: 1, refused: 1 }),
+      stderr: 'Line 3: Unclosed or misplaced quotation mark; the rest of the file was not read\n',
+    });
+  });
+
+  test.each<[string, () => Iterable<string>, string]>([
+    [
+      'blank lines',
+      function* () {
+        yield lines(HEADER, INK);
+        for (let count = 0; count < 64; count++) yield '\n'.repeat(1024 * 1024);
+      },
+      'Too many blank lines',
+    ],
+    [
+      'a line of 64 MiB',
+      function* () {
+        yield lines(HEADER, INK);
+        for (let count = 0; count < 64; count++) yield ' '.repeat(1024 * 1024);
+      },
+      'Line 3: The line has more than 65536 bytes',
+    ],
+    [
+      'an unclosed quotation mark',
+      function* () {
+        yield `${lines(HEADER, INK)}"`;
+        for (let count = 0; count < 64; count++) yield INK.repeat(1024);
+        yield `${INK}\n`.repeat(64 * 1024);
+      },
+      'Line 3: The line has more than 65536 bytes',
+    ],
+    [
+      'an unclosed quotation mark before short lines',
+      function* () {
+        yield `${lines(HEADER, INK)}"`;
+        for (let count = 0; count < 64; count++) yield `${INK}\n`.repeat(1024);
+      },
+      'Line 3: A record of more than 65536 characters begins here',
+    ],
+  ])('reads no further into gzip data of %s', async (_what, parts, message) => {
+    const whole = gzipSync([...parts()].join(''));
+    // Without its end: only an import that reads up to it reports that it is damaged.
+    const { code, stdout, stderr } = await importInput(whole.subarray(0, -6), '--format', 'csv');
+    expect([code, stdout]).toEqual([1, importSummary({ created: 1, refused: 1 })]);
+    expect(stderr).toMatch(/^Line \d+: .*; the rest of the file was not read\n$/);
+    expect(stderr).toContain(message);
+  });
+
+  test('imports equal data from files of scripts and spreadsheets, as CSV and as NDJSON', async () => {
+    const files = {
+      csv: '\ufeff\r\n,,\r\nName, BARCODE ,Price,\r\n Ink , 5901234123457, 12.500 ,\r\n,,,\r\n',
+      ndjson: '\ufeff\n{}\n{"Name":" Ink ","BARCODE":"5901234123457","Price":12.500}\n',
+    };
+    for (const [format, text] of Object.entries(files)) {
+      await shop.empty();
+      expect(await importInput(text, '--format', format)).toEqual({
+        code: 0,
+        stdout: importSummary({ created: 1 }),
+        stderr: '',
+      });
+      expect(await stored()).toEqual([['Ink', '5901234123457', '12.50']]);
+    }
+  });
+
   test('--dry-run prints the summary of the import, and writes nothing', async () => {
     expect(await importInput(lines(HEADER, INK, LAMP), '--format', 'csv', '--dry-run')).toEqual({
       code: 0,
@@ -394,13 +483,68 @@ describe('products export', () => {
   });
 
   test('--for-spreadsheets adds an apostrophe before formulas', async () => {
-    for (const name of ['=1+1', '+1', '-1', '@SUM(1)', 'a=1', 'a;=1;b', ';-1;"@1', 'a; b'])
+    const names = [
+      '=1+1',
+      '+1',
+      '-1',
+      '@SUM(1)',
+      '＝1',
+      '＋1',
+      '－1',
+      '＠SUM(1)',
+      '﹢1',
+      "'a",
+      'a=1',
+    ];
+    for (const name of [...names, 'a;=1;b', ';-1;"@1', '; ＝1', 'a; b'])
       await shop.makeProduct({ name });
     const { stdout } = await products('export', '--for-spreadsheets');
     const found = [...stdout.matchAll(/^\d+,"(.*?)",/gm)].map(([, name]) => name);
-    expect(found.slice(0, 5)).toEqual(["'=1+1", "'+1", "'-1", "'@SUM(1)", 'a=1']);
+    expect(found.slice(0, names.length)).toEqual([
+      ...names.slice(0, -1).map((name) => `'${name}`),
+      'a=1',
+    ]);
     // With a decimal comma, spreadsheets also split cells at semicolons, quoted or not.
-    expect(found.slice(5)).toEqual(["a;'=1;b", `;'-1;""'@1`, 'a; b']);
+    expect(found.slice(names.length)).toEqual(["a;'=1;b", `;'-1;""'@1`, "; '＝1", 'a; b']);
+  });
+
+  test('--for-spreadsheets writes a byte order mark, and barcodes as text, which keeps their zeros', async () => {
+    await shop.makeProduct({ name: 'Tür', barcode: '0036000291452', price: '0.10' });
+    const { stdout } = await products('export', '--for-spreadsheets');
+    expect(stdout).toMatch(
+      /^\ufeffpk,'name,'barcode,price,createdAt,updatedAt\n1,"Tür",'0036000291452,0.10,.*\n$/,
+    );
+    expect((await products('export', '--for-spreadsheets', '--format', 'ndjson')).stdout).toMatch(
+      /^\{"pk":1,"name":"Tür","barcode":"0036000291452",/,
+    );
+  });
+
+  test('--for-spreadsheets is imported unchanged, also without the apostrophes that some spreadsheets drop', async () => {
+    const parts = ['', "'", "''", '=', '＝', '-', ';', '; "', '"', "a'", '\u2028'];
+    const names = parts.flatMap((first) =>
+      parts.flatMap((second) => ["='x", `"'`, '@'].map((third) => first + second + third)),
+    );
+    const input = manyRows(names.length).map((row, index) => {
+      const [, barcode = ''] = row.split(',');
+      return JSON.stringify({ name: names[index], barcode, price: 1 });
+    });
+    expect(await importInput(lines(...input), '--format', 'ndjson')).toMatchObject({ code: 0 });
+    const { stdout } = await products('export', '--for-spreadsheets');
+    const before = await stored();
+    for (const text of [stdout, stdout.replaceAll('\n', '\r\n')]) {
+      expect(await importInput(text, '--format', 'csv')).toEqual({
+        code: 0,
+        stdout: importSummary({ unchanged: names.length }),
+        stderr: '',
+      });
+    }
+    const dropped = stdout.replace(/(?<=[\ufeff,]"?)'/g, '').replace(/^.*;.*\n/gm, '');
+    expect(await importInput(dropped, '--format', 'csv')).toMatchObject({
+      stdout: expect.stringMatching(/Created: 0. Changed: 0. Unchanged: \d{3}. Refused: 0/),
+    });
+    await shop.empty();
+    await importInput(stdout, '--format', 'csv');
+    expect(await stored()).toEqual(before);
   });
 
   test('of an empty catalogue is only the header, which imports as no rows', async () => {

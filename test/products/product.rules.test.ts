@@ -61,6 +61,38 @@ test.each([
     'ean13_digits',
     'A barcode must have 13 digits (EAN-13): remove spaces and hyphens',
   ],
+  [
+    'non-breaking spaces and dashes between',
+    '978\u00a00\u2013201\u201337962\u20134',
+    'ean13_digits',
+    'A barcode must have 13 digits (EAN-13): remove spaces and hyphens',
+  ],
+  [
+    'spaces around',
+    ' 4006381333931 ',
+    'ean13_digits',
+    'A barcode must have 13 digits (EAN-13): remove spaces and hyphens',
+  ],
+  ...["'4006381333931", '’4006381333931'].map((barcode): [string, string, string, string] => [
+    'an apostrophe before',
+    barcode,
+    'ean13_digits',
+    'A barcode must have 13 digits (EAN-13): remove the apostrophe',
+  ]),
+  ...['4.00638E+12', '4,00638e+12', '4E+12', '4.00638133393e12', '4006381333931.0'].map(
+    (barcode): [string, string, string, string] => [
+      `a number, ${barcode}`,
+      barcode,
+      'ean13_digits',
+      'A barcode must have 13 digits (EAN-13): a program turned it into a number; store barcodes as text',
+    ],
+  ),
+  ...['36000291452', '96385074', '1'].map((barcode): [string, string, string, string] => [
+    `zeros lost, ${barcode}`,
+    barcode,
+    'ean13_digits',
+    'A barcode must have 13 digits (EAN-13): leading zeros may be lost; store barcodes as text',
+  ]),
   ['a tab between', '4006381\t333931', 'ean13_digits', 'A barcode must have 13 digits (EAN-13)'],
 ])(
   'barcode: the error names the likely mistake, by REST and GraphQL: %s',
@@ -151,6 +183,35 @@ test.each([
   ['price', '0.005', 'decimal_max_places', 'A price has at most 2 decimal places'],
   ['price', '-0.01', 'greater_than_equal', 'A price is 0 or more'],
   ['price', '"10000000000"', 'less_than_equal', 'A price is at most 9999999999.99'],
+  ['price', '1e-7', 'decimal_max_places', 'A price has at most 2 decimal places'],
+  [
+    'price',
+    '12.100000000000000000001',
+    'decimal_max_places',
+    'A price has at most 2 decimal places',
+  ],
+  [
+    'price',
+    '"12.100000000000000000001"',
+    'decimal_max_places',
+    'A price has at most 2 decimal places',
+  ],
+  ['price', '1e400', 'less_than_equal', 'A price is at most 9999999999.99'],
+  ['price', '-1e-2', 'greater_than_equal', 'A price is 0 or more'],
+  [
+    'price',
+    '"1e2"',
+    'decimal_parsing',
+    'A price is a number or decimal text: write it without an exponent',
+  ],
+  ...['12,50', '1,234.50', '1.234,50', "1'234.50", '1 234.50'].map(
+    (text): [string, string, string, string] => [
+      'price',
+      JSON.stringify(text),
+      'decimal_parsing',
+      'A price is a number or decimal text: use a decimal point, not a comma, and no thousands separators',
+    ],
+  ),
   ['price', 'true', 'decimal_type', 'A price is a number or decimal text'],
 ])('%s: %s is rejected as %s: %s', async (field, source, type, msg) => {
   const answer = await shop.rest('POST', PRODUCT, {

@@ -24,11 +24,11 @@ export const newProduct = z.object({
   }),
   price: price.meta({
     description:
-      'The price, 0 to 9999999999.99 with at most two fraction digits, as a number or as decimal text.',
+      'The price, 0 to 9999999999.99 with at most two fraction digits, not counting trailing zeros, as a number or as decimal text.',
     type: ['number', 'string'],
     minimum: 0,
     maximum: MAX_PRICE,
-    pattern: '^[0-9]{1,10}(\\.[0-9]{1,2})?$',
+    pattern: '^[0-9]{1,10}(\\.[0-9]{1,2}0*)?$',
     examples: [24.5],
   }),
 });

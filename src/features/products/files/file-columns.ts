@@ -10,6 +10,13 @@ export type Format = (typeof FORMATS)[number];
 /** The columns of an exported file, in order. An import ignores those that the database sets. */
 export const FILE_COLUMNS: readonly string[] = ['pk', ...FIELDS, 'createdAt', 'updatedAt'];
 
+const BY_NAME = new Map(FILE_COLUMNS.map((name) => [name.toLowerCase(), name]));
+
+/** Returns the column of this name, in any case and with blanks around; otherwise undefined. */
+export function columnNamed(name: string): string | undefined {
+  return BY_NAME.get(name.trim().toLowerCase());
+}
+
 /** Required columns of an imported file. */
 export const REQUIRED_COLUMNS: readonly ProductField[] = FIELDS.filter(
   (field) => !isOptional(field),

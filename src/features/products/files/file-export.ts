@@ -4,28 +4,25 @@ import { identifier, join, raw, sql, type Sql } from '../../../database/sql.ts';
 import { countOf } from '../../../pagination/row-counts.ts';
 import { batchesOf, jsonHead, readBatch, type Batch } from '../json-stream.ts';
 import { FIELDS, isOptional, kindOf } from '../product.columns.ts';
-import { FIELD_KINDS, type ProductField } from '../product.rules.ts';
 import { FILE_COLUMNS, type Format } from './file-columns.ts';
 import { PRODUCT_ROW_COUNTS } from '../product-lists.ts';
+import { protectedCell, protectedHeader } from './spreadsheet-cells.ts';
 
-// Start of a cell that a spreadsheet evaluates as a formula (OWASP, "CSV Injection"). A name has no
-// tabs or line breaks. In locales with decimal commas, semicolons separate cells: the quotation
-// marks of the name then do not enclose a cell, and a semicolon in the name starts a new one.
-const FORMULA = '(^|;"*)([=+@-])';
+const BYTE_ORDER_MARK = '\ufeff';
 
 /** A part of a file: its text, and its number of products. */
 type FilePart = Pick<Batch, 'text' | 'count'>;
 
 /**
  * Yields the catalogue by pk as parts of a file, from one snapshot. With `forSpreadsheets`, an
- * apostrophe precedes formulas in the names of a CSV file, which is then no longer an exact copy.
+ * apostrophe in a CSV file protects texts that a spreadsheet would change (spreadsheet-cells.ts).
  */
 export async function* exportCatalogue(
   ctx: Context,
   format: Format,
   forSpreadsheets = false,
 ): AsyncGenerator<FilePart> {
-  if (format === 'csv') yield { text: `${FILE_COLUMNS.join()}\n`, count: 0 };
+  if (format === 'csv') yield { text: csvHeader(forSpreadsheets), count: 0 };
   const line = format === 'csv' ? csvLine(forSpreadsheets) : NDJSON_LINE;
   const em = ctx.em.fork();
   await em.begin({ isolationLevel: IsolationLevel.REPEATABLE_READ, readOnly: true });
@@ -48,17 +45,20 @@ const isoTime = (column: string) =>
 const NDJSON_LINE = sql`
   ${jsonHead(FIELDS)} || ',"createdAt":"' || ${isoTime('created_at')} || '","updatedAt":"' || ${isoTime('updated_at')} || E'"}\\n'`;
 
+// Without the mark, some spreadsheets assume the encoding of their system.
+function csvHeader(forSpreadsheets: boolean): string {
+  return forSpreadsheets
+    ? `${BYTE_ORDER_MARK}${FILE_COLUMNS.map(protectedHeader).join()}\n`
+    : `${FILE_COLUMNS.join()}\n`;
+}
+
 function csvLine(forSpreadsheets: boolean): Sql {
   const cells = FIELDS.map((field) => {
-    const isText = forSpreadsheets && FIELD_KINDS[field] === 'line';
-    const cell = kindOf(field).csv(isText ? escapedFormulas(field) : identifier(field));
+    const column = identifier(field);
+    const cell = kindOf(field).csv(forSpreadsheets ? protectedCell(field, column) : column);
     return isOptional(field) ? sql`coalesce(${cell}, '')` : cell;
   });
   return sql`
     pk || ',' || ${join(cells, ` || ',' || `)}
     || ',' || ${isoTime('created_at')} || ',' || ${isoTime('updated_at')} || E'\\n'`;
-}
-
-function escapedFormulas(field: ProductField): Sql {
-  return sql`regexp_replace(${identifier(field)}, ${raw(`'${FORMULA}', '\\1''\\2'`)}, 'g')`;
 }
