@@ -19,9 +19,12 @@ export const ean13 = z.string().superRefine((text, ctx) => {
   }
 });
 
+/** Spaces, hyphens, and characters that are not displayed. */
+const SEPARATORS = /[\p{Zs}\p{Dash}\p{Default_Ignorable_Code_Point}]/gu;
+
 // Returns how to correct the text, or ''. Error messages never repeat the input, so no digits.
 function hintFor(text: string): string {
-  const digits = /^[0-9][0-9 -]*[0-9]$/.test(text) ? text.replace(/[ -]/g, '') : text;
+  const digits = text.replace(SEPARATORS, '');
   const isUpcA = /^[0-9]{12}$/.test(digits) && hasValidCheckDigit(`0${digits}`);
   const isGtin14 = /^0[0-9]{13}$/.test(digits) && hasValidCheckDigit(digits.slice(1));
   if (!isUpcA && !isGtin14 && !/^[0-9]{13}$/.test(digits)) return '';
