@@ -154,7 +154,7 @@ async function deploymentOptions(baseUrl: string, options: Options): Promise<Dep
   const { CONTRACT_PASSWORD, CONTRACT_DISABLED_PASSWORD, CONTRACT_SIGNING_SECRET } = process.env;
   const { username, passwordStdin, disabledUsername, sessionPrefix, write = false } = options;
   const password = passwordStdin
-    ? (await text(process.stdin)).replace(/\r?\n$/, '')
+    ? (await text(process.stdin)).replace(/[\r\n]+$/, '')
     : CONTRACT_PASSWORD;
   if (username !== undefined && !password) {
     program.error('error: --username needs a password: CONTRACT_PASSWORD or --password-stdin', {

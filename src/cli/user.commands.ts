@@ -14,7 +14,7 @@ export function userCommands(context: CommandContext): Command {
   user
     .command('create')
     .description('Create a user. The password is prompted for, or read from standard input.')
-    .argument('<username>', 'the name to sign in with, case-sensitive')
+    .argument('<username>', 'the name to sign in with')
     .option('--email <address>', 'the email address')
     .option('--full-name <name>', 'the name to show')
     .addOption(new Option('--scope <scope...>', 'scopes of the user').choices(SCOPES))
@@ -25,8 +25,14 @@ export function userCommands(context: CommandContext): Command {
       ) =>
         runCommand(context, async ({ ctx }) => {
           const password = await readPassword(context);
-          await accounts.create(ctx, { username, password, email, fullName, scopes: scope });
-          print(`User ${username} created.`);
+          const created = await accounts.create(ctx, {
+            username,
+            password,
+            email,
+            fullName,
+            scopes: scope,
+          });
+          print(`User ${created.username} created.`);
         }),
     );
 

@@ -404,8 +404,12 @@ export function readConfig(
   secretFor: (config: Omit<Config, 'signingSecrets'>) => string | undefined,
 ): Config {
   // An empty variable counts as unset, because compose files and CI systems pass unset variables
-  // so.
-  const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
+  // so. Files of variables may end lines with CR LF.
+  const set = Object.fromEntries(
+    Object.entries(env)
+      .map(([name, value]) => [name, value?.trimEnd()] as const)
+      .filter(([, value]) => value !== ''),
+  );
   const result = environment.safeParse(set);
   if (!result.success)
     throw new ConfigError(

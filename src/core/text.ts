@@ -2,6 +2,8 @@ import { z } from 'zod';
 import { reject } from './validation.ts';
 
 const CONTROL_CHARACTER = /\p{Cc}/u;
+/** A character that is displayed by itself: none of Unicode's blanks, formats and marks. */
+const VISIBLE_CHARACTER = /[^\p{Z}\p{Cc}\p{Cf}\p{M}\p{Default_Ignorable_Code_Point}\u2800]/u;
 
 /** Returns whether PostgreSQL can store the text: no NUL, no lone surrogates. */
 export function isStorable(text: string): boolean {
@@ -18,14 +20,19 @@ export function exceedsBytes(text: string, max: number): boolean {
   return text.length * 3 > max && (text.length > max || Buffer.byteLength(text) > max);
 }
 
-/** Schema of a trimmed line of text: 1 to `max` code points, no control characters. */
-export function lineOf(max: number): z.ZodType<string> {
+/**
+ * Schema of a trimmed line of text: 1 to `max` code points, one of them visible, no control
+ * characters.
+ */
+export function lineOf(max: number): z.ZodType<string, string> {
   return z
     .string()
     .transform((text) => text.trim())
     .superRefine((text, ctx) => {
       if (!text.isWellFormed() || CONTROL_CHARACTER.test(text))
         reject(ctx, 'string_control_characters', 'String should have no control characters');
+      else if (text !== '' && !VISIBLE_CHARACTER.test(text))
+        reject(ctx, 'string_too_short', 'String should have at least 1 visible character');
       else checkLength(ctx, text, max);
     });
 }

@@ -182,6 +182,15 @@ describe('a single setting', () => {
     ).toEqual(new Set(settingNames));
   });
 
+  test('may have blanks at its end, as a file with CR LF gives', () => {
+    const { port, jwtIssuer } = readConfig(
+      { ...SECRET, PORT: '80\r', JWT_ISSUER: 'me \r\n' },
+      () => undefined,
+    );
+    expect([port, jwtIssuer]).toEqual([80, 'me']);
+    expect(problemsOf({ ...SECRET, PORT: ' \r' })).toEqual([]);
+  });
+
   test('that is empty counts as unset', () => {
     expect(
       problemsOf({

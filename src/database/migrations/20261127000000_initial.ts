@@ -1,4 +1,13 @@
 import { Migration } from '@mikro-orm/migrations';
+import {
+  argumentsOf,
+  IGNORABLE,
+  LETTERS,
+  LOOKALIKES,
+  MARKS,
+  SIGNS,
+  type Replacements,
+} from './unicode.ts';
 
 /** Maximum number of products per statement that are logged one by one, not as one bulk change. */
 const MANY = 1_000;
@@ -10,6 +19,8 @@ const STATE = (row: string) => `to_jsonb(${row}) - '{name_key,words}'::text[]`;
 const SYMBOLS = String.raw`!-/:-@\[-\u0060{-~\u00a1-\u00bf\u00d7\u00f7\u2010-\u2027\u2030-\u205e\u20a0-\u20cf\u3001-\u303f`;
 const OTHER_SPACES = String.raw`\u0001-\u001f\u007f-\u00a0\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff`;
 
+const WORD = `[^ ${OTHER_SPACES}${SYMBOLS}]+`;
+
 // Start of a word before its first digit. Its length covers the longest word that is corrected: 24
 // letters, and one inserted (features/products/search/spelling.ts).
 const BEGINNING = `left(substring(word from '^[^0-9]*'), 25) collate "C"`;
@@ -18,6 +29,7 @@ const MIN_LETTERS = 4;
 /** All tables, functions and triggers, each after those that it uses. */
 export class Migration20261127000000_initial extends Migration {
   override up(): void {
+    this.usernameKey();
     this.users();
     this.credentials();
     this.rateLimits();
@@ -31,6 +43,23 @@ export class Migration20261127000000_initial extends Migration {
     this.webhooks();
     this.auditTrail();
     this.restUsage();
+  }
+
+  /** The form in which usernames are compared, as in features/users/username.ts. */
+  private usernameKey(): void {
+    this.addSql(
+      define(
+        'plpgsql',
+        'username_key(text) returns text',
+        `
+        begin
+          if octet_length($1) = char_length($1) then
+            return btrim(lower($1 collate "C"));
+          end if;
+          return btrim(translate(${lower(`normalize(regexp_replace($1, '[${IGNORABLE}]+', '', 'g'), NFKC)`)}, ${argumentsOf(LOOKALIKES)}));
+        end`,
+      ),
+    );
   }
 
   private users(): void {
@@ -49,6 +78,7 @@ export class Migration20261127000000_initial extends Migration {
         constraint user_scopes_check check (scopes <@ array['products:write', 'users:read', 'blog:write', 'audit:read']::text[])
       );
       create index user_email_index on "user" (lower(email));
+      create index user_username_key_index on "user" (username_key(username));
     `);
   }
 
@@ -233,15 +263,42 @@ export class Migration20261127000000_initial extends Migration {
     for (const extension of ['unaccent', 'pg_trgm'])
       this.addSql(`create extension if not exists ${extension}`);
     // Most names are ASCII and need no dictionary. Some letters fold to several: the result is cut
-    // so that it fits into an index, as a name does.
+    // so that it fits into an index, as a name does. Apostrophes become ' and hyphens -. What few
+    // names need, such as composing Hangul again, happens only for them.
+    this.addSql(
+      define(
+        'unaccent',
+        'search_text(text) returns text',
+        `
+        declare
+          folded text := $1;
+        begin
+          if octet_length($1) = char_length($1) then
+            return left(translate(lower($1 collate "C"), '\`', ''''), 255);
+          end if;
+          ${translated('folded', SIGNS)}
+          folded := regexp_replace(${lower('normalize(folded, NFKD)')}, '[${MARKS}${IGNORABLE}]+', '', 'g');
+          folded := lower(%2$s.unaccent('%2$s.unaccent', folded) collate "C");
+          ${translated('folded', LETTERS)}
+          if folded ~ '[\\u1100-\\u11ff\\u3099\\u309a]' then
+            folded := normalize(folded, NFKC);
+          end if;
+          return left(folded, 255);
+        end`,
+      ),
+    );
+    // The order of names, and what `nameContains` compares: without apostrophes.
     this.addSql(
       define(
         'unaccent',
         'search_fold(text) returns text',
-        `if octet_length($1) = char_length($1) then
-          return left(lower($1 collate "C"), 255);
-        end if;
-        return left(lower(lower(%2$s.unaccent('%2$s.unaccent', normalize($1, NFKC)) collate "C") collate "default"), 255);`,
+        `
+        begin
+          if octet_length($1) = char_length($1) then
+            return left(translate(lower($1 collate "C"), '''\`', ''), 255);
+          end if;
+          return replace(%1$s.search_text($1), '''', '');
+        end`,
       ),
     );
     // Words in their order; each symbol is a separate word.
@@ -251,13 +308,33 @@ export class Migration20261127000000_initial extends Migration {
         if $1 !~ '[${OTHER_SPACES}${SYMBOLS}]' then
           return array_remove(string_to_array($1, ' '), '');
         end if;
-        return array(select word[1] from regexp_matches($1, '[^ ${OTHER_SPACES}${SYMBOLS}]+|[${SYMBOLS}]', 'g') as word);
+        return array(select word[1] from regexp_matches($1, '${WORD}|[${SYMBOLS}]', 'g') as word);
       end $$`);
+    // The same, but an apostrophe or hyphen between letters is part of the word.
+    this.addSql(`
+      create function search_terms(text) returns text[] language plpgsql immutable strict parallel safe as $$
+      begin
+        return array(select term[1] from regexp_matches($1, '${WORD}(?:[''-]${WORD})*|[${SYMBOLS}]', 'g') as term);
+      end $$`);
+    // All that finds a name: its words, and those that it has without apostrophes and hyphens.
+    this.addSql(
+      define(
+        'unaccent',
+        'search_parts(text) returns text[]',
+        `
+        begin
+          if strpos($1, '''') = 0 and strpos($1, '-') = 0 then
+            return %1$s.search_words($1);
+          end if;
+          return %1$s.search_words($1) || %1$s.search_words(translate($1, '''-', ''));
+        end`,
+      ),
+    );
     this.addSql(
       define(
         'unaccent',
         'search_vector(text) returns tsvector',
-        `return array_to_tsvector(%1$s.search_words(%1$s.search_fold($1)));`,
+        `begin return array_to_tsvector(%1$s.search_parts(%1$s.search_text($1))); end`,
       ),
     );
   }
@@ -581,20 +658,37 @@ export class Migration20261127000000_initial extends Migration {
   }
 }
 
-// A restore generates columns again, without a search path. %1$s is our schema.
+/** The text in small letters, alike in every locale of a database. */
+function lower(text: string): string {
+  return `lower(lower(${text} collate "C") collate %3$s)`;
+}
+
+/** Replaces characters of a variable, if it has any. The check takes a tenth of the time. */
+function translated(variable: string, characters: Replacements): string {
+  return `
+    if ${variable} ~ '[${characters.map(([from]) => from).join('')}]' then
+      ${variable} := translate(${variable}, ${argumentsOf(characters)});
+    end if;`;
+}
+
+// A restore generates columns again, without a search path. %1$s is our schema, %3$s a collation.
 function define(extension: string, head: string, body: string): string {
   return inSchemaOf(
     extension,
-    `create function ${head} language plpgsql immutable strict parallel safe as $body$ begin ${body} end $body$`,
+    `create function ${head} language plpgsql immutable strict parallel safe as $body$ ${body} $body$`,
   );
 }
 
-/** Returns the statement with %2$s replaced by the schema of an extension, which may be any. */
+/**
+ * Returns the statement with %2$s replaced by the schema of an extension, which may be any, and %3$s
+ * by a collation that knows the letters of all scripts, if there is one.
+ */
 function inSchemaOf(extension: string, statement: string): string {
   return `
     do $do$
     begin
       execute format($statement$${statement}$statement$, quote_ident(current_schema()),
-        (select extnamespace::regnamespace from pg_extension where extname = '${extension}'));
+        (select extnamespace::regnamespace from pg_extension where extname = '${extension}'),
+        (select quote_ident(coalesce(min(collname), 'default')) from pg_collation where collname in ('pg_c_utf8', 'und-x-icu')));
     end $do$`;
 }

@@ -63,7 +63,10 @@ export class AuthResolver {
   @Mutation(() => LoginPayload, { description: 'Signs in and opens a session.' })
   async login(
     @Ctx() ctx: Context,
-    @Arg('username', () => String, { description: 'The name, compared exactly.' }) username: string,
+    @Arg('username', () => String, {
+      description: 'The username. Logins ignore case, width and invisible characters.',
+    })
+    username: string,
     @Arg('password', () => String, { description: 'The password.' }) password: string,
     @Arg('scopes', () => [String], {
       nullable: true,

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { isStorable } from '../../core/text.ts';
 import { reject } from '../../core/validation.ts';
-import { MAX_PASSWORD_BYTES, MAX_USERNAME } from '../users/user.rules.ts';
+import { MAX_PASSWORD_BYTES } from '../users/user.rules.ts';
+import { MAX_USERNAME } from '../users/username.ts';
 
 /**
  * The username and password of a login. Text that cannot be a username is bad input; all other text
@@ -21,7 +22,7 @@ export const credentials = z.object({
         );
     })
     .meta({
-      description: 'The name, compared exactly.',
+      description: 'The username. Logins ignore case, width and invisible characters.',
       minLength: 1,
       maxLength: MAX_USERNAME,
       examples: ['alice'],

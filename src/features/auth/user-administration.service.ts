@@ -4,10 +4,11 @@ import { inTransaction, type Context } from '../../request/context.ts';
 import { DomainError } from '../../core/errors.ts';
 import type { Scope } from '../../core/scopes.ts';
 import { check } from '../../core/validation.ts';
-import { execute, isUniqueViolation, sql } from '../../database/sql.ts';
+import { execute, sql } from '../../database/sql.ts';
 import { User } from '../users/user.entity.ts';
 import { newPassword, newUser } from '../users/user.rules.ts';
 import * as users from '../users/user.service.ts';
+import { usernameKey } from '../users/username.ts';
 import { hashPassword } from './passwords/password.ts';
 import * as sessions from './sessions/session.service.ts';
 
@@ -25,17 +26,20 @@ export async function create(ctx: Context, input: z.input<typeof newUser>): Prom
   });
 }
 
-/** Stores a new user, within the transaction. Throws CONFLICT if the username is taken. */
+/**
+ * Stores a new user, within the transaction. Throws CONFLICT if a user has this username or one
+ * that looks alike.
+ */
 export async function store(
   tx: Context,
   facts: Pick<User, 'username' | 'email' | 'fullName' | 'scopes'> & { hashedPassword: string },
 ): Promise<User> {
+  // Concurrent users with names that look alike wait for each other.
+  const key = usernameKey(facts.username);
+  await execute(tx.em, sql`select pg_advisory_xact_lock(hashtextextended(${key}, 0))`);
+  if (await users.isUsernameTaken(tx, facts.username)) throw usernameTaken(facts.username);
   const user = Object.assign(new User(), { ...facts, scopes: [...new Set(facts.scopes)] });
-  try {
-    await tx.em.persist(user).flush();
-  } catch (error) {
-    throw isUniqueViolation(error, 'user_username_unique') ? usernameTaken(facts.username) : error;
-  }
+  await tx.em.persist(user).flush();
   return user;
 }
 
@@ -96,8 +100,9 @@ export async function changeScopes(
 ): Promise<Scope[]> {
   return inTransaction(ctx, async (tx) => {
     // Locks the user, so that each concurrent change records the scopes that it replaced.
-    await execute(tx.em, sql`select pk from "user" where username = ${username} for no key update`);
-    const user = await byName(tx, username);
+    const { pk, username: name } = await byName(tx, username);
+    await execute(tx.em, sql`select from "user" where pk = ${pk} for no key update`);
+    const user = await byName(tx, name);
     const scopes = [...new Set([...user.scopes, ...add])].filter(
       (scope) => !remove.includes(scope),
     );
@@ -129,9 +134,9 @@ export function endSessions(
   });
 }
 
-/** Returns the user of this name. Throws NOT_FOUND. */
+/** Returns the user of this name, or else the only one whose name has the same form. Throws NOT_FOUND. */
 export async function byName(ctx: Context, username: string): Promise<User> {
-  const user = await users.byUsername(ctx, username);
+  const user = await users.byTypedUsername(ctx, username);
   if (!user) throw new DomainError('NOT_FOUND', `User ${username} does not exist`);
   return user;
 }

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { withContext, type Context } from '../../request/context.ts';
 import { jsonArray, route, type Routes } from '../../api/route.ts';
-import { MAX_EMAIL, MAX_USERNAME } from '../users/user.rules.ts';
+import { MAX_EMAIL } from '../users/user.rules.ts';
+import { MAX_USERNAME } from '../users/username.ts';
 import * as users from '../users/user.service.ts';
 import * as blog from './blog.service.ts';
 

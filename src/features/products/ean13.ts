@@ -19,13 +19,16 @@ export const ean13 = z.string().superRefine((text, ctx) => {
   }
 });
 
+/** Spaces, hyphens, and characters that are not displayed. */
+const SEPARATORS = /[\p{Zs}\p{Dash}\p{Default_Ignorable_Code_Point}]/gu;
+
 // Returns how to correct the text, or ''. Error messages never repeat the input, so no digits.
 function hintFor(text: string): string {
   if (/^['’`]/.test(text)) return ': remove the apostrophe';
   if (/^\d+(?:[.,]\d+)?(?:e\+?\d+)?$/i.test(text) && /\D/.test(text))
     return ': a program turned it into a number; store barcodes as text';
   if (/^\d{1,11}$/.test(text)) return ': leading zeros may be lost; store barcodes as text';
-  const digits = /^[\d\p{Zs}\p{Pd}]+$/u.test(text) ? text.replace(/\D/g, '') : text;
+  const digits = text.replace(SEPARATORS, '');
   const isUpcA = /^\d{12}$/.test(digits) && hasValidCheckDigit(`0${digits}`);
   const isGtin14 = /^0\d{13}$/.test(digits) && hasValidCheckDigit(digits.slice(1));
   if (!isUpcA && !isGtin14 && !/^\d{13}$/.test(digits)) return '';

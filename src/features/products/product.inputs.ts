@@ -50,13 +50,13 @@ export class ProductFilter implements Record<keyof CheckedFilter, unknown> {
   @Field(() => String, {
     nullable: true,
     description:
-      'Words or word prefixes that the name contains, ignoring case and accents; or a barcode or pk. A word that is not in the catalogue also matches words one edit away. Without an order, the best matches come first.',
+      'Words or word prefixes that the name contains, ignoring case, accents and punctuation; or a barcode or pk. A word that is not in the catalogue also matches words one edit away. Without an order, the best matches come first.',
   })
   search!: string | null | undefined;
 
   @Field(() => String, {
     nullable: true,
-    description: 'Text that the name contains, ignoring case and accents.',
+    description: 'Text that the name contains, ignoring case, accents and apostrophes.',
   })
   nameContains!: string | null | undefined;
 
@@ -98,7 +98,8 @@ export class ProductOrder {
 @InputType({ description: 'A new product.' })
 export class ProductInput implements Record<ProductField, unknown> {
   @Field(() => String, {
-    description: 'The name: 1 to 255 characters after trimming, no control characters.',
+    description:
+      'The name: 1 to 255 characters after trimming, one of them visible, no control characters.',
   })
   name!: string;
 
@@ -116,7 +117,8 @@ export class ProductInput implements Record<ProductField, unknown> {
 })
 export class ProductDraft implements Record<ProductField, unknown> {
   @Field(() => String, {
-    description: 'The name: 1 to 255 characters after trimming, no control characters.',
+    description:
+      'The name: 1 to 255 characters after trimming, one of them visible, no control characters.',
   })
   name!: string;
 

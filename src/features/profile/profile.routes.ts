@@ -3,7 +3,7 @@ import { requireCaller } from '../../request/access.ts';
 import type { Context } from '../../request/context.ts';
 import { jsonArray, route, type Routes } from '../../api/route.ts';
 import { USER_FIELDS, userBody, userFor } from '../users/user.routes.ts';
-import { MAX_USERNAME } from '../users/user.rules.ts';
+import { MAX_USERNAME } from '../users/username.ts';
 import * as profile from './profile.service.ts';
 
 const itemBody = z

@@ -4,7 +4,7 @@ import { Field, ObjectType } from 'type-graphql';
 import { Node } from '../../api/node.ts';
 import { SCOPES, type Scope } from '../../core/scopes.ts';
 
-/** An account. Usernames are compared exactly: `Alice` and `alice` are two users. */
+/** An account. No new username looks like that of another user (username.ts). */
 @Entity({ tableName: 'user' })
 @Check({
   name: 'user_username_check',
@@ -26,13 +26,17 @@ import { SCOPES, type Scope } from '../../core/scopes.ts';
   name: 'user_email_index',
   expression: 'create index user_email_index on "user" (lower(email))',
 })
+@Index({
+  name: 'user_username_key_index',
+  expression: 'create index user_username_key_index on "user" (username_key(username))',
+})
 @ObjectType({ simpleResolvers: true, implements: Node, description: 'A user who can sign in.' })
 export class User extends Node {
   @PrimaryKey({ type: new BigIntType('number'), autoincrement: true })
   pk!: number;
 
   @Property({ type: 'text', unique: true })
-  @Field(() => String, { description: 'The username for the login, compared exactly.' })
+  @Field(() => String, { description: 'The username for the login.' })
   username!: string;
 
   @Property({ type: 'text', nullable: true })

@@ -10,7 +10,8 @@ import {
 import { route, type Routes } from '../../api/route.ts';
 import { INVALID_PAGE, pageQueryOf } from '../../pagination/offset-page.ts';
 import type { User } from './user.entity.ts';
-import { MAX_EMAIL, MAX_FULL_NAME, MAX_USERNAME } from './user.rules.ts';
+import { MAX_EMAIL, MAX_FULL_NAME } from './user.rules.ts';
+import { MAX_USERNAME } from './username.ts';
 import * as users from './user.service.ts';
 
 const LIST = '/api/users';

@@ -1,10 +1,10 @@
+import { domainToASCII } from 'node:url';
 import { z } from 'zod';
 import { SCOPES } from '../../core/scopes.ts';
 import { lineOf } from '../../core/text.ts';
 import { reject } from '../../core/validation.ts';
+import { newUsername } from './username.ts';
 
-/** Maximum length of a username, in characters. */
-export const MAX_USERNAME = 150;
 /** Maximum length of an email address, in characters (RFC 5321, 4.5.3.1.3). */
 export const MAX_EMAIL = 254;
 /** Maximum length of a display name, in characters. */
@@ -13,9 +13,6 @@ export const MAX_FULL_NAME = 255;
 const MIN_PASSWORD = 8;
 /** Maximum length of a password, in bytes. bcrypt ignores further bytes. */
 export const MAX_PASSWORD_BYTES = 72;
-
-/** New username: 1 to 150 characters, without control characters and surrounding space. */
-export const newUsername = lineOf(MAX_USERNAME);
 
 /** New password: at least 8 characters, at most 72 bytes of UTF-8, otherwise unrestricted. */
 export const newPassword = z.string().superRefine((text, ctx) => {
@@ -28,9 +25,26 @@ export const newPassword = z.string().superRefine((text, ctx) => {
     reject(ctx, 'string_too_long', `A password must have at most ${MAX_PASSWORD_BYTES} bytes`);
 });
 
+/** Returns the address without surrounding space, and with its domain in ASCII (RFC 5891). */
+export function normalEmail(text: string): string {
+  const address = text.trim();
+  const [, local, domain = ''] = /^(.*@)([^@]+)$/u.exec(address) ?? [];
+  // Text that is no domain becomes ''.
+  const ascii = /[^\0-\x7f]/.test(domain) ? domainToASCII(domain) : '';
+  return ascii === '' ? address : `${local}${ascii}`;
+}
+
+/** Accepts no top-level domain of other letters, so that one is checked as `.example`. */
+const email = z.email();
+
 /** New email address. */
 export const newEmail = z
-  .email()
+  .string()
+  .transform(normalEmail)
+  .refine(
+    (text) => email.safeParse(text.replace(/\.xn--[a-z\d-]+$/i, '.example')).success,
+    'Input is not valid',
+  )
   .refine(
     (text) => text.length <= MAX_EMAIL,
     `An address must have at most ${MAX_EMAIL} characters`,

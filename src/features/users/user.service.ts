@@ -17,6 +17,8 @@ import { selectByPks, selectEntities } from '../../database/row-mapper.ts';
 import type { Scope } from '../../core/scopes.ts';
 import { execute, literal, sql, type Sql } from '../../database/sql.ts';
 import { User } from './user.entity.ts';
+import { normalEmail } from './user.rules.ts';
+import { usernameForm, usernameKey } from './username.ts';
 
 const users: ListDefinition<User> = {
   name: 'users',
@@ -83,18 +85,42 @@ export async function byUsername(ctx: Context, username: string): Promise<User |
   return user;
 }
 
+/**
+ * Returns the user of this name, or else the only one whose name has the same form, or undefined.
+ */
+export async function byTypedUsername(ctx: Context, text: string): Promise<User | undefined> {
+  const similar = await selectEntities(
+    ctx,
+    User,
+    sql`username = ${text} or username_key(username) = ${usernameKey(text)} order by pk`,
+    true,
+  );
+  const form = usernameForm(text);
+  const [found, other] = similar.filter(({ username }) => usernameForm(username) === form);
+  return (
+    similar.find(({ username }) => username === text) ?? (other === undefined ? found : undefined)
+  );
+}
+
+/** Returns whether a user has a name that looks like this one. */
+export async function isUsernameTaken(ctx: Context, username: string): Promise<boolean> {
+  const { rows } = await execute(
+    ctx.em,
+    sql`select from "user" where username_key(username) = ${usernameKey(username)} limit 1`,
+  );
+  return rows.length > 0;
+}
+
 /** Returns the users with this address, ignoring case: at most three, as several may share one. */
 export function byEmail(ctx: Context, address: string): Promise<User[]> {
   return selectEntities(ctx, User, sql`lower(email) = lower(${address}) order by pk limit 3`);
 }
 
 /** Returns the user of this name and the users with this address, at most three. */
-export function byNameOrEmail(ctx: Context, text: string): Promise<User[]> {
-  return selectEntities(
-    ctx,
-    User,
-    sql`username = ${text} or lower(email) = lower(${text}) order by username = ${text} desc, pk limit 3`,
-  );
+export async function byNameOrEmail(ctx: Context, text: string): Promise<User[]> {
+  const named = await byTypedUsername(ctx, text);
+  const others = await byEmail(ctx, normalEmail(text));
+  return [...(named ? [named] : []), ...others.filter(({ pk }) => pk !== named?.pk)].slice(0, 3);
 }
 
 /** Finds users for `node(id:)`. Without credentials, finds none. */

@@ -6,7 +6,7 @@ const MAX_DESCRIPTION = 200;
 
 /** Input for a new webhook. The URL is checked by url-policy.ts. */
 export const newWebhook = z.object({
-  url: z.string(),
+  url: z.string().trim(),
   description: lineOf(MAX_DESCRIPTION).nullish(),
   events: z
     .array(z.enum(CHANGE_KINDS, `must be one of ${CHANGE_KINDS.join(', ')}`))

@@ -1,6 +1,6 @@
 import { Field } from '../ui/Field.tsx';
 
-/** Usernames are compared exactly, so that keyboards must not change them. */
+/** A username, which keyboards must not change. */
 export function UsernameField() {
   return (
     <Field

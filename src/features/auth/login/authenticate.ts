@@ -8,12 +8,12 @@ import { hashPassword, isOutdated, verifyPassword } from '../passwords/password.
 import * as throttle from './throttle.ts';
 
 /**
- * Returns the user with this name and password. Replaces a hash of a lower cost than the configured
+ * Returns the user with this name, or else this form of it, and this password. Replaces a hash of a lower cost than the configured
  * one. Throws INVALID_CREDENTIALS, RATE_LIMITED and, only after a correct password, INACTIVE_LOGIN.
  */
 export async function authenticate(ctx: Context, input: Credentials): Promise<User> {
   const { username, password } = input;
-  const user = await users.byUsername(ctx, username);
+  const user = await users.byTypedUsername(ctx, username);
   await verify(ctx, username, password, user);
   if (!user) throw invalidCredentials(ctx, user);
   if (user.disabled) throw inactiveLogin(ctx, user);

@@ -7,6 +7,7 @@ import { createRateLimiter } from '../../../database/rate-limiter.ts';
 import { counter } from '../../../core/metrics.ts';
 import { readRows } from '../../../database/row-mapper.ts';
 import { execute, sql } from '../../../database/sql.ts';
+import { usernameKey } from '../../users/username.ts';
 import { Reservations } from './reservations.ts';
 
 // Failed logins are counted per account and network, and per network, in the database that all
@@ -215,7 +216,9 @@ function throttleOf({ em, config }: Context): Throttle {
 function limitsOf(ctx: Context, username: string): Limits {
   const { byAccount, byNetwork } = throttleOf(ctx);
   const { network = 'unknown' } = ctx;
-  const account = createHash('sha256').update(`${network} ${username}`).digest('base64url');
+  const account = createHash('sha256')
+    .update(`${network} ${usernameKey(username)}`)
+    .digest('base64url');
   return [
     { key: account, limiter: byAccount },
     { key: network, limiter: byNetwork },

@@ -25,7 +25,8 @@ class ConfirmationInput {
   token!: string;
 
   @Field(() => String, {
-    description: 'The name to sign in with: 1 to 150 characters, compared exactly.',
+    description:
+      'The name to sign in with: 1 to 150 letters, digits and ASCII signs, in one script. It must not look like that of another user.',
   })
   username!: string;
 

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { isStorable } from '../../../core/text.ts';
 import { reject } from '../../../core/validation.ts';
-import { newEmail, newFullName, newPassword, newUsername } from '../../users/user.rules.ts';
+import { newEmail, newFullName, newPassword } from '../../users/user.rules.ts';
+import { newUsername } from '../../users/username.ts';
 
 /** Maximum length of a username or an email address in a password reset, in UTF-16 code units. */
 const MAX_NAME_OR_EMAIL = 254;

@@ -74,7 +74,7 @@ export async function confirm(ctx: Context, input: z.input<typeof confirmation>)
   );
   // Checked before the password is hashed.
   if (rows.length === 0) throw badToken(ctx, 'account.confirm');
-  if (await users.byUsername(ctx, username)) throw accounts.usernameTaken(username);
+  if (await users.isUsernameTaken(ctx, username)) throw accounts.usernameTaken(username);
   const hashedPassword = await withHashSlot(ctx, () => hashPassword(ctx, password));
   const user = await inTransaction(ctx, async (tx) => {
     const [used] = (

@@ -1,3 +1,4 @@
+import array from 'postgres-array';
 import type { Context } from '../../../request/context.ts';
 import { rankIn } from '../../../pagination/cursor.ts';
 import type { PageArgs } from '../../../pagination/keyset.ts';
@@ -10,7 +11,7 @@ import { OrderDirection, ProductOrderField, type ProductOrder } from '../product
 import { listDefinitionOf } from '../product-lists.ts';
 import type { CheckedFilter } from '../product.rules.ts';
 import { isCorrectable, oneEditAway } from './spelling.ts';
-import { matchesAll, significantTerms } from './search-terms.ts';
+import { matchesAll, partsOf, significantTerms, withoutSeparators } from './search-terms.ts';
 
 // Ranks of results. Cursors contain them, so they must not change.
 const CODE = 1;
@@ -46,23 +47,35 @@ export async function readSearch(
   { after, before }: PageArgs,
 ): Promise<Search | undefined> {
   const text = input.trim().replace(/\s+/g, ' ');
-  const known = text === '' ? new Map<string, boolean>() : await wordsOf(ctx, text);
-  const words = significantTerms([...known.keys()]);
-  if (words.length === 0) return undefined;
-  const correctable = words.filter(isCorrectable).slice(0, MAX_MISTYPED);
+  const { terms: given, known } = await termsOf(ctx, text);
+  const terms = significantTerms(given);
+  if (terms.length === 0) return undefined;
+  const isKnown = (term: string) => {
+    const [whole = '', ...parts] = partsOf(term);
+    return known.has(whole) || (parts.length > 0 && parts.every((part) => known.has(part)));
+  };
+  const words = terms.flatMap((term) => partsOf(term).map((word) => ({ term, word })));
+  const correctable = words.filter(({ word }) => isCorrectable(word)).slice(0, MAX_MISTYPED);
   const rank = Math.max(rankIn(after) ?? CODE, rankIn(before) ?? CODE);
   const unknown = correctable.reduce(
-    (bits, word, index) => (known.get(word) ? bits : bits | (1 << index)),
+    (bits, { term, word }, index) =>
+      known.has(word) || isKnown(term) ? bits : bits | (1 << index),
     0,
   );
   const mask =
     rank === CODE ? unknown : Math.max(rank - MISTYPED, 0) & ((1 << correctable.length) - 1);
-  const mistyped = correctable.filter((_word, index) => ((mask >> index) & 1) === 1);
-  const code = codeCondition(text, words);
+  const mistyped = correctable
+    .filter((_word, index) => ((mask >> index) & 1) === 1)
+    .map(({ word }) => word);
+  const code = codeCondition(given, terms);
   return {
     ...(code && { code }),
-    beginning: sql`name_key >= search_fold(${text}) and name_key < search_fold(${text}) || ${HIGHEST}::text`,
-    words: matchesAll(words, await correctionsOf(ctx, mistyped)),
+    // Apostrophes alone fold to nothing, which every name begins with.
+    beginning:
+      given.join('').replaceAll("'", '') === ''
+        ? sql`false`
+        : sql`name_key >= search_fold(${text}) and name_key < search_fold(${text}) || ${HIGHEST}::text`,
+    words: matchesAll(terms, await correctionsOf(ctx, mistyped)),
     rank: mask === 0 ? WORDS : MISTYPED + mask,
   };
 }
@@ -93,17 +106,25 @@ export function searchResults(
   return { parts, whole: { ...whole, name: 'products found' } };
 }
 
-/** Returns the folded words of a text, and whether the catalogue has a word with this prefix. */
-async function wordsOf(ctx: Context, text: string): Promise<Map<string, boolean>> {
-  const rows = await readRows(
+/** Folded terms of a search, in order. */
+interface Terms {
+  terms: string[];
+  /** Terms, and parts of terms, that are prefixes of words of the catalogue. */
+  known: Set<string>;
+}
+
+async function termsOf(ctx: Context, text: string): Promise<Terms> {
+  if (text === '') return { terms: [], known: new Set() };
+  const [row] = await readRows(
     ctx,
     sql`
-      select word, exists (
-        select from product_word as known where known.word >= given.word collate "C" and known.word < (given.word || ${HIGHEST}::text) collate "C")::text
-      from unnest(search_words(search_fold(${text}))) with ordinality as given (word, place) order by place`,
+      select search_terms(given)::text, array(select part from unnest(search_parts(given)) as part where exists (
+        select from product_word where word >= part collate "C" and word < (part || ${HIGHEST}::text) collate "C"))::text
+      from search_text(${text}) as given`,
     true,
   );
-  return new Map(rows.map(([word, isKnown]) => [String(word), isKnown === 'true']));
+  const [terms = [], known = []] = (row ?? []).map((list) => array.parse(String(list)));
+  return { terms, known: new Set(known) };
 }
 
 /** Returns the corrections of each word: known prefixes one edit away. */
@@ -128,15 +149,15 @@ async function correctionsOf(
   );
 }
 
-function codeCondition(text: string, words: readonly string[]): Sql | undefined {
-  const barcode = barcodeOf(text.replace(/[ -]/g, ''));
+function codeCondition(given: readonly string[], terms: readonly string[]): Sql | undefined {
+  const barcode = barcodeOf(withoutSeparators(given.join('')));
   if (barcode !== undefined) return sql`barcode = ${barcode}`;
-  const pk = readPk(text);
+  const pk = given.length === 1 ? readPk(given[0] ?? '') : undefined;
   if (pk !== undefined) return sql`pk = ${pk}`;
-  const word = words.find((candidate) => barcodeOf(candidate) !== undefined);
-  if (word === undefined) return undefined;
-  const others = words.filter((other) => other !== word);
-  return sql`barcode = ${barcodeOf(word)}${others.length > 0 ? sql` and ${matchesAll(others, new Map())}` : sql``}`;
+  const code = terms.find((term) => barcodeOf(withoutSeparators(term)) !== undefined);
+  if (code === undefined) return undefined;
+  const others = terms.filter((other) => other !== code);
+  return sql`barcode = ${barcodeOf(withoutSeparators(code))}${others.length > 0 ? sql` and ${matchesAll(others, new Map())}` : sql``}`;
 }
 
 // Pads a UPC-A with a zero and removes that of a GTIN-14.

@@ -2,30 +2,57 @@ import { sql, type Sql } from '../../../database/sql.ts';
 
 /** Maximum number of words to look up in the index, longest first; the rest filter the result. */
 const MAX_LOOKED_UP = 4;
-/** Symbols that users often omit. */
-const INSIGNIFICANT = /^[-'’/.,;:&+()"!?]$/;
+/** Punctuation that users often omit. Other ASCII signs, and those that are read, count. */
+const INSIGNIFICANT = /^(?:[-'/.,;:&+()"!?]|(?![\0-\x7f§¶†‡‰‱※])\p{P})$/u;
+/** Signs within a term (migrations: search_words). */
+const SEPARATORS = /['-]/g;
 
-/** Removes insignificant symbols, unless all are, and words that are a prefix of another word. */
+/** Removes insignificant symbols, unless all are, and terms that are a prefix of another term. */
 export function significantTerms(given: readonly string[]): string[] {
-  const significant = given.filter((word) => !INSIGNIFICANT.test(word));
-  const words = significant.length > 0 ? significant : given;
-  return words.filter((word) => !words.some((other) => other !== word && other.startsWith(word)));
+  const significant = given.filter((term) => !INSIGNIFICANT.test(term));
+  const terms = [...new Set(significant.length > 0 ? significant : given)];
+  return terms.filter((term) => !terms.some((other) => other !== term && other.startsWith(term)));
 }
 
-/** Condition that each word, or a correction of it, is a prefix of a word of the name. */
+/** Returns the term without apostrophes and hyphens. */
+export function withoutSeparators(term: string): string {
+  return term.replace(SEPARATORS, '');
+}
+
+/** Returns the term, or, of one with apostrophes or hyphens, it without them and its parts. */
+export function partsOf(term: string): string[] {
+  const whole = withoutSeparators(term);
+  return whole === '' || whole === term ? [term] : [whole, ...term.split(SEPARATORS)];
+}
+
+/** Condition that each term, or a correction of it, is a prefix of a word of the name. */
 export function matchesAll(
-  words: readonly string[],
+  terms: readonly string[],
   corrections: ReadonlyMap<string, readonly string[]>,
 ): Sql {
-  const terms = words
-    .toSorted((a, b) => b.length - a.length)
-    .map((word) => `(${[word, ...(corrections.get(word) ?? [])].map(prefixTerm).join(' | ')})`);
-  const [indexed, rest] = [terms.slice(0, MAX_LOOKED_UP), terms.slice(MAX_LOOKED_UP)].map((part) =>
-    part.join(' & '),
-  );
-  const lookedUp = sql`words @@ ${indexed}::tsquery`;
+  const given = terms.toSorted((a, b) => b.length - a.length).map(partsOf);
+  const prefix = (word: string) => {
+    const words = [word, ...(corrections.get(word) ?? [])].map(prefixTerm);
+    return words.length > 1 ? `(${words.join(' | ')})` : words.join('');
+  };
+  const conditionOf = ([whole = '', ...parts]: readonly string[]) =>
+    parts.length > 0 ? `(${prefix(whole)} | ${parts.map(prefix).join(' & ')})` : prefix(whole);
+  const indexed: string[] = [];
+  const rest: string[] = [];
+  let left = MAX_LOOKED_UP;
+  for (const [whole = '', ...parts] of given) {
+    const longest = parts.toSorted((a, b) => b.length - a.length).slice(0, MAX_LOOKED_UP - 1);
+    const lookedUp = [whole, ...longest];
+    const fits = left >= lookedUp.length;
+    if (fits) indexed.push(conditionOf(lookedUp));
+    if (!fits || longest.length < parts.length) rest.push(conditionOf([whole, ...parts]));
+    left = fits ? left - lookedUp.length : 0;
+  }
+  const lookup = sql`words @@ ${indexed.join(' & ')}::tsquery`;
   // The function behind the operator, which uses no index.
-  return rest ? sql`${lookedUp} and ts_match_vq(words, ${rest}::tsquery)` : lookedUp;
+  return rest.length > 0
+    ? sql`${lookup} and ts_match_vq(words, ${rest.join(' & ')}::tsquery)`
+    : lookup;
 }
 
 // Escapes quotes and backslashes, which are words of their own (migrations: search).

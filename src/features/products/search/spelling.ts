@@ -2,11 +2,11 @@
 const MIN_LETTERS = 4;
 const MAX_LETTERS = 24;
 
-/** Letters that can be mistyped for each other, by script. */
+/** Folded letters that can be mistyped for each other, by script. */
 const ALPHABETS = [
   'abcdefghijklmnopqrstuvwxyz',
-  'абвгдежзийклмнопрстуфхцчшщъыьэюяієґў',
-  'αβγδεζηθικλμνξοπρστυφχψως',
+  'абвгдежзиклмнопрстуфхцчшщъыьэюяієґ',
+  'αβγδεζηθικλμνξοπρστυφχψω',
 ];
 
 /** Returns whether a folded word can be corrected: length in range, no digits, one script. */

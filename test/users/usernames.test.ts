@@ -1,0 +1,170 @@
+import { describe, expect, test } from '../support/jest.ts';
+import { usernameKey } from '../../src/features/users/username.ts';
+import { command } from '../support/command.ts';
+import { PASSWORD, useShop, workerDatabase } from '../support/shop.ts';
+
+const shop = useShop({ LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '3' });
+
+const create = (username: string) =>
+  command(['user', 'create', username], workerDatabase(), PASSWORD);
+const signIn = async (username: string, password = PASSWORD) =>
+  (await shop.rest('POST', '/token', { form: { username, password } })).status;
+const stored = async () =>
+  (await shop.sql('select username from "user" order by pk')).map(({ username }) => username);
+
+describe('a new username (RFC 8265, UsernameCaseMapped)', () => {
+  test.each([
+    ['surrounding blanks are removed', ' alice\u00a0\n', 'alice'],
+    ['the case stays', 'Alice', 'Alice'],
+    ['full-width letters become ASCII', 'ａｌｉｃｅ', 'alice'],
+    ['marks are composed', 'Zoe\u0308', 'Zo\u00eb'],
+    ['ASCII signs', "o'neil+shop@mail.example", "o'neil+shop@mail.example"],
+    ['single spaces', 'Ada King', 'Ada King'],
+    ['Greek', 'Αλίκη', 'Αλίκη'],
+    ['Japanese', '山田たろうカナ', '山田たろうカナ'],
+    ['Korean', '김鐵수', '김鐵수'],
+    ['Hebrew with digits', 'אליס7', 'אליס7'],
+    ['Hindi', 'ऐलिस', 'ऐलिस'],
+  ])('%s: %j', async (_what, username, expected) => {
+    expect(await create(username)).toEqual({
+      code: 0,
+      stdout: `User ${expected} created.\n`,
+      stderr: '',
+    });
+    expect(await stored()).toEqual([expected]);
+    expect(await signIn(expected)).toBe(200);
+  });
+
+  test.each([
+    ['a zero-width space', 'alice\u200b'],
+    ['a soft hyphen', 'al\u00adice'],
+    ['a direction', '\u202ealice'],
+    ['a Cyrillic letter among Latin ones', '\u0430lice'],
+    ['a Greek letter among Latin ones', 'alic\u03b5'],
+    ['Hebrew among Latin letters', 'aאlice'],
+    ['an emoji', 'alice🎁'],
+    ['two spaces', 'ada  king'],
+    ['another sign', 'alice\u00b7'],
+    ['a compatibility letter', '\ud835\udc1alice'],
+    ['a ligature', '\ufb01ona'],
+    ['a lone mark', '\u0301'],
+    ['a mark first', '\u0301alice'],
+    ['a control character', 'al\tice'],
+    ['nothing visible', '\u200b'],
+    ['a script of no use today', '\u{13000}'],
+    ['two sets of digits', 'أ\u0661\u06f2'],
+    ['Hebrew after a digit', '7אליס'],
+    ['151 characters', 'a'.repeat(151)],
+  ])('%s is rejected: %j', async (_what, username) => {
+    expect(await create(username)).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/^username: [A-Z].*\n$/),
+    });
+    expect(await stored()).toEqual([]);
+  });
+
+  test.each(['Alice', 'ALICE', ' alice ', 'ａｌｉｃｅ'])(
+    'one that looks like that of a user is a conflict: %j',
+    async (username) => {
+      await shop.makeUser({ username: 'alice' });
+      expect(await create(username)).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining('already exists'),
+      });
+      expect(await stored()).toEqual(['alice']);
+    },
+  );
+
+  test.each([
+    ['Cyrillic letters that look like Latin ones', 'coco', 'сосо'],
+    ['Cyrillic capitals', 'BOB', 'ВОВ'],
+    ['Greek letters', 'ZOE', 'ΖΟΕ'],
+  ])('so is one of %s (UTS 39)', async (_what, username, other) => {
+    for (const [first, second] of [
+      [username, other],
+      [other, username],
+    ] as const) {
+      await shop.sql('delete from "user"');
+      expect(await create(first)).toMatchObject({ code: 0 });
+      expect(await create(second)).toMatchObject({ code: 1 });
+      expect(await stored()).toEqual([first]);
+    }
+  });
+
+  test('of ten concurrent names that look alike, one is stored', async () => {
+    const names = ['alice', 'Alice', 'aLice', 'alIce', 'aliCe'].flatMap((name) => [
+      name,
+      ` ${name}`,
+    ]);
+    const results = await Promise.all(names.map(create));
+    expect(results.filter(({ code }) => code === 0)).toHaveLength(1);
+    expect(await stored()).toHaveLength(1);
+  });
+
+  test('the database and the server compare the same form', async () => {
+    const names = [
+      'Alice',
+      ' ALICE ',
+      'ａｌ\u200bice',
+      'Αλίκης',
+      'ΑΛΊΚΗΣ',
+      'ВОВА',
+      'вова',
+      'Zoe\u0308',
+      'ﬁona',
+      'ẞ',
+      '山田',
+      "o'Neil",
+    ];
+    const rows = await shop.sql(
+      `select username_key(name) as key from (values ${names.map((name, at) => `(${at}, '${name.replace("'", "''")}')`).join()}) as given (at, name) order by at`,
+    );
+    expect(rows.map(({ key }) => key)).toEqual(names.map(usernameKey));
+  });
+});
+
+describe('the username of a login', () => {
+  test.each(['alice', 'Alice', 'ALICE', ' alice', 'alice ', 'alice\n', 'ａlice', 'a\u200blice'])(
+    'is compared in the same form: %j',
+    async (username) => {
+      await shop.makeUser({ username: 'alice' });
+      expect(await signIn(username)).toBe(200);
+    },
+  );
+
+  test('a name that is stored is that user, whatever others look like', async () => {
+    const names = ['alice', 'Alice', '\u0430lice', 'alice\u200b', ' alice', '🎁', '\u200b'];
+    for (const [at, username] of names.entries())
+      await shop.makeUser({ username, password: `password-${at}` });
+    for (const [at, username] of names.entries())
+      expect([username, await signIn(username, `password-${at}`)]).toEqual([username, 200]);
+    expect(await signIn('ALICE', 'password-0')).toBe(401);
+  });
+
+  test('is not that of another name that looks alike', async () => {
+    await shop.makeUser({ username: 'alice' });
+    expect(await signIn('\u0430lice')).toBe(401);
+  });
+
+  test('failures of all forms of a name count together', async () => {
+    await shop.makeUser({ username: 'alice' });
+    const statuses: number[] = [];
+    for (const username of ['Alice', 'ALICE ', '\u0430lice', 'alice'])
+      statuses.push(await signIn(username, 'wrong password'));
+    expect(statuses).toEqual([401, 401, 401, 429]);
+  });
+
+  test('commands find the user of a name in another form', async () => {
+    await shop.makeUser({ username: 'alice' });
+    expect(await command(['user', 'disable', ' Alice '], workerDatabase())).toMatchObject({
+      code: 0,
+    });
+    expect(await command(['user', 'grant', 'ALICE', 'users:read'], workerDatabase())).toMatchObject(
+      { code: 0 },
+    );
+    expect(await shop.sql('select username, disabled, scopes from "user"')).toEqual([
+      { username: 'alice', disabled: true, scopes: ['users:read'] },
+    ]);
+  });
+});
