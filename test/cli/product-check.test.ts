@@ -53,7 +53,7 @@ test('products check: a violated rule is an error, and ends it with 1', async ()
       code: 1,
       stdout: [
         'error: product 1: barcode: Invalid check digit; expected 1',
-        'error: product 2: barcode: A barcode must have 13 digits (EAN-13)',
+        'error: product 2: barcode: A barcode must have 13 digits (EAN-13): leading zeros may be lost; store barcodes as text',
         'Products: 2, errors: 2, warnings: 0.\n',
       ].join('\n'),
       stderr: '',
