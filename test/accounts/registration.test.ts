@@ -99,11 +99,24 @@ describe('confirmRegistration', () => {
     expect((await confirm(token, { username: 'ada2' })).body.errors).toBeUndefined();
   });
 
+  test.each(['Ada', ' ADA', '\uff41da'])(
+    'so is a name that looks like it: %j',
+    async (username) => {
+      await shop.makeUser({ username: 'ada', email: 'other@shop.example' });
+      const token = await tokenFor('ada@shop.example');
+      expect(codeOf(await confirm(token, { username }))).toBe('CONFLICT');
+      expect(await shop.sql('select username from "user"')).toEqual([{ username: 'ada' }]);
+    },
+  );
+
   test.each([
     ['a short password', { password: 'short' }, 'password'],
     ['a password over 72 bytes', { password: 'x'.repeat(73) }, 'password'],
     ['no username', { username: ' ' }, 'username'],
+    ['a username with a zero-width space', { username: 'ada\u200b' }, 'username'],
+    ['a username of two scripts', { username: '\u0430da' }, 'username'],
     ['a name with a line break', { fullName: 'a\nb' }, 'fullName'],
+    ['a name that shows nothing', { fullName: '\u200b' }, 'fullName'],
   ])('%s is rejected, and the token stays valid', async (_what, change, field) => {
     const token = await tokenFor('ada@shop.example');
     expect((await confirm(token, change)).body.errors[0].extensions).toMatchObject({
