@@ -92,11 +92,10 @@ function requestBodyOf(
     examples &&
     Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
   const example = named ? { examples: named } : { example: exampleOf(schema, components) };
-  const types = form
-    ? ['application/x-www-form-urlencoded', 'multipart/form-data']
-    : ['application/json'];
-  const content = Object.fromEntries(types.map((type) => [type, { schema, ...example }]));
-  return { required: bodyOptional !== true, content };
+  // Forms are also accepted as multipart/form-data. Code generators would rename the types of a
+  // body with two media types.
+  const type = form ? 'application/x-www-form-urlencoded' : 'application/json';
+  return { required: bodyOptional !== true, content: { [type]: { schema, ...example } } };
 }
 
 function securityOf({ input, documented, access }: Route): Json[] {
