@@ -41,6 +41,8 @@ const REJECTED = /"code":"(UNAVAILABLE|RATE_LIMITED)"/;
 interface GreedyClient {
   what: string;
   on?: DatabaseKind;
+  /** Settings of the server, if they are not the defaults. */
+  env?: Record<string, string>;
   /** Runs before the attack. Returns the cursor before many changes, if the attack needs one. */
   prepare?: (database: ShopDatabase, server: RunningServer, short: boolean) => Promise<unknown>;
   /** Sends as much as possible until the signal. Returns the number of rejected requests. */
@@ -82,6 +84,8 @@ const GREEDY_CLIENTS: Readonly<Record<string, GreedyClient>> = {
   'greedy-count': {
     what: '30 connections that count filtered products ten times in each request, among 1,000,000 products',
     on: 'postgresql',
+    // The default rejects ten counts in one request.
+    env: { GRAPHQL_MAX_COST: '10000' },
     prepare: ({ cluster }, _server, short) =>
       cluster ? addProducts(cluster, short ? 100_000 : 1_000_000) : Promise.resolve(),
     attack: (server, signal) =>
@@ -171,14 +175,10 @@ export const greedyClients: readonly Fault[] = Object.entries(GREEDY_CLIENTS).ma
 
 async function runBeside(
   context: FaultContext,
-  { prepare, attack }: GreedyClient,
+  { env, prepare, attack }: GreedyClient,
 ): Promise<Figures> {
   const database = await makeDatabase(context, QUIET);
-  const server = await startShop(context, {
-    ...database.env,
-    // The default rejects ten counts in one request.
-    GRAPHQL_MAX_COST: '10000',
-  });
+  const server = await startShop(context, { ...database.env, ...env });
   const prepared = await prepare?.(database, server, context.short);
   const port = portOf(server);
   const seconds = context.short ? SHORT_SECONDS : SECONDS;
