@@ -203,7 +203,7 @@ describe.each([
     await runIn(page);
     await receipt.filter({ hasText: /./ }).waitFor();
     expect(await receipt.innerText()).toMatch(
-      /^Products: cost 6 of 1,000 · [\d,]+ ms · \d statements? · [\d,]+ bytes$/,
+      /^Products: cost 11 of 1,000 · [\d,]+ ms · \d statements? · [\d,]+ bytes$/,
     );
     // The response is that which other clients get.
     expect(await page.locator('.graphiql-response').innerText()).not.toContain('extensions');
