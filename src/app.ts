@@ -1,31 +1,37 @@
 import 'reflect-metadata';
-import type { IncomingMessage, RequestListener } from 'node:http';
-import express, { type Request, type Response } from 'express';
-import { features } from './features.ts';
+import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import type { Route } from './api/route.ts';
-import { sendError } from './http/responses.ts';
-import { commonHeaders, EXPOSED_HEADERS } from './http/common-headers.ts';
-import { deprecationHeaders } from './rest/deprecation.ts';
-import { Exchange } from './http/exchange.ts';
+import type { Config } from './core/config.ts';
+import { features } from './features.ts';
 import { openGraphqlApi } from './graphql/http.ts';
+import { ERROR_FORMAT } from './graphql/subscriptions/connections.ts';
 import { openWebSockets } from './graphql/subscriptions/websocket.ts';
-import type { Upgrades } from './http/http-server.ts';
-import type { ReadThroughCache } from './http/response-cache.ts';
-import { healthEndpoints } from './http/health.ts';
-import { openapiEndpoints } from './rest/openapi/openapi.ts';
-import { openPages } from './pages/pages.ts';
-import { pathsOf, type Endpoint } from './http/paths.ts';
-import { rejectInvalidHeaders } from './http/request-headers.ts';
-import { endpointHandler, unknownPath } from './rest/endpoint.ts';
+import { Admission } from './http/admission.ts';
+import { compressResponses } from './http/compression.ts';
+import { Deadline } from './http/deadline.ts';
 import type { Dependencies } from './http/dependencies.ts';
-import { createFastPaths } from './graphql/compiled/fast-paths.ts';
+import { routerOf } from './http/endpoints.ts';
+import { allowOrigins, rejectInvalidHeaders, securityHeaders } from './http/headers.ts';
+import { healthEndpoints } from './http/health.ts';
+import { unknownPath } from './http/http-error.ts';
+import type { Upgrades } from './http/http-server.ts';
+import { openRequest } from './http/request-state.ts';
+import { ResponseCache } from './http/response-cache.ts';
+import { errorSender, type ErrorFormat } from './http/responses.ts';
+import { openPages } from './pages/pages.ts';
+import { openapiEndpoints } from './rest/openapi/openapi.ts';
+import { errorFormatOf, restRouter } from './rest/router.ts';
 
 /** The app, without a server. */
 export interface App {
-  /** Handles a request. */
-  listener: RequestListener;
+  /** Handles every request. */
+  listener: Express;
   /** Handles connections that upgrade to WebSockets. */
   upgrades: Upgrades;
+  /** Rejects the requests in progress, because the database is unavailable. Returns their number. */
+  rejectPending(): number;
+  /** Returns the number of requests whose response is not completely sent. */
+  pending(): number;
   /** Closes subscription connections, which would never end by themselves. */
   closeSubscriptions(): void;
   stop(): Promise<void>;
@@ -34,88 +40,62 @@ export interface App {
 /** Creates the app: both APIs on the same services. */
 export async function createApp(dependencies: Dependencies): Promise<App> {
   const { config, log } = dependencies;
-  const fastPaths = createFastPaths(config);
-  const endpoints = features.flatMap(({ routes }) => routes?.(config) ?? []);
-  const pages = openPages(config, endpoints);
-  const graphql = await openGraphqlApi(dependencies, fastPaths, pages?.sendGraphqlPage);
-  const paths = pathsOf(dependencies, [
-    ...endpoints.map((endpoint) => withDeprecation(dependencies, fastPaths.share, endpoint)),
-    ...graphql.endpoints,
-    ...openapiEndpoints(dependencies, features),
+  const routes = features.flatMap((feature) => feature.routes?.(config) ?? []);
+  const cache = config.fastPaths ? new ResponseCache() : undefined;
+  const pages = openPages(config, routes);
+  const admission = new Admission(dependencies);
+  const graphql = await openGraphqlApi(dependencies, cache, pages?.sendGraphqlPage, () =>
+    admission.isFull(),
+  );
+  const sendError = errorSender(log, formatsOf(config, routes));
+  const deadline = new Deadline(config);
+  const others = [
     ...healthEndpoints(dependencies),
+    ...openapiEndpoints(dependencies, features),
     ...(pages?.endpoints ?? []),
-  ]);
+  ];
 
-  const app = express();
-  app
+  const app = express()
     .disable('x-powered-by')
     .disable('etag')
     .set('query parser', false)
     .set('case sensitive routing', true);
-  const common = commonHeaders(config);
-  const withExposed = { ...common, 'Access-Control-Expose-Headers': EXPOSED_HEADERS };
-  const exchangeOf = (
-    ...[req, res, params = {}]: [...Parameters<RequestListener>, Record<string, string>?]
-  ): Exchange =>
-    new Exchange(
-      req,
-      res,
-      params,
-      req.method === 'OPTIONS' ? common : withExposed,
-      dependencies.isDraining,
-      dependencies.observe,
-    );
-  for (const { path, handle: answer } of paths) {
-    const pattern = path === '' ? '/' : path.replace(/\{(\w+)\}/g, ':$1');
-    // Patterns have no wildcards, so each parameter is one string.
-    app.all(pattern, (req, res) =>
-      answer(exchangeOf(req, res, req.params as Record<string, string>)),
-    );
-  }
-  const errorFormat = { errorKey: 'detail', inputPart: 'body' } as const;
-  // A path that cannot be decoded is unknown.
-  const router: RequestListener = (req, res) =>
-    // Express extends both objects itself.
-    app(req as Request, res as Response, (error?: unknown) =>
-      sendError(
-        exchangeOf(req, res),
-        error === undefined || error instanceof URIError ? unknownPathError(req) : error,
-        log,
-        errorFormat,
-      ),
-    );
+  app.use(openRequest(dependencies, sendError));
+  app.use(securityHeaders(config));
+  app.use(allowOrigins);
+  app.use(rejectInvalidHeaders);
+  app.use(deadline.middleware);
+  app.use(admission.middleware);
+  app.use(compressResponses(config));
+  app.use(config.basePath || '/', routerOf(graphql.endpoints));
+  app.use(config.basePath || '/', restRouter(dependencies, cache, routes));
+  app.use(config.basePath || '/', routerOf(others));
+  app.use(() => {
+    throw unknownPath();
+  });
+  // Express knows an error handler by its four parameters.
+  app.use((error: unknown, _req: Request, res: Response, _next: NextFunction) =>
+    sendError(res, error),
+  );
+
   return {
-    listener: fastPaths.listener(paths, exchangeOf, router),
-    upgrades: openWebSockets(graphql.connections, exchangeOf),
+    listener: app,
+    upgrades: openWebSockets(graphql.connections),
+    rejectPending: () => deadline.rejectPending(),
+    pending: () => deadline.size,
     closeSubscriptions: () => graphql.connections.registry.close(),
     stop: () => graphql.stop(),
   };
 }
 
-function unknownPathError(req: IncomingMessage): unknown {
-  try {
-    rejectInvalidHeaders(req);
-    return unknownPath();
-  } catch (error) {
-    return error;
-  }
-}
-
-function withDeprecation(
-  dependencies: Dependencies,
-  share: ReadThroughCache,
-  endpoint: Route,
-): Endpoint {
-  const headers = deprecationHeaders(dependencies.config, endpoint);
-  const answer = endpointHandler(dependencies, share, endpoint);
-  return {
-    method: endpoint.method,
-    path: endpoint.path,
-    api: 'rest',
-    errorKey: endpoint.errorKey ?? 'detail',
-    handle: (exchange) => {
-      exchange.set(headers);
-      return answer(exchange);
-    },
+// Returns the format of errors that occur before an endpoint is found, by the path.
+function formatsOf({ basePath }: Config, routes: readonly Route[]): (path: string) => ErrorFormat {
+  const byPath = new Map(
+    routes.map((route) => [basePath + route.path.replace(/\/$/, ''), errorFormatOf(route)]),
+  );
+  byPath.set(`${basePath}/graphql`, ERROR_FORMAT);
+  return (path) => {
+    const { errorKey = 'detail' } = byPath.get(path.replace(/\/$/, '')) ?? {};
+    return { errorKey, inputPart: 'body' };
   };
 }

@@ -1,179 +1,226 @@
 import 'reflect-metadata';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { setTimeout } from 'node:timers/promises';
+import type { Server as HttpServer } from 'node:http';
+import { Server as NetServer, type AddressInfo } from 'node:net';
+import { setImmediate as turn, setTimeout } from 'node:timers/promises';
+import type { DestinationStream, Logger } from 'pino';
 import options from '../mikro-orm.config.ts';
-import { createApp } from './app.ts';
-import { measureHash } from './features/auth/passwords/password.ts';
+import { createApp, type App } from './app.ts';
+import { backoff } from './core/backoff.ts';
+import { addressOf, type Config } from './core/config.ts';
 import { openDatabase, type Database } from './database/database.ts';
 import { openReplicas, type Replicas } from './database/replicas.ts';
-import { seedDemo } from './features/demo-data.ts';
-import { embeddedSigningSecret } from './database/embedded/signing-secret.ts';
 import { features } from './features.ts';
-import { addressOf, ConfigError, readConfig, type Config } from './core/config.ts';
-import type { Context } from './request/context.ts';
-import { backoff } from './core/backoff.ts';
-import { newerSource } from './core/outdated-build.ts';
-import { redactor } from './core/redact.ts';
-import type { PollingWorker } from './api/polling-worker.ts';
-import { onSignals } from './core/signals.ts';
+import { seedDemo } from './features/demo-data.ts';
 import { CallCounter } from './features/rest-usage/call-counter.ts';
 import * as restUsage from './features/rest-usage/rest-usage.service.ts';
-import { rejectPending } from './http/request-timeout.ts';
-import { trustedDocuments } from './graphql/trusted-documents.ts';
-import { stopListening } from './http/drain.ts';
-import { createHttpServer } from './http/http-server.ts';
-import { admission } from './http/admission.ts';
-import { metricsListener, openMetrics } from './http/metrics-listener.ts';
-import { startupBanner } from './cli/startup-banner.ts';
-import { LogDestination } from './telemetry/log-destination.ts';
-import { logConsole, openLog, STDERR } from './telemetry/log.ts';
 import type { Dependencies } from './http/dependencies.ts';
+import { createHttpServer } from './http/http-server.ts';
+import { metricsApp, openMetrics } from './http/metrics-listener.ts';
+import type { Context } from './request/context.ts';
 import { openObserver } from './telemetry/observers.ts';
 
-const EXIT_CONFIG = 78; // EX_CONFIG of sysexits(3)
 const SWEEP_INTERVAL_MS = 30_000;
 const STORE_CALLS_INTERVAL_MS = 5_000;
 const DELIVERY_INTERVAL_MS = 1_000;
+/**
+ * Time in which a client may send its next request on an open connection, and complete the head of
+ * a request that it has begun, during a shutdown, in ms.
+ */
+const GRACE_MS = 1_000;
+const CLOSE_IDLE_INTERVAL_MS = 100;
 
-const config = readConfigOrExit();
-const isPretty =
-  config.logFormat === 'pretty' || (config.logFormat === 'auto' && process.stderr.isTTY);
-const logDestination = new LogDestination(
-  STDERR,
-  // Loaded only if needed.
-  isPretty ? (await import('./telemetry/pretty-log.ts')).prettyFormat() : undefined,
-);
-const log = openLog(config, logDestination);
-const redact = redactor(config);
-let database: Database | undefined;
-let replicas: Replicas | undefined;
-let stopping = false;
-let draining = false;
-let timers: NodeJS.Timeout[] = [];
-let storing: Promise<void> | undefined;
-let sweeping: Promise<void> | undefined;
+/** The service: an HTTP server with both APIs, its database and its background work. */
+export class Server {
+  private app: App | undefined;
+  private http: HttpServer | undefined;
+  private metrics: HttpServer | undefined;
+  private database: Database | undefined;
+  private replicas: Replicas | undefined;
+  private dependencies: Dependencies | undefined;
+  private readonly workers;
+  private readonly jobs: { timer: NodeJS.Timeout; run: () => Promise<void> }[] = [];
+  private isStopping = false;
+  private isDraining = false;
 
-// Loaded only if configured, because the tracing libraries load slowly.
-const tracing =
-  config.otelExporterOtlpEndpoint === undefined
-    ? undefined
-    : (await import('./http/tracing.ts')).openTracing(config, log);
-const dependencies: Dependencies = {
-  config,
-  log,
-  calls: new CallCounter(),
-  now: () => new Date(),
-  observe: openObserver(config, log, logDestination),
-  ...(tracing && { tracing }),
-  database: availableDatabase,
-  ...(config.databaseReplicaUrls.length > 0 && {
-    replica: () => replicas?.choose(),
-    replicaWithoutPrimary: () =>
-      availableDatabase() ? undefined : replicas?.chooseWithoutPrimary(),
-  }),
-  isDraining: () => draining,
-};
-const workers = features.flatMap((feature) => feature.worker?.(config, log) ?? []);
-const ready = prepareDatabase();
-const app = await createApp(dependencies).catch(exitWithError);
-const server = await listen(
-  createHttpServer(config, admission(dependencies, app.listener), app.upgrades),
-  config.port,
-  config.host,
-);
-const metricsServer = await listenForMetrics();
-onSignals(
-  ['SIGTERM', 'SIGINT'],
-  () => (stopping ? process.exit(1) : void shutDown()),
-  () => process.exit(1),
-);
-// The state is unknown: completes received requests and lets the supervisor restart the process.
-process.once('uncaughtException', (error) => {
-  log.fatal({ err: error }, 'Uncaught exception');
-  process.exitCode = 1;
-  void shutDown();
-});
-await ready;
-// A signal may have arrived before.
-if (!stopping) serve();
-
-/** Starts the work in the background, and prints the addresses. */
-function serve(): void {
-  timers = [
-    setInterval(sweep, SWEEP_INTERVAL_MS),
-    setInterval(storeCalls, STORE_CALLS_INTERVAL_MS),
-    ...workers.map((worker) => setInterval(() => void deliver(worker), DELIVERY_INTERVAL_MS)),
-  ];
-  for (const timer of timers) timer.unref();
-  console.log(startupBanner(config, (server.address() as AddressInfo).port));
-  logConsole(log);
-  if (config.linksToLocalhost) {
-    const { publicUrl } = config;
-    log.warn(
-      { event: 'config.public_url', publicUrl },
-      'Links point to localhost; set PUBLIC_URL to the address that clients use',
-    );
+  constructor(
+    private readonly config: Config,
+    private readonly log: Logger,
+    /** Receives the lines of the request log. */
+    private readonly requestLog: DestinationStream,
+  ) {
+    this.workers = features.flatMap((feature) => feature.worker?.(config, log) ?? []);
   }
-  const source = newerSource();
-  if (source !== undefined)
-    log.warn(
-      { event: 'build.outdated', source },
-      `${source} is newer than the build; run npm run build`,
-    );
-  void measureHash({ config }).then((ms) =>
-    log.info({ event: 'auth.hash_cost', cost: config.bcryptCost, ms }, 'Cost of a password hash'),
-  );
-}
 
-function readConfigOrExit(): Config {
-  try {
-    const parsed = readConfig(process.env, ({ databaseUrl, dataDir }) =>
-      databaseUrl === undefined ? embeddedSigningSecret(dataDir) : undefined,
-    );
-    // Checked before the database starts. The app reads the documents later.
-    trustedDocuments(parsed);
-    return parsed;
-  } catch (error) {
-    return exitWithError(error);
+  /** Port on which the server listens. */
+  get port(): number {
+    const address = this.http?.address() as AddressInfo | null | undefined;
+    if (!address) throw new Error('The server does not listen');
+    return address.port;
   }
-}
 
-function exitWithError(error: unknown): never {
-  console.error(error instanceof Error ? error.message : error);
-  process.exit(error instanceof ConfigError ? EXIT_CONFIG : 1);
-}
+  /**
+   * Listens, prepares the database and starts the background work. Health checks get responses
+   * meanwhile, other requests 503. Throws if an address cannot be used or the database rejects the
+   * connection.
+   */
+  async start(): Promise<void> {
+    const { config, log } = this;
+    // Loaded only if configured, because the tracing libraries load slowly.
+    const tracing =
+      config.otelExporterOtlpEndpoint === undefined
+        ? undefined
+        : (await import('./telemetry/tracing.ts')).openTracing(config, log);
+    const dependencies = (this.dependencies = this.dependenciesWith(tracing));
+    const ready = this.prepareDatabase();
+    // Thrown below, after the server listens.
+    ready.catch(() => undefined);
+    const app = (this.app = await createApp(dependencies));
+    this.http = createHttpServer(config, app.listener, app.upgrades);
+    await listen(this.http, config.port, config.host, log);
+    if (config.metricsPort !== undefined) {
+      const listener = metricsApp(openMetrics(dependencies), dependencies);
+      this.metrics = createHttpServer(config, listener);
+      await listen(this.metrics, config.metricsPort, config.metricsHost, log);
+    }
+    await ready;
+    if (this.isStopping) return;
+    this.repeat(SWEEP_INTERVAL_MS, () => this.sweep());
+    this.repeat(STORE_CALLS_INTERVAL_MS, () => this.storeCalls());
+    for (const worker of this.workers)
+      this.repeat(DELIVERY_INTERVAL_MS, () =>
+        worker
+          .poll(() => this.contextFor(worker.jobs))
+          .catch((error: unknown) =>
+            log.warn({ err: error }, `Delivery of ${worker.jobs} failed; retrying`),
+          ),
+      );
+  }
 
-async function prepareDatabase(): Promise<void> {
-  try {
+  /** Completes the received requests and the running jobs, and closes all connections. */
+  async stop(): Promise<void> {
+    this.isStopping = true;
+    for (const { timer } of this.jobs) clearInterval(timer);
+    if (this.http && this.app) await this.drain(this.http, this.app);
+    // Metrics stay available until here.
+    this.metrics?.close();
+    this.metrics?.closeAllConnections();
+    await this.app?.stop();
+    await Promise.all(this.workers.map((worker) => worker.stop()));
+    await Promise.all(this.jobs.map(({ run }) => run()));
+    await this.storeCalls();
+    const lost = this.dependencies?.calls.take().reduce((sum, { calls }) => sum + calls, 0) ?? 0;
+    if (lost > 0) this.log.error({ calls: lost }, 'REST calls could not be stored and are lost');
+    await this.replicas?.close();
+    await this.database?.close();
+    await this.dependencies?.tracing?.close();
+  }
+
+  private dependenciesWith(tracing: Dependencies['tracing']): Dependencies {
+    const { config, log } = this;
+    const database = () => (this.database?.isHealthy ? this.database : undefined);
+    return {
+      config,
+      log,
+      calls: new CallCounter(),
+      now: () => new Date(),
+      observe: openObserver(config, log, this.requestLog),
+      ...(tracing && { tracing }),
+      database,
+      ...(config.databaseReplicaUrls.length > 0 && {
+        replica: () => this.replicas?.choose(),
+        replicaWithoutPrimary: () =>
+          database() ? undefined : this.replicas?.chooseWithoutPrimary(),
+      }),
+      isDraining: () => this.isDraining,
+    };
+  }
+
+  private async prepareDatabase(): Promise<void> {
+    const { config, log } = this;
     const opened = await openDatabase(config, options, log);
-    await waitForDatabase(opened);
-    if (config.databaseUrl === undefined) await prepareEmbedded(opened);
+    await waitForDatabase(opened, log);
+    if (config.databaseUrl === undefined) await prepareEmbedded(opened, config);
     else await opened.rejectPendingMigrations();
     if (config.databaseReplicaUrls.length > 0)
-      replicas = openReplicas(config, opened.statements, log);
-    database = opened;
-    opened.watch(onHealthChange);
-  } catch (error) {
-    console.error(redact(error instanceof Error ? error.message : String(error)));
-    process.exit(1);
+      this.replicas = openReplicas(config, opened.statements, log);
+    this.database = opened;
+    opened.watch((isAnswering) => {
+      if (!isAnswering) this.rejectPending();
+    });
   }
-}
 
-function availableDatabase(): Database | undefined {
-  return database?.isHealthy ? database : undefined;
-}
+  // Requests that wait for an unavailable database would otherwise wait until their timeouts.
+  private rejectPending(): void {
+    const requests = this.app?.rejectPending() ?? 0;
+    if (requests > 0)
+      this.log.warn({ requests }, 'Database unavailable; pending requests rejected');
+  }
 
-// Requests that wait for an unavailable database would otherwise wait until their timeouts.
-function onHealthChange(isAnswering: boolean): void {
-  if (isAnswering) return;
-  const rejected = rejectPending();
-  if (rejected > 0)
-    log.warn({ requests: rejected }, 'Database unavailable; pending requests rejected');
+  // Responses have `Connection: close` only after the server has stopped listening, because that
+  // header makes clients reconnect.
+  private async drain(server: HttpServer, app: App): Promise<void> {
+    // The kernel has accepted connections; Node takes one in each turn of the event loop.
+    for (let turns = 0; turns < 5; turns++) await turn();
+    // The `close` of an HTTP server destroys idle connections at once, with any request that a
+    // client is just sending.
+    const closed = new Promise<void>(
+      (done) => void NetServer.prototype.close.call(server, () => done()),
+    );
+    this.isDraining = true;
+    app.closeSubscriptions();
+    server.headersTimeout = GRACE_MS;
+    await Promise.race([closed, setTimeout(GRACE_MS)]);
+    // Node regards a connection as idle when its response has ended, even before it is sent.
+    const closing = setInterval(() => {
+      if (app.pending() === 0) server.closeIdleConnections();
+    }, CLOSE_IDLE_INTERVAL_MS);
+    await closed;
+    clearInterval(closing);
+  }
+
+  // Starts no run while the last one is in progress.
+  private repeat(ms: number, work: () => Promise<void>): void {
+    let running: Promise<void> | undefined;
+    const run = () => (running ??= work().finally(() => (running = undefined)));
+    const timer = setInterval(() => void run(), ms).unref();
+    this.jobs.push({ timer, run: async () => running });
+  }
+
+  // An error of one feature does not stop the others.
+  private async sweep(): Promise<void> {
+    for (const feature of features) {
+      const ctx = this.contextFor('sweep');
+      if (!ctx || this.isStopping) return;
+      try {
+        await feature.sweep?.(ctx);
+      } catch (error) {
+        this.log.error({ err: error }, 'Expired rows could not be deleted');
+      }
+    }
+  }
+
+  // Calls that cannot be stored stay in the counter until the next attempt.
+  private async storeCalls(): Promise<void> {
+    const ctx = this.contextFor('calls');
+    if (!ctx || !this.dependencies) return;
+    try {
+      await restUsage.store(ctx, this.dependencies.calls);
+    } catch (error) {
+      this.log.error({ err: error }, 'REST calls could not be stored; retrying');
+    }
+  }
+
+  private contextFor(requestId: string): Context | undefined {
+    const { config, log, dependencies } = this;
+    const em = dependencies?.database()?.fork();
+    return em && dependencies
+      ? { em, config, now: dependencies.now, requestId, log, loaders: new Map() }
+      : undefined;
+  }
 }
 
 // Waits for the database to start. Throws if it rejects the connection.
-async function waitForDatabase(opened: Database): Promise<void> {
+async function waitForDatabase(opened: Database, log: Logger): Promise<void> {
   for (const pause of backoff()) {
     try {
       return await opened.ping();
@@ -190,117 +237,23 @@ function isConnectionRejected(error: unknown): boolean {
   return error instanceof Error && 'code' in error && /^(28...|3D000)$/.test(String(error.code));
 }
 
-async function prepareEmbedded(opened: Database): Promise<void> {
+async function prepareEmbedded(opened: Database, { bcryptCost }: Config): Promise<void> {
   await opened.migrate();
   const em = opened.fork();
   const rows: unknown[] = await em.execute('select 1 from "user" limit 1');
-  if (rows.length === 0) await seedDemo(em, config.bcryptCost, new Date(), true);
+  if (rows.length === 0) await seedDemo(em, bcryptCost, new Date(), true);
 }
 
-function listen(httpServer: Server, port: number, host: string): Promise<Server> {
-  return new Promise((done) => {
-    const exitOnError = (error: Error) => {
-      console.error(`Cannot listen on ${addressOf(host)}:${port}: ${error.message}`);
-      process.exit(1);
-    };
-    httpServer.once('error', exitOnError);
-    httpServer.listen(port, host, () => {
-      httpServer.off('error', exitOnError);
+function listen(server: HttpServer, port: number, host: string, log: Logger): Promise<void> {
+  return new Promise((done, fail) => {
+    const onError = ({ message }: Error) =>
+      fail(new Error(`Cannot listen on ${addressOf(host)}:${port}: ${message}`));
+    server.once('error', onError);
+    server.listen(port, host, () => {
+      server.off('error', onError);
       // For example, too many open files to accept a connection.
-      httpServer.on('error', (error) => log.error({ err: error }, 'HTTP server error'));
-      done(httpServer);
+      server.on('error', (error) => log.error({ err: error }, 'HTTP server error'));
+      done();
     });
   });
-}
-
-async function listenForMetrics(): Promise<Server | undefined> {
-  if (config.metricsPort === undefined) return undefined;
-  const answer = metricsListener(openMetrics(dependencies), dependencies);
-  return listen(createHttpServer(config, answer), config.metricsPort, config.metricsHost);
-}
-
-function sweep(): Promise<void> {
-  sweeping ??= sweepAll().finally(() => (sweeping = undefined));
-  return sweeping;
-}
-
-// An error of one feature does not stop the others.
-async function sweepAll(): Promise<void> {
-  for (const feature of features) {
-    const ctx = contextFor('sweep');
-    if (!ctx || stopping) return;
-    try {
-      await feature.sweep?.(ctx);
-    } catch (error) {
-      log.error({ err: error }, 'Expired rows could not be deleted');
-    }
-  }
-}
-
-// The next run retries after any error.
-async function deliver(worker: PollingWorker): Promise<void> {
-  try {
-    await worker.poll(() => contextFor(worker.jobs));
-  } catch (error) {
-    log.warn({ err: error }, `Delivery of ${worker.jobs} failed; retrying`);
-  }
-}
-
-// Calls that cannot be stored stay in the counter until the next attempt.
-function storeCalls(): Promise<void> {
-  storing ??= writeCalls().finally(() => (storing = undefined));
-  return storing;
-}
-
-async function writeCalls(): Promise<void> {
-  const ctx = contextFor('calls');
-  if (!ctx) return;
-  try {
-    await restUsage.store(ctx, dependencies.calls);
-  } catch (error) {
-    log.error({ err: error }, 'REST calls could not be stored; retrying');
-  }
-}
-
-// Stores again after a pending attempt, because more calls have arrived since.
-async function storeLastCalls(): Promise<void> {
-  await storing;
-  await storeCalls();
-  const lost = dependencies.calls.take().reduce((sum, { calls }) => sum + calls, 0);
-  if (lost > 0) log.error({ calls: lost }, 'REST calls could not be stored and are lost');
-}
-
-function contextFor(requestId: string): Context | undefined {
-  const em = availableDatabase()?.fork();
-  return em && { em, config, now: dependencies.now, requestId, log, loaders: new Map() };
-}
-
-// Completes received requests, then exits. A second signal or the timeout exits at once.
-async function shutDown(): Promise<void> {
-  if (stopping) return;
-  stopping = true;
-  void setTimeout(config.shutdownTimeoutSeconds * 1000, undefined, { ref: false }).then(
-    exitAfterTimeout,
-  );
-  for (const timer of timers) clearInterval(timer);
-  const drain = await stopListening(server);
-  draining = true;
-  app.closeSubscriptions();
-  await drain();
-  // Metrics stay available until here.
-  metricsServer?.close();
-  metricsServer?.closeAllConnections();
-  await app.stop();
-  await Promise.all([...workers.map((worker) => worker.stop()), sweeping]);
-  await storeLastCalls();
-  await replicas?.close();
-  await database?.close();
-  await tracing?.close();
-  await logDestination.written();
-  process.exit(process.exitCode ?? 0);
-}
-
-function exitAfterTimeout(): never {
-  log.error('Shutdown exceeded SHUTDOWN_TIMEOUT_SECONDS; pending requests aborted');
-  process.exit(1);
 }

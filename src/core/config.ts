@@ -301,9 +301,7 @@ export const environment = z.object({
     .describe('Maximum number of client connections.'),
   MAX_REQUESTS_IN_FLIGHT: integer(1, 1_000_000)
     .default(1_000)
-    .describe(
-      'Maximum number of requests queued or in progress. Further requests get 503; in a lasting overload from half of it.',
-    ),
+    .describe('Maximum number of requests in progress or waiting. Further requests get 503.'),
   MAX_SUBSCRIPTION_CONNECTIONS: integer(0, 1_000_000)
     .default(2_000)
     .describe('Maximum number of WebSocket connections and event streams. 0 for none.'),

@@ -2,7 +2,7 @@ import { callbackify } from 'node:util';
 import pg, { type ClientBase, type ClientConfig } from 'pg';
 import type { Logger } from 'pino';
 import type { Cell, Statement, Statements } from './sql.ts';
-import type { Cancellable } from '../core/cancellation.ts';
+import type { Abortable } from '../core/abort.ts';
 import { isAcquireTimeout, destroyConnection } from './pool-repair.ts';
 import { openStatements, type Capabilities, type OpenStatements } from './statements.ts';
 
@@ -91,7 +91,7 @@ export class Replica implements Statements {
     return (performance.now() - this.asOf) / 1000;
   }
 
-  async read(statement: Statement, prepared?: boolean, request?: Cancellable): Promise<Cell[][]> {
+  async read(statement: Statement, prepared?: boolean, request?: Abortable): Promise<Cell[][]> {
     if (!this.isUsable()) return this.primary.read(statement, prepared, request);
     const { promise: failedOver, resolve } = Promise.withResolvers<undefined>();
     const failOver = () => resolve(undefined);
@@ -111,7 +111,7 @@ export class Replica implements Statements {
     return this.primary.read(statement, prepared, request);
   }
 
-  write(statement: Statement, request?: Cancellable): Promise<Cell[][]> {
+  write(statement: Statement, request?: Abortable): Promise<Cell[][]> {
     return this.primary.write(statement, request);
   }
 

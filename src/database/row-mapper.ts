@@ -1,7 +1,7 @@
 import type { EntityProperty } from '@mikro-orm/postgresql';
 import array from 'postgres-array';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import type { Cancellable } from '../core/cancellation.ts';
+import type { Abortable } from '../core/abort.ts';
 import { readPk } from '../core/pk.ts';
 import {
   execute,
@@ -129,7 +129,7 @@ function valueOf(property: EntityProperty): (cell: Cell) => unknown {
 }
 
 /** Outside a transaction. */
-type Outside = { statements: Statements; request?: Cancellable };
+type Outside = { statements: Statements; request?: Abortable };
 
 /** Reads rows by single statements, or without them in the current transaction. */
 export type Reader = Unit | Outside;
@@ -139,7 +139,7 @@ interface Unit {
   em: EntityManager;
   /** Absent in a transaction, which reads its own writes. */
   statements?: Statements;
-  request?: Cancellable;
+  request?: Abortable;
 }
 
 /**

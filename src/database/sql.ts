@@ -2,7 +2,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { CompiledQuery, type AbortableQueryOptions } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import sql, { empty, join, raw, type Sql } from 'sql-template-tag';
-import type { Cancellable } from '../core/cancellation.ts';
+import type { Abortable } from '../core/abort.ts';
 import { withRetries } from './retry.ts';
 
 export { empty, join, raw, sql, type Sql };
@@ -19,9 +19,9 @@ export interface Statements {
    * Reads. A `prepared` statement must be fast for all values: it is prepared once per connection
    * and shares a connection with others. Statements on the pool are cancelled with the request.
    */
-  read(statement: Statement, prepared?: boolean, request?: Cancellable): Promise<Cell[][]>;
+  read(statement: Statement, prepared?: boolean, request?: Abortable): Promise<Cell[][]>;
   /** Writes, by a statement that is prepared once per connection. */
-  write(statement: Statement, request?: Cancellable): Promise<Cell[][]>;
+  write(statement: Statement, request?: Abortable): Promise<Cell[][]>;
   /** Number of commits of this process. Data from before the last commit may be outdated. */
   commits: number;
 }

@@ -1,7 +1,7 @@
 import type { ClientConfig, Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
 import type { Cell, Statement, Statements } from './sql.ts';
-import { AbortError, type Cancellable } from '../core/cancellation.ts';
+import { onAbort, type Abortable } from '../core/abort.ts';
 import { withRetries } from './retry.ts';
 import { databaseChannel } from '../core/tracing-channels.ts';
 import { KeyedLimit } from '../core/keyed-limit.ts';
@@ -55,7 +55,7 @@ export function openStatements(
     statement: Statement,
     prepared: boolean,
     isRead: boolean,
-    request?: Cancellable,
+    request?: Abortable,
   ): Promise<Cell[][]> => {
     if (!request) return onPoolUnlimited(statement, prepared, isRead);
     return requestLimit.run(request.parent ?? request, () =>
@@ -66,7 +66,7 @@ export function openStatements(
     statement: Statement,
     prepared: boolean,
     isRead: boolean,
-    request?: Cancellable,
+    request?: Abortable,
   ): Promise<Cell[][]> => {
     const first = createQuery(statement, prepared);
     try {
@@ -113,37 +113,36 @@ export function openStatements(
 
 // The pool's own `query` would close the connection, with its prepared statements, after any error.
 // This function closes lost connections only.
-async function run(pool: Pool, statement: RawQuery, request?: Cancellable): Promise<Cell[][]> {
-  if (request?.isCancelled) throw new AbortError();
+async function run(pool: Pool, statement: RawQuery, request?: Abortable): Promise<Cell[][]> {
+  const signal = request?.signal;
+  signal?.throwIfAborted();
   const client = await pool.connect();
-  if (request?.isCancelled) {
-    client.release();
-    throw new AbortError();
-  }
+  if (signal?.aborted) client.release();
+  signal?.throwIfAborted();
   request?.begin?.();
   return new Promise((done, fail) => {
     let ended: AbortController | undefined;
     let cancelled: Promise<void> | undefined;
     const abort = () => {
-      fail(new AbortError());
+      fail(signal?.reason);
       ended = new AbortController();
       cancelled = cancelUntilEnded(client, ended.signal);
     };
     statement.callback = (error, rows) => {
-      request?.offCancel(abort);
+      signal?.removeEventListener('abort', abort);
       ended?.abort();
       if (cancelled && !isLost(error)) void releaseAfter(cancelled, client);
       else client.release(isLost(error));
       if (error) fail(error);
       else done(rows);
     };
-    request?.onCancel(abort);
+    onAbort(signal, abort);
     try {
       client.query(statement);
     } catch (error) {
       // The end of the connection would call the callback.
       statement.callback = () => undefined;
-      request?.offCancel(abort);
+      signal?.removeEventListener('abort', abort);
       client.release(true);
       fail(error);
     }

@@ -2,7 +2,7 @@ import { HeaderMap, type ApolloServerPlugin, type HTTPGraphQLResponse } from '@a
 import { Kind, type DocumentNode } from 'graphql';
 import type { Context } from '../request/context.ts';
 import { recordOf } from '../http/dependencies.ts';
-import type { Exchange } from '../http/exchange.ts';
+import type { Response } from 'express';
 import { graphqlTypeFor } from '../http/responses.ts';
 import type { RequestRecord } from '../telemetry/request-record.ts';
 import { createRefusalCache, toErrors, type Documents, type Refusal } from './documents.ts';
@@ -57,7 +57,7 @@ export class ApolloDocuments {
 
   /** Executes the request, unless the response to its refused document is cached. */
   async respond(
-    { req, record }: Exchange,
+    { req, locals: { record } }: Response,
     document: unknown,
     execute: () => Promise<HTTPGraphQLResponse>,
   ): Promise<HTTPGraphQLResponse> {

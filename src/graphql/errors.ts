@@ -2,12 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { ApolloServerErrorCode, unwrapResolverError } from '@apollo/server/errors';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import { DomainError } from '../core/errors.ts';
-import { maskedError } from '../http/responses.ts';
+import { logUnavailable, maskedError } from '../http/responses.ts';
 import { graphqlExtensions } from '../http/error-map.ts';
 import { visibleError } from '../http/http-error.ts';
 import type { Dependencies } from '../http/dependencies.ts';
 import { recordErrors, type RequestRecord } from '../telemetry/request-record.ts';
-import { logUnavailable } from '../http/log-unavailable.ts';
 
 /** Message that graphql-js adds, without a code, if there are more errors in variables. */
 const TOO_MANY_VARIABLE_ERRORS =

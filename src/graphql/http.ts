@@ -5,31 +5,27 @@ import {
   ApolloServerPluginLandingPageDisabled,
 } from '@apollo/server/plugin/disabled';
 import accepts from 'accepts';
+import type { RequestHandler, Response } from 'express';
+import { features } from '../features.ts';
 import type { Context } from '../request/context.ts';
 import { DomainError } from '../core/errors.ts';
 import { exceedsBytes } from '../core/text.ts';
-import { JSON_TYPE } from '../http/responses.ts';
-import { parseJson, readGraphqlText } from '../http/body.ts';
+import { graphqlBody, parseJson } from '../http/body.ts';
+import { allowCompression, sendStored } from '../http/compression.ts';
 import { identify, isAnonymous } from '../http/credentials.ts';
-import { answerFromClientCache, codedTagOf, tagOf, VARY_BY_TYPE } from '../http/http-cache.ts';
-import {
-  acceptedCoding,
-  codingFor,
-  mayBeCompressed,
-  sendCompressed,
-  VARY_BY_CODING,
-  type Coding,
-} from '../http/compression.ts';
-import { withTimeout } from '../http/request-timeout.ts';
-import type { Exchange } from '../http/exchange.ts';
-import type { Endpoint } from '../http/paths.ts';
-import { queryStringOf, canonicalHeaderName } from '../http/request-headers.ts';
+import { httpContextOf, type Dependencies } from '../http/dependencies.ts';
+import type { Endpoint } from '../http/endpoints.ts';
+import type { ResponseCache } from '../http/response-cache.ts';
+import { JSON_TYPE, sendBody, sendIfNotModified, tagOf, VARY_BY_TYPE } from '../http/responses.ts';
 import { makeSchema } from './schema.ts';
-import { contextOf, type Dependencies } from '../http/dependencies.ts';
 import { operationPlugin } from './operation.plugin.ts';
 import { Operations } from '../telemetry/operations.ts';
-import type { CompiledEndpoint, CompiledResponse } from './compiled/compiled-endpoint.ts';
-import type { FastPaths } from './compiled/fast-paths.ts';
+import {
+  createCompiledEndpoint,
+  type CompiledEndpoint,
+  type CompiledResponse,
+} from './compiled/compiled-endpoint.ts';
+import { CompiledOperations } from './compiled/compiled-operations.ts';
 import { costPlugin } from './cost.plugin.ts';
 import { statementsPlugin, wantsStatements } from './statements.plugin.ts';
 import { countStatements } from '../telemetry/statement-count.ts';
@@ -43,14 +39,16 @@ import { MAX_VARIABLE_ERRORS } from './limits.ts';
 import { ERROR_FORMAT, type SubscriptionConnections } from './subscriptions/connections.ts';
 import { SubscriptionRegistry } from './subscriptions/registry.ts';
 import { Subscriptions } from './subscriptions/subscription.ts';
-import { withoutEmptyMembers, withoutEmptyParameters } from './request-parameters.ts';
+import {
+  queryStringOf,
+  textIn,
+  withoutEmptyMembers,
+  withoutEmptyParameters,
+} from './request-parameters.ts';
 import { inputErrorsPlugin } from './input-errors.plugin.ts';
 import { subscriptionsPlugin } from './subscriptions/subscriptions.plugin.ts';
 import { unavailablePlugin } from './unavailable.plugin.ts';
 import { trustedDocuments, type TrustedDocuments } from './trusted-documents.ts';
-
-const NO_STORE = { 'Cache-Control': 'no-store' };
-const NO_STORE_BY_CODING = { ...NO_STORE, ...VARY_BY_CODING };
 
 /** The running GraphQL API. */
 export interface GraphqlApi {
@@ -66,20 +64,27 @@ interface EndpointState {
   /** Undefined if any document may run. */
   trusted: TrustedDocuments | undefined;
   connections: SubscriptionConnections;
-  answerPage: Endpoint['handle'] | undefined;
+  sendPage: RequestHandler | undefined;
 }
 
-/** Starts Apollo Server. Its endpoints send `answerPage`, if given, to browsers. */
+/** Starts Apollo Server. Its endpoints send browsers the page of `sendPage`, if given. */
 export async function openGraphqlApi(
   dependencies: Dependencies,
-  fastPaths: FastPaths,
-  answerPage: Endpoint['handle'] | undefined,
+  cache: ResponseCache | undefined,
+  sendPage: RequestHandler | undefined,
+  isOverloaded: () => boolean,
 ): Promise<GraphqlApi> {
   const { config } = dependencies;
   const trusted = trustedDocuments(config);
   const schema = await makeSchema();
   const operations = new Operations(trusted?.operationNames);
-  const compiledEndpoint = fastPaths.graphql(schema, operations);
+  const roots = new Map(
+    features.flatMap(({ compiledFields: fields = {} }) => Object.entries(fields)),
+  );
+  const compiledEndpoint = createCompiledEndpoint(
+    new CompiledOperations(schema, roots, config.graphqlMaxCost, operations),
+    cache,
+  );
   const documents = new Documents(schema, dependencies);
   const apolloDocuments = new ApolloDocuments(documents);
   const apollo = new ApolloServer<Context>({
@@ -115,61 +120,58 @@ export async function openGraphqlApi(
   const connections: SubscriptionConnections = {
     dependencies,
     registry: new SubscriptionRegistry(dependencies),
+    upgradeErrors: new WeakMap(),
+    isOverloaded,
     subscriptions: new Subscriptions(schema, documents, dependencies, operations),
     trusted,
   };
-  const endpoint = (method: 'GET' | 'POST'): Endpoint => ({
-    method,
-    path: '/graphql',
-    api: 'graphql',
-    errorKey: ERROR_FORMAT.errorKey,
-    handle: (exchange) =>
-      answer(
-        dependencies,
-        { apollo, apolloDocuments, compiledEndpoint, trusted, connections, answerPage },
-        exchange,
-      ),
+  const handler = answer(dependencies, {
+    apollo,
+    apolloDocuments,
+    compiledEndpoint,
+    trusted,
+    connections,
+    sendPage,
   });
+  const endpoint = { path: '/graphql', api: 'graphql', errorFormat: ERROR_FORMAT } as const;
   return {
-    endpoints: [endpoint('GET'), endpoint('POST')],
+    endpoints: [
+      { ...endpoint, method: 'GET', handlers: [handler] },
+      { ...endpoint, method: 'POST', handlers: [...graphqlBody(), handler] },
+    ],
     connections,
     stop: () => apollo.stop(),
   };
 }
 
-async function answer(
-  dependencies: Dependencies,
-  { apollo, apolloDocuments, compiledEndpoint, trusted, connections, answerPage }: EndpointState,
-  exchange: Exchange,
-): Promise<void> {
-  const { req } = exchange;
+function answer(dependencies: Dependencies, state: EndpointState): RequestHandler {
+  const { apollo, apolloDocuments, compiledEndpoint, trusted, connections, sendPage } = state;
   const { config } = dependencies;
-  if (req.method !== 'HEAD' && acceptsEventStream(req))
-    return withTimeout(dependencies, exchange, ERROR_FORMAT, () =>
-      sendEventStream(connections, exchange),
-    );
-  if (answerPage && req.method !== 'POST' && accepts(req).type(['json', 'html']) === 'html')
-    return answerPage(exchange);
-  await withTimeout(dependencies, exchange, ERROR_FORMAT, async () => {
-    const text = req.method === 'POST' ? await readGraphqlText(exchange) : undefined;
-    const ctx = contextOf(dependencies, exchange);
+  return async (req, res, next) => {
+    const upgradeError = connections.upgradeErrors.get(req);
+    if (upgradeError) throw upgradeError;
+    if (req.method !== 'HEAD' && acceptsEventStream(req)) return sendEventStream(connections, res);
+    if (sendPage && req.method !== 'POST' && accepts(req).type(['json', 'html']) === 'html')
+      return void sendPage(req, res, next);
+    const text = req.method === 'POST' ? textIn(req) : undefined;
+    const ctx = httpContextOf(dependencies, res);
     const cached = text === undefined ? undefined : compiledEndpoint.cached(ctx, req, text);
-    if (cached) return sendPlain(dependencies, exchange, cached);
+    if (cached) return sendPlain(dependencies, res, cached);
     const parsed = text === undefined ? {} : withoutEmptyMembers(parseJson(text));
     // A cached response passed this check before, with the same text.
     const body = trusted ? trusted.readBody(ctx, parsed) : parsed;
     const sent = req.method === 'POST' ? '' : withoutEmptyParameters(queryStringOf(req));
     const search = trusted && req.method !== 'POST' ? trusted.readSearch(ctx, sent) : sent;
-    if (!isAnonymous(req)) await identify(ctx, exchange);
+    if (!isAnonymous(req)) await identify(ctx, res);
     const compiled =
       text === undefined ? undefined : await compiledEndpoint.compiled(ctx, req, text, body);
-    if (compiled) return sendPlain(dependencies, exchange, compiled);
+    if (compiled) return sendPlain(dependencies, res, compiled);
     const respond = () =>
-      apolloDocuments.respond(exchange, documentIn(body), () =>
+      apolloDocuments.respond(res, documentIn(body), () =>
         apollo.executeHTTPGraphQLRequest({
           // HEAD is processed as GET; Node omits the body.
           httpGraphQLRequest: {
-            method: req.method === 'HEAD' ? 'GET' : (req.method ?? ''),
+            method: req.method === 'HEAD' ? 'GET' : req.method,
             headers: headersOf(req),
             search,
             body,
@@ -181,17 +183,8 @@ async function answer(
       config.graphqlExplorer && wantsStatements(body)
         ? await countStatements(respond)
         : await respond();
-    // Without this header, caches choose a lifetime heuristically.
-    exchange.set(NO_STORE);
-    const publicBody = publicBodyOf(req, response);
-    const coding = codingOf(dependencies, exchange, response);
-    if (
-      publicBody !== undefined &&
-      answerFromClientCache(exchange, config, codedTagOf(tagOf(publicBody), coding), VARY_BY_TYPE)
-    )
-      return;
-    await send(dependencies, exchange, response, coding);
-  });
+    if (!res.headersSent) await send(dependencies, res, response);
+  };
 }
 
 function documentIn(body: unknown): unknown {
@@ -209,35 +202,19 @@ function publicBodyOf(
   return body.string.startsWith('{"errors"') ? undefined : body.string;
 }
 
-// Only responses of mutations contain credentials. Compressing a credential together with text that
-// others chose reveals the credential by the length, so only queries are compressed.
-function codingOf(
-  { config }: Dependencies,
-  exchange: Exchange,
-  { body }: HTTPGraphQLResponse,
-): Coding | undefined {
-  if (exchange.record.operation?.type !== 'query' || body.kind !== 'complete') return undefined;
-  return codingFor(exchange, config, body.string);
-}
-
 // Sends a success response as Apollo Server does.
-function sendPlain(
+async function sendPlain(
   { config }: Dependencies,
-  exchange: Exchange,
+  res: Response,
   response: CompiledResponse,
-): Promise<void> | undefined {
+): Promise<void> {
   const { body, operation } = response;
-  if (operation) exchange.record.operation = operation;
+  if (operation) res.locals.record.operation = operation;
   rejectLong(body, config.graphqlMaxResponseBytes);
-  const isLong = mayBeCompressed(config, body);
-  exchange.set(isLong ? NO_STORE_BY_CODING : NO_STORE);
-  return sendCompressed(
-    exchange,
-    isLong ? acceptedCoding(exchange.req) : undefined,
-    200,
-    response,
-    JSON_TYPE,
-  );
+  if (res.headersSent) return;
+  res.setHeader('Cache-Control', 'no-store');
+  allowCompression(res, config, body);
+  await sendStored(res, response);
 }
 
 // The cost bounds the number of objects of a response, not the length of their texts.
@@ -248,25 +225,24 @@ function rejectLong(body: string, max: number): void {
 
 async function send(
   { config }: Dependencies,
-  exchange: Exchange,
-  { status = 200, headers, body }: HTTPGraphQLResponse,
-  coding?: Coding,
+  res: Response,
+  response: HTTPGraphQLResponse,
 ): Promise<void> {
-  if (body.kind === 'complete') rejectLong(body.string, config.graphqlMaxResponseBytes);
+  const { status = 200, headers, body } = response;
+  if (body.kind !== 'complete') throw new TypeError('Incremental delivery is not supported');
+  rejectLong(body.string, config.graphqlMaxResponseBytes);
+  // Without this header, caches choose a lifetime heuristically.
+  res.setHeader('Cache-Control', 'no-store');
   const { 'content-type': type = JSON_TYPE, ...rest } = Object.fromEntries(headers);
-  // Apollo Server's names are lower case. Title case replaces headers that were set before.
-  exchange.set(
-    Object.fromEntries(
-      Object.entries(rest).map(([name, value]) => [canonicalHeaderName(name), value]),
-    ),
-  );
-  if (body.kind === 'complete')
-    return sendCompressed(exchange, coding, status, { body: body.string }, type);
-  if (exchange.isCancelled) return;
-  exchange.set({ 'Content-Type': type });
-  exchange.start(status);
-  for await (const chunk of body.asyncIterator) exchange.write(chunk);
-  exchange.res.end();
+  for (const [name, value] of Object.entries(rest)) res.setHeader(name, value);
+  const publicBody = publicBodyOf(res.req, response);
+  const isCompressible = res.locals.record.operation?.type === 'query' && status === 200;
+  // Only responses of mutations contain credentials. Compressing a credential together with text
+  // that others chose would reveal it by the length, so only queries are compressed.
+  if (isCompressible) allowCompression(res, config, body.string);
+  if (publicBody !== undefined && sendIfNotModified(res, config, tagOf(publicBody), VARY_BY_TYPE))
+    return;
+  sendBody(res, status, body.string, type);
 }
 
 function headersOf(req: IncomingMessage): HeaderMap {

@@ -1,3 +1,5 @@
+import type { Request } from 'express';
+
 const JSON_PARAMETERS = ['variables', 'extensions'];
 const OPTIONAL_PARAMETERS = ['operationName', ...JSON_PARAMETERS];
 
@@ -25,4 +27,15 @@ export function withoutEmptyParameters(search: string): string {
   if (empty.length === 0) return search;
   for (const name of empty) params.delete(name);
   return `?${params.toString()}`;
+}
+
+/** Returns the JSON text of a request (http/body.ts), or undefined without a body. */
+export function textIn(req: Request): string | undefined {
+  return req.body as string | undefined;
+}
+
+/** Returns the query string of the URL with its question mark, or an empty string. */
+export function queryStringOf({ url }: Request): string {
+  const at = url.indexOf('?');
+  return at < 0 ? '' : url.slice(at);
 }

@@ -11,7 +11,7 @@ const TRANSIENT = new Set<unknown>(['UNAVAILABLE', 'TIMEOUT']);
  */
 export const unavailablePlugin: ApolloServerPlugin<Context> = {
   requestDidStart: async () => ({
-    willSendResponse: async ({ response, operation }) => {
+    willSendResponse: async ({ response, operation, contextValue: { log, request } }) => {
       const { body, http } = response;
       if (body.kind !== 'single') return;
       const { errors: [first, ...others] = [], data } = body.singleResult;
@@ -23,6 +23,9 @@ export const unavailablePlugin: ApolloServerPlugin<Context> = {
       if (operation && mayHavePartialEffects(operation)) return;
       if (Object.values(data ?? {}).some((value) => value !== null)) return;
       const { message, extensions = {} } = first;
+      // At its own time limit, a statement ends shortly before or after its request.
+      if (extensions['code'] === 'TIMEOUT' && request?.signal.aborted !== true)
+        log.warn({ event: 'request.timeout' }, 'Request timed out');
       http.status = 503;
       const { retryAfter } = extensions as { retryAfter?: number };
       http.headers.set('retry-after', String(retryAfter ?? 1));

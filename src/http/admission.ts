@@ -1,62 +1,82 @@
-import type { RequestListener } from 'node:http';
-import { counter } from '../core/metrics.ts';
-import { inFlight, begin, beginAtOnce, type TicketListeners } from './in-flight.ts';
-import { overloadResponder } from './overload-response.ts';
+import { AsyncResource } from 'node:async_hooks';
+import type { RequestHandler } from 'express';
+import { counter, gauge } from '../core/metrics.ts';
 import type { Dependencies } from './dependencies.ts';
+import { unavailableError } from './http-error.ts';
 
+/** Maximum number of requests in progress. Further requests wait. */
+const MAX_RUNNING = 64;
 /** Time without a rejection after which an overload has ended, in ms. */
 const OVERLOAD_END_MS = 5_000;
 
-const rejections = counter(
-  'shopfront_overload_refusals_total',
-  'Requests rejected with 503 because of overload.',
-);
+/** Starts requests in the order of their arrival, and rejects them under overload. */
+export class Admission {
+  private running = 0;
+  private readonly waiting = new Set<() => void>();
+  private overload: NodeJS.Timeout | undefined;
+  private readonly rejections = counter(
+    'shopfront_overload_refusals_total',
+    'Requests rejected with 503 because of overload.',
+  );
 
-/**
- * Starts requests in the order of their arrival. Rejects requests with 503, before any other work,
- * when there are MAX_REQUESTS_IN_FLIGHT or when requests have queued for too long
- * (request-queue.ts). A request whose body has not been received is also rejected when that many
- * requests wait for their bodies. Preflights and health checks start at once.
- */
-export function admission(dependencies: Dependencies, inner: RequestListener): RequestListener {
-  const { config, log } = dependencies;
-  const respond = overloadResponder(dependencies);
-  const healthPaths = new Set(['/livez', '/readyz'].map((path) => config.basePath + path));
-  inFlight.max = config.maxRequestsInFlight;
-  let overload: NodeJS.Timeout | undefined;
+  constructor(private readonly dependencies: Pick<Dependencies, 'config' | 'log'>) {
+    gauge(
+      'shopfront_requests_in_flight',
+      'Requests in progress or waiting, except those waiting for a password hash or a slow reader.',
+      () => this.running + this.waiting.size,
+    );
+  }
 
-  const recordRejection = () => {
-    if (overload) {
-      overload.refresh();
-    } else {
-      const before = rejections.value;
-      log.warn(
-        { event: 'overload.begin', inFlight: inFlight.size },
-        'Overload began; some requests are rejected with 503',
-      );
-      const endOverload = () => {
-        overload = undefined;
-        log.warn(
-          { event: 'overload.end', refused: rejections.value - before },
-          'Overload ended; requests are no longer rejected',
-        );
-      };
-      overload = setTimeout(endOverload, OVERLOAD_END_MS).unref();
+  /** Returns whether MAX_REQUESTS_IN_FLIGHT are in progress or wait. */
+  isFull(): boolean {
+    const { maxRequestsInFlight } = this.dependencies.config;
+    return this.running + this.waiting.size >= maxRequestsInFlight;
+  }
+
+  /** Lets a request wait its turn, or throws UNAVAILABLE. Preflights and health checks pass. */
+  readonly middleware: RequestHandler = (req, res, next) => {
+    const { basePath } = this.dependencies.config;
+    if (req.method === 'OPTIONS') return next();
+    if (req.url === `${basePath}/livez` || req.url === `${basePath}/readyz`) return next();
+    if (this.isFull()) {
+      this.recordRejection();
+      throw unavailableError();
     }
-    rejections.value++;
+    let isRunning = false;
+    // Not a part of the trace of the request whose end allows its start.
+    const start = AsyncResource.bind(() => {
+      this.waiting.delete(start);
+      // Its time is up.
+      if (res.headersSent) return end();
+      isRunning = true;
+      this.running++;
+      next();
+    });
+    const end = () => {
+      this.waiting.delete(start);
+      if (isRunning) this.running--;
+      isRunning = false;
+      const [first] = this.waiting;
+      if (first && this.running < MAX_RUNNING) first();
+    };
+    res.locals.exclude = end;
+    res.locals.onClose(end);
+    if (this.running < MAX_RUNNING && this.waiting.size === 0) start();
+    else this.waiting.add(start);
   };
 
-  const listeners: TicketListeners = {
-    start: inner,
-    reject(req, res) {
-      recordRejection();
-      respond(req, res);
-    },
-  };
-  return (req, res) => {
-    if (req.method === 'OPTIONS' || healthPaths.has(req.url ?? ''))
-      beginAtOnce(req, res, listeners);
-    else if (inFlight.isFull()) listeners.reject(req, res);
-    else begin(req, res, listeners);
-  };
+  private recordRejection(): void {
+    const before = this.rejections.value++;
+    if (this.overload) {
+      this.overload.refresh();
+      return;
+    }
+    const { log } = this.dependencies;
+    log.warn({ event: 'overload.begin' }, 'Overload began; some requests are rejected with 503');
+    this.overload = setTimeout(() => {
+      this.overload = undefined;
+      const refused = this.rejections.value - before;
+      log.warn({ event: 'overload.end', refused }, 'Overload ended; no requests are rejected');
+    }, OVERLOAD_END_MS).unref();
+  }
 }

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
+import type { Response } from 'express';
 import { callerByApiKey, isApiKey } from '../features/api-keys/api-key-authentication.service.ts';
 import { callerBySessionKey, callerByToken } from '../features/auth/caller.service.ts';
 import type { Context } from '../request/context.ts';
 import { DomainError } from '../core/errors.ts';
-import type { Exchange } from './exchange.ts';
 
 /** The headers that carry credentials (interface, 5.1.2 and 5.3.1). */
 export const CREDENTIAL_HEADERS = ['Authorization', 'X-SESSION-ID', 'X-SESSIONID'];
@@ -21,9 +21,9 @@ export function isAnonymous({ headers }: HeaderSource): boolean {
 }
 
 /** Sets the caller as `findCaller` does, and the user in the request record. */
-export async function identify(ctx: Context, { req, record }: Exchange): Promise<void> {
+export async function identify(ctx: Context, { req, locals }: Response): Promise<void> {
   await findCaller(ctx, req);
-  if (ctx.caller) record.user = ctx.caller.username;
+  if (ctx.caller) locals.record.user = ctx.caller.username;
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { Response } from 'express';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Logger } from 'pino';
 import type { Config } from '../core/config.ts';
@@ -9,10 +10,9 @@ import type { Statements } from '../database/sql.ts';
 import type { CallCounter } from '../features/rest-usage/call-counter.ts';
 import { isAnonymous } from './credentials.ts';
 import { clientAddress, networkOf } from './client-address.ts';
-import type { Exchange } from './exchange.ts';
 import { unavailableError } from './http-error.ts';
 import type { Observer, RequestRecord } from '../telemetry/request-record.ts';
-import type { Tracing } from './tracing.ts';
+import type { Tracing } from '../telemetry/tracing.ts';
 
 /** Maximum length of a stored client name, in characters. */
 const MAX_CLIENT_NAME = 255;
@@ -51,14 +51,26 @@ export interface Dependencies {
   isDraining: () => boolean;
 }
 
-/** An exchange, or another origin of a context. */
-type ContextSource = NonNullable<Context['request']> &
-  Pick<Exchange, 'req' | 'requestId' | 'signal'> &
-  Partial<Pick<Exchange, 'set'>> & { readonly record?: RequestRecord | undefined };
+/** The state of a request (`res.locals`), or of another origin of a context. */
+type ContextSource = NonNullable<Context['request']> & {
+  readonly requestId: string;
+  readonly record?: RequestRecord | undefined;
+};
 
 /** Returns the context of a request before authentication. */
-export function contextOf(dependencies: Dependencies, exchange: ContextSource): Context {
-  return new RequestContext(dependencies, exchange);
+export function contextOf(
+  dependencies: Dependencies,
+  req: IncomingMessage,
+  source: ContextSource,
+): Context {
+  return new RequestContext(dependencies, req, source);
+}
+
+/** Returns the context of an HTTP request. Sets `Age` while only an outdated replica responds. */
+export function httpContextOf(dependencies: Dependencies, res: Response): Context {
+  const ctx = new RequestContext(dependencies, res.req, res.locals);
+  if (ctx.age !== undefined) res.setHeader('Age', ctx.age);
+  return ctx;
 }
 
 /** Returns the record of the request with this context, or undefined without a request. */
@@ -98,12 +110,15 @@ class RequestContext implements Context {
   declare caller?: Caller;
   declare userAgent?: string;
   declare resumeAfter?: string;
+  /** Maximum age of the data in seconds, while the primary is down. */
+  declare age?: number;
   private connected: AvailableDatabase | undefined;
   private entityManager: EntityManager | undefined;
   private requestLog: Logger | undefined;
 
   constructor(
     private readonly dependencies: Dependencies,
+    private readonly req: IncomingMessage,
     readonly request: ContextSource,
   ) {
     const replica = this.chooseWithoutPrimary() ?? dependencies.replica?.();
@@ -111,7 +126,7 @@ class RequestContext implements Context {
     this.config = dependencies.config;
     this.now = dependencies.now;
     this.requestId = request.requestId;
-    const userAgent = userAgentOf(request.req);
+    const userAgent = userAgentOf(req);
     if (userAgent !== undefined) this.userAgent = userAgent;
   }
 
@@ -124,12 +139,11 @@ class RequestContext implements Context {
   }
 
   private chooseWithoutPrimary(): Statements | undefined {
-    const { dependencies, request } = this;
     // Credentials can only be checked by the primary.
-    const replica = isAnonymous(request.req) && dependencies.replicaWithoutPrimary?.();
+    const replica = isAnonymous(this.req) && this.dependencies.replicaWithoutPrimary?.();
     if (!replica) return undefined;
     this.isPrimaryDown = true;
-    request.set?.({ Age: String(Math.ceil(replica.lag)) });
+    this.age = Math.ceil(replica.lag);
     return replica.statements;
   }
 
@@ -140,12 +154,12 @@ class RequestContext implements Context {
   get log(): Logger {
     return (this.requestLog ??= this.dependencies.log.child({
       requestId: this.requestId,
-      ip: addressOf(this.config, this.request.req),
+      ip: addressOf(this.config, this.req),
     }));
   }
 
   get network(): string {
-    return networkOfClient(this.config, this.request.req);
+    return networkOfClient(this.config, this.req);
   }
 }
 

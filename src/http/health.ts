@@ -1,7 +1,7 @@
-import { sendJson } from './responses.ts';
-import type { Exchange } from './exchange.ts';
-import type { Endpoint } from './paths.ts';
+import type { Response } from 'express';
+import type { Endpoint } from './endpoints.ts';
 import type { Dependencies } from './dependencies.ts';
+import { sendBody } from './responses.ts';
 
 /**
  * `/livez`: the process runs. `/readyz`: the process can serve requests, because the database is
@@ -9,29 +9,28 @@ import type { Dependencies } from './dependencies.ts';
  * while the primary is down.
  */
 export function healthEndpoints(dependencies: Dependencies): Endpoint[] {
-  const probe = (path: string, answer: (exchange: Exchange) => Promise<void>): Endpoint => ({
+  const probe = (path: string, statusOf: () => Promise<string>): Endpoint => ({
     method: 'GET',
     path,
-    errorKey: 'detail',
-    handle: (exchange) => {
-      exchange.set({ 'Cache-Control': 'no-store' });
-      return answer(exchange);
-    },
+    errorFormat: { errorKey: 'detail', inputPart: 'query' },
+    handlers: [async (_req, res) => sendStatus(res, await statusOf())],
   });
   return [
-    probe('/livez', async (exchange) => sendJson(exchange, 200, { status: 'ok' })),
-    probe('/readyz', async (exchange) => {
-      const status = dependencies.isDraining() ? 'unavailable' : await databaseStatus(dependencies);
-      if (status === 'unavailable') exchange.set({ 'Retry-After': '1' });
-      sendJson(exchange, status === 'unavailable' ? 503 : 200, { status });
-    }),
+    probe('/livez', async () => 'ok'),
+    probe('/readyz', async () =>
+      dependencies.isDraining() ? UNAVAILABLE : databaseStatus(dependencies),
+    ),
   ];
 }
 
-async function databaseStatus({
-  database,
-  replicaWithoutPrimary,
-}: Dependencies): Promise<'ok' | 'read-only' | 'unavailable'> {
+const UNAVAILABLE = 'unavailable';
+
+function sendStatus(res: Response, status: string): void {
+  res.set({ 'Cache-Control': 'no-store', ...(status === UNAVAILABLE && { 'Retry-After': '1' }) });
+  sendBody(res, status === UNAVAILABLE ? 503 : 200, JSON.stringify({ status }));
+}
+
+async function databaseStatus({ database, replicaWithoutPrimary }: Dependencies): Promise<string> {
   const responds = await database()
     ?.ping()
     .then(
@@ -39,5 +38,5 @@ async function databaseStatus({
       () => false,
     );
   if (responds) return 'ok';
-  return replicaWithoutPrimary?.() ? 'read-only' : 'unavailable';
+  return replicaWithoutPrimary?.() ? 'read-only' : UNAVAILABLE;
 }

@@ -25,7 +25,7 @@ const MESSAGES = {
 // Transient errors of the database and the connection: codes of PostgreSQL's appendix A and of
 // Node. A standby rejects writes with 25006.
 const TRANSIENT =
-  /^(08...|25006|53...|57P0.|57014|40001|40P01|EAI_AGAIN|ECONNREFUSED|ECONNRESET|EHOSTDOWN|EHOSTUNREACH|ENETDOWN|ENETUNREACH|ENOENT|ENOTFOUND|EPIPE|ETIMEDOUT)$/;
+  /^(08...|25006|53...|57P0.|40001|40P01|EAI_AGAIN|ECONNREFUSED|ECONNRESET|EHOSTDOWN|EHOSTUNREACH|ENETDOWN|ENETUNREACH|ENOENT|ENOTFOUND|EPIPE|ETIMEDOUT)$/;
 const TRANSIENT_MESSAGE =
   /^(timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|database ".*" is not currently accepting connections)/;
 
@@ -33,8 +33,11 @@ const TRANSIENT_MESSAGE =
 export function visibleError(error: unknown): DomainError | HttpError | undefined {
   if (error instanceof DomainError || error instanceof HttpError) return error;
   if (!(error instanceof Error)) return undefined;
-  if (error.name === 'AbortError') return timeoutError();
+  // PostgreSQL reports a statement at its time limit as cancelled (57014).
+  if (error.name === 'AbortError' || codeOf(error) === '57014') return timeoutError();
   if (isTransient(error)) return unavailableError();
+  // Express reports a path that cannot be decoded, which is unknown.
+  if (error instanceof URIError) return unknownPath();
   const status = 'status' in error ? error.status : undefined;
   return hasMessage(status) ? errorForStatus(status) : undefined;
 }
@@ -52,6 +55,11 @@ export function timeoutError(): DomainError {
   return new DomainError('TIMEOUT', 'The service took too long to respond', [], 1);
 }
 
+/** Returns the error for an unknown path. */
+export function unknownPath(): DomainError {
+  return new DomainError('NOT_FOUND', 'Not found');
+}
+
 /** Returns the error of a request that can be retried after a second. */
 export function unavailableError(): DomainError {
   return new DomainError('UNAVAILABLE', 'The service is not available at the moment', [], 1);
@@ -62,8 +70,9 @@ function hasMessage(status: unknown): status is keyof typeof MESSAGES {
 }
 
 function isTransient(error: Error): boolean {
-  return (
-    ('code' in error && typeof error.code === 'string' && TRANSIENT.test(error.code)) ||
-    TRANSIENT_MESSAGE.test(error.message)
-  );
+  return TRANSIENT.test(codeOf(error)) || TRANSIENT_MESSAGE.test(error.message);
+}
+
+function codeOf(error: Error): string {
+  return 'code' in error ? String(error.code) : '';
 }

@@ -1,14 +1,10 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import express, { type Express } from 'express';
 import { collectDefaultMetrics, Counter, register, type Registry } from 'prom-client';
 import { gauge, gauges } from '../core/metrics.ts';
 import { VERSION } from '../core/version.ts';
-import { HttpError } from './http-error.ts';
-import { inFlight } from './in-flight.ts';
-import { rejectInvalidHeaders } from './request-headers.ts';
 import type { Dependencies } from './dependencies.ts';
 import { measureTimings } from '../telemetry/timing-metrics.ts';
 
-const PATH = '/metrics';
 const CALLS = 'shopfront_rest_calls_total';
 
 /**
@@ -36,11 +32,6 @@ export function openMetrics({
   gauges('shopfront_build_info', 'Version of the server. Always 1.', 'version', () => ({
     [VERSION]: 1,
   }));
-  gauge(
-    'shopfront_requests_in_flight',
-    'Requests queued, in progress or waiting for their body, except those waiting for a password hash or a slow reader.',
-    () => inFlight.size,
-  );
   gauge('shopfront_database_up', 'Whether the database is available: 1 or 0.', () =>
     database() ? 1 : 0,
   );
@@ -67,46 +58,22 @@ export function openMetrics({
 }
 
 /** Serves only `GET /metrics`, for a separate port that clients cannot reach. */
-export function metricsListener(
-  registry: Registry,
-  { log }: Pick<Dependencies, 'log'>,
-): RequestListener {
-  return async (req, res) => {
-    try {
-      await sendMetrics(registry, req, res);
-    } catch (error) {
-      if (error instanceof HttpError) return sendStatus(res, error.status);
-      log.error({ err: error }, 'Metrics could not be collected');
-      sendStatus(res, 500);
-    }
-  };
-}
-
-async function sendMetrics(
-  registry: Registry,
-  req: IncomingMessage,
-  res: ServerResponse,
-): Promise<void> {
-  rejectInvalidHeaders(req);
-  const { method, url = '' } = req;
-  if (url !== PATH && !url.startsWith(`${PATH}?`)) return sendStatus(res, 404);
-  if (method !== 'GET' && method !== 'HEAD') return sendStatus(res, 405, { Allow: 'GET, HEAD' });
-  const text = await registry.metrics();
-  res.writeHead(200, {
-    'Content-Type': registry.contentType,
-    'Content-Length': Buffer.byteLength(text),
-    'Cache-Control': 'no-store',
-    'X-Content-Type-Options': 'nosniff',
-  });
-  res.end(text);
-}
-
-// Closes the connection, because a request body is not read.
-function sendStatus(
-  res: ServerResponse,
-  status: number,
-  headers: Record<string, string> = {},
-): void {
-  res.writeHead(status, { ...headers, 'Content-Length': '0', Connection: 'close' });
-  res.end();
+export function metricsApp(registry: Registry, { log }: Pick<Dependencies, 'log'>): Express {
+  const app = express()
+    .disable('x-powered-by')
+    .disable('etag')
+    .enable('strict routing')
+    .enable('case sensitive routing');
+  app
+    .route('/metrics')
+    .get(async (_req, res) => {
+      const text = await registry.metrics().catch((error: unknown) => {
+        log.error({ err: error }, 'Metrics could not be collected');
+      });
+      if (text === undefined) res.status(500);
+      else res.type(registry.contentType);
+      res.set({ 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' }).end(text);
+    })
+    .all((_req, res) => void res.status(405).set('Allow', 'GET, HEAD').end());
+  return app.use((_req, res) => void res.status(404).end());
 }

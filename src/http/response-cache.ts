@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
 import type { Context } from '../request/context.ts';
 import { counters, gauge } from '../core/metrics.ts';
@@ -31,14 +30,6 @@ export interface CachedResponse extends Body {
   /** Operation, on the GraphQL API. */
   operation?: Operation;
 }
-
-/** Returns the cached response to a request without credentials, or the result of `make`. */
-export type ReadThroughCache = (
-  ctx: Context,
-  req: IncomingMessage,
-  rowCounts: string,
-  make: () => Promise<CachedResponse>,
-) => Promise<CachedResponse>;
 
 interface Entry {
   response: CachedResponse;

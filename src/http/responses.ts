@@ -1,17 +1,27 @@
+import { hash } from 'node:crypto';
 import { STATUS_CODES, type IncomingMessage } from 'node:http';
 import accepts from 'accepts';
+import type { Response } from 'express';
+import fresh from 'fresh';
 import type { Logger } from 'pino';
+import type { Config } from '../core/config.ts';
 import { DomainError, type FieldError, type RequestPart } from '../core/errors.ts';
+import { LogThrottle } from '../core/log-throttle.ts';
+import { CREDENTIAL_HEADERS } from './credentials.ts';
 import { ERRORS, graphqlExtensions } from './error-map.ts';
-import type { Exchange } from './exchange.ts';
 import { HttpError, visibleError } from './http-error.ts';
-import { logUnavailable } from './log-unavailable.ts';
 
 /** The content type of JSON. */
 export const JSON_TYPE = 'application/json; charset=utf-8';
 const INVALID_REQUEST = 'invalid_request';
 const INTERNAL = 'INTERNAL_SERVER_ERROR';
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
+// A request with credentials, even invalid ones, must not get a response cached for one without.
+const VARY = CREDENTIAL_HEADERS.join(', ');
+/** `Vary` of the GraphQL API, whose responses also depend on the media type. */
+export const VARY_BY_TYPE = `Accept, ${VARY}`;
+/** Length of the hash in a tag, in characters of 6 bits: long enough to avoid collisions. */
+const TAG_LENGTH = 27;
 /** The media types of responses of the GraphQL API, the default first. */
 const GRAPHQL_TYPES = [JSON_TYPE, 'application/graphql-response+json; charset=utf-8'];
 
@@ -40,51 +50,100 @@ interface ErrorResponse {
   extensions: Record<string, unknown>;
 }
 
-/** Sends a JSON response. */
-export function sendJson(
-  exchange: Exchange,
+/** Sends a response, unless the request was already rejected, for example at its timeout. */
+export function sendBody(
+  res: Response,
   status: number,
-  body: unknown,
+  body: string | Buffer,
   type: string = JSON_TYPE,
 ): void {
-  exchange.send(status, JSON.stringify(body), type);
+  if (res.headersSent || res.req.socket.destroyed) return;
+  res.statusCode = status;
+  res.setHeader('Content-Type', type);
+  res.setHeader('Content-Length', Buffer.byteLength(body));
+  res.end(body);
 }
 
 /**
- * Sends an error (docs/rest.md): a visible error as it is, an internal error as 500 with only an id
- * that is in the log. Destroys the connection instead if the head of the response has been sent.
+ * Sends 304 and returns true if the client has the response with this tag (RFC 9110, 13.1.2). Sets
+ * the caching headers of a response that is the same for all callers without credentials
+ * (RFC 9111, 5.2.2): cacheable for PUBLIC_MAX_AGE_SECONDS, or revalidated each time if that is 0.
  */
-export function sendError(
-  exchange: Exchange,
-  error: unknown,
-  parent: Logger,
-  errorFormat: ErrorFormat,
-): void {
-  const { req, res, requestId } = exchange;
-  const log = parent.child({ requestId, endpoint: errorFormat.endpoint });
-  if (res.headersSent) {
-    if (exchange.isCancelled) return;
-    log.error({ err: error }, 'Response interrupted');
-    exchange.abort();
-    return;
-  }
-  const response = errorResponseOf(exchange, error, errorFormat, log);
-  exchange.record.errors = [
-    errorFormat.errorKey === 'errors' ? String(response.extensions['code']) : response.code,
-  ];
-  exchange.set({ 'Cache-Control': 'no-store', ...response.headers });
-  if (errorFormat.errorKey === 'errors') {
-    sendJson(
-      exchange,
-      response.status,
-      { errors: [{ message: response.text, extensions: response.extensions }] },
-      graphqlTypeFor(req),
-    );
-  } else if ([accepts(req).types()].flat().includes('application/problem+json')) {
-    sendJson(exchange, response.status, problem(response, errorFormat), PROBLEM_TYPE);
-  } else {
-    sendJson(exchange, response.status, restError(response, errorFormat));
-  }
+export function sendIfNotModified(
+  res: Response,
+  { publicMaxAgeSeconds }: Config,
+  tag: string,
+  vary = VARY,
+): boolean {
+  res.setHeader('ETag', tag);
+  res.setHeader(
+    'Cache-Control',
+    publicMaxAgeSeconds === 0 ? 'public, no-cache' : `public, max-age=${publicMaxAgeSeconds}`,
+  );
+  appendVary(res, vary);
+  const clientTags = res.req.headers['if-none-match'];
+  // `Cache-Control` of a request is for caches on the way. `fetch` sends no-cache with every tag.
+  if (clientTags === undefined || !fresh({ 'if-none-match': clientTags }, { etag: tag }))
+    return false;
+  if (!res.headersSent) res.status(304).end();
+  return true;
+}
+
+/** Adds these names to `Vary` (RFC 9110, 12.5.5). */
+export function appendVary(res: Response, names: string): void {
+  const present = res.getHeader('Vary');
+  res.setHeader('Vary', present === undefined ? names : `${String(present)}, ${names}`);
+}
+
+/**
+ * Returns the entity tag of a text: weak, because compressed forms have the same (RFC 9110, 8.8.1).
+ */
+export function tagOf(text: string): string {
+  return `W/"${hash('sha256', text, 'base64url').slice(0, TAG_LENGTH)}"`;
+}
+
+/** Sends an error as the response. */
+export type SendError = (res: Response, error: unknown) => void;
+
+/**
+ * Returns the function that sends errors (docs/rest.md): a visible error as it is, an internal error
+ * as 500 with only an id that is in the log. It destroys the connection instead if the head of the
+ * response has been sent. `formatOf` returns the format for a path that no endpoint handled.
+ */
+export function errorSender(parent: Logger, formatOf: (path: string) => ErrorFormat): SendError {
+  return (res, error) => {
+    const { req } = res;
+    const { requestId, record, signal, errorFormat = formatOf(req.path) } = res.locals;
+    const log = parent.child({ requestId, endpoint: errorFormat.endpoint });
+    if (res.headersSent) {
+      if (signal.aborted || res.writableFinished) return;
+      log.error({ err: error }, 'Response interrupted');
+      record.end = 'broken';
+      req.socket.destroy();
+      return;
+    }
+    const response = errorResponseOf(res, error, errorFormat, log);
+    record.errors = [
+      errorFormat.errorKey === 'errors' ? String(response.extensions['code']) : response.code,
+    ];
+    // The headers of a response that could not be sent do not apply to the error.
+    for (const name of ['ETag', 'Last-Modified', 'Content-Encoding']) res.removeHeader(name);
+    res.set({ 'Cache-Control': 'no-store', ...response.headers });
+    if (errorFormat.errorKey === 'errors') {
+      const { text: message, extensions } = response;
+      sendBody(
+        res,
+        response.status,
+        JSON.stringify({ errors: [{ message, extensions }] }),
+        graphqlTypeFor(req),
+      );
+    } else if ([accepts(req).types()].flat().includes('application/problem+json')) {
+      const body = JSON.stringify(problem(response, errorFormat));
+      sendBody(res, response.status, body, PROBLEM_TYPE);
+    } else {
+      sendBody(res, response.status, JSON.stringify(restError(response, errorFormat)));
+    }
+  };
 }
 
 /**
@@ -114,6 +173,13 @@ export function graphqlTypeFor(req: Pick<IncomingMessage, 'headers'>): string {
   return chosen || JSON_TYPE;
 }
 
+const outages = new LogThrottle<unknown>();
+
+/** Logs why a database request failed, throttled because every request fails during an outage. */
+export function logUnavailable(log: Logger, err: unknown): void {
+  outages.record(err, (last, times) => log.error({ err: last, times }, 'Database unavailable'));
+}
+
 /** Returns an internal error for clients, with only its id in the log. */
 export function maskedError(requestId: string): {
   message: string;
@@ -123,7 +189,7 @@ export function maskedError(requestId: string): {
 }
 
 function errorResponseOf(
-  exchange: Exchange,
+  { locals }: Response,
   error: unknown,
   errorFormat: ErrorFormat,
   log: Logger,
@@ -131,11 +197,12 @@ function errorResponseOf(
   const visible = visibleError(error);
   if (visible instanceof HttpError) return httpErrorResponse(visible, errorFormat);
   if (visible) {
-    if (visible !== error && !exchange.isCancelled) logUnavailable(log, error);
+    if (visible.code === 'TIMEOUT') log.warn({ event: 'request.timeout' }, 'Request timed out');
+    else if (visible !== error && !locals.signal.aborted) logUnavailable(log, error);
     return domainErrorResponse(visible, errorFormat);
   }
   log.error({ err: error }, 'Request failed');
-  const { message, extensions } = maskedError(exchange.requestId);
+  const { message, extensions } = maskedError(locals.requestId);
   return {
     status: 500,
     code: INTERNAL,

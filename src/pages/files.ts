@@ -1,11 +1,10 @@
+import type { RequestHandler, Response } from 'express';
 import send from 'send';
 import { DAY_MS } from '../core/time.ts';
 import type { Config } from '../core/config.ts';
-import { codingFor, type Coding } from '../http/compression.ts';
-import type { Exchange } from '../http/exchange.ts';
-import { HttpError } from '../http/http-error.ts';
-import type { Endpoint } from '../http/paths.ts';
-import { unknownPath } from '../rest/endpoint.ts';
+import { acceptedCoding, allowCompression, type Coding } from '../http/compression.ts';
+import type { Endpoint } from '../http/endpoints.ts';
+import { HttpError, unknownPath } from '../http/http-error.ts';
 import type { Bundle } from './bundle.ts';
 
 const YEAR_MS = 365 * DAY_MS;
@@ -18,8 +17,9 @@ interface File {
 }
 
 /** Returns the endpoint of a page or file. */
-export function endpoint(path: string, handle: Endpoint['handle']): Endpoint {
-  return { method: 'GET', path, errorKey: 'detail', handle };
+export function endpoint(path: string, handler: RequestHandler): Endpoint {
+  const errorFormat = { errorKey: 'detail', inputPart: 'query' } as const;
+  return { method: 'GET', path, errorFormat, handlers: [handler] };
 }
 
 /** Returns the endpoint of the files in `assets/` of a bundle. */
@@ -27,18 +27,20 @@ export function assetsEndpoint(
   config: Config,
   { path, directory, assets, compressed }: Bundle,
 ): Endpoint {
-  return endpoint(`${path}/assets/{file}`, async (exchange) => {
-    const { file = '' } = exchange.params;
+  return endpoint(`${path}/assets/{file}`, async (req, res) => {
+    const { file } = req.params;
     // Serves only files that existed at start, so no path can lead to other files.
-    if (!assets.has(file)) throw unknownPath();
-    const coding = compressed.has(file) ? codingFor(exchange, config) : undefined;
+    if (typeof file !== 'string' || !assets.has(file)) throw unknownPath();
+    const isCoded = config.compression && compressed.has(file);
+    if (isCoded) allowCompression(res, config);
+    const coding = isCoded ? acceptedCoding(req) : undefined;
     await sendFile(
       {
         directory: coding === undefined ? directory : `${directory}/${coding}`,
         name: `assets/${file}`,
         coding,
       },
-      exchange,
+      res,
       true,
     );
   });
@@ -47,12 +49,12 @@ export function assetsEndpoint(
 /** Sends a file of the directory. `immutable` if its name contains a hash of its content. */
 export function sendFile(
   { directory, name, coding }: File,
-  exchange: Exchange,
+  res: Response,
   immutable: boolean,
 ): Promise<void> {
-  const { req, res } = exchange;
-  const out = exchange.release();
-  if (coding !== undefined) out.setHeader('Content-Encoding', coding);
+  // The rest depends on the reader.
+  res.locals.exclude();
+  if (coding !== undefined) res.setHeader('Content-Encoding', coding);
   return new Promise((done, fail) => {
     const options = {
       root: directory,
@@ -61,15 +63,11 @@ export function sendFile(
       index: false,
       acceptRanges: false,
     };
-    const file = send(req, `/${name}`, options);
-    file.once('error', (error: { status?: number }) => {
-      // The headers of the file do not apply to the error.
-      if (!res.headersSent) for (const header of res.getHeaderNames()) res.removeHeader(header);
-      fail(responseErrorOf(error));
-    });
+    const file = send(res.req, `/${name}`, options);
+    file.once('error', (error: { status?: number }) => fail(responseErrorOf(error)));
     // `close` also fires without a body, and when the client has disconnected.
     res.once('close', done);
-    file.pipe(out);
+    file.pipe(res);
   });
 }
 

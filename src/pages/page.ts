@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { demoUsers } from '../features/demo-data.ts';
 import type { Config } from '../core/config.ts';
-import { codingFor, sendCompressed } from '../http/compression.ts';
-import type { Exchange } from '../http/exchange.ts';
+import type { RequestHandler } from 'express';
+import { allowCompression } from '../http/compression.ts';
+import { sendBody } from '../http/responses.ts';
 import type { Bundle } from './bundle.ts';
 import { markup, scriptJson, type Html } from './markup.ts';
 import type { PageSettings } from './settings.ts';
@@ -34,18 +35,14 @@ const EMPTY = markup``;
 const CURRENT = markup` aria-current="page"`;
 
 /** Creates the handler of a page. Its text only differs by the nonce. */
-export function createPageHandler(
-  config: Config,
-  bundle: Bundle,
-  page: Page,
-): (exchange: Exchange) => Promise<void> {
+export function createPageHandler(config: Config, bundle: Bundle, page: Page): RequestHandler {
   const { basePath } = config;
   const files = basePath + bundle.path;
   const { script, styles } = bundle.partsOf(page.entry);
   const links = styles.map((file) => markup`<link rel="stylesheet" href="${files}/${file}">\n`);
   const settings = scriptJson(settingsOf(config));
   const bar = page.hasHeader ? EMPTY : headerBar(basePath, page.path);
-  return async (exchange) => {
+  return (_req, res) => {
     const nonce = randomBytes(16).toString('base64');
     const { text } = markup`<!doctype html>
 <html lang="en">
@@ -64,17 +61,12 @@ ${page.body}
 </body>
 </html>
 `;
-    exchange.set({
+    res.set({
       'Cache-Control': 'no-store',
       'Content-Security-Policy': policyOf(nonce, page.policy?.(nonce)),
     });
-    await sendCompressed(
-      exchange,
-      codingFor(exchange, config, text),
-      200,
-      { body: text },
-      HTML_TYPE,
-    );
+    allowCompression(res, config, text);
+    sendBody(res, 200, text, HTML_TYPE);
   };
 }
 

@@ -1,7 +1,7 @@
 import type { Route } from '../api/route.ts';
 import type { Config } from '../core/config.ts';
-import type { Exchange } from '../http/exchange.ts';
-import type { Endpoint } from '../http/paths.ts';
+import type { RequestHandler } from 'express';
+import type { Endpoint } from '../http/endpoints.ts';
 import { EXPLORERS, readBundle } from './bundle.ts';
 import { assetsEndpoint, endpoint, sendFile } from './files.ts';
 import { homeBody } from './home.ts';
@@ -14,7 +14,7 @@ import { usageBody } from './usage.ts';
 export interface Pages {
   endpoints: Endpoint[];
   /** Sends the page at the GraphQL path. */
-  sendGraphqlPage: (exchange: Exchange) => Promise<void>;
+  sendGraphqlPage: RequestHandler;
 }
 
 /** Origin of the Apollo Sandbox frame. */
@@ -44,7 +44,7 @@ const referencePolicy = (nonce: string) => ({ 'style-src': `'self' 'nonce-${nonc
 export function openPages(config: Config, endpoints: readonly Route[]): Pages | undefined {
   if (!config.graphqlExplorer) return undefined;
   const bundle = readBundle(EXPLORERS);
-  const handlerOf = (page: Page): Endpoint['handle'] => createPageHandler(config, bundle, page);
+  const handlerOf = (page: Page): RequestHandler => createPageHandler(config, bundle, page);
   const pages: Page[] = [
     { path: '/', title: 'Shopfront', entry: 'home.ts', body: homeBody(config, endpoints) },
     {
@@ -71,8 +71,8 @@ export function openPages(config: Config, endpoints: readonly Route[]): Pages | 
   return {
     endpoints: [
       ...pages.map((page) => endpoint(page.path, handlerOf(page))),
-      endpoint('/favicon.ico', (exchange) =>
-        sendFile({ directory: bundle.directory, name: 'favicon.svg' }, exchange, false),
+      endpoint('/favicon.ico', (_req, res) =>
+        sendFile({ directory: bundle.directory, name: 'favicon.svg' }, res, false),
       ),
       assetsEndpoint(config, bundle),
       ...(config.servesStorefront ? storefrontEndpoints(config) : []),

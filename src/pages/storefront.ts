@@ -1,5 +1,5 @@
 import type { Config } from '../core/config.ts';
-import type { Endpoint } from '../http/paths.ts';
+import type { Endpoint } from '../http/endpoints.ts';
 import { readBundle, STOREFRONT } from './bundle.ts';
 import { assetsEndpoint, endpoint } from './files.ts';
 import { markup } from './markup.ts';

@@ -1,7 +1,7 @@
 import type { Context } from '../request/context.ts';
 import { sqlTypeOf, type Bound, type OrderColumn } from './cursor.ts';
 import { DomainError } from '../core/errors.ts';
-import { withTimeLimit } from '../core/cancellation.ts';
+import { withTimeLimit } from '../core/abort.ts';
 import { readRows, shapeOf, type EntityClass, type Shape } from '../database/row-mapper.ts';
 import {
   empty,
@@ -162,8 +162,8 @@ export class ListQuery<T extends object> {
     ms: number,
     message: string,
   ): Promise<Cell[][]> {
-    const rows = await withTimeLimit(this.ctx.request, ms, (cancellation) =>
-      statements.read(select, false, cancellation),
+    const rows = await withTimeLimit(this.ctx.request, ms, (part) =>
+      statements.read(select, false, part),
     );
     if (rows) return rows;
     throw new DomainError('QUERY_TOO_COMPLEX', message);

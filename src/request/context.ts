@@ -7,7 +7,7 @@ import type { DomainError } from '../core/errors.ts';
 import type { Scope } from '../core/scopes.ts';
 import { withRetries } from '../database/retry.ts';
 import type { Statements } from '../database/sql.ts';
-import type { Cancellable } from '../core/cancellation.ts';
+import type { Abortable } from '../core/abort.ts';
 import { databaseChannel } from '../core/tracing-channels.ts';
 
 /** The authenticated user or API key of a request, read from its credentials once. */
@@ -27,15 +27,13 @@ export interface Caller {
 }
 
 /** The request, as services see it. */
-interface RequestHandle extends Cancellable {
+export interface RequestHandle extends Abortable {
   /** Excludes the request from admission control: it now waits for long work off the event loop. */
   exclude(): void;
-  /** Cancels a request without its own end, such as a subscription; the client gets the error. */
+  /** Ends a request without its own end, such as a subscription; the client gets the error. */
   end?(error: DomainError): void;
   /** Connection of the request. */
   readonly connection?: object;
-  /** The error passed to `end`. */
-  readonly error?: DomainError | undefined;
 }
 
 /** Context of a request for services, independent of HTTP and GraphQL. */
@@ -57,7 +55,7 @@ export interface Context {
   /** Current time; tests can replace it. */
   now(): Date;
   requestId: string;
-  /** Cancelled when the client no longer waits; this cancels running statements. */
+  /** Its signal is aborted when the client is gone or the time is up; this cancels statements. */
   request?: RequestHandle;
   log: Logger;
   userAgent?: string;

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, jest, test } from '../support/jest.ts';
 import { createApp } from '../../src/app.ts';
 import type { Statements } from '../../src/database/sql.ts';
-import type { Cancellable } from '../../src/core/cancellation.ts';
+import { onAbort, type Abortable } from '../../src/core/abort.ts';
 import { CallCounter } from '../../src/features/rest-usage/call-counter.ts';
 import { createHttpServer } from '../../src/http/http-server.ts';
 import { openLog } from '../../src/telemetry/log.ts';
@@ -23,14 +23,14 @@ describe('P4 the count of a filtered list', () => {
     const cancelled: string[] = [];
     jest
       .spyOn(statements, 'read')
-      .mockImplementation((statement, prepared, request?: Cancellable) => {
+      .mockImplementation((statement, prepared, request?: Abortable) => {
         if (!statement.text.startsWith('select count(*) from "product"'))
           return read(statement, prepared, request);
         // A count without a limit would wait until the test times out.
         if (!request?.begin) return Promise.reject(new Error('unlimited'));
         request.begin();
         return new Promise((_done, fail) =>
-          request.onCancel(() => {
+          onAbort(request.signal, () => {
             cancelled.push(statement.text);
             fail(Object.assign(new Error('cancelled'), { name: 'AbortError' }));
           }),
@@ -199,12 +199,12 @@ describe('P4 the look-up of all entries that match a filter', () => {
       let cancelled = 0;
       jest
         .spyOn(statements, 'read')
-        .mockImplementation((statement, prepared, request?: Cancellable) => {
+        .mockImplementation((statement, prepared, request?: Abortable) => {
           if (!statement.text.includes(' offset 0)')) return read(statement, prepared, request);
           if (!request?.begin) return Promise.reject(new Error('unlimited'));
           request.begin();
           return new Promise((_done, fail) =>
-            request.onCancel(() => {
+            onAbort(request.signal, () => {
               cancelled++;
               fail(Object.assign(new Error('cancelled'), { name: 'AbortError' }));
             }),

@@ -1,3 +1,4 @@
+import { onAbort } from '../../src/core/abort.ts';
 import { afterEach, describe, expect, jest, test } from '../support/jest.ts';
 import { subscribe as subscribeToChanges } from '../../src/features/change-log/subscribe.ts';
 import type { Statements } from '../../src/database/sql.ts';
@@ -142,7 +143,7 @@ describe('P12 subscriptions to the same events', () => {
     const subscribers = await Promise.all(
       Array.from({ length: 300 }, async () => {
         const request = new ActiveSubscription({ headers: {} } as never);
-        request.onCancel(() => request.error && ended.push(request.error.code));
+        onAbort(request.signal, () => request.error && ended.push(request.error.code));
         return {
           request,
           changes: await subscribeToChanges({ ...shop.context(), statements, request }),
@@ -151,7 +152,7 @@ describe('P12 subscriptions to the same events', () => {
     );
     await Promise.all(
       subscribers.map(async ({ request, changes }) => {
-        for (let count = 0; count < total && !request.isCancelled; count++) await changes.next();
+        for (let count = 0; count < total && !request.signal.aborted; count++) await changes.next();
       }),
     );
     expect(ended).toEqual([]);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '../support/jest.ts';
+import { batchesOf } from '../../src/features/products/json-stream.ts';
 import { recordStatements } from '../support/statements.ts';
 import { useShop } from '../support/shop.ts';
 
@@ -80,4 +81,22 @@ describe('P5 blog entries and items of one user', () => {
     const { statements } = await recordStatements(() => shop.rest('GET', '/blog', { as: user }));
     expect(statements.filter((statement) => /from "?blog_entry/.test(statement)).length).toBe(5);
   });
+});
+
+test('P23 whole lists are read in smaller batches while many are open', async () => {
+  const sizes: number[] = [];
+  const open = () =>
+    batchesOf(async (after, size) => {
+      sizes.push(size);
+      return { text: '', count: size, last: String(Number(after) + size) };
+    });
+  const lists = Array.from({ length: 16 }, open);
+  for (const list of lists) await list.next();
+  sizes.length = 0;
+  await lists[0]?.next();
+  expect(sizes).toEqual([2_500]);
+  for (const list of lists.slice(1)) await list.return(undefined);
+  await lists[0]?.next();
+  expect(sizes).toEqual([2_500, 5_000]);
+  await lists[0]?.return(undefined);
 });

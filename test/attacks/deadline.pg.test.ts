@@ -3,7 +3,6 @@ import type { User } from '../../src/features/users/user.entity.ts';
 import { expectTimeout, retryUntilServed, type SendRequest } from '../support/late.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
 import { useSecondSession } from '../support/second-session.ts';
-import { useStoppedClock } from '../support/clock.ts';
 import { until } from '../support/until.ts';
 
 // A statement waits for a lock for longer than the request timeout. Only the end of the request
@@ -18,9 +17,6 @@ const shop = useShop(
 );
 
 const other = useSecondSession();
-const clock = useStoppedClock();
-/** Waits for responses while the clock passes the request timeout. */
-const late = <T>(answers: Promise<T>): Promise<T> => clock.advanceUntil(answers, DEADLINE_MS);
 let user: User;
 
 beforeEach(async () => {
@@ -190,9 +186,8 @@ describe('a table locked by another transaction', () => {
       .map(([, , send]) => send);
     await lock('product');
     for (let time = 0; time < 4 * POOL; time++) {
-      const answer = await late(
-        requests[time % requests.length]?.() ?? Promise.reject(new Error('none')),
-      );
+      const answer = await (requests[time % requests.length]?.() ??
+        Promise.reject(new Error('none')));
       expect(answer.status).toBe(503);
     }
     await nothingWaits();
@@ -210,7 +205,7 @@ describe('a table locked by another transaction', () => {
     );
     expect((await shop.graphql('{ __typename }')).status).toBe(200);
     expect((await shop.rest('OPTIONS', '/api/v2/shop/products')).status).toBe(200);
-    for (const answer of await late(waiting)) expectTimeout(shop, answer, 'graphql');
+    for (const answer of await waiting) expectTimeout(shop, answer, 'graphql');
     await nothingWaits();
   });
 });
@@ -230,7 +225,7 @@ async function expectServed(send: SendRequest): Promise<void> {
 async function whileLocked<T>(table: string, send: () => Promise<T>): Promise<T> {
   await lock(table);
   try {
-    const answer = await late(send());
+    const answer = await send();
     await nothingWaits();
     return answer;
   } finally {
@@ -252,5 +247,5 @@ async function nothingWaits(): Promise<void> {
     );
     return rows.length === 0;
   }, 'the end of the statements that wait for a lock');
-  await late(ended);
+  await ended;
 }

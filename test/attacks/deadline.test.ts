@@ -2,16 +2,12 @@ import { afterEach, beforeEach, describe, expect, test } from '../support/jest.t
 import type { User } from '../../src/features/users/user.entity.ts';
 import { expectTimeout, retryUntilServed, type SendRequest } from '../support/late.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
-import { useStoppedClock } from '../support/clock.ts';
 
 // Another transaction blocks the database for longer than the request timeout: on the embedded
 // database, which has a single backend, by being open; on a server, by its locks.
 
 const DEADLINE_MS = 500;
 const shop = useShop({ REQUEST_TIMEOUT_MS: String(DEADLINE_MS) });
-const clock = useStoppedClock();
-/** Waits for responses while the clock passes the request timeout. */
-const late = <T>(answers: Promise<T>): Promise<T> => clock.advanceUntil(answers, DEADLINE_MS);
 
 let user: User;
 let release: () => Promise<void> = async () => undefined;
@@ -69,7 +65,7 @@ describe('a database that is blocked by another transaction', () => {
     'D23 %s by %s is 503 at the deadline, and succeeds once the database is free',
     async (_what, api, send) => {
       await lockTables();
-      const answer = await late(send());
+      const answer = await send();
       expect(answer.status).toBe(503);
       expectTimeout(shop, answer, api);
       await release();
@@ -79,9 +75,9 @@ describe('a database that is blocked by another transaction', () => {
 
   test('D23 a session login is 503 at the deadline', async () => {
     await lockTables();
-    const answer = await late(
-      shop.rest('POST', '/session/login', { json: { username: 'ada', password: PASSWORD } }),
-    );
+    const answer = await shop.rest('POST', '/session/login', {
+      json: { username: 'ada', password: PASSWORD },
+    });
     expect([
       answer.status,
       answer.headers.get('Retry-After'),
@@ -91,23 +87,19 @@ describe('a database that is blocked by another transaction', () => {
 
   test('D23 a client that accepts problem details gets the timeout in that format', async () => {
     await lockTables();
-    const answer = await late(
-      shop.rest('GET', '/api/v1/shop/product/1', {
-        headers: { Accept: 'application/problem+json' },
-      }),
-    );
+    const answer = await shop.rest('GET', '/api/v1/shop/product/1', {
+      headers: { Accept: 'application/problem+json' },
+    });
     expect([answer.status, answer.body.status, answer.body.code]).toEqual([503, 503, 'TIMEOUT']);
   });
 
   test('D23 a client that prefers the GraphQL media type gets the timeout in that media type', async () => {
     await lockTables();
     const headers = { Accept: 'application/graphql-response+json, application/json;q=0.9' };
-    const answer = await late(
-      shop.rest('POST', '/graphql', {
-        json: { query: '{ products { nodes { name } } }' },
-        headers,
-      }),
-    );
+    const answer = await shop.rest('POST', '/graphql', {
+      json: { query: '{ products { nodes { name } } }' },
+      headers,
+    });
     expect([answer.status, answer.headers.get('Content-Type')]).toEqual([
       503,
       'application/graphql-response+json; charset=utf-8',
@@ -137,7 +129,7 @@ describe('a database that is blocked by another transaction', () => {
           (_, at) => requests[at % 3]?.[2]() ?? Promise.reject(new Error('none')),
         ),
       );
-    for (const answer of await late(many())) expect(answer.status).toBe(503);
+    for (const answer of await many()) expect(answer.status).toBe(503);
     await release();
     await expectServed(() => shop.rest('GET', '/api/v1/shop/product/1'));
     for (const answer of await many()) expect(answer.status).toBe(200);
@@ -145,9 +137,11 @@ describe('a database that is blocked by another transaction', () => {
 
   test('D23 a write that timed out is not executed later', async () => {
     await lockTables();
-    const answers = await late(
-      Promise.all([create(), shop.graphql(ADD, { id: 'lamp' }, { as: user }), login()]),
-    );
+    const answers = await Promise.all([
+      create(),
+      shop.graphql(ADD, { id: 'lamp' }, { as: user }),
+      login(),
+    ]);
     expect(answers.map(({ status }) => status)).toEqual([503, 503, 503]);
     await release();
     // Queued behind any statement that may still be running.

@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from '../support/jest.ts';
 import { useShop } from '../support/shop.ts';
 import { recordStatements } from '../support/statements.ts';
@@ -191,26 +192,6 @@ describe('boundaries between requests', () => {
     }
   });
 
-  test.each<[string, string, number]>([
-    ['too large', `${POST}Content-Length: 20000\r\n\r\n{}`, 413],
-    ['too large, in chunks', `${CHUNKED}${`400\r\n${' '.repeat(1024)}\r\n`.repeat(17)}`, 413],
-    ['of another type', `${POST.replace('json', 'xml')}Content-Length: 2000\r\n\r\n{}`, 415],
-    [
-      'of a form that is too large',
-      `POST /token HTTP/1.1\r\nHost: shop\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 5000\r\n\r\na`,
-      413,
-    ],
-    [
-      'for GraphQL, and too large',
-      `POST /graphql HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nContent-Length: 200000\r\n\r\n{`,
-      413,
-    ],
-  ])('H7 nothing is answered behind a rejected body, %s', async (_what, request, status) => {
-    const answer = await shop.raw(request + SMUGGLED + LAST);
-    expect(statuses(answer)).toEqual([status]);
-    expect(answer).toMatch(/\r\nConnection: close\r\n/);
-  });
-
   test('H7 pipelined requests are answered in order', async () => {
     await shop.makeProducts(3);
     const paths = [
@@ -226,6 +207,22 @@ describe('boundaries between requests', () => {
     expect(statuses(answer)).toEqual([200, 404, 200, 401, 200, 200]);
     expect([...answer.matchAll(/"pk":(\d)/g)].map(([, pk]) => pk)).toEqual(['1', '2', '3']);
   });
+
+  test.each([
+    ['H12 pages', '/api/v1/shop/products'],
+    ['P17 files', '/favicon.ico'],
+  ])(
+    '%s that one connection requests hundreds of times and never reads block no others',
+    async (_what, path) => {
+      await shop.makeProducts(3);
+      const socket = connect(shop.port, '127.0.0.1').pause();
+      socket.on('error', () => undefined);
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: shop\r\n\r\n`.repeat(500));
+      await new Promise((done) => setTimeout(done, 100));
+      expect((await shop.rest('GET', '/api/v2/shop/products')).status).toBe(200);
+      socket.destroy();
+    },
+  );
 
   test('H7 credentials apply to one request, not to the next on the same connection', async () => {
     const token = shop.tokenOf(await shop.makeUser());

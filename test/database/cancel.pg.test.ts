@@ -6,7 +6,6 @@ import pino from 'pino';
 import options from '../../mikro-orm.config.ts';
 import { openDatabase, type Database } from '../../src/database/database.ts';
 import { readConfig } from '../../src/core/config.ts';
-import { Cancellation } from '../../src/core/cancellation.ts';
 import { execute, sql } from '../../src/database/sql.ts';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '../support/jest.ts';
 import { TEST_SECRET } from '../support/databases.ts';
@@ -75,12 +74,12 @@ afterAll(async () => {
 });
 
 test('D23 a late cancel request cancels no other statement of its connection', async () => {
-  const request = new Cancellation();
+  const request = new AbortController();
   const cancelled = database.statements
     .read(LOCKED, false, request)
     .catch((error: Error) => error.name);
   await blocked();
-  request.cancel();
+  request.abort();
   expect(await cancelled).toBe('AbortError');
   await expectNextToRun(database.statements.read(NEXT).then((rows) => rows[0]?.[0]));
 });

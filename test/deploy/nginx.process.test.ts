@@ -171,7 +171,7 @@ describe('deploy/nginx/shopfront.conf', () => {
     };
     expect(await post(GRAPHQL_LIMIT)).toEqual([200, 'application/json']);
     expect(await post(GRAPHQL_LIMIT + 1)).toEqual([413, 'application/json']);
-    expect(await post(128 * 1_024 + 1)).toEqual([413, 'text/html']);
+    expect(await post(128 * 1_024 + 1)).toEqual([413, 'application/json']);
   });
 
   test('forwards events at once, as event stream and by WebSocket', async () => {

@@ -6,7 +6,7 @@ import { parse } from 'yaml';
 import { openReplicas } from '../../src/database/replicas.ts';
 import { LogDestination } from '../../src/telemetry/log-destination.ts';
 import { openMetrics } from '../../src/http/metrics-listener.ts';
-import { admission } from '../../src/http/admission.ts';
+import { Admission } from '../../src/http/admission.ts';
 import { PASSWORD, Shop } from '../support/shop.ts';
 import { namesIn, type Selector } from '../support/promql.ts';
 import { until } from '../support/until.ts';
@@ -53,7 +53,7 @@ beforeAll(async () => {
   await shop.start();
   await shop.empty();
   const registry = openMetrics({ calls: shop.calls, database: () => shop.database });
-  const { config, database, calls } = shop;
+  const { config, database } = shop;
   const log = shop.context().log;
   // Metrics that exist only with replicas, and with a log file.
   const replicas = openReplicas(
@@ -61,18 +61,7 @@ beforeAll(async () => {
     database.statements,
     log,
   );
-  admission(
-    {
-      config,
-      log,
-      calls,
-      database: () => database,
-      now: () => new Date(),
-      observe: () => undefined,
-      isDraining: () => false,
-    },
-    () => undefined,
-  );
+  void new Admission({ config, log });
   const file = openSync('/dev/null', 'w');
   await new LogDestination(file).written();
   await sendTraffic();

@@ -1,3 +1,4 @@
+import { onAbort } from '../../src/core/abort.ts';
 import { ServerResponse } from 'node:http';
 import { mock } from 'node:test';
 import { afterEach, beforeEach, describe, expect, jest, test } from '../support/jest.ts';
@@ -472,7 +473,7 @@ describe('credentials are checked as long as the stream is open', () => {
       if (!request || !text.includes(statement)) return read(...args);
       reached.resolve();
       return new Promise((_done, fail) =>
-        request.onCancel(() => fail(Object.assign(new Error('aborted'), { name: 'AbortError' }))),
+        onAbort(request.signal, () => fail(request.signal.reason)),
       );
     });
     const opening = openSubscription(shop, PRODUCTS, { after }, { sessionKey });

@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile, writeFile } from 'node:fs/promises';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { untilResponding, freePort } from './process.ts';
@@ -26,7 +26,7 @@ export interface TlsNginx extends Nginx {
 }
 
 /** Replacements in a configuration, each of which must change it. */
-type Edits = [from: string | RegExp, to: string][];
+export type Edits = [from: string | RegExp, to: string][];
 
 /**
  * Starts nginx with its files in the directory, in front of the servers on these ports, as
@@ -101,6 +101,8 @@ async function start(
   const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${join(directory, name)};`,
   );
+  // Started by root, a worker runs as another user.
+  await chmod(directory, 0o755);
   const main = join(directory, 'nginx.conf');
   await writeFile(
     main,

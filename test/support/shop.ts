@@ -21,7 +21,7 @@ import { Item } from '../../src/features/profile/item.entity.ts';
 import { createHttpServer } from '../../src/http/http-server.ts';
 import { openLog } from '../../src/telemetry/log.ts';
 import { openObserver } from '../../src/telemetry/observers.ts';
-import type { Tracing } from '../../src/http/tracing.ts';
+import type { Tracing } from '../../src/telemetry/tracing.ts';
 import { User } from '../../src/features/users/user.entity.ts';
 import { CLEAN } from './clean.ts';
 import { TEST_SECRET, type TestDatabase } from './databases.ts';

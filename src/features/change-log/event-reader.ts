@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate } from 'node:timers/promises';
 import type { Context } from '../../request/context.ts';
+import { onAbort } from '../../core/abort.ts';
 import { DomainError } from '../../core/errors.ts';
 import { backoff } from '../../core/backoff.ts';
 import type { Statements } from '../../database/sql.ts';
@@ -68,7 +69,7 @@ export class EventReader {
       );
       this.subscribers.add(subscriber);
       // Needed for a client that disconnects before it requests the first change.
-      request?.onCancel(() => this.unsubscribe(subscriber));
+      onAbort(request?.signal, () => this.unsubscribe(subscriber));
       return subscriber;
     } finally {
       this.subscribing--;

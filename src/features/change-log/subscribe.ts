@@ -62,20 +62,20 @@ async function* changesBetween(
   from: LogPosition,
   end: LogPosition,
 ): AsyncGenerator<Change, void> {
-  const isCancelled = () => ctx.request?.isCancelled === true;
+  const isAborted = () => ctx.request?.signal.aborted === true;
   const release = await replays.take(ctx.request?.connection ?? ctx);
   try {
-    for (let position = from; isBefore(position, end) && !isCancelled();) {
+    for (let position = from; isBefore(position, end) && !isAborted();) {
       const batch = await replays.run(ctx.network, () => readAfter(ctx, position, REPLAY_SIZE));
       for (const change of batch.changes) {
-        if (isCancelled() || isBefore(end, change)) break;
+        if (isAborted() || isBefore(end, change)) break;
         yield change;
       }
       position = batch.position;
       // The sweep may have deleted the next changes of a slow subscriber.
       if (
         batch.changes.length === REPLAY_SIZE &&
-        !isCancelled() &&
+        !isAborted() &&
         !(await hasChangeAt(ctx, position))
       )
         throw cursorExpired();

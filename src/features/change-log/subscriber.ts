@@ -1,4 +1,5 @@
 import type { Context } from '../../request/context.ts';
+import { onAbort } from '../../core/abort.ts';
 import type { DomainError } from '../../core/errors.ts';
 import type { Change, LogPosition } from './change-log.ts';
 
@@ -13,7 +14,7 @@ interface Source {
 export class Subscriber {
   private resume: (() => void) | undefined;
   private error: DomainError | undefined;
-  private readonly onCancelled = () => this.wake();
+  private readonly onAborted = () => this.wake();
 
   constructor(
     private readonly source: Source,
@@ -23,7 +24,7 @@ export class Subscriber {
     public number: number,
     private readonly request: Context['request'],
   ) {
-    request?.onCancel(this.onCancelled);
+    onAbort(request?.signal, this.onAborted);
   }
 
   /** Whether the subscriber has consumed all changes. */
@@ -31,9 +32,9 @@ export class Subscriber {
     return this.resume !== undefined;
   }
 
-  /** Waits for the next change. Returns undefined on cancellation. Throws the error of `end`. */
+  /** Waits for the next change. Returns undefined when the request is aborted. Throws the error of `end`. */
   async next(): Promise<Change | undefined> {
-    while (this.error || !this.request?.isCancelled) {
+    while (this.error || !this.request?.signal.aborted) {
       if (this.error) throw this.error;
       const change = this.source.at(this.number);
       if (change) {
@@ -65,6 +66,6 @@ export class Subscriber {
 
   /** Removes the listener from the request. */
   detach(): void {
-    this.request?.offCancel(this.onCancelled);
+    this.request?.signal.removeEventListener('abort', this.onAborted);
   }
 }

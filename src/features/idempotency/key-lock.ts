@@ -30,7 +30,7 @@ export async function withKeyLock<T>(
     // The same input was processed by the same work, so the type matches.
     if (outcome && currentInput === input) return outcome.result as T;
     // The client would not receive the result.
-    if (ctx.request?.isCancelled) throw new DomainError('TIMEOUT', 'The request was cancelled');
+    if (ctx.request?.signal.aborted) throw new DomainError('TIMEOUT', 'The request was cancelled');
   }
   const lock = { input, done: work() };
   locks.set(key, lock);

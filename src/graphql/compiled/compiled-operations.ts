@@ -216,12 +216,12 @@ function fallBack(error: unknown, ctx: Context): undefined {
   if (isFinal(error, ctx)) throw error;
 }
 
-// The resolvers would only wait again for an unavailable database, or for a cancelled request.
+// The resolvers would only wait again for an unavailable database, or for an aborted request.
 function isFinal(error: unknown, { request }: Context): boolean {
   const visible = visibleError(error);
   return (
     visible instanceof DomainError &&
-    (visible.code === 'UNAVAILABLE' || request?.isCancelled === true)
+    (visible.code === 'UNAVAILABLE' || request?.signal.aborted === true)
   );
 }
 

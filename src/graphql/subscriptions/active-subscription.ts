@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { DomainError } from '../../core/errors.ts';
-import { Cancellation } from '../../core/cancellation.ts';
+import { DomainError } from '../../core/errors.ts';
 import type { RequestRecord } from '../../telemetry/request-record.ts';
 
 /** A running subscription. Services use it as the request that they run for. */
-export class ActiveSubscription extends Cancellation {
-  private endReason: DomainError | undefined;
+export class ActiveSubscription {
+  private readonly controller = new AbortController();
 
   constructor(
     /** The request that opened the connection. */
@@ -14,8 +13,11 @@ export class ActiveSubscription extends Cancellation {
     readonly requestId: string = randomUUID(),
     /** The request record for logs and metrics. */
     readonly record?: RequestRecord,
-  ) {
-    super();
+  ) {}
+
+  /** Aborted when the subscription ends. */
+  get signal(): AbortSignal {
+    return this.controller.signal;
   }
 
   get connection(): object {
@@ -24,14 +26,13 @@ export class ActiveSubscription extends Cancellation {
 
   /** The error for the client, if the client did not end the subscription. */
   get error(): DomainError | undefined {
-    return this.endReason;
+    const reason: unknown = this.signal.reason;
+    return reason instanceof DomainError ? reason : undefined;
   }
 
   /** Ends the subscription, with or without an error for the client. */
   end(error?: DomainError): void {
-    if (this.isCancelled) return;
-    this.endReason = error;
-    this.cancel();
+    this.controller.abort(error);
   }
 
   /** Does nothing: a subscription is excluded from admission control from the start. */

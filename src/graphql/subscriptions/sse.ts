@@ -1,17 +1,21 @@
 import type { IncomingMessage } from 'node:http';
 import accepts from 'accepts';
+import type { Response } from 'express';
 import type { ExecutionResult, GraphQLError } from 'graphql';
 import type { Caller, Context } from '../../request/context.ts';
+import { onAbort } from '../../core/abort.ts';
 import type { DomainError } from '../../core/errors.ts';
-import { discard, parseJson, readGraphqlText } from '../../http/body.ts';
+import { parseJson } from '../../http/body.ts';
 import { identify, isAnonymous } from '../../http/credentials.ts';
-import type { Exchange } from '../../http/exchange.ts';
-import { HttpError } from '../../http/http-error.ts';
-import { abortResponse } from '../../http/in-flight.ts';
-import { queryStringOf } from '../../http/request-headers.ts';
 import { contextOf } from '../../http/dependencies.ts';
+import { HttpError } from '../../http/http-error.ts';
 import { formatAndRecordErrors, graphqlErrorOf } from '../errors.ts';
-import { withoutEmptyMembers, withoutEmptyParameters } from '../request-parameters.ts';
+import {
+  queryStringOf,
+  textIn,
+  withoutEmptyMembers,
+  withoutEmptyParameters,
+} from '../request-parameters.ts';
 import { logSlowConsumer, type SubscriberConnection } from './registry.ts';
 import { ActiveSubscription } from './active-subscription.ts';
 import type { SubscriptionConnections } from './connections.ts';
@@ -39,40 +43,43 @@ export function acceptsEventStream(req: IncomingMessage): boolean {
  */
 export async function sendEventStream(
   connections: SubscriptionConnections,
-  exchange: Exchange,
+  res: Response,
 ): Promise<void> {
   const { dependencies, registry, subscriptions, trusted } = connections;
-  const { req, res } = exchange;
-  const subscription = new ActiveSubscription(req, exchange.requestId, exchange.record);
-  res.once('close', () => subscription.end());
-  const ctx = contextOf(dependencies, subscription);
+  const { req } = res;
+  const { requestId, record } = res.locals;
+  const subscription = new ActiveSubscription(req, requestId, record);
+  res.locals.onClose(() => subscription.end());
+  const ctx = contextOf(dependencies, req, subscription);
   const lastEventId = req.headers['last-event-id'];
   if (typeof lastEventId === 'string' && lastEventId !== '') ctx.resumeAfter = lastEventId;
-  if (req.method !== 'POST') discard(req);
   const body =
     req.method === 'POST'
-      ? withoutEmptyMembers(parseJson((await readGraphqlText(exchange)) ?? ''))
+      ? withoutEmptyMembers(parseJson(textIn(req) ?? ''))
       : readSearch(withoutEmptyParameters(queryStringOf(req)));
   const request = readRequest(trusted ? trusted.readBody(ctx, body) : body);
-  if (!isAnonymous(req)) await identify(ctx, exchange);
+  if (!isAnonymous(req)) await identify(ctx, res);
   // A connection that is closed already would never be removed from the registry.
-  if (subscription.isCancelled) return;
+  if (res.headersSent || subscription.signal.aborted) return;
 
-  exchange.record.operation = SUBSCRIPTION;
-  const stream = new EventStream(exchange, subscription, ctx);
-  subscription.onCancel(() => {
+  record.operation = SUBSCRIPTION;
+  const stream = new EventStream(res, subscription, ctx);
+  onAbort(subscription.signal, () => {
     if (subscription.error?.code === 'SLOW_CONSUMER') logSlowConsumer(dependencies, stream.network);
   });
   const remove = registry.add(stream);
-  res.once('close', remove);
+  res.locals.onClose(remove);
   const prepared = subscriptions.prepare(ctx, request, subscription);
   const source = 'subscription' in prepared ? await start(prepared) : { errors: prepared };
-  if (res.destroyed) return;
+  if (res.destroyed || res.headersSent) return;
   const errorResponse = (errors: readonly GraphQLError[]) => ({
-    errors: formatAndRecordErrors(dependencies, errors, exchange.record),
+    errors: formatAndRecordErrors(dependencies, errors, record),
   });
-  exchange.set({ 'Content-Type': EVENTS, 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' });
-  exchange.start(200);
+  // Express would add a charset, which the media type does not have.
+  res.setHeader('Content-Type', EVENTS);
+  res.set({ 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' });
+  res.flushHeaders();
+  res.locals.exclude();
   void stream
     .send(source, errorResponse)
     .catch((error: unknown) => stream.sendLast(errorResponse([graphqlErrorOf(error)])));
@@ -89,16 +96,15 @@ class EventStream implements SubscriberConnection {
   private flushedAtLastPing: number | undefined;
 
   constructor(
-    private readonly exchange: Exchange,
+    private readonly res: Response,
     private readonly subscription: ActiveSubscription,
     { network = '', caller, config }: Context,
   ) {
     this.network = network;
     this.caller = caller;
-    const { res } = exchange;
-    const abort = () => abortResponse(res);
+    const abort = () => res.destroy();
     // Nothing is left to abort where the client has disconnected.
-    subscription.onCancel(() => {
+    onAbort(subscription.signal, () => {
       if (!res.destroyed) setTimeout(abort, config.subscriptionGraceMs).unref();
     });
   }
@@ -130,24 +136,24 @@ class EventStream implements SubscriberConnection {
   }
 
   ping(): void {
-    const { res } = this.exchange;
+    const { res } = this;
     // Nothing may be written before the head or after the end.
     if (!res.headersSent || res.writableEnded) return;
     if (this.pendingWrites === 0) void this.write(KEEP_ALIVE);
-    else if (this.flushedWrites === this.flushedAtLastPing) abortResponse(res);
+    else if (this.flushedWrites === this.flushedAtLastPing) res.destroy();
     this.flushedAtLastPing = this.flushedWrites;
   }
 
   // Without the completion event, the client reconnects.
   private end(): void {
-    if (!this.isShuttingDown) this.exchange.write(COMPLETE);
-    this.exchange.res.end();
+    if (!this.isShuttingDown) this.res.write(COMPLETE);
+    this.res.end();
   }
 
   private write(text: string): Promise<void> {
     this.pendingWrites++;
     return new Promise((done) => {
-      this.exchange.write(text, () => {
+      this.res.write(text, () => {
         this.pendingWrites--;
         this.flushedWrites++;
         done();

@@ -12,6 +12,7 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
+import { onAbort } from '../../core/abort.ts';
 import type { Context } from '../../request/context.ts';
 import { recordOf, type Dependencies } from '../../http/dependencies.ts';
 import type { Operations } from '../../telemetry/operations.ts';
@@ -104,7 +105,10 @@ export class Subscriptions {
     if (costError) return [costError];
     const declaredVariables = declaredOnly(operation, variables ?? {});
     const requestKey = JSON.stringify([operationName, declaredVariables]);
-    subscription.onCancel(this.pool.acquire(ctx.network ?? '', query, document, requestKey.length));
+    onAbort(
+      subscription.signal,
+      this.pool.acquire(ctx.network ?? '', query, document, requestKey.length),
+    );
     const record = recordOf(ctx);
     if (record) record.operation = this.operations.of(operation);
     const args: ExecutionArgs = {
@@ -168,7 +172,7 @@ async function* sharedEventsOf(
   } catch (error) {
     // Cancelled work fails because the subscription ended.
     if (subscription.error) throw subscription.error;
-    if (!subscription.isCancelled) throw error;
+    if (!subscription.signal.aborted) throw error;
   } finally {
     subscription.end();
   }

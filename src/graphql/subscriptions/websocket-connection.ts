@@ -14,11 +14,11 @@ import {
 } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import type { Caller, Context } from '../../request/context.ts';
+import { onAbort } from '../../core/abort.ts';
 import { DomainError } from '../../core/errors.ts';
 import { KeyedLimit } from '../../core/keyed-limit.ts';
 import { findCaller, isAnonymous } from '../../http/credentials.ts';
 import { unavailableError, visibleError } from '../../http/http-error.ts';
-import { inFlight } from '../../http/in-flight.ts';
 import { contextOf, type Dependencies } from '../../http/dependencies.ts';
 import type { RequestRecord } from '../../telemetry/request-record.ts';
 import type { SharedEvent } from './shared-events.ts';
@@ -133,6 +133,7 @@ export class WebSocketConnection implements SubscriberConnection {
     private readonly req: IncomingMessage,
     private readonly dependencies: Dependencies,
     readonly network: string,
+    private readonly isOverloaded: () => boolean,
   ) {
     this.maxSubscriptions = dependencies.config.maxSubscriptionsPerSocket;
     this.graceMs = dependencies.config.subscriptionGraceMs;
@@ -183,7 +184,6 @@ export class WebSocketConnection implements SubscriberConnection {
     const sources = [headersIn(params), headersIn(params['headers'])];
     const ctx = this.contextFor(new ActiveSubscription(this.req));
     try {
-      if (inFlight.isFull()) throw unavailableError();
       const bearer = sources.find((source) => !isAnonymous(source)) ?? this.req;
       if (!isAnonymous(bearer)) await this.withSlot(() => findCaller(ctx, bearer));
       this.caller = ctx.caller;
@@ -222,7 +222,7 @@ export class WebSocketConnection implements SubscriberConnection {
       if (!('subscription' in prepared)) return prepared;
       isStarting = true;
       prepared.onStarted = operation.onStarted;
-      subscription.onCancel(() => {
+      onAbort(subscription.signal, () => {
         if (subscription.error?.code !== 'SLOW_CONSUMER' || this.isEnding) return;
         logSlowConsumer(this.dependencies, this.network);
         void this.endAll(SLOW_CONSUMER, subscription.error);
@@ -281,7 +281,7 @@ export class WebSocketConnection implements SubscriberConnection {
   }
 
   private contextFor(subscription: ActiveSubscription): Context {
-    return contextOf(this.dependencies, subscription);
+    return contextOf(this.dependencies, this.req, subscription);
   }
 
   // Waits until a subscription has started. Other messages are handled in the background.
@@ -326,9 +326,9 @@ export class WebSocketConnection implements SubscriberConnection {
     this.socket.resume();
   }
 
-  // The start is queued and counted as a request, unless the operation is rejected on arrival.
+  // Waits for a slot of the network, unless the operation is rejected on arrival.
   private async start(operation: Operation, handle: HandleMessage): Promise<void> {
-    if (!operation.refusal) operation.releaseSlot = await this.acquireSlot();
+    if (!operation.refusal) operation.releaseSlot = await starting.take(this.network);
     return new Promise((done) => {
       operation.onStarted = () => {
         operation.releaseSlot();
@@ -338,25 +338,8 @@ export class WebSocketConnection implements SubscriberConnection {
     });
   }
 
-  // Waits for a slot of the network, then in the queue of requests. Returns the function that
-  // releases both.
-  private async acquireSlot(): Promise<() => void> {
-    const releaseSlot = await starting.take(this.network);
-    return new Promise((start) => {
-      const end = () => {
-        inFlight.remove(ticket, true);
-        releaseSlot();
-      };
-      const ticket = inFlight.issue(
-        () => start(end),
-        () => true,
-      );
-      inFlight.add(ticket);
-    });
-  }
-
   private async withSlot(work: () => Promise<void>): Promise<void> {
-    const releaseSlot = await this.acquireSlot();
+    const releaseSlot = await starting.take(this.network);
     try {
       // The socket may have closed meanwhile.
       if (this.isOpen()) await work();
@@ -386,7 +369,7 @@ export class WebSocketConnection implements SubscriberConnection {
   }
 
   private limitError(): DomainError | undefined {
-    if (inFlight.isFull()) return unavailableError();
+    if (this.isOverloaded()) return unavailableError();
     // Operations that are still ending count, but a client may replace all its operations at once.
     const isTooMany =
       this.active.size >= this.maxSubscriptions ||
@@ -402,7 +385,7 @@ export class WebSocketConnection implements SubscriberConnection {
   private async run(operation: Operation, handle: HandleMessage): Promise<void> {
     try {
       // The payload is not passed on, because graphql-ws would retain it until the end.
-      if (!operation.subscription.isCancelled)
+      if (!operation.subscription.signal.aborted)
         await handle(
           stringifyMessage({
             id: operation.key,

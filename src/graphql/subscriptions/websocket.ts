@@ -1,20 +1,15 @@
-import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Upgrades } from '../../http/http-server.ts';
-import type { Socket } from 'node:net';
 import type { ExecutionResult } from 'graphql';
 import { handleProtocols, makeServer, type ServerOptions } from 'graphql-ws';
 import { WebSocketServer } from 'ws';
-import { sendError } from '../../http/responses.ts';
+import { DomainError } from '../../core/errors.ts';
 import { GRAPHQL_LIMIT } from '../../http/body.ts';
-import type { Exchange } from '../../http/exchange.ts';
-import { unavailableError } from '../../http/http-error.ts';
-import { inFlight, responseOn } from '../../http/in-flight.ts';
-import { rejectInvalidHeaders } from '../../http/request-headers.ts';
-import { contextOf } from '../../http/dependencies.ts';
+import { HttpError, unavailableError } from '../../http/http-error.ts';
+import { checkHeaders } from '../../http/headers.ts';
+import { networkOfClient } from '../../http/dependencies.ts';
 import { formatAndRecordErrors } from '../errors.ts';
 import { withoutEmptyMembers } from '../request-parameters.ts';
-import { ActiveSubscription } from './active-subscription.ts';
-import { ERROR_FORMAT, type SubscriptionConnections } from './connections.ts';
+import type { SubscriptionConnections } from './connections.ts';
 import { WebSocketConnection } from './websocket-connection.ts';
 import { start, type Prepared } from './subscription.ts';
 
@@ -32,12 +27,10 @@ type Options = ServerOptions<Record<string, unknown>, WebSocketConnection>;
  * Credentials come with `connection_init`, because a browser cannot set headers here. Credentials
  * are never ambient, so the origin of the page does not matter.
  */
-export function openWebSockets(
-  connections: SubscriptionConnections,
-  createExchange: (req: IncomingMessage, res: ServerResponse) => Exchange,
-): Upgrades {
-  const { dependencies, registry, subscriptions, trusted } = connections;
-  const { config, log } = dependencies;
+export function openWebSockets(connections: SubscriptionConnections): Upgrades {
+  const { dependencies, registry, subscriptions, trusted, upgradeErrors, isOverloaded } =
+    connections;
+  const { config } = dependencies;
   const path = `${config.basePath}/graphql`;
   const sockets = new WebSocketServer({
     noServer: true,
@@ -73,40 +66,35 @@ export function openWebSockets(
   };
   const protocol = makeServer<Record<string, unknown>, WebSocketConnection>(options);
   return {
-    // Responses are sent in request order, but an upgrade cannot wait for earlier responses.
-    accepts: ({ method, url = '', headers, socket }) =>
-      method === 'GET' &&
-      headers.upgrade?.toLowerCase() === 'websocket' &&
-      isAt(path, url) &&
-      !responseOn(socket),
+    // A rejected handshake gets the response of a request without an upgrade.
+    accepts(req) {
+      const { method, url = '', headers } = req;
+      if (method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket' || !isAt(path, url))
+        return false;
+      try {
+        checkHeaders(req);
+        if (isOverloaded()) throw unavailableError();
+        registry.rejectIfFull(networkOfClient(config, req));
+        return true;
+      } catch (error) {
+        if (!(error instanceof DomainError || error instanceof HttpError)) throw error;
+        upgradeErrors.set(req, error);
+        return false;
+      }
+    },
     upgrade(req, socket, head) {
       socket.on('error', () => socket.destroy());
       // For a rejection that the client does not read. An open WebSocket has no such limit.
       socket.setTimeout(config.subscriptionGraceMs, () => socket.destroy());
-      const ctx = contextOf(dependencies, new ActiveSubscription(req));
-      try {
-        rejectInvalidHeaders(req);
-        if (inFlight.isFull()) throw unavailableError();
-        registry.rejectIfFull(ctx.network ?? '');
-      } catch (error) {
-        return reject(req, socket, error);
-      }
-      sockets.handleUpgrade(req, socket, head, (opened) => {
-        const connection = new WebSocketConnection(opened, req, dependencies, ctx.network ?? '');
-        connection.open(protocol, registry);
-      });
+      const network = networkOfClient(config, req);
+      sockets.handleUpgrade(req, socket, head, (opened) =>
+        new WebSocketConnection(opened, req, dependencies, network, isOverloaded).open(
+          protocol,
+          registry,
+        ),
+      );
     },
   };
-
-  function reject(req: IncomingMessage, socket: Socket, error: unknown): void {
-    const res = new ServerResponse(req);
-    res.assignSocket(socket);
-    const exchange = createExchange(req, res);
-    exchange.set({ Connection: 'close' });
-    // Does not wait for the client to close its side.
-    res.once('finish', () => socket.destroySoon());
-    sendError(exchange, error, log, ERROR_FORMAT);
-  }
 }
 
 function isAt(path: string, url: string): boolean {

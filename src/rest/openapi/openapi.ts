@@ -1,14 +1,14 @@
+import type { RequestHandler } from 'express';
 import type { Config } from '../../core/config.ts';
 import type { Feature } from '../../api/feature.ts';
 import { scopeDescription, SCOPES } from '../../core/scopes.ts';
 import { VERSION } from '../../core/version.ts';
-import { JSON_TYPE } from '../../http/responses.ts';
-import { answerFromClientCache, codedTagOf, tagOf } from '../../http/http-cache.ts';
-import { codingFor, CompressedForms, sendCompressed } from '../../http/compression.ts';
-import type { Endpoint } from '../../http/paths.ts';
+import { allowCompression, CompressedForms, sendStored } from '../../http/compression.ts';
+import type { Endpoint } from '../../http/endpoints.ts';
+import { sendIfNotModified, tagOf } from '../../http/responses.ts';
 import type { Dependencies } from '../../http/dependencies.ts';
-import type { Components, Json } from './json-schema.ts';
 import { operationOf } from './operation.ts';
+import type { Components, Json } from './schema.ts';
 
 const INFO = {
   title: 'Shopfront',
@@ -21,15 +21,15 @@ const INFO = {
   license: { name: 'MIT', identifier: 'MIT' },
 };
 
-const securitySchemes = (base: string) => ({
+const securitySchemes = (tokenUrl: string) => ({
   passwordAuth: {
     type: 'oauth2',
     description:
       'An access token from `POST /token`, for username and password. `offline_access` adds a refresh token.',
     flows: {
       password: {
-        tokenUrl: `${base}/token`,
-        refreshUrl: `${base}/token`,
+        tokenUrl,
+        refreshUrl: tokenUrl,
         scopes: {
           ...Object.fromEntries(SCOPES.map((scope) => [scope, scopeDescription(scope)])),
           offline_access: 'Also returns a refresh token.',
@@ -65,18 +65,12 @@ export function openapiEndpoints(
   const body = openapiText(config, features);
   const tag = tagOf(body);
   const forms = new CompressedForms(body);
-  return [
-    {
-      method: 'GET',
-      path: '/openapi.json',
-      errorKey: 'detail',
-      handle: async (exchange) => {
-        const coding = codingFor(exchange, config, body);
-        if (answerFromClientCache(exchange, config, codedTagOf(tag, coding))) return;
-        await sendCompressed(exchange, coding, 200, { body, forms }, JSON_TYPE);
-      },
-    },
-  ];
+  const handler: RequestHandler = async (_req, res) => {
+    allowCompression(res, config, body);
+    if (!sendIfNotModified(res, config, tag)) await sendStored(res, { body, forms });
+  };
+  const errorFormat = { errorKey: 'detail', inputPart: 'query' } as const;
+  return [{ method: 'GET', path: '/openapi.json', errorFormat, handlers: [handler] }];
 }
 
 /** Returns the document as text, as committed. */
@@ -89,28 +83,23 @@ export function openapiText(config: Config, features: readonly Feature[]): strin
  */
 export function openapiOf(config: Config, features: readonly Feature[]): Json {
   const base = (config.isPublicUrlSet ? config.publicUrl : '') + config.basePath;
-  const components: Components = { schemas: {}, responses: {} };
+  const components: Components = { responses: {}, schemas: {} };
   const paths: Record<string, Json> = {};
-  for (const { title = '', routes } of features) {
-    for (const endpoint of routes?.(config) ?? []) {
-      (paths[endpoint.path] ??= {})[endpoint.method.toLowerCase()] = operationOf(
-        config,
-        title,
-        endpoint,
-        components,
-      );
+  for (const { title = '', routes } of features)
+    for (const route of routes?.(config) ?? []) {
+      const operations = (paths[route.path] ??= {});
+      operations[route.method.toLowerCase()] = operationOf(config, title, route, components);
     }
-  }
   return {
     openapi: '3.1.0',
     info: INFO,
-    servers: [{ url: base === '' ? '/' : base, description: 'This server.' }],
+    servers: [{ url: base || '/', description: 'This server.' }],
     tags: features.flatMap(({ title, description, routes }) =>
       routes && title !== undefined ? [{ name: title, description }] : [],
     ),
     paths,
     components: {
-      securitySchemes: securitySchemes(base),
+      securitySchemes: securitySchemes(`${base}/token`),
       responses: sorted(components.responses),
       schemas: sorted(components.schemas),
     },
@@ -118,7 +107,5 @@ export function openapiOf(config: Config, features: readonly Feature[]): Json {
 }
 
 function sorted(named: Json): Json {
-  return Object.fromEntries(
-    Object.entries(named).toSorted(([one], [other]) => one.localeCompare(other)),
-  );
+  return Object.fromEntries(Object.entries(named).toSorted(([a], [b]) => a.localeCompare(b)));
 }

@@ -11,7 +11,7 @@ import {
   jest,
   test,
 } from '../../support/jest.ts';
-import { openTracing, type Tracing } from '../../../src/http/tracing.ts';
+import { openTracing, type Tracing } from '../../../src/telemetry/tracing.ts';
 import { closeStreams, openSubscription, writeUntil } from '../../support/events.ts';
 import { PASSWORD, Shop } from '../../support/shop.ts';
 import { until } from '../../support/until.ts';

@@ -1,7 +1,6 @@
 import pLimit, { type LimitFunction } from 'p-limit';
 import { Piscina } from 'piscina';
 import type { Context } from '../../../request/context.ts';
-import { AbortError } from '../../../core/cancellation.ts';
 import { DomainError } from '../../../core/errors.ts';
 import { counter, gauges } from '../../../core/metrics.ts';
 import { hashingChannel, type Hashing } from '../../../core/tracing-channels.ts';
@@ -86,7 +85,7 @@ async function run<T>(
   const hash = () =>
     limit(async () => {
       // The client left while the task waited.
-      if (request?.isCancelled) throw new AbortError();
+      request?.signal.throwIfAborted();
       return (await threadPool.run(task, { name: kind })) as T;
     });
   return hashingChannel.tracePromise(hash, { kind });

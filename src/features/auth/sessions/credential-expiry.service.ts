@@ -1,5 +1,6 @@
 import { requireCaller } from '../../../request/access.ts';
 import type { Caller, Context } from '../../../request/context.ts';
+import { onAbort } from '../../../core/abort.ts';
 import { DomainError } from '../../../core/errors.ts';
 import { globalId } from '../../../api/node.ts';
 import { readRows, type Reader } from '../../../database/row-mapper.ts';
@@ -65,9 +66,9 @@ export function onSessionEnded(ctx: Context): AsyncGenerator<SessionEnd, void> {
 }
 
 async function* waitForEnd(ctx: Context, sessionId: string): AsyncGenerator<SessionEnd, void> {
-  const { request } = ctx;
-  await new Promise<void>((done) => request?.onCancel(done));
-  const refusal = request?.error;
+  const { signal } = ctx.request ?? {};
+  await new Promise<void>((done) => onAbort(signal, done));
+  const refusal: unknown = signal?.reason;
   if (refusal instanceof CredentialExpiry && refusal.reason)
     yield { sessionId: globalId(Session.name, sessionId), reason: refusal.reason, at: ctx.now() };
 }

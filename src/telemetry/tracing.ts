@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { TracingChannel } from 'node:diagnostics_channel';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import {
   defaultTextMapGetter,
@@ -19,20 +20,17 @@ import type { Logger } from 'pino';
 import { LogThrottle } from '../core/log-throttle.ts';
 import type { Config } from '../core/config.ts';
 import { databaseChannel, hashingChannel } from '../core/tracing-channels.ts';
-import type { Exchange } from './exchange.ts';
-import type { RequestRecord } from '../telemetry/request-record.ts';
+import type { RequestRecord } from './request-record.ts';
 
 /** Maximum time to send the last spans, in ms. */
 const FLUSH_TIMEOUT_MS = 2_000;
 
-type Handler = (exchange: Exchange) => Promise<void>;
-
 /** Traces requests. */
 export interface Tracing {
   /**
-   * Wraps the handler in a span of the client's trace, if the request has one (W3C Trace Context).
+   * Runs the request in a span of the client's trace, if the request has one (W3C Trace Context).
    */
-  around(handler: Handler): Handler;
+  run(req: IncomingMessage, res: ServerResponse, record: RequestRecord, next: () => void): void;
   /** Sends the remaining spans. */
   close(): Promise<void>;
 }
@@ -92,8 +90,7 @@ export function openTracing(
   traceChannel(hashingChannel, ({ kind }) => ['hash', { 'shopfront.hash': kind }]);
 
   return {
-    around: (handler) => (exchange) => {
-      const { req, res, record } = exchange;
+    run(req, res, record, next) {
       const outer = propagator.extract(ROOT_CONTEXT, req.headers, defaultTextMapGetter);
       const span = tracer.startSpan('request', { kind: SpanKind.SERVER }, outer);
       record.traceId = span.spanContext().traceId;
@@ -103,7 +100,7 @@ export function openTracing(
           span.setStatus({ code: SpanStatusCode.ERROR });
         span.end();
       });
-      return current.run(trace.setSpan(outer, span), () => handler(exchange));
+      current.run(trace.setSpan(outer, span), next);
     },
     async close() {
       await Promise.race([

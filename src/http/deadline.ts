@@ -1,0 +1,43 @@
+import type { RequestHandler, Response } from 'express';
+import type { Config } from '../core/config.ts';
+import type { DomainError } from '../core/errors.ts';
+import { timeoutError, unavailableError } from './http-error.ts';
+
+/** Ends requests that take too long, or that wait for an unavailable database. */
+export class Deadline {
+  private readonly pending = new Set<Response>();
+
+  constructor(private readonly config: Pick<Config, 'requestTimeoutMs'>) {}
+
+  /**
+   * Rejects the request with 503 and aborts its signal if its response has not begun after
+   * REQUEST_TIMEOUT_MS.
+   */
+  readonly middleware: RequestHandler = (_req, res, next) => {
+    const { requestTimeoutMs } = this.config;
+    const timer = setTimeout(() => this.reject(res, timeoutError()), requestTimeoutMs);
+    this.pending.add(res);
+    res.locals.onClose(() => {
+      clearTimeout(timer);
+      this.pending.delete(res);
+    });
+    next();
+  };
+
+  /** Number of requests whose response is not completely sent. */
+  get size(): number {
+    return this.pending.size;
+  }
+
+  /** Rejects all requests without a response, because the database is unavailable. */
+  rejectPending(): number {
+    return [...this.pending].filter((res) => this.reject(res, unavailableError())).length;
+  }
+
+  private reject({ headersSent, locals }: Response, error: DomainError): boolean {
+    if (headersSent) return false;
+    locals.abort(error);
+    locals.sendError(error);
+    return true;
+  }
+}

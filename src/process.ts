@@ -1,0 +1,95 @@
+import { setTimeout } from 'node:timers/promises';
+import { startupBanner } from './cli/startup-banner.ts';
+import { ConfigError, readConfig, type Config } from './core/config.ts';
+import { newerSource } from './core/outdated-build.ts';
+import { redactor } from './core/redact.ts';
+import { onSignals } from './core/signals.ts';
+import { embeddedSigningSecret } from './database/embedded/signing-secret.ts';
+import { measureHash } from './features/auth/passwords/password.ts';
+import { trustedDocuments } from './graphql/trusted-documents.ts';
+import { Server } from './server.ts';
+import { LogDestination } from './telemetry/log-destination.ts';
+import { logConsole, openLog, STDERR } from './telemetry/log.ts';
+
+const EXIT_CONFIG = 78; // EX_CONFIG of sysexits(3)
+
+/** Runs the server with the settings of the environment until a signal ends the process. */
+export async function runProcess(): Promise<void> {
+  const config = readConfigOrExit();
+  const isPretty =
+    config.logFormat === 'pretty' || (config.logFormat === 'auto' && process.stderr.isTTY);
+  const destination = new LogDestination(
+    STDERR,
+    // Loaded only if needed.
+    isPretty ? (await import('./telemetry/pretty-log.ts')).prettyFormat() : undefined,
+  );
+  const log = openLog(config, destination);
+  const server = new Server(config, log, destination);
+
+  let isStopping = false;
+  // Completes received requests, then exits. A second signal or the timeout exits at once.
+  const shutDown = async () => {
+    if (isStopping) return;
+    isStopping = true;
+    void setTimeout(config.shutdownTimeoutSeconds * 1000, undefined, { ref: false }).then(() => {
+      log.error('Shutdown exceeded SHUTDOWN_TIMEOUT_SECONDS; pending requests aborted');
+      process.exit(1);
+    });
+    await server.stop();
+    await destination.written();
+    process.exit(process.exitCode ?? 0);
+  };
+  onSignals(
+    ['SIGTERM', 'SIGINT'],
+    () => (isStopping ? process.exit(1) : void shutDown()),
+    () => process.exit(1),
+  );
+  // The state is unknown: completes received requests and lets the supervisor restart the process.
+  process.once('uncaughtException', (error) => {
+    log.fatal({ err: error }, 'Uncaught exception');
+    process.exitCode = 1;
+    void shutDown();
+  });
+  try {
+    await server.start();
+  } catch (error) {
+    exitWithError(error, redactor(config));
+  }
+  // A signal may have arrived before.
+  if (isStopping) return;
+  console.log(startupBanner(config, server.port));
+  logConsole(log);
+  if (config.linksToLocalhost) {
+    const { publicUrl } = config;
+    log.warn(
+      { event: 'config.public_url', publicUrl },
+      'Links point to localhost; set PUBLIC_URL to the address that clients use',
+    );
+  }
+  const source = newerSource();
+  if (source !== undefined)
+    log.warn(
+      { event: 'build.outdated', source },
+      `${source} is newer than the build; run npm run build`,
+    );
+  const ms = await measureHash({ config });
+  log.info({ event: 'auth.hash_cost', cost: config.bcryptCost, ms }, 'Cost of a password hash');
+}
+
+function readConfigOrExit(): Config {
+  try {
+    const parsed = readConfig(process.env, ({ databaseUrl, dataDir }) =>
+      databaseUrl === undefined ? embeddedSigningSecret(dataDir) : undefined,
+    );
+    // Checked before the database starts. The app reads the documents later.
+    trustedDocuments(parsed);
+    return parsed;
+  } catch (error) {
+    return exitWithError(error);
+  }
+}
+
+function exitWithError(error: unknown, redact = (text: string) => text): never {
+  console.error(redact(error instanceof Error ? error.message : String(error)));
+  process.exit(error instanceof ConfigError ? EXIT_CONFIG : 1);
+}

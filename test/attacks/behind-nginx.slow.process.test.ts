@@ -1,0 +1,251 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
+import { setTimeout } from 'node:timers/promises';
+import type { TLSSocket } from 'node:tls';
+import { gzipSync } from 'node:zlib';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
+import { closed, statusesOf, untilClosed, useProxiedShop } from '../support/behind-nginx.ts';
+import { memoryAddedBy } from '../support/resident.ts';
+import { until } from '../support/until.ts';
+
+// Clients that send or read slowly, or never. The time-outs are shorter than in deploy/nginx.
+
+/** Number of products: a list of 30 MB, which exceeds all socket buffers on its way. */
+const PRODUCTS = 30_000;
+const shop = useProxiedShop(
+  [
+    [/client_header_timeout 10s;/g, 'client_header_timeout 2s;'],
+    ['client_body_timeout 10s;', 'client_body_timeout 2s;'],
+    ['  send_timeout 30s;', '  send_timeout 2s;'],
+    ['keepalive_timeout 30s;', 'keepalive_timeout 2s;'],
+    ['rate=50r/s', 'rate=5000r/s'],
+  ],
+  PRODUCTS,
+);
+
+const LIST = '/api/v1/shop/products';
+/** A page of 100 KB. */
+const PAGE = '/api/v2/shop/products?limit=100';
+const POST = 'POST /session/login HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\n';
+const get = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\nHost: shop\r\n${headers}\r\n`;
+/** Maximum growth of the instance by an attack, in MiB. */
+const MAX_ADDED = 96;
+const CLIENTS = 200;
+
+beforeEach(() => shop.expectServed());
+
+describe('H9 slow senders', () => {
+  const HEADERS: [string, string, string][] = [
+    ['nothing at all', '', ''],
+    ['an incomplete request line', 'GE', ''],
+    ['incomplete headers', 'GET /livez HTTP/1.1\r\nHost: shop\r\n', ''],
+    ['headers sent line by line', 'GET /livez HTTP/1.1\r\nHost: shop\r\n', 'X-A: b\r\n'],
+    ['headers sent byte by byte', 'GET /livez HTTP/1.1\r\nX-A: ', 'a'],
+    ['empty lines', '\r\n', '\r\n'],
+  ];
+  const BODIES: [string, string, string][] = [
+    ['a missing body', `${POST}Content-Length: 10\r\n\r\n`, ''],
+    ['an incomplete body', `${POST}Content-Length: 10\r\n\r\n{}`, ''],
+    ['chunks without the last one', `${POST}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n`, ''],
+    ['an incomplete body of a GET', get('/livez', 'Content-Length: 10\r\n'), ''],
+  ];
+
+  test.each([...HEADERS, ...BODIES])(
+    'H9 %s: the connection is closed, and the instance sees nothing of it',
+    async (_what, begin, more) => {
+      const requests = shop.logged.length;
+      const sockets = await many(CLIENTS / 10);
+      const ends = sockets.map(untilClosed);
+      for (const socket of sockets) {
+        socket.write(begin);
+        if (more !== '') trickle(socket, more);
+      }
+      await shop.expectServed();
+      expect(shop.upstreamConnections()).toBeLessThanOrEqual(3);
+      const answers = await Promise.all(ends);
+      expect(new Set(answers.flatMap(statusesOf))).toEqual(new Set());
+      await shop.expectServed();
+      expect(endpointsSince(requests).filter((endpoint) => /login/.test(endpoint))).toEqual([]);
+    },
+  );
+
+  test('H9 a body sent byte by byte occupies no place of the instance', async () => {
+    const sockets = await many(CLIENTS);
+    for (const socket of sockets) {
+      socket.write(`${POST}Content-Length: 10000\r\n\r\n{`);
+      trickle(socket, ' ');
+    }
+    // Longer than the time-out without data.
+    await setTimeout(3_000);
+    await shop.expectServed();
+    expect(shop.upstreamConnections()).toBeLessThanOrEqual(3);
+    shop.closeSockets();
+    await until(() => shop.connections() === 0, 'the end of all connections');
+  });
+
+  test.each(['gzip', 'identity'])(
+    'P24 bodies that are withheld before their end do not reach the instance: %s',
+    async (coding) => {
+      const text = Buffer.from('{"query":"{ __typename }"}'.padEnd(16_000));
+      const body = coding === 'gzip' ? gzipSync(text, { level: 0 }) : text;
+      const head = POST.replace('/session/login', '/graphql');
+      const added = await memoryAddedBy(shop.server, async () => {
+        const sockets = await many(CLIENTS);
+        const ends = sockets.map(untilClosed);
+        for (const socket of sockets) {
+          socket.write(
+            `${head}Content-Encoding: ${coding}\r\nContent-Length: ${body.length}\r\n\r\n`,
+          );
+          socket.write(body.subarray(0, -1));
+        }
+        await shop.expectServed();
+        expect(shop.upstreamConnections()).toBeLessThanOrEqual(3);
+        await Promise.all(ends);
+      });
+      expect(added).toBeLessThan(MAX_ADDED);
+    },
+  );
+
+  test('P16 a body whose client disconnects is not processed', async () => {
+    const requests = shop.logged.length;
+    const sockets = await many(20);
+    for (const socket of sockets) socket.write(`${POST}Content-Length: 10\r\n\r\n{"a"`);
+    await setTimeout(200);
+    shop.closeSockets();
+    await until(() => shop.connections() === 0, 'the end of all connections');
+    await shop.expectServed();
+    expect(endpointsSince(requests).filter((endpoint) => /login/.test(endpoint))).toEqual([]);
+  });
+
+  test('H9 a TLS handshake that stalls is ended', async () => {
+    const hello = Buffer.from('16030102000100 01fc0303'.replace(' ', ''), 'hex');
+    const sockets = await Promise.all(Array.from({ length: CLIENTS }, () => shop.openPlain()));
+    const ends = sockets.map(untilClosed);
+    sockets.forEach((socket, index) => index % 2 && socket.write(hello));
+    await shop.expectServed();
+    await Promise.all(ends);
+    await until(() => shop.connections() === 0, 'the end of all connections');
+  });
+
+  test('H9 the port without TLS has the same time-out', async () => {
+    const port = Number(new URL(shop.nginx.plainUrl).port);
+    const ends = ['', 'GET / HTTP/1.1\r\n'].map(async (begin) => {
+      const socket = await shop.openPlain(port);
+      const end = untilClosed(socket);
+      socket.write(begin);
+      return end;
+    });
+    expect(await Promise.all(ends)).toEqual(['', '']);
+  });
+
+  test('H9 an idle connection is closed without a response', async () => {
+    const socket = await shop.open();
+    const answer = untilClosed(socket);
+    socket.write(get('/livez'));
+    expect(statusesOf(await answer)).toEqual([200]);
+  });
+});
+
+describe('H9 slow readers', () => {
+  test('H9 one that stops reading the whole list is disconnected, and its read ends; a slow one gets all of it', async () => {
+    const whole = (await (await fetch(shop.server.url + LIST)).json()) as unknown[];
+    const stopped = await shop.open();
+    const gone = closed(stopped.pause());
+    stopped.write(get(LIST));
+    let isOver = false;
+    const slow = readSlowly(() => isOver);
+    await until(() => endsOf(LIST).includes('aborted'), 'the end of the first read');
+    isOver = true;
+    stopped.resume();
+    await gone;
+    expect(JSON.parse(await slow)).toHaveLength(whole.length);
+  });
+
+  test.each([
+    // Together more than 1 GB, and 200 MB.
+    ['the whole list', LIST, CLIENTS / 4, 256],
+    ['pages', PAGE, CLIENTS, 128],
+  ])(
+    'P23 many that never read take bounded memory, and the instance is free afterwards: %s',
+    async (_what, path, clients, most) => {
+      const added = await memoryAddedBy(shop.server, async () => {
+        const sockets = await many(clients);
+        for (const socket of sockets) socket.pause().write(get(path).repeat(10));
+        await shop.expectServed();
+        await untilFree();
+        for (const socket of sockets) socket.resume();
+        await Promise.all(sockets.map(closed));
+      });
+      expect(added).toBeLessThan(most);
+      await shop.expectServed();
+    },
+  );
+
+  test('H12 a client that pipelines hundreds of requests for pages and never reads has one at a time', () =>
+    pipeline(PAGE));
+
+  test('P17 a client that pipelines hundreds of requests for files and never reads has one at a time', async () => {
+    const page = await shop.send('/graphiql', { headers: { Accept: 'text/html' } });
+    const [, script = ''] = /src="(\/assets\/[^"]+\.js)"/.exec(page.text) ?? [];
+    expect(script).not.toBe('');
+    await pipeline(script);
+    expect(shop.openFiles().filter((file) => file.includes('/assets/'))).toEqual([]);
+  });
+
+  async function pipeline(path: string): Promise<void> {
+    const socket = await shop.open();
+    const gone = closed(socket);
+    const added = await memoryAddedBy(shop.server, async () => {
+      socket.pause().write(get(path).repeat(500));
+      await shop.expectServed();
+      expect(shop.upstreamConnections()).toBeLessThanOrEqual(4);
+      await untilFree();
+    });
+    socket.resume();
+    await gone;
+
+    expect(added).toBeLessThan(MAX_ADDED);
+    await shop.expectServed();
+  }
+});
+
+/** Opens this number of connections of one address. */
+async function many(count: number): Promise<TLSSocket[]> {
+  const address = shop.newAddress();
+  return Promise.all(Array.from({ length: count }, () => shop.open(address)));
+}
+
+/** Waits until the instance has no request: nginx closes idle connections to it. */
+function untilFree(): Promise<void> {
+  return until(() => shop.upstreamConnections() === 0, 'the end of all requests');
+}
+
+/** Reads the whole list, with a delay after each piece until it is over. */
+async function readSlowly(isOver: () => boolean): Promise<string> {
+  const sent = request({ ...shop.target, agent: false, path: LIST }).end();
+  const [res] = (await once(sent, 'response')) as [IncomingMessage];
+  const pieces: Buffer[] = [];
+  for await (const piece of res as AsyncIterable<Buffer>) {
+    pieces.push(piece);
+    if (!isOver()) await setTimeout(50);
+  }
+  return Buffer.concat(pieces).toString();
+}
+
+/** Sends the text repeatedly until the connection is closed. */
+function trickle(socket: TLSSocket, text: string): void {
+  const timer = setInterval(() => socket.writable && socket.write(text), 500);
+  socket.once('close', () => clearInterval(timer));
+}
+
+function endpointsSince(line: number): string[] {
+  return shop.logged.slice(line).map(({ endpoint }) => String(endpoint));
+}
+
+/** Returns how the requests of a path have ended. */
+function endsOf(path: string): unknown[] {
+  return shop.logged
+    .filter(({ endpoint }) => endpoint === `GET ${path}`)
+    .map(({ end }) => end ?? 'answered');
+}
