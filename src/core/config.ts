@@ -300,7 +300,7 @@ export const environment = z.object({
     .default(5_000)
     .describe('Maximum number of client connections.'),
   MAX_REQUESTS_IN_FLIGHT: integer(1, 1_000_000)
-    .default(1_000)
+    .default(640)
     .describe('Maximum number of requests in progress or waiting. Further requests get 503.'),
   MAX_SUBSCRIPTION_CONNECTIONS: integer(0, 1_000_000)
     .default(2_000)

@@ -5,13 +5,21 @@ import type { Dependencies } from './dependencies.ts';
 import { unavailableError } from './http-error.ts';
 
 /** Maximum number of requests in progress. Further requests wait. */
-const MAX_RUNNING = 64;
+const MAX_RUNNING = 128;
+/**
+ * Maximum number of requests that start in one turn of the event loop, which accepts one connection
+ * each turn. A health check that connects behind 300 others waits 300 turns.
+ */
+const MAX_STARTS = 3;
+/** Created once: an error is expensive to create. */
+const OVERLOADED = unavailableError();
 /** Time without a rejection after which an overload has ended, in ms. */
 const OVERLOAD_END_MS = 5_000;
 
 /** Starts requests in the order of their arrival, and rejects them under overload. */
 export class Admission {
   private running = 0;
+  private startsInTurn = 0;
   private readonly waiting = new Set<() => void>();
   private overload: NodeJS.Timeout | undefined;
   private readonly rejections = counter(
@@ -40,14 +48,13 @@ export class Admission {
     if (req.url === `${basePath}/livez` || req.url === `${basePath}/readyz`) return next();
     if (this.isFull()) {
       this.recordRejection();
-      throw unavailableError();
+      throw OVERLOADED;
     }
     let isRunning = false;
     // Not a part of the trace of the request whose end allows its start.
     const start = AsyncResource.bind(() => {
-      this.waiting.delete(start);
       // Its time is up.
-      if (res.headersSent) return end();
+      if (res.headersSent) return;
       isRunning = true;
       this.running++;
       next();
@@ -56,14 +63,26 @@ export class Admission {
       this.waiting.delete(start);
       if (isRunning) this.running--;
       isRunning = false;
-      const [first] = this.waiting;
-      if (first && this.running < MAX_RUNNING) first();
+      this.startWaiting();
     };
     res.locals.exclude = end;
     res.locals.onClose(end);
-    if (this.running < MAX_RUNNING && this.waiting.size === 0) start();
-    else this.waiting.add(start);
+    this.waiting.add(start);
+    this.startWaiting();
   };
+
+  private startWaiting(): void {
+    for (const start of this.waiting) {
+      if (this.running >= MAX_RUNNING || this.startsInTurn >= MAX_STARTS) return;
+      if (this.startsInTurn++ === 0)
+        setImmediate(() => {
+          this.startsInTurn = 0;
+          this.startWaiting();
+        });
+      this.waiting.delete(start);
+      start();
+    }
+  }
 
   private recordRejection(): void {
     const before = this.rejections.value++;

@@ -115,13 +115,13 @@ function checkBody(limit: number, types: readonly string[]): RequestHandler {
     if (coding !== IDENTITY) encoded.set(req, coding);
     delete headers['content-encoding'];
     const max = coding === IDENTITY ? limit : Math.min(limit, ENCODED_LIMIT);
+    const isChunked = headers['transfer-encoding'] !== undefined;
     const check = (received: number) => {
       if (received > 0) formatOf(req, types, coding);
       // Node discards the rest of a shorter body, so that the client can read the response.
-      const isLast = received > MAX_DISCARDED;
+      const isLast = isChunked || received > MAX_DISCARDED;
       if (received > max) throw errorForStatus(413, isLast ? { Connection: 'close' } : {});
     };
-    const isChunked = headers['transfer-encoding'] !== undefined;
     check(isChunked ? 0 : Number(headers['content-length'] ?? 0));
     let received = 0;
     let isRejected = false;

@@ -114,10 +114,10 @@ export function errorSender(parent: Logger, formatOf: (path: string) => ErrorFor
   return (res, error) => {
     const { req } = res;
     const { requestId, record, signal, errorFormat = formatOf(req.path) } = res.locals;
-    const log = parent.child({ requestId, endpoint: errorFormat.endpoint });
+    const log = () => parent.child({ requestId, endpoint: errorFormat.endpoint });
     if (res.headersSent) {
       if (signal.aborted || res.writableFinished) return;
-      log.error({ err: error }, 'Response interrupted');
+      log().error({ err: error }, 'Response interrupted');
       record.end = 'broken';
       req.socket.destroy();
       return;
@@ -192,16 +192,17 @@ function errorResponseOf(
   { locals }: Response,
   error: unknown,
   errorFormat: ErrorFormat,
-  log: Logger,
+  log: () => Logger,
 ): ErrorResponse {
   const visible = visibleError(error);
   if (visible instanceof HttpError) return httpErrorResponse(visible, errorFormat);
   if (visible) {
-    if (visible.code === 'TIMEOUT') log.warn({ event: 'request.timeout' }, 'Request timed out');
-    else if (visible !== error && !locals.signal.aborted) logUnavailable(log, error);
+    if (visible.code === 'TIMEOUT') log().warn({ event: 'request.timeout' }, 'Request timed out');
+    else if (visible.code === 'UNAVAILABLE' && visible !== error && !locals.signal.aborted)
+      logUnavailable(log(), error);
     return domainErrorResponse(visible, errorFormat);
   }
-  log.error({ err: error }, 'Request failed');
+  log().error({ err: error }, 'Request failed');
   const { message, extensions } = maskedError(locals.requestId);
   return {
     status: 500,

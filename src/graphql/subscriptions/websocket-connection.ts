@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
 import { ApolloServerErrorCode } from '@apollo/server/errors';
 import { GraphQLError, type FormattedExecutionResult } from 'graphql';
 import {
@@ -71,6 +71,8 @@ const EMPTY_RESULT = {};
 const OPERATION_MESSAGE = /^\{"id":"(\d+)","type":"(\w+)"/;
 
 const starting = new KeyedLimit(MAX_STARTING_PER_NETWORK);
+/** One subscription starts in each turn of the event loop, because documents may be long. */
+const turns = new KeyedLimit();
 
 /** Result of a subscription that cannot start. */
 interface Failed {
@@ -329,6 +331,7 @@ export class WebSocketConnection implements SubscriberConnection {
   // Waits for a slot of the network, unless the operation is rejected on arrival.
   private async start(operation: Operation, handle: HandleMessage): Promise<void> {
     if (!operation.refusal) operation.releaseSlot = await starting.take(this.network);
+    await turns.run(undefined, () => nextTurn());
     return new Promise((done) => {
       operation.onStarted = () => {
         operation.releaseSlot();
