@@ -7,7 +7,6 @@ import { openGraphqlApi } from './graphql/http.ts';
 import { ERROR_FORMAT } from './graphql/subscriptions/connections.ts';
 import { openWebSockets } from './graphql/subscriptions/websocket.ts';
 import { Admission } from './http/admission.ts';
-import { compressResponses } from './http/compression.ts';
 import { Deadline } from './http/deadline.ts';
 import type { Dependencies } from './http/dependencies.ts';
 import { routerOf } from './http/endpoints.ts';
@@ -15,12 +14,12 @@ import { allowOrigins, rejectInvalidHeaders, securityHeaders } from './http/head
 import { healthEndpoints } from './http/health.ts';
 import { unknownPath } from './http/http-error.ts';
 import type { Upgrades } from './http/http-server.ts';
-import { openRequest } from './http/request-state.ts';
+import { countWrites, openRequest } from './http/request-state.ts';
 import { ResponseCache } from './http/response-cache.ts';
 import { errorSender, type ErrorFormat } from './http/responses.ts';
 import { openPages } from './pages/pages.ts';
 import { openapiEndpoints } from './rest/openapi/openapi.ts';
-import { errorFormatOf, restRouter } from './rest/router.ts';
+import { errorFormatOf, restApi } from './rest/router.ts';
 
 /** The app, without a server. */
 export interface App {
@@ -47,6 +46,7 @@ export async function createApp(dependencies: Dependencies): Promise<App> {
   const graphql = await openGraphqlApi(dependencies, cache, pages?.sendGraphqlPage, () =>
     admission.isFull(),
   );
+  const rest = restApi(dependencies, cache, routes);
   const sendError = errorSender(log, formatsOf(config, routes));
   const deadline = new Deadline(config);
   const others = [
@@ -60,15 +60,16 @@ export async function createApp(dependencies: Dependencies): Promise<App> {
     .disable('etag')
     .set('query parser', false)
     .set('case sensitive routing', true);
+  countWrites(app.response);
   app.use(openRequest(dependencies, sendError));
   app.use(securityHeaders(config));
   app.use(allowOrigins);
   app.use(rejectInvalidHeaders);
+  app.use(rest.cachedResponses);
   app.use(deadline.middleware);
   app.use(admission.middleware);
-  app.use(compressResponses(config));
   app.use(config.basePath || '/', routerOf(graphql.endpoints));
-  app.use(config.basePath || '/', restRouter(dependencies, cache, routes));
+  app.use(config.basePath || '/', rest.router);
   app.use(config.basePath || '/', routerOf(others));
   app.use(() => {
     throw unknownPath();

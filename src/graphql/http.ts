@@ -213,7 +213,7 @@ async function sendPlain(
   rejectLong(body, config.graphqlMaxResponseBytes);
   if (res.headersSent) return;
   res.setHeader('Cache-Control', 'no-store');
-  allowCompression(res, config, body);
+  allowCompression(res, config, response);
   await sendStored(res, response);
 }
 
@@ -239,7 +239,7 @@ async function send(
   const isCompressible = res.locals.record.operation?.type === 'query' && status === 200;
   // Only responses of mutations contain credentials. Compressing a credential together with text
   // that others chose would reveal it by the length, so only queries are compressed.
-  if (isCompressible) allowCompression(res, config, body.string);
+  if (isCompressible) allowCompression(res, config, { body: body.string });
   if (publicBody !== undefined && sendIfNotModified(res, config, tagOf(publicBody), VARY_BY_TYPE))
     return;
   sendBody(res, status, body.string, type);

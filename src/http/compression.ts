@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import compression from 'compression';
-import type { RequestHandler, Response } from 'express';
+import type { Response } from 'express';
 import Negotiator from 'negotiator';
 import type { Config } from '../core/config.ts';
 import { counters } from '../core/metrics.ts';
@@ -34,47 +34,43 @@ const compressions = counters(
 );
 let running = 0;
 
-/**
- * Returns the middleware that compresses responses whose state `isCompressible`: a credential
- * together with text that others chose would be revealed by the length.
- */
-export function compressResponses({ compression: isOn }: Config): RequestHandler {
-  if (!isOn) return (_req, _res, next) => next();
-  const compress = compression({
-    threshold: 0,
-    brotli: BROTLI,
-    ...GZIP,
-    filter(_req, res: Response) {
-      const length = Number(res.getHeader('Content-Length') ?? Infinity);
-      if (!res.locals.isCompressible || length <= MAX_UNCOMPRESSED_BYTES) return false;
-      if (res.statusCode === 304) return false;
-      if (res.hasHeader('Content-Encoding') || acceptedCoding(res.req) === undefined) return false;
-      if (running >= MAX_CONCURRENT) {
-        compressions.none++;
-        return false;
-      }
-      running++;
-      res.locals.onClose(() => {
-        running--;
-        const coding = res.getHeader('Content-Encoding');
-        if (coding === 'br' || coding === 'gzip') compressions[coding]++;
-      });
-      return true;
-    },
-  });
-  return (req, res, next) =>
-    req.headers['accept-encoding'] === undefined ? next() : compress(req, res, next);
-}
+const compress = compression({
+  threshold: 0,
+  brotli: BROTLI,
+  ...GZIP,
+  filter(_req, res: Response) {
+    const length = Number(res.getHeader('Content-Length') ?? Infinity);
+    if (length <= MAX_UNCOMPRESSED_BYTES || res.statusCode === 304) return false;
+    if (res.hasHeader('Content-Encoding')) return false;
+    if (running >= MAX_CONCURRENT) {
+      compressions.none++;
+      return false;
+    }
+    running++;
+    res.locals.onClose(() => {
+      running--;
+      const coding = res.getHeader('Content-Encoding');
+      if (coding === 'br' || coding === 'gzip') compressions[coding]++;
+    });
+    return true;
+  },
+});
 
-/** Marks the response as free of credentials. Without `body`, its length is unknown. */
+/**
+ * Compresses the response, which holds no credential: a credential together with text that others
+ * chose would be revealed by the length. Without `body`, its length is unknown. A body with `forms`
+ * is sent by `sendStored`.
+ */
 export function allowCompression(
   res: Response,
   { compression: isOn }: Config,
-  body?: string,
+  { body, forms }: Partial<Body> = {},
 ): void {
   if (!isOn || (body !== undefined && !exceedsBytes(body, MAX_UNCOMPRESSED_BYTES))) return;
   res.locals.isCompressible = true;
   appendVary(res, 'Accept-Encoding');
+  // The middleware replaces methods of the response, which makes it expensive.
+  if (!forms && acceptedCoding(res.req)) compress(res.req, res, () => undefined);
 }
 
 /** Returns the best coding that the client accepts, or undefined for none. */

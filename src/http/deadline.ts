@@ -5,7 +5,9 @@ import { timeoutError, unavailableError } from './http-error.ts';
 
 /** Ends requests that take too long, or that wait for an unavailable database. */
 export class Deadline {
-  private readonly pending = new Set<Response>();
+  // V8 may keep a deleted element of a Set until a full garbage collection: here an empty object
+  // instead of a response.
+  private readonly pending = new Set<{ res: Response | undefined }>();
 
   constructor(private readonly config: Pick<Config, 'requestTimeoutMs'>) {}
 
@@ -16,10 +18,12 @@ export class Deadline {
   readonly middleware: RequestHandler = (_req, res, next) => {
     const { requestTimeoutMs } = this.config;
     const timer = setTimeout(() => this.reject(res, timeoutError()), requestTimeoutMs);
-    this.pending.add(res);
+    const entry: { res: Response | undefined } = { res };
+    this.pending.add(entry);
     res.locals.onClose(() => {
       clearTimeout(timer);
-      this.pending.delete(res);
+      this.pending.delete(entry);
+      entry.res = undefined;
     });
     next();
   };
@@ -31,7 +35,8 @@ export class Deadline {
 
   /** Rejects all requests without a response, because the database is unavailable. */
   rejectPending(): number {
-    return [...this.pending].filter((res) => this.reject(res, unavailableError())).length;
+    return [...this.pending].filter(({ res }) => res && this.reject(res, unavailableError()))
+      .length;
   }
 
   private reject({ headersSent, locals }: Response, error: DomainError): boolean {

@@ -1,5 +1,5 @@
-import type { IncomingMessage } from 'node:http';
-import type { RequestHandler, Response } from 'express';
+import { ServerResponse, type IncomingMessage } from 'node:http';
+import type { Express, RequestHandler, Response } from 'express';
 import type { Context, RequestHandle } from '../request/context.ts';
 import { requestIdOf } from '../telemetry/request-id.ts';
 import type { RequestRecord } from '../telemetry/request-record.ts';
@@ -22,18 +22,21 @@ class RequestState implements RequestHandle {
   /** Error format of the endpoint, once it is known. */
   errorFormat?: ErrorFormat;
   /** Context of the services, once the caller is authenticated. */
-  ctx?: Context;
+  ctx?: Context | undefined;
+  /** Number of bytes of the body that were written before its end. */
+  written = 0;
   /** The body holds no credential and may be compressed. */
   isCompressible = false;
   /** Ends the request for admission, because it now waits for other than the event loop. */
   exclude: () => void = () => undefined;
-  private readonly controller = new AbortController();
-  private readonly closeListeners: (() => void)[] = [];
+  private controller: AbortController | undefined;
+  private aborted: { reason: Error | undefined } | undefined;
+  private closeListeners: (() => void)[] = [];
 
   constructor(
     { headers, method = '' }: IncomingMessage,
     /** Sends an error while the handlers are still at work, whose later results are dropped. */
-    readonly sendError: (error: unknown) => void,
+    public sendError: (error: unknown) => void,
   ) {
     this.requestId = requestIdOf(headers);
     this.record = { requestId: this.requestId, method, api: 'other', bytes: 0, end: 'answered' };
@@ -41,6 +44,11 @@ class RequestState implements RequestHandle {
 
   /** Aborted when the client is gone or the time is up. */
   get signal(): AbortSignal {
+    // Created on first access, because most requests need none.
+    if (!this.controller) {
+      this.controller = new AbortController();
+      if (this.aborted) this.controller.abort(this.aborted.reason);
+    }
     return this.controller.signal;
   }
 
@@ -49,12 +57,19 @@ class RequestState implements RequestHandle {
     this.closeListeners.push(listener);
   }
 
+  /** Calls the listeners, and releases the response: statements keep this object for a while. */
   close(): void {
-    for (const listener of this.closeListeners) listener();
+    const listeners = this.closeListeners;
+    this.closeListeners = [];
+    for (const listener of listeners) listener();
+    this.ctx = undefined;
+    this.sendError = () => undefined;
+    this.exclude = () => undefined;
   }
 
   abort(reason?: Error): void {
-    this.controller.abort(reason);
+    this.aborted ??= { reason };
+    this.controller?.abort(reason);
   }
 }
 
@@ -68,14 +83,8 @@ export function openRequest(
     const state = (res.locals = new RequestState(req, (error) => sendError(res, error)));
     res.setHeader('X-Request-Id', state.requestId);
     if (isDraining()) res.setHeader('Connection', 'close');
-    let written = 0;
-    const write = res.write.bind(res) as (...args: unknown[]) => boolean;
-    res.write = (chunk: string | Uint8Array, ...rest: unknown[]) => {
-      written += Buffer.byteLength(chunk);
-      return write(chunk, ...rest);
-    };
     res.once('close', () => {
-      completeRecord(state.record, res, written);
+      completeRecord(state, res);
       if (!res.writableFinished) state.abort();
       state.close();
       observe(state.record, performance.now() - startedAt);
@@ -85,7 +94,15 @@ export function openRequest(
   };
 }
 
-function completeRecord(record: RequestRecord, res: Response, written: number): void {
+/** Counts the bytes of bodies of unknown length, for the responses of an Express app. */
+export function countWrites(response: Express['response']): void {
+  response.write = function (this: Response, ...args: unknown[]) {
+    this.locals.written += Buffer.byteLength(args[0] as string | Uint8Array);
+    return Reflect.apply(ServerResponse.prototype.write, this, args);
+  };
+}
+
+function completeRecord({ record, written }: RequestState, res: Response): void {
   if (res.headersSent) {
     record.status = res.statusCode;
     const length =

@@ -3,6 +3,7 @@ import type { Context } from '../request/context.ts';
 import { counters, gauge } from '../core/metrics.ts';
 import { cachedVersion, versionOf } from '../pagination/row-counts.ts';
 import { CompressedForms, type Body } from './compression.ts';
+import type { Route } from '../api/route.ts';
 import type { Operation } from '../telemetry/request-record.ts';
 
 /** Maximum size of the cache, and of a cached body, in characters. */
@@ -25,6 +26,8 @@ const lookups = counters(
 /** A response that is the same for all callers. */
 export interface CachedResponse extends Body {
   headers?: Readonly<Record<string, string>>;
+  /** Endpoint, on the REST API. */
+  route?: Route;
   /** Entity tag, if clients may cache the response (http-cache.ts). */
   tag?: string;
   /** Operation, on the GraphQL API. */

@@ -65,7 +65,7 @@ ${page.body}
       'Cache-Control': 'no-store',
       'Content-Security-Policy': policyOf(nonce, page.policy?.(nonce)),
     });
-    allowCompression(res, config, text);
+    allowCompression(res, config, { body: text });
     sendBody(res, 200, text, HTML_TYPE);
   };
 }

@@ -1,8 +1,9 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { Request, RequestHandler, Response, Router } from 'express';
+import type { NextFunction, Request, RequestHandler, Response, Router } from 'express';
 import { requireCaller, requireScope } from '../request/access.ts';
 import type { Context } from '../request/context.ts';
+import type { Config } from '../core/config.ts';
 import type { Input, Route } from '../api/route.ts';
 import { onReplica } from '../request/on-replica.ts';
 import { revisionOf } from '../pagination/row-counts.ts';
@@ -22,50 +23,78 @@ import {
 } from '../http/responses.ts';
 import { deprecationHeaders } from './deprecation.ts';
 
-/** Returns the Express router of the REST API. */
-export function restRouter(
+/** The REST API as Express handlers. */
+export interface RestApi {
+  router: Router;
+  /**
+   * Answers a repeated public read from the cache. Stands before all that a current response needs
+   * no more.
+   */
+  cachedResponses: RequestHandler;
+}
+
+/** Creates the REST API of these endpoints. */
+export function restApi(
   dependencies: Dependencies,
   cache: ResponseCache | undefined,
   routes: readonly Route[],
-): Router {
+): RestApi {
+  const begins = new Map(routes.map((route) => [route, begin(dependencies, route)]));
   const endpoints = routes.map((route) => {
     const { method, path, input = {}, access } = route;
+    const authorization = authorize(dependencies, access);
     return {
       method,
       path,
       api: 'rest' as const,
       errorFormat: errorFormatOf(route),
       handlers: [
-        begin(dependencies, route),
+        (_req: Request, res: Response, next: NextFunction) => {
+          begins.get(route)?.(res);
+          next();
+        },
         // The body may determine who may call the endpoint.
-        ...(typeof access === 'function' ? [] : [authorize(dependencies, access)]),
+        ...(typeof access === 'function' ? [] : [authorization]),
         ...(input.form ? formBody() : input.json ? jsonBody(route.bodyOptional) : []),
-        ...(typeof access === 'function' ? [authorize(dependencies, access)] : []),
+        ...(typeof access === 'function' ? [authorization] : []),
         answer(cache, route),
       ],
     };
   });
-  return routerOf(endpoints);
+  return {
+    router: routerOf(endpoints),
+    async cachedResponses(req, res, next) {
+      const statements = dependencies.database()?.statements;
+      const cached =
+        statements && req.method === 'GET' && isAnonymous(req)
+          ? cache?.find({ statements }, keyOf(req))
+          : undefined;
+      if (!cached?.route) return next();
+      Object.assign(res.locals.record, { api: 'rest', endpoint: nameOf(cached.route) });
+      begins.get(cached.route)?.(res);
+      await send(cached.route, dependencies.config, res, cached);
+    },
+  };
 }
 
 /** Returns the error format of an endpoint. */
-export function errorFormatOf({ errorKey = 'detail', method, path }: Route): ErrorFormat {
+export function errorFormatOf(route: Route): ErrorFormat {
+  const { errorKey = 'detail', method } = route;
   const inputPart = method === 'GET' ? 'query' : 'body';
-  return { endpoint: `${method} ${path}`, errorKey, inputPart };
+  return { endpoint: nameOf(route), errorKey, inputPart };
 }
 
 // Sets the headers of every response of the endpoint, and counts the call, so that operators can
 // see which clients still use REST (docs/migrate.md).
-function begin({ config, calls, now }: Dependencies, route: Route): RequestHandler {
-  const name = `${route.method} ${route.path}`;
+function begin({ config, calls, now }: Dependencies, route: Route): (res: Response) => void {
   const headers = Object.entries(deprecationHeaders(config, route));
   if (route.secret) headers.push(['Cache-Control', 'no-store']);
-  return (req, res, next) => {
+  return (res) => {
     for (const [header, value] of headers) res.setHeader(header, value);
-    res.locals.onClose(() =>
-      calls.count(name, clientNameOf(req) ?? '-', res.locals.record.user ?? '', now()),
-    );
-    next();
+    res.locals.onClose(() => {
+      const { user = '' } = res.locals.record;
+      calls.count(nameOf(route), clientNameOf(res.req) ?? '-', user, now());
+    });
   };
 }
 
@@ -88,7 +117,8 @@ function answer(cache: ResponseCache | undefined, route: Route): RequestHandler 
   const { rowCounts, success } = route;
   return async (req, res) => {
     const { ctx } = res.locals;
-    if (!ctx) throw new TypeError('The caller is not authorized yet');
+    // The client has gone, or the time is up.
+    if (!ctx) return;
     if (route.oauth && hasGrantType(req.body))
       res.locals.errorFormat = { ...errorFormatOf(route), isOauth: true };
     const handle = async () => route.handle(ctx, readInput(route, req));
@@ -97,30 +127,31 @@ function answer(cache: ResponseCache | undefined, route: Route): RequestHandler 
       const result = await handle();
       const text = JSON.stringify(success.body.parse(result));
       return {
+        route,
         body: text,
         ...(success.headers && { headers: success.headers(ctx, result) }),
         ...(isForEveryone(route, ctx) && { tag: tagOf(text) }),
       };
     };
     const response = await (cache && rowCounts !== undefined && isAnonymous(req)
-      ? cache.getOrMake(ctx, `GET ${req.originalUrl}`, rowCounts, make)
+      ? cache.getOrMake(ctx, keyOf(req), rowCounts, make)
       : make());
     // A login has a caller only at the end.
     if (ctx.caller) res.locals.record.user = ctx.caller.username;
-    await send(route, ctx, res, response);
+    await send(route, ctx.config, res, response);
   };
 }
 
 async function send(
   { success: { status }, secret }: Route,
-  { config }: Context,
+  config: Config,
   res: Response,
   response: CachedResponse,
 ): Promise<void> {
   if (response.headers)
     for (const [name, value] of Object.entries(response.headers)) res.append(name, value);
   if (secret || status !== 200) return sendBody(res, status, response.body);
-  allowCompression(res, config, response.body);
+  allowCompression(res, config, response);
   if (response.tag !== undefined && sendIfNotModified(res, config, response.tag)) return;
   await sendStored(res, response);
 }
@@ -165,6 +196,15 @@ function streamOf(result: unknown): AsyncIterable<string> {
   if (typeof result !== 'object' || result === null || !(Symbol.asyncIterator in result))
     throw new TypeError('The result is not a stream');
   return result as AsyncIterable<string>;
+}
+
+function nameOf({ method, path }: Route): string {
+  return `${method} ${path}`;
+}
+
+// Cached responses of the GraphQL API have other keys.
+function keyOf({ originalUrl }: Request): string {
+  return `GET ${originalUrl}`;
 }
 
 function isForEveryone(route: Route, { caller }: Context): route is Route & { rowCounts: string } {

@@ -66,7 +66,7 @@ export function openapiEndpoints(
   const tag = tagOf(body);
   const forms = new CompressedForms(body);
   const handler: RequestHandler = async (_req, res) => {
-    allowCompression(res, config, body);
+    allowCompression(res, config, { body, forms });
     if (!sendIfNotModified(res, config, tag)) await sendStored(res, { body, forms });
   };
   const errorFormat = { errorKey: 'detail', inputPart: 'query' } as const;
