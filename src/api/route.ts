@@ -24,7 +24,7 @@ export type Method = (typeof METHODS)[number];
  * callers with the scope; `login`: everyone, and the request's credentials are ignored, because it
  * issues new ones.
  */
-export type Access = 'public' | 'signed-in' | 'login' | Scope;
+type Access = 'public' | 'signed-in' | 'login' | Scope;
 
 /** Schemas of an endpoint's input. A part without a schema is not read. */
 interface InputSchemas {

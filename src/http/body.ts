@@ -128,7 +128,7 @@ function checkBody(limit: number, types: readonly string[]): RequestHandler {
     if (isChunked)
       req.on('data', ({ length }: Buffer) => {
         received += length;
-        if (isRejected) return;
+        if (isRejected || res.headersSent) return;
         try {
           check(received);
         } catch (error) {

@@ -5,16 +5,14 @@ import type { Response } from 'express';
 import fresh from 'fresh';
 import type { Logger } from 'pino';
 import type { Config } from '../core/config.ts';
-import { DomainError, type FieldError, type RequestPart } from '../core/errors.ts';
+import { DomainError, type RequestPart } from '../core/errors.ts';
 import { LogThrottle } from '../core/log-throttle.ts';
 import { CREDENTIAL_HEADERS } from './credentials.ts';
-import { ERRORS, graphqlExtensions } from './error-map.ts';
+import { ERRORS, graphqlExtensions, type ErrorMapping } from './error-map.ts';
 import { HttpError, visibleError } from './http-error.ts';
 
 /** The content type of JSON. */
 export const JSON_TYPE = 'application/json; charset=utf-8';
-const INVALID_REQUEST = 'invalid_request';
-const INTERNAL = 'INTERNAL_SERVER_ERROR';
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 // A request with credentials, even invalid ones, must not get a response cached for one without.
 const VARY = CREDENTIAL_HEADERS.join(', ');
@@ -24,6 +22,16 @@ export const VARY_BY_TYPE = `Accept, ${VARY}`;
 const TAG_LENGTH = 27;
 /** The media types of responses of the GraphQL API, the default first. */
 const GRAPHQL_TYPES = [JSON_TYPE, 'application/graphql-response+json; charset=utf-8'];
+
+/** Error that clients get instead of an internal error. */
+export const INTERNAL_ERROR = new HttpError(500, 'Internal server error');
+
+/** `error` of the token endpoints by status (RFC 6749, 5.2), if it is not invalid_request. */
+const OAUTH_CODES: Readonly<Record<number, string>> = {
+  429: 'temporarily_unavailable',
+  500: 'server_error',
+  503: 'temporarily_unavailable',
+};
 
 /** Error format of an endpoint. */
 export interface ErrorFormat {
@@ -37,17 +45,13 @@ export interface ErrorFormat {
   isOauth?: boolean;
 }
 
-interface ErrorResponse {
+/** Response to an error, with its body in the format of the endpoint and as an RFC 9457 problem. */
+export interface ErrorResponse {
   status: number;
   code: string;
-  text: string;
-  key: ErrorFormat['errorKey'];
-  fields?: readonly FieldError[];
   headers: Readonly<Record<string, string>>;
-  /** `error` for a client of OAuth 2.0. */
-  oauth: string;
-  /** `extensions` for a client of GraphQL. */
-  extensions: Record<string, unknown>;
+  json: object;
+  problem: object;
 }
 
 /** Sends a response, unless the request was already rejected, for example at its timeout. */
@@ -122,45 +126,80 @@ export function errorSender(parent: Logger, formatOf: (path: string) => ErrorFor
       req.socket.destroy();
       return;
     }
-    const response = errorResponseOf(res, error, errorFormat, log);
-    record.errors = [
-      errorFormat.errorKey === 'errors' ? String(response.extensions['code']) : response.code,
-    ];
+    const visible = visibleError(error);
+    const response = errorResponse(visible ?? INTERNAL_ERROR, errorFormat);
+    const { status, code, headers, json, problem } = response;
+    if (!visible) log().error({ err: error }, 'Request failed');
+    else if (code === 'TIMEOUT') log().warn({ event: 'request.timeout' }, 'Request timed out');
+    else if (code === 'UNAVAILABLE' && visible !== error && !signal.aborted)
+      logUnavailable(log(), error);
     // The headers of a response that could not be sent do not apply to the error.
     for (const name of ['ETag', 'Last-Modified', 'Content-Encoding']) res.removeHeader(name);
-    res.set({ 'Cache-Control': 'no-store', ...response.headers });
+    res.set({ 'Cache-Control': 'no-store', ...headers });
     if (errorFormat.errorKey === 'errors') {
-      const { text: message, extensions } = response;
-      sendBody(
-        res,
-        response.status,
-        JSON.stringify({ errors: [{ message, extensions }] }),
-        graphqlTypeFor(req),
-      );
-    } else if ([accepts(req).types()].flat().includes('application/problem+json')) {
-      const body = JSON.stringify(problem(response, errorFormat));
-      sendBody(res, response.status, body, PROBLEM_TYPE);
-    } else {
-      sendBody(res, response.status, JSON.stringify(restError(response, errorFormat)));
+      const { message, extensions } = visible
+        ? {
+            message: visible.message,
+            extensions: visible instanceof DomainError ? graphqlExtensions(visible) : { code },
+          }
+        : maskedError(requestId);
+      record.errors = [String(extensions['code'])];
+      const body = JSON.stringify({ errors: [{ message, extensions }] });
+      return sendBody(res, status, body, graphqlTypeFor(req));
     }
+    record.errors = [code];
+    if ([accepts(req).types()].flat().includes('application/problem+json'))
+      sendBody(res, status, JSON.stringify(problem), PROBLEM_TYPE);
+    else sendBody(res, status, JSON.stringify(json));
   };
 }
 
-/**
- * Returns the error of a REST endpoint: status, code, headers, and body as JSON and per RFC 9457.
- */
-export function errorExample(error: DomainError | HttpError, errorFormat: ErrorFormat) {
-  const response =
-    error instanceof HttpError
-      ? httpErrorResponse(error, errorFormat)
-      : domainErrorResponse(error, errorFormat);
-  const { status, code, headers } = response;
+/** Returns the response of an endpoint to an error. */
+export function errorResponse(error: DomainError | HttpError, format: ErrorFormat): ErrorResponse {
+  const { errorKey, inputPart, isOauth } = format;
+  const isDomainError = error instanceof DomainError;
+  const mapping: ErrorMapping = isDomainError ? ERRORS[error.code] : error;
+  const { sessionRouter = mapping, aboutCaller, oauth: oauthCode } = mapping;
+  const response = errorKey === 'data' ? sessionRouter : mapping;
+  const { status, message = error.message, headers } = response;
+  const reason = STATUS_CODES[status];
+  const code = isDomainError ? error.code : (reason ?? 'ERROR').toUpperCase().replace(/\W+/g, '_');
+  const fields = code === 'BAD_USER_INPUT' && isDomainError ? error.fields : undefined;
+  const retryAfter = isDomainError ? error.retryAfter : undefined;
+  const isUnknownGrant = fields?.some(
+    ({ field, type }) => field === 'grant_type' && type === 'value_error',
+  );
+  const oauthMembers = isOauth && {
+    error: isUnknownGrant
+      ? 'unsupported_grant_type'
+      : (oauthCode ?? OAUTH_CODES[status] ?? 'invalid_request'),
+    // RFC 6749, 5.2, allows neither quotation marks nor backslashes in a description.
+    error_description: message.replace(/[^ !#-[\]-~]/g, "'"),
+  };
+  const entries = fields?.map(({ field, type, message: msg, part = inputPart }) => {
+    const path = field === '' ? [] : field.split('.');
+    return {
+      type,
+      loc: [part, ...path.map((name) => (/^\d+$/.test(name) ? Number(name) : name))],
+      msg,
+    };
+  });
+  // Fields are always listed under `detail`, the format of the original services.
+  const key = fields || aboutCaller ? 'detail' : errorKey;
   return {
     status,
     code,
-    headers,
-    json: restError(response, errorFormat),
-    problem: problem(response, errorFormat),
+    headers: { ...headers, ...(retryAfter !== undefined && { 'Retry-After': String(retryAfter) }) },
+    json: { [key]: entries ?? message, ...oauthMembers },
+    problem: {
+      type: 'about:blank',
+      title: reason,
+      status,
+      detail: message,
+      code,
+      errors: fields?.map(({ field, type, message: text }) => ({ field, type, message: text })),
+      ...oauthMembers,
+    },
   };
 }
 
@@ -180,122 +219,10 @@ export function logUnavailable(log: Logger, err: unknown): void {
   outages.record(err, (last, times) => log.error({ err: last, times }, 'Database unavailable'));
 }
 
-/** Returns an internal error for clients, with only its id in the log. */
-export function maskedError(requestId: string): {
-  message: string;
-  extensions: Record<string, unknown>;
-} {
-  return { message: 'Internal server error', extensions: { code: INTERNAL, requestId } };
-}
-
-function errorResponseOf(
-  { locals }: Response,
-  error: unknown,
-  errorFormat: ErrorFormat,
-  log: () => Logger,
-): ErrorResponse {
-  const visible = visibleError(error);
-  if (visible instanceof HttpError) return httpErrorResponse(visible, errorFormat);
-  if (visible) {
-    if (visible.code === 'TIMEOUT') log().warn({ event: 'request.timeout' }, 'Request timed out');
-    else if (visible.code === 'UNAVAILABLE' && visible !== error && !locals.signal.aborted)
-      logUnavailable(log(), error);
-    return domainErrorResponse(visible, errorFormat);
-  }
-  log().error({ err: error }, 'Request failed');
-  const { message, extensions } = maskedError(locals.requestId);
+/** Returns an internal error for clients of GraphQL, with only its id in the log. */
+export function maskedError(requestId: string) {
   return {
-    status: 500,
-    code: INTERNAL,
-    text: message,
-    key: errorFormat.errorKey,
-    headers: {},
-    oauth: 'server_error',
-    extensions,
+    message: INTERNAL_ERROR.message,
+    extensions: { code: 'INTERNAL_SERVER_ERROR', requestId },
   };
-}
-
-function httpErrorResponse(
-  { status, message, headers }: HttpError,
-  { errorKey }: ErrorFormat,
-): ErrorResponse {
-  const code = codeOf(status);
-  return {
-    status,
-    code,
-    text: message,
-    key: errorKey,
-    headers,
-    oauth: INVALID_REQUEST,
-    extensions: { code },
-  };
-}
-
-function domainErrorResponse(error: DomainError, { errorKey }: ErrorFormat): ErrorResponse {
-  const { code, message, fields, retryAfter } = error;
-  const { status, challenge, sessionRouter, aboutCaller, oauth = INVALID_REQUEST } = ERRORS[code];
-  const headers = {
-    ...(challenge && { 'WWW-Authenticate': challenge }),
-    ...(retryAfter !== undefined && { 'Retry-After': String(retryAfter) }),
-  };
-  // Fields are always listed under `detail`, the format of the original services.
-  const response: ErrorResponse = {
-    status,
-    code,
-    text: message,
-    key: aboutCaller ? 'detail' : errorKey,
-    headers,
-    oauth: fields.some(({ field, type }) => field === 'grant_type' && type === 'value_error')
-      ? 'unsupported_grant_type'
-      : oauth,
-    extensions: graphqlExtensions(error),
-  };
-  if (code === 'BAD_USER_INPUT') return { ...response, key: 'detail', fields };
-  return errorKey === 'data' && sessionRouter
-    ? { ...response, ...sessionRouter, headers: {} }
-    : response;
-}
-
-function restError(response: ErrorResponse, errorFormat: ErrorFormat) {
-  const { key, text, fields } = response;
-  return {
-    [key]: fields ? fields.map((field) => validationEntry(field, errorFormat)) : text,
-    ...oauthError(response, errorFormat),
-  };
-}
-
-function validationEntry({ field, type, message, part }: FieldError, { inputPart }: ErrorFormat) {
-  return {
-    type,
-    loc: [
-      part ?? inputPart,
-      ...(field === ''
-        ? []
-        : field.split('.').map((name) => (/^\d+$/.test(name) ? Number(name) : name))),
-    ],
-    msg: message,
-  };
-}
-
-// RFC 6749, 5.2, allows neither quotation marks nor backslashes in a description.
-function oauthError({ oauth, text }: ErrorResponse, { isOauth = false }: ErrorFormat) {
-  return isOauth ? { error: oauth, error_description: text.replace(/[^ !#-[\]-~]/g, "'") } : {};
-}
-
-// RFC 9457.
-function problem(response: ErrorResponse, errorFormat: ErrorFormat) {
-  const { status, code, text, fields } = response;
-  return {
-    type: 'about:blank',
-    title: STATUS_CODES[status],
-    status,
-    detail: text,
-    code,
-    ...(fields && { errors: fields.map(({ field, type, message }) => ({ field, type, message })) }),
-    ...oauthError(response, errorFormat),
-  };
-}
-
-function codeOf(status: number): string {
-  return (STATUS_CODES[status] ?? 'ERROR').toUpperCase().replace(/\W+/g, '_');
 }

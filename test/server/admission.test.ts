@@ -6,9 +6,9 @@ import { until } from '../support/until.ts';
 
 // A transaction locks a table, so that requests for it stay in progress until `release`.
 
-const MAX = 80;
+const MAX = 140;
 /** Maximum number of requests in progress (http/admission.ts). */
-const MAX_RUNNING = 64;
+const MAX_RUNNING = 128;
 const MESSAGE = 'The service is not available at the moment';
 
 const shop = useShop({ MAX_REQUESTS_IN_FLIGHT: String(MAX) });
@@ -59,7 +59,7 @@ describe('while as many requests are in progress or wait as may', () => {
     const sent = await fill(MAX);
     const before = await metric('shopfront_overload_refusals_total');
     for (let count = 0; count < 3; count++)
-      expect((await shop.rest('GET', '/api/v2/shop/products')).status).toBe(503);
+      expect((await shop.rest('GET', '/users/me/')).status).toBe(503);
     expect(await metric('shopfront_overload_refusals_total')).toBe(before + 3);
     await expectServed(sent);
   });
@@ -70,7 +70,7 @@ test('requests wait while MAX_RUNNING are in progress, and start in the order of
   const ended: number[] = [];
   const waiting: Promise<unknown>[] = [];
   for (let index = 0; index < 5; index++) {
-    const answer = shop.rest('GET', '/api/v1/shop/products');
+    const answer = shop.rest('GET', '/users/me/');
     waiting.push(answer.then(() => ended.push(index)));
     await until(async () => (await inFlight()) === MAX_RUNNING + index + 1, 'its arrival');
   }
@@ -83,7 +83,7 @@ test('requests wait while MAX_RUNNING are in progress, and start in the order of
 test('a client that disconnects while its request waits frees its place', async () => {
   const sent = await fill(MAX_RUNNING);
   const abort = new AbortController();
-  const waiting = fetch(`${shop.url}/api/v2/shop/products`, { signal: abort.signal });
+  const waiting = fetch(`${shop.url}/users/me/`, { signal: abort.signal });
   await until(async () => (await inFlight()) === MAX_RUNNING + 1, 'its arrival');
   abort.abort();
   await expect(waiting).rejects.toThrow('aborted');

@@ -2,86 +2,63 @@ import { z } from 'zod';
 import type { Route } from '../../api/route.ts';
 import { DomainError } from '../../core/errors.ts';
 import { isScope } from '../../core/scopes.ts';
-import {
-  errorForStatus,
-  HttpError,
-  timeoutError,
-  unavailableError,
-} from '../../http/http-error.ts';
-import { errorExample } from '../../http/responses.ts';
+import { errorForStatus, timeoutError, unavailableError } from '../../http/http-error.ts';
+import { errorResponse, INTERNAL_ERROR, type ErrorResponse } from '../../http/responses.ts';
 import { errorFormatOf } from '../router.ts';
-import { namedExamples, schemaOf, type Components, type Json } from './schema.ts';
+import type { Components, Json } from './schema.ts';
 
-const text = (description: string, example: string) =>
-  z.string().meta({ description, examples: [example] });
-const kind = text('Machine-readable kind of the error.', 'missing');
-const message = text('Error message.', 'Field required');
-const location = z
-  .array(z.union([z.string(), z.int().min(0)]))
-  .meta({ description: 'Location of the invalid value.', examples: [['body', 'name']] });
+const described = (schema: z.ZodType, description: string, ...examples: unknown[]) =>
+  schema.meta({ description, ...(examples.length > 0 && { examples }) });
+const text = (description: string, example: string) => described(z.string(), description, example);
+const object = (id: string, description: string, members: z.ZodRawShape) =>
+  z.object(members).meta({ id, description });
 
-const detailError = z
-  .object({ detail: text('Error message.', 'Not authenticated') })
-  .meta({ id: 'Error', description: 'An error.' });
+const KIND = text('Machine-readable kind of the error.', 'missing');
+const MESSAGE = text('Error message.', 'Field required');
+const FIELD = text('Name of the field.', 'name');
+const PATH = z.array(z.union([z.string(), z.int().min(0)]));
+const LOCATION = described(PATH, 'Location of the invalid value.', ['body', 'name']);
+const INPUT_ERRORS = z.array(z.object({ type: KIND, loc: LOCATION, msg: MESSAGE }));
+const PROBLEM_ERRORS = z.array(z.object({ field: FIELD, type: KIND, message: MESSAGE }));
 
-const dataError = z
-  .object({ data: text('Error message.', 'Incorrect login and/or password') })
-  .meta({ id: 'SessionError', description: 'An error of the session router.' });
+const DETAIL = { detail: text('Error message.', 'Not authenticated') };
+const INPUT = { detail: described(INPUT_ERRORS, 'One entry per error.') };
+const PROBLEM = {
+  type: text('Always about:blank.', 'about:blank'),
+  title: text('Reason phrase of the status.', 'Unauthorized'),
+  status: described(z.int().min(400).max(599), 'HTTP status.', 401),
+  ...DETAIL,
+  code: text('Machine-readable error code.', 'NOT_AUTHENTICATED'),
+  errors: described(PROBLEM_ERRORS.optional(), 'One entry per input error.'),
+};
+const SESSION = { data: text('Error message.', 'Incorrect login and/or password') };
+const IF_OAUTH = 'if grant_type was sent.';
+const OAUTH_MESSAGE = text(`Error message, ${IF_OAUTH}`, 'Incorrect username or password');
+/** Members that RFC 6749, 5.2, adds to errors of the token endpoints. */
+const OAUTH = {
+  error: text(`Error code of RFC 6749, ${IF_OAUTH}`, 'invalid_grant').optional(),
+  error_description: OAUTH_MESSAGE.optional(),
+};
+const OF_TOKEN = `of /token and /login, with the members of RFC 6749 ${IF_OAUTH}`;
+const OF_PROBLEM =
+  'An error in the format of RFC 9457, for clients that accept application/problem+json.';
 
-const inputError = z
-  .object({
-    detail: z
-      .array(z.object({ type: kind, loc: location, msg: message }))
-      .meta({ description: 'One entry per error.' }),
-  })
-  .meta({ id: 'ValidationError', description: 'Invalid input, field by field.' });
-
-const problem = z
-  .object({
-    type: text('Always about:blank.', 'about:blank'),
-    title: text('Reason phrase of the status.', 'Unauthorized'),
-    status: z
-      .int()
-      .min(400)
-      .max(599)
-      .meta({ description: 'HTTP status.', examples: [401] }),
-    detail: text('Error message.', 'Not authenticated'),
-    code: text('Machine-readable error code.', 'NOT_AUTHENTICATED'),
-    errors: z
-      .array(z.object({ field: text('Name of the field.', 'name'), type: kind, message }))
-      .optional()
-      .meta({ description: 'One entry per input error.' }),
-  })
-  .meta({
-    id: 'Problem',
-    description:
-      'An error in the format of RFC 9457, for clients that accept application/problem+json.',
-  });
-
-/** Adds the members of RFC 6749, 5.2, to an error of the token endpoints. */
-const withOauth = (error: z.ZodObject, id: string, subject: string) =>
-  error
-    .extend({
-      error: text('Error code of RFC 6749, if grant_type was sent.', 'invalid_grant').optional(),
-      error_description: text(
-        'Error message, if grant_type was sent.',
-        'Incorrect username or password',
-      ).optional(),
-    })
-    .meta({
-      id,
-      description: `${subject} of /token and /login, with the members of RFC 6749 if grant_type was sent.`,
-    });
+const COMMON = {
+  error: object('Error', 'An error.', DETAIL),
+  input: object('ValidationError', 'Invalid input, field by field.', INPUT),
+  problem: object('Problem', OF_PROBLEM, PROBLEM),
+};
+const SESSION_ERROR = object('SessionError', 'An error of the session router.', SESSION);
 
 /** Schemas of errors, invalid input and problems (RFC 9457), by the router that sends them. */
 const SCHEMAS = {
-  '': { error: detailError, input: inputError, problem },
+  '': COMMON,
   // Errors about the credentials of a request have the format of the other routers.
-  Session: { error: z.union([dataError, detailError]), input: inputError, problem },
+  Session: { ...COMMON, error: z.union([SESSION_ERROR, COMMON.error]) },
   Token: {
-    error: withOauth(detailError, 'TokenError', 'An error'),
-    input: withOauth(inputError, 'TokenValidationError', 'Invalid input'),
-    problem: withOauth(problem, 'TokenProblem', 'A problem'),
+    error: object('TokenError', `An error ${OF_TOKEN}`, { ...DETAIL, ...OAUTH }),
+    input: object('TokenValidationError', `Invalid input ${OF_TOKEN}`, { ...INPUT, ...OAUTH }),
+    problem: object('TokenProblem', `A problem ${OF_TOKEN}`, { ...PROBLEM, ...OAUTH }),
   },
 };
 
@@ -106,9 +83,6 @@ const HEADERS = {
   'Retry-After': ['Seconds to wait before a retry.', { type: 'integer', minimum: 1 }],
 } as const;
 
-type Status = keyof typeof RESPONSES;
-type Examples = ReturnType<typeof errorExample>[];
-
 /**
  * Returns the error responses of an endpoint by status. Adds those without errors of its own to the
  * components, where endpoints share them.
@@ -116,25 +90,35 @@ type Examples = ReturnType<typeof errorExample>[];
 export function errorResponsesOf(route: Route, components: Components): Json {
   const { access, errors = [], errorKey, oauth } = route;
   const router = errorKey === 'data' ? 'Session' : oauth ? 'Token' : '';
+  const { error, input, problem } = SCHEMAS[router];
   const isScoped = typeof access === 'string' && isScope(access);
   const forbidden = isScoped ? [new DomainError('FORBIDDEN', `Missing scope: ${access}`)] : [];
   const own = examplesByStatus(route, [...errors, ...forbidden]);
-  const responses: Json = {};
-  for (const [status, examples] of new Map([
-    ...examplesByStatus(route, generalErrors(route)),
-    ...own,
-  ])) {
-    const response = responseOf(status, examples, SCHEMAS[router], components);
-    const name = router + RESPONSES[status][0];
-    if (!own.has(status)) components.responses[name] ??= response;
-    responses[status === 500 ? 'default' : status] = own.has(status)
-      ? response
-      : { $ref: `#/components/responses/${name}` };
-  }
-  return responses;
+  const all = new Map([...examplesByStatus(route, sharedErrors(route)), ...own]);
+  const responses = Array.from(all, ([status, examples]) => {
+    const [name, description] = RESPONSES[status];
+    const headers = headersOf(examples);
+    const contentOf = (schema: z.ZodType, body: 'json' | 'problem') => {
+      const named = examples.map((example) => [example.code, example[body]]);
+      return components.contentOf(schema, 'output', Object.fromEntries(named) as Json);
+    };
+    const response = {
+      description,
+      ...(headers.length > 0 && { headers: Object.fromEntries(headers) as Json }),
+      content: {
+        'application/json': contentOf(status === 422 ? input : error, 'json'),
+        'application/problem+json': contentOf(problem, 'problem'),
+      },
+    };
+    const key = status === 500 ? 'default' : status;
+    if (own.has(status)) return [key, response];
+    components.responses[router + name] ??= response;
+    return [key, { $ref: `#/components/responses/${router}${name}` }];
+  });
+  return Object.fromEntries(responses) as Json;
 }
 
-function generalErrors({ access, input, errors = [], errorKey }: Route) {
+function sharedErrors({ access, input, errors = [], errorKey }: Route) {
   const hasBody = (input?.json ?? input?.form) !== undefined;
   // The session router rejects inactive users only at login.
   const badRequest =
@@ -142,50 +126,32 @@ function generalErrors({ access, input, errors = [], errorKey }: Route) {
   // Failures are counted where credentials can be wrong.
   const isLimited = errors.some(({ code }) => code === 'INVALID_CREDENTIALS');
   return [
-    ...(access === 'login' && !hasBody ? [] : [badRequest]),
+    (access !== 'login' || hasBody) && badRequest,
     new DomainError('NOT_AUTHENTICATED', 'Not authenticated'),
     new DomainError('INVALID_TOKEN', 'Could not validate credentials'),
-    ...(hasBody ? [errorForStatus(413), errorForStatus(415)] : []),
-    ...(isLimited
-      ? [new DomainError('RATE_LIMITED', 'Too many failed logins; try again later', [], 1)]
-      : []),
+    hasBody && errorForStatus(413),
+    hasBody && errorForStatus(415),
+    isLimited && new DomainError('RATE_LIMITED', 'Too many failed logins; try again later', [], 1),
     unavailableError(),
     timeoutError(),
-    new HttpError(500, 'Internal server error'),
-  ];
+    INTERNAL_ERROR,
+  ].filter((error) => error !== false);
 }
 
-function examplesByStatus(route: Route, errors: (DomainError | HttpError)[]) {
+function examplesByStatus(route: Route, errors: Parameters<typeof errorResponse>[0][]) {
   const examples = errors.map((error) => {
     // HTTP errors occur before the form is read, which shows whether the client uses OAuth 2.0.
     const isOauth = route.oauth === true && error instanceof DomainError;
-    return errorExample(error, { ...errorFormatOf(route), isOauth });
+    return errorResponse(error, { ...errorFormatOf(route), isOauth });
   });
-  return Map.groupBy(examples, ({ status }) => status as Status);
+  return Map.groupBy(examples, ({ status }) => status as keyof typeof RESPONSES);
 }
 
-function responseOf(
-  status: Status,
-  examples: Examples,
-  schemas: (typeof SCHEMAS)[keyof typeof SCHEMAS],
-  components: Components,
-): Json {
-  const content = (schema: z.ZodType, body: 'json' | 'problem') => ({
-    schema: schemaOf(schema, 'output', components),
-    examples: namedExamples(examples.map((example) => [example.code, example[body]])),
-  });
-  const headers = Object.entries(HEADERS).flatMap(([name, [description, schema]]) => {
-    const values = examples.flatMap((example) => example.headers[name] ?? []);
+function headersOf(examples: readonly ErrorResponse[]) {
+  return Object.entries(HEADERS).flatMap(([name, [description, schema]]) => {
+    const values = examples.flatMap(({ headers }) => headers[name] ?? []);
     const required = values.length === examples.length;
-    const example = name === 'Retry-After' ? Number(values[0]) : values[0];
+    const example = schema.type === 'integer' ? Number(values[0]) : values[0];
     return values.length > 0 ? [[name, { description, schema, required, example }]] : [];
   });
-  return {
-    description: RESPONSES[status][1],
-    ...(headers.length > 0 && { headers: Object.fromEntries(headers) as Json }),
-    content: {
-      'application/json': content(status === 422 ? schemas.input : schemas.error, 'json'),
-      'application/problem+json': content(schemas.problem, 'problem'),
-    },
-  };
 }

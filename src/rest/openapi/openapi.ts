@@ -8,7 +8,7 @@ import type { Endpoint } from '../../http/endpoints.ts';
 import { sendIfNotModified, tagOf } from '../../http/responses.ts';
 import type { Dependencies } from '../../http/dependencies.ts';
 import { operationOf } from './operation.ts';
-import type { Components, Json } from './schema.ts';
+import { Components, type Json } from './schema.ts';
 
 const INFO = {
   title: 'Shopfront',
@@ -21,39 +21,30 @@ const INFO = {
   license: { name: 'MIT', identifier: 'MIT' },
 };
 
+const SCOPE_DESCRIPTIONS = {
+  ...Object.fromEntries(SCOPES.map((scope) => [scope, scopeDescription(scope)])),
+  offline_access: 'Also returns a refresh token.',
+};
+
+// JSON omits an undefined format.
+const httpScheme = (scheme: string, description: string, bearerFormat?: string) => {
+  return { type: 'http', scheme, bearerFormat, description };
+};
 const securitySchemes = (tokenUrl: string) => ({
   passwordAuth: {
     type: 'oauth2',
     description:
       'An access token from `POST /token`, for username and password. `offline_access` adds a refresh token.',
-    flows: {
-      password: {
-        tokenUrl,
-        refreshUrl: tokenUrl,
-        scopes: {
-          ...Object.fromEntries(SCOPES.map((scope) => [scope, scopeDescription(scope)])),
-          offline_access: 'Also returns a refresh token.',
-        },
-      },
-    },
+    flows: { password: { tokenUrl, refreshUrl: tokenUrl, scopes: SCOPE_DESCRIPTIONS } },
   },
-  bearerAuth: {
-    type: 'http',
-    scheme: 'bearer',
-    bearerFormat: 'JWT',
-    description: 'An access token or an API key.',
-  },
+  bearerAuth: httpScheme('bearer', 'An access token or an API key.', 'JWT'),
   sessionKey: {
     type: 'apiKey',
     in: 'header',
     name: 'X-SESSION-ID',
     description: 'A session key from the session login. `X-SESSIONID` is also accepted.',
   },
-  basicAuth: {
-    type: 'http',
-    scheme: 'basic',
-    description: 'Username and password, only at `GET /api/v2/auth/login`.',
-  },
+  basicAuth: httpScheme('basic', 'Username and password, only at `GET /api/v2/auth/login`.'),
 });
 
 /** Returns the endpoint `/openapi.json` if the explorers are enabled. */
@@ -83,7 +74,7 @@ export function openapiText(config: Config, features: readonly Feature[]): strin
  */
 export function openapiOf(config: Config, features: readonly Feature[]): Json {
   const base = (config.isPublicUrlSet ? config.publicUrl : '') + config.basePath;
-  const components: Components = { responses: {}, schemas: {} };
+  const components = new Components();
   const paths: Record<string, Json> = {};
   for (const { title = '', routes } of features)
     for (const route of routes?.(config) ?? []) {

@@ -5,12 +5,13 @@ import type { Config } from '../../core/config.ts';
 import { canonicalHeaderName } from '../../http/headers.ts';
 import { deprecationHeaders } from '../deprecation.ts';
 import { errorResponsesOf } from './errors.ts';
-import { exampleOf, namedExamples, schemaOf, type Components, type Json } from './schema.ts';
+import type { Components, Json } from './schema.ts';
 
+const STRING = { type: 'string' };
 const IF_NONE_MATCH = {
   name: 'If-None-Match',
   in: 'header',
-  schema: { type: 'string' },
+  schema: STRING,
   description: 'Entity tag of the cached response.',
 };
 const NOT_MODIFIED = { description: 'The client has the current version.' };
@@ -19,42 +20,35 @@ const CACHE_HEADERS = {
   'Cache-Control': 'Cacheability of the response (RFC 9111, 5.2.2).',
 };
 
-/** Returns an endpoint as an operation, with its GraphQL equivalent. */
+/**
+ * Returns an endpoint as an operation, with its GraphQL equivalent. JSON omits undefined members.
+ */
 export function operationOf(config: Config, tag: string, route: Route, components: Components) {
-  const { summary, description, rowCounts, graphqlEquivalent } = route;
-  const parameters = parametersOf(route, components);
-  const requestBody = requestBodyOf(route, components);
+  const { method, path, summary, description, success, rowCounts } = route;
+  const { operation, variables = {} } = route.graphqlEquivalent;
+  const words = path.split(/[/{}_-]+/).map((word) => word.charAt(0).toUpperCase() + word.slice(1));
   return {
-    operationId: operationIdOf(route),
+    operationId: method.toLowerCase() + words.join(''),
     summary,
     description,
     tags: [tag],
-    ...('Deprecation' in deprecationHeaders(config, route) && { deprecated: true }),
+    deprecated: 'Deprecation' in deprecationHeaders(config, route) || undefined,
     security: securityOf(route),
-    ...(parameters.length > 0 && { parameters }),
-    ...(requestBody && { requestBody }),
+    parameters: parametersOf(route, components),
+    requestBody: requestBodyOf(route, components),
     responses: {
-      [route.success.status]: successOf(route, components),
+      [success.status]: successOf(route, components),
       ...(rowCounts !== undefined && { 304: NOT_MODIFIED }),
       ...errorResponsesOf(route, components),
     },
-    'x-graphql': {
-      operation: graphqlEquivalent.operation,
-      variables: graphqlEquivalent.variables ?? {},
-    },
+    'x-graphql': { operation, variables },
   };
 }
 
-function operationIdOf({ method, path }: Route): string {
-  const words = path.split(/[/{}_-]+/).map((word) => word.charAt(0).toUpperCase() + word.slice(1));
-  return method.toLowerCase() + words.join('');
-}
-
-function parametersOf({ input, documented, rowCounts }: Route, components: Components): Json[] {
-  const { path, query, headers } = { ...input, ...documented };
-  const declared = Object.entries({ path, query, header: headers }).flatMap(([location, part]) => {
-    if (!part) return [];
-    const { properties = {}, required = [] } = schemaOf(part, 'input', components);
+function parametersOf({ input, documented, rowCounts }: Route, components: Components) {
+  const { path, query, headers: header } = { ...input, ...documented };
+  const parameters = Object.entries({ path, query, header }).flatMap(([location, part]) => {
+    const { properties = {}, required = [] } = part ? components.schemaOf(part, 'input') : {};
     // Credentials belong to `security` (OpenAPI 3.1, 4.8.12.1).
     const { authorization: _credentials, ...documentedProperties } = properties;
     return Object.entries(documentedProperties).map(([name, { description, ...schema }]) => ({
@@ -65,38 +59,32 @@ function parametersOf({ input, documented, rowCounts }: Route, components: Compo
       schema,
     }));
   });
-  return rowCounts === undefined ? declared : [...declared, IF_NONE_MATCH];
+  const all: Json[] = rowCounts === undefined ? parameters : [...parameters, IF_NONE_MATCH];
+  return all.length > 0 ? all : undefined;
 }
 
-function requestBodyOf(
-  { input, documented, bodyOptional, examples }: Route,
-  components: Components,
-) {
-  const { form, json } = { ...input, ...documented };
+function requestBodyOf(route: Route, components: Components) {
+  const { form, json } = { ...route.input, ...route.documented };
   const body = form ?? json;
   if (!body) return undefined;
-  const schema = schemaOf(body, 'input', components);
-  const example = examples
-    ? { examples: namedExamples(Object.entries(examples)) }
-    : { example: exampleOf(schema, components) };
   // Forms are also accepted as multipart/form-data. Code generators would rename the types of a
   // body with two media types.
   const type = form ? 'application/x-www-form-urlencoded' : 'application/json';
-  return { required: bodyOptional !== true, content: { [type]: { schema, ...example } } };
+  const content = { [type]: components.contentOf(body, 'input', route.examples) };
+  return { required: route.bodyOptional !== true, content };
 }
 
-function successOf({ success, rowCounts }: Route, components: Components): Json {
+function successOf({ success, rowCounts }: Route, components: Components) {
   const { status, body, documentedHeaders } = success;
   const descriptions = { ...documentedHeaders, ...(rowCounts !== undefined && CACHE_HEADERS) };
   const headers = Object.entries(descriptions).map(([name, description]) => [
     name,
-    { description, schema: { type: 'string' } },
+    { description, schema: STRING },
   ]);
-  const schema = schemaOf(body, 'output', components);
   return {
     description: `${STATUS_CODES[status]}.`,
     ...(headers.length > 0 && { headers: Object.fromEntries(headers) as Json }),
-    content: { 'application/json': { schema, example: exampleOf(schema, components) } },
+    content: { 'application/json': components.contentOf(body, 'output') },
   };
 }
 
@@ -106,10 +94,6 @@ function securityOf({ input, documented, access }: Route): Json[] {
   if (access === 'login') return isBasic ? [{}, { basicAuth: [] }] : [{}];
   const isOpen = access === 'public' || typeof access === 'function';
   const scopes = isOpen || access === 'signed-in' ? [] : [access];
-  return [
-    ...(isOpen ? [{}] : []),
-    { passwordAuth: scopes },
-    { bearerAuth: [] },
-    { sessionKey: [] },
-  ];
+  const schemes = [{ passwordAuth: scopes }, { bearerAuth: [] }, { sessionKey: [] }];
+  return isOpen ? [{}, ...schemes] : schemes;
 }
