@@ -7,12 +7,13 @@ import { unavailableError } from './http-error.ts';
 /** Maximum number of requests in progress. Further requests wait. */
 const MAX_RUNNING = 128;
 /**
- * Time in ms after which no further request starts in the same turn of the event loop. Each turn
- * accepts one connection, so that a health check that connects behind 300 others waits 300 turns.
+ * Time in ms after which no further request starts in the same phase of the event loop. Each turn
+ * of the loop accepts one connection, so that a health check that connects behind 300 others waits
+ * 300 turns.
  */
-const MAX_TURN_MS = 2;
-/** Maximum number of waiting requests that start in one turn: their work follows all starts. */
-const MAX_STARTS = 2;
+const MAX_PHASE_MS = 1;
+/** Maximum number of waiting requests that start in one turn. */
+const MAX_STARTS = 16;
 /** Created once: an error is expensive to create. */
 const OVERLOADED = unavailableError();
 /** Time without a rejection after which an overload has ended, in ms. */
@@ -21,8 +22,9 @@ const OVERLOAD_END_MS = 5_000;
 /** Starts requests in the order of their arrival, and rejects them under overload. */
 export class Admission {
   private running = 0;
-  /** Start of the turn of the event loop, if a request has started in it, in ms. */
-  private turnStart: number | undefined;
+  /** Time of the first start in this phase of the event loop, in ms. */
+  private phaseStart: number | undefined;
+  private isScheduled = false;
   private readonly waiting: (() => void)[] = [];
   private overload: NodeJS.Timeout | undefined;
   private readonly rejections = counter(
@@ -67,7 +69,7 @@ export class Admission {
       if (at >= 0) this.waiting.splice(at, 1);
       if (isRunning) this.running--;
       isRunning = false;
-      this.startWaiting();
+      if (this.waiting.length > 0) this.schedule();
     };
     res.locals.exclude = end;
     res.locals.onClose(end);
@@ -77,24 +79,38 @@ export class Admission {
     const own = new AsyncResource('WaitingRequest', { requireManualDestroy: true });
     waiting = () => own.runInAsyncScope(start);
     this.waiting.push(waiting);
+    this.schedule();
   };
 
-  private startWaiting(): void {
-    for (let starts = 0; starts < MAX_STARTS && this.waiting.length > 0; starts++)
-      if (this.mayStart()) this.waiting.shift()?.();
+  // Starts waiting requests by immediates: Node does all that a request can do at once before it
+  // runs the next immediate.
+  private schedule(): void {
+    if (this.isScheduled || this.running >= MAX_RUNNING) return;
+    this.isScheduled = true;
+    setImmediate(this.endPhase);
+    for (let starts = 0; starts < MAX_STARTS; starts++)
+      setImmediate(() => {
+        if (this.waiting.length > 0 && this.mayStart()) this.waiting.shift()?.();
+      });
+    setImmediate(() => {
+      this.endPhase();
+      this.isScheduled = false;
+      if (this.waiting.length > 0) this.schedule();
+    });
   }
 
   private mayStart(): boolean {
-    if (this.running >= MAX_RUNNING) return false;
     const now = performance.now();
-    if (this.turnStart !== undefined) return now - this.turnStart < MAX_TURN_MS;
-    this.turnStart = now;
-    setImmediate(() => {
-      this.turnStart = undefined;
-      this.startWaiting();
-    });
-    return true;
+    if (this.phaseStart === undefined) {
+      this.phaseStart = now;
+      setImmediate(this.endPhase);
+    }
+    return this.running < MAX_RUNNING && now - this.phaseStart < MAX_PHASE_MS;
   }
+
+  private readonly endPhase = () => {
+    this.phaseStart = undefined;
+  };
 
   private recordRejection(): void {
     const before = this.rejections.value++;
