@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Express, RequestHandler, Response } from 'express';
 import type { Context, RequestHandle } from '../request/context.ts';
 import { requestIdOf } from '../telemetry/request-id.ts';
@@ -96,11 +96,10 @@ export function openRequest(
 
 /** Counts the bytes of bodies of unknown length, for the responses of an Express app. */
 export function countWrites(response: Express['response']): void {
-  // oxlint-disable-next-line typescript/unbound-method -- Called with a response.
-  const write = response.write as (...args: unknown[]) => boolean;
   response.write = function (this: Response, ...args: unknown[]) {
     this.locals.written += Buffer.byteLength(args[0] as string | Uint8Array);
-    return write.apply(this, args);
+    // oxlint-disable-next-line typescript/unbound-method -- Called with the response.
+    return Reflect.apply(ServerResponse.prototype.write, this, args);
   };
 }
 
