@@ -111,7 +111,7 @@ function checkBody(limit: number, types: readonly string[]): RequestHandler {
   return (req, res, next) => {
     const { headers } = req;
     const coding = codingOf(req);
-    // Decoded at its end, because the parser rejects an empty encoded body.
+    // We decode the received body: the parser would reject an empty one with an encoding.
     if (coding !== IDENTITY) encoded.set(req, coding);
     delete headers['content-encoding'];
     const max = coding === IDENTITY ? limit : Math.min(limit, ENCODED_LIMIT);

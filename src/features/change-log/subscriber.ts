@@ -32,7 +32,10 @@ export class Subscriber {
     return this.resume !== undefined;
   }
 
-  /** Waits for the next change. Returns undefined when the request is aborted. Throws the error of `end`. */
+  /**
+   * Waits for the next change. Returns undefined when the request is aborted. Throws the error of
+   * `end`.
+   */
   async next(): Promise<Change | undefined> {
     while (this.error || !this.request?.signal.aborted) {
       if (this.error) throw this.error;
