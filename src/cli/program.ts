@@ -44,7 +44,7 @@ const COMMANDS: readonly LazyCommand[] = [
   },
   {
     name: 'documents',
-    description: 'Create and check manifests of trusted GraphQL documents.',
+    description: 'Check manifests of trusted GraphQL documents.',
     load: async (context) => (await import('./documents.commands.ts')).documentCommands(context),
   },
   {

@@ -42,7 +42,7 @@ export class ConfigError extends Error {
 }
 
 /** Handling of GraphQL documents that no manifest contains: `log` logs, `enforce` rejects them. */
-const TRUST_MODES = ['off', 'log', 'enforce'] as const;
+const TRUST_MODES = ['off', 'enforce'] as const;
 
 /** Connection pooler in front of the database: none, or one in transaction mode. */
 const POOLERS = ['none', 'transaction', 'transaction-unprepared'] as const;
@@ -291,7 +291,7 @@ export const environment = z.object({
     .enum(TRUST_MODES, `must be one of ${TRUST_MODES.join(', ')}`)
     .default('off')
     .describe(
-      'Handling of other documents: `off` runs them, `log` runs and logs them, `enforce` rejects them.',
+      'Handling of other documents: `off` runs them, `enforce` rejects them.',
     ),
   MAX_ITEMS_PER_USER: integer(1, 1_000_000)
     .default(10_000)

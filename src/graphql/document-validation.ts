@@ -1,6 +1,7 @@
 import {
   GraphQLError,
   Kind,
+  parse,
   specifiedRules,
   validate,
   type DocumentNode,
@@ -9,7 +10,6 @@ import {
 import type { Config } from '../core/config.ts';
 import { Cost } from './cost.ts';
 import { limitRules, noConditionsRule } from './limits.ts';
-import { normalizeDocument } from './document-tokens.ts';
 
 /**
  * Returns the errors for which a document would be rejected: by the schema, and by the limits. The
@@ -19,10 +19,14 @@ export function validateDocument(
   schema: GraphQLSchema,
   config: Config,
   text: string,
-  document: DocumentNode,
 ): readonly GraphQLError[] {
-  if (normalizeDocument(text, config.graphqlMaxTokens) === undefined)
-    return [new GraphQLError(`The query has more than ${config.graphqlMaxTokens} tokens`)];
+  let document: DocumentNode;
+  try {
+    document = parse(text, { maxTokens: config.graphqlMaxTokens });
+  } catch (error) {
+    if (error instanceof GraphQLError) return [error];
+    throw error;
+  }
   const conditions = validate(schema, document, [noConditionsRule]);
   if (conditions.length > 0) return conditions;
   const errors = validate(schema, document, [...specifiedRules, ...limitRules(config)]);

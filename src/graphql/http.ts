@@ -159,9 +159,9 @@ function answer(dependencies: Dependencies, state: EndpointState): RequestHandle
     if (cached) return sendPlain(dependencies, res, cached);
     const parsed = text === undefined ? {} : withoutEmptyMembers(parseJson(text));
     // A cached response passed this check before, with the same text.
-    const body = trusted ? trusted.readBody(ctx, parsed) : parsed;
+    const body = trusted ? trusted.readBody(parsed) : parsed;
     const sent = req.method === 'POST' ? '' : withoutEmptyParameters(queryStringOf(req));
-    const search = trusted && req.method !== 'POST' ? trusted.readSearch(ctx, sent) : sent;
+    const search = trusted && req.method !== 'POST' ? trusted.readSearch(sent) : sent;
     if (!isAnonymous(req)) await identify(ctx, res);
     const compiled =
       text === undefined ? undefined : await compiledEndpoint.compiled(ctx, req, text, body);

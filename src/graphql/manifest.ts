@@ -4,18 +4,11 @@ import { z } from 'zod';
 import { fileErrorCode } from '../core/file-error.ts';
 
 /** A document of a manifest. */
-export interface ManifestDocument {
+interface ManifestDocument {
   id: string;
   /** Name of the operation, if the manifest contains it. */
   name?: string | undefined;
   text: string;
-}
-
-/** A manifest in the format of Apollo's tools, as `documents extract` writes it. */
-export interface Manifest {
-  format: typeof FORMAT;
-  version: 1;
-  operations: { id: string; name: string; type: string; body: string }[];
 }
 
 /** Error for an unusable manifest. The message begins with the file. */
@@ -24,7 +17,7 @@ export class ManifestError extends Error {
 }
 
 /** Name of the format in Apollo's tools. */
-export const FORMAT = 'apollo-persisted-query-manifest';
+const FORMAT = 'apollo-persisted-query-manifest';
 
 const nonEmpty = z.string().min(1, 'must not be empty');
 const apolloManifest = z
@@ -43,8 +36,8 @@ const codegenManifest = z
   );
 
 /**
- * Returns the documents of a manifest of Apollo's tools or GraphQL Code Generator
- * (`persisted-documents.json`: texts by id). Throws ManifestError if it is unreadable or invalid.
+ * Returns the documents of a manifest: of Apollo's tools, or texts by id, as the Relay compiler and
+ * GraphQL Code Generator write them. Throws ManifestError if it is unreadable or invalid.
  */
 export function readManifest(file: string): ManifestDocument[] {
   const value = readJson(file);

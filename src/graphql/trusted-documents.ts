@@ -1,26 +1,9 @@
 import { createHash } from 'node:crypto';
-import {
-  getOperationAST,
-  Kind,
-  OperationTypeNode,
-  parse,
-  type DocumentNode,
-  type OperationDefinitionNode,
-} from 'graphql';
-import { LRUCache } from 'lru-cache';
+import { Kind, OperationTypeNode, parse, type OperationDefinitionNode } from 'graphql';
 import { ConfigError, type Config } from '../core/config.ts';
-import type { Context } from '../request/context.ts';
 import { DomainError } from '../core/errors.ts';
 import { HttpError } from '../http/http-error.ts';
 import { ManifestError, readManifest } from './manifest.ts';
-import { normalizeDocument } from './document-tokens.ts';
-
-/** Maximum number of cached other spellings of trusted documents, and of their characters. */
-const SPELLING_CACHE = { max: 10_000, maxSize: 4_000_000 };
-/** Maximum number of untrusted documents that are remembered as logged. */
-const MAX_LOGGED = 1_000;
-/** Maximum number of logged characters of an operation name, which clients choose. */
-const MAX_NAME_LENGTH = 255;
 
 const UNTRUSTED =
   'This document is not trusted. Add it to the manifest of the server, or send a trusted document by its text or id';
@@ -30,65 +13,44 @@ interface DocumentReference {
   query: unknown;
   documentId: unknown;
   extensions: unknown;
-  operationName: unknown;
 }
 
-/**
- * Trusted documents. Requests may reference them by id. Other documents are logged or rejected,
- * depending on the configuration.
- */
+/** Trusted documents. Requests reference them by id, or send their exact text. */
 export class TrustedDocuments {
+  /** Texts by id. */
   private readonly texts = new Map<string, string>();
-  /** Texts of the documents. */
-  private readonly exactTexts = new Set<string>();
-  private readonly normalized = new Set<string>();
+  /** All texts. */
+  private readonly trusted = new Set<string>();
   /** Names of their operations. */
   readonly operationNames = new Set<string>();
-  private readonly spellings = new LRUCache<string, true>({
-    ...SPELLING_CACHE,
-    sizeCalculation: (_, text) => text.length,
-  });
-  private readonly logged = new LRUCache<string, true>({ max: MAX_LOGGED });
 
   constructor(private readonly config: Config) {
     for (const file of config.trustedDocuments) {
       for (const { id, text } of readManifest(file)) {
         const hash = sha256(text);
         for (const name of [id, hash, `sha256:${hash}`]) this.add(file, name, text);
-        this.exactTexts.add(text);
+        this.trusted.add(text);
         for (const name of namesIn(text)) this.operationNames.add(name);
-        const tokens = normalizeDocument(text);
-        if (tokens !== undefined) this.normalized.add(tokens);
       }
     }
   }
 
   /** Replaces a document id in a request body by the text. Throws if the document may not run. */
-  readBody(ctx: Context, body: unknown): unknown {
+  readBody(body: unknown): unknown {
     // Other bodies are rejected later.
     if (!isRecord(body)) return body;
     const { query, documentId, extensions, ...rest } = body;
-    const text = this.textFor(ctx, {
-      query,
-      documentId,
-      extensions,
-      operationName: rest['operationName'],
-    });
+    const text = this.textFor({ query, documentId, extensions });
     return { ...rest, ...(text !== undefined && { query: text }), ...withoutId(extensions) };
   }
 
   /** Does the same as `readBody` for a query string. */
-  readSearch(ctx: Context, search: string): string {
+  readSearch(search: string): string {
     const params = new URLSearchParams(search);
     const query = single(params, 'query');
     const documentId = single(params, 'documentId');
     const extensions = jsonOf(single(params, 'extensions'));
-    const text = this.textFor(ctx, {
-      query,
-      documentId,
-      extensions,
-      operationName: single(params, 'operationName'),
-    });
+    const text = this.textFor({ query, documentId, extensions });
     if (documentId === undefined && hashIn(extensions) === undefined) return search;
     const { extensions: rest } = withoutId(extensions);
     for (const name of ['documentId', 'extensions']) params.delete(name);
@@ -105,7 +67,7 @@ export class TrustedDocuments {
   }
 
   /** Returns the text to run: the text of the id, or the sent query. Throws if it may not run. */
-  private textFor(ctx: Context, reference: DocumentReference): unknown {
+  private textFor(reference: DocumentReference): unknown {
     const { query } = reference;
     const hash = hashIn(reference.extensions);
     const isWithoutText = query == null || query === '';
@@ -125,67 +87,24 @@ export class TrustedDocuments {
     if (hash !== undefined && isWithoutText)
       return this.texts.get(hash) ?? rejectId('PersistedQueryNotFound');
     if (typeof query !== 'string') return query;
-    if (hash !== undefined && this.texts.get(hash) !== query && sha256(query) !== hash) {
+    if (hash !== undefined && this.texts.get(hash) !== query && sha256(query) !== hash)
       throw new HttpError(400, 'The hash of persistedQuery does not match the query');
-    }
-    if (this.isTrusted(query)) return query;
-    if (this.config.trustedDocumentsMode === 'enforce')
-      throw new DomainError('DOCUMENT_NOT_TRUSTED', UNTRUSTED);
-    this.log(ctx, query, reference.operationName);
-    return query;
-  }
-
-  private isTrusted(text: string): boolean {
-    if (this.exactTexts.has(text) || this.spellings.has(text)) return true;
-    if (!this.isSpellingOfTrusted(text) && !this.isExplorerQuery(text)) return false;
-    this.spellings.set(text, true);
-    return true;
-  }
-
-  private isSpellingOfTrusted(text: string): boolean {
-    try {
-      const tokens = normalizeDocument(text, this.config.graphqlMaxTokens);
-      return tokens !== undefined && this.normalized.has(tokens);
-    } catch {
-      return false;
-    }
+    if (this.trusted.has(query) || this.isExplorerQuery(query)) return query;
+    throw new DomainError('DOCUMENT_NOT_TRUSTED', UNTRUSTED);
   }
 
   // The explorer's introspection query changes with its version, so it is in no manifest.
   private isExplorerQuery(text: string): boolean {
-    if (!this.config.graphqlExplorer) return false;
-    const document = this.parsed(text);
-    return (
-      document?.definitions.every(
+    const { graphqlExplorer, graphqlMaxTokens: maxTokens } = this.config;
+    if (!graphqlExplorer) return false;
+    try {
+      return parse(text, { maxTokens, noLocation: true }).definitions.every(
         (definition) =>
           definition.kind !== Kind.OPERATION_DEFINITION || selectsSchemaOnly(definition),
-      ) ?? false
-    );
-  }
-
-  private parsed(text: string): DocumentNode | undefined {
-    try {
-      return parse(text, { maxTokens: this.config.graphqlMaxTokens, noLocation: true });
+      );
     } catch {
-      return undefined;
+      return false;
     }
-  }
-
-  private log({ log, userAgent }: Context, text: string, requestedName: unknown): void {
-    const hash = sha256(text);
-    if (this.logged.has(hash)) return;
-    const document = this.parsed(text);
-    // Unparsable documents do not run.
-    if (!document) return;
-    this.logged.set(hash, true);
-    const operationName = getOperationAST(
-      document,
-      typeof requestedName === 'string' ? requestedName : undefined,
-    )?.name?.value.slice(0, MAX_NAME_LENGTH);
-    log.warn(
-      { event: 'graphql.untrusted', sha256: hash, operationName, userAgent },
-      'Untrusted document executed',
-    );
   }
 }
 

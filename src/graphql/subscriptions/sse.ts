@@ -57,7 +57,7 @@ export async function sendEventStream(
     req.method === 'POST'
       ? withoutEmptyMembers(parseJson(textIn(req) ?? ''))
       : readSearch(withoutEmptyParameters(queryStringOf(req)));
-  const request = readRequest(trusted ? trusted.readBody(ctx, body) : body);
+  const request = readRequest(trusted ? trusted.readBody(body) : body);
   if (!isAnonymous(req)) await identify(ctx, res);
   // A connection that is closed already would never be removed from the registry.
   if (res.headersSent || subscription.signal.aborted) return;

@@ -55,7 +55,7 @@ export function openWebSockets(connections: SubscriptionConnections): Upgrades {
         const { query, ...rest } = payload as typeof payload & { documentId?: unknown };
         // The protocol requires a query. It is empty if the client sends a document id.
         const request = withoutEmptyMembers(query === '' ? rest : { query, ...rest });
-        const body = (trusted ? trusted.readBody(ctx, request) : request) as typeof payload;
+        const body = (trusted ? trusted.readBody(request) : request) as typeof payload;
         return subscriptions.prepare(ctx, { ...body, query: body.query ?? '' }, subscription);
       }),
     // graphql-ws passes the results to `onNext` without reading them.
