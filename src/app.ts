@@ -40,7 +40,7 @@ export interface App {
 export async function createApp(dependencies: Dependencies): Promise<App> {
   const { config, log } = dependencies;
   const routes = features.flatMap((feature) => feature.routes?.(config) ?? []);
-  const cache = config.fastPaths ? new ResponseCache() : undefined;
+  const cache = new ResponseCache();
   const pages = openPages(config, routes);
   const admission = new Admission(dependencies);
   const graphql = await openGraphqlApi(dependencies, cache, pages?.sendGraphqlPage, () =>

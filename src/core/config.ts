@@ -388,8 +388,8 @@ const CONSTANTS = {
   maxSubscriptionsPerSocket: 20,
   /** Time in ms in which a client can read why its subscriptions end. */
   subscriptionGraceMs: 5_000,
-  /** Whether static routes, compiled operations and the response cache are used. */
-  fastPaths: true as boolean,
+  /** Whether GraphQL queries are compiled. */
+  compiledOperations: true as boolean,
 };
 
 /**

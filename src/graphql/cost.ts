@@ -14,7 +14,6 @@ import {
   type ComplexityEstimator,
   type ComplexityEstimatorArgs,
 } from 'graphql-query-complexity';
-import { LRUCache } from 'lru-cache';
 import { badInput, DomainError } from '../core/errors.ts';
 import { DEFAULT_PAGE, MAX_PAGE } from '../pagination/keyset.ts';
 import { WEIGHT } from '../api/weight.ts';
@@ -40,8 +39,8 @@ const MAX_SELECTIONS = 2_000;
  * and more for searches and long texts.
  */
 export class Cost {
-  /** Created by the first `allows`: only compiled operations, which run repeatedly, use it. */
-  private allowed: LRUCache<string, boolean> | undefined;
+  /** Results within the limit, by the variables that affect the cost. */
+  private readonly allowed = new Set<string>();
   private readonly names: readonly string[];
 
   constructor(
@@ -49,42 +48,26 @@ export class Cost {
     private readonly document: DocumentNode,
     private readonly operation: OperationDefinitionNode,
     /** GRAPHQL_MAX_COST. */
-    readonly limit: number,
+    private readonly limit: number,
   ) {
     this.names = (operation.variableDefinitions ?? []).map(({ variable }) => variable.name.value);
   }
 
   /** Returns the error if the operation may not run with these variables. */
   errorFor(variables: Readonly<Record<string, unknown>>): GraphQLError | undefined {
+    const key = this.names.map((name) => cacheKeyOf(variables[name])).join();
+    if (this.allowed.has(key)) return undefined;
     try {
       const cost = this.of(variables);
-      return cost !== undefined && cost > this.limit
-        ? tooComplex(`The query costs ${cost}, which is more than ${this.limit}`)
-        : undefined;
+      if (cost === undefined) return undefined;
+      if (cost > this.limit)
+        return tooComplex(`The query costs ${cost}, which is more than ${this.limit}`);
+      if (this.allowed.size < MAX_CACHED) this.allowed.add(key);
+      return undefined;
     } catch (error) {
       if (error instanceof GraphQLError || error instanceof DomainError)
         return graphqlErrorOf(error);
       throw error;
-    }
-  }
-
-  /** Returns whether the cost with these variables is within the limit. Caches positive results. */
-  allows(variables: Readonly<Record<string, unknown>>): boolean {
-    this.allowed ??= new LRUCache({ max: MAX_CACHED });
-    const key = this.names.map((name) => cacheKeyOf(variables[name])).join();
-    const cached = this.allowed.get(key);
-    if (cached !== undefined) return cached;
-    const isAllowed = this.isWithin(variables);
-    if (isAllowed) this.allowed.set(key, isAllowed);
-    return isAllowed;
-  }
-
-  private isWithin(variables: Readonly<Record<string, unknown>>): boolean {
-    try {
-      const cost = this.of(variables);
-      return cost !== undefined && cost <= this.limit;
-    } catch {
-      return false;
     }
   }
 

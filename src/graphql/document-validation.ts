@@ -9,7 +9,7 @@ import {
 } from 'graphql';
 import type { Config } from '../core/config.ts';
 import { Cost } from './cost.ts';
-import { limitRules, noConditionsRule } from './limits.ts';
+import { limitRules } from './limits.ts';
 
 /**
  * Returns the errors for which a document would be rejected: by the schema, and by the limits. The
@@ -27,8 +27,6 @@ export function validateDocument(
     if (error instanceof GraphQLError) return [error];
     throw error;
   }
-  const conditions = validate(schema, document, [noConditionsRule]);
-  if (conditions.length > 0) return conditions;
   const errors = validate(schema, document, [...specifiedRules, ...limitRules(config)]);
   if (errors.length > 0) return errors;
   return document.definitions

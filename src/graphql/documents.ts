@@ -6,132 +6,87 @@ import {
   validate,
   visit,
   type DocumentNode,
-  type GraphQLFormattedError,
   type GraphQLSchema,
   type Location,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import type { Dependencies } from '../http/dependencies.ts';
-import { formatErrors, graphqlErrorOf } from './errors.ts';
-import { withInputErrors } from './input-errors.plugin.ts';
-import { MAX_VALIDATION_ERRORS, noConditionsRule, validationRules } from './limits.ts';
+import type { Config } from '../core/config.ts';
+import { MAX_VALIDATION_ERRORS, validationRules } from './limits.ts';
 
 /** Approximate number of bytes of a node of a parsed document. */
 const NODE_BYTES = 300;
-/** Maximum number of bytes of cached documents, and of compiled operations. */
-export const MAX_DOCUMENTS_BYTES = 16_000_000;
-/**
- * Maximum number of bytes of a cached document. Larger ones are parsed for each request: they are
- * rare, or sent to fill the memory.
- */
-const MAX_DOCUMENT_BYTES = 200_000;
-/** Maximum number of characters of documents and errors in a cache of refusals, and in one entry. */
-const MAX_REFUSALS_SIZE = 2_000_000;
-const MAX_REFUSAL_SIZE = 100_000;
-/** Number of characters that an entry counts there, beside its JSON. */
-const REFUSAL_OVERHEAD = 2_000;
+/** Maximum number of bytes of cached documents. */
+const MAX_BYTES = 16_000_000;
 
-const { BAD_REQUEST, GRAPHQL_PARSE_FAILED, GRAPHQL_VALIDATION_FAILED } = ApolloServerErrorCode;
+const { GRAPHQL_PARSE_FAILED, GRAPHQL_VALIDATION_FAILED } = ApolloServerErrorCode;
 
 /**
- * Errors of an invalid document, formatted, because an Error would retain what its stack references:
- * the connection.
- */
-export interface Refusal {
-  /** Errors for subscription transports. */
-  readonly errors: readonly GraphQLFormattedError[];
-  /** Errors for POST and GET. */
-  readonly httpErrors: readonly GraphQLFormattedError[];
-  /** Whether the document is a subscription with a condition. */
-  readonly isConditional?: true;
-}
-
-/**
- * Parses and validates the documents of all transports. Caches the results, bounded by their
- * memory.
+ * Parses and validates documents, and caches valid ones, bounded by their memory. Apollo Server
+ * uses it as its document store, and the subscription transports call `read`.
  */
 export class Documents {
-  private readonly valid = new LRUCache<string, DocumentNode>({
-    maxSize: MAX_DOCUMENTS_BYTES,
-    maxEntrySize: MAX_DOCUMENT_BYTES,
+  /** Rules and limits, as options of Apollo Server. */
+  readonly options;
+  private readonly cache = new LRUCache<string, DocumentNode>({
+    maxSize: MAX_BYTES,
     sizeCalculation: sizeOf,
   });
-  private readonly refused = createRefusalCache<Refusal>();
-  private readonly rules;
 
   constructor(
     private readonly schema: GraphQLSchema,
-    private readonly dependencies: Dependencies,
+    config: Config,
   ) {
-    this.rules = [...specifiedRules, ...validationRules(dependencies.config)];
+    this.options = {
+      parseOptions: { maxTokens: config.graphqlMaxTokens },
+      validationRules: validationRules(config),
+      validationOptions: { maxErrors: MAX_VALIDATION_ERRORS },
+    };
+  }
+
+  async get(key: string): Promise<DocumentNode | undefined> {
+    return this.cache.get(key);
+  }
+
+  async set(key: string, document: DocumentNode): Promise<void> {
+    // The linked tokens are unused after validation, and much larger than the text.
+    visit(document, { enter: ({ loc }) => loc && removeTokens(loc) });
+    this.cache.set(key, document);
+  }
+
+  async delete(key: string): Promise<boolean> {
+    return this.cache.delete(key);
   }
 
   /** Returns the parsed and validated document of this text, or its errors. */
-  read(text: string): DocumentNode | Refusal {
-    const known = this.valid.get(text) ?? this.refused.get(text);
-    if (known) return known;
-    const result = this.validate(text);
-    if ('kind' in result) this.valid.set(text, result);
-    else this.refused.set(text, result);
-    return result;
-  }
-
-  private validate(text: string): DocumentNode | Refusal {
-    const { schema, dependencies } = this;
+  read(text: string): DocumentNode | readonly GraphQLError[] {
+    const cached = this.cache.get(text);
+    if (cached) return cached;
+    const { schema, options } = this;
     let document: DocumentNode;
     try {
-      document = parse(text, { maxTokens: dependencies.config.graphqlMaxTokens });
+      document = parse(text, options.parseOptions);
     } catch (error) {
-      const errors = formatErrors(dependencies, [graphqlErrorOf(error)], GRAPHQL_PARSE_FAILED);
-      return { errors, httpErrors: errors };
+      return [withCode(error as GraphQLError, GRAPHQL_PARSE_FAILED)];
     }
-    const conditions = text.includes('subscription')
-      ? validate(schema, document, [noConditionsRule])
-      : [];
-    const causes =
-      conditions.length > 0
-        ? conditions
-        : validate(schema, document, this.rules, { maxErrors: MAX_VALIDATION_ERRORS });
-    const [first] = causes;
-    if (!first) return withoutTokens(document);
-    const errors = formatErrors(dependencies, causes, GRAPHQL_VALIDATION_FAILED);
-    if (conditions.length > 0) {
-      const httpErrors = [{ message: first.message, extensions: { code: BAD_REQUEST } }];
-      return { errors, httpErrors, isConditional: true };
-    }
-    const request = { schema, document, now: dependencies.now(), variables: {} };
-    return { errors, httpErrors: withInputErrors(request, causes, errors) };
+    const rules = [...specifiedRules, ...options.validationRules];
+    const errors = validate(schema, document, rules, options.validationOptions);
+    if (errors.length > 0) return errors.map((error) => withCode(error, GRAPHQL_VALIDATION_FAILED));
+    void this.set(text, document);
+    return document;
   }
 }
 
-/** Creates a bounded cache of refusals by document. */
-export function createRefusalCache<T extends object>(): LRUCache<string, T> {
-  return new LRUCache({
-    maxSize: MAX_REFUSALS_SIZE,
-    maxEntrySize: MAX_REFUSAL_SIZE,
-    sizeCalculation: (refusal, document) =>
-      document.length + JSON.stringify(refusal).length + REFUSAL_OVERHEAD,
-  });
+/** Adds the code to an error that has none. */
+export function withCode(error: GraphQLError, code: ApolloServerErrorCode): GraphQLError {
+  error.extensions['code'] ??= code;
+  return error;
 }
 
-/** Returns formatted errors as errors. */
-export function toErrors(errors: readonly GraphQLFormattedError[]): readonly GraphQLError[] {
-  return errors.map(({ message, locations, extensions }) =>
-    Object.assign(new GraphQLError(message, { extensions }), { locations }),
-  );
-}
-
-/** Returns the approximate number of bytes of a parsed document: its text and its nodes. */
+// Counts the text and the nodes.
 export function sizeOf(document: DocumentNode): number {
   let nodes = 0;
   visit(document, { enter: () => void nodes++ });
   return (document.loc?.source.body.length ?? 0) + nodes * NODE_BYTES;
-}
-
-// Removes the linked tokens, which are unused after parsing and much larger than the text.
-function withoutTokens(document: DocumentNode): DocumentNode {
-  visit(document, { enter: ({ loc }) => loc && removeTokens(loc) });
-  return document;
 }
 
 function removeTokens(location: Location): void {

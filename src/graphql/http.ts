@@ -1,12 +1,16 @@
 import type { IncomingMessage } from 'node:http';
-import { ApolloServer, HeaderMap, type HTTPGraphQLResponse } from '@apollo/server';
+import {
+  ApolloServer,
+  HeaderMap,
+  type HTTPGraphQLRequest,
+  type HTTPGraphQLResponse,
+} from '@apollo/server';
 import {
   ApolloServerPluginCacheControlDisabled,
   ApolloServerPluginLandingPageDisabled,
 } from '@apollo/server/plugin/disabled';
 import accepts from 'accepts';
-import type { RequestHandler, Response } from 'express';
-import { features } from '../features.ts';
+import type { Request, RequestHandler, Response } from 'express';
 import type { Context } from '../request/context.ts';
 import { DomainError } from '../core/errors.ts';
 import { exceedsBytes } from '../core/text.ts';
@@ -15,26 +19,18 @@ import { allowCompression, sendStored } from '../http/compression.ts';
 import { identify, isAnonymous } from '../http/credentials.ts';
 import { httpContextOf, type Dependencies } from '../http/dependencies.ts';
 import type { Endpoint } from '../http/endpoints.ts';
-import type { ResponseCache } from '../http/response-cache.ts';
+import type { CachedResponse, ResponseCache } from '../http/response-cache.ts';
 import { JSON_TYPE, sendBody, sendIfNotModified, tagOf, VARY_BY_TYPE } from '../http/responses.ts';
 import { makeSchema } from './schema.ts';
 import { operationPlugin } from './operation.plugin.ts';
 import { Operations } from '../telemetry/operations.ts';
-import {
-  createCompiledEndpoint,
-  type CompiledEndpoint,
-  type CompiledResponse,
-} from './compiled/compiled-endpoint.ts';
-import { CompiledOperations } from './compiled/compiled-operations.ts';
-import { costPlugin } from './cost.plugin.ts';
-import { statementsPlugin, wantsStatements } from './statements.plugin.ts';
+import { compiledPlugin, stringifyResult } from './compiled.plugin.ts';
+import { extensionsPlugin, wantsStatements } from './extensions.plugin.ts';
 import { countStatements } from '../telemetry/statement-count.ts';
-import { ApolloDocuments } from './apollo-documents.ts';
 import { Documents } from './documents.ts';
 import { formatError } from './errors.ts';
 import { sendEventStream, acceptsEventStream } from './subscriptions/sse.ts';
 import { idempotencyPlugin } from './idempotency.plugin.ts';
-import { httpStatusPlugin } from './http-status.plugin.ts';
 import { MAX_VARIABLE_ERRORS } from './limits.ts';
 import { ERROR_FORMAT, type SubscriptionConnections } from './subscriptions/connections.ts';
 import { SubscriptionRegistry } from './subscriptions/registry.ts';
@@ -46,8 +42,7 @@ import {
   withoutEmptyParameters,
 } from './request-parameters.ts';
 import { inputErrorsPlugin } from './input-errors.plugin.ts';
-import { subscriptionsPlugin } from './subscriptions/subscriptions.plugin.ts';
-import { unavailablePlugin } from './unavailable.plugin.ts';
+import { statusPlugin } from './status.plugin.ts';
 import { trustedDocuments, type TrustedDocuments } from './trusted-documents.ts';
 
 /** The running GraphQL API. */
@@ -57,20 +52,10 @@ export interface GraphqlApi {
   stop(): Promise<void>;
 }
 
-interface EndpointState {
-  apollo: ApolloServer<Context>;
-  apolloDocuments: ApolloDocuments;
-  compiledEndpoint: CompiledEndpoint;
-  /** Undefined if any document may run. */
-  trusted: TrustedDocuments | undefined;
-  connections: SubscriptionConnections;
-  sendPage: RequestHandler | undefined;
-}
-
 /** Starts Apollo Server. Its endpoints send browsers the page of `sendPage`, if given. */
 export async function openGraphqlApi(
   dependencies: Dependencies,
-  cache: ResponseCache | undefined,
+  cache: ResponseCache,
   sendPage: RequestHandler | undefined,
   isOverloaded: () => boolean,
 ): Promise<GraphqlApi> {
@@ -78,39 +63,31 @@ export async function openGraphqlApi(
   const trusted = trustedDocuments(config);
   const schema = await makeSchema();
   const operations = new Operations(trusted?.operationNames);
-  const roots = new Map(
-    features.flatMap(({ compiledFields: fields = {} }) => Object.entries(fields)),
-  );
-  const compiledEndpoint = createCompiledEndpoint(
-    new CompiledOperations(schema, roots, config.graphqlMaxCost, operations),
-    cache,
-  );
-  const documents = new Documents(schema, dependencies);
-  const apolloDocuments = new ApolloDocuments(documents);
+  const documents = new Documents(schema, config);
   const apollo = new ApolloServer<Context>({
     schema,
+    documentStore: documents,
+    ...documents.options,
+    executionOptions: { maxCoercionErrors: MAX_VARIABLE_ERRORS },
+    stringifyResult,
+    formatError: (formatted, error) => formatError(dependencies, formatted, error),
     // formatError removes schema hints from all errors.
     hideSchemaDetailsFromClientErrors: false,
     includeStacktraceInErrorResponses: false,
+    // A validation rule of ours rejects introspection.
+    introspection: true,
     // There are no cookies, so requests from pages of other sites carry no credentials.
     csrfPrevention: false,
     // Automatic persisted queries would allow any client to fill the memory.
     persistedQueries: false,
-    documentStore: null,
     stopOnTerminationSignals: false,
-    executionOptions: { maxCoercionErrors: MAX_VARIABLE_ERRORS },
-    formatError: (formatted, error) => formatError(dependencies, formatted, error),
     plugins: [
-      apolloDocuments.plugin,
-      subscriptionsPlugin,
-      costPlugin(config.graphqlMaxCost),
-      statementsPlugin,
+      extensionsPlugin(config.graphqlMaxCost),
       idempotencyPlugin(dependencies),
-      httpStatusPlugin,
-      unavailablePlugin,
+      ...(config.compiledOperations ? [compiledPlugin(dependencies, schema, cache)] : []),
       inputErrorsPlugin,
-      compiledEndpoint.plugin,
-      operationPlugin(operations),
+      statusPlugin,
+      operationPlugin(operations, config.graphqlMaxCost),
       // The plugin visits every field to compute a cache lifetime. Our responses are not stored.
       ApolloServerPluginCacheControlDisabled(),
       ApolloServerPluginLandingPageDisabled(),
@@ -125,14 +102,32 @@ export async function openGraphqlApi(
     subscriptions: new Subscriptions(schema, documents, dependencies, operations),
     trusted,
   };
-  const handler = answer(dependencies, {
-    apollo,
-    apolloDocuments,
-    compiledEndpoint,
-    trusted,
-    connections,
-    sendPage,
-  });
+
+  const handler: RequestHandler = async (req, res, next) => {
+    const upgradeError = connections.upgradeErrors.get(req);
+    if (upgradeError) throw upgradeError;
+    if (req.method !== 'HEAD' && acceptsEventStream(req)) return sendEventStream(connections, res);
+    if (sendPage && req.method !== 'POST' && accepts(req).type(['json', 'html']) === 'html')
+      return void sendPage(req, res, next);
+    const ctx = httpContextOf(dependencies, res);
+    const key = cacheKeyOf(req);
+    const cached = key === undefined ? undefined : cache.find(ctx, key);
+    if (cached) return sendCached(dependencies, res, cached);
+    // A cached response passed the check of trusted documents before, with the same text.
+    const request = readRequest(req, trusted);
+    if (key === undefined) await identify(ctx, res);
+    else ctx.cacheKey = key;
+    const execute = () =>
+      apollo.executeHTTPGraphQLRequest({
+        httpGraphQLRequest: request,
+        context: async () => ctx,
+      });
+    const response =
+      config.graphqlExplorer && wantsStatements(request.body)
+        ? await countStatements(execute)
+        : await execute();
+    if (!res.headersSent) send(dependencies, res, response);
+  };
   const endpoint = { path: '/graphql', api: 'graphql', errorFormat: ERROR_FORMAT } as const;
   return {
     endpoints: [
@@ -144,51 +139,39 @@ export async function openGraphqlApi(
   };
 }
 
-function answer(dependencies: Dependencies, state: EndpointState): RequestHandler {
-  const { apollo, apolloDocuments, compiledEndpoint, trusted, connections, sendPage } = state;
-  const { config } = dependencies;
-  return async (req, res, next) => {
-    const upgradeError = connections.upgradeErrors.get(req);
-    if (upgradeError) throw upgradeError;
-    if (req.method !== 'HEAD' && acceptsEventStream(req)) return sendEventStream(connections, res);
-    if (sendPage && req.method !== 'POST' && accepts(req).type(['json', 'html']) === 'html')
-      return void sendPage(req, res, next);
-    const text = req.method === 'POST' ? textIn(req) : undefined;
-    const ctx = httpContextOf(dependencies, res);
-    const cached = text === undefined ? undefined : compiledEndpoint.cached(ctx, req, text);
-    if (cached) return sendPlain(dependencies, res, cached);
-    const parsed = text === undefined ? {} : withoutEmptyMembers(parseJson(text));
-    // A cached response passed this check before, with the same text.
-    const body = trusted ? trusted.readBody(parsed) : parsed;
-    const sent = req.method === 'POST' ? '' : withoutEmptyParameters(queryStringOf(req));
-    const search = trusted && req.method !== 'POST' ? trusted.readSearch(sent) : sent;
-    if (!isAnonymous(req)) await identify(ctx, res);
-    const compiled =
-      text === undefined ? undefined : await compiledEndpoint.compiled(ctx, req, text, body);
-    if (compiled) return sendPlain(dependencies, res, compiled);
-    const respond = () =>
-      apolloDocuments.respond(res, documentIn(body), () =>
-        apollo.executeHTTPGraphQLRequest({
-          // HEAD is processed as GET; Node omits the body.
-          httpGraphQLRequest: {
-            method: req.method === 'HEAD' ? 'GET' : req.method,
-            headers: headersOf(req),
-            search,
-            body,
-          },
-          context: async () => ctx,
-        }),
-      );
-    const response =
-      config.graphqlExplorer && wantsStatements(body)
-        ? await countStatements(respond)
-        : await respond();
-    if (!res.headersSent) await send(dependencies, res, response);
-  };
+/**
+ * Returns the key in the response cache of a request without credentials. Other media types than
+ * JSON have other rules for status and errors (GraphQL over HTTP, 6). The prefix separates the keys
+ * from those of the REST API in the same cache.
+ */
+function cacheKeyOf(req: Request): string | undefined {
+  const { accept = '*/*' } = req.headers;
+  const isJson = accept === '*/*' || accept === 'application/json';
+  return req.method === 'POST' && isJson && isAnonymous(req) ? `POST ${textIn(req)}` : undefined;
 }
 
-function documentIn(body: unknown): unknown {
-  return typeof body === 'object' && body !== null && 'query' in body ? body.query : undefined;
+/** Returns the request for Apollo Server. Throws if its document is not trusted. */
+function readRequest(req: Request, trusted: TrustedDocuments | undefined): HTTPGraphQLRequest {
+  const headers = new HeaderMap(
+    Object.entries(req.headers).map(([name, value]) => [name, String(value)]),
+  );
+  if (req.method === 'POST') {
+    const parsed = withoutEmptyMembers(parseJson(textIn(req) ?? ''));
+    return {
+      method: 'POST',
+      headers,
+      search: '',
+      body: trusted ? trusted.readBody(parsed) : parsed,
+    };
+  }
+  const search = withoutEmptyParameters(queryStringOf(req));
+  // HEAD is processed as GET; Node omits the body.
+  return {
+    method: 'GET',
+    headers,
+    search: trusted ? trusted.readSearch(search) : search,
+    body: {},
+  };
 }
 
 // Returns the body of a GET response that is the same for every anonymous client. Errors may be
@@ -202,19 +185,16 @@ function publicBodyOf(
   return body.string.startsWith('{"errors"') ? undefined : body.string;
 }
 
-// Sends a success response as Apollo Server does.
-async function sendPlain(
+async function sendCached(
   { config }: Dependencies,
   res: Response,
-  response: CompiledResponse,
+  cached: CachedResponse,
 ): Promise<void> {
-  const { body, operation } = response;
-  if (operation) res.locals.record.operation = operation;
-  rejectLong(body, config.graphqlMaxResponseBytes);
-  if (res.headersSent) return;
+  if (cached.operation) res.locals.record.operation = cached.operation;
+  rejectLong(cached.body, config.graphqlMaxResponseBytes);
   res.setHeader('Cache-Control', 'no-store');
-  allowCompression(res, config, response);
-  await sendStored(res, response);
+  allowCompression(res, config, cached);
+  await sendStored(res, cached);
 }
 
 // The cost bounds the number of objects of a response, not the length of their texts.
@@ -223,11 +203,7 @@ function rejectLong(body: string, max: number): void {
     throw new DomainError('QUERY_TOO_COMPLEX', `The response has more than ${max} bytes`);
 }
 
-async function send(
-  { config }: Dependencies,
-  res: Response,
-  response: HTTPGraphQLResponse,
-): Promise<void> {
+function send({ config }: Dependencies, res: Response, response: HTTPGraphQLResponse): void {
   const { status = 200, headers, body } = response;
   if (body.kind !== 'complete') throw new TypeError('Incremental delivery is not supported');
   rejectLong(body.string, config.graphqlMaxResponseBytes);
@@ -243,12 +219,4 @@ async function send(
   if (publicBody !== undefined && sendIfNotModified(res, config, tagOf(publicBody), VARY_BY_TYPE))
     return;
   sendBody(res, status, body.string, type);
-}
-
-function headersOf(req: IncomingMessage): HeaderMap {
-  const headers = new HeaderMap();
-  for (const [name, value] of Object.entries(req.headers)) {
-    if (value !== undefined) headers.set(name, Array.isArray(value) ? value.join(', ') : value);
-  }
-  return headers;
 }

@@ -52,7 +52,8 @@ class Failed extends Error {
  */
 export function idempotencyPlugin(dependencies: Dependencies): ApolloServerPlugin<Context> {
   return {
-    requestDidStart: async () => {
+    requestDidStart: async ({ request: { http } }) => {
+      if (!http?.headers.has(NAME)) return undefined;
       let keyed: Keyed | undefined;
       return {
         didResolveOperation: async (request) => {

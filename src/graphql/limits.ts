@@ -42,6 +42,7 @@ export function limitRules(config: Config): ValidationRule[] {
     ],
   });
   return [
+    noConditionsRule,
     // Fragments do not count as levels. graphql-js limits introspection itself.
     maxDepthRule({
       ...ruleOptions('levels', config.graphqlMaxDepth),
@@ -142,22 +143,23 @@ const knownOperationRule: ValidationRule = (context) => ({
   },
 });
 
-/**
- * Rejects each subscription whose field has a condition. Runs before the rules of the
- * specification: one of them throws if a variable decides, and graphql-js if no field is left.
- */
-export const noConditionsRule: ValidationRule = (context) => ({
-  OperationDefinition(operation) {
-    if (
-      operation.operation !== OperationTypeNode.SUBSCRIPTION ||
-      !hasCondition(context, operation.selectionSet, new Set())
-    )
-      return;
+// Rejects subscriptions whose field has a condition. Other rules then see an empty document, because
+// one of the specification throws if a variable decides, and graphql-js if no field is left.
+const noConditionsRule: ValidationRule = (context) => ({
+  Document(document) {
+    const conditional = document.definitions.filter(
+      (definition) =>
+        definition.kind === Kind.OPERATION_DEFINITION &&
+        definition.operation === OperationTypeNode.SUBSCRIPTION &&
+        hasCondition(context, definition.selectionSet, new Set()),
+    );
+    if (conditional.length === 0) return undefined;
     context.reportError(
       new GraphQLError('The field of a subscription must not have @skip or @include', {
-        nodes: operation,
+        nodes: conditional,
       }),
     );
+    return { ...document, definitions: [] };
   },
 });
 

@@ -110,6 +110,7 @@ class RequestContext implements Context {
   declare caller?: Caller;
   declare userAgent?: string;
   declare resumeAfter?: string;
+  declare cacheKey?: string;
   /** Maximum age of the data in seconds, while the primary is down. */
   declare age?: number;
   private connected: AvailableDatabase | undefined;

@@ -61,6 +61,8 @@ export interface Context {
   userAgent?: string;
   /** Cursor of the last event that the client received, to resume an interrupted subscription. */
   resumeAfter?: string;
+  /** Key of a GraphQL request in the response cache, if its response may be cached. */
+  cacheKey?: string;
   /** Network of the client: an IPv4 address, or the /64 of an IPv6 address. */
   network?: string;
   /** Loaders of this request, by name (loaders.ts). Never shared between requests. */

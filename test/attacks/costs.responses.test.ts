@@ -3,7 +3,7 @@ import { useShop } from '../support/shop.ts';
 
 const shop = useShop();
 const small = useShop({}, { graphqlMaxResponseBytes: 1_000 });
-const uncompiled = useShop({}, { graphqlMaxResponseBytes: 1_000, fastPaths: false });
+const uncompiled = useShop({}, { graphqlMaxResponseBytes: 1_000, compiledOperations: false });
 
 const rejection = {
   message: 'The response has more than 1000 bytes',

@@ -19,8 +19,8 @@ const UNAUTHENTICATED = {
 };
 
 const shop = useShop();
-/** A second instance on the same database, without the fast paths. */
-const secondShop = new Shop({}, { fastPaths: false });
+/** A second instance on the same database. */
+const secondShop = new Shop();
 
 beforeAll(() => secondShop.start());
 afterAll(() => secondShop.stop());

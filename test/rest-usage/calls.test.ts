@@ -27,11 +27,8 @@ async function stored(of: Shop = shop): Promise<unknown[][]> {
 
 // Counted calls
 
-describe.each([
-  ['with the fast paths', true],
-  ['without the fast paths', false],
-])('%s', (_name, fastPaths) => {
-  const own = new Shop({}, { fastPaths });
+describe('calls', () => {
+  const own = new Shop();
   beforeAll(() => own.start());
   afterAll(() => own.stop());
 

@@ -7,7 +7,7 @@ import { Shop, type Answer, type RequestOptions } from '../support/shop.ts';
 // Both use the same rows. All data is created before the first request, so that neither caches an
 // older count.
 const shop = new Shop();
-const plain = new Shop({}, { fastPaths: false });
+const plain = new Shop({}, { compiledOperations: false });
 
 /** Resolvers, compiled operation, compiled operation that fills the cache, and the cache. */
 const TIMES = [1, 2, 3, 4];

@@ -478,7 +478,7 @@ describe('mode off', () => {
 function pair(env: Record<string, string>): { quick: Shop; plain: Shop } {
   return {
     quick: new Shop(env),
-    plain: new Shop(env, { fastPaths: false }),
+    plain: new Shop(env, { compiledOperations: false }),
   };
 }
 

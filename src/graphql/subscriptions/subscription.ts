@@ -21,7 +21,7 @@ import { Cost } from '../cost.ts';
 import { SharedEvents, type SharedEvent } from './shared-events.ts';
 import { formatErrors } from '../errors.ts';
 import { DocumentPool } from '../document-pool.ts';
-import { toErrors, type Documents } from '../documents.ts';
+import type { Documents } from '../documents.ts';
 import { MAX_VARIABLE_ERRORS } from '../limits.ts';
 import type { ActiveSubscription } from './active-subscription.ts';
 
@@ -74,7 +74,7 @@ export class Subscriptions {
     subscription: ActiveSubscription,
   ): Prepared | readonly GraphQLError[] {
     const document = this.pool.get(query) ?? this.documents.read(query);
-    if (!('kind' in document)) return toErrors(document.errors);
+    if (!('kind' in document)) return document;
     const operation = getOperationAST(document, operationName);
     if (!operation)
       return [

@@ -1,8 +1,8 @@
 import { Kind, type FieldNode, type SelectionSetNode, type FragmentDefinitionNode } from 'graphql';
-import { globalId } from '../../api/node.ts';
-import type { JsonForm, RowFields } from '../../api/compiled-fields.ts';
-import type { RowPage } from '../../pagination/keyset.ts';
-import { readTime, type Cell } from '../../database/sql.ts';
+import { globalId } from '../api/node.ts';
+import type { JsonForm, RowFields } from '../api/compiled-fields.ts';
+import type { RowPage } from '../pagination/keyset.ts';
+import { readTime, type Cell } from '../database/sql.ts';
 
 /** Writes a row as JSON. */
 export type WriteRow = (row: readonly Cell[]) => string;
