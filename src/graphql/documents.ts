@@ -11,7 +11,7 @@ import {
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../core/config.ts';
-import { MAX_VALIDATION_ERRORS, validationRules } from './limits.ts';
+import { limitRules, MAX_VALIDATION_ERRORS } from './limits.ts';
 
 /** Approximate number of bytes of a node of a parsed document. */
 const NODE_BYTES = 300;
@@ -38,7 +38,7 @@ export class Documents {
   ) {
     this.options = {
       parseOptions: { maxTokens: config.graphqlMaxTokens },
-      validationRules: validationRules(config),
+      validationRules: limitRules(config),
       validationOptions: { maxErrors: MAX_VALIDATION_ERRORS },
     };
   }

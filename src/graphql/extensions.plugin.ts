@@ -18,7 +18,7 @@ export function wantsStatements(body: unknown): boolean {
 export function extensionsPlugin(limit: number): ApolloServerPlugin<Context> {
   return {
     requestDidStart: async ({ request: { extensions } }) => {
-      if (!extensions) return;
+      if (!extensions) return undefined;
       return {
         willSendResponse: async ({ schema, document, operation, request, response: { body } }) => {
           if (body.kind !== 'single' || !document || !operation) return;

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import {
   ApolloServer,
   HeaderMap,
@@ -12,6 +11,7 @@ import {
 import accepts from 'accepts';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Context } from '../request/context.ts';
+import type { Config } from '../core/config.ts';
 import { DomainError } from '../core/errors.ts';
 import { exceedsBytes } from '../core/text.ts';
 import { graphqlBody, parseJson } from '../http/body.ts';
@@ -20,7 +20,7 @@ import { identify, isAnonymous } from '../http/credentials.ts';
 import { httpContextOf, type Dependencies } from '../http/dependencies.ts';
 import type { Endpoint } from '../http/endpoints.ts';
 import type { CachedResponse, ResponseCache } from '../http/response-cache.ts';
-import { JSON_TYPE, sendBody, sendIfNotModified, tagOf, VARY_BY_TYPE } from '../http/responses.ts';
+import { sendBody, sendIfNotModified, tagOf, VARY_BY_TYPE } from '../http/responses.ts';
 import { makeSchema } from './schema.ts';
 import { operationPlugin } from './operation.plugin.ts';
 import { Operations } from '../telemetry/operations.ts';
@@ -74,8 +74,7 @@ export async function openGraphqlApi(
     // formatError removes schema hints from all errors.
     hideSchemaDetailsFromClientErrors: false,
     includeStacktraceInErrorResponses: false,
-    // A validation rule of ours rejects introspection.
-    introspection: true,
+    introspection: config.graphqlExplorer,
     // There are no cookies, so requests from pages of other sites carry no credentials.
     csrfPrevention: false,
     // Automatic persisted queries would allow any client to fill the memory.
@@ -112,21 +111,20 @@ export async function openGraphqlApi(
     const ctx = httpContextOf(dependencies, res);
     const key = cacheKeyOf(req);
     const cached = key === undefined ? undefined : cache.find(ctx, key);
-    if (cached) return sendCached(dependencies, res, cached);
+    if (cached) return sendCached(config, res, cached);
     // A cached response passed the check of trusted documents before, with the same text.
     const request = readRequest(req, trusted);
     if (key === undefined) await identify(ctx, res);
     else ctx.cacheKey = key;
     const execute = () =>
-      apollo.executeHTTPGraphQLRequest({
-        httpGraphQLRequest: request,
-        context: async () => ctx,
-      });
-    const response =
-      config.graphqlExplorer && wantsStatements(request.body)
-        ? await countStatements(execute)
-        : await execute();
-    if (!res.headersSent) send(dependencies, res, response);
+      apollo.executeHTTPGraphQLRequest({ httpGraphQLRequest: request, context: async () => ctx });
+    const isCounted = config.graphqlExplorer && wantsStatements(request.body);
+    const response = await (isCounted ? countStatements(execute) : execute());
+    if (res.headersSent) return undefined;
+    const { body } = response;
+    if (body.kind !== 'complete') throw new TypeError('Incremental delivery is not supported');
+    const stored = key === undefined ? undefined : cache.stored(key, body.string);
+    return stored ? sendCached(config, res, stored) : send(config, res, response, body.string);
   };
   const endpoint = { path: '/graphql', api: 'graphql', errorFormat: ERROR_FORMAT } as const;
   return {
@@ -174,49 +172,38 @@ function readRequest(req: Request, trusted: TrustedDocuments | undefined): HTTPG
   };
 }
 
-// Returns the body of a GET response that is the same for every anonymous client. Errors may be
-// transient and are excluded.
-function publicBodyOf(
-  req: IncomingMessage,
-  { status = 200, body }: HTTPGraphQLResponse,
-): string | undefined {
-  if (req.method === 'POST' || status !== 200 || !isAnonymous(req) || body.kind !== 'complete')
-    return undefined;
-  return body.string.startsWith('{"errors"') ? undefined : body.string;
-}
-
-async function sendCached(
-  { config }: Dependencies,
-  res: Response,
-  cached: CachedResponse,
-): Promise<void> {
+async function sendCached(config: Config, res: Response, cached: CachedResponse): Promise<void> {
   if (cached.operation) res.locals.record.operation = cached.operation;
-  rejectLong(cached.body, config.graphqlMaxResponseBytes);
+  rejectLong(cached.body, config);
   res.setHeader('Cache-Control', 'no-store');
   allowCompression(res, config, cached);
   await sendStored(res, cached);
 }
 
-// The cost bounds the number of objects of a response, not the length of their texts.
-function rejectLong(body: string, max: number): void {
-  if (exceedsBytes(body, max))
-    throw new DomainError('QUERY_TOO_COMPLEX', `The response has more than ${max} bytes`);
-}
-
-function send({ config }: Dependencies, res: Response, response: HTTPGraphQLResponse): void {
-  const { status = 200, headers, body } = response;
-  if (body.kind !== 'complete') throw new TypeError('Incremental delivery is not supported');
-  rejectLong(body.string, config.graphqlMaxResponseBytes);
+function send(
+  config: Config,
+  res: Response,
+  { status = 200, headers }: HTTPGraphQLResponse,
+  body: string,
+): void {
+  rejectLong(body, config);
   // Without this header, caches choose a lifetime heuristically.
   res.setHeader('Cache-Control', 'no-store');
-  const { 'content-type': type = JSON_TYPE, ...rest } = Object.fromEntries(headers);
-  for (const [name, value] of Object.entries(rest)) res.setHeader(name, value);
-  const publicBody = publicBodyOf(res.req, response);
-  const isCompressible = res.locals.record.operation?.type === 'query' && status === 200;
+  for (const [name, value] of headers) res.setHeader(name, value);
+  const { req, locals } = res;
   // Only responses of mutations contain credentials. Compressing a credential together with text
   // that others chose would reveal it by the length, so only queries are compressed.
-  if (isCompressible) allowCompression(res, config, { body: body.string });
-  if (publicBody !== undefined && sendIfNotModified(res, config, tagOf(publicBody), VARY_BY_TYPE))
-    return;
-  sendBody(res, status, body.string, type);
+  if (locals.record.operation?.type === 'query' && status === 200)
+    allowCompression(res, config, { body });
+  // The response to a GET is the same for every anonymous client. Errors may be transient.
+  const isPublic =
+    req.method !== 'POST' && status === 200 && isAnonymous(req) && !body.startsWith('{"errors"');
+  if (isPublic && sendIfNotModified(res, config, tagOf(body), VARY_BY_TYPE)) return;
+  sendBody(res, status, body, headers.get('content-type'));
+}
+
+// The cost bounds the number of objects of a response, not the length of their texts.
+function rejectLong(body: string, { graphqlMaxResponseBytes: max }: Config): void {
+  if (exceedsBytes(body, max))
+    throw new DomainError('QUERY_TOO_COMPLEX', `The response has more than ${max} bytes`);
 }

@@ -11,10 +11,8 @@ import {
   Kind,
   locatedError,
   OperationTypeNode,
-  type DocumentNode,
   type FieldNode,
   type FormattedExecutionResult,
-  type SelectionSetNode,
 } from 'graphql';
 import { z } from 'zod';
 import { idempotencyKey, idempotent } from '../features/idempotency/idempotency.service.ts';
@@ -25,6 +23,7 @@ import { isConflict } from '../database/retry.ts';
 import { check } from '../core/validation.ts';
 import type { Dependencies } from '../http/dependencies.ts';
 import { formatErrors, requestError } from './errors.ts';
+import { rootSelections } from './limits.ts';
 
 const NAME = 'idempotency-key';
 const headers = z.object({ [NAME]: idempotencyKey });
@@ -90,9 +89,13 @@ function keyedOf({
   // Callers without any scope write nothing, and are rejected without a transaction.
   if (!contextValue.caller && contextValue.config.anonymousScopes.length === 0) return undefined;
   const mutations = schema.getMutationType()?.getFields() ?? {};
-  const fields = [...rootFields(document, operation.selectionSet)].filter(
-    ({ name }) => name.value in mutations,
-  );
+  const fragmentOf = (name: string) =>
+    document.definitions
+      .filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION)
+      .find((fragment) => fragment.name.value === name);
+  const fields = [...rootSelections(operation.selectionSet, fragmentOf)]
+    .filter((part) => part.kind === Kind.FIELD)
+    .filter(({ name }) => name.value in mutations);
   if (
     fields.every(({ name }) => mutations[name.value]?.extensions[IGNORES_IDEMPOTENCY_KEY] === true)
   )
@@ -158,27 +161,6 @@ function rightsOf({ caller, config }: Context): unknown {
     isReadOnly: caller?.isReadOnly === true,
     apiKey: caller?.apiKeyId ?? null,
   };
-}
-
-// Validation bounds their number, fields of fragments counted for each spread.
-function* rootFields(
-  document: DocumentNode,
-  { selections }: SelectionSetNode,
-): Generator<FieldNode> {
-  for (const part of selections) {
-    if (part.kind === Kind.FIELD) {
-      yield part;
-      continue;
-    }
-    const spread =
-      part.kind === Kind.INLINE_FRAGMENT
-        ? part
-        : document.definitions.find(
-            (node) => node.kind === Kind.FRAGMENT_DEFINITION && node.name.value === part.name.value,
-          );
-    if (spread && 'selectionSet' in spread && spread.selectionSet)
-      yield* rootFields(document, spread.selectionSet);
-  }
 }
 
 function responseName({ alias, name }: FieldNode): string {

@@ -11,7 +11,7 @@ import {
 import type { CompiledRoot } from '../api/compiled-fields.ts';
 import type { Context } from '../request/context.ts';
 import { resolvingChannel } from '../core/tracing-channels.ts';
-import { compilePage, compileRow, fieldsOf, NotCompiled, type Fragments } from './compile.ts';
+import { Compiler, fieldsOf, NotCompiled, type Fragments } from './compile.ts';
 
 type Variables = Readonly<Record<string, unknown>>;
 
@@ -70,8 +70,7 @@ function compileField(
   const root = first && roots.get(first.name.value);
   const definition = first && schema.getQueryType()?.getFields()[first.name.value];
   if (!root || !definition) throw new NotCompiled();
-  const properties: string[] = [];
-  const read = compileRead(root, nodes, fragments, properties);
+  const read = compileRead(root, nodes, fragments);
   const work = { field: `Query.${first.name.value}` };
   return {
     name,
@@ -90,16 +89,17 @@ function compileRead(
   root: CompiledRoot,
   nodes: readonly FieldNode[],
   fragments: Fragments,
-  properties: string[],
 ): (ctx: Context, args: Variables) => Promise<string | undefined> {
+  const compiler = new Compiler(root.row, fragments);
+  const { properties } = compiler;
   if (root.kind === 'one') {
-    const write = compileRow(root.row, nodes, fragments, properties);
+    const write = compiler.compileRow(nodes);
     return async (ctx, args) => {
       const row = await root.read(ctx, args, properties);
       return row ? write(row) : 'null';
     };
   }
-  const write = compilePage(root.row, nodes, fragments, properties);
+  const write = compiler.compilePage(nodes);
   return async (ctx, args) => {
     const page = await root.read(ctx, args, properties);
     return page && write(page);

@@ -81,6 +81,7 @@ function sendUnavailable({ response: { body, http }, contextValue: { log, reques
   if (extensions['code'] === 'TIMEOUT' && request?.signal.aborted !== true)
     log.warn({ event: 'request.timeout' }, 'Request timed out');
   http.status = 503;
-  http.headers.set('retry-after', String(extensions['retryAfter'] ?? 1));
+  const { retryAfter = 1 } = extensions as { retryAfter?: number };
+  http.headers.set('retry-after', String(retryAfter));
   body.singleResult = { errors: [{ message, extensions }] };
 }

@@ -76,6 +76,12 @@ export class ResponseCache {
     return entry.response;
   }
 
+  /** Returns the cached response if it has this body. */
+  stored(key: string, body: string): CachedResponse | undefined {
+    const response = this.entries.peek(key)?.response;
+    return response?.body === body ? response : undefined;
+  }
+
   /**
    * Returns the current cached response, a pending one, or the result of `make`, and caches that
    * unless it is undefined. Throws the errors of `make` and of reading the table's version.

@@ -340,10 +340,6 @@ describe('directives', () => {
       `${inNodes(`...A ${ON} ...B ${OFF} `.repeat(40))} fragment A on Product { pk } fragment B on Product { name }`,
     ],
     [
-      'in a fragment that is spread twice',
-      `{ products { nodes { ...A } edges { node { ...A } } } } fragment A on Product { ${`pk ${ON} `.repeat(26)} }`,
-    ],
-    [
       'one in a fragment that others spread 2^59 times',
       `${inNodes('...F0')} ${chain(60, 'Product', `pk ${ON}`, 2)}`,
     ],
