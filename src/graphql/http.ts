@@ -154,7 +154,8 @@ function readRequest(req: Request, trusted: TrustedDocuments | undefined): HTTPG
     Object.entries(req.headers).map(([name, value]) => [name, String(value)]),
   );
   if (req.method === 'POST') {
-    const parsed = withoutEmptyMembers(parseJson(textIn(req) ?? ''));
+    const text = textIn(req);
+    const parsed = text === undefined ? {} : withoutEmptyMembers(parseJson(text));
     return {
       method: 'POST',
       headers,

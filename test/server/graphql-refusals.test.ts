@@ -25,8 +25,6 @@ const ACCEPTED: [accept: string, type: string][] = [
 
 const TYPENAME = { query: '{ __typename }' };
 const JSON_TYPE = { 'Content-Type': 'application/json' };
-const CONDITIONAL =
-  'subscription ($is: Boolean = true) { productChanged @include(if: $is) { pk } }';
 
 /** Error, expected status and code, request, and method. */
 const REJECTIONS: [string, number, string, RequestOptions, string?][] = [
@@ -36,7 +34,6 @@ const REJECTIONS: [string, number, string, RequestOptions, string?][] = [
   ['another content type', 415, 'UNSUPPORTED_MEDIA_TYPE', { body: '{}' }],
   ['JSON that does not parse', 400, 'BAD_REQUEST', { body: '{', headers: JSON_TYPE }],
   ['text in place of an object', 400, 'BAD_REQUEST', { body: '""', headers: JSON_TYPE }],
-  ['a conditional subscription', 400, 'BAD_REQUEST', { json: { query: CONDITIONAL } }],
   ['another method', 405, 'METHOD_NOT_ALLOWED', {}, 'PUT'],
 ];
 
