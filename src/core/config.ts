@@ -41,7 +41,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** Handling of GraphQL documents that no manifest contains: `log` logs, `enforce` rejects them. */
+/** Handling of GraphQL documents that no manifest contains: `off` runs, `enforce` rejects them. */
 const TRUST_MODES = ['off', 'enforce'] as const;
 
 /** Connection pooler in front of the database: none, or one in transaction mode. */
@@ -290,9 +290,7 @@ export const environment = z.object({
   TRUSTED_DOCUMENTS_MODE: z
     .enum(TRUST_MODES, `must be one of ${TRUST_MODES.join(', ')}`)
     .default('off')
-    .describe(
-      'Handling of other documents: `off` runs them, `enforce` rejects them.',
-    ),
+    .describe('Handling of other documents: `off` runs them, `enforce` rejects them.'),
   MAX_ITEMS_PER_USER: integer(1, 1_000_000)
     .default(10_000)
     .describe('Maximum number of items, and of blog entries, of a user.'),

@@ -9,8 +9,8 @@ import { until } from '../support/until.ts';
 describe('programs in one process', () => {
   test('concurrent programs have their own settings, streams and exit codes', async () => {
     const found = await Promise.all([
-      command(['documents', 'extract', 'schema.graphql'], { GRAPHQL_MAX_COST: 'much' }),
-      command(['documents', 'extract', 'nowhere'], {}),
+      command(['documents', 'check', 'schema.graphql'], { GRAPHQL_MAX_COST: 'much' }),
+      command(['documents', 'check', 'nowhere'], {}),
       command(['documents'], {}),
       command(['documents', '--help'], {}),
     ]);

@@ -156,7 +156,7 @@ describe('with trusted documents', () => {
   const shop = useShop({
     METRICS_PORT: '9464',
     TRUSTED_DOCUMENTS: manifest,
-    TRUSTED_DOCUMENTS_MODE: 'log',
+    TRUSTED_DOCUMENTS_MODE: 'enforce',
   });
 
   test('operations in the manifest are counted by name, and all others as one', async () => {
