@@ -20,7 +20,7 @@ export function documentCommands(context: CommandContext): Command {
         const entries = files.flatMap((file) =>
           readManifest(file).map((document) => ({ file, ...document })),
         );
-        const problems = entries.flatMap(({ file, id, name = id, text }) =>
+        const problems = entries.flatMap(({ file, id, text, operationNames: [name = id] }) =>
           validateDocument(schema, config, text).map(
             ({ message }) => `${file}: ${name}: ${message}`,
           ),
