@@ -104,9 +104,9 @@ function belowFloors() {
   });
 }
 
-// Advisories are accepted for the shop only.
-function acceptedHere({ accepted: reason }) {
-  return manifest.name === 'shopfront' ? reason : undefined;
+// Advisories are accepted for each package.json by its name.
+function acceptedHere(entry) {
+  return entry.accepted?.[manifest.name];
 }
 
 async function undocumented() {
