@@ -2,7 +2,14 @@ import { z } from 'zod';
 import { DomainError, type FieldError, type RequestPart } from './errors.ts';
 
 /** Maximum number of field errors in a response. The last one may say that others were omitted. */
-export const MAX_FIELD_ERRORS = 50;
+const MAX_FIELD_ERRORS = 50;
+
+/** The field error that replaces those above the maximum. */
+const TOO_MANY_ERRORS: FieldError = {
+  field: '',
+  type: 'too_many_errors',
+  message: 'Further errors omitted',
+};
 
 /** Value of a field of a query string or form that is given more than once. */
 const REPEATED = Symbol('repeated');
@@ -30,20 +37,12 @@ export function check<Schema extends z.ZodType>(
   throw badInputs(fields.map((field) => ({ ...field, ...(part && { part }) })));
 }
 
-/** Returns the BAD_USER_INPUT error for these field errors. */
-export function badInputs(fields: readonly FieldError[]): DomainError {
+function badInputs(fields: readonly FieldError[]): DomainError {
   const summary = fields
     .map(({ field, message }) => (field ? `${field}: ${message}` : message))
     .join('; ');
   return new DomainError('BAD_USER_INPUT', summary, fields);
 }
-
-/** The field error that replaces those above the maximum. */
-export const TOO_MANY_ERRORS: FieldError = {
-  field: '',
-  type: 'too_many_errors',
-  message: 'Further errors omitted',
-};
 
 /** Returns the object without its undefined members. */
 export function defined(values: object): Record<string, unknown> {

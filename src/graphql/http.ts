@@ -41,7 +41,6 @@ import {
   withoutEmptyMembers,
   withoutEmptyParameters,
 } from './request-parameters.ts';
-import { inputErrorsPlugin } from './input-errors.plugin.ts';
 import { statusPlugin } from './status.plugin.ts';
 import { trustedDocuments, type TrustedDocuments } from './trusted-documents.ts';
 
@@ -84,7 +83,6 @@ export async function openGraphqlApi(
       extensionsPlugin(config.graphqlMaxCost),
       idempotencyPlugin(dependencies),
       ...(config.compiledOperations ? [compiledPlugin(dependencies, schema, cache)] : []),
-      inputErrorsPlugin,
       statusPlugin,
       operationPlugin(operations, config.graphqlMaxCost),
       // The plugin visits every field to compute a cache lifetime. Our responses are not stored.

@@ -117,11 +117,18 @@ describe('confirmRegistration', () => {
     ['a username of two scripts', { username: '\u0430da' }, 'username'],
     ['a name with a line break', { fullName: 'a\nb' }, 'fullName'],
     ['a name that shows nothing', { fullName: '\u200b' }, 'fullName'],
-  ])('%s is rejected, and the token stays valid', async (_what, change, field) => {
+    [
+      'everything at once',
+      { username: '', password: '', fullName: '' },
+      'username',
+      'password',
+      'fullName',
+    ],
+  ])('%s is rejected, and the token stays valid', async (_what, change, ...fields) => {
     const token = await tokenFor('ada@shop.example');
     expect((await confirm(token, change)).body.errors[0].extensions).toMatchObject({
       code: 'BAD_USER_INPUT',
-      fields: [{ field }],
+      fields: fields.map((field) => ({ field })),
     });
     expect((await confirm(token)).body.errors).toBeUndefined();
   });

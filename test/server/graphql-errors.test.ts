@@ -21,21 +21,19 @@ describe('GraphQL contract, Errors', () => {
   });
 
   test.each(['4006381333932', 'x; y', '" at "input.name"; Expected', '', 4_006_381_333_931])(
-    'extensions.fields lists a rejected barcode and price, too: %j',
+    'extensions.fields lists a rejected barcode and price: %j',
     async (barcode) => {
-      const writer = await shop.makeUser({ scopes: ['products:write'] });
-      const query = 'mutation ($input: ProductInput!) { createProduct(input: $input) { pk } }';
-      const answer = await shop.graphql(
-        query,
+      const as = await shop.makeUser({ scopes: ['products:write'] });
+      const { body } = await shop.graphql(
+        'mutation ($input: ProductInput!) { createProduct(input: $input) { pk } }',
         { input: { name: 'Lamp', barcode, price: '1.999' } },
-        { as: writer },
+        { as },
       );
-      expect(codes(answer)).toContain('BAD_USER_INPUT');
-      expect(
-        answer.body.errors.flatMap(({ extensions }: ExtendedError) => extensions.fields),
-      ).toEqual([
-        { field: expect.stringMatching(/^(input\.)?barcode$/), message: expect.any(String) },
-        { field: expect.stringMatching(/^(input\.)?price$/), message: expect.any(String) },
+      expect(body.errors.map(({ extensions }: { extensions: object }) => extensions)).toEqual([
+        {
+          code: 'BAD_USER_INPUT',
+          fields: ['barcode', 'price'].map((field) => ({ field, message: expect.any(String) })),
+        },
       ]);
     },
   );
@@ -64,10 +62,6 @@ describe('GraphQL contract, An internal error shows an id that is in the log, an
     expectMasked(answer);
   });
 });
-
-interface ExtendedError {
-  extensions: { code: string; fields?: { field: string; message: string }[] };
-}
 
 /** The response while the table has another name. */
 async function without(table: string, send: () => Promise<Answer>): Promise<Answer> {

@@ -11,7 +11,6 @@ import {
   Resolver,
   Root,
 } from 'type-graphql';
-import { CheckedBy } from '../../api/checked-input.ts';
 import { ConnectionArgs, connectionType, type Connection } from '../../api/connection.ts';
 import type { Context } from '../../request/context.ts';
 import { IgnoresIdempotencyKey } from '../../api/ignores-idempotency-key.ts';
@@ -19,12 +18,10 @@ import { DateTimeScalar } from '../../api/scalars.ts';
 import type { Scope } from '../../core/scopes.ts';
 import { User } from '../users/user.entity.ts';
 import { ApiKey } from './api-key.entity.ts';
-import { newApiKeyAt } from './api-key.rules.ts';
 import * as apiKeys from './api-key.service.ts';
 
 const ApiKeyConnection = connectionType(ApiKey);
 
-@CheckedBy(newApiKeyAt)
 @InputType({ description: 'A new API key.' })
 class ApiKeyInput {
   @Field(() => String, { description: 'The purpose of the key: one line of 1 to 100 characters.' })

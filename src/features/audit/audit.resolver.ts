@@ -1,15 +1,12 @@
 import { Arg, Args, Ctx, Field, ID, InputType, Query, Resolver } from 'type-graphql';
-import { CheckedBy } from '../../api/checked-input.ts';
 import { ConnectionArgs, connectionType, type Connection } from '../../api/connection.ts';
 import type { Context } from '../../request/context.ts';
 import { DateTimeScalar } from '../../api/scalars.ts';
 import { AuditEntry } from './audit.entity.ts';
-import { auditFilter } from './audit.rules.ts';
 import * as audit from './audit.service.ts';
 
 const AuditEntryConnection = connectionType(AuditEntry);
 
-@CheckedBy(auditFilter, 'filter')
 @InputType({
   description: 'Filter of audit entries. An entry must meet all given conditions.',
 })

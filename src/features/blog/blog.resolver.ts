@@ -11,20 +11,17 @@ import {
   Resolver,
   Root,
 } from 'type-graphql';
-import { CheckedBy } from '../../api/checked-input.ts';
 import { ConnectionArgs, connectionType, type Connection } from '../../api/connection.ts';
 import type { Context } from '../../request/context.ts';
 import { User } from '../users/user.entity.ts';
 import * as users from '../users/user.service.ts';
 import { BlogEntry } from './blog-entry.entity.ts';
-import { entryPatch, newEntry } from './blog.rules.ts';
 import * as blog from './blog.service.ts';
 
 const BlogEntryConnection = connectionType(BlogEntry);
 
 const ENTRY_ID = { description: 'The id of the entry.' };
 
-@CheckedBy(newEntry)
 @InputType({ description: 'A new blog entry.' })
 export class BlogEntryInput {
   @Field(() => String, {
@@ -42,7 +39,6 @@ export class BlogEntryInput {
   published!: boolean;
 }
 
-@CheckedBy(entryPatch)
 @InputType({ description: 'Changes to a blog entry. Omitted fields keep their value.' })
 export class BlogEntryPatch {
   @Field(() => String, { nullable: true, description: 'The new title.' })

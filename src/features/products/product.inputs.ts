@@ -1,13 +1,6 @@
 import { Field, InputType, registerEnumType } from 'type-graphql';
-import { CheckedBy } from '../../api/checked-input.ts';
 import { DateTimeScalar } from '../../api/scalars.ts';
-import {
-  newProduct,
-  productFilter,
-  productPatch,
-  type CheckedFilter,
-  type ProductField,
-} from './product.rules.ts';
+import type { CheckedFilter, ProductField } from './product.rules.ts';
 import { DecimalScalar, EAN13Scalar, PriceScalar } from './product.scalars.ts';
 
 export enum ProductOrderField {
@@ -44,7 +37,6 @@ registerEnumType(OrderDirection, {
   },
 });
 
-@CheckedBy(productFilter, 'filter')
 @InputType({ description: 'Which products to list: those that meet all given conditions.' })
 export class ProductFilter implements Record<keyof CheckedFilter, unknown> {
   @Field(() => String, {
@@ -94,7 +86,6 @@ export class ProductOrder {
   direction!: OrderDirection;
 }
 
-@CheckedBy(newProduct)
 @InputType({ description: 'A new product.' })
 export class ProductInput implements Record<ProductField, unknown> {
   @Field(() => String, {
@@ -110,7 +101,6 @@ export class ProductInput implements Record<ProductField, unknown> {
   price!: unknown;
 }
 
-@CheckedBy(newProduct)
 @InputType({
   description:
     'A product of a batch to add. As `ProductInput`, but validated separately from the rest of the batch.',
@@ -129,7 +119,6 @@ export class ProductDraft implements Record<ProductField, unknown> {
   price!: unknown;
 }
 
-@CheckedBy(productPatch)
 @InputType({ description: 'Changes to a product. Omitted fields keep their value.' })
 export class ProductPatch implements Record<ProductField, unknown> {
   @Field(() => String, { nullable: true, description: 'The new name.' })

@@ -1,24 +1,20 @@
 import { Arg, Ctx, Field, InputType, Mutation, Resolver } from 'type-graphql';
-import { CheckedBy } from '../../../api/checked-input.ts';
 import type { Context } from '../../../request/context.ts';
 import { IgnoresIdempotencyKey } from '../../../api/ignores-idempotency-key.ts';
 import { OncePerOperation } from '../../../api/once-per-operation.ts';
 import { User } from '../../users/user.entity.ts';
-import * as rules from './account.rules.ts';
 import * as passwordReset from '../passwords/password-reset.service.ts';
 import * as registration from './registration.service.ts';
 
 const TOKEN = 'The token from the mail.';
 const PASSWORD_RULE = '8 characters or more, at most 72 bytes.';
 
-@CheckedBy(rules.registration)
 @InputType({ description: 'A request for an account.' })
 class RegistrationInput {
   @Field(() => String, { description: 'The address of the account. The mail is sent to it.' })
   email!: string;
 }
 
-@CheckedBy(rules.confirmation)
 @InputType({ description: 'A new account, as chosen by the owner of its address.' })
 class ConfirmationInput {
   @Field(() => String, { description: TOKEN })
