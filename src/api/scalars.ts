@@ -9,21 +9,17 @@ import { z } from 'zod';
 import { parseExact } from '../core/exact-json.ts';
 import { reject } from '../core/validation.ts';
 
-/** Extension of scalars and input types: the rule by which services validate their values. */
-export const RULE = 'rule';
-
 /**
- * Scalar configuration that passes input through unchanged. The services validate it by the rule,
- * so that one error names every invalid field, whichever rule rejects it.
+ * Scalar configuration that passes input through unchanged. The services validate it, so that one
+ * error names every invalid field, whichever rule rejects it.
  */
-export function checkedByServices(
-  rule: z.ZodType,
-): Pick<GraphQLScalarTypeConfig<unknown, unknown>, 'parseValue' | 'parseLiteral' | 'extensions'> {
-  return { parseValue: (value) => value, parseLiteral: readLiteral, extensions: { [RULE]: rule } };
-}
+export const checkedByServices: Pick<
+  GraphQLScalarTypeConfig<unknown, unknown>,
+  'parseValue' | 'parseLiteral'
+> = { parseValue: (value) => value, parseLiteral: readLiteral };
 
-/** Returns a literal as a JSON value. Numbers that a double would change become InexactNumbers. */
-export function readLiteral(node: ValueNode): unknown {
+// Returns a literal as a JSON value. Numbers that a double would change become InexactNumbers.
+function readLiteral(node: ValueNode): unknown {
   return node.kind === Kind.INT || node.kind === Kind.FLOAT
     ? parseExact(node.value)
     : valueFromASTUntyped(node);
@@ -53,5 +49,5 @@ export const DateTimeScalar = new GraphQLScalarType<unknown, string>({
     if (value instanceof Date) return value.toISOString();
     throw new TypeError('DateTime value is not a Date');
   },
-  ...checkedByServices(instant),
+  ...checkedByServices,
 });

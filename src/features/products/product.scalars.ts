@@ -1,14 +1,13 @@
 import { GraphQLScalarType } from 'graphql';
-import { checkedByServices, readLiteral } from '../../api/scalars.ts';
-import { ean13 } from './ean13.ts';
-import { price, priceNumber } from './price.ts';
+import { checkedByServices } from '../../api/scalars.ts';
+import { priceNumber } from './price.ts';
 
 export const EAN13Scalar = new GraphQLScalarType<unknown, string>({
   name: 'EAN13',
   description:
     'A barcode (EAN-13): 13 digits including a valid check digit (GS1). Text, to preserve leading zeros.',
   serialize: String,
-  ...checkedByServices(ean13),
+  ...checkedByServices,
 });
 
 export const PriceScalar = new GraphQLScalarType<unknown, number>({
@@ -16,7 +15,7 @@ export const PriceScalar = new GraphQLScalarType<unknown, number>({
   description:
     'An exact decimal with at most 2 fraction digits, 0 to 9999999999.99. A JSON number; input may also be text.',
   serialize: (value) => priceNumber(String(value)),
-  ...checkedByServices(price),
+  ...checkedByServices,
 });
 
 /** Price of a product in a batch, validated per product. */
@@ -24,6 +23,5 @@ export const DecimalScalar = new GraphQLScalarType<unknown>({
   name: 'Decimal',
   description:
     'An exact decimal as input: a JSON number or text. An invalid value rejects its product, not the whole request.',
-  parseValue: (value) => value,
-  parseLiteral: readLiteral,
+  ...checkedByServices,
 });
