@@ -19,17 +19,9 @@ const HINT = ' Did you mean ';
 /** Message for a missing field, as in the REST API. */
 const REQUIRED = 'Field required';
 
-/** Error that graphql-js found in a value. */
-export interface ValueError {
-  /** The missing or unknown member of the value. */
-  member?: string | undefined;
-  message: string;
-}
-
-/** Error that graphql-js found in the value of a variable. */
-export interface VariableError {
-  variable: string;
-  path: readonly (string | number)[];
+/** Error that graphql-js found in a variable. The message does not contain the value. */
+interface VariableError {
+  field: string;
   message: string;
   /** Whether the variable has no value at all. */
   isAbsent?: boolean;
@@ -72,10 +64,7 @@ export function formatAndRecordErrors(
   return formatted;
 }
 
-/**
- * Formats an error for the client (docs/graphql.md). An internal error is logged, and
- * the client gets its id.
- */
+/** Formats an error for the client. Logs an internal error, and replaces it by its id. */
 export function formatError(
   { log, config }: Dependencies,
   formatted: GraphQLFormattedError,
@@ -92,26 +81,23 @@ export function formatError(
       message: truncated(visible.message),
       extensions: graphqlExtensions(visible),
     };
-  if (error instanceof GraphQLError && error.message === TOO_MANY_VARIABLE_ERRORS) {
+  if (error instanceof GraphQLError && error.message === TOO_MANY_VARIABLE_ERRORS)
     return { ...formatted, extensions: { code: ApolloServerErrorCode.BAD_USER_INPUT } };
-  }
   if (formatted.extensions?.['code'] === 'INTERNAL_SERVER_ERROR') {
     const requestId = randomUUID();
     log.error({ err: original, requestId, path: formatted.path }, 'Resolver failed');
     return { ...formatted, ...maskedError(requestId) };
   }
-  const located = withVariableField(formatted, error, config.graphqlExplorer);
-  return { ...located, message: clientMessage(located.message, config.graphqlExplorer) };
-}
-
-/** Returns a graphql-js message truncated, and without schema hints if the explorer is off. */
-function clientMessage(message: string, isExplorer: boolean): string {
-  return truncated(isExplorer ? message : withoutHint(message));
-}
-
-/** Truncates a message to its maximum length. */
-export function truncated(message: string): string {
-  return message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE - 1)}…` : message;
+  const toClient = (text: string) => truncated(config.graphqlExplorer ? text : withoutHint(text));
+  const found = error instanceof GraphQLError ? variableErrorOf(error) : undefined;
+  if (!found) return { ...formatted, message: toClient(formatted.message) };
+  const { field, isAbsent } = found;
+  const message = toClient(found.message);
+  return {
+    ...formatted,
+    message: toClient(isAbsent ? formatted.message : `${field}: ${message}`),
+    extensions: { ...formatted.extensions, fields: [{ field, message }] },
+  };
 }
 
 // Apollo Server unwraps the errors of resolvers, but not those of the limits (limits.ts).
@@ -121,102 +107,43 @@ function causeOf(error: unknown): unknown {
   return unwrapResolverError(error);
 }
 
-// A graphql-js message about a variable repeats its value. Replaces it by the field and the error.
-function withVariableField(
-  formatted: GraphQLFormattedError,
-  error: unknown,
-  isExplorer: boolean,
-): GraphQLFormattedError {
-  const variableError = error instanceof GraphQLError ? parseVariableError(error) : undefined;
-  if (!variableError) return formatted;
-  const field = fieldPath(variableError.variable, variableError.path);
-  const message = clientMessage(variableError.message, isExplorer);
-  return withFieldError(
-    variableError.isAbsent ? formatted : { ...formatted, message: `${field}: ${message}` },
-    field,
-    message,
-  );
-}
-
-/** Returns the error with the field that it refers to. */
-export function withFieldError(
-  formatted: GraphQLFormattedError,
-  field: string,
-  message: string,
-): GraphQLFormattedError {
-  return { ...formatted, extensions: { ...formatted.extensions, fields: [{ field, message }] } };
-}
-
 /**
- * Returns the name of a field in an error: its path, prefixed by `under`, or by the argument or
- * variable if that is not an object.
+ * Returns the error that graphql-js found in a variable; undefined for other errors. The field is the
+ * path in the variable, or begins with the variable's name if that is not an object.
  */
-export function fieldPath(
-  name: string,
-  path: readonly (string | number)[],
-  under?: string,
-): string {
-  const prefix = under ?? (typeof path[0] === 'string' ? undefined : name);
-  return (prefix === undefined ? path : [prefix, ...path]).join('.');
-}
-
-/** Returns the variable's error that a graphql-js error describes; undefined for other errors. */
-export function parseVariableError({
-  message,
-  originalError,
-}: GraphQLError): VariableError | undefined {
-  const [, absent, state] =
-    /^Variable "\$(\w+)" of (required|non-null) type "[^"]+" (?:was not provided|must not be null)\.$/.exec(
-      message,
-    ) ?? [];
-  if (absent !== undefined)
-    return {
-      variable: absent,
-      path: [],
-      message: state === 'required' ? REQUIRED : 'must not be null',
-      isAbsent: true,
-    };
-  const [, variable] = /^Variable "\$(\w+)" got invalid value /.exec(message) ?? [];
-  const cause = originalError?.message;
-  if (cause === undefined || variable === undefined || !message.endsWith(`; ${cause}`))
-    return undefined;
+function variableErrorOf({ message, originalError }: GraphQLError): VariableError | undefined {
+  const [, variable = '', absent] =
+    /^Variable "\$(\w+)" (?:got invalid value |of (required|non-null) type )/.exec(message) ?? [];
+  if (absent !== undefined) {
+    const text = absent === 'required' ? REQUIRED : 'must not be null';
+    return { field: variable, message: text, isAbsent: true };
+  }
+  if (variable === '' || !originalError) return undefined;
+  const { message: cause } = originalError;
   // Quotation marks in the value, which precedes the path, are escaped.
-  const [, text = ''] =
+  const [, path = ''] =
     / at "\w+((?:\.\w+|\[\d+\])+)"$/.exec(message.slice(0, -cause.length - 2)) ?? [];
-  const path = Array.from(
-    text.matchAll(/\.(\w+)|\[(\d+)\]/g),
-    ([, name, index]) => name ?? Number(index),
-  );
-  const valueError = parseValueError(cause);
+  const [, required, unknown] =
+    /^Field "(?:(\w+)" of required type "[^"]+" was not provided\.$|(.+?)" is not defined by type "\w+"\.)/s.exec(
+      cause,
+    ) ?? [];
+  const member = required ?? unknown;
+  const full = path.replace(/\[(\d+)\]/g, '.$1') + (member === undefined ? '' : `.${member}`);
   return {
-    variable,
-    path: valueError.member === undefined ? path : [...path, valueError.member],
-    message: valueError.message,
+    field: full === '' || path.startsWith('[') ? variable + full : full.slice(1),
+    message:
+      required === undefined
+        ? cause.replace(/^(\w+(?: "\w+")? cannot represent )[\w -]*value: .*$/s, '$1this value')
+        : REQUIRED,
   };
-}
-
-/** Parses a graphql-js message about a value, and removes the value from it. */
-export function parseValueError(message: string): ValueError {
-  const [, required] =
-    /^Field "(?:\w+\.)?(\w+)" of required type "[^"]+" was not provided\.$/.exec(message) ??
-    /^(?:Field|Directive) "@?\w+" argument "(\w+)" of type "[^"]+" is required, but it was not provided\.$/.exec(
-      message,
-    ) ??
-    [];
-  if (required !== undefined) return { member: required, message: REQUIRED };
-  const [, unknown] = /^Field "(.+?)" is not defined by type "\w+"\./s.exec(message) ?? [];
-  const publicMessage = message
-    .replace(/^Expected type "\w+!?"\. /, '')
-    .replace(
-      /^(\w+(?: "\w+")?) cannot represent (?:[\w-]+ ){0,4}value: .*$/s,
-      '$1 cannot represent this value',
-    )
-    .replace(/^(Expected value of type "[^"]+"), found .*$/s, '$1.');
-  return { member: unknown, message: publicMessage };
 }
 
 // Apollo Server would remove hints in time quadratic in the length of the input.
 function withoutHint(message: string): string {
   const at = message.endsWith('?') ? message.lastIndexOf(HINT) : -1;
   return at < 0 ? message : message.slice(0, at);
+}
+
+function truncated(message: string): string {
+  return message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE - 1)}…` : message;
 }
