@@ -1,6 +1,9 @@
 import { Command } from 'commander';
+import { Kind, type DocumentNode, type GraphQLSchema } from 'graphql';
+import type { Config } from '../core/config.ts';
 import { DomainError } from '../core/errors.ts';
-import { validateDocument } from '../graphql/document-validation.ts';
+import { Cost } from '../graphql/cost.ts';
+import { Documents } from '../graphql/documents.ts';
 import { readManifest } from '../graphql/manifest.ts';
 import { makeSchema } from '../graphql/schema.ts';
 import type { CommandContext } from './command-context.ts';
@@ -17,18 +20,27 @@ export function documentCommands(context: CommandContext): Command {
     .action((files: string[]) =>
       runWithoutDatabase(context, async (config) => {
         const schema = await makeSchema();
+        const parsed = new Documents(schema, config);
         const entries = files.flatMap((file) =>
           readManifest(file).map((document) => ({ file, ...document })),
         );
-        const problems = entries.flatMap(({ file, id, text, operationNames: [name = id] }) =>
-          validateDocument(schema, config, text).map(
-            ({ message }) => `${file}: ${name}: ${message}`,
-          ),
-        );
+        const problems = entries.flatMap(({ file, id, text, operationNames: [name = id] }) => {
+          const document = parsed.read(text);
+          const errors = 'kind' in document ? costErrors(schema, config, document) : document;
+          return errors.map(({ message }) => `${file}: ${name}: ${message}`);
+        });
         if (problems.length > 0) throw new DomainError('BAD_USER_INPUT', problems.join('\n'));
         context.print(`All documents are valid: ${entries.length}.`);
       }),
     );
 
   return documents;
+}
+
+// Computes the cost with the default values of the variables.
+function costErrors(schema: GraphQLSchema, config: Config, document: DocumentNode) {
+  return document.definitions
+    .filter((definition) => definition.kind === Kind.OPERATION_DEFINITION)
+    .map((operation) => new Cost(schema, document, operation, config.graphqlMaxCost).errorFor({}))
+    .filter((error) => error !== undefined);
 }

@@ -41,14 +41,14 @@ export function graphqlErrorOf(error: unknown): GraphQLError {
   return new GraphQLError(originalError.message, { originalError });
 }
 
-/** Formats errors that do not pass through Apollo Server. `code` is that of errors without one. */
+/** Formats errors that do not pass through Apollo Server. */
 export function formatErrors(
   dependencies: Dependencies,
   errors: readonly GraphQLError[],
-  code = 'INTERNAL_SERVER_ERROR',
 ): GraphQLFormattedError[] {
   return errors.map((error) => {
     const { extensions, ...rest } = error.toJSON();
+    const { INTERNAL_SERVER_ERROR: code } = ApolloServerErrorCode;
     return formatError(dependencies, { ...rest, extensions: { code, ...extensions } }, error);
   });
 }

@@ -22,10 +22,10 @@ import type { Endpoint } from '../http/endpoints.ts';
 import type { CachedResponse, ResponseCache } from '../http/response-cache.ts';
 import { sendBody, sendIfNotModified, tagOf, VARY_BY_TYPE } from '../http/responses.ts';
 import { makeSchema } from './schema.ts';
-import { operationPlugin } from './operation.plugin.ts';
+import { operationPlugin, wantsStatements } from './operation.plugin.ts';
 import { Operations } from '../telemetry/operations.ts';
 import { compiledPlugin, stringifyResult } from './compiled.plugin.ts';
-import { extensionsPlugin, wantsStatements } from './extensions.plugin.ts';
+
 import { countStatements } from '../telemetry/statement-count.ts';
 import { Documents } from './documents.ts';
 import { formatError } from './errors.ts';
@@ -80,7 +80,6 @@ export async function openGraphqlApi(
     persistedQueries: false,
     stopOnTerminationSignals: false,
     plugins: [
-      extensionsPlugin(config.graphqlMaxCost),
       idempotencyPlugin(dependencies),
       ...(config.compiledOperations ? [compiledPlugin(dependencies, schema, cache)] : []),
       statusPlugin,
