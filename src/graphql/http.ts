@@ -187,7 +187,8 @@ function send(
   rejectLong(body, config);
   // Without this header, caches choose a lifetime heuristically.
   res.setHeader('Cache-Control', 'no-store');
-  for (const [name, value] of headers) res.setHeader(name, value);
+  // A 304 has no type.
+  for (const [name, value] of headers) if (name !== 'content-type') res.setHeader(name, value);
   const { req, locals } = res;
   // Only responses of mutations contain credentials. Compressing a credential together with text
   // that others chose would reveal it by the length, so only queries are compressed.
