@@ -1,19 +1,34 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { DomainError } from '../../core/errors.ts';
-import type { RequestRecord } from '../../telemetry/request-record.ts';
+import type { Operation, RequestRecord } from '../../telemetry/request-record.ts';
+
+/** The operation in logs and metrics until the document is parsed. */
+export const SUBSCRIPTION: Operation = { type: 'subscription', label: 'subscription' };
 
 /** A running subscription. Services use it as the request that they run for. */
 export class ActiveSubscription {
   private readonly controller = new AbortController();
+  readonly startedAt = performance.now();
+  readonly requestId: string;
 
   constructor(
     /** The request that opened the connection. */
     readonly req: IncomingMessage,
-    readonly requestId: string = randomUUID(),
-    /** The request record for logs and metrics. */
-    readonly record?: RequestRecord,
-  ) {}
+    /** The request record for logs and metrics: by default, of a subscription on a WebSocket. */
+    readonly record: RequestRecord = {
+      requestId: randomUUID(),
+      method: 'GET',
+      api: 'graphql',
+      endpoint: 'GET /graphql',
+      operation: SUBSCRIPTION,
+      status: 101,
+      bytes: 0,
+      end: 'answered',
+    },
+  ) {
+    this.requestId = record.requestId;
+  }
 
   /** Aborted when the subscription ends. */
   get signal(): AbortSignal {

@@ -22,8 +22,36 @@ export interface SubscriberConnection {
   endExpired(refusal: DomainError): void;
   /** Ends the connection for a shutdown, so that the client reconnects to another process. */
   endForShutdown(): void;
-  /** Sends a ping, and disconnects a client that did not respond to the last one. */
-  ping(): void;
+  /** Called every 12 s, to disconnect a client that reads nothing. */
+  ping?(): void;
+}
+
+/** A maximum per client network. */
+export class NetworkLimit {
+  private readonly counts = new Map<string, number>();
+
+  constructor(
+    private readonly max: number,
+    /** Message of the error above the maximum. */
+    private readonly message: string,
+  ) {}
+
+  /** Throws RATE_LIMITED if the network has reached the maximum. */
+  check(network: string): void {
+    if ((this.counts.get(network) ?? 0) >= this.max)
+      throw new DomainError('RATE_LIMITED', this.message, [], RETRY_S);
+  }
+
+  /** Counts one more. Returns a function that counts it no longer. Throws as `check`. */
+  add(network: string): () => void {
+    this.check(network);
+    this.counts.set(network, (this.counts.get(network) ?? 0) + 1);
+    return () => {
+      const remaining = (this.counts.get(network) ?? 1) - 1;
+      if (remaining > 0) this.counts.set(network, remaining);
+      else this.counts.delete(network);
+    };
+  }
 }
 
 /** Logs the disconnection of a slow subscriber. */
@@ -39,7 +67,7 @@ export class SubscriptionRegistry {
   private readonly connections = new Set<SubscriberConnection>();
   /** Connections that were ended, whose clients may still be reading the error. */
   private readonly expired = new WeakSet<SubscriberConnection>();
-  private readonly byNetwork = new Map<string, number>();
+  private readonly networks: NetworkLimit;
   private timer: NodeJS.Timeout | undefined;
   private checks = 0;
   private isChecking = false;
@@ -51,6 +79,10 @@ export class SubscriptionRegistry {
   );
 
   constructor(private readonly dependencies: Dependencies) {
+    this.networks = new NetworkLimit(
+      dependencies.config.maxSubscriptionConnectionsPerAddress,
+      'Too many subscription connections from this address',
+    );
     gauge(
       'shopfront_subscription_connections',
       'Open subscription connections: WebSockets and event streams.',
@@ -68,35 +100,21 @@ export class SubscriptionRegistry {
    * connections.
    */
   rejectIfFull(network: string): void {
-    const { maxSubscriptionConnections, maxSubscriptionConnectionsPerAddress } =
-      this.dependencies.config;
-    if (
-      this.isClosed ||
-      this.dependencies.isDraining() ||
-      this.connections.size >= maxSubscriptionConnections
-    )
+    const { isDraining, config } = this.dependencies;
+    if (this.isClosed || isDraining() || this.count >= config.maxSubscriptionConnections)
       throw unavailableError();
-    if ((this.byNetwork.get(network) ?? 0) < maxSubscriptionConnectionsPerAddress) return;
-    throw new DomainError(
-      'RATE_LIMITED',
-      'Too many subscription connections from this address',
-      [],
-      RETRY_S,
-    );
+    this.networks.check(network);
   }
 
   /** Adds a connection. Returns a function that removes it. Throws as `rejectIfFull`. */
   add(connection: SubscriberConnection): () => void {
-    const { network } = connection;
-    this.rejectIfFull(network);
+    this.rejectIfFull(connection.network);
+    const release = this.networks.add(connection.network);
     this.connections.add(connection);
-    this.byNetwork.set(network, (this.byNetwork.get(network) ?? 0) + 1);
     this.timer ??= this.startTimer();
     return () => {
       if (!this.connections.delete(connection)) return;
-      const remaining = (this.byNetwork.get(network) ?? 1) - 1;
-      if (remaining > 0) this.byNetwork.set(network, remaining);
-      else this.byNetwork.delete(network);
+      release();
       if (this.connections.size > 0) return;
       clearInterval(this.timer);
       this.timer = undefined;
@@ -111,7 +129,7 @@ export class SubscriptionRegistry {
 
   private async check(): Promise<void> {
     if (++this.checks % CHECKS_PER_PING === 0)
-      for (const connection of this.connections) connection.ping();
+      for (const connection of this.connections) connection.ping?.();
     if (this.isChecking) return;
     this.isChecking = true;
     try {

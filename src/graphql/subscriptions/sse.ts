@@ -1,26 +1,26 @@
 import type { IncomingMessage } from 'node:http';
 import accepts from 'accepts';
 import type { Response } from 'express';
-import type { ExecutionResult, GraphQLError } from 'graphql';
+import type { ExecutionResult } from 'graphql';
+import { createHandler, type RequestParams } from 'graphql-sse';
 import type { Caller, Context } from '../../request/context.ts';
 import { onAbort } from '../../core/abort.ts';
 import type { DomainError } from '../../core/errors.ts';
 import { parseJson } from '../../http/body.ts';
 import { identify, isAnonymous } from '../../http/credentials.ts';
 import { contextOf } from '../../http/dependencies.ts';
-import { HttpError } from '../../http/http-error.ts';
-import { formatAndRecordErrors, graphqlErrorOf } from '../errors.ts';
+import { HttpError, unavailableError } from '../../http/http-error.ts';
 import {
   queryStringOf,
   textIn,
   withoutEmptyMembers,
   withoutEmptyParameters,
 } from '../request-parameters.ts';
-import { logSlowConsumer, type SubscriberConnection } from './registry.ts';
-import { ActiveSubscription } from './active-subscription.ts';
+import { ActiveSubscription, SUBSCRIPTION } from './active-subscription.ts';
 import type { SubscriptionConnections } from './connections.ts';
+import { logSlowConsumer, type SubscriberConnection } from './registry.ts';
 import type { SharedEvent } from './shared-events.ts';
-import { start, SUBSCRIPTION, type SubscriptionRequest } from './subscription.ts';
+import type { SubscriptionRequest } from './subscription.ts';
 
 // GraphQL over server-sent events, in distinct connections mode: each subscription is a separate
 // request. Beyond the protocol, events with a cursor have an id, so that a browser resumes
@@ -28,14 +28,20 @@ import { start, SUBSCRIPTION, type SubscriptionRequest } from './subscription.ts
 
 const EVENTS = 'text/event-stream';
 const JSON_TYPES = ['application/json', 'application/graphql-response+json'];
-/** A comment, which clients ignore. */
-const KEEP_ALIVE = ':\n\n';
+const NEXT = 'event: next\n';
 const COMPLETE = 'event: complete\ndata:\n\n';
 
 /** Returns whether the client accepts events and none of the media types of query responses. */
 export function acceptsEventStream(req: IncomingMessage): boolean {
   return req.headers.accept?.includes(EVENTS) === true && accepts(req).type(JSON_TYPES) === false;
 }
+
+const handle = createHandler<IncomingMessage, EventStream>({
+  // Without a token, no stream can be reserved for several operations.
+  authenticate: ({ context: stream }) => stream.identify(),
+  onSubscribe: ({ context: stream }, params) => stream.subscribe(params),
+  onNext: (_ctx, { context: stream }, event) => stream.accept(event as unknown as SharedEvent),
+});
 
 /**
  * Sends a subscription as events. Errors of the request are HTTP errors. Errors of the operation
@@ -45,125 +51,155 @@ export async function sendEventStream(
   connections: SubscriptionConnections,
   res: Response,
 ): Promise<void> {
-  const { dependencies, registry, subscriptions, trusted } = connections;
   const { req } = res;
-  const { requestId, record } = res.locals;
-  const subscription = new ActiveSubscription(req, requestId, record);
-  res.locals.onClose(() => subscription.end());
-  const ctx = contextOf(dependencies, req, subscription);
-  const lastEventId = req.headers['last-event-id'];
-  if (typeof lastEventId === 'string' && lastEventId !== '') ctx.resumeAfter = lastEventId;
-  const body =
+  const { trusted } = connections;
+  const sent =
     req.method === 'POST'
       ? withoutEmptyMembers(parseJson(textIn(req) ?? ''))
       : readSearch(withoutEmptyParameters(queryStringOf(req)));
-  const request = readRequest(trusted ? trusted.readBody(body) : body);
-  if (!isAnonymous(req)) await identify(ctx, res);
-  // A connection that is closed already would never be removed from the registry.
-  if (res.headersSent || subscription.signal.aborted) return;
-
-  record.operation = SUBSCRIPTION;
-  const stream = new EventStream(res, subscription, ctx);
-  onAbort(subscription.signal, () => {
-    if (subscription.error?.code === 'SLOW_CONSUMER') logSlowConsumer(dependencies, stream.network);
+  const body = trusted ? trusted.readBody(sent) : sent;
+  const stream = new EventStream(connections, res);
+  const headers = new Headers({ accept: EVENTS, 'content-type': 'application/json' });
+  const [events, { status }] = await handle({
+    method: 'POST',
+    url: req.url,
+    headers,
+    body: body as Record<string, unknown>,
+    raw: req,
+    context: stream,
   });
-  const remove = registry.add(stream);
-  res.locals.onClose(remove);
-  const prepared = subscriptions.prepare(ctx, request, subscription);
-  const source = 'subscription' in prepared ? await start(prepared) : { errors: prepared };
-  if (res.destroyed || res.headersSent) return;
-  const errorResponse = (errors: readonly GraphQLError[]) => ({
-    errors: formatAndRecordErrors(dependencies, errors, record),
-  });
+  if (typeof events !== 'object' || !events) {
+    if (res.destroyed || res.headersSent) return;
+    throw new HttpError(
+      status,
+      'An event stream needs one GraphQL request: an object with a query',
+    );
+  }
+  // The request may have been rejected meanwhile, for example at its timeout.
+  if (res.destroyed || res.headersSent) return void events.return();
   // Express would add a charset, which the media type does not have.
   res.setHeader('Content-Type', EVENTS);
   res.set({ 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' });
   res.flushHeaders();
   res.locals.exclude();
-  void stream
-    .send(source, errorResponse)
-    .catch((error: unknown) => stream.sendLast(errorResponse([graphqlErrorOf(error)])));
+  void stream.send(events);
 }
 
+/** The response to a subscription, and the hooks of its request. */
 class EventStream implements SubscriberConnection {
   readonly network: string;
-  readonly caller: Caller | undefined;
-  private isShuttingDown = false;
-  /** Number of writes that the network has not accepted yet. */
-  private pendingWrites = 0;
-  /** Number of writes that the network has accepted, now and at the last ping. */
-  private flushedWrites = 0;
-  private flushedAtLastPing: number | undefined;
+  private readonly subscription: ActiveSubscription;
+  private readonly ctx: Context;
+  /** Cursor of the event that is sent next. */
+  private cursor: string | undefined;
+  /** Resolves when the network has accepted the last event. */
+  private accepted: Promise<void> | undefined;
+  private onAccepted = (): void => undefined;
+  /** The write that the network has not accepted yet, now and at the last ping. */
+  private writing: object | undefined;
+  private writingAtLastPing: object | undefined;
 
   constructor(
+    private readonly connections: SubscriptionConnections,
     private readonly res: Response,
-    private readonly subscription: ActiveSubscription,
-    { network = '', caller, config }: Context,
   ) {
-    this.network = network;
-    this.caller = caller;
-    const abort = () => res.destroy();
-    // Nothing is left to abort where the client has disconnected.
+    const { dependencies } = connections;
+    const { req, locals } = res;
+    const subscription = (this.subscription = new ActiveSubscription(req, locals.record));
+    locals.onClose(() => subscription.end());
+    this.ctx = contextOf(dependencies, req, subscription);
+    this.network = this.ctx.network ?? '';
+    const lastEventId = req.headers['last-event-id'];
+    if (typeof lastEventId === 'string' && lastEventId !== '') this.ctx.resumeAfter = lastEventId;
     onAbort(subscription.signal, () => {
-      if (!res.destroyed) setTimeout(abort, config.subscriptionGraceMs).unref();
+      if (subscription.error?.code === 'SLOW_CONSUMER') logSlowConsumer(dependencies, this.network);
+      // Nothing is left to abort where the client has disconnected.
+      if (!res.destroyed)
+        setTimeout(() => res.destroy(), dependencies.config.subscriptionGraceMs).unref();
     });
   }
 
-  /** Sends each response after the network has accepted the previous one. */
-  async send(
-    source: AsyncIterable<SharedEvent> | Pick<ExecutionResult, 'errors'>,
-    errorResponse: (errors: readonly GraphQLError[]) => object,
-  ): Promise<void> {
-    await this.write(KEEP_ALIVE);
-    if (!(Symbol.asyncIterator in source)) return this.sendLast(errorResponse(source.errors ?? []));
-    for await (const { text, id } of source) await this.write(eventOf(text, id));
-    this.end();
+  get caller(): Caller | undefined {
+    return this.ctx.caller;
   }
 
-  /** Sends the last response and ends the stream. */
-  async sendLast(response: object): Promise<void> {
-    await this.write(eventOf(JSON.stringify(response)));
-    this.end();
+  /** Authenticates, and adds the stream to the registry. Returns no token of graphql-sse. */
+  async identify(): Promise<null | [null, { status: number; statusText: string }]> {
+    const { res, ctx, subscription } = this;
+    if (!isAnonymous(res.req)) await identify(ctx, res);
+    // A connection that is closed already would never be removed from the registry.
+    if (res.headersSent || subscription.signal.aborted)
+      return [null, { status: 400, statusText: '' }];
+    subscription.record.operation = SUBSCRIPTION;
+    res.locals.onClose(this.connections.registry.add(this));
+    return null;
+  }
+
+  /** Starts the subscription. */
+  async subscribe(
+    params: RequestParams,
+  ): Promise<AsyncGenerator<ExecutionResult> | ExecutionResult> {
+    const { subscriptions } = this.connections;
+    const request = params as SubscriptionRequest;
+    const opened = await subscriptions.open(this.ctx, request, this.subscription);
+    // graphql-sse knows a result by its member `data`.
+    return (
+      'next' in opened ? opened : { data: undefined, errors: opened }
+    ) as AsyncGenerator<ExecutionResult>;
+  }
+
+  /** Returns the response to send for an event, once the network has accepted the previous one. */
+  async accept(event: SharedEvent | ExecutionResult): Promise<ExecutionResult> {
+    await this.accepted;
+    this.accepted = new Promise((done) => (this.onAccepted = done));
+    if (!('response' in event)) return event;
+    this.cursor = event.cursor;
+    return event.response as ExecutionResult;
+  }
+
+  /** Sends the stream of graphql-sse, each part after the network has accepted the previous one. */
+  async send(parts: AsyncGenerator<string>): Promise<void> {
+    const { res } = this;
+    res.locals.onClose(() => void parts.return(undefined));
+    try {
+      for await (const part of parts) await this.write(part);
+    } catch (error) {
+      await this.write(`${NEXT}data: ${JSON.stringify({ errors: [error] })}\n\n${COMPLETE}`);
+    }
+    res.end();
   }
 
   endExpired(refusal: DomainError): void {
     this.subscription.end(refusal);
   }
 
+  // Without the completion event, the client reconnects.
   endForShutdown(): void {
-    this.isShuttingDown = true;
+    if (this.res.headersSent) this.res.end();
+    else this.res.locals.sendError(unavailableError());
     this.subscription.end();
   }
 
   ping(): void {
-    const { res } = this;
-    // Nothing may be written before the head or after the end.
-    if (!res.headersSent || res.writableEnded) return;
-    if (this.pendingWrites === 0) void this.write(KEEP_ALIVE);
-    else if (this.flushedWrites === this.flushedAtLastPing) res.destroy();
-    this.flushedAtLastPing = this.flushedWrites;
+    if (this.writing && this.writing === this.writingAtLastPing) this.res.destroy();
+    this.writingAtLastPing = this.writing;
   }
 
-  // Without the completion event, the client reconnects.
-  private end(): void {
-    if (!this.isShuttingDown) this.res.write(COMPLETE);
-    this.res.end();
-  }
-
-  private write(text: string): Promise<void> {
-    this.pendingWrites++;
+  private write(part: string): Promise<void> {
+    const { res, cursor } = this;
+    const isEvent = part.startsWith(NEXT);
+    const id = isEvent && cursor !== undefined ? `id: ${cursor}\n` : '';
+    if (isEvent) this.cursor = undefined;
+    if (res.writableEnded || res.destroyed) return Promise.resolve();
+    this.writing = {};
     return new Promise((done) => {
-      this.res.write(text, () => {
-        this.pendingWrites--;
-        this.flushedWrites++;
+      res.write(id + part, () => {
+        this.writing = undefined;
+        if (isEvent) this.onAccepted();
         done();
       });
     });
   }
-}
-
-function eventOf(json: string, id?: string): string {
-  return `${id === undefined ? '' : `id: ${id}\n`}event: next\ndata: ${json}\n\n`;
 }
 
 // Reads the parameters of a query string (GraphQL over HTTP, 5.1).
@@ -176,17 +212,4 @@ function readSearch(search: string): Record<string, unknown> {
     values[name] = name === 'variables' || name === 'extensions' ? parseJson(value) : value;
   }
   return values;
-}
-
-function readRequest(body: unknown): SubscriptionRequest {
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw new HttpError(400, 'An event stream needs a single GraphQL request, as a JSON object');
-  const { query, operationName, variables } = body as Record<string, unknown>;
-  if (typeof query !== 'string' || query === '')
-    throw new HttpError(400, 'query must be a non-empty string');
-  if (operationName != null && typeof operationName !== 'string')
-    throw new HttpError(400, 'operationName must be a string');
-  if (variables != null && (typeof variables !== 'object' || Array.isArray(variables)))
-    throw new HttpError(400, 'variables must be an object');
-  return { query, operationName, variables: variables as SubscriptionRequest['variables'] };
 }
