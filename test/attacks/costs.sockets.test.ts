@@ -20,37 +20,20 @@ describe('P1 a WebSocket that never reads', () => {
 
   afterEach(() => void jest.restoreAllMocks());
 
-  test.each(['ping of WebSocket', 'ping of the protocol'])(
-    'P1 has at most one queued pong: %s',
-    async (kind) => {
-      const socket = await connectSocket(shop);
-      let waiting = 0;
-      const [send, pong]: unknown[] = ['send', 'pong'].map((name) =>
-        Reflect.get(WebSocket.prototype, name),
-      );
-      jest.spyOn(WebSocket.prototype, 'send').mockImplementation(function (
-        this: WebSocket,
-        ...args: unknown[]
-      ) {
-        if (isServers(this) && String(args[0]).includes('"pong"')) waiting++;
-        else Reflect.apply(send as () => void, this, args);
+  test('P1 is disconnected by its messages and pings when more than 1 MB is unread', async () => {
+    const unread = jest
+      .spyOn(WebSocket.prototype, 'bufferedAmount', 'get')
+      .mockImplementation(function (this: WebSocket) {
+        return isServers(this) ? 1_000_001 : 0;
       });
-      jest.spyOn(WebSocket.prototype, 'pong').mockImplementation(function (
-        this: WebSocket,
-        ...args: unknown[]
-      ) {
-        if (isServers(this)) waiting++;
-        else Reflect.apply(pong as () => void, this, args);
-      });
-      for (let count = 0; count < 20; count++) {
-        if (kind === 'ping of WebSocket') socket.socket.ping('x'.repeat(100));
-        else socket.send({ type: 'ping', payload: { padding: 'x'.repeat(7_000) } });
-      }
-      socket.send(invalid('1'));
-      expect(await socket.next()).toMatchObject({ id: '1', type: 'error' });
-      expect(waiting).toBe(1);
-    },
-  );
+    for (const kind of ['message', 'ping', 'pong']) {
+      unread.mockClear();
+      const { socket, closed } = await openSocket(shop);
+      if (kind === 'message') socket.send('{"type":"ping"}');
+      else socket[kind as 'ping' | 'pong']();
+      expect((await closed)[0]).toBe(1006);
+    }
+  });
 
   test('P1 is disconnected when more than 1 MB is queued, and logged once per network', async () => {
     const socket = await connectSocket(shop);
@@ -70,12 +53,11 @@ describe('P1 a WebSocket that never reads', () => {
     );
   });
 
-  test('P1 a pong without a ping does not prove that the client is alive', async () => {
+  test('P1 is disconnected when it does not respond to a ping', async () => {
     const small = await new Shop().start();
-    mock.timers.enable({ apis: ['setInterval'] });
+    mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
     try {
-      const answering = await openSocket(small);
-      const pinged = new Promise((done) => answering.socket.once('ping', done));
+      const answering = await connectSocket(small);
       const silent = await openSocket(
         small,
         '/graphql',
@@ -83,16 +65,13 @@ describe('P1 a WebSocket that never reads', () => {
         {},
         { autoPong: false },
       );
-      const silentPing = new Promise<Buffer>((done) => silent.socket.once('ping', done));
+      silent.send({ type: 'connection_init' });
+      await silent.next();
+      const pinged = [answering, silent].map(({ socket }) => once(socket, 'ping'));
       mock.timers.tick(12_000);
-      await pinged;
-      const nonce = await silentPing;
-      silent.socket.pong(Buffer.from(nonce.map((byte) => byte ^ 1)));
-      silent.socket.pong();
-      for (const socket of [silent, answering]) {
-        socket.send({ type: 'ping' });
-        expect(await socket.next()).toEqual({ type: 'pong' });
-      }
+      await Promise.all(pinged);
+      answering.send({ type: 'ping' });
+      expect(await answering.next()).toEqual({ type: 'pong' });
       mock.timers.tick(12_000);
       expect((await silent.closed)[0]).toBe(1006);
       answering.send({ type: 'ping' });
@@ -109,7 +88,8 @@ describe('P1 a WebSocket that never reads', () => {
     async (frame) => {
       const socket = await openSocket(shop);
       for (let count = 0; count < 200; count++) socket.socket[frame]();
-      expect((await socket.closed)[0]).toBe(1008);
+      // ws itself disconnects a client with 60 unread pongs.
+      expect([1006, 1008]).toContain((await socket.closed)[0]);
     },
   );
 });
@@ -129,38 +109,6 @@ describe('P21 a fragmented message', () => {
     if (answer) expect(message).toMatchObject(answer);
     else expect(message).toBeUndefined();
     if (!answer) expect((await socket.closed)[0]).toBe(1008);
-  });
-
-  test('P21 ends the connection if it is incomplete from one ping to the next', async () => {
-    const small = await new Shop().start();
-    mock.timers.enable({ apis: ['setInterval'] });
-    try {
-      const slow = await connectSocket(small);
-      const endless = await connectSocket(small);
-      /** Passes one ping interval, and waits until both sockets have received the ping. */
-      const passPing = async () => {
-        const pings = Promise.all(
-          [slow, endless].map(({ socket }) =>
-            Promise.race([once(socket, 'ping'), once(socket, 'close')]),
-          ),
-        );
-        mock.timers.tick(12_000);
-        await pings;
-      };
-      for (let round = 0; round < 3; round++) {
-        slow.socket.send('{"type":', { fin: false });
-        if (round === 0) endless.socket.send('{"type":', { fin: false });
-        await passPing();
-        slow.socket.send('"ping"}', { fin: true });
-        expect(await slow.next()).toEqual({ type: 'pong' });
-      }
-      endless.socket.send('"ping"}', { fin: true });
-      expect(await endless.next()).toBeUndefined();
-    } finally {
-      mock.timers.reset();
-      closeSockets();
-      await small.stop();
-    }
   });
 });
 

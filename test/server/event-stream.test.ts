@@ -394,14 +394,20 @@ describe('a ping', () => {
     const { callbacks, release } = collectWrites();
     try {
       const stream = await openSubscription(delayed, PRODUCTS);
-      mock.timers.tick(12_000);
-      for (let ping = 0; ping < 3; ping++) {
+      const accept = async () => {
         await until(() => callbacks.length > 0, 'a write');
         callbacks.shift()?.();
+      };
+      for (let ping = 0; ping < 3; ping++) {
+        // The comment of the start or of the last ping.
+        await accept();
         const { pk } = await delayed.makeProduct();
         expect(await changed(stream)).toMatchObject({ pk: String(pk) });
+        await accept();
         mock.timers.tick(12_000);
       }
+      await until(() => callbacks.length > 0, 'the comment of the last ping');
+      mock.timers.tick(12_000);
       mock.timers.tick(12_000);
       await expect(stream.next()).rejects.toThrow('terminated');
     } finally {

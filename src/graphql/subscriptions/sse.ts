@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import accepts from 'accepts';
 import type { Response } from 'express';
 import type { ExecutionResult } from 'graphql';
-import { createHandler, type RequestParams } from 'graphql-sse';
+import { createHandler } from 'graphql-sse';
 import type { Caller, Context } from '../../request/context.ts';
 import { onAbort } from '../../core/abort.ts';
 import type { DomainError } from '../../core/errors.ts';
@@ -19,8 +19,7 @@ import {
 import { ActiveSubscription, SUBSCRIPTION } from './active-subscription.ts';
 import type { SubscriptionConnections } from './connections.ts';
 import { logSlowConsumer, type SubscriberConnection } from './registry.ts';
-import type { SharedEvent } from './shared-events.ts';
-import type { SubscriptionRequest } from './subscription.ts';
+import type { SharedEvent, SubscriptionRequest } from './subscription.ts';
 
 // GraphQL over server-sent events, in distinct connections mode: each subscription is a separate
 // request. Beyond the protocol, events with a cursor have an id, so that a browser resumes
@@ -28,6 +27,9 @@ import type { SubscriptionRequest } from './subscription.ts';
 
 const EVENTS = 'text/event-stream';
 const JSON_TYPES = ['application/json', 'application/graphql-response+json'];
+const MALFORMED = 'An event stream needs one GraphQL request: an object with a query';
+/** Result of graphql-sse for a client that has gone. */
+const CLOSED = { status: 499, statusText: 'Client Closed Request' };
 const NEXT = 'event: next\n';
 const COMPLETE = 'event: complete\ndata:\n\n';
 
@@ -36,60 +38,70 @@ export function acceptsEventStream(req: IncomingMessage): boolean {
   return req.headers.accept?.includes(EVENTS) === true && accepts(req).type(JSON_TYPES) === false;
 }
 
-const handle = createHandler<IncomingMessage, EventStream>({
-  // Without a token, no stream can be reserved for several operations.
-  authenticate: ({ context: stream }) => stream.identify(),
-  onSubscribe: ({ context: stream }, params) => stream.subscribe(params),
-  onNext: (_ctx, { context: stream }, event) => stream.accept(event as unknown as SharedEvent),
-});
-
 /**
  * Sends a subscription as events. Errors of the request are HTTP errors. Errors of the operation
  * are events, because a browser does not show its page the error of a rejected stream.
  */
 export async function sendEventStream(
-  connections: SubscriptionConnections,
+  { dependencies, registry, subscriptions, trusted }: SubscriptionConnections,
   res: Response,
 ): Promise<void> {
-  const { req } = res;
-  const { trusted } = connections;
+  const { req, locals } = res;
+  const subscription = new ActiveSubscription(req, locals.record);
+  locals.onClose(() => subscription.end());
+  const ctx = contextOf(dependencies, req, subscription);
+  const lastEventId = req.headers['last-event-id'];
+  if (typeof lastEventId === 'string' && lastEventId !== '') ctx.resumeAfter = lastEventId;
   const sent =
     req.method === 'POST'
       ? withoutEmptyMembers(parseJson(textIn(req) ?? ''))
       : readSearch(withoutEmptyParameters(queryStringOf(req)));
-  const body = trusted ? trusted.readBody(sent) : sent;
-  const stream = new EventStream(connections, res);
-  const headers = new Headers({ accept: EVENTS, 'content-type': 'application/json' });
-  const [events, { status }] = await handle({
+  const stream = new EventStream(res, subscription, ctx);
+  const handle = createHandler<IncomingMessage>({
+    // Without a token of graphql-sse, no stream can be reserved for several operations.
+    authenticate: async () => {
+      if (!isAnonymous(req)) await identify(ctx, res);
+      // A connection that is closed already would never be removed from the registry.
+      if (res.headersSent || subscription.signal.aborted) return [null, CLOSED];
+      locals.record.operation = SUBSCRIPTION;
+      locals.onClose(registry.add(stream));
+      return null;
+    },
+    onSubscribe: async (_req, params) => {
+      const opened = await subscriptions.open(ctx, params as SubscriptionRequest, subscription);
+      // graphql-sse knows a result by its member `data`.
+      return ('next' in opened ? opened : { data: undefined, errors: opened }) as ExecutionResult;
+    },
+    onNext: (_ctx, _req, event) => stream.accept(event as SharedEvent | ExecutionResult),
+  });
+  onAbort(subscription.signal, () => {
+    if (subscription.error?.code === 'SLOW_CONSUMER') logSlowConsumer(dependencies, stream.network);
+    // Nothing is left to abort where the client has disconnected.
+    const { subscriptionGraceMs } = dependencies.config;
+    if (!res.destroyed) setTimeout(() => res.destroy(), subscriptionGraceMs).unref();
+  });
+  const [parts, { status }] = await handle({
     method: 'POST',
     url: req.url,
-    headers,
-    body: body as Record<string, unknown>,
+    headers: new Headers({ accept: EVENTS, 'content-type': 'application/json' }),
+    body: (trusted ? trusted.readBody(sent) : sent) as Record<string, unknown>,
     raw: req,
-    context: stream,
+    context: undefined,
   });
-  if (typeof events !== 'object' || !events) {
-    if (res.destroyed || res.headersSent) return;
-    throw new HttpError(
-      status,
-      'An event stream needs one GraphQL request: an object with a query',
-    );
-  }
+  const isStream = typeof parts === 'object' && parts !== null;
   // The request may have been rejected meanwhile, for example at its timeout.
-  if (res.destroyed || res.headersSent) return void events.return();
+  if (res.destroyed || res.headersSent) return void (isStream && parts.return());
+  if (!isStream) throw new HttpError(status, MALFORMED);
   // Express would add a charset, which the media type does not have.
   res.setHeader('Content-Type', EVENTS);
   res.set({ 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' });
   res.flushHeaders();
-  res.locals.exclude();
-  void stream.send(events);
+  locals.exclude();
+  void stream.send(parts);
 }
 
-/** The response to a subscription, and the hooks of its request. */
 class EventStream implements SubscriberConnection {
   readonly network: string;
-  private readonly subscription: ActiveSubscription;
-  private readonly ctx: Context;
   /** Cursor of the event that is sent next. */
   private cursor: string | undefined;
   /** Resolves when the network has accepted the last event. */
@@ -100,52 +112,15 @@ class EventStream implements SubscriberConnection {
   private writingAtLastPing: object | undefined;
 
   constructor(
-    private readonly connections: SubscriptionConnections,
     private readonly res: Response,
+    private readonly subscription: ActiveSubscription,
+    private readonly ctx: Context,
   ) {
-    const { dependencies } = connections;
-    const { req, locals } = res;
-    const subscription = (this.subscription = new ActiveSubscription(req, locals.record));
-    locals.onClose(() => subscription.end());
-    this.ctx = contextOf(dependencies, req, subscription);
-    this.network = this.ctx.network ?? '';
-    const lastEventId = req.headers['last-event-id'];
-    if (typeof lastEventId === 'string' && lastEventId !== '') this.ctx.resumeAfter = lastEventId;
-    onAbort(subscription.signal, () => {
-      if (subscription.error?.code === 'SLOW_CONSUMER') logSlowConsumer(dependencies, this.network);
-      // Nothing is left to abort where the client has disconnected.
-      if (!res.destroyed)
-        setTimeout(() => res.destroy(), dependencies.config.subscriptionGraceMs).unref();
-    });
+    this.network = ctx.network ?? '';
   }
 
   get caller(): Caller | undefined {
     return this.ctx.caller;
-  }
-
-  /** Authenticates, and adds the stream to the registry. Returns no token of graphql-sse. */
-  async identify(): Promise<null | [null, { status: number; statusText: string }]> {
-    const { res, ctx, subscription } = this;
-    if (!isAnonymous(res.req)) await identify(ctx, res);
-    // A connection that is closed already would never be removed from the registry.
-    if (res.headersSent || subscription.signal.aborted)
-      return [null, { status: 400, statusText: '' }];
-    subscription.record.operation = SUBSCRIPTION;
-    res.locals.onClose(this.connections.registry.add(this));
-    return null;
-  }
-
-  /** Starts the subscription. */
-  async subscribe(
-    params: RequestParams,
-  ): Promise<AsyncGenerator<ExecutionResult> | ExecutionResult> {
-    const { subscriptions } = this.connections;
-    const request = params as SubscriptionRequest;
-    const opened = await subscriptions.open(this.ctx, request, this.subscription);
-    // graphql-sse knows a result by its member `data`.
-    return (
-      'next' in opened ? opened : { data: undefined, errors: opened }
-    ) as AsyncGenerator<ExecutionResult>;
   }
 
   /** Returns the response to send for an event, once the network has accepted the previous one. */
@@ -157,7 +132,7 @@ class EventStream implements SubscriberConnection {
     return event.response as ExecutionResult;
   }
 
-  /** Sends the stream of graphql-sse, each part after the network has accepted the previous one. */
+  /** Sends what graphql-sse writes, each part after the network has accepted the previous one. */
   async send(parts: AsyncGenerator<string>): Promise<void> {
     const { res } = this;
     res.locals.onClose(() => void parts.return(undefined));
@@ -187,13 +162,12 @@ class EventStream implements SubscriberConnection {
 
   private write(part: string): Promise<void> {
     const { res, cursor } = this;
-    const isEvent = part.startsWith(NEXT);
-    const id = isEvent && cursor !== undefined ? `id: ${cursor}\n` : '';
-    if (isEvent) this.cursor = undefined;
     if (res.writableEnded || res.destroyed) return Promise.resolve();
+    const isEvent = part.startsWith(NEXT);
+    if (isEvent) this.cursor = undefined;
     this.writing = {};
     return new Promise((done) => {
-      res.write(id + part, () => {
+      res.write(isEvent && cursor !== undefined ? `id: ${cursor}\n${part}` : part, () => {
         this.writing = undefined;
         if (isEvent) this.onAccepted();
         done();

@@ -9,8 +9,10 @@ import {
   OperationTypeNode,
   type ExecutionArgs,
   type ExecutionResult,
+  type FormattedExecutionResult,
   type GraphQLSchema,
 } from 'graphql';
+import { LRUCache } from 'lru-cache';
 import { onAbort } from '../../core/abort.ts';
 import type { Context } from '../../request/context.ts';
 import { HttpError } from '../../http/http-error.ts';
@@ -23,7 +25,19 @@ import type { Documents } from '../documents.ts';
 import { MAX_VARIABLE_ERRORS } from '../limits.ts';
 import type { ActiveSubscription } from './active-subscription.ts';
 import { NetworkLimit } from './registry.ts';
-import { SharedEvents, type SharedEvent } from './shared-events.ts';
+
+/** Maximum number of bytes of responses cached for further subscribers, and of one of them. */
+const MAX_CACHED = 8_000_000;
+const MAX_CACHED_ENTRY = 400_000;
+
+/** Response of a subscription to an event, shared by all equal subscriptions. */
+export interface SharedEvent {
+  readonly response: FormattedExecutionResult;
+  /** Number of bytes of its JSON. */
+  readonly size: number;
+  /** Cursor for resuming after this event, if any. */
+  readonly cursor?: string | undefined;
+}
 
 /** A subscription request of either transport. */
 export interface SubscriptionRequest {
@@ -44,7 +58,16 @@ const { BAD_USER_INPUT, OPERATION_RESOLUTION_FAILURE, BAD_REQUEST } = ApolloServ
 /** Runs subscriptions: by the same documents, rules and limits as queries. */
 export class Subscriptions {
   private readonly running: NetworkLimit;
-  private readonly sharedEvents = new SharedEvents();
+  private readonly eventNumbers = new WeakMap<object, number>();
+  private lastNumber = 0;
+  private readonly responses = new LRUCache<string, SharedEvent, () => Promise<SharedEvent>>({
+    maxSize: MAX_CACHED,
+    maxEntrySize: MAX_CACHED_ENTRY,
+    sizeCalculation: ({ size }, key) => size + key.length,
+    // A response for which the cache has no space is still sent.
+    ignoreFetchAbort: true,
+    fetchMethod: (_key, _stale, { context: execute }) => execute(),
+  });
 
   constructor(
     private readonly schema: GraphQLSchema,
@@ -153,9 +176,9 @@ export class Subscriptions {
     try {
       if (Symbol.asyncIterator in source)
         for await (const event of source as AsyncIterable<object>) {
-          const sharedEvent = await this.sharedEvents.get(key, event, () =>
-            this.execute(prepared, event),
-          );
+          const sharedEvent = await this.responses.forceFetch(key + this.numberOf(event), {
+            context: () => this.execute(prepared, event),
+          });
           const { errors } = sharedEvent.response;
           if (errors) recordErrors(subscription.record, errors);
           yield sharedEvent;
@@ -181,6 +204,13 @@ export class Subscriptions {
     }
   }
 
+  // Identifies an event in the keys of responses.
+  private numberOf(event: object): number {
+    const number = this.eventNumbers.get(event) ?? ++this.lastNumber;
+    this.eventNumbers.set(event, number);
+    return number;
+  }
+
   // Executes without a caller, because all subscribers get the same response.
   private async execute(prepared: Prepared, event: object): Promise<SharedEvent> {
     const { data, errors } = await execute({ ...this.argsOf(prepared), rootValue: event });
@@ -189,7 +219,7 @@ export class Subscriptions {
       ...(data !== undefined && { data }),
     };
     const cursor = 'cursor' in event && typeof event.cursor === 'string' ? event.cursor : undefined;
-    return { response, size: JSON.stringify(response).length, cursor };
+    return { response, size: Buffer.byteLength(JSON.stringify(response)), cursor };
   }
 }
 

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
 import { GraphQLError, parse, type ExecutionArgs, type ExecutionResult } from 'graphql';
 import { CloseCode, type SubscribePayload } from 'graphql-ws';
 import { useServer } from 'graphql-ws/use/ws';
@@ -16,7 +17,7 @@ import { withoutEmptyMembers } from '../request-parameters.ts';
 import { ActiveSubscription } from './active-subscription.ts';
 import type { SubscriptionConnections } from './connections.ts';
 import { logSlowConsumer, type SubscriberConnection } from './registry.ts';
-import type { SharedEvent } from './shared-events.ts';
+import type { SharedEvent } from './subscription.ts';
 
 /** Close codes (RFC 6455, 7.4.1). The code for slow consumers is our own. */
 const GOING_AWAY = 1001;
@@ -118,7 +119,7 @@ export function openWebSockets(connections: SubscriptionConnections): Upgrades {
 class WebSocketConnection implements SubscriberConnection {
   readonly network: string;
   caller: Caller | undefined;
-  /** Resolves when all subscriptions that were requested have started, or were rejected. */
+  /** Resolves when all requested subscriptions have started, or their errors are sent. */
   starting = Promise.resolve();
   /** Subscriptions whose work has not ended, by the client's ids. */
   private readonly active = new Map<string, ActiveSubscription>();
@@ -178,7 +179,7 @@ class WebSocketConnection implements SubscriberConnection {
     const opening = this.open(id, payload, subscription).catch((error: unknown) =>
       this.connections.subscriptions.formatted([error], subscription),
     );
-    this.starting = Promise.all([this.starting, opening]).then(() => undefined);
+    this.starting = Promise.all([this.starting, opening]).then(() => setImmediate());
     const opened = await opening;
     // graphql-ws passes the context to the hook `subscribe`.
     if ('next' in opened) return { document: DOCUMENT, contextValue: opened } as ExecutionArgs;
@@ -235,7 +236,7 @@ class WebSocketConnection implements SubscriberConnection {
     const { dependencies, isOverloaded, subscriptions, trusted } = this.connections;
     const { maxSubscriptionsPerSocket: max } = dependencies.config;
     if (isOverloaded()) throw unavailableError();
-    if (this.active.size >= max)
+    if ([...this.active.values()].filter(({ signal }) => !signal.aborted).length >= max)
       throw new DomainError(
         'RATE_LIMITED',
         `This connection has ${max} subscriptions, the maximum`,
