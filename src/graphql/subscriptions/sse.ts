@@ -19,7 +19,7 @@ import {
 import { ActiveSubscription, SUBSCRIPTION } from './active-subscription.ts';
 import type { SubscriptionConnections } from './connections.ts';
 import { logSlowConsumer, type SubscriberConnection } from './registry.ts';
-import type { SharedEvent, SubscriptionRequest } from './subscription.ts';
+import type { SharedEvent } from './subscription.ts';
 
 // GraphQL over server-sent events, in distinct connections mode: each subscription is a separate
 // request. Beyond the protocol, events with a cursor have an id, so that a browser resumes
@@ -68,7 +68,7 @@ export async function sendEventStream(
       return null;
     },
     onSubscribe: async (_req, params) => {
-      const opened = await subscriptions.open(ctx, params as SubscriptionRequest, subscription);
+      const opened = await subscriptions.open(ctx, params, subscription);
       // graphql-sse knows a result by its member `data`.
       return ('next' in opened ? opened : { data: undefined, errors: opened }) as ExecutionResult;
     },

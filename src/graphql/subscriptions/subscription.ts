@@ -66,7 +66,7 @@ export class Subscriptions {
     sizeCalculation: ({ size }, key) => size + key.length,
     // A response for which the cache has no space is still sent.
     ignoreFetchAbort: true,
-    fetchMethod: (_key, _stale, { context: execute }) => execute(),
+    fetchMethod: (_key, _stale, { context: make }) => make(),
   });
 
   constructor(

@@ -172,10 +172,17 @@ class WebSocketConnection implements SubscriberConnection {
     id: string,
     payload: SubscribePayload,
   ): Promise<ExecutionArgs | readonly GraphQLError[]> {
-    if (!this.accepts(id)) return [new GraphQLError('The connection is closed')];
+    const { socket } = this;
+    if (Buffer.byteLength(id) > MAX_ID_BYTES)
+      socket.close(CloseCode.BadRequest, `An id must have at most ${MAX_ID_BYTES} bytes`);
+    // graphql-ws would mix up an operation with one of the same id that is still ending.
+    if (this.active.has(id))
+      socket.close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
+    // Messages that arrive while the socket is closing must not start anything.
+    if (this.finish || socket.readyState !== socket.OPEN)
+      return [new GraphQLError('The connection is closed')];
     const subscription = new ActiveSubscription(this.req);
     if (this.caller) subscription.record.user = this.caller.username;
-    onAbort(subscription.signal, () => this.endIfSlow(subscription));
     const opening = this.open(id, payload, subscription).catch((error: unknown) =>
       this.connections.subscriptions.formatted([error], subscription),
     );
@@ -217,17 +224,6 @@ class WebSocketConnection implements SubscriberConnection {
     return contextOf(this.connections.dependencies, this.req, subscription);
   }
 
-  // Closes the socket for an invalid id. Messages that arrive while it closes must start nothing.
-  private accepts(id: string): boolean {
-    const { socket } = this;
-    if (Buffer.byteLength(id) > MAX_ID_BYTES)
-      socket.close(CloseCode.BadRequest, `An id must have at most ${MAX_ID_BYTES} bytes`);
-    // graphql-ws would mix up an operation with one of the same id that is still ending.
-    if (this.active.has(id))
-      socket.close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
-    return !this.finish && socket.readyState === socket.OPEN;
-  }
-
   private async open(
     id: string,
     payload: SubscribePayload,
@@ -242,6 +238,12 @@ class WebSocketConnection implements SubscriberConnection {
         `This connection has ${max} subscriptions, the maximum`,
       );
     this.active.set(id, subscription);
+    onAbort(subscription.signal, () => {
+      const { error } = subscription;
+      if (error?.code !== 'SLOW_CONSUMER' || this.finish) return;
+      logSlowConsumer(dependencies, this.network);
+      this.endAll(SLOW_CONSUMER, error);
+    });
     // The protocol requires a query. It is empty if the client sends a document id.
     const { query, ...rest } = payload;
     const request = withoutEmptyMembers(query === '' ? rest : { query, ...rest });
@@ -249,12 +251,6 @@ class WebSocketConnection implements SubscriberConnection {
     const ctx = this.contextOf(subscription);
     if (this.caller) ctx.caller = this.caller;
     return subscriptions.open(ctx, { ...body, query: body.query ?? '' }, subscription);
-  }
-
-  private endIfSlow({ error }: ActiveSubscription): void {
-    if (error?.code !== 'SLOW_CONSUMER' || this.finish) return;
-    logSlowConsumer(this.connections.dependencies, this.network);
-    this.endAll(SLOW_CONSUMER, error);
   }
 
   // Sends the error of each subscription, for a limited time, and then closes the socket.
