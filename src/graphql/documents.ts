@@ -83,7 +83,7 @@ export function withCode(error: GraphQLError, code: ApolloServerErrorCode): Grap
 }
 
 // Counts the text and the nodes.
-export function sizeOf(document: DocumentNode): number {
+function sizeOf(document: DocumentNode): number {
   let nodes = 0;
   visit(document, { enter: () => void nodes++ });
   return (document.loc?.source.body.length ?? 0) + nodes * NODE_BYTES;
