@@ -102,6 +102,9 @@ async function subscribe(
     else if (message.payload) onEvent(message.payload.data.productChanged.pk);
   });
   socket.send(JSON.stringify({ id: '1', type: 'subscribe', payload: { query: SUBSCRIPTION } }));
+  // The pong confirms that the subscription has started.
+  socket.send('{"type":"ping"}');
+  await once(socket, 'message');
   return socket;
 }
 
