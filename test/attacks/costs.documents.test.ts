@@ -135,12 +135,12 @@ describe('P9 variables with very many errors', () => {
 describe('P7 the memory of subscriptions', () => {
   test('P7 is limited per network by their number, and released at their end', async () => {
     const small = await new Shop({}, { maxSubscriptionsPerAddress: 30 }).start();
-    /** Starts subscriptions with documents of nearly 100 KB, 20 per socket, until one is rejected. */
+    /** Starts subscriptions with documents of nearly 16 KB, 20 per socket, until one is rejected. */
     const fill = async () => {
       let socket = await connectSocket(small);
       for (let index = 0; index <= 30; index++) {
         if (index === 20) socket = await connectSocket(small);
-        const query = `subscription S${index} { productChanged { pk } } # ${'x'.repeat(95_000)}`;
+        const query = `subscription S${index} { productChanged { pk } } # ${'x'.repeat(15_000)}`;
         socket.send({ id: String(index), type: 'subscribe', payload: { query } });
         socket.send({ type: 'ping' });
         const message = await socket.next();

@@ -355,7 +355,7 @@ describe('a violation of the protocol closes the socket', () => {
     ],
     ['a message that only servers send', [{ type: 'connection_ack' }], 4500],
     ['an event', [{ type: 'connection_init' }, { id: '1', type: 'next', payload: {} }], 4500],
-    ['more than 100 KB', [`"${'x'.repeat(110_000)}"`], 1009],
+    ['more than 16 KB', [`"${'x'.repeat(16_400)}"`], 1009],
     ['too many messages', Array.from({ length: 200 }, () => ({ type: 'pong' })), 1008],
   ])('%s, and no server error is logged', async (_name, messages, code) => {
     const socket = await openSocket(shop);

@@ -7,7 +7,6 @@ import { WebSocketServer, type WebSocket } from 'ws';
 import type { Caller, Context } from '../../request/context.ts';
 import { onAbort } from '../../core/abort.ts';
 import { DomainError } from '../../core/errors.ts';
-import { GRAPHQL_LIMIT } from '../../http/body.ts';
 import { findCaller, isAnonymous } from '../../http/credentials.ts';
 import { contextOf, networkOfClient } from '../../http/dependencies.ts';
 import { checkHeaders } from '../../http/headers.ts';
@@ -28,6 +27,8 @@ const SLOW_CONSUMER = 4410;
 const INIT_TIMEOUT_MS = 5_000;
 /** Interval of pings, and maximum time until the response to one, in milliseconds. */
 const PING_INTERVAL_MS = 12_000;
+/** Maximum number of bytes of a message. A subscription keeps its document and variables. */
+const MAX_MESSAGE_BYTES = 16 * 1024;
 /** Maximum number of fragments of a message, and of buffered network chunks of a fragment. */
 const MAX_FRAGMENTS = 100;
 const MAX_BUFFERED_CHUNKS = 1_000;
@@ -54,7 +55,7 @@ export function openWebSockets(connections: SubscriptionConnections): Upgrades {
     noServer: true,
     clientTracking: false,
     perMessageDeflate: false,
-    maxPayload: GRAPHQL_LIMIT,
+    maxPayload: MAX_MESSAGE_BYTES,
     maxFragments: MAX_FRAGMENTS,
     maxBufferedChunks: MAX_BUFFERED_CHUNKS,
     closeTimeout: config.subscriptionGraceMs,
