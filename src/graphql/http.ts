@@ -25,11 +25,10 @@ import { makeSchema } from './schema.ts';
 import { operationPlugin, wantsStatements } from './operation.plugin.ts';
 import { Operations } from '../telemetry/operations.ts';
 import { compiledPlugin, stringifyResult } from './compiled.plugin.ts';
-
 import { countStatements } from '../telemetry/statement-count.ts';
 import { Documents } from './documents.ts';
 import { formatError } from './errors.ts';
-import { sendEventStream, acceptsEventStream } from './subscriptions/sse.ts';
+import { EVENTS, sendEventStream } from './subscriptions/sse.ts';
 import { idempotencyPlugin } from './idempotency.plugin.ts';
 import { MAX_VARIABLE_ERRORS } from './limits.ts';
 import { ERROR_FORMAT, type SubscriptionConnections } from './subscriptions/connections.ts';
@@ -43,6 +42,8 @@ import {
 } from './request-parameters.ts';
 import { statusPlugin } from './status.plugin.ts';
 import { trustedDocuments, type TrustedDocuments } from './trusted-documents.ts';
+
+const JSON_TYPES = ['application/json', 'application/graphql-response+json'];
 
 /** The running GraphQL API. */
 export interface GraphqlApi {
@@ -132,6 +133,11 @@ export async function openGraphqlApi(
     connections,
     stop: () => apollo.stop(),
   };
+}
+
+// Of a client that accepts both, the request is for a query.
+function acceptsEventStream(req: Request): boolean {
+  return req.headers.accept?.includes(EVENTS) === true && !accepts(req).type(JSON_TYPES);
 }
 
 /**

@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import accepts from 'accepts';
 import type { Response } from 'express';
 import type { ExecutionResult } from 'graphql';
 import { createHandler } from 'graphql-sse';
@@ -25,18 +24,13 @@ import type { SharedEvent } from './subscription.ts';
 // request. Beyond the protocol, events with a cursor have an id, so that a browser resumes
 // automatically (HTML, 9.2.3, `Last-Event-ID`).
 
-const EVENTS = 'text/event-stream';
-const JSON_TYPES = ['application/json', 'application/graphql-response+json'];
+/** Media type of event streams. */
+export const EVENTS = 'text/event-stream';
 const MALFORMED = 'An event stream needs one GraphQL request: an object with a query';
 /** Result of graphql-sse for a client that has gone. */
 const CLOSED = { status: 499, statusText: 'Client Closed Request' };
 const NEXT = 'event: next\n';
 const COMPLETE = 'event: complete\ndata:\n\n';
-
-/** Returns whether the client accepts events and none of the media types of query responses. */
-export function acceptsEventStream(req: IncomingMessage): boolean {
-  return req.headers.accept?.includes(EVENTS) === true && accepts(req).type(JSON_TYPES) === false;
-}
 
 /**
  * Sends a subscription as events. Errors of the request are HTTP errors. Errors of the operation
