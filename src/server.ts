@@ -8,7 +8,6 @@ import { createApp, type App } from './app.ts';
 import { backoff } from './core/backoff.ts';
 import { addressOf, type Config } from './core/config.ts';
 import { openDatabase, type Database } from './database/database.ts';
-import { openReplicas, type Replicas } from './database/replicas.ts';
 import { features } from './features.ts';
 import { seedDemo } from './features/demo-data.ts';
 import { CallCounter } from './features/rest-usage/call-counter.ts';
@@ -35,7 +34,6 @@ export class Server {
   private http: HttpServer | undefined;
   private metrics: HttpServer | undefined;
   private database: Database | undefined;
-  private replicas: Replicas | undefined;
   private dependencies: Dependencies | undefined;
   private readonly workers;
   private readonly jobs: { timer: NodeJS.Timeout; run: () => Promise<void> }[] = [];
@@ -110,14 +108,12 @@ export class Server {
     await this.storeCalls();
     const lost = this.dependencies?.calls.take().reduce((sum, { calls }) => sum + calls, 0) ?? 0;
     if (lost > 0) this.log.error({ calls: lost }, 'REST calls could not be stored and are lost');
-    await this.replicas?.close();
     await this.database?.close();
     await this.dependencies?.tracing?.close();
   }
 
   private dependenciesWith(tracing: Dependencies['tracing']): Dependencies {
     const { config, log } = this;
-    const database = () => (this.database?.isHealthy ? this.database : undefined);
     return {
       config,
       log,
@@ -125,12 +121,7 @@ export class Server {
       now: () => new Date(),
       observe: openObserver(config, log, this.requestLog),
       ...(tracing && { tracing }),
-      database,
-      ...(config.databaseReplicaUrls.length > 0 && {
-        replica: () => this.replicas?.choose(),
-        replicaWithoutPrimary: () =>
-          database() ? undefined : this.replicas?.chooseWithoutPrimary(),
-      }),
+      database: () => (this.database?.isHealthy ? this.database : undefined),
       isDraining: () => this.isDraining,
     };
   }
@@ -141,8 +132,6 @@ export class Server {
     await waitForDatabase(opened, log);
     if (config.databaseUrl === undefined) await prepareEmbedded(opened, config);
     else await opened.rejectPendingMigrations();
-    if (config.databaseReplicaUrls.length > 0)
-      this.replicas = openReplicas(config, opened.statements, log);
     this.database = opened;
     opened.watch((isAnswering) => {
       if (!isAnswering) this.rejectPending();

@@ -19,4 +19,4 @@ printf '%s' "$password" | store database-password postgres
 printf '%s' "$signing" | store signing-secret root
 # The user of the image of Shopfront has the uid 1000.
 printf 'SIGNING_SECRET=%s\nDATABASE_URL=%s\n' "$(quoted "$signing")" "$(url database)" | store shopfront.env 1000
-printf 'DATABASE_REPLICA_URLS=%s\n' "$(url replica)" | store replica.env 1000
+printf 'DATABASE_REPLICA_URL=%s\n' "$(url replica)" | store replica.env 1000

@@ -25,12 +25,13 @@ export async function withTimeLimit<T>(
   const limit = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const begin = () => {
+    request?.begin?.();
     clearTimeout(timer);
     timer = setTimeout(() => limit.abort(), ms);
   };
   const signal = AbortSignal.any([limit.signal, ...(request ? [request.signal] : [])]);
   try {
-    return await work({ signal, begin, parent: request });
+    return await work({ signal, begin, parent: request?.parent ?? request });
   } catch (error) {
     if (limit.signal.aborted && request?.signal.aborted !== true) return undefined;
     throw error;

@@ -88,10 +88,13 @@ const url = (protocol: RegExp, example: string) =>
   z.url({ protocol, error: `must be a URL such as ${example}` });
 const POSTGRESQL_URL = 'postgresql://user@host/name';
 const databaseUrl = url(/^postgres(ql)?$/, POSTGRESQL_URL);
-const replicaUrl = databaseUrl.refine(
-  (text) => sessionTargetsOf(text).length === 0,
-  'must have no target_session_attrs: a replica is chosen by its lag',
-);
+const replicaUrl = databaseUrl
+  // The driver would look it up as one name.
+  .refine((text) => !text.includes(','), 'must be one URL with one host, such as a load balancer')
+  .refine(
+    (text) => sessionTargetsOf(text).length === 0,
+    'must have no target_session_attrs: the load balancer chooses the replica',
+  );
 /** URL of one or more hosts, of which one is the primary. */
 const clusterUrl = z
   .string()
@@ -151,17 +154,10 @@ export const environment = z.object({
     .describe(
       'URL of a PostgreSQL server, version 15 or newer, or of several hosts, of which the primary is used ([scaling.md](scaling.md#failover)); `sslmode` in the URL selects TLS. Default: the embedded database.',
     ),
-  DATABASE_REPLICA_URLS: list()
-    .pipe(z.array(replicaUrl))
-    .default([])
-    .describe('Read replicas of that server, for public reads ([scaling.md](scaling.md)).'),
-  DATABASE_REPLICA_MAX_LAG_MS: integer(500, 600_000)
-    .default(1_000)
-    .describe('Maximum replication lag in ms. Replicas further behind are not read.'),
-  DATABASE_READS_WITHOUT_PRIMARY_SECONDS: integer(0, 86_400)
-    .default(60)
+  DATABASE_REPLICA_URL: replicaUrl
+    .optional()
     .describe(
-      'Seconds for which replicas serve reads of the catalogue without credentials while the primary is down ([scaling.md](scaling.md#without-the-primary)).',
+      'URL of a read replica of that server, or of a load balancer that excludes lagging replicas, for reads of the catalogue ([scaling.md](scaling.md#4-read-replicas)).',
     ),
   DATABASE_POOLER: z
     .enum(POOLERS, `must be one of ${POOLERS.join(', ')}`)
@@ -465,8 +461,8 @@ function inCamelCase(settings: Environment): Settings {
 
 /** Yields the conflicts between settings that are each valid. */
 function* findConflicts(env: Environment): Generator<string> {
-  if (env.DATABASE_URL === undefined && env.DATABASE_REPLICA_URLS.length > 0)
-    yield 'DATABASE_URL is needed with DATABASE_REPLICA_URLS';
+  if (env.DATABASE_URL === undefined && env.DATABASE_REPLICA_URL !== undefined)
+    yield 'DATABASE_URL is needed with DATABASE_REPLICA_URL';
   if (env.TRUSTED_DOCUMENTS_MODE !== 'off' && env.TRUSTED_DOCUMENTS.length === 0)
     yield `TRUSTED_DOCUMENTS is needed with TRUSTED_DOCUMENTS_MODE=${env.TRUSTED_DOCUMENTS_MODE}`;
   if (env.SMTP_URL !== undefined && env.MAIL_FROM === undefined)

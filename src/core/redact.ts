@@ -6,7 +6,7 @@ export const REDACTED = '[Redacted]';
 
 /** Settings that contain secrets. */
 export type Secrets = Partial<
-  Pick<Config, 'signingSecrets' | 'databaseUrl' | 'databaseReplicaUrls' | 'smtpUrl'>
+  Pick<Config, 'signingSecrets' | 'databaseUrl' | 'databaseReplicaUrl' | 'smtpUrl'>
 >;
 
 // By value: bcrypt hashes, tokens, API keys, webhook secrets, credentials in headers and URLs.
@@ -33,14 +33,12 @@ export type Redact = (text: string) => string;
 export function redactor({
   signingSecrets = [],
   databaseUrl,
-  databaseReplicaUrls = [],
+  databaseReplicaUrl,
   smtpUrl,
 }: Secrets): Redact {
   const secrets = [
     ...signingSecrets,
-    ...[databaseUrl && databaseUrlsOf(databaseUrl)[0], smtpUrl, ...databaseReplicaUrls].map(
-      passwordIn,
-    ),
+    ...[databaseUrl && databaseUrlsOf(databaseUrl)[0], databaseReplicaUrl, smtpUrl].map(passwordIn),
   ].filter((secret) => secret !== '');
   // A secret may appear verbatim, escaped in JSON, or encoded in a URL.
   const forms = new Set(

@@ -1,7 +1,11 @@
+import { setTimeout } from 'node:timers/promises';
 import { MikroORM, type EntityManager, type Options } from '@mikro-orm/postgresql';
+import pg from 'pg';
 import type { Logger } from 'pino';
 import type { RunCopyTransaction } from './copy.ts';
+import { withTimeLimit } from '../core/abort.ts';
 import type { Config } from '../core/config.ts';
+import { gauge } from '../core/metrics.ts';
 import { databaseUrlsOf } from '../core/database-urls.ts';
 import type { Statements } from './sql.ts';
 import { createCopyTransactions } from './copy-transaction.ts';
@@ -18,6 +22,8 @@ export interface Database {
   fork(signal?: AbortSignal): EntityManager;
   /** Single statements outside a unit of work. */
   statements: Statements;
+  /** Reads of the replica, if there is one. If it fails, they run on the primary. */
+  replica?: Statements;
   /** Runs a transaction that writes many rows at a time. */
   inCopyTransaction: RunCopyTransaction;
   /** Returns the number of statements that wait for a connection. */
@@ -38,6 +44,16 @@ export interface Database {
 }
 
 const ACQUIRE_TIMEOUT_MS = 2_000;
+/** Maximum duration of a statement on a replica, in ms. */
+const REPLICA_TIMEOUT_MS = 3_000;
+/** Time until a failed replica is tried again, in ms. */
+const REPLICA_PAUSE_MS = 5_000;
+// Errors of the server, not of the statement (PostgreSQL, appendix A): connection, login, conflict
+// with replication, privileges and tables, resources, shutdown, storage.
+const SERVER_ERRORS = /^(08|25|28|3D|40|42|53|57P|58|XX)/;
+const REPLICATION_CONFLICTS = /^40/;
+/** Maximum time to wait until the connections to a replica are closed, in ms. */
+const CLOSE_TIMEOUT_MS = 1_000;
 /** Maximum wait of a migration for a lock. Requests for the table wait behind it. */
 const LOCK_TIMEOUT = '2s';
 /** PostgreSQL, appendix A. */
@@ -93,8 +109,13 @@ export async function openDatabase(
   // Without a primary, each use of the database fails.
   await healthCheck.locate().catch(() => undefined);
   const statements = openStatements(pool, clientConfig, capabilitiesOf(config), log);
+  const replica =
+    config.databaseReplicaUrl === undefined
+      ? undefined
+      : openReplica(config, config.databaseReplicaUrl, statements, log);
   return {
     orm,
+    ...(replica && { replica }),
     fork: (signal) => orm.em.fork(signal && { signal, inflightQueryAbortStrategy: 'cancel query' }),
     statements,
     inCopyTransaction: createCopyTransactions(pool),
@@ -160,9 +181,84 @@ export async function openDatabase(
     },
     close: async () => {
       await healthCheck.close();
+      await replica?.close();
       await statements.close();
       await orm.close();
       await embedded?.stop();
+    },
+  };
+}
+
+/**
+ * Opens the reads of the server at this URL. A read that fails because of the server runs on the
+ * primary, as do all reads of the next seconds. Then one read at a time tries the replica.
+ */
+function openReplica(
+  config: Config,
+  url: string,
+  primary: Statements,
+  log: Logger,
+): Statements & { close(): Promise<void> } {
+  const options = {
+    ...connectionOptions(config, url),
+    max: config.databasePoolMax,
+    connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
+  };
+  const pool = new pg.Pool(options);
+  // Otherwise a lost connection would be an uncaught exception.
+  pool.on('error', () => undefined);
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  const renew = repairPool(pool);
+  const statements = openStatements(pool, options, capabilitiesOf(config), log);
+  const timeoutMs = Math.min(REPLICA_TIMEOUT_MS, config.databaseStatementTimeoutMs / 2);
+  /** When a read may try the replica. 0 while the replica works. */
+  let pausedUntil = 0;
+  gauge('shopfront_replica_usable', 'Whether reads use the replica: 1 or 0.', () =>
+    Number(pausedUntil === 0),
+  );
+
+  const pause = (reason: unknown): void => {
+    const event = { event: 'database.replica', outcome: 'failure', err: reason };
+    if (pausedUntil === 0) log.warn(event, 'Replica failed; reads use the primary');
+    pausedUntil = performance.now() + REPLICA_PAUSE_MS;
+  };
+  const resume = (): void => {
+    const event = { event: 'database.replica', outcome: 'success' };
+    if (pausedUntil !== 0) log.info(event, 'Replica responds; reads use it');
+    pausedUntil = 0;
+  };
+  return {
+    // A replica commits nothing.
+    commits: 0,
+    async read(statement, prepared, request) {
+      const now = performance.now();
+      if (now < pausedUntil) return primary.read(statement, prepared, request);
+      if (pausedUntil > 0) pausedUntil = now + REPLICA_PAUSE_MS;
+      try {
+        const rows = await withTimeLimit(request, timeoutMs, (part) =>
+          statements.read(statement, prepared, part),
+        );
+        if (rows) {
+          resume();
+          return rows;
+        }
+        pause(new Error('The replica does not respond in time'));
+        void renew();
+      } catch (error) {
+        const code = error instanceof pg.DatabaseError ? error.code : undefined;
+        if (request?.signal.aborted || (code !== undefined && !SERVER_ERRORS.test(code)))
+          throw error;
+        if (code === undefined || !REPLICATION_CONFLICTS.test(code)) pause(error);
+      }
+      return primary.read(statement, prepared, request);
+    },
+    write: (statement, request) => primary.write(statement, request),
+    async close() {
+      // The connections of an unresponsive replica do not close.
+      await Promise.race([
+        Promise.all([statements.close(), pool.end()]),
+        setTimeout(CLOSE_TIMEOUT_MS, undefined, { ref: false }),
+      ]);
     },
   };
 }

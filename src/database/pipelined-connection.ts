@@ -1,5 +1,5 @@
 import { Socket } from 'node:net';
-import { Client, type ClientBase, type ClientConfig } from 'pg';
+import { Client, type ClientConfig } from 'pg';
 import type { Logger } from 'pino';
 import type { Cell } from './sql.ts';
 import type { RawQuery } from './raw-query.ts';
@@ -13,9 +13,6 @@ const MAX_WAITING = 100;
 const STALL_MS = 500;
 /** Delay before a lost connection is reopened, in ms. */
 const REOPEN_MS = 1_000;
-
-/** Rejects if a new connection must not be used. */
-export type VerifyConnection = (client: ClientBase) => Promise<void>;
 
 /**
  * A connection that many statements share. Each is sent while others are pending, and those of one
@@ -37,8 +34,6 @@ export class PipelinedConnection {
     private readonly log: Logger,
     /** Cancels the running statement of this connection. */
     private readonly cancel: (client: Client) => void,
-    /** Rejects to close a new connection. */
-    private readonly verify?: VerifyConnection,
   ) {}
 
   /**
@@ -130,7 +125,6 @@ export class PipelinedConnection {
     client.on('end', onLost);
     try {
       await client.connect();
-      await this.verify?.(client);
       this.client = client;
       this.socket = socket;
       // The new socket is not corked yet.

@@ -72,7 +72,7 @@ function retryTimeouts(pool: Pool): void {
 }
 
 /** Returns whether all connections of a pool were in use for as long as its time limit. */
-export function isAcquireTimeout(error: unknown): boolean {
+function isAcquireTimeout(error: unknown): boolean {
   return error instanceof Error && error.message === 'timeout exceeded when trying to connect';
 }
 

@@ -7,12 +7,7 @@ import { databaseChannel } from '../core/tracing-channels.ts';
 import { KeyedLimit } from '../core/keyed-limit.ts';
 import { RawQuery } from './raw-query.ts';
 import { cancel, cancelUntilEnded } from './cancel-request.ts';
-import {
-  isLost,
-  isOutdated,
-  PipelinedConnection,
-  type VerifyConnection,
-} from './pipelined-connection.ts';
+import { isLost, isOutdated, PipelinedConnection } from './pipelined-connection.ts';
 import { PreparedNames } from './prepared-names.ts';
 
 /** Maximum number of connections of the pool that one request uses at a time. */
@@ -39,13 +34,12 @@ export function openStatements(
   config: ClientConfig,
   { prepares, pipelineConnections: shared }: Capabilities,
   log: Logger,
-  verify?: VerifyConnection,
 ): OpenStatements {
   const names = new PreparedNames();
   const requestLimit = new KeyedLimit(MAX_PER_REQUEST);
   const pipelines = Array.from(
     { length: shared },
-    () => new PipelinedConnection(config, log, cancel, verify),
+    () => new PipelinedConnection(config, log, cancel),
   );
   let index = 0;
 

@@ -5,10 +5,8 @@ import type { Logger } from 'pino';
 import type { Config } from '../core/config.ts';
 import type { Caller, Context } from '../request/context.ts';
 import proxyaddr from 'proxy-addr';
-import type { LaggingReplica } from '../database/replicas.ts';
 import type { Statements } from '../database/sql.ts';
 import type { CallCounter } from '../features/rest-usage/call-counter.ts';
-import { isAnonymous } from './credentials.ts';
 import { clientAddress, networkOf } from './client-address.ts';
 import { unavailableError } from './http-error.ts';
 import type { Observer, RequestRecord } from '../telemetry/request-record.ts';
@@ -22,6 +20,8 @@ interface AvailableDatabase {
   /** Returns a new unit of work. Aborting the signal cancels its statements. */
   fork(signal?: AbortSignal): EntityManager;
   statements: Statements;
+  /** Reads of the replica, if there is one. */
+  replica?: Statements;
   /** Returns the number of statements that wait for a connection. */
   waiting(): number;
   /** Returns the numbers of open and of idle connections of the pool. */
@@ -43,10 +43,6 @@ export interface Dependencies {
   tracing?: Tracing;
   /** Returns the database, or undefined while it is unavailable. */
   database: () => AvailableDatabase | undefined;
-  /** Returns a usable replica, if there is one. */
-  replica?: () => Statements | undefined;
-  /** Returns a replica to read, if there is one and the database is unavailable. */
-  replicaWithoutPrimary?: () => LaggingReplica | undefined;
   /** Returns true during shutdown: received requests are completed, and connections are closed. */
   isDraining: () => boolean;
 }
@@ -66,11 +62,9 @@ export function contextOf(
   return new RequestContext(dependencies, req, source);
 }
 
-/** Returns the context of an HTTP request. Sets `Age` while only an outdated replica responds. */
+/** Returns the context of an HTTP request. */
 export function httpContextOf(dependencies: Dependencies, res: Response): Context {
-  const ctx = new RequestContext(dependencies, res.req, res.locals);
-  if (ctx.age !== undefined) res.setHeader('Age', ctx.age);
-  return ctx;
+  return new RequestContext(dependencies, res.req, res.locals);
 }
 
 /** Returns the record of the request with this context, or undefined without a request. */
@@ -92,13 +86,6 @@ export function clientNameOf({ headers }: IncomingMessage): string | undefined {
   return typeof name === 'string' ? name.slice(0, MAX_CLIENT_NAME) : undefined;
 }
 
-/** Without a database, each statement is rejected with UNAVAILABLE. */
-const UNAVAILABLE: Statements = {
-  commits: 0,
-  read: async () => throwUnavailable(),
-  write: async () => throwUnavailable(),
-};
-
 /** Creates rarely used members on first access. Throws UNAVAILABLE without a database. */
 class RequestContext implements Context {
   readonly config: Config;
@@ -106,13 +93,10 @@ class RequestContext implements Context {
   readonly requestId: string;
   readonly loaders: Context['loaders'] = new Map();
   declare replica?: Statements;
-  declare isPrimaryDown?: true;
   declare caller?: Caller;
   declare userAgent?: string;
   declare resumeAfter?: string;
   declare cacheKey?: string;
-  /** Maximum age of the data in seconds, while the primary is down. */
-  declare age?: number;
   private connected: AvailableDatabase | undefined;
   private entityManager: EntityManager | undefined;
   private requestLog: Logger | undefined;
@@ -122,7 +106,7 @@ class RequestContext implements Context {
     private readonly req: IncomingMessage,
     readonly request: ContextSource,
   ) {
-    const replica = this.chooseWithoutPrimary() ?? dependencies.replica?.();
+    const replica = dependencies.database()?.replica;
     if (replica) this.replica = replica;
     this.config = dependencies.config;
     this.now = dependencies.now;
@@ -132,20 +116,11 @@ class RequestContext implements Context {
   }
 
   get statements(): Statements {
-    return this.isPrimaryDown ? UNAVAILABLE : this.database.statements;
+    return this.database.statements;
   }
 
   get em(): EntityManager {
     return (this.entityManager ??= this.database.fork(this.request.signal));
-  }
-
-  private chooseWithoutPrimary(): Statements | undefined {
-    // Credentials can only be checked by the primary.
-    const replica = isAnonymous(this.req) && this.dependencies.replicaWithoutPrimary?.();
-    if (!replica) return undefined;
-    this.isPrimaryDown = true;
-    this.age = Math.ceil(replica.lag);
-    return replica.statements;
   }
 
   private get database(): AvailableDatabase {

@@ -5,8 +5,7 @@ import { sendBody } from './responses.ts';
 
 /**
  * `/livez`: the process runs. `/readyz`: the process can serve requests, because the database is
- * available and the process is not shutting down; `read-only` if a replica serves the catalogue
- * while the primary is down.
+ * available and the process is not shutting down.
  */
 export function healthEndpoints(dependencies: Dependencies): Endpoint[] {
   const probe = (path: string, statusOf: () => Promise<string>): Endpoint => ({
@@ -30,13 +29,12 @@ function sendStatus(res: Response, status: string): void {
   sendBody(res, status === UNAVAILABLE ? 503 : 200, JSON.stringify({ status }));
 }
 
-async function databaseStatus({ database, replicaWithoutPrimary }: Dependencies): Promise<string> {
+async function databaseStatus({ database }: Dependencies): Promise<string> {
   const responds = await database()
     ?.ping()
     .then(
       () => true,
       () => false,
     );
-  if (responds) return 'ok';
-  return replicaWithoutPrimary?.() ? 'read-only' : UNAVAILABLE;
+  return responds ? 'ok' : UNAVAILABLE;
 }

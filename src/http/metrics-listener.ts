@@ -14,8 +14,7 @@ const CALLS = 'shopfront_rest_calls_total';
 export function openMetrics({
   calls,
   database,
-  replicaWithoutPrimary,
-}: Pick<Dependencies, 'calls' | 'database' | 'replicaWithoutPrimary'>): Registry {
+}: Pick<Dependencies, 'calls' | 'database'>): Registry {
   if (!register.getSingleMetric('process_resident_memory_bytes')) collectDefaultMetrics();
   measureTimings();
   register.removeSingleMetric(CALLS);
@@ -34,11 +33,6 @@ export function openMetrics({
   }));
   gauge('shopfront_database_up', 'Whether the database is available: 1 or 0.', () =>
     database() ? 1 : 0,
-  );
-  gauge(
-    'shopfront_reads_without_primary',
-    'Whether replicas serve the catalogue because the primary is down: 1 or 0.',
-    () => (replicaWithoutPrimary?.() ? 1 : 0),
   );
   gauges(
     'shopfront_pool_connections',

@@ -93,7 +93,7 @@ export class ResponseCache {
     make: () => Promise<Made>,
   ): Promise<CachedResponse | Made> {
     // Responses are cached from the second request on, because most keys occur only once.
-    if (key.length > MAX_KEY || ctx.isPrimaryDown) return make();
+    if (key.length > MAX_KEY) return make();
     if (!this.recentKeys.has(key) && !this.olderKeys.has(key)) {
       lookups.miss++;
       this.remember(key);

@@ -42,10 +42,8 @@ export interface Context {
   em: EntityManager;
   /** Runs single statements. Undefined inside a transaction, which reads its own writes. */
   statements?: Statements;
-  /** Replica for this request, if any. Use it through request/on-replica.ts. */
+  /** Reads of the replica, if there is one. Use it through request/on-replica.ts. */
   replica?: Statements;
-  /** Only `replica` can be read, and it may lack the last commits. */
-  isPrimaryDown?: true;
   /** Runs bulk transactions. Set for the operator's commands only. */
   inCopyTransaction?: RunCopyTransaction;
   config: Config;

@@ -162,11 +162,12 @@ async function sendStream(
   res: Response,
   handle: () => Promise<unknown>,
 ): Promise<void> {
-  // Reads the revision before the first row and from the same server, so that the rows may be newer
-  // than the tag, but never older.
-  const tag = isForEveryone(route, ctx)
-    ? tagOf(await revisionOf(onReplica(ctx), route.rowCounts))
-    : undefined;
+  // Reads the revision before the first row, so that the rows may be newer than the tag, but never
+  // older. Rows of a replica may be older, because a load balancer may lead to several replicas.
+  const tag =
+    isForEveryone(route, ctx) && onReplica(ctx) === ctx
+      ? tagOf(await revisionOf(ctx, route.rowCounts))
+      : undefined;
   if (!route.secret) allowCompression(res, ctx.config);
   if (tag !== undefined && sendIfNotModified(res, ctx.config, tag)) return;
   const chunks = streamOf(await handle())[Symbol.asyncIterator]();

@@ -162,8 +162,7 @@ async function serveWithReplica(statements: Statements) {
     log: openLog({ logLevel: 'silent' }),
     calls: new CallCounter(),
     now: () => new Date(),
-    database: () => shop.database,
-    replica: () => statements,
+    database: () => ({ ...shop.database, replica: statements }),
     observe: () => undefined,
     isDraining: () => false,
   });

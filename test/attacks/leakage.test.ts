@@ -202,7 +202,7 @@ test.each([
   const redact = redactor({
     signingSecrets: [TEST_SECRET],
     databaseUrl: 'postgresql://shop:p%40ss@db/shop',
-    databaseReplicaUrls: ['postgresql://shop:r%40ss@replica/shop'],
+    databaseReplicaUrl: 'postgresql://shop:r%40ss@replica/shop',
   });
   const found = redact(`before ${text} after`);
   expect(found).toContain(REDACTED);

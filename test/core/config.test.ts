@@ -17,9 +17,7 @@ const ANY_TEXT = ['HOST', 'DATA_DIR', 'JWT_ISSUER', 'JWT_AUDIENCE', 'METRICS_HOS
 /** Whole numbers, with minimum and maximum. */
 const NUMBERS: Readonly<Record<string, readonly [number, number]>> = {
   PORT: [0, 65_535],
-  DATABASE_REPLICA_MAX_LAG_MS: [500, 600_000],
   DATABASE_POOL_MAX: [1, 1000],
-  DATABASE_READS_WITHOUT_PRIMARY_SECONDS: [0, 86_400],
   SESSION_IDLE_DAYS: [1, 3650],
   SESSION_LIFETIME_DAYS: [1, 3650],
   REFRESH_REUSE_SECONDS: [0, 300],
@@ -70,12 +68,14 @@ const REJECTED: Readonly<Record<string, readonly (readonly [string, string])[]>>
         ] as const,
     ),
   ],
-  DATABASE_REPLICA_URLS: [
-    [`${REPLICA},replica`, POSTGRESQL],
+  DATABASE_REPLICA_URL: [
+    ...[`${REPLICA},${REPLICA}`, 'postgresql://u@one,two/x'].map(
+      (value) => [value, 'must be one URL with one host, such as a load balancer'] as const,
+    ),
     ['mysql://u@127.0.0.1/x', POSTGRESQL],
     [
       `${REPLICA}?target_session_attrs=any`,
-      'must have no target_session_attrs: a replica is chosen by its lag',
+      'must have no target_session_attrs: the load balancer chooses the replica',
     ],
   ],
   DATABASE_POOLER: [['session', 'must be one of none, transaction, transaction-unprepared']],
@@ -210,9 +210,9 @@ describe('settings together', () => {
       ['SIGNING_SECRET is needed with DATABASE_URL, and must have 32 bytes or more'],
     ],
     [
-      'replicas of no database',
-      { ...SECRET, DATABASE_REPLICA_URLS: REPLICA },
-      ['DATABASE_URL is needed with DATABASE_REPLICA_URLS'],
+      'a replica of no database',
+      { ...SECRET, DATABASE_REPLICA_URL: REPLICA },
+      ['DATABASE_URL is needed with DATABASE_REPLICA_URL'],
     ],
     [
       'trusted documents in enforce mode without a file',
@@ -289,15 +289,15 @@ describe('the error', () => {
 });
 
 test('the name of a property is the name of its setting in camel case', () => {
-  const { databaseReplicaMaxLagMs, loginFailuresPerAccountPer10Minutes } = readConfig(
+  const { databasePoolMax, loginFailuresPerAccountPer10Minutes } = readConfig(
     {
       ...SECRET,
-      DATABASE_REPLICA_MAX_LAG_MS: '600',
+      DATABASE_POOL_MAX: '60',
       LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '7',
     },
     () => undefined,
   );
-  expect([databaseReplicaMaxLagMs, loginFailuresPerAccountPer10Minutes]).toEqual([600, 7]);
+  expect([databasePoolMax, loginFailuresPerAccountPer10Minutes]).toEqual([60, 7]);
 });
 
 test('limits follow from settings: of statements, and of failed logins of an address', () => {

@@ -186,7 +186,7 @@ test('deploy/compose/secrets.sh generates secrets once, and prefers given ones',
     const POSTGRES_PASSWORD = `it's "quoted" $and \\so on/@`;
     const SIGNING_SECRET = `it's "quoted" $and \\so on, old one`;
     const given = await secretsOf(directory, { POSTGRES_PASSWORD, SIGNING_SECRET });
-    const passwords = [given.DATABASE_URL, given.DATABASE_REPLICA_URLS].map((url) =>
+    const passwords = [given.DATABASE_URL, given.DATABASE_REPLICA_URL].map((url) =>
       decodeURIComponent(new URL(url).password),
     );
     expect(passwords).toEqual([POSTGRES_PASSWORD, POSTGRES_PASSWORD]);
@@ -221,11 +221,11 @@ async function secretsOf(directory: string, given: Record<string, string> = {}) 
   for (const name of ['shopfront.env', 'replica.env', 'database-password', 'signing-secret'])
     expect([name, (await stat(join(directory, name))).mode & 0o777]).toEqual([name, 0o600]);
   const [command = '', option = '', script = '', ...rest] = services['app-2']?.entrypoint ?? [];
-  const print = `const { SIGNING_SECRET, DATABASE_URL, DATABASE_REPLICA_URLS } = process.env;
-    console.log(JSON.stringify({ SIGNING_SECRET, DATABASE_URL, DATABASE_REPLICA_URLS }))`;
+  const print = `const { SIGNING_SECRET, DATABASE_URL, DATABASE_REPLICA_URL } = process.env;
+    console.log(JSON.stringify({ SIGNING_SECRET, DATABASE_URL, DATABASE_REPLICA_URL }))`;
   const args = [script.replaceAll('/secrets', directory).replaceAll('$$', '$'), ...rest];
   const { stdout } = await execute(command, [option, ...args, '-e', print], { env: { PATH } });
-  return JSON.parse(stdout) as typeof SECRETS & { DATABASE_REPLICA_URLS: string };
+  return JSON.parse(stdout) as typeof SECRETS & { DATABASE_REPLICA_URL: string };
 }
 
 function configOf({ environment = {} }: Service) {

@@ -3,7 +3,6 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import type { Registry } from 'prom-client';
 import { parse } from 'yaml';
-import { openReplicas } from '../../src/database/replicas.ts';
 import { LogDestination } from '../../src/telemetry/log-destination.ts';
 import { openMetrics } from '../../src/http/metrics-listener.ts';
 import { Admission } from '../../src/http/admission.ts';
@@ -42,6 +41,8 @@ const targets = dashboard.panels.flatMap(({ title, targets: own = [] }) =>
 const document = await readFile('docs/observability.md', 'utf8');
 
 const shop = new Shop({
+  // Some metrics exist only with a replica.
+  DATABASE_REPLICA_URL: 'postgresql://127.0.0.1:1/none',
   METRICS_PORT: '9464',
   LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '1',
 });
@@ -53,15 +54,8 @@ beforeAll(async () => {
   await shop.start();
   await shop.empty();
   const registry = openMetrics({ calls: shop.calls, database: () => shop.database });
-  const { config, database } = shop;
-  const log = shop.context().log;
-  // Metrics that exist only with replicas, and with a log file.
-  const replicas = openReplicas(
-    { ...config, databaseReplicaUrls: ['postgresql://127.0.0.1:1/none'] },
-    database.statements,
-    log,
-  );
-  void new Admission({ config, log });
+  void new Admission({ config: shop.config, log: shop.context().log });
+  // Some metrics exist only with a log file.
   const file = openSync('/dev/null', 'w');
   await new LogDestination(file).written();
   await sendTraffic();
@@ -70,7 +64,6 @@ beforeAll(async () => {
   types = new Map(
     (await registry.getMetricsAsJSON()).map(({ name, type }) => [name, String(type)]),
   );
-  await replicas.close();
   closeSync(file);
 });
 
