@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import pg from 'pg';
 import { startPooler } from '../support/pgbouncer.ts';
 import {
   missingPackages,
@@ -14,6 +15,7 @@ import { TEST_SECRET } from '../support/databases.ts';
 import { until } from '../support/until.ts';
 import type { Fault, FaultContext, Figures } from './fault.ts';
 import { settingsFor, startShop, type ShopDatabase } from './place.ts';
+import { page } from './shopper.ts';
 import { Readers } from './readers.ts';
 import { assertCount, assertOnly, assertStored, findLost, Writers } from './writers.ts';
 
@@ -38,6 +40,10 @@ const CONFIGURED_MS = 12_000;
 const HELD_MS = 3_000;
 /** Bytes of log that a standby may lack to be promoted: more than is written while it is held. */
 const ASYNCHRONOUS_LAG = 100_000_000;
+/** Maximum time in ms until HAProxy excludes a replica whose replay is stuck: see docs/scaling.md. */
+const EXCLUDED_MS = 15_000;
+/** Number of connections in a row that show which replicas HAProxy uses. */
+const CONNECTIONS = 10;
 const POOL_MAX = '4';
 /** PgBouncer looks for the new primary as often as HAProxy. */
 const POOLER = { server_login_retry: '1', server_connect_timeout: '2', query_wait_timeout: '5' };
@@ -64,11 +70,12 @@ type Step = (scene: Scene, primary: PatroniNode) => Promise<void>;
 export const cluster: Fault = {
   name: 'cluster',
   promise:
-    'On three nodes under Patroni, with etcd and HAProxy of deploy/patroni, instances survive switchovers, killed and frozen nodes, a killed Patroni and the loss of etcd: by several hosts in DATABASE_URL, through HAProxy that closes connections to the old primary or leaves them, and through PgBouncer. Writes get 201 or 503, reads 200 or 503, and row counts are correct. With synchronous replication, no acknowledged write is lost. With asynchronous replication, some are.',
+    'On three nodes under Patroni, with etcd and HAProxy of deploy/patroni, instances survive switchovers, killed and frozen nodes, a killed Patroni and the loss of etcd: by several hosts in DATABASE_URL, through HAProxy that closes connections to the old primary or leaves them, and through PgBouncer. Writes get 201 or 503, reads 200 or 503, and row counts are correct. With synchronous replication, no acknowledged write is lost. With asynchronous replication, some are. HAProxy excludes a replica whose replay is stuck, and includes it again.',
   on: ['postgresql'],
   missingPackages,
   async run(context) {
     const scene = await open(context);
+    const excluded = await stopReplay(scene);
     await scene.cluster.configure({
       synchronous_mode: false,
       maximum_lag_on_failover: ASYNCHRONOUS_LAG,
@@ -81,6 +88,7 @@ export const cluster: Fault = {
     for (const { server, way } of scene.instances)
       assert.equal(server.child.exitCode, null, `the instance by ${way} has ended`);
     return {
+      ...excluded,
       ...synchronous,
       ...asynchronous,
       ...Object.fromEntries(
@@ -115,7 +123,7 @@ async function open(context: FaultContext): Promise<Scene> {
   );
   context.atEnd(() => pooler.stop());
   const ways: [string, string, Record<string, string>][] = [
-    ['several hosts', urls.hosts, { DATABASE_REPLICA_URLS: urls.each.join() }],
+    ['several hosts', urls.hosts, { DATABASE_REPLICA_URL: urls.replicas }],
     ['HAProxy', urls.proxy, {}],
     ['HAProxy that leaves connections', urls.passiveProxy, {}],
     ['PgBouncer', pooler.url, { DATABASE_POOLER: pooler.mode }],
@@ -138,6 +146,54 @@ function clientsOf({ url }: RunningServer): Pick<Instance, 'writers' | 'readers'
     writers: new Writers(WRITERS, PAUSE_MS),
     readers: new Readers(url, READERS, PAUSE_MS),
   };
+}
+
+/**
+ * Stops the replay of a standby while rows are written. Returns how long HAProxy used it. Throws if
+ * later reads lack committed rows.
+ */
+async function stopReplay({ cluster: patroni, instances, database }: Scene): Promise<Figures> {
+  const primary = await patroni.leader();
+  const standby = patroni.nodes.find((node) => node !== primary);
+  const [reading] = instances;
+  assert.ok(standby && reading);
+  await reading.writers.start(reading.server.url);
+  await until(async () => (await replicaPorts(patroni)).size === 2, 'connections to two replicas');
+  await standby.signalReplay('STOP');
+  const begun = performance.now();
+  await until(async () => !(await replicaPorts(patroni)).has(standby.port), 'its exclusion');
+  const ms = performance.now() - begun;
+  assert.ok(ms <= EXCLUDED_MS, `a replica without replay was used for ${Math.round(ms)} ms`);
+  for (let read = 0; read < 100; read++) {
+    const [row] = await database.sql('select count(*)::int as count from product');
+    await setTimeout(100);
+    // Each request is unique, so that none is cached.
+    const { text } = await page(reading.server.url, `?limit=1&offset=${read}`);
+    const { count } = JSON.parse(text) as { count: number };
+    assert.ok(count >= Number(row?.['count']), `${count} of ${String(row?.['count'])} products`);
+  }
+  await standby.signalReplay('CONT');
+  await until(async () => (await replicaPorts(patroni)).has(standby.port), 'its inclusion');
+  await reading.writers.stop();
+  Object.assign(reading, clientsOf(reading.server));
+  return { 'a replica whose replay was stuck was excluded after': `${Math.round(ms)} ms` };
+}
+
+/** Returns the ports of the servers to which HAProxy leads connections for replicas. */
+async function replicaPorts({ urls }: PatroniCluster): Promise<Set<number>> {
+  const ports = new Set<number>();
+  for (let connection = 0; connection < CONNECTIONS; connection++) {
+    const client = new pg.Client({ connectionString: urls.replicas });
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      const { rows } = await client.query<{ port: number }>('select inet_server_port() as port');
+      ports.add(rows[0]?.port ?? 0);
+    } finally {
+      await client.end().catch(() => undefined);
+    }
+  }
+  return ports;
 }
 
 /** Injects all faults in each round. Returns the numbers of acknowledged and of lost rows. */

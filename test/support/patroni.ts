@@ -86,6 +86,12 @@ export class PatroniNode {
     for (const { pid } of senders) process.kill(Number(pid), 'SIGSTOP');
   }
 
+  /** Stops, or continues, the process that replays the log. */
+  async signalReplay(state: State): Promise<void> {
+    const found = await this.sql(`select pid from pg_stat_activity where backend_type = 'startup'`);
+    for (const { pid } of found) process.kill(Number(pid), `SIG${state}`);
+  }
+
   /** Ends Patroni and PostgreSQL for good. */
   async stop(): Promise<void> {
     await this.thaw();
@@ -152,8 +158,8 @@ export class PatroniNode {
 /** Three nodes under Patroni with etcd, and HAProxy in front, configured by deploy/patroni. */
 export interface PatroniCluster {
   nodes: readonly PatroniNode[];
-  /** URLs of the database: through HAProxy, through HAProxy that leaves connections to an old primary alone, of all hosts, and of each. */
-  urls: { proxy: string; passiveProxy: string; hosts: string; each: string[] };
+  /** URLs of the database: through HAProxy, through HAProxy that leaves connections to an old primary alone, of all hosts, and of the replicas through HAProxy. */
+  urls: { proxy: string; passiveProxy: string; hosts: string; replicas: string };
   /** Returns the primary that Patroni names, unless it is this node; undefined if there is none. */
   leader(but?: PatroniNode): Promise<PatroniNode | undefined>;
   /** Waits for a primary with two streaming standbys, one of them synchronous if configured. */
@@ -180,8 +186,15 @@ export async function missingPackages(): Promise<string[]> {
 export async function startPatroni(directory: string): Promise<PatroniCluster> {
   await ownedDirectory(directory);
   await chmod(directory, 0o711);
-  const ports = await stablePorts(10);
-  const [etcdPort = 0, peerPort = 0, proxyPort = 0, passivePort = 0, ...nodePorts] = ports;
+  const ports = await stablePorts(11);
+  const [
+    etcdPort = 0,
+    peerPort = 0,
+    proxyPort = 0,
+    passivePort = 0,
+    replicasPort = 0,
+    ...nodePorts
+  ] = ports;
   const nodes: PatroniNode[] = [];
   for (const number of [1, 2, 3]) {
     const [port = 0, restPort = 0] = nodePorts.splice(0, 2);
@@ -220,7 +233,7 @@ export async function startPatroni(directory: string): Promise<PatroniCluster> {
       proxy: urlOf(`127.0.0.1:${proxyPort}`),
       passiveProxy: urlOf(`127.0.0.1:${passivePort}`),
       hosts: `${urlOf(nodes.map(({ port }) => `127.0.0.1:${port}`).join())}?target_session_attrs=read-write`,
-      each: nodes.map(({ port }) => urlOf(`127.0.0.1:${port}`)),
+      replicas: urlOf(`127.0.0.1:${replicasPort}`),
     },
     leader,
     settle,
@@ -245,7 +258,7 @@ export async function startPatroni(directory: string): Promise<PatroniCluster> {
     await first?.start();
     await until(async () => (await leader()) === first, 'the first node');
     for (const node of others) await node.start();
-    haproxy = await spawnHaproxy(directory, proxyPort, passivePort, nodes);
+    haproxy = await spawnHaproxy(directory, { proxyPort, passivePort, replicasPort }, nodes);
     await settle();
     await first?.sql(`create role shopfront login password '${PASSWORDS.shop}'`);
     await first?.sql('create database shopfront owner shopfront');
@@ -321,8 +334,7 @@ async function spawnEtcd(dataDir: string, port: number, peerPort: number): Promi
 
 async function spawnHaproxy(
   directory: string,
-  port: number,
-  passivePort: number,
+  ports: { proxyPort: number; passivePort: number; replicasPort: number },
   nodes: readonly PatroniNode[],
 ): Promise<ChildProcess> {
   const text = await readFile(join(DEPLOY, 'haproxy.cfg'), 'utf8');
@@ -336,11 +348,12 @@ async function spawnHaproxy(
   const passive = primary
     .replace('listen primary', 'listen passive')
     .replace(' on-marked-down shutdown-sessions', '');
-  const [head = ''] = addressed.split('listen primary');
   const configuration = join(directory, 'haproxy.cfg');
   await writeFile(
     configuration,
-    `${head}${primary.replace(':5000', `:${port}`)}\n${passive.replace(':5000', `:${passivePort}`)}`,
+    `${addressed}\n${passive.replace(':5000', `:${ports.passivePort}`)}`
+      .replace(':5000', `:${ports.proxyPort}`)
+      .replace(':5001', `:${ports.replicasPort}`),
   );
   const child = spawn('haproxy', ['-db', '-q', '-f', configuration], { stdio: 'ignore' });
   child.on('error', () => undefined);
