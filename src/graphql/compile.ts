@@ -26,20 +26,30 @@ interface Member<Write> {
 /** Thrown by the compilation of a document that only the resolvers can execute. */
 export class NotCompiled extends Error {}
 
-/** Returns the fields of selections by response name, in order. Fields of one name are merged. */
+/**
+ * Returns the fields of selections by response name, in order. Fields of one name are merged, and a
+ * fragment counts once, as in execution (GraphQL, 6.3.2).
+ */
 export function fieldsOf(
   types: readonly string[],
   selections: readonly SelectionSetNode[],
   fragments: Fragments,
 ): Map<string, FieldNode[]> {
   const fields = new Map<string, FieldNode[]>();
+  const visited = new Set<string>();
   const collect = ({ selections: parts }: SelectionSetNode): void => {
     for (const part of parts) {
       if (part.directives?.length) throw new NotCompiled();
       if (part.kind === Kind.FIELD) {
         const name = (part.alias ?? part.name).value;
-        fields.set(name, [...(fields.get(name) ?? []), part]);
+        const known = fields.get(name);
+        if (known) known.push(part);
+        else fields.set(name, [part]);
         continue;
+      }
+      if (part.kind === Kind.FRAGMENT_SPREAD) {
+        if (visited.has(part.name.value)) continue;
+        visited.add(part.name.value);
       }
       const spread = part.kind === Kind.FRAGMENT_SPREAD ? fragments.get(part.name.value) : part;
       const condition = spread?.typeCondition?.name.value;

@@ -55,7 +55,9 @@ export class Cost {
 
   /** Returns the error if the operation may not run with these variables. */
   errorFor(variables: Readonly<Record<string, unknown>>): GraphQLError | undefined {
-    const key = this.names.map((name) => cacheKeyOf(variables[name])).join();
+    // Object.prototype has members that a variable may be named like.
+    const own = (name: string) => (Object.hasOwn(variables, name) ? variables[name] : undefined);
+    const key = this.names.map((name) => cacheKeyOf(own(name))).join();
     if (this.allowed.has(key)) return undefined;
     try {
       const cost = this.of(variables);

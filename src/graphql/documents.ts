@@ -82,8 +82,8 @@ export function withCode(error: GraphQLError, code: ApolloServerErrorCode): Grap
   return error;
 }
 
-// Counts the text and the nodes.
-function sizeOf(document: DocumentNode): number {
+/** Returns the approximate number of bytes of a document: its text and its nodes. */
+export function sizeOf(document: DocumentNode): number {
   let nodes = 0;
   visit(document, { enter: () => void nodes++ });
   return (document.loc?.source.body.length ?? 0) + nodes * NODE_BYTES;

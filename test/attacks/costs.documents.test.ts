@@ -9,7 +9,6 @@ const shop = useShop();
 const hidden = useShop({ GRAPHQL_EXPLORER: 'false' });
 const wrong = (kind: string) =>
   `${kind} { ${Array.from({ length: 100 }, (_, index) => `field${index} { a }`).join(' ')} }`;
-const PRODUCTS = 'subscription { productChanged { pk } }';
 const STOPPED = 'Too many validation errors, error limit reached. Validation aborted.';
 
 afterEach(() => {
@@ -164,15 +163,22 @@ describe('P7 the memory of subscriptions', () => {
     }
   });
 
-  test('P7 events are sent to documents that are no longer cached', async () => {
-    const socket = await connectSocket(shop);
-    socket.send({ id: '1', type: 'subscribe', payload: { query: PRODUCTS } });
-    socket.send({ type: 'ping' });
-    expect(await socket.next()).toEqual({ type: 'pong' });
-    const get = jest.spyOn(LRUCache.prototype, 'get').mockReturnValue(undefined);
-    await shop.makeProduct();
-    expect(await socket.next()).toMatchObject({ id: '1', type: 'next' });
-    expect(get.mock.calls.map(([key]) => key)).toContain(PRODUCTS);
-    get.mockRestore();
+  test('P7 is limited per network by the size of their documents', async () => {
+    const FIELDS = 'pk cursor product { id pk name barcode price createdAt updatedAt } ';
+    let socket = await connectSocket(shop);
+    let message;
+    let started = 0;
+    for (; message?.type !== 'error' && started < 400; started++) {
+      if (started % 20 === 19) socket = await connectSocket(shop);
+      const query = `subscription S${started} { productChanged { ${FIELDS.repeat(20)} } }`;
+      socket.send({ id: String(started), type: 'subscribe', payload: { query } });
+      socket.send({ type: 'ping' });
+      message = await socket.next();
+    }
+    expect(message.payload[0]).toMatchObject({
+      message: 'The subscriptions from this address use too much memory',
+      extensions: { code: 'RATE_LIMITED' },
+    });
+    expect(started).toBeGreaterThan(20);
   });
 });

@@ -169,6 +169,17 @@ describe('the limit', () => {
     expect(await rejection(requestOf(101), BAD_INPUT)).toBe(400);
   });
 
+  test('D8 a variable may be named like a member of every object', async () => {
+    for (const name of ['constructor', 'toString', '__proto__']) {
+      const query = listed(`$${name}`, `($${name}: [ID!]! = ${ids(100)})`);
+      const variables = JSON.parse(`{"${name}":["x"]}`) as object;
+      for (const sent of [{}, variables, {}]) {
+        const answer = await shop.rest('POST', '/graphql', { json: { query, variables: sent } });
+        expect([name, codes(answer)]).toEqual([name, sent === variables ? [] : [TOO_COMPLEX]]);
+      }
+    }
+  });
+
   test('D8 one id in place of a list counts as one', async () => {
     expect(await answered({ query: listed('"x"') })).toBe(200);
     expect(

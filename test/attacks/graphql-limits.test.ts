@@ -307,6 +307,12 @@ describe('several operations or fields', () => {
     expect(await shop.sql('select * from item')).toEqual([]);
   });
 
+  test('D6 fragments that others spread 2^39 times are answered where a variable is missing', async () => {
+    const query = `query ($n: Int!) { products(first: $n) { nodes { ...F0 } } } ${chain(40, 'Product', 'pk', 2)}`;
+    const answer = await shop.graphql(query);
+    expect([answer.status, codes(answer)]).toEqual([400, ['BAD_USER_INPUT']]);
+  });
+
   test('D6 ten root fields are answered, and ten writes are executed', async () => {
     const user = await shop.makeUser();
     expect((await shop.graphql(`{ ${'me { username } '.repeat(10)} }`)).body).toEqual({

@@ -36,18 +36,18 @@ export class NetworkLimit {
     private readonly message: string,
   ) {}
 
-  /** Throws RATE_LIMITED if the network has reached the maximum. */
-  check(network: string): void {
-    if ((this.counts.get(network) ?? 0) >= this.max)
+  /** Throws RATE_LIMITED if this amount would exceed the network's maximum. */
+  check(network: string, amount = 1): void {
+    if ((this.counts.get(network) ?? 0) + amount > this.max)
       throw new DomainError('RATE_LIMITED', this.message, [], RETRY_S);
   }
 
-  /** Counts one more. Returns a function that counts it no longer. Throws as `check`. */
-  add(network: string): () => void {
-    this.check(network);
-    this.counts.set(network, (this.counts.get(network) ?? 0) + 1);
+  /** Adds the amount. Returns a function that subtracts it. Throws as `check`. */
+  add(network: string, amount = 1): () => void {
+    this.check(network, amount);
+    this.counts.set(network, (this.counts.get(network) ?? 0) + amount);
     return () => {
-      const remaining = (this.counts.get(network) ?? 1) - 1;
+      const remaining = (this.counts.get(network) ?? amount) - amount;
       if (remaining > 0) this.counts.set(network, remaining);
       else this.counts.delete(network);
     };

@@ -74,14 +74,18 @@ export async function sendEventStream(
     const { subscriptionGraceMs } = dependencies.config;
     if (!res.destroyed) setTimeout(() => res.destroy(), subscriptionGraceMs).unref();
   });
-  const [parts, { status }] = await handle({
+  const request = {
     method: 'POST',
     url: req.url,
     headers: new Headers({ accept: EVENTS, 'content-type': 'application/json' }),
-    body: (trusted ? trusted.readBody(sent) : sent) as Record<string, unknown>,
+    body: (trusted ? trusted.readBody(sent) : sent) as Record<string, unknown> | null,
     raw: req,
     context: undefined,
-  });
+  };
+  const [parts, { status }] = await handle(request);
+  // graphql-sse and Express would keep them until the end.
+  request.body = null;
+  req.body = undefined;
   const isStream = typeof parts === 'object' && parts !== null;
   // The request may have been rejected meanwhile, for example at its timeout.
   if (res.destroyed || res.headersSent) return void (isStream && parts.return());

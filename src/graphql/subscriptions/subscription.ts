@@ -21,14 +21,18 @@ import type { Operations } from '../../telemetry/operations.ts';
 import { recordErrors } from '../../telemetry/request-record.ts';
 import { Cost } from '../cost.ts';
 import { formatAndRecordErrors, formatErrors, graphqlErrorOf } from '../errors.ts';
-import type { Documents } from '../documents.ts';
+import { sizeOf, type Documents } from '../documents.ts';
 import { MAX_VARIABLE_ERRORS } from '../limits.ts';
 import type { ActiveSubscription } from './active-subscription.ts';
 import { NetworkLimit } from './registry.ts';
 
-/** Maximum number of bytes of responses cached for further subscribers, and of one of them. */
+/** Maximum number of bytes of responses cached for further subscribers. */
 const MAX_CACHED = 8_000_000;
-const MAX_CACHED_ENTRY = 400_000;
+/** Approximate number of bytes of a cached response, and of its values for each byte of JSON. */
+const RESPONSE_BYTES = 600;
+const VALUE_BYTES = 4;
+/** Maximum number of bytes of the documents and variables of a network's subscriptions. */
+const MAX_NETWORK_BYTES = 16_000_000;
 
 /** Response of a subscription to an event, shared by all equal subscriptions. */
 export interface SharedEvent {
@@ -46,11 +50,12 @@ export interface SubscriptionRequest {
   variables?: Readonly<Record<string, unknown>> | null | undefined;
 }
 
-/** What a running subscription keeps of its request. The document is looked up for each event. */
-interface Prepared {
-  readonly query: string;
-  readonly operationName: string | null | undefined;
-  readonly variableValues: Readonly<Record<string, unknown>>;
+/** What a running subscription keeps of its request. */
+interface Prepared extends ExecutionArgs {
+  /** The same for equal subscriptions. */
+  readonly key: string;
+  /** Number of bytes of the document and the variables. */
+  readonly size: number;
 }
 
 const { BAD_USER_INPUT, OPERATION_RESOLUTION_FAILURE, BAD_REQUEST } = ApolloServerErrorCode;
@@ -58,12 +63,15 @@ const { BAD_USER_INPUT, OPERATION_RESOLUTION_FAILURE, BAD_REQUEST } = ApolloServ
 /** Runs subscriptions: by the same documents, rules and limits as queries. */
 export class Subscriptions {
   private readonly running: NetworkLimit;
+  private readonly memory = new NetworkLimit(
+    MAX_NETWORK_BYTES,
+    'The subscriptions from this address use too much memory',
+  );
   private readonly eventNumbers = new WeakMap<object, number>();
   private lastNumber = 0;
   private readonly responses = new LRUCache<string, SharedEvent, () => Promise<SharedEvent>>({
     maxSize: MAX_CACHED,
-    maxEntrySize: MAX_CACHED_ENTRY,
-    sizeCalculation: ({ size }, key) => size + key.length,
+    sizeCalculation: ({ size }, key) => RESPONSE_BYTES + VALUE_BYTES * size + key.length,
     // A response for which the cache has no space is still sent.
     ignoreFetchAbort: true,
     fetchMethod: (_key, _stale, { context: make }) => make(),
@@ -84,7 +92,8 @@ export class Subscriptions {
   /**
    * Starts a subscription. Returns its responses, one for each event, or the errors for which it is
    * rejected. The responses throw the error that ends them. Throws RATE_LIMITED if the network has
-   * too many subscriptions. All errors but the last are formatted and recorded.
+   * too many subscriptions, or they use too much memory. All errors but the last are formatted and
+   * recorded.
    */
   async open(
     ctx: Context,
@@ -92,10 +101,11 @@ export class Subscriptions {
     subscription: ActiveSubscription,
   ): Promise<AsyncGenerator<SharedEvent, void> | readonly GraphQLError[]> {
     const prepared = this.prepare(request, subscription);
-    if (!('query' in prepared)) return this.formatted(prepared, subscription);
-    onAbort(subscription.signal, this.running.add(ctx.network ?? ''));
-    const args = { ...this.argsOf(prepared), contextValue: ctx };
-    const source = await createSourceEventStream(args);
+    if (!('key' in prepared)) return this.formatted(prepared, subscription);
+    const { network = '' } = ctx;
+    onAbort(subscription.signal, this.running.add(network));
+    onAbort(subscription.signal, this.memory.add(network, prepared.size));
+    const source = await createSourceEventStream({ ...prepared, contextValue: ctx });
     const responses = this.responsesTo(source, prepared, subscription);
     // Ends the subscription at once. The generator itself would first wait for the next event.
     const end = responses.return.bind(responses);
@@ -158,13 +168,10 @@ export class Subscriptions {
     const variableValues = Object.fromEntries(
       Object.entries(variables).filter(([name]) => declared.has(name)),
     );
-    return { query, operationName, variableValues };
-  }
-
-  private argsOf({ query, ...rest }: Prepared): ExecutionArgs {
-    const document = this.documents.read(query);
-    if (!('kind' in document)) throw new TypeError('The document was valid before');
-    return { schema: this.schema, document, ...rest };
+    const values = JSON.stringify([operationName, variableValues]);
+    const key = createHash('sha256').update(values).update(query).digest('base64');
+    const size = sizeOf(document) + values.length;
+    return { schema, document, operationName, variableValues, key, size };
   }
 
   private async *responsesTo(
@@ -172,11 +179,10 @@ export class Subscriptions {
     prepared: Prepared,
     subscription: ActiveSubscription,
   ): AsyncGenerator<SharedEvent, void> {
-    const key = createHash('sha256').update(JSON.stringify(prepared)).digest('base64');
     try {
       if (Symbol.asyncIterator in source)
         for await (const event of source as AsyncIterable<object>) {
-          const sharedEvent = await this.responses.forceFetch(key + this.numberOf(event), {
+          const sharedEvent = await this.responses.forceFetch(prepared.key + this.numberOf(event), {
             context: () => this.execute(prepared, event),
           });
           const { errors } = sharedEvent.response;
@@ -213,7 +219,7 @@ export class Subscriptions {
 
   // Executes without a caller, because all subscribers get the same response.
   private async execute(prepared: Prepared, event: object): Promise<SharedEvent> {
-    const { data, errors } = await execute({ ...this.argsOf(prepared), rootValue: event });
+    const { data, errors } = await execute({ ...prepared, rootValue: event });
     const response = {
       ...(errors && { errors: formatErrors(this.dependencies, errors) }),
       ...(data !== undefined && { data }),

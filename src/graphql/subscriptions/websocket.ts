@@ -27,7 +27,7 @@ const SLOW_CONSUMER = 4410;
 const INIT_TIMEOUT_MS = 5_000;
 /** Interval of pings, and maximum time until the response to one, in milliseconds. */
 const PING_INTERVAL_MS = 12_000;
-/** Maximum number of bytes of a message. A subscription keeps its document and variables. */
+/** Maximum number of bytes of a message. */
 const MAX_MESSAGE_BYTES = 16 * 1024;
 /** Maximum number of fragments of a message, and of buffered network chunks of a fragment. */
 const MAX_FRAGMENTS = 100;
@@ -74,7 +74,12 @@ export function openWebSockets(connections: SubscriptionConnections): Upgrades {
     {
       isProd: true,
       connectionInitWaitTimeout: INIT_TIMEOUT_MS,
-      onConnect: (ctx) => connectionOf(ctx).identify(ctx.connectionParams ?? {}),
+      onConnect(ctx) {
+        const { connectionParams = {} } = ctx;
+        // graphql-ws would keep them until the end.
+        Reflect.deleteProperty(ctx, 'connectionParams');
+        return connectionOf(ctx).identify(connectionParams);
+      },
       // A pong confirms that the subscriptions requested before the ping have started.
       onPing: (ctx) => connectionOf(ctx).starting,
       onSubscribe: (ctx, id, payload) => connectionOf(ctx).subscribe(id, payload),
@@ -247,6 +252,8 @@ class WebSocketConnection implements SubscriberConnection {
     });
     // The protocol requires a query. It is empty if the client sends a document id.
     const { query, ...rest } = payload;
+    // graphql-ws would keep them until the end.
+    Object.assign(payload, { query: '', variables: undefined, extensions: undefined });
     const request = withoutEmptyMembers(query === '' ? rest : { query, ...rest });
     const body = (trusted ? trusted.readBody(request) : request) as SubscribePayload;
     const ctx = this.contextOf(subscription);
