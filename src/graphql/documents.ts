@@ -77,7 +77,7 @@ export class Documents {
 }
 
 /** Adds the code to an error that has none. */
-export function withCode(error: GraphQLError, code: ApolloServerErrorCode): GraphQLError {
+function withCode(error: GraphQLError, code: ApolloServerErrorCode): GraphQLError {
   error.extensions['code'] ??= code;
   return error;
 }
