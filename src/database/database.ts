@@ -6,6 +6,7 @@ import { databaseUrlsOf } from '../core/database-urls.ts';
 import type { Statements } from './sql.ts';
 import { createCopyTransactions } from './copy-transaction.ts';
 import { startEmbedded } from './embedded/postgresql.ts';
+import { JOBS_VERSION, migrateJobs, readJobsVersion } from './jobs.ts';
 import { repairPool } from './pool-repair.ts';
 import { HealthCheck, type OnChange } from './health-check.ts';
 import { capabilitiesOf, connectionOptions } from './connection-options.ts';
@@ -109,14 +110,14 @@ export async function openDatabase(
       await orm.em.fork().execute('select 1');
     },
     async rejectPendingMigrations() {
-      const pending = await (await openMigrator()).getPending();
+      const pending = (await (await openMigrator()).getPending()).map(({ name }) => name);
+      if ((await readJobsVersion(orm.em.fork())) !== JOBS_VERSION) pending.push('tables of jobs');
       if (pending.length > 0)
-        throw new Error(
-          `The database lacks ${pending.map(({ name }) => name).join(', ')}. Apply with: npm run migrate`,
-        );
+        throw new Error(`The database lacks ${pending.join(', ')}. Apply with: npm run migrate`);
     },
     async migrate() {
       const migrator = await openMigrator();
+      await migrateJobs({ em: orm.em.fork(), log });
       // This also creates the migrator's own table, outside of any transaction.
       if ((await migrator.getPending()).length === 0) return [];
       // Tables of the same names would make a migration fail with an error about one of them.
