@@ -29,14 +29,14 @@ import * as idempotency from './features/idempotency/idempotency.service.ts';
 import { ChangeRow } from './features/change-log/change.entity.ts';
 import * as changeLog from './features/change-log/change-log.ts';
 import type { Feature } from './api/feature.ts';
+import { superviseJobs } from './database/jobs.ts';
 import type { FindMailTemplate } from './api/mail.ts';
 import { RestCallDay } from './features/rest-usage/rest-call-day.entity.ts';
 import { RestCall } from './features/rest-usage/rest-call.entity.ts';
 import { RestUsageResolver } from './features/rest-usage/rest-usage.resolver.ts';
 import * as restUsage from './features/rest-usage/rest-usage.service.ts';
 import { MailCount } from './features/mail/mail-count.entity.ts';
-import { Mail } from './features/mail/mail.entity.ts';
-import * as mail from './features/mail/mail.service.ts';
+import * as mailLimits from './features/mail/limits.ts';
 import { MailWorker } from './features/mail/mail-worker.ts';
 import { openTransport } from './features/mail/transport.ts';
 import { ProductImportBatch } from './features/products/files/product-import-batch.entity.ts';
@@ -61,10 +61,7 @@ import { UserResolver } from './features/users/user.resolver.ts';
 import { userRoutes } from './features/users/user.routes.ts';
 import * as users from './features/users/user.service.ts';
 import { DeliveryWorker } from './features/webhooks/delivery-worker.ts';
-import * as webhookDeliveries from './features/webhooks/delivery.service.ts';
 import { createHttpClient } from './features/webhooks/http-client.ts';
-import { WebhookDelivery } from './features/webhooks/webhook-delivery.entity.ts';
-import { WebhookOffset } from './features/webhooks/webhook-offset.entity.ts';
 import { Webhook } from './features/webhooks/webhook.entity.ts';
 
 /** All features; the schema, the REST endpoints and so on are built from this list. */
@@ -114,13 +111,13 @@ export const features: readonly Feature[] = [
     sweep: apiKeys.sweep,
   },
   {
-    entities: [Mail, MailCount],
+    entities: [MailCount],
     // Only these two features send mails.
     worker: (config, log) =>
       config.registration || config.passwordReset
         ? new MailWorker(mailTemplates, openTransport(config, log))
         : undefined,
-    sweep: mail.sweep,
+    sweep: mailLimits.sweep,
   },
   { entities: [IdempotencyKey], sweep: idempotency.sweep },
   { entities: [ChangeRow], sweep: changeLog.sweep },
@@ -152,10 +149,11 @@ export const features: readonly Feature[] = [
     sweep: restUsage.sweep,
   },
   {
-    entities: [Webhook, WebhookOffset, WebhookDelivery],
+    entities: [Webhook],
     worker: (config) => new DeliveryWorker(createHttpClient(config)),
-    sweep: webhookDeliveries.sweep,
   },
+  // Of mails and webhooks.
+  { sweep: superviseJobs },
 ];
 
 /** The entities of all features. */

@@ -4,7 +4,7 @@ import type { Config } from '../core/config.ts';
 import type { Context } from '../request/context.ts';
 import type { FindMailTemplate } from './mail.ts';
 import type { NodeFinder } from './node.ts';
-import type { PollingWorker } from './polling-worker.ts';
+import type { JobWorker } from './job-worker.ts';
 import type { CompiledRoot } from './compiled-fields.ts';
 import type { Routes } from './route.ts';
 
@@ -23,8 +23,8 @@ export interface Feature {
   compiledFields?: Readonly<Record<string, CompiledRoot>>;
   /** Mail templates (features/mail), by kind. */
   mailTemplates?: Readonly<Record<string, FindMailTemplate>>;
-  /** Creates the worker that processes queued jobs. Polled every second. */
-  worker?(config: Config, log: Logger): PollingWorker | undefined;
+  /** Creates the worker that runs queued jobs. Polled every second. */
+  worker?(config: Config, log: Logger): JobWorker<object> | undefined;
   /** Deletes expired rows. Called every 30 s. Returns the number of deleted rows. */
   sweep?(ctx: Context): Promise<number>;
 }

@@ -38,3 +38,10 @@ export async function withTimeLimit<T>(
     clearTimeout(timer);
   }
 }
+
+/** Returns the result of the work, or throws the reason of the signal if it is aborted first. */
+export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  onAbort(signal, () => reject(signal.reason as Error));
+  return Promise.race([work, aborted]);
+}

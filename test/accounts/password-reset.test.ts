@@ -69,7 +69,7 @@ describe('requestPasswordReset', () => {
     expect([...answers]).toEqual([
       expect.stringContaining('{"data":{"requestPasswordReset":true}}'),
     ]);
-    expect([...costs]).toEqual([expect.stringContaining('into mail')]);
+    expect([...costs]).toEqual([expect.stringContaining('INSERT INTO pgboss.job_common')]);
     // One mail for the name, one for its other form, and one for the address.
     expect((await smtpServer.deliver()).map(({ to }) => to)).toEqual([
       'ada@shop.example',
@@ -359,7 +359,7 @@ test('PASSWORD_RESET is off by default: both mutations are FORBIDDEN with any in
         { message: 'PASSWORD_RESET is off', extensions: { code: 'FORBIDDEN' } },
       ]);
     }
-    expect(await shop.sql('select * from mail')).toEqual([]);
+    expect(await shop.sql('select * from pgboss.job')).toEqual([]);
   } finally {
     await defaultShop.stop();
   }

@@ -261,7 +261,7 @@ test('REGISTRATION is off by default: both mutations are FORBIDDEN with any inpu
         { message: 'REGISTRATION is off', extensions: { code: 'FORBIDDEN' } },
       ]);
     }
-    expect(await shop.sql('select * from mail')).toEqual([]);
+    expect(await shop.sql('select * from pgboss.job')).toEqual([]);
   } finally {
     await defaultShop.stop();
   }
@@ -275,7 +275,7 @@ test('an operation requests at most one mail or confirms at most one token', asy
   ]) {
     expect(codeOf(await shop.graphql(query))).toBe('QUERY_TOO_COMPLEX');
   }
-  expect(await shop.sql('select * from mail')).toEqual([]);
+  expect(await shop.sql('select * from pgboss.job')).toEqual([]);
 });
 
 function register(email: string): Promise<Answer> {

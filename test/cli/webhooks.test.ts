@@ -96,10 +96,11 @@ describe('webhook commands', () => {
       stderr: '',
     });
     expect(
-      await shop.sql(
-        'select webhook_id::text from webhook_delivery join webhook on webhook.pk = webhook_pk',
-      ),
-    ).toEqual([{ webhook_id: other }]);
+      await shop.sql('select job.name from pgboss.job join pgboss.queue on queue.name = job.name'),
+    ).toEqual([{ name: `webhook/${other}` }]);
+    expect(
+      await shop.sql(`select name from pgboss.queue where name = 'webhook/${webhookId}'`),
+    ).toEqual([]);
   });
 
   test('rotate-secret prints a new secret, and keeps the old one for a day', async () => {
@@ -135,7 +136,7 @@ describe('webhooks deliveries and redeliver', () => {
     const [webhookId, other] = [await add(), await add()];
     for (const each of [webhookId, webhookId, other]) await command(`webhooks test ${each}`);
     await shop.sql(
-      `update webhook_delivery set status = 'dead', due_at = null, ended_at = now() where pk = (select min(pk) from webhook_delivery)`,
+      `update pgboss.job set state = 'failed', completed_on = now() where id = (select id from pgboss.job order by created_on limit 1)`,
     );
     const count = async (options: string) =>
       (await command(`webhooks deliveries ${options}`)).stdout.split('\n').length - 1;
@@ -148,9 +149,9 @@ describe('webhooks deliveries and redeliver', () => {
   test('redeliver sends one delivery again by its id, or all dead ones', async () => {
     const webhookId = await add();
     for (let time = 0; time < 3; time++) await command(`webhooks test ${webhookId}`);
-    await shop.sql(`update webhook_delivery set status = 'dead', due_at = null, ended_at = now()`);
-    const [row] = await shop.sql('select message_id from webhook_delivery order by pk limit 1');
-    const messageId = String(row?.['message_id']);
+    await shop.sql(`update pgboss.job set state = 'failed', completed_on = now()`);
+    const [row] = await shop.sql('select id from pgboss.job limit 1');
+    const messageId = `msg_${String(row?.['id']).replaceAll('-', '')}`;
     expect(await command(`webhooks redeliver ${messageId}`)).toEqual({
       code: 0,
       stdout: 'Messages to be sent again: 1.\n',

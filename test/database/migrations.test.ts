@@ -91,7 +91,7 @@ test('a database with migrations of another version is rejected before anything 
     await database
       .fork()
       .execute(
-        `update migration set name = '20261121000000_initial' where name = '20261127000000_initial'`,
+        `update migration set name = '20261121000000_initial' where name = '20261128000000_initial'`,
       );
     await expect(database.migrate()).rejects.toThrow(
       'The database is of another version, with the migration 20261121000000_initial',

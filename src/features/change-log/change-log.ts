@@ -72,7 +72,7 @@ export interface LogBatch {
  * Returns the query of at most `limit` entries after a position, without those of running
  * transactions.
  */
-export function entriesAfter({ tx, pk }: LogPosition, limit: number): Sql {
+function entriesAfter({ tx, pk }: LogPosition, limit: number): Sql {
   return sql`
     select tx, pk, at, kind, subject, state from change
     where (tx, pk) > (${tx}::xid8, ${pk}::bigint) and tx < pg_snapshot_xmin(pg_current_snapshot())
@@ -82,7 +82,7 @@ export function entriesAfter({ tx, pk }: LogPosition, limit: number): Sql {
 /**
  * Whether a transaction number is in the future: a restored backup brought it from another server.
  */
-export function isForeign(tx: Sql): Sql {
+function isForeign(tx: Sql): Sql {
   return sql`${tx} >= pg_snapshot_xmax(pg_current_snapshot())`;
 }
 

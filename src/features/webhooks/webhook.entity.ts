@@ -1,5 +1,5 @@
 import { Check, Entity, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
-import { BigIntType } from '@mikro-orm/postgresql';
+import { BigIntType, OptionalProps } from '@mikro-orm/postgresql';
 import { CHANGE_KINDS, type ChangeKind } from '../change-log/change-log.ts';
 
 /** External URL that receives events. */
@@ -14,6 +14,8 @@ import { CHANGE_KINDS, type ChangeKind } from '../change-log/change-log.ts';
   expression: `cardinality(events) >= 1 and events <@ array[${CHANGE_KINDS.map((kind) => `'${kind}'`).join(', ')}]::text[]`,
 })
 export class Webhook {
+  [OptionalProps]?: 'pk' | 'isEnabled';
+
   @PrimaryKey({ type: new BigIntType('number'), autoincrement: true })
   pk!: number;
 
@@ -43,15 +45,6 @@ export class Webhook {
 
   @Property({ type: 'boolean', default: true })
   isEnabled!: boolean;
-
-  /** Snapshot of when the webhook was last enabled. It receives the events committed later. */
-  @Property({
-    columnType: 'pg_snapshot',
-    type: 'string',
-    defaultRaw: 'pg_current_snapshot()',
-    lazy: true,
-  })
-  since!: string;
 
   @Property({ columnType: 'timestamptz(3)' })
   createdAt!: Date;

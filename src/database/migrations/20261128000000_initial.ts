@@ -27,7 +27,7 @@ const BEGINNING = `left(substring(word from '^[^0-9]*'), 25) collate "C"`;
 const MIN_LETTERS = 4;
 
 /** All tables, functions and triggers, each after those that it uses. */
-export class Migration20261127000000_initial extends Migration {
+export class Migration20261128000000_initial extends Migration {
   override up(): void {
     this.usernameKey();
     this.users();
@@ -407,21 +407,15 @@ export class Migration20261127000000_initial extends Migration {
     `);
   }
 
-  /** Queued mails; pending registrations and password resets. */
+  /**
+   * The queue of mails, whose delays add up to about a day and which has one mail of each kind to an
+   * addressee (singletonKey); pending registrations and password resets.
+   */
   private mails(): void {
     this.addSql(`
-      create table mail (
-        kind text not null,
-        addressee text not null,
-        created_at timestamptz(3) not null,
-        due_at timestamptz(3) not null,
-        attempts integer not null default 0,
-        primary key (kind, addressee),
-        constraint mail_kind_check check (char_length(kind) <= 50),
-        constraint mail_addressee_check check (char_length(addressee) >= 1 and char_length(addressee) <= 254),
-        constraint mail_attempts_check check (attempts >= 0)
-      );
-      create index mail_due_at_index on mail (due_at);
+      select pgboss.create_queue('mail', '{
+        "policy": "exclusive", "retryLimit": 31, "retryDelay": 10, "retryBackoff": true, "retryDelayMax": 3600,
+        "expireInSeconds": 300, "retentionSeconds": 93600, "deleteAfterSeconds": 86400}');
       create table registration (
         token_hash bytea primary key,
         email text not null,
@@ -528,7 +522,7 @@ export class Migration20261127000000_initial extends Migration {
       when (old.ended_at is null and old.expires_at > now()) execute function session_change()`);
   }
 
-  /** Webhooks, their offset in the change log, and their deliveries. */
+  /** Webhooks, and the trigger that adds each event to the queues of the webhooks that receive it. */
   private webhooks(): void {
     this.addSql(`
       create table webhook (
@@ -541,7 +535,6 @@ export class Migration20261127000000_initial extends Migration {
         previous_secret text,
         previous_until timestamptz(3),
         is_enabled boolean not null default true,
-        since pg_snapshot not null default pg_current_snapshot(),
         created_at timestamptz(3) not null,
         succeeded_at timestamptz(3),
         failed_at timestamptz(3),
@@ -551,33 +544,25 @@ export class Migration20261127000000_initial extends Migration {
         constraint webhook_events_check check (
           cardinality(events) >= 1 and events <@ array['product.created', 'product.changed', 'product.deleted', 'products.changed', 'session.ended']::text[])
       );
-      create table webhook_offset (
-        is_only boolean primary key default true,
-        tx xid8 not null,
-        pk bigint not null,
-        constraint webhook_offset_is_only_check check (is_only)
-      );
-      insert into webhook_offset (tx, pk) values ('0', 0);
-      create table webhook_delivery (
-        pk bigserial primary key,
-        message_id text not null constraint webhook_delivery_message_id_unique unique,
-        webhook_pk bigint not null constraint webhook_delivery_webhook_pk_foreign references webhook (pk) on delete cascade,
-        kind text not null,
-        at timestamptz(3) not null,
-        subject text,
-        state jsonb,
-        status text not null default 'pending',
-        attempts integer not null default 0,
-        due_at timestamptz(3),
-        reason text,
-        ended_at timestamptz(3),
-        constraint webhook_delivery_status_check check (status ~ '^(pending|delivered|dead)$'),
-        constraint webhook_delivery_times_check check (num_nonnulls(due_at, ended_at) = 1),
-        constraint webhook_delivery_attempts_check check (attempts >= 0)
-      );
-      create index webhook_delivery_webhook_pk_due_at_index on webhook_delivery (webhook_pk, due_at);
-      create index webhook_delivery_status_ended_at_index on webhook_delivery (status, ended_at);
     `);
+    // In the transaction of the change. Locked, because the queue of a webhook that is being removed
+    // must not lack a job's foreign key.
+    this.addSql(`
+      create function change_webhooks() returns trigger language plpgsql as $$
+      begin
+        insert into pgboss.job (
+          name, data, policy, retry_limit, retry_delay, retry_backoff, retry_delay_max, expire_seconds, deletion_seconds, keep_until)
+        select queue.name, jsonb_build_object('kind', added.kind, 'at', added.at, 'subject', added.subject, 'state', added.state),
+          policy, retry_limit, retry_delay, retry_backoff, retry_delay_max, expire_seconds, deletion_seconds, now() + retention_seconds * interval '1 s'
+        from added
+        join webhook on is_enabled and added.kind = any(events)
+        join pgboss.queue on queue.name = 'webhook/' || webhook_id
+        order by added.pk for key share of webhook;
+        return null;
+      end $$`);
+    this.addSql(`
+      create trigger change_webhooks after insert on change referencing new table as added
+      for each statement execute function change_webhooks()`);
   }
 
   private auditTrail(): void {
