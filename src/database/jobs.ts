@@ -1,6 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Logger } from 'pino';
-import type { Db, PgBoss } from 'pg-boss';
+import type { ConstructorOptions, Db, PgBoss } from 'pg-boss';
 import { execute, sql } from './sql.ts';
 
 // Jobs are rows of pg-boss, in its own schema of the same database. Its statements run on the pool
@@ -48,7 +48,10 @@ export async function readJobsVersion(em: EntityManager): Promise<number | undef
 /** Creates or migrates the tables of pg-boss. */
 export async function migrateJobs(unit: Unit): Promise<void> {
   if ((await readJobsVersion(unit.em)) === JOBS_VERSION) return;
-  const library = await openLibrary(unit.em.getConnection(), unit.log);
+  const { rows } = await execute(unit.em, sql`select to_regnamespace('pgboss') is null as value`);
+  // A role that may not create schemas may not repeat the creation of one either.
+  const createSchema = rows[0]?.['value'] === true;
+  const library = await openLibrary(unit.em.getConnection(), unit.log, { createSchema });
   await library.start();
   await library.stop();
 }
@@ -67,6 +70,7 @@ export async function superviseJobs(unit: Unit): Promise<number> {
 async function openLibrary(
   connection: ReturnType<EntityManager['getConnection']>,
   log: Logger,
+  options: ConstructorOptions = {},
 ): Promise<PgBoss> {
   const { PgBoss: Library } = await import('pg-boss');
   const library = new Library({
@@ -83,6 +87,7 @@ async function openLibrary(
     monitorVacuum: false,
     reindex: false,
     openTelemetry: { enabled: false },
+    ...options,
   });
   return library.on('error', (error) => log.error({ err: error }, 'Job maintenance failed'));
 }

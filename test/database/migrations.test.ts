@@ -1,8 +1,10 @@
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { Migration } from '@mikro-orm/migrations';
+import pg from 'pg';
 import pino from 'pino';
 import options from '../../mikro-orm.config.ts';
-import { openDatabase } from '../../src/database/database.ts';
+import { openDatabase, type Database } from '../../src/database/database.ts';
+import { JOBS_VERSION, jobsOf } from '../../src/database/jobs.ts';
 import { migrations as ours } from '../../src/database/migrations/migrations.ts';
 import { makeDatabase } from '../support/databases.ts';
 import { useShop } from '../support/shop.ts';
@@ -102,6 +104,55 @@ test('a database with migrations of another version is rejected before anything 
     ]);
   } finally {
     await database.close();
+    await made.drop();
+  }
+});
+
+test('the tables of jobs are those of the library, and a database without them is rejected', async () => {
+  const library = await jobsOf(shop.context());
+  expect([await library.schemaVersion(), (await library.detectSchemaDrift()).ok]).toEqual([
+    JOBS_VERSION,
+    true,
+  ]);
+  const made = await makeDatabase(`shopfront_jobs_${process.pid}`);
+  const config = { ...shop.config, databaseUrl: made.env.DATABASE_URL };
+  const database = await openDatabase(config, options, pino({ level: 'silent' }), true);
+  try {
+    await database.rejectPendingMigrations();
+    await database.fork().execute('update pgboss.version set version = 1');
+    await expect(database.rejectPendingMigrations()).rejects.toThrow(
+      'The database lacks tables of jobs. Apply with: npm run migrate',
+    );
+  } finally {
+    await database.close();
+    await made.drop();
+  }
+});
+
+test('a role that may not create schemas migrates a database whose administrator created them', async () => {
+  const name = `shopfront_rights_${process.pid}`;
+  const made = await makeDatabase(name);
+  const url = new URL(made.env.DATABASE_URL);
+  const admin = new pg.Client({ connectionString: url.href });
+  await admin.connect();
+  url.username = name;
+  url.password = 'secret';
+  const config = { ...shop.config, databaseUrl: url.href };
+  let database: Database | undefined;
+  try {
+    await admin.query(`
+      create role ${name} login password 'secret';
+      drop schema public, pgboss cascade;
+      create schema public authorization ${name};
+      create schema pgboss authorization ${name};
+      create extension unaccent; create extension pg_trgm`);
+    database = await openDatabase(config, options, pino({ level: 'silent' }), true);
+    expect(await database.migrate()).toEqual(ours.map((migration) => migration.name));
+    await expect(database.fork().execute('create schema other')).rejects.toThrow('permission');
+  } finally {
+    await database?.close();
+    await admin.query(`drop owned by ${name} cascade; drop role ${name}`);
+    await admin.end();
     await made.drop();
   }
 });

@@ -285,6 +285,20 @@ describe('nothing is delivered', () => {
     expect((await deliver()).map(({ event }) => event.data.name)).toEqual([name]);
   });
 
+  test('while its removal waits for the transactions that have added a job', async () => {
+    const { webhookId } = await add();
+    let removed: Promise<void> | undefined;
+    await inTransaction(shop.context(), async ({ em }) => {
+      await em.execute(insertingMany(1));
+      removed = webhooks.remove(shop.context(), webhookId);
+      const waits = `select from pg_stat_activity where wait_event_type = 'Lock' and query like 'delete from "webhook"%'`;
+      await until(async () => (await shop.sql(waits)).length > 0, 'the lock of the webhook');
+    });
+    await removed;
+    expect(await shop.sql('select name from product')).toHaveLength(1);
+    expect(await shop.sql('select 1 from pgboss.job')).toEqual([]);
+  });
+
   test('after the webhook is removed', async () => {
     const { webhookId } = await add();
     await create();
