@@ -3,6 +3,7 @@ import { globalId } from '../api/node.ts';
 import type { JsonForm, RowFields } from '../api/compiled-fields.ts';
 import type { RowPage } from '../pagination/keyset.ts';
 import { readTime, type Cell } from '../database/sql.ts';
+import { selectionsIn } from './selections.ts';
 
 type Row = readonly Cell[];
 
@@ -37,28 +38,21 @@ export function fieldsOf(
 ): Map<string, FieldNode[]> {
   const fields = new Map<string, FieldNode[]>();
   const visited = new Set<string>();
-  const collect = ({ selections: parts }: SelectionSetNode): void => {
-    for (const part of parts) {
-      if (part.directives?.length) throw new NotCompiled();
-      if (part.kind === Kind.FIELD) {
-        const name = (part.alias ?? part.name).value;
-        const known = fields.get(name);
-        if (known) known.push(part);
-        else fields.set(name, [part]);
-        continue;
-      }
-      if (part.kind === Kind.FRAGMENT_SPREAD) {
-        if (visited.has(part.name.value)) continue;
-        visited.add(part.name.value);
-      }
-      const spread = part.kind === Kind.FRAGMENT_SPREAD ? fragments.get(part.name.value) : part;
-      const condition = spread?.typeCondition?.name.value;
-      if (!spread || spread.directives?.length) throw new NotCompiled();
-      if (condition !== undefined && !types.includes(condition)) throw new NotCompiled();
-      collect(spread.selectionSet);
+  const fragmentOf = (name: string) => fragments.get(name);
+  for (const part of selections.flatMap((set) => [...selectionsIn(set, fragmentOf, visited)])) {
+    if (part.directives?.length) throw new NotCompiled();
+    if (part.kind === Kind.FIELD) {
+      const name = (part.alias ?? part.name).value;
+      const known = fields.get(name);
+      if (known) known.push(part);
+      else fields.set(name, [part]);
+      continue;
     }
-  };
-  selections.forEach(collect);
+    const fragment = part.kind === Kind.FRAGMENT_SPREAD ? fragmentOf(part.name.value) : part;
+    const condition = fragment?.typeCondition?.name.value;
+    if (!fragment || fragment.directives?.length) throw new NotCompiled();
+    if (condition !== undefined && !types.includes(condition)) throw new NotCompiled();
+  }
   return fields;
 }
 

@@ -23,7 +23,7 @@ import { isConflict } from '../database/retry.ts';
 import { check } from '../core/validation.ts';
 import type { Dependencies } from '../http/dependencies.ts';
 import { formatErrors, requestError } from './errors.ts';
-import { rootSelections } from './limits.ts';
+import { fragmentsOf, selectionsIn } from './selections.ts';
 
 const NAME = 'idempotency-key';
 const headers = z.object({ [NAME]: idempotencyKey });
@@ -89,11 +89,8 @@ function keyedOf({
   // Callers without any scope write nothing, and are rejected without a transaction.
   if (!contextValue.caller && contextValue.config.anonymousScopes.length === 0) return undefined;
   const mutations = schema.getMutationType()?.getFields() ?? {};
-  const fragmentOf = (name: string) =>
-    document.definitions
-      .filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION)
-      .find((fragment) => fragment.name.value === name);
-  const fields = [...rootSelections(operation.selectionSet, fragmentOf)]
+  const fragments = fragmentsOf(document);
+  const fields = [...selectionsIn(operation.selectionSet, (name) => fragments.get(name))]
     .filter((part) => part.kind === Kind.FIELD)
     .filter(({ name }) => name.value in mutations);
   if (

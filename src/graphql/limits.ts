@@ -4,15 +4,14 @@ import {
   GraphQLError,
   Kind,
   OperationTypeNode,
-  type FragmentDefinitionNode,
   type SelectionNode,
-  type SelectionSetNode,
   type ValidationContext,
   type ValidationRule,
 } from 'graphql';
 import type { Config } from '../core/config.ts';
 import { DomainError } from '../core/errors.ts';
 import { ONCE_PER_OPERATION } from '../api/once-per-operation.ts';
+import { selectionsIn } from './selections.ts';
 
 /**
  * Maximum number of validation errors; a further one says that validation stopped. For each error,
@@ -57,26 +56,6 @@ export function tooComplex(message: string): GraphQLError {
   });
 }
 
-/**
- * Yields the selections at the root of an operation, and those in its fragments. Each fragment
- * counts once, as in execution (GraphQL, 6.3.2).
- */
-export function* rootSelections(
-  { selections }: SelectionSetNode,
-  fragmentOf: (name: string) => FragmentDefinitionNode | null | undefined,
-  visited = new Set<string>(),
-): Generator<SelectionNode, void> {
-  for (const part of selections) {
-    yield part;
-    if (part.kind === Kind.INLINE_FRAGMENT)
-      yield* rootSelections(part.selectionSet, fragmentOf, visited);
-    if (part.kind !== Kind.FRAGMENT_SPREAD || visited.has(part.name.value)) continue;
-    visited.add(part.name.value);
-    const fragment = fragmentOf(part.name.value);
-    if (fragment) yield* rootSelections(fragment.selectionSet, fragmentOf, visited);
-  }
-}
-
 // Rejects subscriptions whose field has a condition. Other rules then see an empty document, because
 // one of the specification throws if a variable decides, and graphql-js if no field is left.
 const noConditionsRule: ValidationRule = (context) => ({
@@ -85,7 +64,7 @@ const noConditionsRule: ValidationRule = (context) => ({
       (definition) =>
         definition.kind === Kind.OPERATION_DEFINITION &&
         definition.operation === OperationTypeNode.SUBSCRIPTION &&
-        [...rootSelections(definition.selectionSet, (name) => context.getFragment(name))].some(
+        [...selectionsIn(definition.selectionSet, (name) => context.getFragment(name))].some(
           isConditional,
         ),
     );
@@ -128,7 +107,7 @@ function directivesRule(limit: number): ValidationRule {
 function rootFieldsRule(limit: number): ValidationRule {
   return (context) => ({
     OperationDefinition({ operation, selectionSet }) {
-      const names = [...rootSelections(selectionSet, (name) => context.getFragment(name))]
+      const names = [...selectionsIn(selectionSet, (name) => context.getFragment(name))]
         .filter((part) => part.kind === Kind.FIELD)
         .map(({ name }) => name.value);
       if (names.length > limit)

@@ -1,7 +1,6 @@
 import {
   getArgumentValues,
   getVariableValues,
-  Kind,
   OperationTypeNode,
   type DocumentNode,
   type FieldNode,
@@ -12,6 +11,7 @@ import type { CompiledRoot } from '../api/compiled-fields.ts';
 import type { Context } from '../request/context.ts';
 import { resolvingChannel } from '../core/tracing-channels.ts';
 import { Compiler, fieldsOf, NotCompiled, type Fragments } from './compile.ts';
+import { fragmentsOf } from './selections.ts';
 
 type Variables = Readonly<Record<string, unknown>>;
 
@@ -38,11 +38,7 @@ export function compilePlan(
 ): Plan | undefined {
   if (operation.operation !== OperationTypeNode.QUERY || operation.directives?.length)
     return undefined;
-  const fragments: Fragments = new Map(
-    document.definitions
-      .filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION)
-      .map((fragment) => [fragment.name.value, fragment]),
-  );
+  const fragments = fragmentsOf(document);
   try {
     const selected = fieldsOf(['Query'], [operation.selectionSet], fragments);
     const fields = [...selected].map(([name, nodes]) =>
