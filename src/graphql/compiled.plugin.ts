@@ -4,12 +4,7 @@ import {
   type GraphQLRequestListener,
   type GraphQLResponse,
 } from '@apollo/server';
-import {
-  locatedError,
-  type FormattedExecutionResult,
-  type GraphQLSchema,
-  type OperationDefinitionNode,
-} from 'graphql';
+import type { FormattedExecutionResult, GraphQLSchema, OperationDefinitionNode } from 'graphql';
 import { features } from '../features.ts';
 import type { Context } from '../request/context.ts';
 import { DomainError } from '../core/errors.ts';
@@ -17,7 +12,7 @@ import { counters } from '../core/metrics.ts';
 import { recordOf, type Dependencies } from '../http/dependencies.ts';
 import { visibleError } from '../http/http-error.ts';
 import type { CachedResponse, ResponseCache } from '../http/response-cache.ts';
-import { formatErrors } from './errors.ts';
+import { formatErrors, graphqlErrorOf } from './errors.ts';
 import { compilePlan, type Plan } from './plan.ts';
 
 /** Member of the data of a response that is already written. */
@@ -65,8 +60,8 @@ export function compiledPlugin(
         return response ? responseOf({ data: { [BODY]: response.body } }) : null;
       } catch (error) {
         if (!isFinal(error, ctx)) return null;
-        const located = locatedError(error, undefined, []);
-        return responseOf({ data: null, errors: formatErrors(dependencies, [located]) });
+        const errors = formatErrors(dependencies, [graphqlErrorOf(error)]);
+        return responseOf({ data: null, errors });
       }
     },
   };

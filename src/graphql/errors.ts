@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { ApolloServerErrorCode, unwrapResolverError } from '@apollo/server/errors';
+import { ApolloServerErrorCode } from '@apollo/server/errors';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import { DomainError } from '../core/errors.ts';
 import { logUnavailable, maskedError } from '../http/responses.ts';
@@ -100,11 +100,9 @@ export function formatError(
   };
 }
 
-// Apollo Server unwraps the errors of resolvers, but not those of the limits (limits.ts).
+// Apollo Server's own helper does so only for errors with a path, which are those of resolvers.
 function causeOf(error: unknown): unknown {
-  if (error instanceof GraphQLError && error.originalError instanceof DomainError)
-    return error.originalError;
-  return unwrapResolverError(error);
+  return error instanceof GraphQLError ? (error.originalError ?? error) : error;
 }
 
 /**
