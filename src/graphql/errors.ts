@@ -6,7 +6,6 @@ import { logUnavailable, maskedError } from '../http/responses.ts';
 import { graphqlExtensions } from '../http/error-map.ts';
 import { visibleError } from '../http/http-error.ts';
 import type { Dependencies } from '../http/dependencies.ts';
-import { recordErrors, type RequestRecord } from '../telemetry/request-record.ts';
 
 /** Message that graphql-js adds, without a code, if there are more errors in variables. */
 const TOO_MANY_VARIABLE_ERRORS =
@@ -46,22 +45,11 @@ export function formatErrors(
   dependencies: Dependencies,
   errors: readonly GraphQLError[],
 ): GraphQLFormattedError[] {
+  const { INTERNAL_SERVER_ERROR: code } = ApolloServerErrorCode;
   return errors.map((error) => {
     const { extensions, ...rest } = error.toJSON();
-    const { INTERNAL_SERVER_ERROR: code } = ApolloServerErrorCode;
     return formatError(dependencies, { ...rest, extensions: { code, ...extensions } }, error);
   });
-}
-
-/** Formats errors as `formatErrors`, and adds their codes to the request record. */
-export function formatAndRecordErrors(
-  dependencies: Dependencies,
-  errors: readonly GraphQLError[],
-  record: RequestRecord,
-): GraphQLFormattedError[] {
-  const formatted = formatErrors(dependencies, errors);
-  recordErrors(record, formatted);
-  return formatted;
 }
 
 /** Formats an error for the client. Logs an internal error, and replaces it by its id. */

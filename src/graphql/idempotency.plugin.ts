@@ -52,12 +52,13 @@ class Failed extends Error {
 export function idempotencyPlugin(dependencies: Dependencies): ApolloServerPlugin<Context> {
   return {
     requestDidStart: async ({ request: { http } }) => {
-      if (!http?.headers.has(NAME)) return undefined;
+      const header = http?.headers.get(NAME);
+      if (header === undefined) return undefined;
       let keyed: Keyed | undefined;
       return {
         didResolveOperation: async (request) => {
           try {
-            keyed = keyedOf(request);
+            keyed = keyedOf(header, request);
           } catch (error) {
             throw requestError(error);
           }
@@ -74,18 +75,14 @@ export function idempotencyPlugin(dependencies: Dependencies): ApolloServerPlugi
 }
 
 /**
- * Returns the key and field of a mutation with a key; undefined for other requests. Throws
+ * Returns the key and field of a mutation with this header; undefined for other requests. Throws
  * BAD_USER_INPUT for a malformed key, and for a key for several mutations.
  */
-function keyedOf({
-  contextValue,
-  request,
-  schema,
-  document,
-  operation,
-}: Resolved): Keyed | undefined {
-  const header = request.http?.headers.get(NAME);
-  if (header === undefined || operation?.operation !== OperationTypeNode.MUTATION) return undefined;
+function keyedOf(
+  header: string,
+  { contextValue, schema, document, operation }: Resolved,
+): Keyed | undefined {
+  if (operation?.operation !== OperationTypeNode.MUTATION) return undefined;
   // Callers without any scope write nothing, and are rejected without a transaction.
   if (!contextValue.caller && contextValue.config.anonymousScopes.length === 0) return undefined;
   const mutations = schema.getMutationType()?.getFields() ?? {};

@@ -20,7 +20,7 @@ import { countedStatements } from '../telemetry/statement-count.ts';
 import { Cost } from './cost.ts';
 import { requestError } from './errors.ts';
 
-/** What is computed once for an operation of a cached document. */
+/** Name and cost of an operation, computed once while its document is cached. */
 interface Facts {
   named: Operation;
   cost: Cost;

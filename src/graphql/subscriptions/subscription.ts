@@ -20,7 +20,7 @@ import type { Dependencies } from '../../http/dependencies.ts';
 import type { Operations } from '../../telemetry/operations.ts';
 import { recordErrors } from '../../telemetry/request-record.ts';
 import { Cost } from '../cost.ts';
-import { formatAndRecordErrors, formatErrors, graphqlErrorOf } from '../errors.ts';
+import { formatErrors, graphqlErrorOf } from '../errors.ts';
 import { sizeOf, type Documents } from '../documents.ts';
 import { MAX_VARIABLE_ERRORS } from '../limits.ts';
 import type { ActiveSubscription } from './active-subscription.ts';
@@ -118,13 +118,12 @@ export class Subscriptions {
 
   /** Returns errors as the client gets them, and records their codes. */
   formatted(errors: readonly unknown[], { record }: ActiveSubscription): readonly GraphQLError[] {
-    return formatAndRecordErrors(
-      this.dependencies,
-      errors.map((error) =>
-        error instanceof HttpError ? requestError(error.message) : graphqlErrorOf(error),
-      ),
-      record,
-    ).map(({ message, extensions, locations, path }) =>
+    const causes = errors.map((error) =>
+      error instanceof HttpError ? requestError(error.message) : graphqlErrorOf(error),
+    );
+    const formatted = formatErrors(this.dependencies, causes);
+    recordErrors(record, formatted);
+    return formatted.map(({ message, extensions, locations, path }) =>
       Object.assign(new GraphQLError(message, { extensions }), { locations, path }),
     );
   }
