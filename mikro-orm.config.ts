@@ -1,7 +1,6 @@
 import { ReflectMetadataProvider } from '@mikro-orm/decorators/legacy';
 import { Migrator } from '@mikro-orm/migrations';
 import { defineConfig } from '@mikro-orm/postgresql';
-import { BindingDriver } from './src/database/orm-driver.ts';
 import { migrations } from './src/database/migrations/migrations.ts';
 import { entities } from './src/features.ts';
 
@@ -9,7 +8,6 @@ import { entities } from './src/features.ts';
 export default defineConfig({
   entities,
   metadataProvider: ReflectMetadataProvider,
-  driver: BindingDriver,
   extensions: [Migrator],
   migrations: { migrationsList: migrations, snapshot: false, tableName: 'migration', safe: true },
   discovery: { warnWhenNoEntities: false },

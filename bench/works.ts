@@ -182,7 +182,7 @@ export function spread(index: number, size: Size): number {
 
 /** Returns the cursor of a GraphQL page of ten that starts after this pk. */
 function cursorAt(pk: number): string {
-  return writeCursor(PK_ORDER, FINGERPRINT, [pk]);
+  return writeCursor(FINGERPRINT, [pk]);
 }
 
 /** Returns the request for a GraphQL page of ten. */

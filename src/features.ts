@@ -1,24 +1,18 @@
-import { AccountResolver } from './features/auth/registration/account.resolver.ts';
 import { PasswordReset } from './features/auth/passwords/password-reset.entity.ts';
 import * as passwordReset from './features/auth/passwords/password-reset.service.ts';
 import { Registration } from './features/auth/registration/registration.entity.ts';
 import * as registration from './features/auth/registration/registration.service.ts';
 import { ApiKey } from './features/api-keys/api-key.entity.ts';
-import { ApiKeyResolver, UserApiKeysResolver } from './features/api-keys/api-key.resolver.ts';
+import { ApiKeyResolver } from './features/api-keys/api-key.resolver.ts';
 import * as apiKeys from './features/api-keys/api-key.service.ts';
 import { AuditEntry } from './features/audit/audit.entity.ts';
 import { AuditEntryResolver } from './features/audit/audit.resolver.ts';
 import * as audit from './features/audit/audit.service.ts';
-import {
-  AuthResolver,
-  SessionResolver,
-  UserSessionsResolver,
-} from './features/auth/auth.resolver.ts';
+import { AccountResolver, AuthResolver, SessionResolver } from './features/auth/auth.resolver.ts';
 import { authRoutes } from './features/auth/auth.routes.ts';
 import * as auth from './features/auth/auth.service.ts';
-import { LoginFailure } from './features/auth/login/login-failure.entity.ts';
+import { LoginFailure } from './features/auth/login/throttle.ts';
 import { Session } from './features/auth/sessions/session.entity.ts';
-import { SessionSubscription } from './features/auth/sessions/session.subscription.ts';
 import * as sessions from './features/auth/sessions/session.service.ts';
 import { BlogEntry } from './features/blog/blog-entry.entity.ts';
 import { BlogEntryResolver, UserBlogResolver } from './features/blog/blog.resolver.ts';
@@ -29,24 +23,17 @@ import * as idempotency from './features/idempotency/idempotency.service.ts';
 import { ChangeRow } from './features/change-log/change.entity.ts';
 import * as changeLog from './features/change-log/change-log.ts';
 import type { Feature } from './api/feature.ts';
-import type { FindMailTemplate } from './api/mail.ts';
-import { RestCallDay } from './features/rest-usage/rest-call-day.entity.ts';
+import { superviseJobs } from './database/jobs.ts';
+import type { WriteMail } from './api/mail.ts';
 import { RestCall } from './features/rest-usage/rest-call.entity.ts';
 import { RestUsageResolver } from './features/rest-usage/rest-usage.resolver.ts';
 import * as restUsage from './features/rest-usage/rest-usage.service.ts';
-import { MailCount } from './features/mail/mail-count.entity.ts';
-import { Mail } from './features/mail/mail.entity.ts';
-import * as mail from './features/mail/mail.service.ts';
-import { MailWorker } from './features/mail/mail-worker.ts';
+import { MailCount } from './features/mail/mail.service.ts';
+import * as mails from './features/mail/mail-worker.ts';
 import { openTransport } from './features/mail/transport.ts';
-import { ProductImportBatch } from './features/products/files/product-import-batch.entity.ts';
-import {
-  ProductRowCount,
-  ProductRowCountFine,
-} from './features/products/product-row-count.entity.ts';
+import { ProductRowCount } from './features/products/product-row-count.entity.ts';
 import { ProductWord } from './features/products/search/product-word.entity.ts';
 import { Product } from './features/products/product.entity.ts';
-import * as productImport from './features/products/files/file-import.ts';
 import { productCompiledFields } from './features/products/product.compiled-fields.ts';
 import { ProductResolver } from './features/products/product.resolver.ts';
 import { productRoutes } from './features/products/product.routes.ts';
@@ -61,10 +48,7 @@ import { UserResolver } from './features/users/user.resolver.ts';
 import { userRoutes } from './features/users/user.routes.ts';
 import * as users from './features/users/user.service.ts';
 import { DeliveryWorker } from './features/webhooks/delivery-worker.ts';
-import * as webhookDeliveries from './features/webhooks/delivery.service.ts';
 import { createHttpClient } from './features/webhooks/http-client.ts';
-import { WebhookDelivery } from './features/webhooks/webhook-delivery.entity.ts';
-import { WebhookOffset } from './features/webhooks/webhook-offset.entity.ts';
 import { Webhook } from './features/webhooks/webhook.entity.ts';
 
 /** All features; the schema, the REST endpoints and so on are built from this list. */
@@ -72,12 +56,11 @@ export const features: readonly Feature[] = [
   {
     title: 'Catalogue',
     description: 'The products of the shop.',
-    entities: [Product, ProductRowCount, ProductRowCountFine, ProductWord, ProductImportBatch],
+    entities: [Product, ProductRowCount, ProductWord],
     resolvers: [ProductResolver, ProductSubscription],
     routes: productRoutes,
     nodes: { Product: products.findNodes },
     compiledFields: productCompiledFields,
-    sweep: async (ctx) => (await productImport.sweep(ctx)) + (await products.sweep(ctx)),
   },
   {
     title: 'Users',
@@ -91,7 +74,7 @@ export const features: readonly Feature[] = [
     title: 'Authentication',
     description: 'Access tokens and session keys. Every other endpoint accepts either.',
     entities: [Session, LoginFailure],
-    resolvers: [AuthResolver, UserSessionsResolver, SessionResolver, SessionSubscription],
+    resolvers: [AuthResolver, SessionResolver],
     routes: authRoutes,
     nodes: { Session: sessions.findNodes },
     sweep: auth.sweep,
@@ -99,28 +82,28 @@ export const features: readonly Feature[] = [
   {
     entities: [Registration, PasswordReset],
     resolvers: [AccountResolver],
-    mailTemplates: {
-      registration: registration.mailTemplate,
-      [passwordReset.RESET]: passwordReset.mailTemplate,
-      [passwordReset.RESET_OF_ONE]: passwordReset.mailTemplateOfOne,
-      [passwordReset.PASSWORD_CHANGED]: passwordReset.changedMailTemplate,
+    mails: {
+      registration: registration.writeMail,
+      [passwordReset.RESET]: passwordReset.writeMail,
     },
     sweep: async (ctx) => (await registration.sweep(ctx)) + (await passwordReset.sweep(ctx)),
   },
   {
     entities: [ApiKey],
-    resolvers: [ApiKeyResolver, UserApiKeysResolver],
+    resolvers: [ApiKeyResolver],
     nodes: { ApiKey: apiKeys.findNodes },
     sweep: apiKeys.sweep,
   },
+  // Of mails and webhooks, before their own sweeps report the jobs that died.
+  { sweep: superviseJobs },
   {
-    entities: [Mail, MailCount],
+    entities: [MailCount],
     // Only these two features send mails.
     worker: (config, log) =>
       config.registration || config.passwordReset
-        ? new MailWorker(mailTemplates, openTransport(config, log))
+        ? new mails.MailWorker(mailWriters, openTransport(config, log))
         : undefined,
-    sweep: mail.sweep,
+    sweep: mails.sweep,
   },
   { entities: [IdempotencyKey], sweep: idempotency.sweep },
   { entities: [ChangeRow], sweep: changeLog.sweep },
@@ -147,14 +130,13 @@ export const features: readonly Feature[] = [
     nodes: { BlogEntry: blog.findNodes },
   },
   {
-    entities: [RestCall, RestCallDay],
+    entities: [RestCall],
     resolvers: [RestUsageResolver],
     sweep: restUsage.sweep,
   },
   {
-    entities: [Webhook, WebhookOffset, WebhookDelivery],
+    entities: [Webhook],
     worker: (config) => new DeliveryWorker(createHttpClient(config)),
-    sweep: webhookDeliveries.sweep,
   },
 ];
 
@@ -163,8 +145,8 @@ export const entities = features.flatMap(({ entities: featureEntities = [] }) =>
   ...featureEntities,
 ]);
 
-/** The mail templates of all features, by kind. */
-export const mailTemplates = Object.assign(
+/** The writers of mails of all features, by kind. */
+export const mailWriters = Object.assign(
   {},
-  ...features.map(({ mailTemplates: templates = {} }) => templates),
-) as Readonly<Record<string, FindMailTemplate>>;
+  ...features.map(({ mails: writers = {} }) => writers),
+) as Readonly<Record<string, WriteMail>>;

@@ -1,11 +1,12 @@
 import { setTimeout } from 'node:timers/promises';
+import type { DestinationStream } from 'pino';
 import { startupBanner } from './cli/startup-banner.ts';
 import { ConfigError, readConfig, type Config } from './core/config.ts';
 import { newerSource } from './core/outdated-build.ts';
 import { redactor } from './core/redact.ts';
 import { onSignals } from './core/signals.ts';
-import { embeddedSigningSecret } from './database/embedded/signing-secret.ts';
-import { measureHash } from './features/auth/passwords/password.ts';
+import { embeddedSigningSecret } from './core/signing-secret.ts';
+import { measureHash } from './features/auth/passwords/hashing.ts';
 import { trustedDocuments } from './graphql/trusted-documents.ts';
 import { Server } from './server.ts';
 import { LogDestination } from './telemetry/log-destination.ts';
@@ -18,11 +19,7 @@ export async function runProcess(): Promise<void> {
   const config = readConfigOrExit();
   const isPretty =
     config.logFormat === 'pretty' || (config.logFormat === 'auto' && process.stderr.isTTY);
-  const destination = new LogDestination(
-    STDERR,
-    // Loaded only if needed.
-    isPretty ? (await import('./telemetry/pretty-log.ts')).prettyFormat() : undefined,
-  );
+  const destination = isPretty ? await prettyDestination() : new LogDestination(STDERR);
   const log = openLog(config, destination);
   const server = new Server(config, log, destination);
 
@@ -36,7 +33,6 @@ export async function runProcess(): Promise<void> {
       process.exit(1);
     });
     await server.stop();
-    await destination.written();
     process.exit(process.exitCode ?? 0);
   };
   onSignals(
@@ -59,13 +55,6 @@ export async function runProcess(): Promise<void> {
   if (isStopping) return;
   console.log(startupBanner(config, server.port));
   logConsole(log);
-  if (config.linksToLocalhost) {
-    const { publicUrl } = config;
-    log.warn(
-      { event: 'config.public_url', publicUrl },
-      'Links point to localhost; set PUBLIC_URL to the address that clients use',
-    );
-  }
   const source = newerSource();
   if (source !== undefined)
     log.warn(
@@ -92,4 +81,10 @@ function readConfigOrExit(): Config {
 function exitWithError(error: unknown, redact = (text: string) => text): never {
   console.error(redact(error instanceof Error ? error.message : String(error)));
   process.exit(error instanceof ConfigError ? EXIT_CONFIG : 1);
+}
+
+// For people. Loaded only if needed.
+async function prettyDestination(): Promise<DestinationStream> {
+  const { default: pretty } = await import('pino-pretty');
+  return pretty({ destination: STDERR, sync: true, ignore: 'event', singleLine: true });
 }

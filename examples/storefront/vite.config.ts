@@ -1,6 +1,6 @@
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
-import { precompress } from '../../web/precompress.ts';
+import { precompress } from '../../packages/pages/web/precompress.ts';
 
 /** The running shop, for `npm run dev`. */
 const SHOP = 'http://127.0.0.1:4000';

@@ -1,6 +1,5 @@
 import type { Context } from '../request/context.ts';
-import type { RowPage } from '../pagination/keyset.ts';
-import type { Cell } from '../database/sql.ts';
+import type { Page } from '../pagination/keyset.ts';
 
 /** JSON form of a column's cell. */
 export type JsonForm = 'id' | 'text' | 'number' | 'time';
@@ -13,31 +12,22 @@ export interface RowFields {
   fields: Readonly<Record<string, { property: string; form: JsonForm }>>;
 }
 
+/** Reads the rows of a field from its coerced arguments, with at least these properties. */
+type Read<Result> = (
+  ctx: Context,
+  args: Readonly<Record<string, unknown>>,
+  properties: ReadonlySet<string>,
+) => Result;
+
 /**
  * A root field that can be resolved from database rows, by the service that its resolver calls.
- * `read` gets the coerced arguments, and returns undefined to leave the request to the resolver.
+ * `read` returns undefined to leave the request to the resolver.
  */
 export type CompiledRoot = {
   row: RowFields;
-  /** The result is the same for everyone until this table changes. */ rowCounts: string;
+  /** The result is the same for everyone until this table changes. */
+  rowCounts: string;
 } & (
-  | {
-      kind: 'page';
-      read(
-        ctx: Context,
-        args: Arguments,
-        properties: readonly string[],
-      ): Promise<RowPage> | undefined;
-    }
-  | {
-      kind: 'one';
-      read(
-        ctx: Context,
-        args: Arguments,
-        properties: readonly string[],
-      ): Promise<readonly Cell[] | undefined>;
-    }
+  | { kind: 'page'; read: Read<Promise<Page<object>> | undefined> }
+  | { kind: 'one'; read: Read<Promise<object | null>> }
 );
-
-/** Coerced arguments of a field. */
-type Arguments = Readonly<Record<string, unknown>>;

@@ -8,13 +8,13 @@ class PageInfo {
   constructor(private readonly page: Page<unknown>) {}
 
   @Field(() => Boolean, { description: 'Whether the list continues after this page.' })
-  get hasNextPage(): Promise<boolean> {
-    return this.page.hasNextPage();
+  get hasNextPage(): boolean {
+    return this.page.hasNextPage;
   }
 
   @Field(() => Boolean, { description: 'Whether the list has entries before this page.' })
-  get hasPreviousPage(): Promise<boolean> {
-    return this.page.hasPreviousPage();
+  get hasPreviousPage(): boolean {
+    return this.page.hasPreviousPage;
   }
 
   @Field(() => String, {

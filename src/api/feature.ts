@@ -2,9 +2,9 @@ import type { EntityClass } from '@mikro-orm/postgresql';
 import type { Logger } from 'pino';
 import type { Config } from '../core/config.ts';
 import type { Context } from '../request/context.ts';
-import type { FindMailTemplate } from './mail.ts';
+import type { WriteMail } from './mail.ts';
 import type { NodeFinder } from './node.ts';
-import type { PollingWorker } from './polling-worker.ts';
+import type { JobWorker } from './job-worker.ts';
 import type { CompiledRoot } from './compiled-fields.ts';
 import type { Routes } from './route.ts';
 
@@ -21,10 +21,10 @@ export interface Feature {
   nodes?: Readonly<Record<string, NodeFinder>>;
   /** Root fields that can be resolved from database rows without entities. */
   compiledFields?: Readonly<Record<string, CompiledRoot>>;
-  /** Mail templates (features/mail), by kind. */
-  mailTemplates?: Readonly<Record<string, FindMailTemplate>>;
-  /** Creates the worker that processes queued jobs. Polled every second. */
-  worker?(config: Config, log: Logger): PollingWorker | undefined;
+  /** Writers of mails (features/mail), by kind. */
+  mails?: Readonly<Record<string, WriteMail>>;
+  /** Creates the worker that runs queued jobs. Polled every second. */
+  worker?(config: Config, log: Logger): JobWorker<object> | undefined;
   /** Deletes expired rows. Called every 30 s. Returns the number of deleted rows. */
   sweep?(ctx: Context): Promise<number>;
 }

@@ -7,25 +7,8 @@ export interface MailMessage {
   text: string;
 }
 
-/** Content of a mail. */
-export type MailContent = Pick<MailMessage, 'subject' | 'text'>;
-
-/** A mail whose content has not been written yet. */
-export interface MailTemplate {
-  to: string;
-  /** Kind that counts towards the recipient's limit. Default: the mail's own kind. */
-  countsAs?: string;
-  /** Exempt from limits: notifies of a completed action, and strangers cannot request it. */
-  isNotice?: true;
-  /** Writes the content just before sending, so that the queue never stores a token. */
-  write(): MailContent | Promise<MailContent>;
-}
-
 /**
- * Finds the template for the username or address that was `requested`. Returns undefined without a
- * recipient. Called for each attempt to send.
+ * Writes the mail for the username or address that was requested. Returns undefined without a
+ * recipient. Called for each attempt to send, so that the queue never stores a token.
  */
-export type FindMailTemplate = (
-  ctx: Context,
-  requested: string,
-) => Promise<MailTemplate | undefined>;
+export type WriteMail = (ctx: Context, addressee: string) => Promise<MailMessage | undefined>;

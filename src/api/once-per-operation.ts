@@ -1,6 +1,6 @@
 import { Extensions } from 'type-graphql';
 
-/** Extension of root fields of which an operation may select only one, once (graphql/limits.ts). */
+/** Extension of root fields of which an operation may select only one, once (graphql/documents.ts). */
 export const ONCE_PER_OPERATION = 'once';
 
 /** Marks expensive or often attacked root fields: one per operation, selected once. */

@@ -1,8 +1,75 @@
 import { z } from 'zod';
 import type { Context } from '../request/context.ts';
 import { MAX_PK } from '../core/pk.ts';
-import type { Correspondence } from './correspondence.ts';
-import type { PageQuery, OffsetPage } from '../pagination/offset-page.ts';
+import type { Correspondence } from '../../packages/pages/index.ts';
+import { badInput } from '../core/errors.ts';
+import { reject } from '../core/validation.ts';
+import type { OffsetPage, OffsetPageArgs } from '../pagination/offset-page.ts';
+
+/** Parsed query of a paged endpoint. */
+interface PageQuery extends OffsetPageArgs {
+  /** Page number from 1, if the query has one. */
+  page?: bigint;
+}
+
+/** Maximum number of entries per page. */
+const MAX_LIMIT = 1_000;
+
+const NOT_AN_INTEGER = 'Input should be a valid integer';
+
+const integer = (min: bigint, description: string) =>
+  z
+    .string()
+    .transform((text, ctx) => {
+      if (!/^-?\d+$/.test(text)) return reject(ctx, 'int_parsing', NOT_AN_INTEGER);
+      const value = BigInt(text);
+      return value < min
+        ? reject(ctx, 'greater_than_equal', `Input should be greater than or equal to ${min}`)
+        : value;
+    })
+    .optional()
+    .meta({ description, type: 'integer', minimum: Number(min) });
+
+/** Example error of an invalid page query, for the documents. */
+export const INVALID_PAGE = badInput('page', NOT_AN_INTEGER, 'int_parsing');
+
+/**
+ * Returns the schema for the query of a paged endpoint: `page` of `pageSize`, or `limit` and
+ * `offset`. A `limit` above 1,000 counts as 1,000. An empty query means page 1 if `byPage`, else
+ * the first `defaultLimit` entries (interface, section 8).
+ */
+export function pageQueryOf({
+  pageSize,
+  defaultLimit,
+  byPage,
+}: {
+  pageSize: number;
+  defaultLimit: number;
+  byPage: boolean;
+}) {
+  const query = z.object({
+    page: integer(
+      1n,
+      `Page number, with ${pageSize} entries per page.${byPage ? ' Default: 1, without limit and offset.' : ''}`,
+    ),
+    limit: integer(
+      1n,
+      `Maximum number of entries, at most ${MAX_LIMIT}. Default: ${defaultLimit}. Cannot be combined with page.`,
+    ),
+    offset: integer(0n, 'Number of entries to skip. Cannot be combined with page.'),
+  });
+  return query.transform(({ page, limit, offset }, ctx): PageQuery => {
+    const byLimit = limit !== undefined || offset !== undefined;
+    if (page !== undefined && byLimit)
+      return reject(ctx, 'value_error', 'Give either page, or limit and offset');
+    if (page === undefined && (byLimit || !byPage)) {
+      const requested = limit ?? BigInt(defaultLimit);
+      return { limit: requested > MAX_LIMIT ? MAX_LIMIT : Number(requested), offset: offset ?? 0n };
+    }
+    const number = page ?? 1n;
+    return { page: number, limit: pageSize, offset: (number - 1n) * BigInt(pageSize) };
+  });
+}
 
 /** A page of the REST API (docs/rest.md). */
 export interface Envelope<T> {
@@ -72,9 +139,6 @@ export function envelopeCorrespondences(connection: string): Correspondence[] {
     { rest: 'next', graphql: `${connection}.pageInfo.hasNextPage`, as: 'presence' },
   ];
 }
-
-/** Description of the `Link` header for the documents. */
-export const LINK_HEADER = { Link: 'URLs of the next and the previous page (RFC 8288).' };
 
 /** Returns the envelope's links as a `Link` header (RFC 8288). */
 export function linkHeader({ next, previous }: Envelope<unknown>): Record<string, string> {

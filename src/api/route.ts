@@ -3,7 +3,7 @@ import type { Config } from '../core/config.ts';
 import type { Context } from '../request/context.ts';
 import type { DomainError } from '../core/errors.ts';
 import type { Scope } from '../core/scopes.ts';
-import type { Correspondence } from './correspondence.ts';
+import type { Correspondence } from '../../packages/pages/index.ts';
 
 /** All methods, in the interface's order (section 4.5). */
 export const METHODS = [
@@ -79,8 +79,6 @@ export interface Route<Schemas extends InputSchemas = InputSchemas, Body = unkno
     /** The handler returns the text of the body in chunks. */
     stream?: true;
     headers?: (ctx: Context, body: Body) => Record<string, string>;
-    /** Descriptions of the possible headers. */
-    documentedHeaders?: Readonly<Record<string, string>>;
   };
   /** Member with the error message: `data` in the session router, `detail` elsewhere. */
   errorKey?: 'detail' | 'data';

@@ -1,12 +1,12 @@
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, Option } from 'commander';
 import * as apiKeys from '../features/api-keys/api-key.service.ts';
 import * as accounts from '../features/auth/user-administration.service.ts';
 import { DomainError } from '../core/errors.ts';
 import { SCOPES, type Scope } from '../core/scopes.ts';
 import { DAY_MS } from '../core/time.ts';
+import { lineOf, numberUpTo, type All } from './arguments.ts';
 import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
-import { printable } from './printable.ts';
 
 /** `api-keys …`: manages API keys. */
 export function apiKeyCommands(context: CommandContext): Command {
@@ -23,15 +23,12 @@ export function apiKeyCommands(context: CommandContext): Command {
         .choices(SCOPES)
         .default([]),
     )
-    .option('--days <number>', 'lifetime in days, up to 366', wholeDays, 90)
+    .option('--days <number>', 'lifetime in days, up to 366', numberUpTo(apiKeys.MAX_DAYS), 90)
     .action((username: string, name: string, { scope, days }: { scope: Scope[]; days: number }) =>
       runCommand(context, async ({ ctx }) => {
         const expiresAt = new Date(ctx.now().getTime() + days * DAY_MS);
-        const { key } = await apiKeys.createFor(ctx, await accounts.byName(ctx, username), {
-          name,
-          scopes: scope,
-          expiresAt,
-        });
+        const user = await accounts.byName(ctx, username);
+        const { key } = await apiKeys.createFor(ctx, user, { name, scopes: scope, expiresAt });
         print(key);
       }),
     );
@@ -45,18 +42,9 @@ export function apiKeyCommands(context: CommandContext): Command {
     .action((username: string) =>
       runCommand(context, async ({ ctx }) => {
         const { pk } = await accounts.byName(ctx, username);
-        for (const {
-          keyId,
-          createdAt,
-          expiresAt,
-          lastUsedAt,
-          scopes,
-          name,
-        } of await apiKeys.listOf(ctx, pk)) {
-          const times = [createdAt, expiresAt, lastUsedAt].map(
-            (time) => time?.toISOString() ?? '-',
-          );
-          print([keyId, ...times, scopes.join(',') || '-', printable(name)].join('  '));
+        for (const apiKey of await apiKeys.listOf(ctx, pk)) {
+          const { keyId, createdAt, expiresAt, lastUsedAt: used, scopes, name } = apiKey;
+          print(lineOf([keyId, createdAt, expiresAt, used, scopes.join(',') || '-', name]));
         }
       }),
     );
@@ -67,30 +55,17 @@ export function apiKeyCommands(context: CommandContext): Command {
     .argument('<username>')
     .argument('[id]', 'the id in `api-keys list`')
     .option('--all', 'all API keys of the user')
-    .action(
-      (
-        username: string,
-        id: string | undefined,
-        { all = false }: { all?: boolean },
-        command: Command,
-      ) => {
-        if ((id === undefined) !== all)
-          command.error('error: give either the id of an API key or --all');
-        return runCommand(context, async ({ ctx }) => {
-          const { pk } = await accounts.byName(ctx, username);
-          const revoked = await apiKeys.revokeOf(ctx, pk, id);
-          if (revoked === 0 && id !== undefined)
-            throw new DomainError('NOT_FOUND', `User ${username} has no valid API key ${id}`);
-          print(`API keys revoked: ${revoked}.`);
-        });
-      },
-    );
+    .action((username: string, id: string | undefined, { all = false }: All, command: Command) => {
+      if ((id === undefined) !== all)
+        command.error('error: give either the id of an API key or --all');
+      return runCommand(context, async ({ ctx }) => {
+        const { pk } = await accounts.byName(ctx, username);
+        const revoked = await apiKeys.revokeOf(ctx, pk, id);
+        if (revoked === 0 && id !== undefined)
+          throw new DomainError('NOT_FOUND', `User ${username} has no valid API key ${id}`);
+        print(`API keys revoked: ${revoked}.`);
+      });
+    });
 
   return commands;
-}
-
-function wholeDays(text: string): number {
-  if (!/^\d{1,3}$/.test(text) || Number(text) < 1 || Number(text) > 366)
-    throw new InvalidArgumentError('Must be a whole number from 1 to 366.');
-  return Number(text);
 }

@@ -1,8 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 
-const MAX_LINES = 100_000;
-
 /** Returns the start of a day in UTC. Throws InvalidArgumentError. */
 export function readDate(text: string): Date {
   if (!z.iso.date().safeParse(text).success)
@@ -10,10 +8,26 @@ export function readDate(text: string): Date {
   return new Date(text);
 }
 
-/** Returns a maximum number of lines, up to 100,000. Throws InvalidArgumentError. */
-export function readLimit(text: string): number {
-  const limit = /^[1-9]\d{0,5}$/.test(text) ? Number(text) : 0;
-  if (limit < 1 || limit > MAX_LINES)
-    throw new InvalidArgumentError(`Must be a whole number from 1 to ${MAX_LINES}.`);
-  return limit;
+/** Returns a parser of whole numbers from 1 to `max`, which throws InvalidArgumentError. */
+export function numberUpTo(max: number): (text: string) => number {
+  return (text) => {
+    const number = /^\d+$/.test(text) ? Number(text) : 0;
+    if (number < 1 || number > max)
+      throw new InvalidArgumentError(`Must be a whole number from 1 to ${max}.`);
+    return number;
+  };
+}
+
+/** Reads a maximum number of lines. */
+export const readLimit = numberUpTo(100_000);
+
+/** The option `--all`. */
+export interface All {
+  all?: boolean;
+}
+
+/** Returns a line of output. Other people's texts may have characters that a terminal interprets. */
+export function lineOf(cells: readonly (Date | string | number | null | undefined)[]): string {
+  const texts = cells.map((cell) => (cell instanceof Date ? cell.toISOString() : (cell ?? '-')));
+  return texts.map((text) => String(text).replace(/\p{Cc}/gu, '?')).join('  ');
 }

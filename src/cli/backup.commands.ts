@@ -3,15 +3,17 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import options from '../../mikro-orm.config.ts';
+import {
+  databaseIn,
+  restoreBackup,
+  startEmbedded,
+  writeBackup,
+} from '../../packages/embedded-postgres/index.ts';
 import type { Config } from '../core/config.ts';
 import { DomainError } from '../core/errors.ts';
-import { fileErrorCode } from '../core/file-error.ts';
+import { unwritable } from '../core/file-error.ts';
 import { openDatabase } from '../database/database.ts';
-import { writeBackup } from '../database/embedded/backup.ts';
-import { databaseIn } from '../database/embedded/directory.ts';
-import { startEmbedded } from '../database/embedded/postgresql.ts';
-import { restoreBackup } from '../database/embedded/restore.ts';
-import { copySigningSecret } from '../database/embedded/signing-secret.ts';
+import { copySigningSecret } from '../core/signing-secret.ts';
 import type { CommandContext } from './command-context.ts';
 import { commandLog, runWithoutDatabase } from './command.ts';
 
@@ -27,10 +29,12 @@ export function backupCommand(context: CommandContext): Command {
         if (!existsSync(databaseIn(config.dataDir)))
           throw new DomainError('BAD_USER_INPUT', `There is no database in ${config.dataDir}`);
         await mkdir(directory, { mode: 0o700 }).catch((error: unknown) => {
-          throw unusable(directory, error);
+          throw unwritable(directory, error);
         });
         try {
-          const database = await startEmbedded(config.dataDir, commandLog(context, config), true);
+          const database = await startEmbedded(config.dataDir, commandLog(context, config), {
+            attach: true,
+          });
           await writeBackup(database.adminUrl, join(directory, ARCHIVE)).finally(() =>
             database.stop(),
           );
@@ -72,8 +76,4 @@ function rejectDatabaseUrl({ databaseUrl }: Config): void {
       'BAD_USER_INPUT',
       'This command is for the embedded database. DATABASE_URL is set: use the tools of PostgreSQL, such as pg_dump.',
     );
-}
-
-function unusable(path: string, error: unknown): DomainError {
-  return new DomainError('BAD_USER_INPUT', `${path} cannot be written (${fileErrorCode(error)})`);
 }

@@ -32,8 +32,8 @@ export async function runCommand(
     try {
       if (config.databaseUrl === undefined) await database.migrate();
       else if (!anyVersion) await database.rejectPendingMigrations();
-      const { statements, inCopyTransaction: inBulk } = database;
-      const now = () => context.clock.now();
+      const { statements } = database;
+      const now = () => new Date();
       const baseContext = {
         config,
         now,
@@ -44,7 +44,7 @@ export async function runCommand(
       };
       await work({
         database,
-        ctx: { ...baseContext, em: database.fork(), statements, inCopyTransaction: inBulk },
+        ctx: { ...baseContext, em: database.fork(), statements },
       });
     } finally {
       await database.close();

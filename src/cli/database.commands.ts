@@ -23,20 +23,11 @@ export function migrateCommand(context: CommandContext): Command {
 
 /** `seed`: adds the demo data to the database. */
 export function seedCommand(context: CommandContext): Command {
-  const { print } = context;
-  return new Command()
-    .option('--add-to-existing', 'also add it to a database with users or products')
-    .action(({ addToExisting }: { addToExisting?: boolean }) =>
-      runCommand(context, async ({ ctx }) => {
-        const added = await seedDemo(ctx.em, ctx.config.bcryptCost, ctx.now(), addToExisting);
-        print(
-          `Added users: ${added.users}, products: ${added.products}, items: ${added.items}, blog entries: ${added.entries}.`,
-        );
-        const shown = demoUsers.filter(({ username }) => added.usernames.includes(username));
-        if (shown.length === 0) return;
-        print(
-          `Users with public passwords: ${shown.map(({ username, password }) => `${username} / ${password}`).join(', ')}.`,
-        );
-      }),
-    );
+  return new Command().action(() =>
+    runCommand(context, async ({ ctx }) => {
+      await seedDemo(ctx.em, ctx.config.bcryptCost, ctx.now());
+      const users = demoUsers.map(({ username, password }) => `${username} / ${password}`);
+      context.print(`Demo data added. Users with public passwords: ${users.join(', ')}.`);
+    }),
+  );
 }

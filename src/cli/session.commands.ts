@@ -2,16 +2,16 @@ import { Command } from 'commander';
 import * as accounts from '../features/auth/user-administration.service.ts';
 import * as sessions from '../features/auth/sessions/session.service.ts';
 import { DomainError } from '../core/errors.ts';
+import { lineOf, type All } from './arguments.ts';
 import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
-import { printable } from './printable.ts';
 
 /** `session …`: lists and ends sessions. */
 export function sessionCommands(context: CommandContext): Command {
   const { print } = context;
-  const session = new Command();
+  const commands = new Command();
 
-  session
+  commands
     .command('list')
     .description(
       'List the open sessions of a user, newest first: id, created, last used, expires, client.',
@@ -20,48 +20,30 @@ export function sessionCommands(context: CommandContext): Command {
     .action((username: string) =>
       runCommand(context, async ({ ctx }) => {
         const { pk } = await accounts.byName(ctx, username);
-        for (const { sid, createdAt, lastSeenAt, expiresAt, userAgent } of await sessions.listOf(
-          ctx,
-          pk,
-        )) {
-          print(
-            [
-              sid,
-              ...[createdAt, lastSeenAt, expiresAt].map((time) => time.toISOString()),
-              printable(userAgent ?? '-'),
-            ].join('  '),
-          );
+        for (const session of await sessions.listOf(ctx, pk)) {
+          const { sid, createdAt, lastSeenAt, expiresAt, userAgent } = session;
+          print(lineOf([sid, createdAt, lastSeenAt, expiresAt, userAgent]));
         }
       }),
     );
 
-  session
+  commands
     .command('end')
     .description('End one session of a user by its id, or all.')
     .argument('<username>')
     .argument('[id]', 'the id in `session list`')
     .option('--all', 'all sessions of the user')
-    .action(
-      (
-        username: string,
-        id: string | undefined,
-        { all = false }: { all?: boolean },
-        command: Command,
-      ) => {
-        if ((id === undefined) !== all)
-          command.error('error: give either the id of a session or --all');
-        return runCommand(context, async ({ ctx }) => {
-          const ended = await accounts.endSessions(
-            ctx,
-            await accounts.byName(ctx, username),
-            id === undefined ? {} : { only: id },
-          );
-          if (ended.length === 0 && id !== undefined)
-            throw new DomainError('NOT_FOUND', `User ${username} has no open session ${id}`);
-          print(`Sessions ended: ${ended.length}.`);
-        });
-      },
-    );
+    .action((username: string, id: string | undefined, { all = false }: All, command: Command) => {
+      if ((id === undefined) !== all)
+        command.error('error: give either the id of a session or --all');
+      return runCommand(context, async ({ ctx }) => {
+        const user = await accounts.byName(ctx, username);
+        const ended = await accounts.endSessions(ctx, user, id);
+        if (ended.length === 0 && id !== undefined)
+          throw new DomainError('NOT_FOUND', `User ${username} has no open session ${id}`);
+        print(`Sessions ended: ${ended.length}.`);
+      });
+    });
 
-  return session;
+  return commands;
 }

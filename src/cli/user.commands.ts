@@ -9,7 +9,6 @@ import { readPassword } from './read-password.ts';
 export function userCommands(context: CommandContext): Command {
   const { print } = context;
   const user = new Command();
-  const scopes = () => new Argument('<scope...>', 'the scopes').choices(SCOPES);
 
   user
     .command('create')
@@ -21,42 +20,29 @@ export function userCommands(context: CommandContext): Command {
     .action(
       (
         username: string,
-        { email, fullName, scope }: { email?: string; fullName?: string; scope?: Scope[] },
+        { scope: scopes, ...rest }: { email?: string; fullName?: string; scope?: Scope[] },
       ) =>
         runCommand(context, async ({ ctx }) => {
           const password = await readPassword(context);
-          const created = await accounts.create(ctx, {
-            username,
-            password,
-            email,
-            fullName,
-            scopes: scope,
-          });
+          const created = await accounts.create(ctx, { username, password, scopes, ...rest });
           print(`User ${created.username} created.`);
         }),
     );
 
-  user
-    .command('disable')
-    .description('Disable a user, and end all sessions of the user.')
-    .argument('<username>')
-    .action((username: string) =>
-      runCommand(context, async ({ ctx }) => {
-        await accounts.disable(ctx, username);
-        print(`User ${username} is disabled.`);
-      }),
-    );
-
-  user
-    .command('enable')
-    .description('Enable a disabled user.')
-    .argument('<username>')
-    .action((username: string) =>
-      runCommand(context, async ({ ctx }) => {
-        await accounts.enable(ctx, username);
-        print(`User ${username} is enabled.`);
-      }),
-    );
+  for (const [name, disabled, description] of [
+    ['disable', true, 'Disable a user, and end all sessions of the user.'],
+    ['enable', false, 'Enable a disabled user.'],
+  ] as const)
+    user
+      .command(name)
+      .description(description)
+      .argument('<username>')
+      .action((username: string) =>
+        runCommand(context, async ({ ctx }) => {
+          await accounts.setDisabled(ctx, username, disabled);
+          print(`User ${username} is ${name}d.`);
+        }),
+      );
 
   user
     .command('set-password')
@@ -72,31 +58,21 @@ export function userCommands(context: CommandContext): Command {
       }),
     );
 
-  user
-    .command('grant')
-    .description('Add scopes to a user.')
-    .argument('<username>')
-    .addArgument(scopes())
-    .action((username: string, add: Scope[]) =>
-      runCommand(context, async ({ ctx }) =>
-        print(scopesOf(username, await accounts.changeScopes(ctx, username, { add }))),
-      ),
-    );
-
-  user
-    .command('revoke')
-    .description('Remove scopes from a user.')
-    .argument('<username>')
-    .addArgument(scopes())
-    .action((username: string, remove: Scope[]) =>
-      runCommand(context, async ({ ctx }) =>
-        print(scopesOf(username, await accounts.changeScopes(ctx, username, { remove }))),
-      ),
-    );
+  for (const [name, key, description] of [
+    ['grant', 'add', 'Add scopes to a user.'],
+    ['revoke', 'remove', 'Remove scopes from a user.'],
+  ] as const)
+    user
+      .command(name)
+      .description(description)
+      .argument('<username>')
+      .addArgument(new Argument('<scope...>', 'the scopes').choices(SCOPES))
+      .action((username: string, given: Scope[]) =>
+        runCommand(context, async ({ ctx }) => {
+          const scopes = await accounts.changeScopes(ctx, username, { [key]: given });
+          print(`User ${username} holds ${scopes.join(', ') || 'no scopes'}.`);
+        }),
+      );
 
   return user;
-}
-
-function scopesOf(username: string, scopes: readonly Scope[]): string {
-  return `User ${username} holds ${scopes.length > 0 ? scopes.join(', ') : 'no scopes'}.`;
 }

@@ -2,10 +2,11 @@ import { Command, Option } from 'commander';
 import { CHANGE_KINDS, type ChangeKind } from '../features/change-log/change-log.ts';
 import * as deliveries from '../features/webhooks/delivery.service.ts';
 import * as webhooks from '../features/webhooks/webhook.service.ts';
-import { readDate, readLimit } from './arguments.ts';
+import { lineOf, readLimit } from './arguments.ts';
 import type { CommandContext } from './command-context.ts';
 import { runCommand } from './command.ts';
-import { printable } from './printable.ts';
+
+const STATUSES = ['pending', 'delivered', 'dead'];
 
 /** `webhooks …`: manages webhooks and their deliveries. */
 export function webhookCommands(context: CommandContext): Command {
@@ -22,50 +23,31 @@ export function webhookCommands(context: CommandContext): Command {
         .choices(CHANGE_KINDS)
         .default([...CHANGE_KINDS], 'all'),
     )
-    .option('--description <text>', 'owner and purpose')
-    .action((url: string, { event, description }: { event: ChangeKind[]; description?: string }) =>
+    .action((url: string, { event: events }: { event: ChangeKind[] }) =>
       runCommand(context, async ({ ctx }) => {
-        const { webhookId, secret } = await webhooks.add(ctx, { url, events: event, description });
+        const { webhookId, secret } = await webhooks.add(ctx, { url, events });
         print(`${webhookId}  ${secret}`);
       }),
     );
 
   commands
     .command('list')
-    .description(
-      'List all webhooks: id, state, created, last success, last failure, events, URL, description.',
-    )
+    .description('List all webhooks: id, state, created, last success, last failure, events, URL.')
     .action(() =>
       runCommand(context, async ({ ctx }) => {
-        for (const {
-          webhookId,
-          isEnabled,
-          createdAt,
-          succeededAt,
-          failedAt,
-          events,
-          url,
-          description,
-        } of await webhooks.listAll(ctx)) {
+        for (const hook of await webhooks.listAll(ctx)) {
+          const { webhookId, isEnabled, createdAt, succeededAt, failedAt, events, url } = hook;
           const state = isEnabled ? 'enabled' : 'disabled';
-          print(
-            [
-              webhookId,
-              state,
-              ...[createdAt, succeededAt, failedAt].map(formatted),
-              events.join(','),
-              url,
-              formatted(description),
-            ].join('  '),
-          );
+          const times = [createdAt, succeededAt, failedAt];
+          print(lineOf([webhookId, state, ...times, events.join(','), url]));
         }
       }),
     );
 
-  for (const [name, act, description] of [
-    ['enable', webhooks.enable, 'Enable a webhook. It gets new events and its pending messages.'],
-    ['disable', webhooks.disable, 'Disable a webhook. Its pending messages are retained.'],
-    ['remove', webhooks.remove, 'Remove a webhook and its messages.'],
+  for (const [name, isEnabled, description] of [
+    ['enable', true, 'Enable a webhook. It gets new events and its pending messages.'],
+    ['disable', false, 'Disable a webhook. Its pending messages are retained.'],
+    ['remove', undefined, 'Remove a webhook and its messages.'],
   ] as const) {
     commands
       .command(name)
@@ -73,23 +55,12 @@ export function webhookCommands(context: CommandContext): Command {
       .argument('<id>', id)
       .action((webhookId: string) =>
         runCommand(context, async ({ ctx }) => {
-          await act(ctx, webhookId);
+          if (isEnabled === undefined) await webhooks.remove(ctx, webhookId);
+          else await webhooks.setEnabled(ctx, webhookId, isEnabled);
           print(`Webhook ${webhookId} is ${name}d.`);
         }),
       );
   }
-
-  commands
-    .command('rotate-secret')
-    .description(
-      'Create a new secret for a webhook and print it. For a day, messages are also signed with the previous one.',
-    )
-    .argument('<id>', id)
-    .action((webhookId: string) =>
-      runCommand(context, async ({ ctx }) =>
-        print((await webhooks.rotateSecret(ctx, webhookId)).secret),
-      ),
-    );
 
   commands
     .command('test')
@@ -105,38 +76,13 @@ export function webhookCommands(context: CommandContext): Command {
       'List messages, newest first: id, status, event, time, attempts, last outcome, next attempt, webhook.',
     )
     .option('--webhook <id>', 'only messages of this webhook')
-    .addOption(
-      new Option('--status <status>', 'only messages with this status').choices([
-        'pending',
-        'delivered',
-        'dead',
-      ]),
-    )
+    .addOption(new Option('--status <status>', 'only messages with this status').choices(STATUSES))
     .option('--limit <number>', 'maximum number of lines', readLimit, 100)
     .action(({ limit, ...choice }: deliveries.DeliveryFilter & { limit: number }) =>
       runCommand(context, async ({ ctx }) => {
-        for (const {
-          messageId,
-          status,
-          kind,
-          at,
-          attempts,
-          reason,
-          dueAt,
-          webhookId,
-        } of await deliveries.listDeliveries(ctx, choice, limit)) {
-          print(
-            [
-              messageId,
-              status,
-              kind,
-              formatted(at),
-              attempts,
-              formatted(reason),
-              formatted(dueAt),
-              webhookId,
-            ].join('  '),
-          );
+        for (const message of await deliveries.listDeliveries(ctx, choice, limit)) {
+          const { messageId, status, kind, at, attempts, reason, dueAt, webhookId } = message;
+          print(lineOf([messageId, status, kind, at, attempts, reason, dueAt, webhookId]));
         }
       }),
     );
@@ -147,7 +93,6 @@ export function webhookCommands(context: CommandContext): Command {
     .argument('[message]', 'the id in `webhooks deliveries`')
     .option('--dead', 'all dead messages')
     .option('--webhook <id>', 'only dead messages of this webhook')
-    .option('--since <date>', 'only dead messages of events on or after this day (UTC)', readDate)
     .action(
       (
         messageId: string | undefined,
@@ -168,9 +113,4 @@ export function webhookCommands(context: CommandContext): Command {
     );
 
   return commands;
-}
-
-// Texts of receivers and operators may contain control characters that a terminal interprets.
-function formatted(value: Date | string | null): string {
-  return value instanceof Date ? value.toISOString() : printable(value ?? '-');
 }

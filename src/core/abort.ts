@@ -39,3 +39,16 @@ export async function withTimeLimit<T>(
     clearTimeout(timer);
   }
 }
+
+/** Returns the result of the work, or throws the reason of the signal if it is aborted first. */
+export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const abort = () => reject(signal.reason as Error);
+  onAbort(signal, abort);
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    // Otherwise the signal would keep the result.
+    signal.removeEventListener('abort', abort);
+  }
+}

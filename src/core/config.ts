@@ -2,7 +2,6 @@ import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import proxyaddr from 'proxy-addr';
 import { z } from 'zod';
-import { databaseUrlsOf, sessionTargetsOf } from './database-urls.ts';
 import { SCOPES } from './scopes.ts';
 
 /** The parsed settings, except for the secret. */
@@ -45,7 +44,7 @@ export class ConfigError extends Error {
 const TRUST_MODES = ['off', 'enforce'] as const;
 
 /** Connection pooler in front of the database: none, or one in transaction mode. */
-const POOLERS = ['none', 'transaction', 'transaction-unprepared'] as const;
+const POOLERS = ['none', 'transaction'] as const;
 
 /** Maximum bcrypt cost. A stored hash of a higher cost would block a thread for minutes. */
 export const MAX_BCRYPT_COST = 16;
@@ -53,28 +52,33 @@ export const MAX_BCRYPT_COST = 16;
 const SECRET_RULE = 'must have 32 bytes or more';
 /** Maximum number of signing secrets. A foreign token is checked against each of them. */
 const MAX_SECRETS = 8;
-// From FastAPI's tutorial, which the first clients of the interface followed, jwt.io, RFC 7515
-// (A.1), and a Spring tutorial.
+/** Of FastAPI's tutorial, which the first clients of the interface followed, and of jwt.io. */
 const KNOWN_SECRETS = new Set([
   '09d25e094faa6ca2556c818166b7a9563b93f7099f6f0f4caa6cf63b88e8d3e7',
   'a-string-secret-at-least-256-bits-long',
-  'AyM1SysPpbyfDfZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow',
-  '404E635266556A586E3272357538782F413F4428472B4B6250645367566B5970',
 ]);
 
 /** Sender of mails that are only written to files. */
 const LOCAL_SENDER = 'shopfront@localhost';
 
-const flag = z
+const optionalFlag = z
   .enum(['true', 'false'], 'must be true or false')
-  .transform((text) => text === 'true');
+  .transform((text) => text === 'true')
+  .optional();
+const flag = (value: boolean) => optionalFlag.default(value);
 const integer = (min: number, max: number) =>
   z
     .string()
     .regex(/^\d{1,9}$/, 'must be a whole number')
     .transform(Number)
     .refine((value) => value >= min && value <= max, `must be from ${min} to ${max}`);
-const onOff = z.enum(['on', 'off'], 'must be on or off').transform((text) => text === 'on');
+const integerOr = (value: number, min: number, max: number) => integer(min, max).default(value);
+const optionalText = z.string().optional();
+const onOff = (value: boolean) =>
+  z
+    .enum(['on', 'off'], 'must be on or off')
+    .transform((text) => text === 'on')
+    .default(value);
 const path = z
   .string()
   .regex(/^(\/[\w.~-]+)*$/, 'must be empty or a path such as /shop, without a trailing slash');
@@ -83,41 +87,22 @@ const mailbox = z
   .regex(
     /^([^<>@\p{Cc}]*<[^\s<>@]+@[^\s<>@]+>|[^\s<>@]+@[^\s<>@]+)$/u,
     'must be an address such as Shop <shop@shop.example>',
-  );
+  )
+  .optional();
 const url = (protocol: RegExp, example: string) =>
   z.url({ protocol, error: `must be a URL such as ${example}` });
-const POSTGRESQL_URL = 'postgresql://user@host/name';
-const databaseUrl = url(/^postgres(ql)?$/, POSTGRESQL_URL);
-const replicaUrl = databaseUrl
+const optionalUrl = (protocol: RegExp, example: string) => url(protocol, example).optional();
+const databaseUrl = url(/^postgres(ql)?$/, 'postgresql://user@host/name')
   // The driver would look it up as one name.
-  .refine((text) => !text.includes(','), 'must be one URL with one host, such as a load balancer')
   .refine(
-    (text) => sessionTargetsOf(text).length === 0,
-    'must have no target_session_attrs: the load balancer chooses the replica',
-  );
-/** URL of one or more hosts, of which one is the primary. */
-const clusterUrl = z
-  .string()
-  .refine(
-    (text) => databaseUrlsOf(text).every((one) => databaseUrl.safeParse(one).success),
-    `must be a URL such as ${POSTGRESQL_URL}`,
+    (text) => URL.parse(text)?.host.includes(',') !== true,
+    'must be one URL with one host, such as a load balancer',
   )
-  .refine(
-    // The driver would look it up as one name.
-    (text) => !/[?&]host=[^&#]*(,|%2C)/i.test(text),
-    'must have several hosts before the path: postgresql://user@first,second/name',
-  )
-  .refine(
-    (text) => sessionTargetsOf(text).every((target) => /^(read-write|primary)$/.test(target)),
-    'must have no target_session_attrs other than read-write and primary: writes need the primary',
-  );
+  .optional();
 const secret = z
   .string()
   .refine((text) => Buffer.byteLength(text) >= 32, SECRET_RULE)
-  .refine(
-    (text) => !KNOWN_SECRETS.has(text),
-    'must not be an example secret from a published tutorial',
-  );
+  .refine((text) => !KNOWN_SECRETS.has(text), 'must not be the secret of a published tutorial');
 // File names and secrets may contain spaces.
 const textsByComma = list(/\s*,\s*/);
 const scopes = list().pipe(
@@ -134,38 +119,32 @@ const deprecation = z
   .refine(
     ([deprecatedOn, removedOn]) => !(Number(deprecatedOn) > Number(removedOn)),
     'must not have the removal before the deprecation',
-  );
+  )
+  .optional();
 
 /** The settings as they are set, with their documentation. */
 export const environment = z.object({
-  HOST: z
-    .string()
-    .optional()
-    .describe('Address to listen on. Default: `127.0.0.1`; `0.0.0.0` with `DATABASE_URL`.'),
-  PORT: integer(0, 65_535).default(4000).describe('TCP port to listen on.'),
+  HOST: optionalText.describe(
+    'Address to listen on. Default: `127.0.0.1`; `0.0.0.0` with `DATABASE_URL`.',
+  ),
+  PORT: integerOr(4000, 0, 65_535).describe('TCP port to listen on.'),
   BASE_PATH: path.default('').describe('Path prefix of every route, such as `/shop`.'),
-  PUBLIC_URL: url(/^https?$/, 'https://shop.example')
-    .optional()
-    .describe(
-      'URL by which clients reach the server. Links in responses and mails start with it. Default: `http://HOST:PORT`.',
-    ),
-  DATABASE_URL: clusterUrl
-    .optional()
-    .describe(
-      'URL of a PostgreSQL server, version 15 or newer, or of several hosts, of which the primary is used ([scaling.md](scaling.md#failover)); `sslmode` in the URL selects TLS. Default: the embedded database.',
-    ),
-  DATABASE_REPLICA_URL: replicaUrl
-    .optional()
-    .describe(
-      'URL of a read replica of that server, or of a load balancer that excludes lagging replicas, for reads of the catalogue ([scaling.md](scaling.md#4-read-replicas)).',
-    ),
+  PUBLIC_URL: optionalUrl(/^https?$/, 'https://shop.example').describe(
+    'URL by which clients reach the server. Links in responses and mails start with it. Default: `http://HOST:PORT`.',
+  ),
+  DATABASE_URL: databaseUrl.describe(
+    'URL of a PostgreSQL server, version 15 or newer, or of a load balancer that leads to the primary ([scaling.md](scaling.md#failover)); `sslmode` in the URL selects TLS. Default: the embedded database.',
+  ),
+  DATABASE_REPLICA_URL: databaseUrl.describe(
+    'URL of a read replica of that server, or of a load balancer that excludes lagging replicas, for reads of the catalogue ([scaling.md](scaling.md#4-read-replicas)).',
+  ),
   DATABASE_POOLER: z
     .enum(POOLERS, `must be one of ${POOLERS.join(', ')}`)
     .default('none')
     .describe(
-      '`transaction` for a connection pooler in transaction mode; `transaction-unprepared` if the pooler does not support prepared statements ([scaling.md](scaling.md#5-connection-pooler)).',
+      '`transaction` for a connection pooler in transaction mode ([scaling.md](scaling.md#5-connection-pooler)).',
     ),
-  DATABASE_POOL_MAX: integer(1, 1000).default(10).describe('Maximum number of pooled connections.'),
+  DATABASE_POOL_MAX: integerOr(10, 1, 1000).describe('Maximum number of pooled connections.'),
   DATA_DIR: z
     .string()
     .default('data')
@@ -185,101 +164,71 @@ export const environment = z.object({
     .refine(isFreePrefix, 'must be a path such as /session, but not /api/v2/auth')
     .default('/session')
     .describe('Path prefix of the session endpoints.'),
-  SESSION_IDLE_DAYS: integer(1, 3650)
-    .default(14)
-    .describe('Days after which an unused session expires.'),
-  SESSION_LIFETIME_DAYS: integer(1, 3650)
-    .default(90)
-    .describe('Days after which any session expires.'),
-  REFRESH_REUSE_SECONDS: integer(0, 300)
-    .default(10)
-    .describe(
-      'Seconds during which a used refresh token may be used again, for lost responses. 0 for never.',
-    ),
-  BCRYPT_COST: integer(10, MAX_BCRYPT_COST)
-    .default(10)
-    .describe('bcrypt cost of password hashes. Older hashes are replaced at login.'),
-  LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: integer(1, 1_000_000)
-    .default(100)
-    .describe(
-      'Maximum number of failed logins per account and client address (IPv6: /64) in 10 minutes; ten times as many per client address.',
-    ),
-  REGISTRATION: onOff
-    .default(false)
-    .describe(
-      '`on` allows people to register by email ([operations.md](operations.md#registration-and-password-reset)).',
-    ),
-  PASSWORD_RESET: onOff
-    .default(false)
-    .describe('`on` allows users to reset their password by email.'),
+  SESSION_IDLE_DAYS: integerOr(14, 1, 3650).describe('Days after which an unused session expires.'),
+  SESSION_LIFETIME_DAYS: integerOr(90, 1, 3650).describe('Days after which any session expires.'),
+  REFRESH_REUSE_SECONDS: integerOr(10, 0, 300).describe(
+    'Seconds during which a used refresh token may be used again, for lost responses. 0 for never.',
+  ),
+  BCRYPT_COST: integerOr(10, 10, MAX_BCRYPT_COST).describe(
+    'bcrypt cost of password hashes. Older hashes are replaced at login.',
+  ),
+  LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: integerOr(100, 1, 1_000_000).describe(
+    'Maximum number of failed logins per account and client address (IPv6: /64) in 10 minutes; ten times as many per client address.',
+  ),
+  REGISTRATION: onOff(false).describe(
+    '`on` allows people to register by email ([operations.md](operations.md#registration-and-password-reset)).',
+  ),
+  PASSWORD_RESET: onOff(false).describe('`on` allows users to reset their password by email.'),
   ACCOUNT_URL: url(/^https?$/, 'https://shop.example/account')
     .refine((text) => !text.includes('#'), 'must not have a fragment: links carry the token there')
     .optional()
     .describe(
       'Page of the storefront that mails link to, with `#confirm=TOKEN` or `#reset=TOKEN`. Default: `/shop` where the storefront is served; otherwise mails contain the token only.',
     ),
-  SMTP_URL: url(/^smtps?$/, 'smtps://user:password@mail.example')
-    .optional()
-    .describe(
-      'SMTP server. Required with `DATABASE_URL` for registration and password reset. Default: mails are written to files.',
-    ),
-  MAIL_FROM: mailbox
-    .optional()
-    .describe('Sender of mails. Required with `SMTP_URL`. Default: `shopfront@localhost`.'),
+  SMTP_URL: optionalUrl(/^smtps?$/, 'smtps://user:password@mail.example').describe(
+    'SMTP server. Required with `DATABASE_URL` for registration and password reset. Default: mails are written to files.',
+  ),
+  MAIL_FROM: mailbox.describe(
+    'Sender of mails. Required with `SMTP_URL`. Default: `shopfront@localhost`.',
+  ),
   ANONYMOUS_SCOPES: scopes
     .default([])
     .describe('Scopes of callers without credentials, separated by commas.'),
-  JWT_ISSUER: z
-    .string()
-    .optional()
-    .describe('Issuer (`iss`) of issued tokens. Required in every accepted token when set.'),
-  JWT_AUDIENCE: z
-    .string()
-    .optional()
-    .describe(
-      'Audience (`aud`) of issued tokens. A token for another audience is always rejected.',
-    ),
-  JWT_LEEWAY_SECONDS: integer(0, 300)
-    .default(0)
-    .describe('Clock skew in seconds accepted in tokens.'),
-  LEGACY_QUERY_LOGIN: flag
-    .default(true)
-    .describe('Whether `GET /api/v2/auth/login` accepts a password in the query string.'),
-  COMPRESSION: onOff
-    .default(true)
-    .describe('Whether responses are compressed. `off` behind a proxy that compresses.'),
-  DEFAULT_PAGE_SIZE: integer(1, 1000)
-    .default(100)
-    .describe('Page size where a request has no `limit`.'),
-  PUBLIC_MAX_AGE_SECONDS: integer(0, 31_536_000)
-    .default(0)
-    .describe('Seconds for which caches may reuse public responses without revalidation.'),
-  V1_DEPRECATION: deprecation
-    .optional()
-    .describe(
-      'Date since which all paths under `/api/v1` are deprecated (`Deprecation` header, RFC 9745), or an interval such as `2027-01-31/2027-07-31`, which ends with their removal (`Sunset` header, RFC 8594).',
-    ),
-  V2_DEPRECATION: deprecation.optional().describe('The same for paths under `/api/v2`.'),
-  CHANGE_LOG_RETENTION_DAYS: integer(1, 3650)
-    .default(3)
-    .describe(
-      'Days for which changes are kept. Clients can resume from an older cursor only within them.',
-    ),
+  JWT_ISSUER: optionalText.describe(
+    'Issuer (`iss`) of issued tokens. Required in every accepted token when set.',
+  ),
+  JWT_AUDIENCE: optionalText.describe(
+    'Audience (`aud`) of issued tokens. A token for another audience is always rejected.',
+  ),
+  JWT_LEEWAY_SECONDS: integerOr(0, 0, 300).describe('Clock skew in seconds accepted in tokens.'),
+  LEGACY_QUERY_LOGIN: flag(true).describe(
+    'Whether `GET /api/v2/auth/login` accepts a password in the query string.',
+  ),
+  COMPRESSION: onOff(true).describe(
+    'Whether responses are compressed. `off` behind a proxy that compresses.',
+  ),
+  DEFAULT_PAGE_SIZE: integerOr(100, 1, 1000).describe('Page size where a request has no `limit`.'),
+  PUBLIC_MAX_AGE_SECONDS: integerOr(0, 0, 31_536_000).describe(
+    'Seconds for which caches may reuse public responses without revalidation.',
+  ),
+  V1_DEPRECATION: deprecation.describe(
+    'Date since which all paths under `/api/v1` are deprecated (`Deprecation` header, RFC 9745), or an interval such as `2027-01-31/2027-07-31`, which ends with their removal (`Sunset` header, RFC 8594).',
+  ),
+  V2_DEPRECATION: deprecation.describe('The same for paths under `/api/v2`.'),
+  CHANGE_LOG_RETENTION_DAYS: integerOr(3, 1, 3650).describe(
+    'Days for which changes are kept. Clients can resume from an older cursor only within them.',
+  ),
   AUDIT_RETENTION_DAYS: integer(1, 36_500)
     .optional()
     .describe(
       'Days for which entries of the audit trail are kept. Without it they are kept until `audit prune`.',
     ),
-  WEBHOOK_ALLOW_PRIVATE_NETWORKS: flag
-    .default(false)
-    .describe(
-      'Whether webhooks may use private addresses and plain HTTP ([events.md](events.md)).',
-    ),
-  GRAPHQL_MAX_COST: integer(1, 100_000_000)
-    .default(1_000)
-    .describe(
-      'Maximum cost of an operation, about the number of objects that it can return ([graphql.md](graphql.md)).',
-    ),
+  WEBHOOK_ALLOW_PRIVATE_NETWORKS: flag(false).describe(
+    'Whether webhooks may use private addresses and plain HTTP ([events.md](events.md)).',
+  ),
+  GRAPHQL_MAX_COST: integerOr(1_000, 1, 100_000_000).describe(
+    'Maximum cost of an operation, about the number of objects that it can return ([graphql.md](graphql.md)).',
+  ),
   TRUSTED_DOCUMENTS: textsByComma
     .default([])
     .describe('Manifest files of trusted GraphQL documents, separated by commas.'),
@@ -287,52 +236,42 @@ export const environment = z.object({
     .enum(TRUST_MODES, `must be one of ${TRUST_MODES.join(', ')}`)
     .default('off')
     .describe('Handling of other documents: `off` runs them, `enforce` rejects them.'),
-  MAX_ITEMS_PER_USER: integer(1, 1_000_000)
-    .default(10_000)
-    .describe('Maximum number of items, and of blog entries, of a user.'),
-  MAX_CONNECTIONS: integer(1, 1_000_000)
-    .default(5_000)
-    .describe('Maximum number of client connections.'),
-  MAX_REQUESTS_IN_FLIGHT: integer(1, 1_000_000)
-    .default(640)
-    .describe('Maximum number of requests in progress or waiting. Further requests get 503.'),
-  MAX_SUBSCRIPTION_CONNECTIONS: integer(0, 1_000_000)
-    .default(2_000)
-    .describe('Maximum number of WebSocket connections and event streams. 0 for none.'),
-  MAX_SUBSCRIPTION_CONNECTIONS_PER_ADDRESS: integer(1, 1_000_000)
-    .default(200)
-    .describe('The same per client address (IPv6: /64).'),
-  REQUEST_TIMEOUT_MS: integer(100, 600_000)
-    .default(10_000)
-    .describe(
-      'Maximum time in ms until the response to a request begins. Then the request gets 503 and its statements are cancelled. Also the maximum duration of a statement, migrations excepted.',
-    ),
-  GRAPHQL_EXPLORER: flag
-    .optional()
-    .describe(
-      'Whether the pages for browsers, introspection and `/openapi.json` are served, and, without `DATABASE_URL`, the storefront at `/shop`. Default: `true`; `false` with `DATABASE_URL`.',
-    ),
+  MAX_ITEMS_PER_USER: integerOr(10_000, 1, 1_000_000).describe(
+    'Maximum number of items, and of blog entries, of a user.',
+  ),
+  MAX_CONNECTIONS: integerOr(5_000, 1, 1_000_000).describe('Maximum number of client connections.'),
+  MAX_REQUESTS_IN_FLIGHT: integerOr(640, 1, 1_000_000).describe(
+    'Maximum number of requests in progress or waiting. Further requests get 503.',
+  ),
+  MAX_SUBSCRIPTION_CONNECTIONS: integerOr(2_000, 0, 1_000_000).describe(
+    'Maximum number of WebSocket connections and event streams. 0 for none.',
+  ),
+  MAX_SUBSCRIPTION_CONNECTIONS_PER_ADDRESS: integerOr(200, 1, 1_000_000).describe(
+    'The same per client address (IPv6: /64).',
+  ),
+  REQUEST_TIMEOUT_MS: integerOr(10_000, 100, 600_000).describe(
+    'Maximum time in ms until the response to a request begins. Then the request gets 503 and its statements are cancelled. Also the maximum duration of a statement, migrations excepted.',
+  ),
+  GRAPHQL_EXPLORER: optionalFlag.describe(
+    'Whether the pages for browsers, introspection and `/openapi.json` are served, and, without `DATABASE_URL`, the storefront at `/shop`. Default: `true`; `false` with `DATABASE_URL`.',
+  ),
   TRUST_PROXY: list()
     .refine(
       (parts) => parts.every(isNetwork),
       'must be a list of addresses and networks such as 10.0.0.0/8',
     )
     .default([])
-    .describe(
-      'Addresses and networks of proxies whose `X-Forwarded-For`, or else `Forwarded`, is trusted.',
-    ),
+    .describe('Addresses and networks of proxies whose `X-Forwarded-For` is trusted.'),
   METRICS_HOST: z.string().default('127.0.0.1').describe('Address to listen on for metrics.'),
   METRICS_PORT: integer(1, 65_535)
     .optional()
     .describe('TCP port for metrics at `/metrics`. Default: no metrics.'),
-  SHUTDOWN_TIMEOUT_SECONDS: integer(1, 600)
-    .default(10)
-    .describe('Seconds for which a shutdown waits for requests in progress.'),
-  OTEL_EXPORTER_OTLP_ENDPOINT: url(/^https?$/, 'http://collector.example:4318')
-    .optional()
-    .describe(
-      'OTLP collector for traces, such as `http://127.0.0.1:4318` ([observability.md](observability.md)). Default: no traces.',
-    ),
+  SHUTDOWN_TIMEOUT_SECONDS: integerOr(10, 1, 600).describe(
+    'Seconds for which a shutdown waits for requests in progress.',
+  ),
+  OTEL_EXPORTER_OTLP_ENDPOINT: optionalUrl(/^https?$/, 'http://collector.example:4318').describe(
+    'OTLP collector for traces, such as `http://127.0.0.1:4318` ([observability.md](observability.md)). Default: no traces.',
+  ),
   LOG_FORMAT: z
     .enum(['auto', 'json', 'pretty'], 'must be auto, json or pretty')
     .default('auto')
@@ -352,8 +291,10 @@ export const settingNames: readonly string[] = Object.keys(environment.shape);
 
 /** Values that are not settings. Tests change them in the configuration. */
 const CONSTANTS = {
-  /** Number of additional connections on which prepared reads are pipelined. */
-  databasePipelineConnections: 1,
+  /** Whether frequent reads are pipelined on a connection beside the pool. */
+  databasePipeline: true,
+  /** Maximum time to wait for a connection while no connection becomes free, in ms. */
+  databaseAcquireTimeoutMs: 2_000,
   /** Number of threads that hash passwords. More would take CPU time from request handling. */
   passwordHashThreads: Math.min(availableParallelism(), 8),
   /** Maximum number of logins that wait for such a thread. Further logins get 503. */
@@ -378,10 +319,6 @@ const CONSTANTS = {
   graphqlMaxResponseBytes: 10_000_000,
   /** Maximum number of subscriptions per client address (IPv6: /64). */
   maxSubscriptionsPerAddress: 1_000,
-  /** Maximum number of subscriptions on one WebSocket connection. */
-  maxSubscriptionsPerSocket: 20,
-  /** Time in ms in which a client can read why its subscriptions end. */
-  subscriptionGraceMs: 5_000,
   /** Whether GraphQL queries are compiled. */
   compiledOperations: true as boolean,
 };
@@ -424,8 +361,7 @@ function derive(env: Environment) {
   const isEmbedded = env.DATABASE_URL === undefined;
   const host = env.HOST ?? (isEmbedded ? '127.0.0.1' : '0.0.0.0');
   const address = addressOf(host);
-  const isAnyAddress = /^(0\.0\.0\.0|\[::\])$/.test(address);
-  const urlHost = isAnyAddress ? 'localhost' : address;
+  const urlHost = /^(0\.0\.0\.0|\[::\])$/.test(address) ? 'localhost' : address;
   const publicUrl = (env.PUBLIC_URL ?? `http://${urlHost}:${env.PORT}`).replace(/\/$/, '');
   const graphqlExplorer = env.GRAPHQL_EXPLORER ?? isEmbedded;
   const servesStorefront = isEmbedded && graphqlExplorer;
@@ -436,10 +372,6 @@ function derive(env: Environment) {
     publicUrl,
     /** Whether PUBLIC_URL is set. */
     isPublicUrlSet: env.PUBLIC_URL !== undefined,
-    /** Whether links point to localhost by default, although remote clients may connect. */
-    linksToLocalhost:
-      env.PUBLIC_URL === undefined &&
-      (isAnyAddress || (!isEmbedded && /^(127\.[\d.]+|\[::1\]|localhost)$/.test(address))),
     databaseStatementTimeoutMs: env.REQUEST_TIMEOUT_MS,
     loginFailuresPerAddressPer10Minutes: 10 * env.LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES,
     mailFrom: env.MAIL_FROM ?? LOCAL_SENDER,

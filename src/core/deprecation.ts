@@ -1,19 +1,12 @@
 import type { Config } from './config.ts';
 
-/** Beginning of deprecated paths, with the dates of their deprecation and removal. */
-interface DeprecatedPaths {
-  /** Beginning of the paths under BASE_PATH, such as `/api/v1/`. */
-  prefix: string;
-  dates: NonNullable<Config['v1Deprecation']>;
-}
-
-/** Returns the versions of the REST API that are deprecated by the settings. */
-export function deprecatedPaths({
-  v1Deprecation,
-  v2Deprecation,
-}: Pick<Config, 'v1Deprecation' | 'v2Deprecation'>): DeprecatedPaths[] {
-  return [
-    { prefix: '/api/v1/', dates: v1Deprecation },
-    { prefix: '/api/v2/', dates: v2Deprecation },
-  ].filter((paths): paths is DeprecatedPaths => paths.dates !== undefined);
+/**
+ * Returns the versions of the REST API that are deprecated by the settings: the beginning of their
+ * paths under BASE_PATH, such as `/api/v1/`, with the dates of their deprecation and removal.
+ */
+export function deprecatedPaths(config: Pick<Config, 'v1Deprecation' | 'v2Deprecation'>) {
+  const { v1Deprecation, v2Deprecation } = config;
+  return Object.entries({ '/api/v1/': v1Deprecation, '/api/v2/': v2Deprecation }).flatMap(
+    ([prefix, dates]) => (dates ? [{ prefix, dates }] : []),
+  );
 }

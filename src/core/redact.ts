@@ -1,5 +1,4 @@
 import type { Config } from './config.ts';
-import { databaseUrlsOf } from './database-urls.ts';
 
 /** Replaces a secret. */
 export const REDACTED = '[Redacted]';
@@ -38,7 +37,7 @@ export function redactor({
 }: Secrets): Redact {
   const secrets = [
     ...signingSecrets,
-    ...[databaseUrl && databaseUrlsOf(databaseUrl)[0], databaseReplicaUrl, smtpUrl].map(passwordIn),
+    ...[databaseUrl, databaseReplicaUrl, smtpUrl].map(passwordIn),
   ].filter((secret) => secret !== '');
   // A secret may appear verbatim, escaped in JSON, or encoded in a URL.
   const forms = new Set(

@@ -29,19 +29,27 @@ export function check<Schema extends z.ZodType>(
   input: unknown,
   part?: RequestPart,
 ): z.output<Schema> {
+  const result = checked(schema, input, part);
+  if (result instanceof DomainError) throw result;
+  return result;
+}
+
+/** As `check`, but returns the error. */
+export function checked<Schema extends z.ZodType>(
+  schema: Schema,
+  input: unknown,
+  part?: RequestPart,
+): z.output<Schema> | DomainError {
   const result = schema.safeParse(input);
   if (result.success) return result.data;
   const { issues } = result.error;
   const fields = issues.slice(0, MAX_FIELD_ERRORS).map((issue) => fieldError(issue, input));
   if (issues.length > MAX_FIELD_ERRORS) fields[MAX_FIELD_ERRORS - 1] = TOO_MANY_ERRORS;
-  throw badInputs(fields.map((field) => ({ ...field, ...(part && { part }) })));
-}
-
-function badInputs(fields: readonly FieldError[]): DomainError {
   const summary = fields
     .map(({ field, message }) => (field ? `${field}: ${message}` : message))
     .join('; ');
-  return new DomainError('BAD_USER_INPUT', summary, fields);
+  const placed = fields.map((field) => ({ ...field, ...(part && { part }) }));
+  return new DomainError('BAD_USER_INPUT', summary, placed);
 }
 
 /** Returns the object without its undefined members. */
@@ -58,41 +66,28 @@ export function reject(ctx: z.core.$RefinementCtx, type: string, message: string
 // Types and messages are those of the original services (docs/decisions.md, "REST"). The input is
 // never echoed.
 function fieldError(issue: z.core.$ZodIssue, input: unknown): FieldError {
-  const field = issue.path.join('.');
+  const [type, message] = describe(issue, valueAt(input, issue.path));
+  return { field: issue.path.join('.'), type, message };
+}
+
+function describe(issue: z.core.$ZodIssue, value: unknown): [type: string, message: string] {
   switch (issue.code) {
-    case 'invalid_type':
-      return valueAt(input, issue.path) === undefined
-        ? { field, type: 'missing', message: 'Field required' }
-        : {
-            field,
-            type: `${typeName(issue.expected)}_type`,
-            message:
-              valueAt(input, issue.path) === REPEATED
-                ? 'Parameter given twice'
-                : `Input should be a valid ${typeName(issue.expected)}`,
-          };
+    case 'invalid_type': {
+      const expected = issue.expected === 'object' ? 'dictionary' : issue.expected;
+      if (value === undefined) return ['missing', 'Field required'];
+      if (value === REPEATED) return [`${expected}_type`, 'Parameter given twice'];
+      return [`${expected}_type`, `Input should be a valid ${expected}`];
+    }
     case 'too_small':
-      return {
-        field,
-        type: 'string_too_short',
-        message: `String should have at least ${plural(issue.minimum, 'character')}`,
-      };
+      return ['string_too_short', `String should have at least ${characters(issue.minimum)}`];
     case 'too_big':
-      return {
-        field,
-        type: 'string_too_long',
-        message: `String should have at most ${plural(issue.maximum, 'character')}`,
-      };
-    case 'invalid_value':
-      return { field, type: 'value_error', message: issue.message };
+      return ['string_too_long', `String should have at most ${characters(issue.maximum)}`];
     case 'custom':
-      return {
-        field,
-        type: String(issue.params?.['type'] ?? 'value_error'),
-        message: issue.message,
-      };
+      return [String(issue.params?.['type'] ?? 'value_error'), issue.message];
+    case 'invalid_value':
+      return ['value_error', issue.message];
     default:
-      return { field, type: 'value_error', message: 'Input is not valid' };
+      return ['value_error', 'Input is not valid'];
   }
 }
 
@@ -104,10 +99,6 @@ function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   );
 }
 
-function typeName(expected: string): string {
-  return expected === 'object' ? 'dictionary' : expected;
-}
-
-function plural(count: number | bigint, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+function characters(count: number | bigint): string {
+  return `${count} character${count === 1 ? '' : 's'}`;
 }

@@ -1,19 +1,15 @@
-import { setTimeout } from 'node:timers/promises';
 import { MikroORM, type EntityManager, type Options } from '@mikro-orm/postgresql';
-import pg from 'pg';
+import type { ClientConfig } from 'pg';
 import type { Logger } from 'pino';
-import type { RunCopyTransaction } from './copy.ts';
-import { withTimeLimit } from '../core/abort.ts';
+import { startEmbedded } from '../../packages/embedded-postgres/index.ts';
+import { withTimeLimit, type Abortable } from '../core/abort.ts';
 import type { Config } from '../core/config.ts';
-import { gauge } from '../core/metrics.ts';
-import { databaseUrlsOf } from '../core/database-urls.ts';
+import { counter, gauge } from '../core/metrics.ts';
 import type { Statements } from './sql.ts';
-import { createCopyTransactions } from './copy-transaction.ts';
-import { startEmbedded } from './embedded/postgresql.ts';
-import { repairPool } from './pool-repair.ts';
+import { migrateJobs } from './jobs.ts';
 import { HealthCheck, type OnChange } from './health-check.ts';
-import { capabilitiesOf, connectionOptions } from './connection-options.ts';
-import { openStatements } from './statements.ts';
+import { HotReads } from './hot-reads.ts';
+import { ConnectionPool } from './pool.ts';
 
 /** An open database: PostgreSQL at DATABASE_URL, or the embedded default in DATA_DIR. */
 export interface Database {
@@ -24,12 +20,8 @@ export interface Database {
   statements: Statements;
   /** Reads of the replica, if there is one. If it fails, they run on the primary. */
   replica?: Statements;
-  /** Runs a transaction that writes many rows at a time. */
-  inCopyTransaction: RunCopyTransaction;
-  /** Returns the number of statements that wait for a connection. */
-  waiting(): number;
-  /** Returns the numbers of open and of idle connections of the pool. */
-  connections(): { open: number; idle: number };
+  /** Returns the numbers of open and idle connections, and of statements that wait for one. */
+  connections(): { open: number; idle: number; waiting: number };
   /** Rejects if the database does not respond: within 1.5 s, once `watch` was called. */
   ping(): Promise<void>;
   /** Rejects with the names of the missing migrations, if there are any. */
@@ -43,21 +35,17 @@ export interface Database {
   close(): Promise<void>;
 }
 
-const ACQUIRE_TIMEOUT_MS = 2_000;
 /** Maximum duration of a statement on a replica, in ms. */
 const REPLICA_TIMEOUT_MS = 3_000;
 /** Time until a failed replica is tried again, in ms. */
 const REPLICA_PAUSE_MS = 5_000;
-// Errors of the server, not of the statement (PostgreSQL, appendix A): connection, login, conflict
-// with replication, privileges and tables, resources, shutdown, storage.
-const SERVER_ERRORS = /^(08|25|28|3D|40|42|53|57P|58|XX)/;
-const REPLICATION_CONFLICTS = /^40/;
-/** Maximum time to wait until the connections to a replica are closed, in ms. */
-const CLOSE_TIMEOUT_MS = 1_000;
 /** Maximum wait of a migration for a lock. Requests for the table wait behind it. */
 const LOCK_TIMEOUT = '2s';
-/** PostgreSQL, appendix A. */
-const LOCK_NOT_AVAILABLE = '55P03';
+
+const restarts = counter(
+  'shopfront_embedded_restarts_total',
+  'Restarts of the embedded database after its process exited unexpectedly.',
+);
 
 /**
  * Opens the configured database. Starts the embedded one, or, with `attach`, uses that of a server
@@ -70,195 +58,138 @@ export async function openDatabase(
   attach = false,
 ): Promise<Database> {
   const embedded =
-    config.databaseUrl === undefined ? await startEmbedded(config.dataDir, log, attach) : undefined;
-  const urls = embedded ? [embedded.url] : databaseUrlsOf(config.databaseUrl ?? '');
-  const clientConfig = connectionOptions(config, urls[0] ?? '');
+    config.databaseUrl === undefined
+      ? await startEmbedded(config.dataDir, log, { attach, onRestart: () => restarts.value++ })
+      : undefined;
+  const url = embedded?.url ?? config.databaseUrl ?? '';
+  const clientConfig = connectionOptions(config, url);
+  const { pool, statements } = openPool(config, clientConfig);
   const orm = new MikroORM({
     ...options,
-    // Connections use driverOptions. See openMigrator.
-    dbName: 'postgres',
-    driverOptions: {
-      ...clientConfig,
-      max: config.databasePoolMax,
-      connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
-    },
+    // Connections use driverOptions. The migrator checks whether this database exists.
+    dbName: 'template1',
+    driverOptions: pool.dialect(),
     logger: (message) => log.debug(message),
   });
-  // The migrator creates a database of the configured name if there is none. Behind a pooler, the
-  // name in the URL may be another.
-  const openMigrator = async () => {
-    const [row] = await orm.em
-      .fork()
-      .execute<{ name: string }[]>('select current_database() as name');
-    if (row) orm.config.set('dbName', row.name);
-    return orm.migrator;
-  };
-  const pool = await orm.driver.getConnection().getNativeClient();
-  const renew = repairPool(pool);
-  const healthCheck = new HealthCheck({
-    config: clientConfig,
-    urls,
-    // A pooler connects each statement to the current server.
-    mayMove: !embedded && (config.databasePooler === 'none' || urls.length > 1),
-    // Connections that are opened later lead to this host.
-    onHost: (url) => {
-      for (const used of [clientConfig, pool.options]) used.connectionString = url;
-    },
-    log,
-  });
-  // Without a primary, each use of the database fails.
-  await healthCheck.locate().catch(() => undefined);
-  const statements = openStatements(pool, clientConfig, capabilitiesOf(config), log);
+  // A pooler connects each statement to the current server.
+  const mayMove = !embedded && config.databasePooler === 'none';
+  const healthCheck = new HealthCheck(clientConfig, mayMove, log);
+  const { databaseReplicaUrl } = config;
   const replica =
-    config.databaseReplicaUrl === undefined
+    databaseReplicaUrl === undefined
       ? undefined
-      : openReplica(config, config.databaseReplicaUrl, statements, log);
+      : openReplica(config, databaseReplicaUrl, statements);
   return {
     orm,
     ...(replica && { replica }),
     fork: (signal) => orm.em.fork(signal && { signal, inflightQueryAbortStrategy: 'cancel query' }),
     statements,
-    inCopyTransaction: createCopyTransactions(pool),
-    waiting: () => pool.waitingCount,
-    connections: () => ({ open: pool.totalCount, idle: pool.idleCount }),
+    connections: () => pool.counts,
     async ping() {
       if (healthCheck.isRunning) {
-        if (!(await healthCheck.next())) throw new Error('The database does not respond');
-        return;
+        if (!healthCheck.isHealthy) throw new Error('The database does not respond');
+      } else {
+        await orm.em.fork().execute('select 1');
       }
-      await healthCheck.locate();
-      await orm.em.fork().execute('select 1');
     },
     async rejectPendingMigrations() {
-      const pending = await (await openMigrator()).getPending();
+      const pending = (await orm.migrator.getPending()).map(({ name }) => name);
       if (pending.length > 0)
-        throw new Error(
-          `The database lacks ${pending.map(({ name }) => name).join(', ')}. Apply with: npm run migrate`,
-        );
+        throw new Error(`The database lacks ${pending.join(', ')}. Apply with: npm run migrate`);
     },
     async migrate() {
-      const migrator = await openMigrator();
+      const { migrator } = orm;
       // This also creates the migrator's own table, outside of any transaction.
       if ((await migrator.getPending()).length === 0) return [];
-      // Tables of the same names would make a migration fail with an error about one of them.
-      const known = new Set(options.migrations?.migrationsList?.map(({ name }) => name));
-      const other = (await migrator.getExecuted()).find(({ name }) => !known.has(name));
-      if (other)
-        throw new Error(
-          `The database is of another version, with the migration ${other.name}. Use that version or a new database`,
-        );
-      return orm.em
-        .fork()
-        .transactional(async (em) => {
-          // Building an index takes longer than a request may.
-          await em.execute(
-            `set local statement_timeout = 0; set local lock_timeout = '${LOCK_TIMEOUT}'`,
-          );
-          return (await migrator.up({ transaction: em.getTransactionContext() })).map(
-            ({ name }) => name,
-          );
-        })
-        .catch((error: Error) => {
-          if (!('code' in error) || error.code !== LOCK_NOT_AVAILABLE) throw error;
-          throw new Error(
-            `Another transaction holds a lock that a migration needs, for more than ${LOCK_TIMEOUT}. Nothing was changed. Try again, or end that transaction (pg_stat_activity)`,
-            { cause: error },
-          );
-        });
+      await migrateJobs({ em: orm.em.fork(), log });
+      const applied = await orm.em.fork().transactional(async (em) => {
+        // Building an index takes longer than a request may.
+        const limits = `set local statement_timeout = 0; set local lock_timeout = '${LOCK_TIMEOUT}'`;
+        await em.execute(limits);
+        return migrator.up({ transaction: em.getTransactionContext() });
+      });
+      return applied.map(({ name }) => name);
     },
     get isHealthy() {
       return healthCheck.isHealthy;
     },
     watch(onChange) {
-      const onHealthChange: OnChange = (isHealthy, hasMoved) => {
+      healthCheck.start((isHealthy, hasMoved) => {
         if (isHealthy) {
           statements.renew();
-          void renew(hasMoved);
+          void pool.renew(hasMoved);
         }
         onChange(isHealthy, hasMoved);
-      };
-      healthCheck.start(onHealthChange);
+      });
     },
     close: async () => {
       await healthCheck.close();
       await replica?.close();
-      await statements.close();
+      statements.close();
       await orm.close();
+      await pool.close();
       await embedded?.stop();
     },
   };
 }
 
+function connectionOptions(config: Config, connectionString: string): ClientConfig {
+  return {
+    connectionString,
+    application_name: 'shopfront',
+    // Detects a peer that is gone on an idle connection.
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    // A pooler shares existing connections and rejects connections with further parameters.
+    ...(config.databasePooler === 'none' && {
+      statement_timeout: config.databaseStatementTimeoutMs,
+      // Compilation takes 50 ms, and no statement runs long enough to save that.
+      options: '-c jit=off',
+    }),
+  };
+}
+
+function openPool(config: Config, clientConfig: ClientConfig) {
+  const { databasePoolMax: max, databaseAcquireTimeoutMs: connectionTimeoutMillis } = config;
+  const canPrepare = config.databasePooler === 'none';
+  const pool = new ConnectionPool({ ...clientConfig, max, connectionTimeoutMillis }, canPrepare);
+  return { pool, statements: new HotReads(pool, canPrepare && config.databasePipeline) };
+}
+
 /**
- * Opens the reads of the server at this URL. A read that fails because of the server runs on the
- * primary, as do all reads of the next seconds. Then one read at a time tries the replica.
+ * Opens the reads of the server at this URL. If a read fails, it runs on the primary, as do all
+ * reads of the next seconds. Then one read tries the replica.
  */
 function openReplica(
   config: Config,
   url: string,
   primary: Statements,
-  log: Logger,
 ): Statements & { close(): Promise<void> } {
-  const options = {
-    ...connectionOptions(config, url),
-    max: config.databasePoolMax,
-    connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
-  };
-  const pool = new pg.Pool(options);
-  // Otherwise a lost connection would be an uncaught exception.
-  pool.on('error', () => undefined);
-  pool.on('connect', (client) => client.on('error', () => undefined));
-  const renew = repairPool(pool);
-  const statements = openStatements(pool, options, capabilitiesOf(config), log);
+  const { pool, statements } = openPool(config, connectionOptions(config, url));
   const timeoutMs = Math.min(REPLICA_TIMEOUT_MS, config.databaseStatementTimeoutMs / 2);
   /** When a read may try the replica. 0 while the replica works. */
   let pausedUntil = 0;
   gauge('shopfront_replica_usable', 'Whether reads use the replica: 1 or 0.', () =>
     Number(pausedUntil === 0),
   );
-
-  const pause = (reason: unknown): void => {
-    const event = { event: 'database.replica', outcome: 'failure', err: reason };
-    if (pausedUntil === 0) log.warn(event, 'Replica failed; reads use the primary');
-    pausedUntil = performance.now() + REPLICA_PAUSE_MS;
-  };
-  const resume = (): void => {
-    const event = { event: 'database.replica', outcome: 'success' };
-    if (pausedUntil !== 0) log.info(event, 'Replica responds; reads use it');
-    pausedUntil = 0;
+  const tryReplica = async (...[statement, prepared, request]: Parameters<Statements['read']>) => {
+    const now = performance.now();
+    if (now < pausedUntil) return undefined;
+    if (pausedUntil > 0) pausedUntil = now + REPLICA_PAUSE_MS;
+    const read = (part: Abortable) => statements.read(statement, prepared, part);
+    const rows = await withTimeLimit(request, timeoutMs, read).catch(() => undefined);
+    request?.signal.throwIfAborted();
+    pausedUntil = rows ? 0 : performance.now() + REPLICA_PAUSE_MS;
+    if (!rows) void pool.renew();
+    return rows;
   };
   return {
     // A replica commits nothing.
     commits: 0,
-    async read(statement, prepared, request) {
-      const now = performance.now();
-      if (now < pausedUntil) return primary.read(statement, prepared, request);
-      if (pausedUntil > 0) pausedUntil = now + REPLICA_PAUSE_MS;
-      try {
-        const rows = await withTimeLimit(request, timeoutMs, (part) =>
-          statements.read(statement, prepared, part),
-        );
-        if (rows) {
-          resume();
-          return rows;
-        }
-        pause(new Error('The replica does not respond in time'));
-        void renew();
-      } catch (error) {
-        const code = error instanceof pg.DatabaseError ? error.code : undefined;
-        if (request?.signal.aborted || (code !== undefined && !SERVER_ERRORS.test(code)))
-          throw error;
-        if (code === undefined || !REPLICATION_CONFLICTS.test(code)) pause(error);
-      }
-      return primary.read(statement, prepared, request);
-    },
-    write: (statement, request) => primary.write(statement, request),
-    async close() {
-      // The connections of an unresponsive replica do not close.
-      await Promise.race([
-        Promise.all([statements.close(), pool.end()]),
-        setTimeout(CLOSE_TIMEOUT_MS, undefined, { ref: false }),
-      ]);
+    read: async (...args) => (await tryReplica(...args)) ?? primary.read(...args),
+    close: () => {
+      statements.close();
+      return pool.close();
     },
   };
 }

@@ -1,8 +1,8 @@
-import { Socket } from 'node:net';
 import { setImmediate, setTimeout } from 'node:timers/promises';
-import pg, { type ClientConfig } from 'pg';
+import type { ClientConfig } from 'pg';
 import type { Logger } from 'pino';
 import { counter } from '../core/metrics.ts';
+import { Connection } from './connection.ts';
 
 const changes = counter(
   'shopfront_database_changes_total',
@@ -11,20 +11,15 @@ const changes = counter(
 
 /** Interval between two checks, in ms. */
 const INTERVAL_MS = 250;
-/** Number of intervals without a response until the database counts as down: 1.5 s. */
-const MAX_INTERVALS = 6;
+/** Time without a response until the database counts as down, in ms. */
+const TIMEOUT_MS = 1_500;
 /** Interval between new connections, in ms: the address may lead to another server. */
 const RENEWAL_MS = 1_000;
-/** Name in pg_stat_activity. */
-const NAME = 'shopfront health check';
-/** Time in ms for other hosts to respond after the first primary has. */
-const OTHERS_MS = 500;
 /** Returns when the primary was started, in microseconds, which identifies it; null for a standby. */
 const SERVER =
-  'case when not pg_is_in_recovery() then pg_postmaster_start_time()::text end as server';
-/** Of a primary, the first eight characters are its timeline, which a promotion increases. */
-const TIMELINE =
-  'case when not pg_is_in_recovery() then pg_walfile_name(pg_current_wal_lsn()) end as timeline';
+  'select case when not pg_is_in_recovery() then pg_postmaster_start_time()::text end as server';
+/** PostgreSQL, appendix A. */
+const TOO_MANY_CONNECTIONS = '53300';
 
 /**
  * Called when the database goes down, and when it is up again. `hasMoved` if another server responds
@@ -32,250 +27,127 @@ const TIMELINE =
  */
 export type OnChange = (isHealthy: boolean, hasMoved: boolean) => void;
 
-interface HealthCheckOptions {
-  config: ClientConfig;
-  /** URL of each host. */
-  urls: readonly string[];
-  /** Whether another server may be the primary while a connection stays open. */
-  mayMove: boolean;
-  /** Called with the URL of the primary when the check has connected to it. */
-  onHost: (url: string) => void;
-  log: Logger;
-}
-
-/** A connection to a primary. */
-interface Primary {
-  url: string;
-  client: pg.Client;
-  socket: Socket;
-  /** Its identity. */
-  server: string;
-  /** Its timeline, if there are several hosts. */
-  timeline: string;
-}
-
 /**
  * Checks repeatedly, on a separate connection, whether a primary responds. A database that is
  * frozen, or whose machine is gone, sends nothing: without this check, each request would wait for
  * its own time limit. After a failover, the address may lead to a standby or to another primary.
- * Of several hosts, uses the primary with the latest timeline.
  */
 export class HealthCheck {
-  private healthy = true;
-  private closed = false;
-  private client: pg.Client | undefined;
+  /** False while the database is down. */
+  isHealthy = true;
+  private isClosed = false;
+  private connection: Connection | undefined;
   private openedAt = 0;
   /** Identity of the last primary. */
   private server: string | undefined;
-  /** Sockets of all open connections of the check. */
-  private readonly sockets = new Set<Socket>();
-  /** Aborted to end the current wait. */
-  private turn = new AbortController();
-  private running: Promise<void> | undefined;
-  private sleeping = false;
-  /** Receive the result of the next check, not of one that had already started. */
-  private waiters: ((isHealthy: boolean) => void)[] = [];
+  private checking: Promise<void> | undefined;
+  private timer: NodeJS.Timeout | undefined;
   private onChange: OnChange = () => undefined;
 
-  constructor(private readonly options: HealthCheckOptions) {}
+  constructor(
+    private readonly config: ClientConfig,
+    /** Whether another server may be the primary while a connection stays open. */
+    private readonly mayMove: boolean,
+    private readonly log: Logger,
+  ) {}
 
   get isRunning(): boolean {
-    return this.running !== undefined;
-  }
-
-  /** False while the database is down. */
-  get isHealthy(): boolean {
-    return this.healthy;
-  }
-
-  /** Returns whether the database responds now. Checks at once, unless it is known to be down. */
-  async next(): Promise<boolean> {
-    if (!this.healthy) return false;
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    this.waiters.push(resolve);
-    if (this.sleeping) this.turn.abort();
-    return promise;
+    return this.timer !== undefined;
   }
 
   /** Starts the checks. Until then the database counts as healthy. */
   start(onChange: OnChange): void {
     this.onChange = onChange;
-    this.running ??= this.run();
-  }
-
-  /** Finds the primary of several hosts before the checks have started. Throws if there is none. */
-  async locate(): Promise<void> {
-    if (this.options.urls.length === 1) return;
-    const found = await Promise.race([
-      this.openPrimary(),
-      setTimeout(MAX_INTERVALS * INTERVAL_MS, undefined, { ref: false }),
-    ]).finally(() => this.drop());
-    if (!found) throw new Error('No host of DATABASE_URL responds as a primary in time');
+    this.timer ??= setInterval(() => void this.check(), INTERVAL_MS).unref();
+    void this.check();
   }
 
   async close(): Promise<void> {
-    this.closed = true;
-    this.turn.abort();
-    await this.running;
+    this.isClosed = true;
+    clearInterval(this.timer);
     this.drop();
+    await this.checking;
   }
 
-  private async run(): Promise<void> {
-    while (!this.closed) {
-      const waiters = this.waiters.splice(0);
-      const server = await this.check();
-      this.update(server);
-      for (const resolve of waiters) resolve(server !== undefined);
-      if (this.waiters.length === 0) await this.sleep();
-    }
-    for (const resolve of this.waiters) resolve(false);
+  private check(): Promise<void> {
+    return (this.checking ??= this.checkOnce().finally(() => (this.checking = undefined)));
   }
 
-  private async sleep(): Promise<void> {
-    this.sleeping = true;
-    await setTimeout(INTERVAL_MS, undefined, { signal: this.nextWait(), ref: false }).catch(
-      () => undefined,
-    );
-    this.sleeping = false;
-  }
-
-  private nextWait(): AbortSignal {
-    this.turn = new AbortController();
-    if (this.closed) this.turn.abort();
-    return this.turn.signal;
+  private async checkOnce(): Promise<void> {
+    const server = await Promise.race([this.query(), timeLimit()]);
+    // The next check opens a new connection.
+    if (server === undefined) this.drop();
+    if (!this.isClosed) this.update(server);
   }
 
   private update(server: string | undefined): void {
-    if (this.closed) return;
-    const isHealthy = server !== undefined;
+    const [wasHealthy, isHealthy] = [this.isHealthy, server !== undefined];
     const isOther = isHealthy && this.server !== undefined && server !== this.server;
+    const hasMoved = isOther && wasHealthy;
     if (isOther) changes.value++;
-    const hasMoved = this.healthy && isOther;
     if (isHealthy) this.server = server;
-    if (hasMoved) {
-      this.options.log.warn(
-        { event: 'database.moved' },
-        'Database is another server, or was restarted',
-      );
-      // Nothing that the previous server has begun may go on.
-      this.onChange(false, true);
-    } else if (isHealthy === this.healthy) {
-      return;
-    } else if (isHealthy) {
-      this.options.log.info({ event: 'database.up' }, 'Database is up again');
-    } else {
-      this.options.log.warn(
-        { event: 'database.down' },
-        'Database is down; requests that need it are rejected until it is up',
-      );
-    }
-    this.healthy = isHealthy;
+    if (isHealthy === wasHealthy && !hasMoved) return;
+    const event = hasMoved ? 'database.moved' : isHealthy ? 'database.up' : 'database.down';
+    this.log.warn(
+      { event },
+      `Database is ${hasMoved ? 'another server, or was restarted' : isHealthy ? 'up again' : 'down'}`,
+    );
+    // Nothing that the previous server has begun may go on.
+    if (hasMoved) this.onChange(false, true);
+    this.isHealthy = isHealthy;
     this.onChange(isHealthy, hasMoved);
   }
 
-  // Returns the identity of the primary, or undefined if none responds.
-  private async check(): Promise<string | undefined> {
-    const signal = this.nextWait();
-    const server = await Promise.race([this.query(signal), timeLimit(signal)]);
-    this.turn.abort();
-    // The next check opens a new connection.
-    if (server === undefined) this.drop();
-    return server;
-  }
-
-  // A lost connection does not mean that the database is down; failure to reopen it does.
-  private async query(signal: AbortSignal): Promise<string | undefined> {
-    const isOutdated = this.options.mayMove && performance.now() - this.openedAt >= RENEWAL_MS;
-    if (this.client && !isOutdated) {
+  // Returns the identity of the primary, or undefined if none responds. A lost connection does not
+  // mean that the database is down; failure to reopen it does.
+  private async query(): Promise<string | undefined> {
+    const current = this.connection;
+    const isOutdated = this.mayMove && performance.now() - this.openedAt >= RENEWAL_MS;
+    if (current && !isOutdated) {
       try {
-        return (await identityOf(this.client, SERVER)).server ?? undefined;
+        return await identityOf(current);
       } catch {
-        if (signal.aborted) return undefined;
+        // The check has ended.
+        if (this.connection !== current) return undefined;
       }
     }
     this.drop();
-    try {
-      return (await this.openPrimary()).server;
-    } catch (error) {
-      if (!signal.aborted) this.drop();
-      return isFull(error) ? (this.server ?? '') : undefined;
-    }
+    return this.isClosed ? undefined : this.open();
   }
 
-  /** Opens a connection to the primary. Throws if no host is one. */
-  private async openPrimary(): Promise<Primary> {
+  private async open(): Promise<string | undefined> {
+    const connection = new Connection({
+      ...this.config,
+      application_name: 'shopfront health check',
+    });
+    this.connection = connection;
     this.openedAt = performance.now();
-    const { urls, onHost } = this.options;
-    const found: Primary[] = [];
-    const attempts = urls.map(async (url) => void found.push(await this.open(url)));
-    await Promise.any(attempts);
-    await Promise.race([
-      Promise.allSettled(attempts),
-      setTimeout(OTHERS_MS, undefined, { ref: false }),
-    ]);
-    const latest = found.reduce((one, other) => (other.timeline > one.timeline ? other : one));
-    if (latest.socket.destroyed) throw new Error('The check has ended');
-    this.drop(latest.socket);
-    this.client = latest.client;
-    onHost(latest.url);
-    return latest;
-  }
-
-  /** Opens a connection to the host. Throws if it is no primary. */
-  private async open(url: string): Promise<Primary> {
-    const { config, urls } = this.options;
-    const socket = new Socket();
-    this.sockets.add(socket);
-    const client = new pg.Client({
-      ...config,
-      connectionString: url,
-      application_name: NAME,
-      stream: () => socket,
-    });
-    client.on('error', () => {
-      // Checks at once, not after the rest of the interval.
-      if (this.sleeping && this.client === client) this.turn.abort();
-    });
-    await client.connect();
-    const columns = urls.length > 1 ? `${SERVER}, ${TIMELINE}` : SERVER;
-    const { server, timeline } = await identityOf(client, columns);
-    if (server === null) throw new Error('The server is a standby');
-    return { url, client, socket, server, timeline: timeline?.slice(0, 8) ?? '' };
-  }
-
-  /** Closes all connections but this one. */
-  private drop(but?: Socket): void {
-    this.client = undefined;
-    for (const socket of this.sockets) if (socket !== but) socket.destroy();
-    this.sockets.clear();
-    if (but) this.sockets.add(but);
-  }
-}
-
-// Counted in turns of the event loop, not by the clock: after a long block of this process, a
-// response may have arrived that it has not read yet.
-async function timeLimit(signal: AbortSignal): Promise<undefined> {
-  try {
-    for (let turn = 0; turn < MAX_INTERVALS; turn++) {
-      await setTimeout(INTERVAL_MS, undefined, { signal, ref: false });
-      await setImmediate();
+    // Checks at once, not after the rest of the interval.
+    connection.on('error', () => void (this.connection === connection && this.check()));
+    try {
+      await connection.connect();
+      return await identityOf(connection);
+    } catch (error) {
+      // The server is up if it rejects a connection because of too many clients.
+      const isFull =
+        error instanceof Error && 'code' in error && error.code === TOO_MANY_CONNECTIONS;
+      return isFull ? (this.server ?? '') : undefined;
     }
-  } catch {
-    // The check has ended.
   }
-  return undefined;
+
+  private drop(): void {
+    this.connection?.destroy();
+    this.connection = undefined;
+  }
 }
 
-async function identityOf(
-  client: pg.Client,
-  columns: string,
-): Promise<{ server: string | null; timeline?: string | null }> {
-  const { rows } = await client.query<{ server: string | null }>(`select ${columns}`);
-  return rows[0] ?? { server: null };
+// After a long block of this process, a response may have arrived that it reads in this turn.
+async function timeLimit(): Promise<undefined> {
+  await setTimeout(TIMEOUT_MS, undefined, { ref: false });
+  await setImmediate();
 }
 
-// A server that rejects a connection because of too many clients is up (PostgreSQL, 53300).
-function isFull(error: unknown): boolean {
-  if (error instanceof AggregateError) return error.errors.some(isFull);
-  return error instanceof Error && 'code' in error && error.code === '53300';
+async function identityOf(connection: Connection): Promise<string | undefined> {
+  const { rows } = await connection.query<{ server: string | null }>(SERVER);
+  return rows[0]?.server ?? undefined;
 }

@@ -1,16 +1,8 @@
-import { PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
+import { Index, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { RateLimiterPostgres } from 'rate-limiter-flexible';
-import { execute } from './sql.ts';
-
-/** Maximum number of points per key and duration, and the table that counts them. */
-export interface Limit {
-  table: string;
-  keyPrefix: string;
-  points: number;
-  /** In seconds. */
-  duration: number;
-}
+import { runStatement } from './kysely.ts';
+import type { Statement } from './sql.ts';
 
 /** A row of a limiter's table: the points of a key, and when they expire. */
 export abstract class RateLimiterRow {
@@ -21,38 +13,32 @@ export abstract class RateLimiterRow {
   points!: number;
 
   /** Milliseconds since 1970. */
+  @Index()
   @Property({ columnType: 'bigint', type: 'string', nullable: true })
   expire!: string | null;
 }
 
-/** Creates a limiter that counts in a table of `RateLimiterRow`s, shared by all instances. */
+/**
+ * Creates a limiter that counts in a table of `RateLimiterRow`s, shared by all instances. `points`
+ * is the maximum number per key and `duration`, in seconds.
+ */
 export function createRateLimiter(
   em: EntityManager,
-  { table, keyPrefix, points, duration }: Limit,
+  limit: Record<'tableName' | 'keyPrefix', string> & Record<'points' | 'duration', number>,
 ): RateLimiterPostgres {
+  // The limiter outlives the request and the transaction that create it.
+  const unit = { em: em.fork() };
+  // Without names, which the library gives its statements: a pooler may run each on another
+  // connection.
+  const query = async ({ text, values }: Statement) => {
+    const { rows, numAffectedRows } = await runStatement(unit, { text, values });
+    return { rows, rowCount: Number(numAffectedRows ?? rows.length) };
+  };
   return new RateLimiterPostgres({
-    storeClient: withoutNames(em),
+    storeClient: { query },
     storeType: 'client',
-    tableName: table,
     tableCreated: true,
     clearExpiredByTimeout: false,
-    keyPrefix,
-    points,
-    duration,
+    ...limit,
   });
-}
-
-// The library names its statements, and a pooler may run each on another connection.
-function withoutNames(em: EntityManager) {
-  // The limiter outlives the request that creates it.
-  const unit = em.fork({
-    signal: new AbortController().signal,
-    inflightQueryAbortStrategy: 'ignore query',
-  });
-  return {
-    async query({ text, values }: { text: string; values: unknown[] }) {
-      const { rows, affected } = await execute(unit, { text, values });
-      return { rows, rowCount: affected || rows.length };
-    },
-  };
 }

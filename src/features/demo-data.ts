@@ -1,20 +1,20 @@
 import bcrypt from 'bcrypt';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { diff, record } from './audit/audit.log.ts';
+import { record } from './audit/audit.log.ts';
 import { DomainError } from '../core/errors.ts';
 import { osUserName } from '../core/os-user.ts';
-import type { Scope } from '../core/scopes.ts';
-import { execute, sql } from '../database/sql.ts';
+import { run, type Columns } from '../database/kysely.ts';
+import type { BlogEntry } from './blog/blog-entry.entity.ts';
 import { checkDigit } from './products/check-digit.ts';
+import type { Product } from './products/product.entity.ts';
+import type { Item } from './profile/item.entity.ts';
+import { User } from './users/user.entity.ts';
 
 /** Users of the demo data with a password; the passwords are public. */
-export const demoUsers: readonly {
-  username: string;
+export const demoUsers: readonly (Pick<User, 'username' | 'scopes' | 'disabled'> & {
   password: string;
   fullName: string;
-  scopes: Scope[];
-  disabled: boolean;
-}[] = [
+})[] = [
   {
     username: 'alice',
     password: 'alice-demo-1',
@@ -34,54 +34,49 @@ export const demoUsers: readonly {
 ];
 
 const OTHER_USERS = 120;
-const PRODUCTS = 1_200;
 
-/** Materials, each with its factor of the price. */
-const MATERIALS = [
-  { name: 'Oak', factor: 1.2 },
-  { name: 'Steel', factor: 1 },
-  { name: 'Linen', factor: 0.9 },
-  { name: 'Copper', factor: 1.35 },
-  { name: 'Bamboo', factor: 0.7 },
-  { name: 'Glass', factor: 0.95 },
-  { name: 'Wool', factor: 1.1 },
-  { name: 'Cotton', factor: 0.75 },
-  { name: 'Walnut', factor: 1.5 },
-  { name: 'Slate', factor: 1.25 },
-];
-
-/** Things, each with its usual price. */
-const THINGS = [
-  { name: 'Table', price: 320 },
-  { name: 'Chair', price: 95 },
-  { name: 'Lamp', price: 70 },
-  { name: 'Kettle', price: 42 },
-  { name: 'Blanket', price: 60 },
-  { name: 'Bowl', price: 18 },
-  { name: 'Shelf', price: 140 },
-  { name: 'Clock', price: 55 },
-  { name: 'Vase', price: 28 },
-  { name: 'Basket', price: 24 },
-  { name: 'Mirror', price: 110 },
-  { name: 'Tray', price: 21 },
-];
-
-/** Kinds of a thing, each with its factor of the price. */
-const KINDS = [
-  { name: 'Classic', factor: 1 },
-  { name: 'Compact', factor: 0.8 },
-  { name: 'Tall', factor: 1.15 },
-  { name: 'Low', factor: 0.9 },
-  { name: 'Light', factor: 0.85 },
-  { name: 'Heavy', factor: 1.3 },
-  { name: 'Round', factor: 1.05 },
-  { name: 'Folding', factor: 1.1 },
-  { name: 'Narrow', factor: 0.95 },
-  { name: 'Wide', factor: 1.25 },
-];
+/** Kinds of a thing, materials, and things: the factors of a price, and the usual prices. */
+const KINDS = {
+  Classic: 1,
+  Compact: 0.8,
+  Tall: 1.15,
+  Low: 0.9,
+  Light: 0.85,
+  Heavy: 1.3,
+  Round: 1.05,
+  Folding: 1.1,
+  Narrow: 0.95,
+  Wide: 1.25,
+};
+const MATERIALS = {
+  Oak: 1.2,
+  Steel: 1,
+  Linen: 0.9,
+  Copper: 1.35,
+  Bamboo: 0.7,
+  Glass: 0.95,
+  Wool: 1.1,
+  Cotton: 0.75,
+  Walnut: 1.5,
+  Slate: 1.25,
+};
+const THINGS = {
+  Table: 320,
+  Chair: 95,
+  Lamp: 70,
+  Kettle: 42,
+  Blanket: 60,
+  Bowl: 18,
+  Shelf: 140,
+  Clock: 55,
+  Vase: 28,
+  Basket: 24,
+  Mirror: 110,
+  Tray: 21,
+};
 
 /** Demo users with items. */
-const OWNERS = new Set(['alice', 'bob']);
+const OWNERS = ['alice', 'bob'];
 const ITEMS = ['notebook', 'umbrella', 'bicycle', 'lantern', 'rucksack'];
 const ENTRIES = [
   {
@@ -104,121 +99,81 @@ const ENTRIES = [
   },
 ];
 
-/** Number of rows added, by table, and the users with a password among them. */
-export interface SeededRows {
-  users: number;
-  /** Users of `demoUsers` that were added; their passwords are public. */
-  usernames: string[];
-  products: number;
-  items: number;
-  entries: number;
+interface Tables {
+  blog_entry: Columns<BlogEntry>;
+  item: Columns<Item>;
+  user: Columns<User>;
+  product: Columns<Product>;
 }
 
 /**
- * Adds the demo data to an empty database; with `addToExisting`, to any. Existing rows do not
- * change, and existing users get no items or blog entries. Returns what was added. Throws CONFLICT
- * if the database has users or products and `addToExisting` is false.
+ * Adds the demo data to a database without users. Throws CONFLICT if there are any, because the
+ * passwords of the demo users are public.
  */
-export async function seedDemo(
-  em: EntityManager,
-  bcryptCost: number,
-  now: Date,
-  addToExisting = false,
-): Promise<SeededRows> {
+export async function seedDemo(em: EntityManager, bcryptCost: number, now: Date): Promise<void> {
   const hashes = await Promise.all(
     demoUsers.map(({ password }) => bcrypt.hash(password, bcryptCost)),
   );
-  return em.transactional(async (tx) => {
+  await em.transactional(async (tx) => {
+    const database = tx.getKysely<Tables>();
     // Serializes concurrent calls, so that the second one sees the rows of the first.
-    await execute(tx, sql`select pg_advisory_xact_lock(hashtext('shopfront demo data'))`);
-    if (!addToExisting) await rejectIfFilled(tx);
-    const usernames: string[] = [];
-    for (const [index, { username, fullName, scopes, disabled }] of demoUsers.entries()) {
-      const { affected } = await execute(
-        tx,
-        sql`
-        insert into "user" (username, email, full_name, disabled, hashed_password, scopes)
-        values (${username}, ${`${username}@shop.example`}, ${fullName}, ${disabled}, ${hashes[index]}, ${scopes}::text[])
-        on conflict do nothing`,
-      );
-      if (affected > 0) usernames.push(username);
-    }
-    const otherUsers = await execute(
-      tx,
-      sql`
-      insert into "user" (username, email, full_name)
-      select 'customer' || lpad(n::text, 3, '0'), 'customer' || lpad(n::text, 3, '0') || '@shop.example', 'Customer ' || n
-      from generate_series(1, ${OTHER_USERS}::int) as n on conflict do nothing`,
+    await tx.execute("select pg_advisory_xact_lock(hashtext('shopfront demo data'))");
+    if ((await tx.count(User)) > 0) throw new DomainError('CONFLICT', 'The database has users');
+    const users = [
+      ...demoUsers.map(({ username, fullName, scopes, disabled }, index) => ({
+        username,
+        full_name: fullName,
+        disabled,
+        scopes,
+        hashed_password: hashes[index] ?? null,
+      })),
+      ...[...Array(OTHER_USERS).keys()].map((index) => ({
+        username: `customer${String(index + 1).padStart(3, '0')}`,
+        full_name: `Customer ${index + 1}`,
+      })),
+    ].map((user) => ({ ...user, email: `${user.username}@shop.example` }));
+    const added = await run(
+      { em: tx },
+      database.insertInto('user').values(users).returning(['pk', 'username']),
     );
-    const products = [...Array(PRODUCTS).keys()].map(demoProduct);
-    const { affected: added } = await execute(
-      tx,
-      sql`
-      insert into product (name, barcode, price, created_at, updated_at)
-      select name, barcode, price, ${now}, ${now}
-      from unnest(${products.map(({ name }) => name)}::text[], ${products.map(({ barcode }) => barcode)}::text[], ${products.map(({ price }) => price)}::numeric[])
-        as made (name, barcode, price)
-      on conflict do nothing`,
+    const products = demoProducts().map((product) => ({
+      ...product,
+      created_at: now,
+      updated_at: now,
+    }));
+    const addProducts = database.insertInto('product').values(products);
+    await run(
+      { em: tx },
+      addProducts.onConflict((conflict) => conflict.doNothing()),
     );
-    const users = usernames.length + otherUsers.affected;
-    const changes = diff({}, { users: String(users), products: String(added) });
-    const operator = osUserName();
-    if (users + added > 0)
-      await record(
-        { em: tx, now: () => now, requestId: 'seed', operator },
-        'demo.seeded',
-        undefined,
-        changes,
-      );
-    let [items, entries] = [0, 0];
-    for (const username of usernames.filter((name) => OWNERS.has(name))) {
-      const { affected } = await execute(
-        tx,
-        sql`
-        insert into item (owner_pk, item_id, created_at)
-        select pk, item, ${now} from "user", unnest(${ITEMS}::text[]) as item where username = ${username}`,
-      );
-      items += affected;
-    }
-    for (const [index, { author, title, body, published }] of ENTRIES.entries()) {
-      if (!usernames.includes(author)) continue;
+    const pks = new Map(added.map(({ pk, username }) => [username, pk]));
+    const pkOf = (username: string) => pks.get(username) ?? 0;
+    const items = OWNERS.flatMap((owner) =>
+      ITEMS.map((item_id) => ({ owner_pk: pkOf(owner), item_id, created_at: now })),
+    );
+    await run({ em: tx }, database.insertInto('item').values(items));
+    const entries = ENTRIES.map(({ author, ...entry }, index) => {
       const at = new Date(now.getTime() + index);
-      const { affected } = await execute(
-        tx,
-        sql`
-        insert into blog_entry (title, body, published, creator_pk, created_at, updated_at)
-        select ${title}, ${body}, ${published}, pk, ${at}, ${at} from "user" where username = ${author}`,
-      );
-      entries += affected;
-    }
-    return { users, usernames, products: added, items, entries };
+      return { ...entry, creator_pk: pkOf(author), created_at: at, updated_at: at };
+    });
+    await run({ em: tx }, database.insertInto('blog_entry').values(entries));
+    const actor = { em: tx, now: () => now, requestId: 'seed', operator: osUserName() };
+    await record(actor, 'demo.seeded');
   });
 }
 
-async function rejectIfFilled(em: EntityManager): Promise<void> {
-  const { rows } = await execute(
-    em,
-    sql`select exists (select from "user") or exists (select from product) as filled`,
+// Returns a product of each thing, material and kind.
+function demoProducts(): { name: string; barcode: string; price: string }[] {
+  const products = Object.entries(THINGS).flatMap(([thing, price]) =>
+    Object.entries(MATERIALS).flatMap(([material, factor]) =>
+      Object.entries(KINDS).map(([kind, kindFactor]) => ({
+        name: `${kind} ${material} ${thing}`,
+        price: (Math.round(price * factor * kindFactor) - 0.05).toFixed(2),
+      })),
+    ),
   );
-  if (rows[0]?.['filled'] !== true) return;
-  throw new DomainError(
-    'CONFLICT',
-    'The database already has users or products. Use --add-to-existing to add the demo data; the passwords of its users are public',
-  );
-}
-
-function demoProduct(index: number): { name: string; barcode: string; price: string } {
-  const kind = memberOf(KINDS, index);
-  const material = memberOf(MATERIALS, index / KINDS.length);
-  const thing = memberOf(THINGS, index / (KINDS.length * MATERIALS.length));
-  const digits = `400638${String(index).padStart(6, '0')}`;
-  return {
-    name: `${kind.name} ${material.name} ${thing.name}`,
-    barcode: digits + checkDigit(digits),
-    price: (Math.round(thing.price * material.factor * kind.factor) - 0.05).toFixed(2),
-  };
-}
-
-function memberOf<T>(list: readonly T[], index: number): T {
-  return list[Math.floor(index) % list.length] as T;
+  return products.map((product, index) => {
+    const digits = `400638${String(index).padStart(6, '0')}`;
+    return { ...product, barcode: digits + checkDigit(digits) };
+  });
 }

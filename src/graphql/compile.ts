@@ -1,22 +1,38 @@
-import { Kind, type FieldNode, type FragmentDefinitionNode, type SelectionSetNode } from 'graphql';
+import {
+  getArgumentValues,
+  getVariableValues,
+  Kind,
+  OperationTypeNode,
+  type DocumentNode,
+  type FieldNode,
+  type FragmentDefinitionNode,
+  type GraphQLSchema,
+  type OperationDefinitionNode,
+  type SelectionSetNode,
+} from 'graphql';
+import type { CompiledRoot, JsonForm, RowFields } from '../api/compiled-fields.ts';
 import { globalId } from '../api/node.ts';
-import type { JsonForm, RowFields } from '../api/compiled-fields.ts';
-import type { RowPage } from '../pagination/keyset.ts';
-import { readTime, type Cell } from '../database/sql.ts';
-import { selectionsIn } from './selections.ts';
+import type { Page } from '../pagination/keyset.ts';
+import type { Context } from '../request/context.ts';
+import { fragmentsOf, selectionsIn } from './documents.ts';
 
-type Row = readonly Cell[];
+/** An entity. */
+type Row = object;
+type RowPage = Page<Row>;
+type Edge = RowPage['edges'][number];
 
 /** Writes a row as JSON. */
-export type WriteRow = (row: Row) => string;
+type WriteRow = (row: Row) => string;
 
 /** Writes a page as JSON. */
-export type WritePage = (page: RowPage) => Promise<string>;
+type WritePage = (page: RowPage) => Promise<string>;
 
 /** Writes a field of a page. */
 type WriteOfPage = (page: RowPage) => string | Promise<string>;
 
-export type Fragments = ReadonlyMap<string, FragmentDefinitionNode>;
+type Variables = Readonly<Record<string, unknown>>;
+
+type Fragments = ReadonlyMap<string, FragmentDefinitionNode>;
 
 /** A field of a compiled object: the text before its value, and the function that writes that. */
 interface Member<Write> {
@@ -25,13 +41,107 @@ interface Member<Write> {
 }
 
 /** Thrown by the compilation of a document that only the resolvers can execute. */
-export class NotCompiled extends Error {}
+class NotCompiled extends Error {}
+
+/** A query compiled to its statements and JSON writers. */
+export interface Plan {
+  /** The table that alone determines the result, for all clients. Undefined for several tables. */
+  rowCounts: string | undefined;
+  /** Returns the data as JSON; undefined if the resolvers have to execute the request. */
+  run(ctx: Context, variables: Variables): Promise<string | undefined>;
+}
+
+interface CompiledField {
+  name: string;
+  rowCounts: string;
+  run(ctx: Context, variables: Record<string, unknown>): Promise<string | undefined>;
+}
+
+/** Compiles an operation. Returns undefined if only the resolvers can execute it. */
+export function compilePlan(
+  schema: GraphQLSchema,
+  roots: ReadonlyMap<string, CompiledRoot>,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+): Plan | undefined {
+  if (operation.operation !== OperationTypeNode.QUERY || operation.directives?.length)
+    return undefined;
+  const fragments = fragmentsOf(document);
+  try {
+    const selected = fieldsOf(['Query'], [operation.selectionSet], fragments);
+    const fields = [...selected].map(([name, nodes]) =>
+      compileField(schema, roots, name, nodes, fragments),
+    );
+    const [rowCounts, ...others] = new Set(fields.map((field) => field.rowCounts));
+    return {
+      rowCounts: others.length > 0 ? undefined : rowCounts,
+      run: (ctx, variables) => runFields(schema, operation, fields, ctx, variables),
+    };
+  } catch (error) {
+    if (error instanceof NotCompiled) return undefined;
+    throw error;
+  }
+}
+
+function compileField(
+  schema: GraphQLSchema,
+  roots: ReadonlyMap<string, CompiledRoot>,
+  name: string,
+  nodes: readonly FieldNode[],
+  fragments: Fragments,
+): CompiledField {
+  const [first] = nodes;
+  const root = first && roots.get(first.name.value);
+  const definition = first && schema.getQueryType()?.getFields()[first.name.value];
+  if (!root || !definition) throw new NotCompiled();
+  const read = compileRead(root, nodes, fragments);
+  return {
+    name,
+    rowCounts: root.rowCounts,
+    run: (ctx, variables) => read(ctx, getArgumentValues(definition, first, variables)),
+  };
+}
+
+/** Returns the function that reads a root field with its arguments as JSON. */
+function compileRead(
+  root: CompiledRoot,
+  nodes: readonly FieldNode[],
+  fragments: Fragments,
+): (ctx: Context, args: Variables) => Promise<string | undefined> {
+  const compiler = new Compiler(root.row, fragments);
+  if (root.kind === 'one') {
+    const write = compiler.compileRow(nodes);
+    return async (ctx, args) => {
+      const row = await root.read(ctx, args, compiler.properties);
+      return row ? write(row) : 'null';
+    };
+  }
+  const write = compiler.compilePage(nodes);
+  return async (ctx, args) => {
+    const page = await root.read(ctx, args, compiler.properties);
+    return page && write(page);
+  };
+}
+
+async function runFields(
+  schema: GraphQLSchema,
+  { variableDefinitions = [] }: OperationDefinitionNode,
+  fields: readonly CompiledField[],
+  ctx: Context,
+  variables: Variables,
+): Promise<string | undefined> {
+  const { coerced } = getVariableValues(schema, variableDefinitions, variables, { maxErrors: 1 });
+  if (!coerced) return undefined;
+  const values = await Promise.all(fields.map((field) => field.run(ctx, coerced)));
+  if (values.includes(undefined)) return undefined;
+  return `{${fields.map(({ name }, index) => `${JSON.stringify(name)}:${values[index]}`).join(',')}}`;
+}
 
 /**
  * Returns the fields of selections by response name, in order. Fields of one name are merged, and a
  * fragment counts once, as in execution (GraphQL, 6.3.2).
  */
-export function fieldsOf(
+function fieldsOf(
   types: readonly string[],
   selections: readonly SelectionSetNode[],
   fragments: Fragments,
@@ -56,9 +166,10 @@ export function fieldsOf(
   return fields;
 }
 
-/** Compiles the selections of rows and pages. Collects the properties of the rows that they read. */
-export class Compiler {
-  readonly properties: string[] = [];
+/** Compiles the selections of rows and pages. */
+class Compiler {
+  /** Properties that the compiled writers need. */
+  readonly properties = new Set<string>();
 
   constructor(
     private readonly row: RowFields,
@@ -68,26 +179,18 @@ export class Compiler {
   /** Returns the writer for these selections of a row. */
   compileRow(nodes: readonly FieldNode[]): WriteRow {
     const { type, key, fields } = this.row;
-    const members = this.compileMembers<WriteRow>(nodes, [type, 'Node'], (name) => {
-      if (name === 'id') {
-        const index = this.indexOf(key);
-        return (cells) => `"${globalId(type, String(cells[index]))}"`;
-      }
+    return this.compileObject<Row>(nodes, [type, 'Node'], (name) => {
+      if (name === 'id') this.properties.add(key);
+      if (name === 'id') return (row) => `"${globalId(type, String(valueOf(row, key)))}"`;
       const field = fields[name];
       if (!field) throw new NotCompiled();
-      const index = this.indexOf(field.property);
+      this.properties.add(field.property);
       const write = FORMATTERS[field.form];
-      return (cells) => {
-        // Outside a transaction, a cell is text or null.
-        const cell = cells[index] as string | null;
-        return cell === null ? 'null' : write(cell);
+      return (row) => {
+        const value = valueOf(row, field.property);
+        return value === null ? 'null' : write(value);
       };
     });
-    return (cells) => {
-      let text = '';
-      for (const { prefix, write } of members) text += prefix + write(cells);
-      return `${text}}`;
-    };
   }
 
   /** Returns the writer for these selections of a page. */
@@ -97,11 +200,11 @@ export class Compiler {
       if (name === 'totalCount') return async (page) => String(await page.totalCount());
       if (name === 'nodes') {
         const write = this.compileRow(children);
-        return ({ rows }) => `[${rows.map(write).join(',')}]`;
+        return ({ edges }) => `[${edges.map(({ node }) => write(node)).join(',')}]`;
       }
       if (name === 'edges') {
         const write = this.compileEdge(children);
-        return (page) => `[${page.rows.map((cells) => write(page, cells)).join(',')}]`;
+        return ({ edges }) => `[${edges.map(write).join(',')}]`;
       }
       if (name === 'pageInfo')
         return this.compileAsync(children, 'PageInfo', (member) => PAGE_INFO[member]);
@@ -109,20 +212,24 @@ export class Compiler {
     });
   }
 
-  private compileEdge(nodes: readonly FieldNode[]): (page: RowPage, cells: Row) => string {
-    const members = this.compileMembers<(page: RowPage, cells: Row) => string>(
-      nodes,
-      [`${this.row.type}Edge`],
-      (name, children) => {
-        if (name === 'cursor') return (page, cells) => `"${page.cursor(cells)}"`;
-        if (name !== 'node') throw new NotCompiled();
-        const write = this.compileRow(children);
-        return (_page, cells) => write(cells);
-      },
-    );
-    return (page, cells) => {
+  private compileEdge(nodes: readonly FieldNode[]): (edge: Edge) => string {
+    return this.compileObject<Edge>(nodes, [`${this.row.type}Edge`], (name, children) => {
+      if (name === 'cursor') return cursorOf;
+      if (name !== 'node') throw new NotCompiled();
+      const write = this.compileRow(children);
+      return ({ node }) => write(node);
+    });
+  }
+
+  private compileObject<Value>(
+    nodes: readonly FieldNode[],
+    types: readonly [string, ...string[]],
+    compile: (name: string, children: readonly FieldNode[]) => (value: Value) => string,
+  ): (value: Value) => string {
+    const members = this.compileMembers<(value: Value) => string>(nodes, types, compile);
+    return (value) => {
       let text = '';
-      for (const { prefix, write } of members) text += prefix + write(page, cells);
+      for (const { prefix, write } of members) text += prefix + write(value);
       return `${text}}`;
     };
   }
@@ -162,29 +269,28 @@ export class Compiler {
       return { prefix: `${index === 0 ? '{' : ','}${JSON.stringify(name)}:`, write };
     });
   }
-
-  private indexOf(property: string): number {
-    const index = this.properties.indexOf(property);
-    return index >= 0 ? index : this.properties.push(property) - 1;
-  }
 }
 
 const PAGE_INFO: Readonly<Record<string, WriteOfPage>> = {
-  hasNextPage: async (page) => String(await page.hasNextPage()),
-  hasPreviousPage: async (page) => String(await page.hasPreviousPage()),
-  startCursor: (page) => cursorOf(page, page.rows[0]),
-  endCursor: (page) => cursorOf(page, page.rows.at(-1)),
+  hasNextPage: (page) => String(page.hasNextPage),
+  hasPreviousPage: (page) => String(page.hasPreviousPage),
+  startCursor: ({ edges }) => cursorOf(edges[0]),
+  endCursor: ({ edges }) => cursorOf(edges.at(-1)),
 };
 
-function cursorOf(page: RowPage, row: Row | undefined): string {
-  return row ? `"${page.cursor(row)}"` : 'null';
+function cursorOf(edge: Edge | undefined): string {
+  return edge ? `"${edge.cursor}"` : 'null';
+}
+
+function valueOf(row: Row, property: string): unknown {
+  return row[property as keyof Row];
 }
 
 // Write the same text as JSON.stringify for the serialized scalar.
-const FORMATTERS: Record<JsonForm, (cell: string) => string> = {
-  id: (cell) => `"${cell}"`,
-  text: (cell) => JSON.stringify(cell),
-  // JavaScript omits trailing zeros of a fraction.
-  number: (cell) => (cell.includes('.') ? cell.replace(/\.?0+$/, '') : cell),
-  time: (cell) => `"${readTime(cell).toISOString()}"`,
+const FORMATTERS: Record<JsonForm, (value: unknown) => string> = {
+  id: (value) => `"${String(value)}"`,
+  text: JSON.stringify,
+  // Most prices are the shortest text of their number already.
+  number: (value) => String(/^\d{1,9}(\.\d?[1-9])?$/.test(String(value)) ? value : Number(value)),
+  time: JSON.stringify,
 };

@@ -8,22 +8,14 @@ import type { FormattedExecutionResult, GraphQLSchema, OperationDefinitionNode }
 import { features } from '../features.ts';
 import type { Context } from '../request/context.ts';
 import { DomainError } from '../core/errors.ts';
-import { counters } from '../core/metrics.ts';
 import { recordOf, type Dependencies } from '../http/dependencies.ts';
 import { visibleError } from '../http/http-error.ts';
 import type { CachedResponse, ResponseCache } from '../http/response-cache.ts';
 import { formatErrors, graphqlErrorOf } from './errors.ts';
-import { compilePlan, type Plan } from './plan.ts';
+import { compilePlan, type Plan } from './compile.ts';
 
 /** Member of the data of a response that is already written. */
 const BODY = Symbol('body');
-
-const lookups = counters(
-  'shopfront_compiled_operation_lookups_total',
-  'GraphQL operations by whether they ran compiled (hit) or by resolvers (miss).',
-  'outcome',
-  ['hit', 'miss'],
-);
 
 /**
  * Runs queries of the features' compiled fields without resolvers. Leaves all others, and those
@@ -47,10 +39,8 @@ export function compiledPlugin(
         plans.set(operation, compiled);
       }
       const { plan } = compiled;
-      const { variables = {}, extensions: { cost, statements } = {} } = request;
-      const isCompiled = plan !== undefined && cost !== true && statements !== true;
-      lookups[isCompiled ? 'hit' : 'miss']++;
-      if (!isCompiled) return null;
+      const { variables = {}, extensions: { cost } = {} } = request;
+      if (!plan || cost === true) return null;
       const run = () => runPlan(plan, ctx, variables);
       const { cacheKey } = ctx;
       try {

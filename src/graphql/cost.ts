@@ -17,8 +17,7 @@ import {
 import { badInput, DomainError } from '../core/errors.ts';
 import { DEFAULT_PAGE, MAX_PAGE } from '../pagination/keyset.ts';
 import { WEIGHT } from '../api/weight.ts';
-import { graphqlErrorOf } from './errors.ts';
-import { tooComplex } from './limits.ts';
+import { graphqlErrorOf, tooComplex } from './errors.ts';
 
 // A unit pays for half a millisecond of PostgreSQL with a million products. A filter that many of
 // them match, far from the start of the order, takes 150 ms, and counting them 350 ms.
@@ -33,6 +32,8 @@ const COUNT_COST = 5;
 const MAX_CACHED = 100;
 /** Maximum number of selections that are counted, those of a fragment once for each spread. */
 const MAX_SELECTIONS = 2_000;
+
+type Variables = Readonly<Record<string, unknown>>;
 
 /**
  * Cost of an operation, computed before it runs: 1 for each object that the response may contain,
@@ -54,36 +55,29 @@ export class Cost {
   }
 
   /** Returns the error if the operation may not run with these variables. */
-  errorFor(variables: Readonly<Record<string, unknown>>): GraphQLError | undefined {
-    // Object.prototype has members that a variable may be named like.
-    const own = (name: string) => (Object.hasOwn(variables, name) ? variables[name] : undefined);
-    const key = this.names.map((name) => cacheKeyOf(own(name))).join();
+  errorFor(variables: Variables): GraphQLError | undefined {
+    const key = this.names.map((name) => cacheKeyOf(variables[name])).join();
     if (this.allowed.has(key)) return undefined;
     try {
-      const cost = this.of(variables);
-      if (cost === undefined) return undefined;
+      const cost = this.of(variables) ?? 0;
       if (cost > this.limit)
         return tooComplex(`The query costs ${cost}, which is more than ${this.limit}`);
       if (this.allowed.size < MAX_CACHED) this.allowed.add(key);
       return undefined;
     } catch (error) {
-      if (error instanceof GraphQLError || error instanceof DomainError)
-        return graphqlErrorOf(error);
-      throw error;
+      return graphqlErrorOf(error);
     }
   }
 
   /**
-   * Returns the cost with these variables; undefined if they are invalid. Throws BAD_USER_INPUT for
-   * a page size above the maximum.
+   * Returns the cost with these variables; undefined if they are invalid, which the execution
+   * reports. Throws BAD_USER_INPUT for a page size above the maximum.
    */
-  of(variables: Readonly<Record<string, unknown>>): number | undefined {
+  of(variables: Variables): number | undefined {
     const { schema, document: query, operation } = this;
-    const { coerced } = getVariableValues(schema, operation.variableDefinitions ?? [], variables, {
-      maxErrors: 1,
-    });
-    // The execution reports invalid variables.
-    if (!coerced) return undefined;
+    const definitions = operation.variableDefinitions ?? [];
+    if (!getVariableValues(schema, definitions, variables, { maxErrors: 1 }).coerced)
+      return undefined;
     try {
       return getComplexity({
         schema,
@@ -91,7 +85,7 @@ export class Cost {
         variables: { ...variables },
         estimators: [countObjects],
         maxQueryNodes: MAX_SELECTIONS,
-        ...nameOf(operation),
+        ...(operation.name && { operationName: operation.name.value }),
       });
     } catch (error) {
       throw requestErrorOf(error);
@@ -154,10 +148,6 @@ function cacheKeyOf(value: unknown): string {
   if (typeof value === 'number' || typeof value === 'boolean' || value == null)
     return String(value);
   return searches(value) ? 'search' : '';
-}
-
-function nameOf({ name }: OperationDefinitionNode): { operationName?: string } {
-  return name ? { operationName: name.value } : {};
 }
 
 // The library limits the number of selections, so that nested fragments are bounded. Its other

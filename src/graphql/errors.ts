@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { ApolloServerErrorCode } from '@apollo/server/errors';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import { DomainError } from '../core/errors.ts';
-import { logUnavailable, maskedError } from '../http/responses.ts';
+import { logUnavailable } from '../http/responses.ts';
 import { graphqlExtensions } from '../http/error-map.ts';
-import { visibleError } from '../http/http-error.ts';
+import { HttpError, visibleError } from '../http/http-error.ts';
 import type { Dependencies } from '../http/dependencies.ts';
 
 /** Message that graphql-js adds, without a code, if there are more errors in variables. */
@@ -15,17 +15,6 @@ const TOO_MANY_VARIABLE_ERRORS =
 const MAX_MESSAGE = 1_000;
 /** Start of the hint, at the end of a graphql-js message, that contains names of the schema. */
 const HINT = ' Did you mean ';
-/** Message for a missing field, as in the REST API. */
-const REQUIRED = 'Field required';
-
-/** Error that graphql-js found in a variable. The message does not contain the value. */
-interface VariableError {
-  field: string;
-  message: string;
-  /** Whether the variable has no value at all. */
-  isAbsent?: boolean;
-}
-
 /** Returns a request error (GraphQL, 7.1.2), with status 400, for an error before execution. */
 export function requestError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
@@ -37,7 +26,18 @@ export function requestError(error: unknown): unknown {
 export function graphqlErrorOf(error: unknown): GraphQLError {
   if (error instanceof GraphQLError) return error;
   const originalError = error instanceof Error ? error : new Error(String(error));
+  if (error instanceof HttpError)
+    return new GraphQLError(error.message, {
+      extensions: { code: ApolloServerErrorCode.BAD_REQUEST },
+    });
   return new GraphQLError(originalError.message, { originalError });
+}
+
+/** Returns the error for a query that exceeds a limit. */
+export function tooComplex(message: string): GraphQLError {
+  return new GraphQLError(message, {
+    originalError: new DomainError('QUERY_TOO_COMPLEX', message),
+  });
 }
 
 /** Formats errors that do not pass through Apollo Server. */
@@ -69,59 +69,21 @@ export function formatError(
       message: truncated(visible.message),
       extensions: graphqlExtensions(visible),
     };
-  if (error instanceof GraphQLError && error.message === TOO_MANY_VARIABLE_ERRORS)
+  if (formatted.message === TOO_MANY_VARIABLE_ERRORS)
     return { ...formatted, extensions: { code: ApolloServerErrorCode.BAD_USER_INPUT } };
   if (formatted.extensions?.['code'] === 'INTERNAL_SERVER_ERROR') {
     const requestId = randomUUID();
     log.error({ err: original, requestId, path: formatted.path }, 'Resolver failed');
-    return { ...formatted, ...maskedError(requestId) };
+    const extensions = { code: 'INTERNAL_SERVER_ERROR', requestId };
+    return { ...formatted, message: 'Internal server error', extensions };
   }
-  const toClient = (text: string) => truncated(config.graphqlExplorer ? text : withoutHint(text));
-  const found = error instanceof GraphQLError ? variableErrorOf(error) : undefined;
-  if (!found) return { ...formatted, message: toClient(formatted.message) };
-  const { field, isAbsent } = found;
-  const message = toClient(found.message);
-  return {
-    ...formatted,
-    message: toClient(isAbsent ? formatted.message : `${field}: ${message}`),
-    extensions: { ...formatted.extensions, fields: [{ field, message }] },
-  };
+  const message = config.graphqlExplorer ? formatted.message : withoutHint(formatted.message);
+  return { ...formatted, message: truncated(message) };
 }
 
 // Apollo Server's own helper does so only for errors with a path, which are those of resolvers.
 function causeOf(error: unknown): unknown {
   return error instanceof GraphQLError ? (error.originalError ?? error) : error;
-}
-
-/**
- * Returns the error that graphql-js found in a variable; undefined for other errors. The field is the
- * path in the variable, or begins with the variable's name if that is not an object.
- */
-function variableErrorOf({ message, originalError }: GraphQLError): VariableError | undefined {
-  const [, variable = '', absent] =
-    /^Variable "\$(\w+)" (?:got invalid value |of (required|non-null) type )/.exec(message) ?? [];
-  if (absent !== undefined) {
-    const text = absent === 'required' ? REQUIRED : 'must not be null';
-    return { field: variable, message: text, isAbsent: true };
-  }
-  if (variable === '' || !originalError) return undefined;
-  const { message: cause } = originalError;
-  // Quotation marks in the value, which precedes the path, are escaped.
-  const [, path = ''] =
-    / at "\w+((?:\.\w+|\[\d+\])+)"$/.exec(message.slice(0, -cause.length - 2)) ?? [];
-  const [, required, unknown] =
-    /^Field "(?:(\w+)" of required type "[^"]+" was not provided\.$|(.+?)" is not defined by type "\w+"\.)/s.exec(
-      cause,
-    ) ?? [];
-  const member = required ?? unknown;
-  const full = path.replace(/\[(\d+)\]/g, '.$1') + (member === undefined ? '' : `.${member}`);
-  return {
-    field: full === '' || path.startsWith('[') ? variable + full : full.slice(1),
-    message:
-      required === undefined
-        ? cause.replace(/^(\w+(?: "\w+")? cannot represent )[\w -]*value: .*$/s, '$1this value')
-        : REQUIRED,
-  };
 }
 
 // Apollo Server would remove hints in time quadratic in the length of the input.

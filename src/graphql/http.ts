@@ -15,32 +15,22 @@ import type { Config } from '../core/config.ts';
 import { DomainError } from '../core/errors.ts';
 import { exceedsBytes } from '../core/text.ts';
 import { graphqlBody, parseJson } from '../http/body.ts';
-import { allowCompression, sendStored } from '../http/compression.ts';
-import { identify, isAnonymous } from '../http/credentials.ts';
-import { httpContextOf, type Dependencies } from '../http/dependencies.ts';
+import { allowCompression, sendCompressible } from '../http/compression.ts';
+import { findCaller, isAnonymous } from '../http/credentials.ts';
+import { contextOf, type Dependencies } from '../http/dependencies.ts';
 import type { Endpoint } from '../http/endpoints.ts';
 import type { CachedResponse, ResponseCache } from '../http/response-cache.ts';
 import { sendBody, sendIfNotModified, tagOf, VARY_BY_TYPE } from '../http/responses.ts';
 import { makeSchema } from './schema.ts';
-import { operationPlugin, wantsStatements } from './operation.plugin.ts';
+import { operationPlugin } from './operation.plugin.ts';
 import { Operations } from '../telemetry/operations.ts';
 import { compiledPlugin, stringifyResult } from './compiled.plugin.ts';
-import { countStatements } from '../telemetry/statement-count.ts';
 import { Documents } from './documents.ts';
 import { formatError } from './errors.ts';
 import { EVENTS, sendEventStream } from './subscriptions/sse.ts';
-import { idempotencyPlugin } from './idempotency.plugin.ts';
-import { MAX_VARIABLE_ERRORS } from './limits.ts';
-import { ERROR_FORMAT, type SubscriptionConnections } from './subscriptions/connections.ts';
-import { SubscriptionRegistry } from './subscriptions/registry.ts';
+import { idempotencyListener } from './idempotency.plugin.ts';
+import { SubscriptionRegistry, type SubscriptionConnections } from './subscriptions/connections.ts';
 import { Subscriptions } from './subscriptions/subscription.ts';
-import {
-  queryStringOf,
-  textIn,
-  withoutEmptyMembers,
-  withoutEmptyParameters,
-} from './request-parameters.ts';
-import { statusPlugin } from './status.plugin.ts';
 import { trustedDocuments, type TrustedDocuments } from './trusted-documents.ts';
 
 const JSON_TYPES = ['application/json', 'application/graphql-response+json'];
@@ -62,13 +52,12 @@ export async function openGraphqlApi(
   const { config } = dependencies;
   const trusted = trustedDocuments(config);
   const schema = await makeSchema();
-  const operations = new Operations(trusted?.operationNames);
+  const operations = new Operations();
   const documents = new Documents(schema, config);
   const apollo = new ApolloServer<Context>({
     schema,
     documentStore: documents,
     ...documents.options,
-    executionOptions: { maxCoercionErrors: MAX_VARIABLE_ERRORS },
     stringifyResult,
     formatError: (formatted, error) => formatError(dependencies, formatted, error),
     // formatError removes schema hints from all errors.
@@ -81,9 +70,14 @@ export async function openGraphqlApi(
     persistedQueries: false,
     stopOnTerminationSignals: false,
     plugins: [
-      idempotencyPlugin(dependencies),
+      // Few requests have the header, and only these get the listener.
+      {
+        requestDidStart: async ({ request: { http } }) => {
+          const key = http?.headers.get('idempotency-key');
+          return key === undefined ? undefined : idempotencyListener(dependencies, key);
+        },
+      },
       ...(config.compiledOperations ? [compiledPlugin(dependencies, schema, cache)] : []),
-      statusPlugin,
       operationPlugin(operations, config.graphqlMaxCost),
       // The plugin visits every field to compute a cache lifetime. Our responses are not stored.
       ApolloServerPluginCacheControlDisabled(),
@@ -103,32 +97,33 @@ export async function openGraphqlApi(
   const handler: RequestHandler = async (req, res, next) => {
     const upgradeError = connections.upgradeErrors.get(req);
     if (upgradeError) throw upgradeError;
-    if (req.method !== 'HEAD' && acceptsEventStream(req)) return sendEventStream(connections, res);
+    if (req.method !== 'HEAD' && acceptsEventStream(req))
+      return sendEventStream(connections, res, readRequest(req, trusted));
     if (sendPage && req.method !== 'POST' && accepts(req).type(['json', 'html']) === 'html')
       return void sendPage(req, res, next);
-    const ctx = httpContextOf(dependencies, res);
+    const ctx = (res.locals.ctx = contextOf(dependencies, req, res.locals));
     const key = cacheKeyOf(req);
     const cached = key === undefined ? undefined : cache.find(ctx, key);
     if (cached) return sendCached(config, res, cached);
     // A cached response passed the check of trusted documents before, with the same text.
     const request = readRequest(req, trusted);
-    if (key === undefined) await identify(ctx, res);
+    if (key === undefined) await findCaller(ctx, req);
     else ctx.cacheKey = key;
-    const execute = () =>
-      apollo.executeHTTPGraphQLRequest({ httpGraphQLRequest: request, context: async () => ctx });
-    const isCounted = config.graphqlExplorer && wantsStatements(request.body);
-    const response = await (isCounted ? countStatements(execute) : execute());
+    const response = await apollo.executeHTTPGraphQLRequest({
+      httpGraphQLRequest: request,
+      context: async () => ctx,
+    });
     if (res.headersSent) return undefined;
     const { body } = response;
     if (body.kind !== 'complete') throw new TypeError('Incremental delivery is not supported');
     const stored = key === undefined ? undefined : cache.stored(key, body.string);
     return stored ? sendCached(config, res, stored) : send(config, res, response, body.string);
   };
-  const endpoint = { path: '/graphql', api: 'graphql', errorFormat: ERROR_FORMAT } as const;
+  const endpoint = { path: '/graphql', api: 'graphql', errorKey: 'errors' } as const;
   return {
     endpoints: [
       { ...endpoint, method: 'GET', handlers: [handler] },
-      { ...endpoint, method: 'POST', handlers: [...graphqlBody(), handler] },
+      { ...endpoint, method: 'POST', handlers: [graphqlBody, handler] },
     ],
     connections,
     stop: () => apollo.stop(),
@@ -148,7 +143,7 @@ function acceptsEventStream(req: Request): boolean {
 function cacheKeyOf(req: Request): string | undefined {
   const { accept = '*/*' } = req.headers;
   const isJson = accept === '*/*' || accept === 'application/json';
-  return req.method === 'POST' && isJson && isAnonymous(req) ? `POST ${textIn(req)}` : undefined;
+  return req.method === 'POST' && isJson && isAnonymous(req) ? `POST ${req.body}` : undefined;
 }
 
 /** Returns the request for Apollo Server. Throws if its document is not trusted. */
@@ -157,16 +152,11 @@ function readRequest(req: Request, trusted: TrustedDocuments | undefined): HTTPG
     Object.entries(req.headers).map(([name, value]) => [name, String(value)]),
   );
   if (req.method === 'POST') {
-    const text = textIn(req);
-    const parsed = text === undefined ? {} : withoutEmptyMembers(parseJson(text));
-    return {
-      method: 'POST',
-      headers,
-      search: '',
-      body: trusted ? trusted.readBody(parsed) : parsed,
-    };
+    const body = parseJson((req.body as string | undefined) ?? '{}');
+    return { method: 'POST', headers, search: '', body: trusted ? trusted.readBody(body) : body };
   }
-  const search = withoutEmptyParameters(queryStringOf(req));
+  const [, ...parts] = req.url.split('?');
+  const search = `?${parts.join('?')}`;
   // HEAD is processed as GET; Node omits the body.
   return {
     method: 'GET',
@@ -180,8 +170,7 @@ async function sendCached(config: Config, res: Response, cached: CachedResponse)
   if (cached.operation) res.locals.record.operation = cached.operation;
   rejectLong(cached.body, config);
   res.setHeader('Cache-Control', 'no-store');
-  allowCompression(res, config, cached);
-  await sendStored(res, cached);
+  await sendCompressible(res, config, cached);
 }
 
 function send(
@@ -199,7 +188,7 @@ function send(
   // Only responses of mutations contain credentials. Compressing a credential together with text
   // that others chose would reveal it by the length, so only queries are compressed.
   if (locals.record.operation?.type === 'query' && status === 200)
-    allowCompression(res, config, { body });
+    allowCompression(res, config, body);
   // The response to a GET is the same for every anonymous client. Errors may be transient.
   const isPublic =
     req.method !== 'POST' && status === 200 && isAnonymous(req) && !body.startsWith('{"errors"');

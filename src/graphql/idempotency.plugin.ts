@@ -1,8 +1,8 @@
 import {
   HeaderMap,
-  type ApolloServerPlugin,
   type GraphQLRequestContext,
   type GraphQLRequestContextDidResolveOperation,
+  type GraphQLRequestListener,
 } from '@apollo/server';
 import {
   execute,
@@ -23,20 +23,10 @@ import { isConflict } from '../database/retry.ts';
 import { check } from '../core/validation.ts';
 import type { Dependencies } from '../http/dependencies.ts';
 import { formatErrors, requestError } from './errors.ts';
-import { fragmentsOf, selectionsIn } from './selections.ts';
+import { fragmentsOf, selectionsIn } from './documents.ts';
 
 const NAME = 'idempotency-key';
 const headers = z.object({ [NAME]: idempotencyKey });
-
-/** A request whose document is valid. */
-type Resolved = GraphQLRequestContextDidResolveOperation<Context>;
-
-/** A mutation with an `Idempotency-Key`. */
-interface Keyed {
-  key: string;
-  /** The parts of the field that the mutation consists of. */
-  field: readonly FieldNode[];
-}
 
 /** Thrown to roll back a failed mutation. */
 class Failed extends Error {
@@ -46,45 +36,44 @@ class Failed extends Error {
 }
 
 /**
- * Executes a mutation with an `Idempotency-Key` in one transaction with its key and response. A
+ * Executes a mutation with this `Idempotency-Key` in one transaction with its key and response. A
  * repetition of the request gets the stored response.
  */
-export function idempotencyPlugin(dependencies: Dependencies): ApolloServerPlugin<Context> {
+export function idempotencyListener(
+  dependencies: Dependencies,
+  key: string,
+): GraphQLRequestListener<Context> {
+  /** The parts of the field that the mutation consists of; none for other requests. */
+  let field: readonly FieldNode[] = [];
   return {
-    requestDidStart: async ({ request: { http } }) => {
-      const header = http?.headers.get(NAME);
-      if (header === undefined) return undefined;
-      let keyed: Keyed | undefined;
-      return {
-        didResolveOperation: async (request) => {
-          try {
-            keyed = keyedOf(header, request);
-          } catch (error) {
-            throw requestError(error);
-          }
-        },
-        responseForOperation: async (request) => {
-          const singleResult = keyed && (await answer(dependencies, request, keyed));
-          return singleResult
-            ? { http: { headers: new HeaderMap() }, body: { kind: 'single', singleResult } }
-            : null;
-        },
-      };
+    didResolveOperation: async (request) => {
+      try {
+        field = keyedField(key, request);
+      } catch (error) {
+        throw requestError(error);
+      }
+    },
+    responseForOperation: async (request) => {
+      const [first] = field;
+      const singleResult = first && (await answer(dependencies, request, key, first));
+      return singleResult
+        ? { http: { headers: new HeaderMap() }, body: { kind: 'single', singleResult } }
+        : null;
     },
   };
 }
 
 /**
- * Returns the key and field of a mutation with this header; undefined for other requests. Throws
+ * Returns the parts of the field of a mutation with this header; none for other requests. Throws
  * BAD_USER_INPUT for a malformed key, and for a key for several mutations.
  */
-function keyedOf(
-  header: string,
-  { contextValue, schema, document, operation }: Resolved,
-): Keyed | undefined {
-  if (operation?.operation !== OperationTypeNode.MUTATION) return undefined;
+function keyedField(
+  key: string,
+  { contextValue, schema, document, operation }: GraphQLRequestContextDidResolveOperation<Context>,
+): readonly FieldNode[] {
+  if (operation?.operation !== OperationTypeNode.MUTATION) return [];
   // Callers without any scope write nothing, and are rejected without a transaction.
-  if (!contextValue.caller && contextValue.config.anonymousScopes.length === 0) return undefined;
+  if (!contextValue.caller && contextValue.config.anonymousScopes.length === 0) return [];
   const mutations = schema.getMutationType()?.getFields() ?? {};
   const fragments = fragmentsOf(document);
   const fields = [...selectionsIn(operation.selectionSet, (name) => fragments.get(name))]
@@ -93,26 +82,25 @@ function keyedOf(
   if (
     fields.every(({ name }) => mutations[name.value]?.extensions[IGNORES_IDEMPOTENCY_KEY] === true)
   )
-    return undefined;
-  const key = check(headers, { [NAME]: header }, 'header')[NAME];
+    return [];
+  check(headers, { [NAME]: key }, 'header');
   if (new Set(fields.map(responseName)).size > 1)
     throw badInput(NAME, 'The header requires a single mutation in the request');
-  return key === undefined ? undefined : { key, field: fields };
+  return fields;
 }
 
 /** Returns the response; undefined for invalid variables, which Apollo Server then rejects. */
 async function answer(
   dependencies: Dependencies,
   request: GraphQLRequestContext<Context>,
-  { key, field }: Keyed,
+  key: string,
+  field: FieldNode,
 ): Promise<FormattedExecutionResult | undefined> {
   const { contextValue, schema, document, operation, source } = request;
   const { variables = {}, operationName } = request.request;
   if (!document || !operation) return undefined;
-  if (
-    getVariableValues(schema, operation.variableDefinitions ?? [], variables, { maxErrors: 1 })
-      .errors
-  )
+  const { variableDefinitions = [] } = operation;
+  if (!getVariableValues(schema, variableDefinitions, variables, { maxErrors: 1 }).coerced)
     return undefined;
   const input = ['graphql', rightsOf(contextValue), source, operationName ?? null, variables];
   try {
@@ -130,11 +118,10 @@ async function answer(
     });
     return { data: JSON.parse(data) as Record<string, unknown> };
   } catch (error) {
-    const [first] = field;
     const errors =
       error instanceof Failed
         ? error.errors
-        : [locatedError(error, field, first && [responseName(first)])];
+        : [locatedError(error, [field], [responseName(field)])];
     return { errors: formatErrors(dependencies, errors), data: null };
   }
 }

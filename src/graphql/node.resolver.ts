@@ -1,11 +1,8 @@
 import { Arg, Ctx, ID, Query, Resolver } from 'type-graphql';
 import { features } from '../features.ts';
 import type { Context } from '../request/context.ts';
-import { badInput } from '../core/errors.ts';
 import { loader } from '../request/loaders.ts';
 import { Node, readGlobalId, type NodeFinder } from '../api/node.ts';
-
-const MAX_NODES = 100;
 
 const finders: ReadonlyMap<string, NodeFinder> = new Map(
   features.flatMap(({ nodes = {} }) => Object.entries(nodes)),
@@ -33,7 +30,6 @@ export class NodeResolver {
     @Ctx() ctx: Context,
     @Arg('ids', () => [ID], { description: 'Global ids, at most 100.' }) ids: string[],
   ): Promise<(Node | null)[]> {
-    if (ids.length > MAX_NODES) throw badInput('ids', `must contain at most ${MAX_NODES} ids`);
     return Promise.all(ids.map((id) => find(ctx, id)));
   }
 }

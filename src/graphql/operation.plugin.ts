@@ -1,42 +1,47 @@
 import type {
   ApolloServerPlugin,
-  GraphQLRequestContext,
+  GraphQLRequestContextWillSendResponse,
   GraphQLRequestListener,
 } from '@apollo/server';
 import { ApolloServerErrorCode } from '@apollo/server/errors';
-import {
-  GraphQLError,
-  Kind,
-  OperationTypeNode,
-  type GraphQLSchema,
-  type OperationDefinitionNode,
-} from 'graphql';
-import { ONCE_PER_OPERATION } from '../api/once-per-operation.ts';
+import { GraphQLError, Kind, OperationTypeNode, type OperationDefinitionNode } from 'graphql';
 import type { Context } from '../request/context.ts';
+import { DomainError } from '../core/errors.ts';
 import { recordOf } from '../http/dependencies.ts';
+import { graphqlTypeFor, JSON_TYPE } from '../http/responses.ts';
 import type { Operations } from '../telemetry/operations.ts';
 import { recordErrors, type Operation } from '../telemetry/request-record.ts';
-import { countedStatements } from '../telemetry/statement-count.ts';
 import { Cost } from './cost.ts';
 import { requestError } from './errors.ts';
 
-/** Name and cost of an operation, computed once while its document is cached. */
-interface Facts {
-  named: Operation;
-  cost: Cost;
-}
+const QUERY_ERRORS = new Set<unknown>([
+  'GRAPHQL_PARSE_FAILED',
+  'GRAPHQL_VALIDATION_FAILED',
+  'BAD_USER_INPUT',
+  'OPERATION_RESOLUTION_FAILURE',
+]);
+/** Transient errors. The response is 503 if they leave no data. */
+const TRANSIENT = new Set<unknown>(['UNAVAILABLE', 'TIMEOUT']);
+
+type Answered = GraphQLRequestContextWillSendResponse<Context>;
 
 /**
  * Adds the operation, the user and the error codes to the request record. Rejects subscriptions,
  * with an error that names their transports, and operations that cost more than GRAPHQL_MAX_COST.
- * Adds what a request asks for by `"extensions": {"cost": true, "statements": true}`: the cost of
- * the operation with its limit, and the number of database statements if they are counted.
+ * Returns the cost with its limit to requests with `"extensions": {"cost": true}`.
+ *
+ * Sets statuses that Apollo Server does not. 200 instead of 400 for an invalid query if the client
+ * accepts `application/json` without a wildcard: for legacy clients, the status says only whether
+ * the server was reached (GraphQL over HTTP, 6.4.1). 503 with `Retry-After` for an operation that
+ * read nothing because the database is unavailable, so that clients that only check the status
+ * retry. Partial data is returned.
  */
 export function operationPlugin(
   operations: Operations,
   maxCost: number,
 ): ApolloServerPlugin<Context> {
-  const known = new WeakMap<OperationDefinitionNode, Facts>();
+  /** Names and costs of operations, while their documents are cached. */
+  const known = new WeakMap<OperationDefinitionNode, { named: Operation; cost: Cost }>();
   const listener: GraphQLRequestListener<Context> = {
     didResolveOperation: async ({ schema, document, operation, request, contextValue }) => {
       // Execution rejects a request without an operation.
@@ -48,49 +53,34 @@ export function operationPlugin(
       }
       const record = recordOf(contextValue);
       if (record) record.operation = facts.named;
-      if (operation.operation === OperationTypeNode.SUBSCRIPTION) throw subscriptionError();
+      if (operation.operation === OperationTypeNode.SUBSCRIPTION)
+        throw new GraphQLError(
+          'Subscriptions need server-sent events (Accept: text/event-stream) or a WebSocket',
+          { extensions: { code: ApolloServerErrorCode.BAD_REQUEST, http: { status: 400 } } },
+        );
       const error = facts.cost.errorFor(request.variables ?? {});
       if (error) throw requestError(error);
     },
-    willSendResponse: async (request) => {
-      const { contextValue, response, operation } = request;
-      const record = recordOf(contextValue);
-      if (response.body.kind !== 'single' || !record) return;
+    willSendResponse: async (answered) => {
+      const { contextValue, response, operation, request } = answered;
+      if (response.body.kind !== 'single') return;
       const { singleResult } = response.body;
+      const record = recordOf(contextValue);
       const user = contextValue.caller?.username;
-      if (user !== undefined) record.user = user;
-      if (singleResult.errors) recordErrors(record, singleResult.errors);
-      const facts = operation && known.get(operation);
-      if (facts && request.request.extensions)
-        Object.assign(singleResult, extensionsOf(request, operation, facts, maxCost));
+      if (record && user !== undefined) record.user = user;
+      if (record && singleResult.errors) recordErrors(record, singleResult.errors);
+      if (singleResult.errors) setStatus(answered);
+      const cost = operation && known.get(operation)?.cost;
+      if (cost && request.extensions?.['cost'] === true)
+        singleResult.extensions = {
+          cost: { requested: costOf(cost, request.variables), limit: maxCost },
+        };
     },
   };
   return { requestDidStart: async () => listener };
 }
 
-/** Returns whether the body of a request has `"extensions": {"statements": true}`. */
-export function wantsStatements(body: unknown): boolean {
-  const { extensions } = (body ?? {}) as { extensions?: { statements?: unknown } | null };
-  return extensions?.statements === true;
-}
-
-function extensionsOf(
-  { schema, request: { extensions = {}, variables = {} } }: GraphQLRequestContext<Context>,
-  operation: OperationDefinitionNode,
-  { cost }: Facts,
-  limit: number,
-): { extensions?: object } {
-  const statements = checksSecret(schema, operation) ? undefined : countedStatements();
-  const added = {
-    ...(statements !== undefined && { statements }),
-    ...(extensions['cost'] === true && {
-      cost: { requested: requestedCost(cost, variables), limit },
-    }),
-  };
-  return Object.keys(added).length > 0 ? { extensions: added } : {};
-}
-
-function requestedCost(cost: Cost, variables: Readonly<Record<string, unknown>>): number | null {
+function costOf(cost: Cost, variables: Readonly<Record<string, unknown>> = {}): number | null {
   try {
     return cost.of(variables) ?? null;
   } catch {
@@ -98,23 +88,43 @@ function requestedCost(cost: Cost, variables: Readonly<Record<string, unknown>>)
   }
 }
 
-// The number of statements would show whether a guessed username exists.
-function checksSecret(
-  schema: GraphQLSchema,
-  { operation, selectionSet: { selections } }: OperationDefinitionNode,
-): boolean {
-  if (operation !== OperationTypeNode.MUTATION) return false;
-  const fields = schema.getMutationType()?.getFields();
-  return selections.some(
-    (part) =>
-      part.kind !== Kind.FIELD ||
-      fields?.[part.name.value]?.extensions[ONCE_PER_OPERATION] === true,
+function setStatus(answered: Answered): void {
+  const { http } = answered.response;
+  if (http.status === 400 && isLegacy(answered) && isOfQuery(answered)) http.status = 200;
+  else reportUnavailable(answered);
+}
+
+function isLegacy({ request: { http } }: Answered): boolean {
+  const accept = http?.headers.get('accept');
+  return (
+    !!accept && !accept.includes('/*') && graphqlTypeFor({ headers: { accept } }) === JSON_TYPE
   );
 }
 
-function subscriptionError(): GraphQLError {
-  return new GraphQLError(
-    'Subscriptions need server-sent events (Accept: text/event-stream) or a WebSocket',
-    { extensions: { code: ApolloServerErrorCode.BAD_REQUEST, http: { status: 400 } } },
+// Exceeded limits are not query errors in the sense of the specification.
+function isOfQuery({ errors = [] }: Answered): boolean {
+  return errors.every(
+    ({ extensions, originalError }) =>
+      QUERY_ERRORS.has(extensions['code']) && !(originalError instanceof DomainError),
   );
+}
+
+// The fields of a mutation run one after another. An error does not roll back the previous fields.
+function reportUnavailable({ operation, contextValue, response: { body, http } }: Answered): void {
+  if (body.kind !== 'single') return;
+  const { errors = [], data } = body.singleResult;
+  const [first, ...others] = operation?.selectionSet.selections ?? [];
+  const isOnlyField = others.length === 0 && first?.kind === Kind.FIELD;
+  const isTransient = errors.every(({ extensions }) => TRANSIENT.has(extensions?.['code']));
+  const isEmpty = Object.values(data ?? {}).every((value) => value === null);
+  const isMutation = operation?.operation === OperationTypeNode.MUTATION;
+  if ((isMutation && !isOnlyField) || !isTransient || !isEmpty) return;
+  http.status = 503;
+  http.headers.set('retry-after', '1');
+  // Nothing was executed as far as the client is concerned, so the error has no path.
+  const [{ message, extensions = {} } = { message: '' }] = errors;
+  // At its own time limit, a statement ends shortly before or after its request.
+  if (extensions['code'] === 'TIMEOUT' && contextValue.request?.signal.aborted !== true)
+    contextValue.log.warn({ event: 'request.timeout' }, 'Request timed out');
+  body.singleResult = { errors: [{ message, extensions }] };
 }

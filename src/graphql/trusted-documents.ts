@@ -1,45 +1,42 @@
-import { hash } from 'node:crypto';
-import { Kind, OperationTypeNode, parse } from 'graphql';
+import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { ConfigError, type Config } from '../core/config.ts';
 import { DomainError } from '../core/errors.ts';
+import { fileErrorCode } from '../core/file-error.ts';
 import { parseJson } from '../http/body.ts';
 import { HttpError } from '../http/http-error.ts';
-import { badManifest, firstProblem, readManifest } from './manifest.ts';
 
 const UNTRUSTED =
   'This document is not trusted. Add it to the manifest of the server, or send a trusted document by its text or id';
-const REFERENCE_PARAMETERS = ['query', 'documentId', 'extensions'] as const;
+
+const nonEmpty = z.string().min(1, 'must not be empty');
+const apolloManifest = z
+  .object({
+    format: z.literal('apollo-persisted-query-manifest'),
+    version: z.literal(1),
+    operations: z.array(z.object({ id: nonEmpty, body: nonEmpty })),
+  })
+  .transform(({ operations }) => operations.map(({ id, body }) => [id, body] as const));
+const textsById = z.record(nonEmpty, nonEmpty).transform((texts) => Object.entries(texts));
 
 /** A request, with the members that identify its document. */
 const requestSchema = z.looseObject({
   query: z.string().nullish(),
   documentId: z.string().nullish(),
   extensions: z
-    .looseObject({
-      persistedQuery: z.object({ version: z.literal(1), sha256Hash: z.string() }).nullish(),
-    })
+    .looseObject({ persistedQuery: z.object({ sha256Hash: z.string() }).nullish() })
     .nullish(),
 });
 
 /** Trusted documents. Requests reference them by id, or send their exact text. */
 export class TrustedDocuments {
-  /** Texts by the ids of the manifests and by hash. */
-  private readonly texts = new Map<string, string>();
-  /** Names of their operations. */
-  readonly operationNames = new Set<string>();
+  private readonly texts: ReadonlyMap<string, string>;
+  private readonly trusted: ReadonlySet<string>;
 
   /** Throws BAD_USER_INPUT for unusable manifests. */
-  constructor(private readonly config: Config) {
-    for (const file of config.trustedDocuments)
-      for (const { id, text, operationNames } of readManifest(file)) {
-        for (const key of [id, sha256(text), `sha256:${sha256(text)}`]) {
-          if ((this.texts.get(key) ?? text) !== text)
-            throw badManifest(`${file}: id ${key} has two different documents`);
-          this.texts.set(key, text);
-        }
-        for (const name of operationNames) this.operationNames.add(name);
-      }
+  constructor(files: readonly string[]) {
+    this.texts = new Map(files.flatMap(readManifest));
+    this.trusted = new Set(this.texts.values());
   }
 
   /** Replaces a document id in a request body by the text. Throws if the document may not run. */
@@ -48,19 +45,16 @@ export class TrustedDocuments {
     if (error) throw new HttpError(400, firstProblem(error));
     const { query, documentId, extensions, ...rest } = data;
     const { persistedQuery, ...otherExtensions } = extensions ?? {};
-    return {
-      ...rest,
-      query: this.textFor(query, documentId, persistedQuery?.sha256Hash),
-      extensions: otherExtensions,
-    };
+    const id = documentId ?? persistedQuery?.sha256Hash;
+    return { ...rest, query: this.textFor(query, id), extensions: otherExtensions };
   }
 
   /** Does the same as `readBody` for a query string. */
   readSearch(search: string): string {
     const params = new URLSearchParams(search);
-    const repeated = REFERENCE_PARAMETERS.find((name) => params.getAll(name).length > 1);
-    if (repeated) throw new HttpError(400, `The query string has ${repeated} more than once`);
-    const [query, documentId, json] = REFERENCE_PARAMETERS.map((name) => params.get(name));
+    const [query, documentId, json] = ['query', 'documentId', 'extensions'].map((name) =>
+      params.get(name),
+    );
     const read = this.readBody({ query, documentId, extensions: json && parseJson(json) });
     params.delete('documentId');
     params.set('extensions', JSON.stringify(read.extensions));
@@ -68,54 +62,17 @@ export class TrustedDocuments {
     return `?${params.toString()}`;
   }
 
-  /**
-   * Returns the text to run: the text of the id, or the query. Beside a text, an empty id counts as
-   * absent, as does an empty text. Throws if the document may not run.
-   */
-  private textFor(
-    query: string | null | undefined,
-    documentId: string | null | undefined,
-    persistedHash: string | undefined,
-  ): string | undefined {
-    if (documentId && (query || persistedHash !== undefined))
-      throw new HttpError(400, 'documentId cannot be combined with query or persistedQuery');
+  // An empty text counts as absent. Requests without a document are rejected later.
+  private textFor(query: string | null | undefined, id: string | undefined): string | undefined {
     if (query) {
-      const ownHash = sha256(query);
-      if (this.texts.get(persistedHash ?? ownHash) === query) return query;
-      if (persistedHash !== undefined && persistedHash !== ownHash)
-        throw new HttpError(400, 'The hash of persistedQuery does not match the query');
-      if (this.isExplorerQuery(query)) return query;
+      if (this.trusted.has(query)) return query;
       throw new DomainError('DOCUMENT_NOT_TRUSTED', UNTRUSTED);
     }
-    const id = documentId ?? persistedHash;
     const text = id === undefined ? undefined : this.texts.get(id);
-    // Requests without a document are rejected later.
-    if (id === undefined || text !== undefined) return text;
-    throw new DomainError(
-      'PERSISTED_QUERY_NOT_FOUND',
-      // Clients of automatic persisted queries recognize this message and send the text.
-      documentId == null
-        ? 'PersistedQueryNotFound'
-        : 'Unknown document id: it is not in the manifest of the server',
-    );
-  }
-
-  // The explorer's introspection query changes with its version, so it is in no manifest.
-  private isExplorerQuery(text: string): boolean {
-    const { graphqlExplorer, graphqlMaxTokens: maxTokens } = this.config;
-    if (!graphqlExplorer) return false;
-    try {
-      return parse(text, { maxTokens, noLocation: true }).definitions.every(
-        (definition) =>
-          definition.kind !== Kind.OPERATION_DEFINITION ||
-          (definition.operation === OperationTypeNode.QUERY &&
-            definition.selectionSet.selections.every(
-              (part) => part.kind === Kind.FIELD && part.name.value.startsWith('__'),
-            )),
-      );
-    } catch {
-      return false;
-    }
+    // Clients of automatic persisted queries recognize this message and send the text.
+    if (id !== undefined && text === undefined)
+      throw new DomainError('PERSISTED_QUERY_NOT_FOUND', 'PersistedQueryNotFound');
+    return text;
   }
 }
 
@@ -123,7 +80,7 @@ export class TrustedDocuments {
 export function trustedDocuments(config: Config): TrustedDocuments | undefined {
   if (config.trustedDocumentsMode === 'off') return undefined;
   try {
-    return new TrustedDocuments(config);
+    return new TrustedDocuments(config.trustedDocuments);
   } catch (error) {
     throw error instanceof DomainError
       ? new ConfigError([`TRUSTED_DOCUMENTS: ${error.message}`])
@@ -131,6 +88,34 @@ export function trustedDocuments(config: Config): TrustedDocuments | undefined {
   }
 }
 
-function sha256(text: string): string {
-  return hash('sha256', text);
+/**
+ * Returns the ids and texts of a manifest: of Apollo's tools, or texts by id, as the Relay compiler
+ * and GraphQL Code Generator write them. Throws BAD_USER_INPUT if it is unreadable or invalid.
+ */
+function readManifest(file: string): (readonly [id: string, text: string])[] {
+  const value = readJson(file);
+  const isApollo = typeof value === 'object' && value !== null && 'format' in value;
+  const { data, error } = (isApollo ? apolloManifest : textsById).safeParse(value);
+  if (error) throw badManifest(`${file} is not a document manifest: ${firstProblem(error)}`);
+  return data;
+}
+
+function readJson(file: string): unknown {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    const isText = error instanceof SyntaxError;
+    throw badManifest(
+      `${file} ${isText ? 'is not JSON' : `cannot be read (${fileErrorCode(error)})`}`,
+    );
+  }
+}
+
+function badManifest(message: string): DomainError {
+  return new DomainError('BAD_USER_INPUT', message);
+}
+
+/** Returns the first problem as `path: message`. */
+function firstProblem({ issues: [issue] }: z.ZodError): string {
+  return [...(issue?.path.length ? [issue.path.join('.')] : []), issue?.message].join(': ');
 }

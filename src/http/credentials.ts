@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import type { Response } from 'express';
-import { callerByApiKey, isApiKey } from '../features/api-keys/api-key-authentication.service.ts';
-import { callerBySessionKey, callerByToken } from '../features/auth/caller.service.ts';
+import { callerByApiKey, isApiKey } from '../features/api-keys/api-key.service.ts';
+import { callerBySessionKey, callerByToken } from '../features/auth/callers.ts';
 import type { Context } from '../request/context.ts';
 import { DomainError } from '../core/errors.ts';
 
@@ -13,17 +12,7 @@ type HeaderSource = Pick<IncomingMessage, 'headers'>;
 
 /** Returns whether the request has no header that carries credentials. */
 export function isAnonymous({ headers }: HeaderSource): boolean {
-  return (
-    headers.authorization === undefined &&
-    headers['x-session-id'] === undefined &&
-    headers['x-sessionid'] === undefined
-  );
-}
-
-/** Sets the caller as `findCaller` does, and the user in the request record. */
-export async function identify(ctx: Context, { req, locals }: Response): Promise<void> {
-  await findCaller(ctx, req);
-  if (ctx.caller) locals.record.user = ctx.caller.username;
+  return CREDENTIAL_HEADERS.every((name) => headers[name.toLowerCase()] === undefined);
 }
 
 /**

@@ -5,8 +5,7 @@ import { timeoutError, unavailableError } from './http-error.ts';
 
 /** Ends requests that take too long, or that wait for an unavailable database. */
 export class Deadline {
-  // V8 may keep a deleted element of a Set until a full garbage collection: here an empty object
-  // instead of a response.
+  // V8 may keep a deleted element for long: here an empty object instead of a response.
   private readonly pending = new Set<{ res: Response | undefined }>();
 
   constructor(private readonly config: Pick<Config, 'requestTimeoutMs'>) {}
@@ -17,7 +16,7 @@ export class Deadline {
    */
   readonly middleware: RequestHandler = (_req, res, next) => {
     const { requestTimeoutMs } = this.config;
-    const timer = setTimeout(() => this.reject(res, timeoutError()), requestTimeoutMs);
+    const timer = setTimeout(() => reject(res, timeoutError()), requestTimeoutMs);
     const entry: { res: Response | undefined } = { res };
     this.pending.add(entry);
     res.locals.onClose(() => {
@@ -28,21 +27,14 @@ export class Deadline {
     next();
   };
 
-  /** Number of requests whose response is not completely sent. */
-  get size(): number {
-    return this.pending.size;
-  }
-
   /** Rejects all requests without a response, because the database is unavailable. */
-  rejectPending(): number {
-    return [...this.pending].filter(({ res }) => res && this.reject(res, unavailableError()))
-      .length;
+  rejectPending(): void {
+    for (const { res } of this.pending) if (res) reject(res, unavailableError());
   }
+}
 
-  private reject({ headersSent, locals }: Response, error: DomainError): boolean {
-    if (headersSent) return false;
-    locals.abort(error);
-    locals.sendError(error);
-    return true;
-  }
+function reject({ headersSent, locals }: Response, error: DomainError): void {
+  if (headersSent) return;
+  locals.abort(error);
+  locals.sendError(error);
 }

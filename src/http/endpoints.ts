@@ -3,7 +3,7 @@ import { METHODS, type Method } from '../api/route.ts';
 import type { Api } from '../telemetry/request-record.ts';
 import { preflight } from './headers.ts';
 import { HttpError } from './http-error.ts';
-import type { ErrorFormat } from './responses.ts';
+import type { ErrorKey } from './responses.ts';
 
 /** A path and a method that the server handles. */
 export interface Endpoint {
@@ -12,7 +12,7 @@ export interface Endpoint {
   path: string;
   /** API of the endpoint, if any. */
   api?: Api;
-  errorFormat: ErrorFormat;
+  errorKey?: ErrorKey;
   /** Express handlers, in order. */
   handlers: readonly RequestHandler[];
 }
@@ -23,10 +23,10 @@ export function routerOf(endpoints: readonly Endpoint[]): Router {
   const byPath = Map.groupBy(endpoints, ({ path }) => path.replace(/\/$/, ''));
   for (const [path, atPath] of byPath) {
     const route = router.route(path === '' ? '/' : path.replace(/\{(\w+)\}/g, ':$1'));
-    const describe = ({ api = 'other', errorFormat }: Endpoint, name: string): RequestHandler => {
+    const describe = ({ api = 'other', errorKey }: Endpoint, name: string): RequestHandler => {
       return (_req, { locals }, next) => {
         Object.assign(locals.record, { api, endpoint: name });
-        locals.errorFormat = errorFormat;
+        locals.errorKey = errorKey ?? 'detail';
         next();
       };
     };

@@ -1,21 +1,19 @@
-import type { DomainError, ErrorCode } from '../core/errors.ts';
-
-/** Status, message and headers of a response. The default message is that of the error. */
-interface ResponseHead {
-  status: number;
-  message?: string;
-  headers?: Readonly<Record<string, string>>;
-}
+import { DomainError, type ErrorCode } from '../core/errors.ts';
+import type { HttpError } from './http-error.ts';
 
 /** How each API reports an error. */
-export interface ErrorMapping extends ResponseHead {
+export interface ErrorMapping {
+  status: number;
+  /** The default is that of the error. */
+  message?: string;
+  headers?: Readonly<Record<string, string>>;
   /** `extensions.code` on GraphQL, if it is not the code of the error. */
   graphql?: string;
-  /** Response of the session router (interface, 4.2), if it is not that of other endpoints. */
-  sessionRouter?: ResponseHead;
+  /** What is different in the session router (interface, 4.2). There, it has no headers. */
+  sessionRouter?: { status?: number; message?: string };
   /** The error is about credentials on the request: the session router also uses `detail`. */
   aboutCaller?: true;
-  /** `error` of the token endpoints (RFC 6749, 5.2), if the status does not determine it. */
+  /** `error` of the token endpoints (RFC 6749, 5.2), if it is not invalid_request. */
   oauth?: 'invalid_grant';
 }
 
@@ -46,7 +44,7 @@ export const ERRORS: Record<ErrorCode, ErrorMapping> = {
     status: 401,
     headers: BEARER,
     oauth: 'invalid_grant',
-    sessionRouter: { status: 401, message: 'Incorrect login and/or password' },
+    sessionRouter: { message: 'Incorrect login and/or password' },
   },
   INVALID_SESSION_KEY: UNAUTHENTICATED,
   INVALID_TOKEN: { ...ABOUT_TOKEN, oauth: 'invalid_grant' },
@@ -59,11 +57,20 @@ export const ERRORS: Record<ErrorCode, ErrorMapping> = {
   UNAVAILABLE: { status: 503 },
 };
 
+/** Returns how an endpoint with this error key reports the error. */
+export function mappingOf(error: DomainError | HttpError, errorKey?: string): ErrorMapping {
+  const mapping: ErrorMapping = error instanceof DomainError ? ERRORS[error.code] : error;
+  const { sessionRouter } = mapping;
+  return errorKey === 'data' && sessionRouter
+    ? { ...mapping, headers: {}, ...sessionRouter }
+    : mapping;
+}
+
 /** Returns the error as GraphQL `extensions` (docs/graphql.md). */
-export function graphqlExtensions(error: DomainError): Record<string, unknown> {
+export function graphqlExtensions(error: DomainError | HttpError): Record<string, unknown> {
   const { code, fields, retryAfter } = error;
   return {
-    code: ERRORS[code].graphql ?? code,
+    code: mappingOf(error).graphql ?? code,
     ...(retryAfter !== undefined && { retryAfter }),
     ...(fields.length > 0 && { fields: fields.map(({ field, message }) => ({ field, message })) }),
   };

@@ -1,8 +1,11 @@
+import { STATUS_CODES } from 'node:http';
 import { DomainError } from '../core/errors.ts';
 
 /** An error of the HTTP layer. */
 export class HttpError extends Error {
   override readonly name = 'HttpError';
+  readonly fields: DomainError['fields'] = [];
+  readonly retryAfter?: number;
 
   constructor(
     readonly status: number,
@@ -11,13 +14,17 @@ export class HttpError extends Error {
   ) {
     super(message);
   }
+
+  /** The reason phrase as a code, such as METHOD_NOT_ALLOWED. */
+  get code(): string {
+    return (STATUS_CODES[this.status] ?? 'ERROR').toUpperCase().replace(/\W+/g, '_');
+  }
 }
 
 // Messages of errors that the body and path parsers report by status. The parsers' own messages may
 // contain input.
 const MESSAGES = {
   400: 'The request cannot be read',
-  408: 'The request took too long',
   413: 'The request is too large',
   415: 'This content type, charset or encoding is not supported',
 } as const;
@@ -26,6 +33,8 @@ const MESSAGES = {
 // Node. A standby rejects writes with 25006.
 const TRANSIENT =
   /^(08...|25006|53...|57P0.|40001|40P01|EAI_AGAIN|ECONNREFUSED|ECONNRESET|EHOSTDOWN|EHOSTUNREACH|ENETDOWN|ENETUNREACH|ENOENT|ENOTFOUND|EPIPE|ETIMEDOUT)$/;
+/** Message of the default reason of an AbortSignal. */
+const ABORTED = 'This operation was aborted';
 const TRANSIENT_MESSAGE =
   /^(timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|database ".*" is not currently accepting connections)/;
 
@@ -33,21 +42,21 @@ const TRANSIENT_MESSAGE =
 export function visibleError(error: unknown): DomainError | HttpError | undefined {
   if (error instanceof DomainError || error instanceof HttpError) return error;
   if (!(error instanceof Error)) return undefined;
-  // PostgreSQL reports a statement at its time limit as cancelled (57014).
-  if (error.name === 'AbortError' || codeOf(error) === '57014') return timeoutError();
-  if (isTransient(error)) return unavailableError();
+  // PostgreSQL reports a statement at its time limit as cancelled (57014). The ORM's own errors keep
+  // the message of the reason alone.
+  const code = 'code' in error ? String(error.code) : '';
+  if (error.name === 'AbortError' || error.message === ABORTED || code === '57014')
+    return timeoutError();
+  if (TRANSIENT.test(code) || TRANSIENT_MESSAGE.test(error.message)) return unavailableError();
   // Express reports a path that cannot be decoded, which is unknown.
   if (error instanceof URIError) return unknownPath();
-  const status = 'status' in error ? error.status : undefined;
-  return hasMessage(status) ? errorForStatus(status) : undefined;
+  const status = 'status' in error ? Number(error.status) : 0;
+  return status in MESSAGES ? errorForStatus(status as keyof typeof MESSAGES) : undefined;
 }
 
-/** Returns the standard error for this status. Its response has these headers. */
-export function errorForStatus(
-  status: keyof typeof MESSAGES,
-  headers?: Readonly<Record<string, string>>,
-): HttpError {
-  return new HttpError(status, MESSAGES[status], headers);
+/** Returns the standard error for this status. */
+export function errorForStatus(status: keyof typeof MESSAGES): HttpError {
+  return new HttpError(status, MESSAGES[status]);
 }
 
 /** Returns the error of a request that was cancelled because it took too long. */
@@ -63,16 +72,4 @@ export function unknownPath(): DomainError {
 /** Returns the error of a request that can be retried after a second. */
 export function unavailableError(): DomainError {
   return new DomainError('UNAVAILABLE', 'The service is not available at the moment', [], 1);
-}
-
-function hasMessage(status: unknown): status is keyof typeof MESSAGES {
-  return typeof status === 'number' && status in MESSAGES;
-}
-
-function isTransient(error: Error): boolean {
-  return TRANSIENT.test(codeOf(error)) || TRANSIENT_MESSAGE.test(error.message);
-}
-
-function codeOf(error: Error): string {
-  return 'code' in error ? String(error.code) : '';
 }

@@ -1,10 +1,9 @@
-import { ServerResponse, type IncomingMessage } from 'node:http';
-import type { Express, RequestHandler, Response } from 'express';
+import type { RequestHandler, Response } from 'express';
 import type { Context, RequestHandle } from '../request/context.ts';
 import { requestIdOf } from '../telemetry/request-id.ts';
 import type { RequestRecord } from '../telemetry/request-record.ts';
 import type { Dependencies } from './dependencies.ts';
-import type { ErrorFormat, SendError } from './responses.ts';
+import type { ErrorKey } from './responses.ts';
 
 declare global {
   // eslint-disable-next-line typescript/no-namespace -- Express documents this way to type them.
@@ -19,22 +18,19 @@ class RequestState implements RequestHandle {
   readonly requestId: string;
   /** Passed to the observer when the request is over. */
   readonly record: RequestRecord;
-  /** Error format of the endpoint, once it is known. */
-  errorFormat?: ErrorFormat;
-  /** Context of the services, once the caller is authenticated. */
-  ctx?: Context | undefined;
-  /** Number of bytes of the body that were written before its end. */
-  written = 0;
-  /** The body holds no credential and may be compressed. */
-  isCompressible = false;
+  /** Of the endpoint, once it is known. */
+  errorKey?: ErrorKey;
+  /** Whether errors also have `error` and `error_description` (RFC 6749, 5.2). */
+  isOauth = false;
+  /** Context of the services. */
+  ctx?: Context;
   /** Ends the request for admission, because it now waits for other than the event loop. */
   exclude: () => void = () => undefined;
   private controller: AbortController | undefined;
-  private aborted: { reason: Error | undefined } | undefined;
   private closeListeners: (() => void)[] = [];
 
   constructor(
-    { headers, method = '' }: IncomingMessage,
+    { req: { headers, method } }: Response,
     /** Sends an error while the handlers are still at work, whose later results are dropped. */
     public sendError: (error: unknown) => void,
   ) {
@@ -45,11 +41,11 @@ class RequestState implements RequestHandle {
   /** Aborted when the client is gone or the time is up. */
   get signal(): AbortSignal {
     // Created on first access, because most requests need none.
-    if (!this.controller) {
-      this.controller = new AbortController();
-      if (this.aborted) this.controller.abort(this.aborted.reason);
-    }
-    return this.controller.signal;
+    return (this.controller ??= new AbortController()).signal;
+  }
+
+  abort(reason?: Error): void {
+    (this.controller ??= new AbortController()).abort(reason);
   }
 
   /** Calls the listener when the response closes, complete or not. */
@@ -59,59 +55,42 @@ class RequestState implements RequestHandle {
 
   /** Calls the listeners, and releases the response: statements keep this object for a while. */
   close(): void {
-    const listeners = this.closeListeners;
+    for (const listener of this.closeListeners) listener();
     this.closeListeners = [];
-    for (const listener of listeners) listener();
-    this.ctx = undefined;
-    this.sendError = () => undefined;
-    this.exclude = () => undefined;
-  }
-
-  abort(reason?: Error): void {
-    this.aborted ??= { reason };
-    this.controller?.abort(reason);
+    delete this.ctx;
+    this.sendError = this.exclude = () => undefined;
   }
 }
 
 /** Sets `res.locals` and `X-Request-Id`, and reports the request when its response closes. */
 export function openRequest(
   { isDraining, observe, tracing }: Dependencies,
-  sendError: SendError,
+  sendError: (res: Response, error: unknown) => void,
 ): RequestHandler {
   return (req, res, next) => {
     const startedAt = performance.now();
-    const state = (res.locals = new RequestState(req, (error) => sendError(res, error)));
+    const { bytesWritten } = req.socket;
+    const state = (res.locals = new RequestState(res, (error) => sendError(res, error)));
     res.setHeader('X-Request-Id', state.requestId);
     if (isDraining()) res.setHeader('Connection', 'close');
     res.once('close', () => {
-      completeRecord(state, res);
-      if (!res.writableFinished) state.abort();
+      const { record, ctx } = state;
+      if (ctx?.caller) record.user = ctx.caller.username;
+      const isDone = res.writableFinished;
+      if (!isDone) state.abort();
+      if (res.headersSent) {
+        record.status = res.statusCode;
+        // Without `Content-Length`, counts the headers and chunks, too.
+        const length = res.getHeader('Content-Length') ?? req.socket.bytesWritten - bytesWritten;
+        record.bytes = req.method === 'HEAD' ? 0 : Number(length);
+      }
+      // A subscription ends whenever its client disconnects.
+      const isSubscription = res.headersSent && record.operation?.type === 'subscription';
+      if (!isDone && !isSubscription && record.end === 'answered') record.end = 'aborted';
       state.close();
-      observe(state.record, performance.now() - startedAt);
+      observe(record, performance.now() - startedAt);
     });
     if (tracing) tracing.run(req, res, state.record, next);
     else next();
   };
-}
-
-/** Counts the bytes of bodies of unknown length, for the responses of an Express app. */
-export function countWrites(response: Express['response']): void {
-  response.write = function (this: Response, ...args: unknown[]) {
-    this.locals.written += Buffer.byteLength(args[0] as string | Uint8Array);
-    // oxlint-disable-next-line typescript/unbound-method -- Called with the response.
-    return Reflect.apply(ServerResponse.prototype.write, this, args);
-  };
-}
-
-function completeRecord({ record, written }: RequestState, res: Response): void {
-  if (res.headersSent) {
-    record.status = res.statusCode;
-    const length =
-      res.writableFinished && record.method !== 'HEAD' && res.getHeader('Content-Length');
-    record.bytes = length ? Number(length) : written;
-  }
-  // A subscription ends whenever its client disconnects.
-  const isDone =
-    res.writableFinished || (res.headersSent && record.operation?.type === 'subscription');
-  if (!isDone && record.end === 'answered') record.end = 'aborted';
 }

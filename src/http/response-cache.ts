@@ -1,16 +1,15 @@
+import type { RequestHandler } from 'express';
 import { LRUCache } from 'lru-cache';
 import type { Context } from '../request/context.ts';
-import { counters, gauge } from '../core/metrics.ts';
-import { cachedVersion, versionOf } from '../pagination/row-counts.ts';
-import { CompressedForms, type Body } from './compression.ts';
+import { counters } from '../core/metrics.ts';
+import { cachedRevision, recentRevision } from '../pagination/row-counts.ts';
+import { CompressedForms } from './compression.ts';
 import type { Route } from '../api/route.ts';
 import type { Operation } from '../telemetry/request-record.ts';
 
 /** Maximum size of the cache, and of a cached body, in characters. */
 const MAX_CHARACTERS = 16_000_000;
 const MAX_BODY = 200_000;
-/** Maximum size of a body with its key and its compressed forms. */
-const MAX_ENTRY = 3 * MAX_BODY;
 /** Maximum length of a key, in characters: a key is remembered as a whole. */
 const MAX_KEY = 10_000;
 /** Maximum number of remembered keys of earlier requests. */
@@ -24,12 +23,15 @@ const lookups = counters(
 );
 
 /** A response that is the same for all callers. */
-export interface CachedResponse extends Body {
-  headers?: Readonly<Record<string, string>>;
-  /** Endpoint, on the REST API. */
-  route?: Route;
-  /** Entity tag, if clients may cache the response (http-cache.ts). */
+export interface CachedResponse {
+  body: string;
+  /** Compressed forms, while the response is stored. */
+  forms?: CompressedForms;
+  /** Entity tag, if clients may cache the response. */
   tag?: string;
+  headers?: Readonly<Record<string, string>>;
+  /** Endpoint, on the REST API, and its first handler. */
+  rest?: { route: Route; begin: RequestHandler };
   /** Operation, on the GraphQL API. */
   operation?: Operation;
 }
@@ -48,30 +50,19 @@ interface Entry {
 export class ResponseCache {
   private readonly entries = new LRUCache<string, Entry>({
     maxSize: MAX_CHARACTERS,
-    maxEntrySize: MAX_ENTRY,
-    sizeCalculation: ({ response }, key) =>
-      response.body.length + key.length + (response.forms?.bytes ?? 0),
+    // With the compressed forms, which together are shorter than the body.
+    sizeCalculation: ({ response: { body } }, key) => 2 * body.length + key.length,
   });
-  private recentKeys = new Set<string>();
-  private olderKeys = new Set<string>();
+  private readonly recentKeys = new LRUCache<string, true>({ max: MAX_RECENT_KEYS });
   private readonly pending = new Map<
     string,
     { revision: string; response: Promise<CachedResponse | undefined> }
   >();
 
-  constructor() {
-    gauge(
-      'shopfront_response_cache_entries',
-      'Responses in the response cache.',
-      () => this.entries.size,
-    );
-  }
-
   /** Returns the cached response if it is known to be current. */
   find(ctx: Pick<Context, 'statements'>, key: string): CachedResponse | undefined {
     const entry = this.entries.get(key);
-    if (!entry || cachedVersion(ctx, entry.rowCounts)?.revision !== entry.revision)
-      return undefined;
+    if (!entry || cachedRevision(ctx, entry.rowCounts) !== entry.revision) return undefined;
     lookups.hit++;
     return entry.response;
   }
@@ -94,12 +85,18 @@ export class ResponseCache {
   ): Promise<CachedResponse | Made> {
     // Responses are cached from the second request on, because most keys occur only once.
     if (key.length > MAX_KEY) return make();
-    if (!this.recentKeys.has(key) && !this.olderKeys.has(key)) {
+    if (!this.recentKeys.get(key)) {
       lookups.miss++;
-      this.remember(key);
-      return this.makeFirst(key, make);
+      this.recentKeys.set(key, true);
+      let made: Made | undefined;
+      try {
+        return (made = await make());
+      } finally {
+        // Later rejected requests are also rejected without a query for the table's version.
+        if (made === undefined) this.recentKeys.delete(key);
+      }
     }
-    const { revision } = await versionOf(ctx, rowCounts);
+    const revision = await recentRevision(ctx, rowCounts);
     const entry = this.entries.get(key);
     const pending = this.pending.get(key);
     if (entry?.revision === revision || pending?.revision === revision) lookups.hit++;
@@ -126,35 +123,8 @@ export class ResponseCache {
     revision: string,
   ): Made {
     if (!response || response.body.length > MAX_BODY) return response;
-    const put = () => this.entries.set(key, { response, rowCounts, revision });
-    // A new form changes the size of a cached entry. The cache measures only a new object again.
-    response.forms = new CompressedForms(
-      response.body,
-      () => this.entries.peek(key)?.response === response && put(),
-    );
-    put();
+    response.forms = new CompressedForms(response.body);
+    this.entries.set(key, { response, rowCounts, revision });
     return response;
-  }
-
-  // Rejected requests are not remembered, so that later ones are also rejected without a query for
-  // the table's version.
-  private async makeFirst<Made>(key: string, make: () => Promise<Made>): Promise<Made> {
-    let made: Made | undefined;
-    try {
-      return (made = await make());
-    } finally {
-      if (made === undefined) {
-        this.recentKeys.delete(key);
-        this.olderKeys.delete(key);
-      }
-    }
-  }
-
-  // Keeps the latest keys in two halves, and drops the older half as a whole.
-  private remember(key: string): void {
-    this.recentKeys.add(key);
-    if (this.recentKeys.size < MAX_RECENT_KEYS / 2) return;
-    this.olderKeys = this.recentKeys;
-    this.recentKeys = new Set();
   }
 }

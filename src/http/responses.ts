@@ -5,10 +5,10 @@ import type { Response } from 'express';
 import fresh from 'fresh';
 import type { Logger } from 'pino';
 import type { Config } from '../core/config.ts';
-import { DomainError, type RequestPart } from '../core/errors.ts';
+import type { FieldError } from '../core/errors.ts';
 import { LogThrottle } from '../core/log-throttle.ts';
 import { CREDENTIAL_HEADERS } from './credentials.ts';
-import { ERRORS, graphqlExtensions, type ErrorMapping } from './error-map.ts';
+import { graphqlExtensions, mappingOf, type ErrorMapping } from './error-map.ts';
 import { HttpError, visibleError } from './http-error.ts';
 
 /** The content type of JSON. */
@@ -18,41 +18,13 @@ const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 const VARY = CREDENTIAL_HEADERS.join(', ');
 /** `Vary` of the GraphQL API, whose responses also depend on the media type. */
 export const VARY_BY_TYPE = `Accept, ${VARY}`;
-/** Length of the hash in a tag, in characters of 6 bits: long enough to avoid collisions. */
-const TAG_LENGTH = 27;
 /** The media types of responses of the GraphQL API, the default first. */
 const GRAPHQL_TYPES = [JSON_TYPE, 'application/graphql-response+json; charset=utf-8'];
 
-/** Error that clients get instead of an internal error. */
-export const INTERNAL_ERROR = new HttpError(500, 'Internal server error');
+const INTERNAL_ERROR = new HttpError(500, 'Internal server error');
 
-/** `error` of the token endpoints by status (RFC 6749, 5.2), if it is not invalid_request. */
-const OAUTH_CODES: Readonly<Record<number, string>> = {
-  429: 'temporarily_unavailable',
-  500: 'server_error',
-  503: 'temporarily_unavailable',
-};
-
-/** Error format of an endpoint. */
-export interface ErrorFormat {
-  /** Name of the endpoint in the log. */
-  endpoint?: string;
-  /** The member that holds the error; `errors` in the shape of GraphQL. */
-  errorKey: 'detail' | 'data' | 'errors';
-  /** Origin of input that the services reject, rather than the endpoint's schemas. */
-  inputPart: RequestPart;
-  /** Whether errors also have `error` and `error_description` (RFC 6749, 5.2). */
-  isOauth?: boolean;
-}
-
-/** Response to an error, with its body in the format of the endpoint and as an RFC 9457 problem. */
-export interface ErrorResponse {
-  status: number;
-  code: string;
-  headers: Readonly<Record<string, string>>;
-  json: object;
-  problem: object;
-}
+/** The member that holds the error of an endpoint: `errors` in the shape of GraphQL. */
+export type ErrorKey = 'detail' | 'data' | 'errors';
 
 /** Sends a response, unless the request was already rejected, for example at its timeout. */
 export function sendBody(
@@ -93,7 +65,7 @@ export function sendIfNotModified(
   return true;
 }
 
-/** Adds these names to `Vary` (RFC 9110, 12.5.5). */
+/** Adds these names to `Vary` (RFC 9110, 12.5.5), faster than Express does. */
 export function appendVary(res: Response, names: string): void {
   const present = res.getHeader('Vary');
   res.setHeader('Vary', present === undefined ? names : `${String(present)}, ${names}`);
@@ -103,22 +75,19 @@ export function appendVary(res: Response, names: string): void {
  * Returns the entity tag of a text: weak, because compressed forms have the same (RFC 9110, 8.8.1).
  */
 export function tagOf(text: string): string {
-  return `W/"${hash('sha256', text, 'base64url').slice(0, TAG_LENGTH)}"`;
+  return `W/"${hash('sha256', text, 'base64url')}"`;
 }
-
-/** Sends an error as the response. */
-export type SendError = (res: Response, error: unknown) => void;
 
 /**
  * Returns the function that sends errors (docs/rest.md): a visible error as it is, an internal error
  * as 500 with only an id that is in the log. It destroys the connection instead if the head of the
- * response has been sent. `formatOf` returns the format for a path that no endpoint handled.
+ * response has been sent. `keyOf` returns the error key for a path that no endpoint handled.
  */
-export function errorSender(parent: Logger, formatOf: (path: string) => ErrorFormat): SendError {
-  return (res, error) => {
+export function errorSender(parent: Logger, keyOf: (path: string) => ErrorKey) {
+  return (res: Response, error: unknown): void => {
     const { req } = res;
-    const { requestId, record, signal, errorFormat = formatOf(req.path) } = res.locals;
-    const log = () => parent.child({ requestId, endpoint: errorFormat.endpoint });
+    const { requestId, record, signal, errorKey = keyOf(req.path), isOauth } = res.locals;
+    const log = () => parent.child({ requestId, endpoint: record.endpoint });
     if (res.headersSent) {
       if (signal.aborted || res.writableFinished) return;
       log().error({ err: error }, 'Response interrupted');
@@ -126,80 +95,56 @@ export function errorSender(parent: Logger, formatOf: (path: string) => ErrorFor
       req.socket.destroy();
       return;
     }
-    const visible = visibleError(error);
-    const response = errorResponse(visible ?? INTERNAL_ERROR, errorFormat);
-    const { status, code, headers, json, problem } = response;
-    if (!visible) log().error({ err: error }, 'Request failed');
+    const sent = visibleError(error) ?? INTERNAL_ERROR;
+    const mapping = mappingOf(sent, errorKey);
+    const { status, message = sent.message, headers, graphql } = mapping;
+    const { code, retryAfter } = sent;
+    const fields = code === 'BAD_USER_INPUT' ? sent.fields : [];
+    if (sent === INTERNAL_ERROR) log().error({ err: error }, 'Request failed');
     else if (code === 'TIMEOUT') log().warn({ event: 'request.timeout' }, 'Request timed out');
-    else if (code === 'UNAVAILABLE' && visible !== error && !signal.aborted)
+    else if (code === 'UNAVAILABLE' && sent !== error && !signal.aborted)
       logUnavailable(log(), error);
     // The headers of a response that could not be sent do not apply to the error.
     for (const name of ['ETag', 'Last-Modified', 'Content-Encoding']) res.removeHeader(name);
     res.set({ 'Cache-Control': 'no-store', ...headers });
-    if (errorFormat.errorKey === 'errors') {
-      const { message, extensions } = visible
-        ? {
-            message: visible.message,
-            extensions: visible instanceof DomainError ? graphqlExtensions(visible) : { code },
-          }
-        : maskedError(requestId);
-      record.errors = [String(extensions['code'])];
-      const body = JSON.stringify({ errors: [{ message, extensions }] });
-      return sendBody(res, status, body, graphqlTypeFor(req));
+    if (retryAfter !== undefined) res.set('Retry-After', String(retryAfter));
+    record.errors = [errorKey === 'errors' ? (graphql ?? code) : code];
+    const oauth = isOauth ? oauthMembers(mapping, message, fields) : {};
+    if (errorKey === 'errors') {
+      const id = sent === INTERNAL_ERROR ? { requestId } : {};
+      const errors = [{ message, extensions: { ...graphqlExtensions(sent), ...id } }];
+      sendBody(res, status, JSON.stringify({ errors }), graphqlTypeFor(req));
+    } else if (req.accepts().includes('application/problem+json')) {
+      const problem = { type: 'about:blank', title: STATUS_CODES[status], status, detail: message };
+      const errors = fields.map(({ part: _part, ...entry }) => entry);
+      const more = { code, ...(errors.length > 0 && { errors }), ...oauth };
+      sendBody(res, status, JSON.stringify({ ...problem, ...more }), PROBLEM_TYPE);
+    } else {
+      const input = ['GET', 'HEAD'].includes(req.method) ? 'query' : 'body';
+      const detail = fields.map(({ field, type, message: msg, part = input }) => {
+        return { type, loc: [part, ...(field === '' ? [] : field.split('.'))], msg };
+      });
+      // Fields are always listed under `detail`, the format of the original services.
+      const isField = detail.length > 0;
+      const key = isField || mapping.aboutCaller ? 'detail' : errorKey;
+      sendBody(res, status, JSON.stringify({ [key]: isField ? detail : message, ...oauth }));
     }
-    record.errors = [code];
-    if ([accepts(req).types()].flat().includes('application/problem+json'))
-      sendBody(res, status, JSON.stringify(problem), PROBLEM_TYPE);
-    else sendBody(res, status, JSON.stringify(json));
   };
 }
 
-/** Returns the response of an endpoint to an error. */
-export function errorResponse(error: DomainError | HttpError, format: ErrorFormat): ErrorResponse {
-  const { errorKey, inputPart, isOauth } = format;
-  const isDomainError = error instanceof DomainError;
-  const mapping: ErrorMapping = isDomainError ? ERRORS[error.code] : error;
-  const { sessionRouter = mapping, aboutCaller, oauth: oauthCode } = mapping;
-  const response = errorKey === 'data' ? sessionRouter : mapping;
-  const { status, message = error.message, headers } = response;
-  const reason = STATUS_CODES[status];
-  const code = isDomainError ? error.code : (reason ?? 'ERROR').toUpperCase().replace(/\W+/g, '_');
-  const fields = code === 'BAD_USER_INPUT' && isDomainError ? error.fields : undefined;
-  const retryAfter = isDomainError ? error.retryAfter : undefined;
-  const isUnknownGrant = fields?.some(
+// RFC 6749, 5.2.
+function oauthMembers(mapping: ErrorMapping, message: string, fields: readonly FieldError[]) {
+  const {
+    status,
+    oauth = status === 429 || status >= 500 ? 'temporarily_unavailable' : 'invalid_request',
+  } = mapping;
+  const isUnknownGrant = fields.some(
     ({ field, type }) => field === 'grant_type' && type === 'value_error',
   );
-  const oauthMembers = isOauth && {
-    error: isUnknownGrant
-      ? 'unsupported_grant_type'
-      : (oauthCode ?? OAUTH_CODES[status] ?? 'invalid_request'),
-    // RFC 6749, 5.2, allows neither quotation marks nor backslashes in a description.
-    error_description: message.replace(/[^ !#-[\]-~]/g, "'"),
-  };
-  const entries = fields?.map(({ field, type, message: msg, part = inputPart }) => {
-    const path = field === '' ? [] : field.split('.');
-    return {
-      type,
-      loc: [part, ...path.map((name) => (/^\d+$/.test(name) ? Number(name) : name))],
-      msg,
-    };
-  });
-  // Fields are always listed under `detail`, the format of the original services.
-  const key = fields || aboutCaller ? 'detail' : errorKey;
   return {
-    status,
-    code,
-    headers: { ...headers, ...(retryAfter !== undefined && { 'Retry-After': String(retryAfter) }) },
-    json: { [key]: entries ?? message, ...oauthMembers },
-    problem: {
-      type: 'about:blank',
-      title: reason,
-      status,
-      detail: message,
-      code,
-      errors: fields?.map(({ field, type, message: text }) => ({ field, type, message: text })),
-      ...oauthMembers,
-    },
+    error: isUnknownGrant ? 'unsupported_grant_type' : oauth,
+    // RFC 6749 allows neither quotation marks nor backslashes in a description.
+    error_description: message.replace(/[^ !#-[\]-~]/g, "'"),
   };
 }
 
@@ -217,12 +162,4 @@ const outages = new LogThrottle<unknown>();
 /** Logs why a database request failed, throttled because every request fails during an outage. */
 export function logUnavailable(log: Logger, err: unknown): void {
   outages.record(err, (last, times) => log.error({ err: last, times }, 'Database unavailable'));
-}
-
-/** Returns an internal error for clients of GraphQL, with only its id in the log. */
-export function maskedError(requestId: string) {
-  return {
-    message: INTERNAL_ERROR.message,
-    extensions: { code: 'INTERNAL_SERVER_ERROR', requestId },
-  };
 }

@@ -1,9 +1,19 @@
 import type { Context } from '../request/context.ts';
-import { fingerprint, readCursor, writeCursor } from './cursor.ts';
+import {
+  fingerprint,
+  invalidCursor,
+  isValueOf,
+  rankIn,
+  readCursor,
+  writeCursor,
+  type Bound,
+  type OrderColumn,
+} from './cursor.ts';
 import { badInput } from '../core/errors.ts';
-import { ListQuery, NO_OWNER, type ListDefinition, type Owners } from './list-definition.ts';
-import { shapeOf, type Shape } from '../database/row-mapper.ts';
-import type { Cell } from '../database/sql.ts';
+import { readPk } from '../core/pk.ts';
+import { ListQuery, type ListDefinition, type Owners, type Side } from './list-definition.ts';
+import { builder } from '../database/kysely.ts';
+import { cachedStatement, columnOf, columnsOf, entityOf, readRows } from '../database/read.ts';
 
 export type { ListDefinition };
 
@@ -15,18 +25,23 @@ export interface PageArgs {
   before?: string | null;
 }
 
-/** One page of a list. Methods run a further statement only when called. */
+/**
+ * One page of a list. An entry before the first or behind the last one is that of the cursor, even
+ * if it was deleted since.
+ */
 export interface Page<T> {
   edges: { cursor: string; node: T }[];
-  hasNextPage(): Promise<boolean>;
-  hasPreviousPage(): Promise<boolean>;
+  hasNextPage: boolean;
+  hasPreviousPage: boolean;
+  /** Runs a further statement. */
   totalCount(): Promise<number>;
 }
 
-/** One page as rows: the requested columns, followed by further columns that the cursors need. */
-export interface RowPage extends Omit<Page<never>, 'edges'> {
-  rows: Cell[][];
-  cursor: (row: readonly Cell[]) => string;
+/** Lists that are read as one, the lowest rank first. Each entry is in one part only. */
+export interface RankedList<T extends object> {
+  parts: readonly (ListDefinition<T> & { rank: number })[];
+  /** All parts as one list, for the count. Its name, order and filter identify the cursors. */
+  whole: ListDefinition<T>;
 }
 
 /** Maximum number of entries per page. */
@@ -34,14 +49,18 @@ export const MAX_PAGE = 100;
 /** Default number of entries per page. */
 export const DEFAULT_PAGE = 20;
 
-/** Reads one page. Throws BAD_USER_INPUT for conflicting arguments and cursors of other lists. */
+const RANK: OrderColumn = { property: 'rank', kind: 'rank' };
+
+/**
+ * Reads one page, of a ranked list only from the parts that the page needs. Throws BAD_USER_INPUT
+ * for conflicting arguments and cursors of other lists.
+ */
 export async function readPage<T extends object>(
   ctx: Context,
-  list: ListDefinition<T>,
+  list: ListDefinition<T> | RankedList<T>,
   args: PageArgs,
 ): Promise<Page<T>> {
-  const shape = shapeOf(ctx, list.entity);
-  return pageOf(shape, await readRowPage(ctx, list, args, shape.properties));
+  return only(await readPagesOf(ctx, list, args));
 }
 
 /** Yields all pages of this size. Reads each page on demand, so only one is in memory. */
@@ -53,92 +72,132 @@ export async function* eachPage<T>(
   do {
     const page = await read({ first: size, ...(after !== undefined && { after }) });
     yield page.edges.map(({ node }) => node);
-    after = (await page.hasNextPage()) ? page.edges.at(-1)?.cursor : undefined;
+    after = page.hasNextPage ? page.edges.at(-1)?.cursor : undefined;
   } while (after !== undefined);
 }
 
 /** Reads one page for each owner, in the order of the owners, for nested lists. */
 export async function readPagesOf<T extends object>(
   ctx: Context,
-  list: ListDefinition<T>,
+  list: ListDefinition<T> | RankedList<T>,
   args: PageArgs,
-  owners: Owners,
-): Promise<Page<T>[]> {
-  const shape = shapeOf(ctx, list.entity);
-  return (await readRowPages(ctx, list, args, shape.properties, owners)).map((page) =>
-    pageOf(shape, page),
-  );
-}
-
-/** Like `readPage`, but returns rows of these properties instead of entities. */
-export async function readRowPage<T extends object>(
-  ctx: Context,
-  list: ListDefinition<T>,
-  args: PageArgs,
-  properties: readonly string[],
-): Promise<RowPage> {
-  const [page] = await readRowPages(ctx, list, args, properties);
-  if (!page) throw new Error('A list without owners has one page');
-  return page;
-}
-
-function pageOf<T extends object>(shape: Shape<T>, { rows, cursor, ...rest }: RowPage): Page<T> {
-  return { ...rest, edges: rows.map((row) => new RowEdge(row, cursor, shape.entity(row))) };
-}
-
-/** An edge that computes its cursor on access. */
-export class RowEdge<T> {
-  constructor(
-    private readonly row: readonly Cell[],
-    private readonly cursorOf: (row: readonly Cell[]) => string,
-    readonly node: T,
-  ) {}
-
-  get cursor(): string {
-    return this.cursorOf(this.row);
-  }
-}
-
-async function readRowPages<T extends object>(
-  ctx: Context,
-  list: ListDefinition<T>,
-  args: PageArgs,
-  properties: readonly string[],
   owners?: Owners,
-): Promise<RowPage[]> {
+): Promise<Page<T>[]> {
   const { size, backward } = readSize(args);
-  const { order } = list;
-  const digest = fingerprint(list.name, order, list.descending, list.filter);
-  const after = args.after == null ? undefined : readCursor(order, digest, 'after', args.after);
-  const before = args.before == null ? undefined : readCursor(order, digest, 'before', args.before);
-  const query = new ListQuery(ctx, list, properties, owners);
+  const { parts, whole } = 'parts' in list ? list : { parts: [list], whole: list };
+  const digest = fingerprint(whole.name, whole.order, whole.descending, whole.filter);
+  const queries = parts.map((part) => new ListQuery(ctx, part, owners));
+  const after = positionOf(queries, digest, 'after', args.after);
+  const before = positionOf(queries, digest, 'before', args.before);
 
-  const byOwner = await query.rows(after, before, backward, size + 1);
-  const counts = lazily(() => query.counts());
-  // Whether there are rows at or before `after`, and at or after `before`.
-  const atOrBefore = lazily(async () => (after ? query.existsBeyond('before', after) : NO_ROWS));
-  const atOrAfter = lazily(async () => (before ? query.existsBeyond('after', before) : NO_ROWS));
-
-  return (owners?.pks ?? [NO_OWNER]).map((owner) => {
-    const rows = byOwner.get(owner) ?? [];
-    const hasMore = rows.length > size;
-    if (hasMore) rows.length = size;
-    if (backward) rows.reverse();
+  const pages = await readParts(queries, after, before, backward, size + 1, digest);
+  let counts: Promise<number[]> | undefined;
+  return pages.map((edges, index) => {
+    const hasMore = edges.length > size;
+    if (hasMore) edges.length = size;
+    if (backward) edges.reverse();
     return {
-      rows,
-      cursor: (row) => writeCursor(order, digest, query.boundOf(row)),
-      hasNextPage: async () => (backward ? ((await atOrAfter()).get(owner) ?? 0) > 0 : hasMore),
-      hasPreviousPage: async () =>
-        backward ? hasMore : ((await atOrBefore()).get(owner) ?? 0) > 0,
-      totalCount: async () => (await counts()).get(owner) ?? 0,
+      edges,
+      hasNextPage: backward ? before !== undefined : hasMore,
+      hasPreviousPage: backward ? hasMore : after !== undefined,
+      totalCount: async () => {
+        counts ??= new ListQuery(ctx, whole, owners).counts();
+        return (await counts)[index] ?? 0;
+      },
     };
   });
 }
 
-const NO_ROWS: ReadonlyMap<number, number> = new Map();
+/**
+ * Returns the entries of a list with these values of its last order column, in their order. An
+ * element is null if the list has no such entry.
+ */
+export async function findInList<T extends object>(
+  ctx: Context,
+  { name, entity, properties, order, where }: ListDefinition<T>,
+  keys: readonly (string | number)[],
+): Promise<(T | null)[]> {
+  const { property, kind } = only(order.slice(-1));
+  const values = keys.map((key) => (kind === 'pk' ? readPk(String(key)) : key));
+  const valid = values.filter((value) => isValueOf(kind, value));
+  const build = () => {
+    const query = builder
+      .selectFrom(ctx.em.getMetadata(entity).tableName)
+      .select(columnsOf(ctx, entity, [property], '', properties))
+      .where((eb) => eb(columnOf(ctx, entity, property), '=', eb.fn.any(eb.val(valid))));
+    return where ? query.where(where) : query;
+  };
+  const query = where
+    ? build()
+    : cachedStatement(`find ${name} ${properties?.join()}`, [valid], build);
+  const rows = await readRows<Record<string, unknown>>(ctx, query, true);
+  const byKey = new Map(rows.map((row) => [row[property], entityOf(entity, row)]));
+  return values.map((value) => byKey.get(value) ?? null);
+}
+
+type Edge<T> = Page<T>['edges'][number];
+
+/** Returns an edge that computes its cursor on access. */
+function edgeOf<T extends object>(node: T, list: ListDefinition<T>, digest: string): Edge<T> {
+  return {
+    node,
+    get cursor() {
+      const bound = list.order.map(({ property }) => node[property as keyof T]);
+      return writeCursor(digest, list.rank === undefined ? bound : [list.rank, ...bound]);
+    },
+  };
+}
+
+/** A position in one of the parts of a list. */
+interface Position<T extends object> {
+  query: ListQuery<T>;
+  bound: Bound;
+}
+
+function positionOf<T extends object>(
+  queries: readonly ListQuery<T>[],
+  digest: string,
+  argument: string,
+  cursor: string | null | undefined,
+): Position<T> | undefined {
+  if (cursor == null) return undefined;
+  const query = queries.find(({ list }) => list.rank === undefined || list.rank === rankIn(cursor));
+  if (!query) throw invalidCursor(argument);
+  const { order, rank } = query.list;
+  const columns = rank === undefined ? order : [RANK, ...order];
+  return { query, bound: readCursor(columns, digest, argument, cursor).slice(-order.length) };
+}
+
+// Reads the parts one after another, because the first ones often suffice.
+async function readParts<T extends object>(
+  queries: readonly ListQuery<T>[],
+  after: Position<T> | undefined,
+  before: Position<T> | undefined,
+  backward: boolean,
+  limit: number,
+  digest: string,
+): Promise<Edge<T>[][]> {
+  const between = queries.slice(
+    after ? queries.indexOf(after.query) : 0,
+    before ? queries.indexOf(before.query) + 1 : queries.length,
+  );
+  let pages: Edge<T>[][] = [[]];
+  for (const query of backward ? between.toReversed() : between) {
+    // A ranked list has no owners, so it has one page.
+    const [found = []] = pages;
+    if (found.length === limit) break;
+    const sides: Side[] = [];
+    if (after?.query === query) sides.push({ operator: '>', bound: after.bound });
+    if (before?.query === query) sides.push({ operator: '<', bound: before.bound });
+    const read = await query.rows(sides, backward, limit - found.length);
+    pages = read.map((rows) => rows.map((row) => edgeOf(row, query.list, digest)));
+    pages[0]?.unshift(...found);
+  }
+  return pages;
+}
 
 /** Returns the page size and the direction. Throws BAD_USER_INPUT. */
-export function readSize({ first, last }: PageArgs): { size: number; backward: boolean } {
+function readSize({ first, last }: PageArgs): { size: number; backward: boolean } {
   if (first != null && last != null) throw badInput('last', 'give either first or last, not both');
   const [argument, size] =
     last == null ? (['first', first ?? DEFAULT_PAGE] as const) : (['last', last] as const);
@@ -146,8 +205,7 @@ export function readSize({ first, last }: PageArgs): { size: number; backward: b
   return { size, backward: argument === 'last' };
 }
 
-/** Returns a function that calls `make` once, on its first call. */
-export function lazily<T>(make: () => Promise<T>): () => Promise<T> {
-  let result: Promise<T> | undefined;
-  return () => (result ??= make());
+function only<T>([element]: readonly T[]): T {
+  if (element === undefined) throw new TypeError('The list is empty');
+  return element;
 }

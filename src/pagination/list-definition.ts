@@ -1,21 +1,18 @@
-import type { Context } from '../request/context.ts';
-import { sqlTypeOf, type Bound, type OrderColumn } from './cursor.ts';
-import { DomainError } from '../core/errors.ts';
-import { withTimeLimit } from '../core/abort.ts';
-import { readRows, shapeOf, type EntityClass, type Shape } from '../database/row-mapper.ts';
+import type { EntityClass } from '@mikro-orm/postgresql';
 import {
-  empty,
-  join,
-  cachedStatement,
-  literal,
-  identifier,
-  raw,
+  expressionBuilder,
   sql,
-  type Cell,
-  type Sql,
-  type Statement,
-  type Statements,
-} from '../database/sql.ts';
+  type Expression,
+  type SelectQueryBuilder,
+  type SqlBool,
+} from 'kysely';
+import type { Context } from '../request/context.ts';
+import type { Bound, OrderColumn } from './cursor.ts';
+import { DomainError } from '../core/errors.ts';
+import { withTimeLimit, type Abortable } from '../core/abort.ts';
+import { builder, statementOf, type Query, type Tables } from '../database/kysely.ts';
+import { cachedStatement, columnOf, columnsOf, entityOf, readRows } from '../database/read.ts';
+import type { Statement } from '../database/sql.ts';
 import { countOf } from './row-counts.ts';
 import { KeyedLimit } from '../core/keyed-limit.ts';
 
@@ -24,18 +21,20 @@ export interface ListDefinition<T extends object> {
   /** Identifies the list in its cursors. */
   name: string;
   entity: EntityClass<T>;
+  /** Properties to read besides those of the order. The default is all that are not lazy. */
+  properties?: readonly string[];
   /** Order columns; the last one is unique. All have the same direction. */
   order: readonly OrderColumn[];
   descending?: boolean;
-  where?: Sql;
+  where?: Expression<SqlBool>;
   /** A range of the order's index, in addition to `where`. */
-  range?: Sql;
-  /** Whether `where` matches so few rows that they are looked up, whatever the order. */
-  isSelective?: boolean;
+  range?: Expression<SqlBool>;
   /** The filter behind `where`. Cursors are only valid for the same filter. */
   filter?: unknown;
   /** The table with the list's row counts (row-counts.ts); used only without `where`. */
   rowCounts?: string;
+  /** Rank of a part of a ranked list (keyset.ts). Cursors contain it, so it must not change. */
+  rank?: number;
 }
 
 /** Owners of nested lists, which are read in one statement, one page for each owner. */
@@ -45,236 +44,184 @@ export interface Owners {
   pks: readonly number[];
 }
 
-/** Owner key of a list without owners. */
-export const NO_OWNER = 0;
+/** The rows on one side of a bound, in the list's direction: `>` is after. */
+export interface Side {
+  operator: '<' | '>';
+  bound: Bound;
+}
 
+type Select<Row = object> = SelectQueryBuilder<Tables, string, Row>;
+
+/** Page sizes with prepared statements. Each statement costs memory on its connection. */
+export const PREPARED_SIZES = new Set([1, 2, 3, 4, 5, 6, 8, 10, 12, 20, 24, 25, 50, 100]);
 /** Time limit for counting the rows of a filtered list, in ms. */
 const MAX_COUNT_MS = 1_000;
-/** Time limit for looking up all rows that match a filter, in ms. */
+/** Number of rows that are read in order for a filter, before all matches are looked up. */
+const MAX_SCANNED_ROWS = 2_000;
+/** Time limit for looking up all matches, in ms. */
 const MAX_LOOKUP_MS = 2_000;
 /** Filtered lists are counted one at a time per request and per network. */
 const countLimitPerRequest = new KeyedLimit();
 const countLimitPerNetwork = new KeyedLimit();
 /** Maximum number of counts of one network that wait. */
 const MAX_WAITING_COUNTS = 20;
-/** Delay until a rejected client may retry, in seconds. */
-const RETRY_S = 1;
 
-/** Maximum number of rows that are scanned in order for a filter, before an index look-up. */
-export const MAX_SCANNED_ROWS = 2_000;
-
-/** Statements of one list, for one owner or many. Results are keyed by owner. */
+/** Statements of one list. Results are in the order of the owners; without owners, there is one. */
 export class ListQuery<T extends object> {
-  private readonly shape: Shape<T>;
-  /** Selected properties: the requested ones, then the missing ones of the order. */
-  private readonly selected: readonly string[];
-  /** Index of each order column among the selected properties. */
-  private readonly orderIndexes: readonly number[];
-
   constructor(
     private readonly ctx: Context,
-    private readonly list: ListDefinition<T>,
-    properties: readonly string[],
+    readonly list: ListDefinition<T>,
     private readonly owners?: Owners,
-  ) {
-    this.shape = shapeOf(ctx, list.entity);
-    const missing = list.order
-      .map(({ property }) => property)
-      .filter((property) => !properties.includes(property));
-    this.selected = missing.length > 0 ? [...properties, ...missing] : properties;
-    this.orderIndexes = list.order.map(({ property }) => this.selected.indexOf(property));
+  ) {}
+
+  private get table(): string {
+    return this.ctx.em.getMetadata(this.list.entity).tableName;
   }
 
-  boundOf(row: readonly Cell[]): Bound {
-    return this.orderIndexes.map((index) => row[index]);
-  }
-
-  async rows(
-    after: Bound | undefined,
-    before: Bound | undefined,
-    backward: boolean,
-    limit: number,
-  ): Promise<Map<number, Cell[][]>> {
-    const { name, order, descending = false, where, range, filter } = this.list;
+  /** Reads the first rows on these sides, or backward the last ones, for each owner. */
+  async rows(sides: readonly Side[], backward: boolean, limit: number): Promise<T[][]> {
+    const { name, entity, properties, order, descending = false, where, range, filter } = this.list;
+    const toEntities = (found: object[]) => found.map((row) => entityOf(entity, row));
     if (where && filter != null && !this.owners)
-      return new Map([
-        [NO_OWNER, await this.readFiltered(this.betweenCondition(after, before), backward, limit)],
-      ]);
+      return [toEntities(await this.readFiltered(sides, backward, limit))];
     const build = () =>
-      sql`select ${this.columns()} ${this.from(this.betweenCondition(after, before))} ${this.orderBy(backward)} limit ${literal(limit)}`;
-    if (where || range || this.owners) return this.readByOwner(build());
-    const orderKey = order.map(({ property }) => property).join();
-    const direction = descending === backward ? 'asc' : 'desc';
-    const key = `page ${name} ${this.selected.join()} ${orderKey} ${direction} ${after ? 'after' : ''} ${before ? 'before' : ''} ${descending} ${limit}`;
-    return this.readByOwner(cachedStatement(key, [...(after ?? []), ...(before ?? [])], build));
+      this.ofEachOwner(this.ordered(this.from(sides).select(this.columns()), backward, limit));
+    const { pks = [], property: owner } = this.owners ?? {};
+    const isOfOne = pks.length === 1;
+    const values = [...(isOfOne || !owner ? pks : [pks]), ...sides.flatMap(({ bound }) => bound)];
+    const operators = sides.map(({ operator }) => operator);
+    const key = [name, order, descending, backward, limit, operators, properties, owner, isOfOne];
+    const statement =
+      where || range ? statementOf(build()) : cachedStatement(JSON.stringify(key), values, build);
+    // The best plan for a filter depends on its values, so such statements are planned each time.
+    const isPrepared = filter == null && PREPARED_SIZES.has(limit - 1);
+    return (await this.byOwner(statement, isPrepared)).map(toEntities);
   }
 
   /** Counts the rows. Throws QUERY_TOO_COMPLEX at the time limit of a filter, and RATE_LIMITED. */
-  async counts(): Promise<ReadonlyMap<number, number>> {
+  async counts(): Promise<number[]> {
     const { rowCounts, where, range, filter } = this.list;
-    const { statements } = this.ctx;
-    if ((where || range) && filter != null && statements) {
-      return countLimitPerRequest.run(this.ctx.request ?? this.ctx, () =>
-        this.countInSlot(statements),
-      );
+    if (rowCounts !== undefined && !where && !range) return [await countOf(this.ctx, rowCounts)];
+    const select = this.from().select(({ fn }) => fn.countAll<number>().as('count'));
+    const statement = statementOf(this.ofEachOwner(select));
+    if (filter == null || !this.ctx.statements) {
+      const counts = await this.byOwner<{ count: number }>(statement, filter == null);
+      return counts.map(([row]) => row?.count ?? 0);
     }
-    if (rowCounts !== undefined && !where && !range && !this.owners)
-      return new Map([[NO_OWNER, await countOf(this.ctx, rowCounts)]]);
-    return firstNumbers(await this.readByOwner(sql`select count(*) ${this.from()}`));
+    const count = () => this.countInSlot(statement);
+    const [row] = await countLimitPerRequest.run(this.ctx.request ?? this.ctx, count);
+    return [row?.count ?? 0];
   }
 
-  private async countInSlot(statements: Statements): Promise<ReadonlyMap<number, number>> {
+  private countInSlot(statement: Statement): Promise<{ count: number }[]> {
     const { network } = this.ctx;
-    if (countLimitPerNetwork.hasWaiting(network, MAX_WAITING_COUNTS)) {
-      throw new DomainError(
-        'RATE_LIMITED',
-        'Too many concurrent counts of filtered lists from this address; retry later',
-        [],
-        RETRY_S,
-      );
-    }
-    const rows = await countLimitPerNetwork.run(network, () =>
-      this.readWithin(
-        statements,
-        sql`select count(*) ${this.from()}`,
-        MAX_COUNT_MS,
-        'Too many entries match the filter to be counted: omit totalCount or narrow the filter',
-      ),
-    );
-    return new Map([[NO_OWNER, Number(rows[0]?.[0])]]);
+    const message = 'Too many concurrent counts of filtered lists from this address; retry later';
+    if (countLimitPerNetwork.hasWaiting(network, MAX_WAITING_COUNTS))
+      throw new DomainError('RATE_LIMITED', message, [], 1);
+    return countLimitPerNetwork.run(network, () => this.readWithin(statement, MAX_COUNT_MS));
   }
 
-  private lookUp(select: Sql): Promise<Cell[][]> {
-    const { statements } = this.ctx;
-    if (!statements) return readRows(this.ctx, select);
-    return this.readWithin(
-      statements,
-      select,
-      MAX_LOOKUP_MS,
-      'Too many entries must be read for the filter: narrow it, or search for longer words',
+  // Throws QUERY_TOO_COMPLEX at the time limit. A transaction has its own.
+  private async readWithin<Row extends object>(statement: Statement, ms: number): Promise<Row[]> {
+    const { statements, request } = this.ctx;
+    if (!statements) return readRows(this.ctx, statement);
+    const read = (part: Abortable) => statements.read(statement, false, part);
+    const rows = await withTimeLimit(request, ms, read);
+    if (rows) return rows as Row[];
+    throw new DomainError(
+      'QUERY_TOO_COMPLEX',
+      'Too many entries match the filter: narrow it, or omit totalCount',
     );
   }
 
-  // Throws QUERY_TOO_COMPLEX with the message at the time limit.
-  private async readWithin(
-    statements: Statements,
-    select: Sql,
-    ms: number,
-    message: string,
-  ): Promise<Cell[][]> {
-    const rows = await withTimeLimit(this.ctx.request, ms, (part) =>
-      statements.read(select, false, part),
-    );
-    if (rows) return rows;
-    throw new DomainError('QUERY_TOO_COMPLEX', message);
-  }
-
-  /** Returns 1 for each owner with a row at the bound or on this side of it. */
-  async existsBeyond(side: 'before' | 'after', bound: Bound): Promise<ReadonlyMap<number, number>> {
-    const { where, filter } = this.list;
-    const backward = side === 'before';
-    const beyond = this.compare(backward ? '<=' : '>=', bound);
-    if (where && filter != null && !this.owners)
-      return new Map([[NO_OWNER, (await this.readFiltered(beyond, backward, 1)).length]]);
-    // In the list's order, so that PostgreSQL uses its index.
-    return firstNumbers(
-      await this.readByOwner(sql`select 1 ${this.from(beyond)} ${this.orderBy(false)} limit 1`),
-    );
-  }
-
-  // Matching rows may be clustered far from here, while the planner assumes an even distribution.
-  // So a part of the list is scanned in order first; if too few rows match, all matches are looked
-  // up and sorted.
+  // The planner expects too many matches of a rare word, and would read the whole list for them. So
+  // a part is read in order first; if too few rows match, all matches are looked up and sorted.
   private async readFiltered(
-    bounds: Sql | undefined,
+    sides: readonly Side[],
     backward: boolean,
     limit: number,
-  ): Promise<Cell[][]> {
-    const { where = empty, range, isSelective: isFew = false } = this.list;
-    const table = identifier(this.shape.table);
-    const orderAndLimit = sql`${this.orderBy(backward)} limit ${literal(limit)}`;
-    const inRange = whereClause(range, bounds);
-    if (!isFew) {
-      const scanned = sql`select * from ${table} ${inRange} ${this.orderBy(backward)} limit ${literal(MAX_SCANNED_ROWS)}`;
-      const rows = await readRows(
-        this.ctx,
-        sql`select ${this.columns()} from (${scanned}) as ${table} where ${where} ${orderAndLimit}`,
-      );
-      if (rows.length === limit) return rows;
-    }
-    // The OFFSET keeps the planner from using the order and the limit for the look-up, which reads
-    // only the order columns, often from an index alone.
-    const key = this.orderColumns().at(-1) ?? empty;
-    const matching = sql`select ${join(this.orderColumns())} from ${table} ${whereClause(range, bounds, where)} offset 0`;
-    return this.lookUp(
-      sql`select ${this.columns()} from ${table} where ${key} in (select ${key} from (${matching}) as ${table} ${orderAndLimit}) ${this.orderBy(backward)}`,
-    );
+  ): Promise<object[]> {
+    const { ctx, table } = this;
+    const { where } = this.list;
+    const first = this.ordered(this.from(sides, null).selectAll(), backward, MAX_SCANNED_ROWS);
+    const scanned = builder.selectFrom(first.as(table)).select(this.columns());
+    const matching = where ? scanned.where(where) : scanned;
+    const rows = await readRows(ctx, this.ordered(matching, backward, limit));
+    if (rows.length === limit) return rows;
+    // The OFFSET keeps the planner from reading in order.
+    const all = this.from(sides).selectAll().offset(sql.lit(0)).as(table);
+    const found = builder.selectFrom(all).select(this.columns());
+    return this.readWithin(statementOf(this.ordered(found, backward, limit)), MAX_LOOKUP_MS);
   }
 
-  /** Returns a condition that compares rows with a bound in the list's direction: `>` is after. */
-  private compare(operator: '<' | '<=' | '>' | '>=', bound: Bound): Sql {
-    const directed = this.list.descending
-      ? operator.replace(/[<>]/, (sign) => (sign === '<' ? '>' : '<'))
-      : operator;
-    const values = bound.map(
-      (value, index) => sql`${value}::${raw(sqlTypeOf(this.list.order[index]?.kind ?? 'text'))}`,
-    );
-    return sql`(${join(this.orderColumns())}) ${raw(directed)} (${join(values)})`;
-  }
-
-  private betweenCondition(after: Bound | undefined, before: Bound | undefined): Sql | undefined {
-    const bounds = [
-      ...(after ? [this.compare('>', after)] : []),
-      ...(before ? [this.compare('<', before)] : []),
-    ];
-    return bounds.length > 0 ? join(bounds, ' and ') : undefined;
-  }
-
-  private columns(): Sql {
-    return join(this.selected.map((property) => this.shape.column(property)));
-  }
-
-  private orderBy(backward: boolean): Sql {
-    const direction = raw((this.list.descending ?? false) === backward ? ' asc' : ' desc');
-    return sql`order by ${join(this.orderColumns().map((column) => sql`${column}${direction}`))}`;
-  }
-
-  private orderColumns(): Sql[] {
-    return this.list.order.map(({ property }) => this.shape.column(property));
-  }
-
-  private from(bounds?: Sql): Sql {
-    const { owners } = this;
-    const ownerCondition =
+  private from(
+    sides: readonly Side[] = [],
+    where: Expression<SqlBool> | null = this.list.where ?? null,
+  ): Select {
+    const { list, owners, table } = this;
+    const eb = expressionBuilder<Tables, string>();
+    const ofOwner =
       owners &&
-      sql`${this.shape.column(owners.property)} = ${owners.pks.length > 1 ? raw('owner.pk') : owners.pks[0]}`;
-    return sql`from ${identifier(this.shape.table)} ${whereClause(ownerCondition, this.list.range, this.list.where, bounds)}`;
+      eb(
+        this.columnOf(owners.property),
+        '=',
+        owners.pks.length === 1 ? owners.pks[0] : eb.ref('owner.pk'),
+      );
+    const conditions = [ofOwner, list.range, where, ...this.conditionsOf(sides)];
+    return conditions.reduce(
+      (query, condition) => (condition ? query.where(condition) : query),
+      builder.selectFrom(table),
+    );
   }
 
-  private async readByOwner(select: Statement): Promise<Map<number, Cell[][]>> {
-    // The best plan for a filter depends on its values, so such statements are planned each time.
-    const prepared = this.list.filter == null;
-    const pks = this.owners?.pks ?? [NO_OWNER];
-    if (pks.length === 1)
-      return new Map([[pks[0] ?? NO_OWNER, await readRows(this.ctx, select, prepared)]]);
-    const statement = sql`
-      select page.*, owner.pk from unnest(${[...pks]}::bigint[]) as owner(pk) cross join lateral (${select}) as page`;
-    const rowsByOwner = new Map<number, Cell[][]>();
-    for (const row of await readRows(this.ctx, statement, prepared)) {
-      const owner = Number(row.pop());
-      const ownerRows = rowsByOwner.get(owner);
-      if (ownerRows) ownerRows.push(row);
-      else rowsByOwner.set(owner, [row]);
-    }
-    return rowsByOwner;
+  private conditionsOf(sides: readonly Side[]): Expression<SqlBool>[] {
+    const columns = sql.join(this.orderColumns().map((column) => sql.ref(column)));
+    return sides.map(({ operator, bound }) => {
+      const isGreater = (operator === '>') !== (this.list.descending ?? false);
+      // Kysely types comparisons of rows for IN alone.
+      return sql<SqlBool>`(${columns}) ${sql.raw(isGreater ? '>' : '<')} (${sql.join(bound)})`;
+    });
   }
-}
 
-function whereClause(...conditions: (Sql | undefined)[]): Sql {
-  const defined = conditions.filter((condition) => condition !== undefined);
-  return defined.length > 0 ? sql`where ${join(defined, ' and ')}` : empty;
-}
+  private columns(): string[] {
+    const order = this.list.order.map(({ property }) => property);
+    return columnsOf(this.ctx, this.list.entity, order, '', this.list.properties);
+  }
 
-function firstNumbers(rowsByOwner: ReadonlyMap<number, Cell[][]>): ReadonlyMap<number, number> {
-  return new Map([...rowsByOwner].map(([owner, [row]]) => [owner, Number(row?.[0] ?? 0)]));
+  private columnOf(property: string): string {
+    return columnOf(this.ctx, this.list.entity, property);
+  }
+
+  private orderColumns(): string[] {
+    return this.list.order.map(({ property }) => this.columnOf(property));
+  }
+
+  // The LIMIT is literal: for a parameter, the planner assumes a tenth of the table.
+  private ordered<Row>(query: Select<Row>, backward: boolean, limit: number): Select<Row> {
+    const direction = (this.list.descending ?? false) === backward ? 'asc' : 'desc';
+    const ordered = this.orderColumns().reduce((part, by) => part.orderBy(by, direction), query);
+    return ordered.limit(sql.lit(limit));
+  }
+
+  private ofEachOwner(select: Select): Query {
+    const { owners } = this;
+    if (!owners || owners.pks.length === 1) return select;
+    const pks = sql<{ pk: number }>`unnest(${owners.pks}::bigint[])`;
+    return builder
+      .selectFrom(pks.as<'owner'>(sql`owner(pk)`))
+      .crossJoinLateral(select.as('page'))
+      .selectAll('page')
+      .select('owner.pk as ofOwner');
+  }
+
+  private async byOwner<Row extends object>(
+    statement: Statement,
+    prepared: boolean,
+  ): Promise<Row[][]> {
+    const rows = await readRows<Row & { ofOwner?: number }>(this.ctx, statement, prepared);
+    const { pks = [] } = this.owners ?? {};
+    if (pks.length < 2) return [rows];
+    const rowsByOwner = Map.groupBy(rows, ({ ofOwner }) => ofOwner);
+    return pks.map((pk) => rowsByOwner.get(pk) ?? []);
+  }
 }

@@ -1,7 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type DataLoader from 'dataloader';
 import type { Logger } from 'pino';
-import type { RunCopyTransaction } from '../database/copy.ts';
 import type { Config } from '../core/config.ts';
 import type { DomainError } from '../core/errors.ts';
 import type { Scope } from '../core/scopes.ts';
@@ -44,8 +43,6 @@ export interface Context {
   statements?: Statements;
   /** Reads of the replica, if there is one. Use it through request/on-replica.ts. */
   replica?: Statements;
-  /** Runs bulk transactions. Set for the operator's commands only. */
-  inCopyTransaction?: RunCopyTransaction;
   config: Config;
   caller?: Caller;
   /** OS user that runs the operator's command. */
@@ -68,9 +65,9 @@ export interface Context {
 }
 
 /**
- * Runs the work in one transaction, then clears the request's loaders. Retries on a serialization
- * failure or deadlock (retry.ts), so the work must create its own entities and must have no side
- * effects outside the database.
+ * Runs the work in one transaction, then clears the request's loaders and unit of work, which may
+ * hold rows of before. Retries on a serialization failure or deadlock (retry.ts), so the work must
+ * create its own entities and must have no side effects outside the database.
  */
 export async function inTransaction<T>(
   ctx: Context,
@@ -88,6 +85,7 @@ export async function inTransaction<T>(
         kind: 'transaction',
       }));
   if (statements) statements.commits++;
+  if (!ctx.em.isInTransaction()) ctx.em.clear();
   ctx.loaders.clear();
   return result;
 }
@@ -97,9 +95,5 @@ export function withContext(
   ctx: Context,
   overrides: { [Name in keyof Context]?: Context[Name] | undefined },
 ): Context {
-  const properties = Object.entries(overrides).map(([name, value]) => [
-    name,
-    { value, writable: true, enumerable: true, configurable: true },
-  ]);
-  return Object.create(ctx, Object.fromEntries(properties) as PropertyDescriptorMap) as Context;
+  return Object.create(ctx, Object.getOwnPropertyDescriptors(overrides)) as Context;
 }

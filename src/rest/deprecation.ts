@@ -2,15 +2,13 @@ import type { Config } from '../core/config.ts';
 import { deprecatedPaths } from '../core/deprecation.ts';
 import type { Route } from '../api/route.ts';
 
-const GRAPHQL_API = '/graphql';
-
 /**
  * Returns the deprecation headers of an endpoint (RFC 9745, RFC 8594, RFC 5829), if the version in
  * its path is deprecated. The default successor is the GraphQL API.
  */
 export function deprecationHeaders(
   config: Config,
-  { path, successor = GRAPHQL_API }: Route,
+  { path, successor = '/graphql' }: Route,
 ): Record<string, string> {
   const { dates } = deprecatedPaths(config).find(({ prefix }) => path.startsWith(prefix)) ?? {};
   const [deprecatedOn, removedOn] = dates ?? [];

@@ -13,13 +13,10 @@ export function openObserver(
   log: Logger,
   destination: DestinationStream,
 ): Observer {
-  const observers = [
-    ...(log.isLevelEnabled('info') ? [requestLog(destination)] : []),
-    ...(metricsPort === undefined ? [] : [requestMetrics()]),
-  ];
-  const [first, ...rest] = observers;
-  if (first && rest.length === 0) return first;
+  const logRequest = log.isLevelEnabled('info') ? requestLog(destination) : undefined;
+  const measureRequest = metricsPort === undefined ? undefined : requestMetrics();
   return (record, ms) => {
-    for (const observe of observers) observe(record, ms);
+    logRequest?.(record, ms);
+    measureRequest?.(record, ms);
   };
 }

@@ -3,20 +3,18 @@ import type { Operation } from './request-record.ts';
 
 /** Maximum length of an operation name, which the client chooses, in characters. */
 const MAX_NAME = 64;
-/** Maximum number of operation names in metrics without a manifest. */
+/** Maximum number of operation names in metrics. */
 const MAX_LABELS = 100;
 
 const ANONYMOUS = '(anonymous)';
 const OTHER = 'other';
 
 /**
- * Names operations. Metrics distinguish the operations of trusted documents or, without any, the
- * first hundred names. All other operations share one label.
+ * Names operations. Metrics distinguish the first hundred names. All other operations share one
+ * label.
  */
 export class Operations {
   private readonly labels = new Set<string>();
-
-  constructor(private readonly trusted?: ReadonlySet<string>) {}
 
   /** Returns the operation of a valid document. */
   of({ name, operation: type }: OperationDefinitionNode): Operation {
@@ -27,7 +25,6 @@ export class Operations {
   }
 
   private isKnown(name: string): boolean {
-    if (this.trusted) return this.trusted.has(name);
     if (this.labels.size < MAX_LABELS) this.labels.add(name);
     return this.labels.has(name);
   }

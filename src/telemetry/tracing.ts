@@ -17,7 +17,6 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import type { Logger } from 'pino';
-import { LogThrottle } from '../core/log-throttle.ts';
 import type { Config } from '../core/config.ts';
 import { databaseChannel, hashingChannel } from '../core/tracing-channels.ts';
 import type { RequestRecord } from './request-record.ts';
@@ -43,7 +42,13 @@ export function openTracing(
   { otelExporterOtlpEndpoint: endpoint = '' }: Config,
   log: Logger,
 ): Tracing {
-  logExportErrors(log);
+  const warn = (reason: string) =>
+    log.warn({ event: 'traces.lost', reason }, 'Traces could not be sent');
+  const ignore = () => undefined;
+  diag.setLogger(
+    { error: warn, warn, info: ignore, debug: ignore, verbose: ignore },
+    DiagLogLevel.WARN,
+  );
   // Also reads OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG.
   const provider = new BasicTracerProvider({
     resource: resourceFromAttributes({ 'service.name': 'shopfront' }).merge(
@@ -85,7 +90,7 @@ export function openTracing(
   };
   traceChannel(databaseChannel, ({ kind, text }) => [
     kind,
-    { 'db.system.name': 'postgresql', ...(text !== undefined && { 'db.query.text': text }) },
+    { 'db.system.name': 'postgresql', 'db.query.text': text },
   ]);
   traceChannel(hashingChannel, ({ kind }) => ['hash', { 'shopfront.hash': kind }]);
 
@@ -116,41 +121,18 @@ function nameOf({ method, endpoint = method, operation }: RequestRecord): string
   return operation ? `${operation.type} ${operation.label}` : endpoint;
 }
 
-// Names of OpenTelemetry's semantic conventions, where they exist.
-function attributesOf({
-  requestId,
-  method,
-  endpoint,
-  operation,
-  status,
-  errors,
-  user,
-  end,
-}: RequestRecord): Attributes {
+// Names of OpenTelemetry's semantic conventions, where they exist. Undefined attributes are ignored.
+function attributesOf(record: RequestRecord): Attributes {
+  const { operation, end } = record;
   return {
-    'http.request.method': method,
-    'shopfront.request_id': requestId,
-    ...(endpoint !== undefined && { 'http.route': endpoint }),
-    ...(operation && { 'graphql.operation.type': operation.type }),
-    ...(operation?.name !== undefined && { 'graphql.operation.name': operation.name }),
-    ...(status !== undefined && { 'http.response.status_code': status }),
-    ...(errors && { 'error.type': errors.join() }),
-    ...(user !== undefined && { 'enduser.id': user }),
-    ...(end !== 'answered' && { 'shopfront.end': end }),
+    'http.request.method': record.method,
+    'shopfront.request_id': record.requestId,
+    'http.route': record.endpoint,
+    'graphql.operation.type': operation?.type,
+    'graphql.operation.name': operation?.name,
+    'http.response.status_code': record.status,
+    'error.type': record.errors?.join(),
+    'enduser.id': record.user,
+    'shopfront.end': end === 'answered' ? undefined : end,
   };
 }
-
-// Throttled, because each batch fails while the collector is unavailable.
-function logExportErrors(log: Logger): void {
-  const throttle = new LogThrottle<string>();
-  const warn = (reason: string) =>
-    throttle.record(reason, (last, times) =>
-      log.warn({ event: 'traces.lost', times, reason: last }, 'Traces could not be sent'),
-    );
-  diag.setLogger(
-    { error: warn, warn, info: ignore, debug: ignore, verbose: ignore },
-    DiagLogLevel.WARN,
-  );
-}
-
-function ignore(): void {}

@@ -113,8 +113,6 @@ describe('confirmRegistration', () => {
     ['a short password', { password: 'short' }, 'password'],
     ['a password over 72 bytes', { password: 'x'.repeat(73) }, 'password'],
     ['no username', { username: ' ' }, 'username'],
-    ['a username with a zero-width space', { username: 'ada\u200b' }, 'username'],
-    ['a username of two scripts', { username: '\u0430da' }, 'username'],
     ['a name with a line break', { fullName: 'a\nb' }, 'fullName'],
     ['a name that shows nothing', { fullName: '\u200b' }, 'fullName'],
     [
@@ -261,7 +259,7 @@ test('REGISTRATION is off by default: both mutations are FORBIDDEN with any inpu
         { message: 'REGISTRATION is off', extensions: { code: 'FORBIDDEN' } },
       ]);
     }
-    expect(await shop.sql('select * from mail')).toEqual([]);
+    expect(await shop.sql('select * from pgboss.job')).toEqual([]);
   } finally {
     await defaultShop.stop();
   }
@@ -275,7 +273,7 @@ test('an operation requests at most one mail or confirms at most one token', asy
   ]) {
     expect(codeOf(await shop.graphql(query))).toBe('QUERY_TOO_COMPLEX');
   }
-  expect(await shop.sql('select * from mail')).toEqual([]);
+  expect(await shop.sql('select * from pgboss.job')).toEqual([]);
 });
 
 function register(email: string): Promise<Answer> {

@@ -3,7 +3,6 @@ import { setTimeout } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 import { afterEach, describe, expect, test } from '../support/jest.ts';
 import { closed, statusesOf, untilClosed, useProxiedShop } from '../support/behind-nginx.ts';
-import { memoryAddedBy } from '../support/resident.ts';
 import { until } from '../support/until.ts';
 
 // Very many connections and requests of a client, with the limits of deploy/nginx.
@@ -17,10 +16,6 @@ const GET = 'GET /livez HTTP/1.1\r\nHost: shop\r\n\r\n';
 const TOO_MANY = 'Too many requests; try again later';
 /** The limits of deploy/nginx: concurrent requests, and a burst of requests. */
 const [MAX_CONCURRENT, BURST] = [250, 200];
-/** Maximum growth of the instance by an attack, in MiB. */
-const MAX_ADDED = 96;
-/** A document with a hundred errors. */
-const INVALID = `{ ${Array.from({ length: 100 }, (_, index) => `field${index} { a }`).join(' ')} }`;
 
 const sockets = new Set<WebSocket>();
 afterEach(() => {
@@ -112,76 +107,4 @@ describe('a flood of connections', () => {
     await Promise.all([...silent, ...secure].map((socket) => closed(socket.resume())));
     await shop.expectServed();
   });
-
-  test('P11 300 idle ones and 40 WebSockets with invalid documents do not keep health checks from being answered', async () => {
-    const [address, other] = [shop.newAddress(), shop.newAddress()];
-    const added = await memoryAddedBy(shop.server, async () => {
-      // More than one address may have.
-      await Promise.allSettled(Array.from({ length: 300 }, () => shop.open(address)));
-      const errors: unknown[] = [];
-      const attackers = Array.from({ length: 40 }, () => openWebSocket(other));
-      for (const socket of attackers) {
-        socket.on('message', (data: Buffer) => {
-          const { type } = JSON.parse(data.toString()) as { type: string };
-          if (type === 'error') errors.push(type);
-        });
-        socket.once('open', () => socket.send('{"type":"connection_init"}'));
-      }
-      let id = 0;
-      const timer = setInterval(() => {
-        for (const socket of attackers)
-          if (socket.readyState === WebSocket.OPEN)
-            socket.send(
-              JSON.stringify({
-                id: String(++id),
-                type: 'subscribe',
-                payload: { query: `subscription { a${id} } # ${INVALID}` },
-              }),
-            );
-      }, 100);
-      for (let round = 0; round < 20 || errors.length < 400; round++) await shop.expectServed();
-      clearInterval(timer);
-    });
-    expect(added).toBeLessThan(2 * MAX_ADDED);
-    for (const socket of sockets) socket.terminate();
-    shop.closeSockets();
-    await until(() => shop.upstreamConnections() === 0, 'the end of all connections');
-  }, 60_000);
 });
-
-describe('WebSockets', () => {
-  test('P1 one that never reads is ended by nginx or the instance, and takes bounded memory', async () => {
-    const localAddress = shop.newAddress();
-    const added = await memoryAddedBy(shop.server, async () => {
-      const attackers = Array.from({ length: 40 }, () => openWebSocket(localAddress));
-      const ends = attackers.map((socket) => new Promise((done) => socket.once('close', done)));
-      for (const socket of attackers)
-        socket.once('open', () => {
-          socket.send('{"type":"connection_init"}');
-          socket.pause();
-        });
-      const ping = JSON.stringify({ type: 'ping', payload: { padding: 'x'.repeat(7_000) } });
-      const timer = setInterval(() => {
-        for (const socket of attackers)
-          if (socket.readyState === WebSocket.OPEN) for (let n = 0; n < 5; n++) socket.send(ping);
-      }, 100);
-      for (let round = 0; round < 20; round++) {
-        await shop.expectServed();
-        await setTimeout(50);
-      }
-      clearInterval(timer);
-      for (const socket of attackers) socket.terminate();
-      await Promise.all(ends);
-    });
-    expect(added).toBeLessThan(MAX_ADDED);
-    await until(() => shop.upstreamConnections() === 0, 'the end of all connections');
-  }, 60_000);
-});
-
-function openWebSocket(localAddress: string): WebSocket {
-  const url = `${shop.nginx.url.replace(/^http/, 'ws')}/graphql`;
-  const { ca } = shop.target;
-  const socket = new WebSocket(url, ['graphql-transport-ws'], { ca, localAddress });
-  sockets.add(socket.on('error', () => undefined));
-  return socket;
-}

@@ -22,52 +22,18 @@ describe('boundaries between requests', () => {
   const AMBIGUOUS: [string, string][] = [
     ['a length and chunks', framed('Content-Length: 4\r\nTransfer-Encoding: chunked\r\n')],
     ['chunks and a length', framed('Transfer-Encoding: chunked\r\nContent-Length: 4\r\n')],
-    ['chunks and a length of 0', framed('Transfer-Encoding: chunked\r\nContent-Length: 0\r\n')],
     ['two lengths', framed('Content-Length: 2\r\nContent-Length: 40\r\n', '{}')],
-    ['two lengths in one line', framed('Content-Length: 2, 2\r\n', '{}')],
-    ['a length with a sign', framed('Content-Length: +2\r\n', '{}')],
-    ['a hexadecimal length', framed('Content-Length: 0x2\r\n', '{}')],
-    ['a length beyond 64 bits', framed('Content-Length: 18446744073709551618\r\n', '{}')],
     ['chunks twice', framed('Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n')],
-    ['chunks twice in one line', framed('Transfer-Encoding: chunked, chunked\r\n')],
-    ['chunks that are not the last coding', framed('Transfer-Encoding: chunked, identity\r\n')],
-    ['a coding that only ends like chunks', framed('Transfer-Encoding: xchunked\r\n')],
     ['a coding behind a control character', framed('Transfer-Encoding: \u000bchunked\r\n')],
     ['a space before the colon', framed('Transfer-Encoding : chunked\r\n')],
-    ['a tab before the colon', framed('Content-Length\t: 2\r\n', '{}')],
-    ['an underscore in the name', framed('Content_Length: 2\r\n', '{}')],
     ['a name on the next line', framed('X-A: b\r\n Content-Length: 2\r\n', '{}')],
-    ['a value on the next line', framed('Transfer-Encoding:\r\n chunked\r\n')],
     ['line feeds alone', framed('Content-Length: 2\r\n').replaceAll('\r\n', '\n')],
-    ['a line feed alone after a header', framed('X-A: b\nContent-Length: 2\r\n', '{}')],
-    ['a carriage return alone', framed('X-A: b\rContent-Length: 2\r\n', '{}')],
     ['a NUL in a header', framed('X-A: b\0c\r\nContent-Length: 2\r\n', '{}')],
-    ['a length in the trailers', `${CHUNKED}2\r\n{}\r\n0\r\nContent-Length: 99\r\n\r\n`],
     ['a request in the trailers', `${CHUNKED}2\r\n{}\r\n0\r\n${SMUGGLED}`],
-    ['chunks beyond 64 bits', `${CHUNKED}10000000000000002\r\n{}\r\n0\r\n\r\n`],
-    ['chunks whose size has a prefix', `${CHUNKED}0x2\r\n{}\r\n0\r\n\r\n`],
     ['chunks longer than their size', `${CHUNKED}2\r\n{}x\r\n0\r\n\r\n`],
-    ['chunks that end in line feeds', `${CHUNKED}2\n{}\n0\n\n`],
     ['an extension with a line feed', `${CHUNKED}2;a\n{}\r\n0\r\n\r\n`],
     ['a body that is a request', framed(`Content-Length: ${SMUGGLED.length}\r\n`, SMUGGLED)],
-    [
-      'a body of a GET that is a request',
-      `GET /livez HTTP/1.1\r\nHost: shop\r\nContent-Length: ${SMUGGLED.length}\r\n\r\n${SMUGGLED}`,
-    ],
-    [
-      'a request in a URL',
-      `GET /livez%20HTTP/1.1%0d%0aHost:%20shop%0d%0a%0d%0a HTTP/1.1\r\nHost: shop\r\n\r\n`,
-    ],
-    [
-      'a request in a header',
-      framed('X-A: %0d%0a%0d%0aGET /blog HTTP/1.1\r\nContent-Length: 2\r\n', '{}'),
-    ],
     ['HTTP/1.0 with chunks', CHUNKED.replace('1.1', '1.0') + '2\r\n{}\r\n0\r\n\r\n'],
-    [
-      'an upgrade to h2c',
-      `GET /livez HTTP/1.1\r\nHost: shop\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n\r\n`,
-    ],
-    ['CONNECT', 'CONNECT 127.0.0.1:5432 HTTP/1.1\r\nHost: shop\r\n\r\n'],
     ['two Hosts', 'GET /livez HTTP/1.1\r\nHost: shop\r\nHost: evil\r\n\r\n'],
     [
       'Connection: X-Request-Id',
@@ -144,41 +110,6 @@ describe('the client that nginx names', () => {
   });
 });
 
-describe('forms of a request', () => {
-  test('HTTP/1.0 is answered, and its connection closed', async () => {
-    const answer = await shop.raw('GET /api/v2/shop/products HTTP/1.0\r\n\r\n');
-    expect(answer).toMatch(/^HTTP\/1\.1 200 [^]*\r\nConnection: close\r\n[^]*"items"/);
-  });
-
-  test.each(['http://shop/users/me', 'http://evil.example/users/me', 'https://a:b@shop/users/me'])(
-    'H3 a URL in place of a path bypasses no check: %s',
-    async (target) => {
-      const answer = await shop.raw(
-        `GET ${target} HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n`,
-      );
-      expect([[400], [401]]).toContainEqual(statusesOf(answer));
-    },
-  );
-
-  test.each(['TRACE', 'CONNECT', 'PROPFIND', 'GET\0', ''])(
-    'H7 the method %j reaches no endpoint',
-    async (method) => {
-      const answer = await shop.raw(
-        `${method} /users/me HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n`,
-      );
-      expect([[400], [405]]).toContainEqual(statusesOf(answer));
-    },
-  );
-
-  test.each(['', 'GET /livez HTTP/3.0', 'SSH-2.0-x', 'hello'])(
-    'P11 malformed HTTP is rejected in the format of the API: %j',
-    async (line) => {
-      const answer = await shop.raw(`${line}\r\n: x\r\n\r\n`);
-      expect(answer).toMatch(/^HTTP\/1\.1 (400|505) [^]*\{"detail":"[^"]+"\}$/);
-    },
-  );
-});
-
 describe('sizes', () => {
   const get = (headers: string, path = '/livez') =>
     `GET ${path} HTTP/1.1\r\nHost: shop\r\n${headers}Connection: close\r\n\r\n`;
@@ -214,7 +145,7 @@ describe('sizes', () => {
     expect(JSON.parse(answer.split('\r\n\r\n')[1] ?? '')).toEqual(body);
   });
 
-  test.each([1, 1_000, 60_000])(
+  test.each([1_000])(
     'R4 endless chunks of %d bytes are 413, and do not reach the instance',
     async (size) => {
       const chunk = `${size.toString(16)}\r\n${'x'.repeat(size)}\r\n`;
@@ -230,22 +161,6 @@ describe('sizes', () => {
       await shop.expectServed();
     },
   );
-
-  test('H7 a client that still sends 20 MB can read the response that rejects them', async () => {
-    const socket = await shop.open();
-    const answer = untilClosed(socket.pause());
-    socket.write(`${POST}Content-Length: 20000000\r\n\r\n`);
-    await new Promise((done) => socket.write(Buffer.alloc(2_000_000, ' '), done));
-    socket.resume();
-    expect(statusesOf(await answer)).toEqual([413]);
-  });
-
-  test('P21 a body of thousands of chunks reaches the instance as one', async () => {
-    const body = JSON.stringify({ username: 'nobody', password: 'x' }).padEnd(10_000);
-    const chunks = [...body].map((byte) => `1\r\n${byte}\r\n`).join('');
-    const closing = CHUNKED.replace('Host', 'Connection: close\r\nHost');
-    expect(statusesOf(await shop.raw(`${closing}${chunks}0\r\n\r\n`))).toEqual([401]);
-  });
 });
 
 /** Returns the ids of the requests in the log of the instance. */

@@ -1,17 +1,18 @@
-import { onAbort } from '../../src/core/abort.ts';
 import { afterEach, describe, expect, jest, test } from '../support/jest.ts';
 import { subscribe as subscribeToChanges } from '../../src/features/change-log/subscribe.ts';
-import type { Statements } from '../../src/database/sql.ts';
 import { ProductSubscription } from '../../src/features/products/product.subscription.ts';
-import { ActiveSubscription } from '../../src/graphql/subscriptions/active-subscription.ts';
+import { ActiveSubscription } from '../../src/graphql/subscriptions/subscription.ts';
 import { settled } from '../support/settled.ts';
-import { Shop, useShop } from '../support/shop.ts';
-import { closeSockets, connectSocket, type RawSocket } from '../support/sockets.ts';
+import { useShop } from '../support/shop.ts';
+import {
+  closeSockets,
+  connectSocket,
+  startSubscription,
+  type RawSocket,
+} from '../support/sockets.ts';
 
 const shop = useShop();
 const PKS = 'subscription { productChanged { pk cursor } }';
-/** Identity of the change log's history. */
-const HISTORY = 'one history';
 const AFTER = 'subscription ($after: String) { productChanged(after: $after) { pk } }';
 
 afterEach(() => {
@@ -26,9 +27,7 @@ async function subscribe(
   query: string,
   variables?: Record<string, unknown>,
 ): Promise<void> {
-  socket.send({ id, type: 'subscribe', payload: { query, variables } });
-  socket.send({ type: 'ping' });
-  expect(await socket.next()).toEqual({ type: 'pong' });
+  await startSubscription(socket, id, { query, variables });
 }
 
 /** Makes a change and then `count` others. Returns the cursor of the first. */
@@ -40,32 +39,6 @@ async function cursorBefore(count: number): Promise<string> {
   await shop.makeProducts(count);
   await settled(shop);
   return payload.data.productChanged.cursor;
-}
-
-/**
- * Reads a change log of `total` changes, in pages of 500.
- * They appear after the first read has found the log empty.
- */
-function readingChanges(total: number): Statements['read'] {
-  return async ({ text, values }) => {
-    const [tx, pk] = values.map(Number);
-    if (!text.includes('as cutoff')) return [['1', HISTORY]];
-    const from = tx === 1 ? Number(pk) : total;
-    const numbers = Array.from({ length: Math.min(500, total - from) }, (_, index) =>
-      String(from + index + 1),
-    );
-    const written = numbers.map((number) => [
-      '1',
-      HISTORY,
-      '1',
-      number,
-      new Date().toISOString(),
-      'product.deleted',
-      number,
-      '{}',
-    ]);
-    return written.length > 0 ? written : [['2', HISTORY, null, null, null, null, null, null]];
-  };
 }
 
 describe('P12 subscriptions to the same events', () => {
@@ -131,68 +104,9 @@ describe('P12 subscriptions to the same events', () => {
       for (const each of subscriptions) each.end();
     }
   });
-
-  test('P12 no subscriber is too slow because very many others are notified before it', async () => {
-    const total = 6_000;
-    const ended: string[] = [];
-    const statements = {
-      commits: 0,
-      read: readingChanges(total),
-      write: () => Promise.reject(new Error('nothing is written')),
-    };
-    const subscribers = await Promise.all(
-      Array.from({ length: 300 }, async () => {
-        const request = new ActiveSubscription({ headers: {} } as never);
-        onAbort(request.signal, () => request.error && ended.push(request.error.code));
-        return {
-          request,
-          changes: await subscribeToChanges({ ...shop.context(), statements, request }),
-        };
-      }),
-    );
-    await Promise.all(
-      subscribers.map(async ({ request, changes }) => {
-        for (let count = 0; count < total && !request.signal.aborted; count++) await changes.next();
-      }),
-    );
-    expect(ended).toEqual([]);
-    for (const { request } of subscribers) request.end();
-  });
-
-  test('P12 an address has a maximum of subscriptions, over all its sockets', async () => {
-    const small = await new Shop({}, { maxSubscriptionsPerAddress: 2 }).start();
-    try {
-      const [first, second] = [await connectSocket(small), await connectSocket(small)];
-      await subscribe(first, '1', PKS);
-      await subscribe(second, '1', PKS);
-      second.send({ id: '2', type: 'subscribe', payload: { query: PKS } });
-      expect(await second.next()).toMatchObject({
-        id: '2',
-        type: 'error',
-        payload: [{ extensions: { code: 'RATE_LIMITED', retryAfter: 5 } }],
-      });
-      first.send({ id: '1', type: 'complete' });
-      first.send({ type: 'ping' });
-      await first.next();
-      await subscribe(second, '3', PKS);
-    } finally {
-      closeSockets();
-      await small.stop();
-    }
-  });
 });
 
 describe('P13 past changes', () => {
-  test('P13 are read for one subscription per socket at a time', async () => {
-    const after = await cursorBefore(60);
-    const socket = await connectSocket(shop);
-    for (const id of ['1', '2', '3'])
-      socket.send({ id, type: 'subscribe', payload: { query: AFTER, variables: { after } } });
-    const ids: string[] = [];
-    while (ids.length < 180) ids.push((await socket.next()).id);
-    expect(ids).toEqual(ids.toSorted());
-  });
-
   test('P13 are read by one statement at a time per address', async () => {
     const after = await cursorBefore(60);
     const { statements } = shop.database;
@@ -212,16 +126,5 @@ describe('P13 past changes', () => {
         expect(await socket.next()).toMatchObject({ type: 'next' });
     expect(reads).toBeGreaterThanOrEqual(30);
     expect(most).toBe(1);
-  });
-
-  test('P13 are read for the next socket once a socket disconnects', async () => {
-    const after = await cursorBefore(60);
-    const [first, second] = [await connectSocket(shop), await connectSocket(shop)];
-    first.send({ id: '1', type: 'subscribe', payload: { query: AFTER, variables: { after } } });
-    await first.next();
-    first.socket.terminate();
-    second.send({ id: '1', type: 'subscribe', payload: { query: AFTER, variables: { after } } });
-    for (let count = 0; count < 60; count++)
-      expect(await second.next()).toMatchObject({ type: 'next' });
   });
 });

@@ -54,13 +54,4 @@ describe('P8 the size of a response', () => {
       }
     },
   );
-
-  test('P8 a response to GET has the same limit', async () => {
-    for (let count = 0; count < 8; count++) await small.makeProduct({ name: 'é'.repeat(100) });
-    const query = encodeURIComponent('{ products(first: 8) { nodes { name } } }');
-    const { status, body } = await small.rest('GET', `/graphql?query=${query}`, {
-      headers: { 'apollo-require-preflight': 'true' },
-    });
-    expect([status, body]).toEqual([400, { errors: [rejection] }]);
-  });
 });

@@ -6,7 +6,7 @@ import { PASSWORD, useShop } from '../support/shop.ts';
 // Another transaction blocks the database for longer than the request timeout: on the embedded
 // database, which has a single backend, by being open; on a server, by its locks.
 
-const DEADLINE_MS = 500;
+const DEADLINE_MS = 250;
 const shop = useShop({ REQUEST_TIMEOUT_MS: String(DEADLINE_MS) });
 
 let user: User;
@@ -73,26 +73,6 @@ describe('a database that is blocked by another transaction', () => {
     },
   );
 
-  test('D23 a session login is 503 at the deadline', async () => {
-    await lockTables();
-    const answer = await shop.rest('POST', '/session/login', {
-      json: { username: 'ada', password: PASSWORD },
-    });
-    expect([
-      answer.status,
-      answer.headers.get('Retry-After'),
-      Object.values(answer.body as object),
-    ]).toEqual([503, '1', [expect.any(String)]]);
-  });
-
-  test('D23 a client that accepts problem details gets the timeout in that format', async () => {
-    await lockTables();
-    const answer = await shop.rest('GET', '/api/v1/shop/product/1', {
-      headers: { Accept: 'application/problem+json' },
-    });
-    expect([answer.status, answer.body.status, answer.body.code]).toEqual([503, 503, 'TIMEOUT']);
-  });
-
   test('D23 a client that prefers the GraphQL media type gets the timeout in that media type', async () => {
     await lockTables();
     const headers = { Accept: 'application/graphql-response+json, application/json;q=0.9' };
@@ -120,16 +100,6 @@ describe('a database that is blocked by another transaction', () => {
     expect(answers.map(({ status }) => status)).toEqual([200, 400, 200, 404, 405, 401]);
   });
 
-  test('D23 after many concurrent timeouts, as many requests succeed', async () => {
-    await lockTables();
-    const many = Array.from({ length: 40 }, (_, at) => requests[at % 3]?.[2] ?? login);
-    for (const answer of await Promise.all(many.map((send) => send())))
-      expect(answer.status).toBe(503);
-    await release();
-    // On a busy machine, some of so many need more than the deadline.
-    await Promise.all(many.map(expectServed));
-  });
-
   test('D23 a write that timed out is not executed later', async () => {
     await lockTables();
     const answers = await Promise.all([
@@ -144,11 +114,6 @@ describe('a database that is blocked by another transaction', () => {
     expect(await shop.sql('select name from product')).toEqual([{ name: 'Lamp' }]);
     expect(await shop.sql('select * from item')).toEqual([]);
     expect(await shop.sql('select * from session')).toEqual([]);
-  });
-
-  test('D23 a request within the deadline succeeds, and logs no timeout', async () => {
-    await expectServed(() => shop.graphql('{ products { nodes { name } } }'));
-    expect(shop.logged.filter((line) => line.includes('request.timeout'))).toEqual([]);
   });
 });
 

@@ -5,7 +5,7 @@ import { makeSchema } from '../../src/graphql/schema.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
 import { faultOf, Fuzz, RUNS, type FuzzRequest } from '../support/fuzz.ts';
 import { restProducts, graphqlProducts, storedProducts } from '../support/fuzz.apis.ts';
-import { jumbled, Operations, same, type Operation } from '../support/fuzz.graphql.ts';
+import { Operations, type Operation } from '../support/fuzz.graphql.ts';
 import { headersOf } from '../support/fuzz.requests.ts';
 import {
   anyJson,
@@ -62,18 +62,16 @@ beforeEach(async () => {
   const operations = new Operations(await makeSchema(), {
     id: ids,
     ids,
-    pk: same(
-      fc.oneof(
-        fc.integer({ min: 1, max: 200 }).map(String),
-        fc.integer({ min: 1, max: 200 }).map((pk) => `"${pk}"`),
-        numberText,
-      ),
+    pk: fc.oneof(
+      fc.integer({ min: 1, max: 200 }).map(String),
+      fc.integer({ min: 1, max: 200 }).map((pk) => `"${pk}"`),
+      numberText,
     ),
     after: textOf(...edges.map(({ cursor }) => cursor)),
     before: textOf(...edges.map(({ cursor }) => cursor)),
     barcode: fc.oneof(
       textOf(...barcodes),
-      same(barcodeText.map((barcode) => JSON.stringify(barcode))),
+      barcodeText.map((barcode) => JSON.stringify(barcode)),
     ),
     itemId: textOf(...items.map(({ itemId }) => itemId)),
     username: textOf(caller.username, other.username),
@@ -119,34 +117,23 @@ test(
   TIMEOUT,
 );
 
-/** Requests with these operations: mostly valid, sometimes with a damaged document or body. */
+/** Requests with these operations: mostly valid, sometimes with a damaged body. */
 function requests(
   operations: Arbitrary<Operation>,
   token: string,
   others: Arbitrary<Record<string, string>>,
 ): Arbitrary<FuzzRequest> {
-  const jumble = fc
-    .tuple(jumbled(operations.map(({ query }) => query)), fc.oneof(fc.constant('{}'), anyJson))
-    .map(([query, variables]): Operation => ({ query, variables }));
-  const extras = [
-    ',"operationName":null',
+  const extra = fc.constantFrom(
+    ...Array<string>(40).fill(''),
     ',"operationName":"x"',
-    ',"operationName":""',
     ',"operationName":1',
     ',"extensions":{"cost":true}',
     ',"variables":[]',
-    ',"extensions":[]',
     ',"query":null',
-    ',"id":1',
     ',"extensions":{"persistedQuery":{"version":1,"sha256Hash":"x"}}',
-  ];
-  const extra = fc.oneof(
-    { weight: 9, arbitrary: fc.constant('') },
-    { weight: 1, arbitrary: fc.constantFrom(...extras) },
   );
-  const document = fc.oneof({ weight: 8, arbitrary: operations }, { weight: 1, arbitrary: jumble });
   const body = fc
-    .tuple(document, extra)
+    .tuple(operations, extra)
     .map(
       ([{ query, variables }, more]) =>
         `{"query":${JSON.stringify(query)},"variables":${variables}${more}}`,
@@ -154,45 +141,30 @@ function requests(
   const bodies: Arbitrary<string | Buffer> = fc.oneof(
     { weight: 26, arbitrary: body },
     { weight: 3, arbitrary: damaged(body) },
-    {
-      weight: 1,
-      arbitrary: fc.oneof(
-        endless,
-        anyJson,
-        anyText,
-        body.map((one) => `[${one},${one}]`),
-      ),
-    },
+    { weight: 1, arbitrary: fc.oneof(endless, anyJson, anyText) },
   );
-  const credentials = fc.oneof(
-    {
-      weight: 8,
-      arbitrary: fc.constant<Record<string, string>>({ Authorization: `Bearer ${token}` }),
-    },
-    { weight: 1, arbitrary: fc.constant<Record<string, string>>({}) },
-  );
+  const credentials = fc
+    .nat({ max: 8 })
+    .map((number): Record<string, string> =>
+      number === 0 ? {} : { Authorization: `Bearer ${token}` },
+    );
   const posted = fc.tuple(bodies, credentials, others).map(([sent, own, more]): FuzzRequest => ({
     method: 'POST',
     path: PATH,
     headers: { ...JSON_TYPE, ...own, ...more },
     body: sent,
   }));
-  const got = fc.tuple(document, credentials).map(([{ query, variables }, own]): FuzzRequest => {
-    const search = new URLSearchParams({ query, variables });
-    return {
-      method: 'GET',
-      path: `${PATH}?${String(search).slice(0, 8_000)}`,
-      headers: { ...own, Accept: 'application/json', 'apollo-require-preflight': '1' },
-    };
-  });
+  const got = fc.tuple(operations, credentials).map(([operation, headers]): FuzzRequest => ({
+    method: 'GET',
+    path: `${PATH}?${new URLSearchParams({ ...operation }).toString().slice(0, 8_000)}`,
+    headers: { ...headers, Accept: 'application/json' },
+  }));
   return fc.oneof({ weight: 16, arbitrary: posted }, { weight: 1, arbitrary: got });
 }
 
-/** One of these texts, or any text. */
-function textOf(...texts: string[]) {
-  return same(
-    fc
-      .oneof({ weight: 4, arbitrary: fc.constantFrom(...texts) }, { weight: 1, arbitrary: anyText })
-      .map((value) => JSON.stringify(value)),
-  );
+/** One of these texts, or any text, as JSON. */
+function textOf(...texts: string[]): Arbitrary<string> {
+  return fc
+    .oneof({ weight: 4, arbitrary: fc.constantFrom(...texts) }, { weight: 1, arbitrary: anyText })
+    .map((value) => JSON.stringify(value));
 }

@@ -31,56 +31,11 @@ describe('the limit', () => {
   test.each<[string, (size: number) => GraphqlRequest]>([
     ['first', (size) => ({ query: nested(`first: ${size}`) })],
     ['last', (size) => ({ query: nested(`last: ${size}`) })],
-    [
-      'last, beside first that is null',
-      (size) => ({ query: nested(`first: null, last: ${size}`) }),
-    ],
-    [
-      'first, beside last that is null',
-      (size) => ({ query: nested(`last: null, first: ${size}`) }),
-    ],
+
     ['a variable', (size) => ({ query: nested('first: $n', '($n: Int)'), variables: { n: size } })],
-    [
-      'a variable for last',
-      (size) => ({ query: nested('last: $n', '($n: Int!)'), variables: { n: size } }),
-    ],
-    [
-      'two variables, one null',
-      (size) => ({
-        query: nested('first: $f, last: $n', '($f: Int, $n: Int)'),
-        variables: { f: null, n: size },
-      }),
-    ],
-    [
-      'two variables, one left out',
-      (size) => ({
-        query: nested('first: $f, last: $n', '($f: Int, $n: Int)'),
-        variables: { n: size },
-      }),
-    ],
+
     ['a default', (size) => ({ query: nested('first: $n', `($n: Int = ${size})`) })],
-    [
-      'a default, with null for all variables',
-      (size) => ({ query: nested('first: $n', `($n: Int = ${size})`), variables: null }),
-    ],
-    [
-      'a default of a non-null variable',
-      (size) => ({ query: nested('first: $n', `($n: Int! = ${size})`), variables: {} }),
-    ],
-    [
-      'a variable in place of a small default',
-      (size) => ({ query: nested('first: $n', '($n: Int = 1)'), variables: { n: size } }),
-    ],
-    [
-      'variables named like properties of every object',
-      (size) => ({
-        query: nested(
-          'first: $constructor',
-          '($constructor: Int, $toString: Int = 1) { a: products(first: $toString) { totalCount } ...A } fragment A on Query',
-        ),
-        variables: { constructor: size },
-      }),
-    ],
+
     [
       'a field included by a variable',
       (size) => ({
@@ -97,42 +52,12 @@ describe('the limit', () => {
         fragment B on BlogEntryConnection { nodes { creator { ...C } } } fragment C on User { blog(first: ${size}) { nodes { title } } }`,
       }),
     ],
-    [
-      'a variable in a fragment',
-      (size) => ({
-        query: 'query ($n: Int) { ...A } fragment A on Query { node(id: "x") { ...B } } '.concat(
-          'fragment B on User { blog(first: 10) { nodes { creator { blog(last: $n) { nodes { title } } } } } }',
-        ),
-        variables: { n: size },
-      }),
-    ],
-    [
-      'fragments on an interface',
-      (size) => ({
-        query: nested(`first: ${size}`)
-          .replace('... on User {', '... on Node { ... on Node { ... on User {')
-          .replace(/\}$/, '} } }'),
-      }),
-    ],
-    [
-      'an alias',
-      (size) => ({
-        query: nested(`first: ${size}`)
-          .replace('creator {', 'a: creator {')
-          .replace('nodes {', 'b: nodes {'),
-      }),
-    ],
+
     [
       'the named operation',
       (size) => ({
         query: `query A { __typename } ${nested(`first: ${size}`, 'B')}`,
         operationName: 'B',
-      }),
-    ],
-    [
-      'several cheap fields',
-      (size) => ({
-        query: `{ me { id } ${'products(first: 100) { edges { node { pk } } nodes { pk } } '.repeat(3)} nodes(ids: ${ids(size)}) { id } }`,
       }),
     ],
   ])(
@@ -153,53 +78,12 @@ describe('the limit', () => {
         variables: { ids: JSON.parse(ids(count)) as unknown },
       }),
     ],
-    ['a default', (count) => ({ query: listed('$ids', `($ids: [ID!]! = ${ids(count)})`) })],
-    [
-      'a list of variables',
-      (count) => ({
-        query: listed(`[${'$id '.repeat(count)}]`, '($id: ID!)'),
-        variables: { id: 'x' },
-      }),
-    ],
   ])('D8 a list by ids costs the sum of its ids: %s', async (_how, requestOf) => {
     expect(await answered(requestOf(50))).toBe(200);
     expect(await rejection(requestOf(51), TOO_COMPLEX)).toBe(400);
     expect(await rejection(requestOf(100), TOO_COMPLEX)).toBe(400);
     // The contract allows at most 100 ids.
     expect(await rejection(requestOf(101), BAD_INPUT)).toBe(400);
-  });
-
-  test('D8 a variable may be named like a member of every object', async () => {
-    for (const name of ['constructor', 'toString', '__proto__']) {
-      const query = listed(`$${name}`, `($${name}: [ID!]! = ${ids(100)})`);
-      const variables = JSON.parse(`{"${name}":["x"]}`) as object;
-      for (const sent of [{}, variables, {}]) {
-        const answer = await shop.rest('POST', '/graphql', { json: { query, variables: sent } });
-        expect([name, codes(answer)]).toEqual([name, sent === variables ? [] : [TOO_COMPLEX]]);
-      }
-    }
-  });
-
-  test('D8 one id in place of a list counts as one', async () => {
-    expect(await answered({ query: listed('"x"') })).toBe(200);
-    expect(
-      await answered({ query: listed('$ids', '($ids: [ID!]!)'), variables: { ids: 'x' } }),
-    ).toBe(200);
-  });
-
-  test('D8 a hundred lists of a hundred are rejected, also for a signed-in caller', async () => {
-    const user = await shop.makeUser();
-    const query = '{ users(first: 100) { nodes { blog(first: 100) { nodes { title } } } } }';
-    expect(await rejection({ query }, TOO_COMPLEX)).toBe(400);
-    const answer = await shop.graphql(query, {}, { as: user });
-    expect([answer.status, codes(answer), 'data' in answer.body]).toEqual([
-      400,
-      [TOO_COMPLEX],
-      false,
-    ]);
-    expect((await shop.graphql('{ me { username } }', {}, { as: user })).body.data.me).toEqual({
-      username: user.username,
-    });
   });
 
   test('D8 a mutation whose response costs too much is rejected and not executed', async () => {
@@ -227,25 +111,15 @@ describe('the limit', () => {
   test.each<[string, number]>([
     ['{ __typename }', 0],
     ['{ me { username } }', 1],
-    ['{ products { totalCount pageInfo { hasNextPage } } }', 6],
     ['{ products(filter: { search: "a" }) { pageInfo { hasNextPage } } }', 301],
-    ['{ products(filter: { search: "a" }) { totalCount n: totalCount ... { totalCount } } }', 751],
-    ['{ products(filter: { barcodeIn: [] }) { totalCount } }', 6],
-    ['{ users(first: 2) { nodes { items(first: 3) { totalCount nodes { itemId } } } } }', 21],
-    ['{ users(first: 2) { totalCount edges { node { items(first: 3) { totalCount } } } } }', 22],
-    ['{ products { nodes { pk name price } } }', 21],
+
     ['{ products(first: 3) { nodes { pk } } }', 4],
-    ['{ products(first: 3) { edges { cursor node { pk } } } }', 7],
-    ['{ products(last: 3) { edges { node { pk } } nodes { pk } } }', 10],
+
     [
       '{ node(id: "x") { ... on User { items(first: 5) { nodes { itemId } } } ... on Item { owner { username } } } }',
       7,
     ],
     ['{ nodes(ids: ["x", "y"]) { id ... on BlogEntry { creator { username } } } }', 4],
-    [
-      '{ users(first: 2) { nodes { items(first: 3) { nodes { itemId owner { username } } } } } }',
-      17,
-    ],
   ])('D8 the cost of %s is returned on request: %d', async (query, requested) => {
     const answer = await shop.rest('POST', '/graphql', {
       json: { query, extensions: { cost: true } },
@@ -268,40 +142,15 @@ describe('pages', () => {
 
   test.each<[string, GraphqlRequest]>([
     ['first', { query: page('first: 100000') }],
-    ['first, by one', { query: page('first: 101') }],
-    ['last', { query: page('last: 100000') }],
-    ['both', { query: page('first: 1, last: 100000') }],
+
     ['a variable', { query: page('first: $n', '($n: Int)'), variables: { n: 100_000 } }],
-    [
-      'a variable for last',
-      { query: page('last: $n', '($n: Int!)'), variables: { n: 2_147_483_647 } },
-    ],
-    ['a default', { query: page('first: $n', '($n: Int = 100000)') }],
-    [
-      'a variable in place of a small default',
-      { query: page('first: $n', '($n: Int = 1)'), variables: { n: 100_000 } },
-    ],
+
     [
       'a fragment',
       {
         query: '{ ...A } fragment A on Query { ... { products(first: 100000) { nodes { pk } } } }',
       },
     ],
-    [
-      'a list inside a list',
-      { query: '{ users(first: 1) { nodes { items(first: 101) { totalCount } } } }' },
-    ],
-    [
-      'a list inside null',
-      { query: '{ node(id: "x") { ... on User { items(last: 101) { totalCount } } } }' },
-    ],
-    [
-      'an alias in front of a small one',
-      {
-        query: '{ a: products(first: 100000) { totalCount } products(first: 1) { nodes { pk } } }',
-      },
-    ],
-    ['only a count', { query: '{ products(first: 100000) { totalCount } }' }],
   ])(
     'D7 a page of more than 100 is rejected without a database query: %s',
     async (_how, request) => {
@@ -310,14 +159,7 @@ describe('pages', () => {
     },
   );
 
-  test.each([
-    'first: 0',
-    'last: 0',
-    'first: -5',
-    'first: 2, last: 2',
-    'first: 100, last: 1',
-    'first: 1, last: 100',
-  ])('D7 a page by (%s) is invalid', async (args) => {
+  test.each(['first: 0', 'first: 1, last: 100'])('D7 a page by (%s) is invalid', async (args) => {
     const { answer, statements } = await recordStatements(() => shop.graphql(page(args)));
     expect([codes(answer), answer.body.data ?? null, statements]).toEqual([[BAD_INPUT], null, []]);
   });
@@ -361,98 +203,32 @@ describe('invalid values', () => {
       },
       BAD_INPUT,
     ],
-    [
-      'null for a condition, by a default',
-      { query: beside('', '($d: Boolean = true)', '@include(if: $d)'), variables: { d: null } },
-      BAD_INPUT,
-    ],
-    [
-      'null for a condition that skips',
-      { query: beside('', '($d: Boolean = false)', '@skip(if: $d)'), variables: { d: null } },
-      BAD_INPUT,
-    ],
+
     [
       'a variable of the wrong type',
       { query: beside('after: $d', '($d: String)'), variables: { d: 1 } },
       BAD_INPUT,
     ],
-    ['a variable that is missing', { query: beside('after: $d', '($d: String!)') }, BAD_INPUT],
-    [
-      'a variable that is null',
-      { query: beside('after: $d', '($d: String!)'), variables: { d: null } },
-      BAD_INPUT,
-    ],
-    [
-      'a field of an input that is unknown',
-      { query: beside('filter: $d', '($d: ProductFilter)'), variables: { d: { x: 1 } } },
-      BAD_INPUT,
-    ],
-    [
-      'an invalid enum value',
-      {
-        query: beside('orderBy: { field: $d }', '($d: ProductOrderField!)'),
-        variables: { d: 'X' },
-      },
-      BAD_INPUT,
-    ],
+
     [
       'an invalid scalar',
       { query: beside('filter: { priceMin: $d }', '($d: Price)'), variables: { d: 'x' } },
       TOO_COMPLEX,
     ],
-    [
-      'an invalid scalar in the document',
-      { query: beside('filter: { priceMin: "x" }') },
-      TOO_COMPLEX,
-    ],
+
     ['a variable that is not declared', { query: beside('first: $d') }, INVALID],
-    ['an unused variable', { query: beside('', '($d: Int)') }, INVALID],
-    [
-      'a variable of another type than its place',
-      { query: beside('after: $d', '($d: Int)'), variables: { d: 1 } },
-      INVALID,
-    ],
-    ['an argument given twice', { query: beside('first: 2') }, INVALID],
-    [
-      'a variable named __proto__',
-      {
-        query: beside('after: $__proto__', '($__proto__: String!)'),
-        variables: JSON.parse('{"__proto__":{"a":1}}') as unknown,
-      },
-      BAD_INPUT,
-    ],
   ])('D8 an error elsewhere does not bypass the cost: %s', async (_how, request, code) => {
     expect(await rejection(request, code)).toBe(400);
   });
 
-  test.each([
-    '[97]',
-    '{"a":97}',
-    '"97"',
-    '97.5',
-    'true',
-    '1e400',
-    '97.00000000000000000001',
-    '2147483648',
-    '-2147483649',
-    '"NaN"',
-  ])('D8 a page size that is not an integer is rejected: %s', async (size) => {
-    const body = `{"query":${JSON.stringify(nested('first: $n', '($n: Int)'))},"variables":{"n":${size}}}`;
-    const { answer, statements } = await recordStatements(() =>
-      shop.rest('POST', '/graphql', { body, headers: { 'Content-Type': 'application/json' } }),
-    );
-    expect([answer.status, codes(answer), statements]).toEqual([400, [BAD_INPUT], []]);
-  });
-
-  test.each(['97.0', '9.7e1', '970E-1', '0.97e2'])(
-    'D8 an integer counts in every notation: %s',
+  test.each(['"97"', '97.00000000000000000001'])(
+    'D8 a page size that is not an integer is rejected: %s',
     async (size) => {
       const body = `{"query":${JSON.stringify(nested('first: $n', '($n: Int)'))},"variables":{"n":${size}}}`;
-      const answer = await shop.rest('POST', '/graphql', {
-        body,
-        headers: { 'Content-Type': 'application/json' },
-      });
-      expect([answer.status, codes(answer)]).toEqual([400, [TOO_COMPLEX]]);
+      const { answer, statements } = await recordStatements(() =>
+        shop.rest('POST', '/graphql', { body, headers: { 'Content-Type': 'application/json' } }),
+      );
+      expect([answer.status, codes(answer), statements]).toEqual([400, [BAD_INPUT], []]);
     },
   );
 });
@@ -472,22 +248,6 @@ describe('other request forms', () => {
     expect((await shop.rest('GET', path(96), { headers: PREFLIGHTED })).body).toEqual({
       data: { node: null },
     });
-  });
-
-  test.each([
-    'application/json',
-    'application/graphql-response+json',
-    '*/*',
-    'application/json, application/graphql-response+json;q=0.5',
-  ])('D7 a limit is 400 for every accepted media type: %s', async (Accept) => {
-    for (const query of [
-      nested('first: 97'),
-      '{ products(first: 101) { totalCount } }',
-      `{ ${'me { username } '.repeat(11)} }`,
-    ]) {
-      const answer = await shop.rest('POST', '/graphql', { json: { query }, headers: { Accept } });
-      expect([answer.status, 'data' in answer.body]).toEqual([400, false]);
-    }
   });
 });
 

@@ -1,10 +1,65 @@
 import { describe, expect, test } from '../support/jest.ts';
-import { HOSTILE, inNodes, nest } from '../support/hostile-documents.ts';
 import { recordStatements } from '../support/statements.ts';
 import { codes, useShop } from '../support/shop.ts';
 
-// Documents that are large, deep or expensive to parse. Their time is measured in
-// graphql-limits.timing.test.ts.
+// Documents that are large, deep or expensive to parse.
+
+let made = 0;
+/** A new name, so that no document is cached. */
+const fresh = () => `x${made++}`;
+/** A small query that is not cached. */
+const small = () => `{ ${fresh()}: products(first: 1) { nodes { pk name } } }`;
+/** Nests these to the depth. */
+const nest = (open: string, close: string, depth: number, inner = '') =>
+  open.repeat(depth) + inner + close.repeat(depth);
+const chain = (length: number, type: string, leaf: string) =>
+  Array.from(
+    { length },
+    (_, at) =>
+      `fragment F${at} on ${type} { ${at === length - 1 ? leaf : `...F${at + 1} ...F${at + 1}`} }`,
+  ).join('\n');
+/** A query of this selection that is not cached. */
+const inNodes = (selection: string) =>
+  `{ ${fresh()}: products(first: 1) { nodes { ${selection} } } }`;
+
+/** Each title begins with the id of its attack. */
+const HOSTILE: readonly (readonly [string, () => string])[] = [
+  [
+    'D3 fragments in circles',
+    () => `{ ...F0 ${fresh()}: __typename } ${chain(60, 'Query', '...F0')}`,
+  ],
+  ['D8 fragments that double 60 times', () => `${inNodes('...F0')} ${chain(60, 'Product', 'pk')}`],
+  ['D9 10,000 directives', () => `{ ${fresh()}: __typename ${'@a '.repeat(10_000)} }`],
+  ['D10 __typename 3,000 times', () => `{ ${fresh()}: __typename ${'__typename '.repeat(3_000)} }`],
+  ['D10 fields that are unknown, 900 times', () => inNodes('nope '.repeat(900))],
+  [
+    'D12 42 KB of selections in each other',
+    () => `{ ${fresh()}: __typename ${nest('me{', '}', 10_000, 'id')} }`,
+  ],
+  [
+    'D12 90 KB of lists in each other',
+    () =>
+      `{ ${fresh()}: products(filter: { barcodeIn: ${nest('[', ']', 45_000)} }) { totalCount } }`,
+  ],
+  [
+    'D12 a type of 450 lists',
+    () => `query ($a: ${nest('[', ']', 450, 'Int')}) { ${fresh()}: __typename }`,
+  ],
+  ['D14 30,000 comments', () => `${'#\n'.repeat(30_000)} ${small()}`],
+  ['D14 a name of 90 KB', () => `{ ${fresh()}${'x'.repeat(90_000)}: __typename }`],
+  [
+    'D14 a string of 90 KB',
+    () => `{ ${fresh()}: products(after: "${'x'.repeat(90_000)}") { totalCount } }`,
+  ],
+  [
+    'D14 a block of 40,000 lines',
+    () => `{ ${fresh()}: products(after: """${'\n '.repeat(30_000)}""") { totalCount } }`,
+  ],
+  [
+    'D14 a number of 90,000 digits',
+    () => `{ ${fresh()}: products(first: 1${'0'.repeat(90_000)}) { totalCount } }`,
+  ],
+];
 
 const shop = useShop({ LOG_LEVEL: 'silent' });
 
@@ -53,14 +108,8 @@ describe('parsing', () => {
 
   test.each([
     ['a comment', `#${'x'.repeat(95_000)}\n${query}`],
-    ['comments', `${'#\n'.repeat(30_000)}${query}`],
     ['spaces', query.replaceAll(' ', ' '.repeat(9_000))],
-    ['commas', query.replaceAll(' ', ','.repeat(9_000))],
-    ['lines', query.replaceAll(' ', '\r\n'.repeat(2_000))],
-    ['tabs', query.replaceAll(' ', '\t'.repeat(4_000))],
-    ['byte order marks', query.replaceAll(' ', '\ufeff'.repeat(2_000))],
     ['a comment that looks like a query', `#{ me { id } }\r${query}#{`],
-    ['a comment in other scripts', `# ${'\u202e\u0639\u{1f600}'.repeat(5_000)}\n${query}`],
   ])('D14 padding changes neither the response nor the limits: %s', async (_what, padded) => {
     await shop.makeProduct({ name: 'Lamp' });
     for (let time = 0; time < 3; time++)
@@ -82,21 +131,11 @@ describe('parsing', () => {
 
   test.each([
     ['a letter of another script', '{ pr\u043educts { totalCount } }'],
-    ['a letter with an accent', '{ pr\u00f6ducts { totalCount } }'],
-    ['a full-width letter', '{ \uff50roducts { totalCount } }'],
     ['a zero-width space', '{ pro\u200bducts { totalCount } }'],
-    ['a no-break space', '{\u00a0products { totalCount } }'],
-    ['a line separator', '{\u2028products { totalCount } }'],
     ['NUL', '{ products\u0000 { totalCount } }'],
-    ['half a surrogate pair', '{ products\ud800 { totalCount } }'],
     ['half a surrogate pair in a string', '{ products(after: "\\ud800") { totalCount } }'],
-    ['a code point out of range', '{ products(after: "\\u{110000}") { totalCount } }'],
     ['an unterminated string', '{ products(after: "x) { totalCount } }'],
-    ['an unterminated block string', '{ products(after: """x) { totalCount } }'],
     ['nothing', ''],
-    ['a comment alone', '# { __typename }'],
-    ['spaces alone', ' \n,'],
-    ['an escaped name', '{ \\u0070roducts { totalCount } }'],
   ])('D14 an invalid document is 400 without a database query: %s', async (_what, text) => {
     const { answer, statements } = await recordStatements(() => shop.graphql(text));
     expect([answer.status, 'data' in answer.body, statements]).toEqual([400, false, []]);

@@ -16,63 +16,27 @@ beforeEach(async () => {
 
 /** Variants of a path that a proxy or a router may resolve differently. */
 const DISGUISES: [string, (path: string) => string][] = [
-  ['two slashes before it', (path) => `/${path}`],
   ['two slashes inside', (path) => path.replace(/(.)\//, '$1//')],
-  ['two slashes behind it', (path) => `${path}//`],
-  ['a dot before it', (path) => `/.${path}`],
-  ['a dot behind it', (path) => `${path}/.`],
+
   ['dots that leave and return', (path) => `/livez/..${path}`],
-  ['dots that lead above the root', (path) => `/../..${path}`],
-  ['encoded dots', (path) => `/livez/%2e%2e${path}`],
-  ['half encoded dots', (path) => `/livez/.%2E${path}`],
-  ['dots and a semicolon', (path) => `/livez/..;${path}`],
+
   ['an encoded slash', (path) => path.replace(/(.)\//, '$1%2f')],
-  ['an encoded slash at its beginning', (path) => `/%2F${path.slice(1)}`],
-  ['an encoded slash at its end', (path) => `${path}%2f`],
+
   ['an encoded letter', (path) => path.replace(/[a-z]/, hex)],
-  [
-    'a twice encoded letter',
-    (path) => path.replace(/[a-z]/, (letter) => `%25${letter.charCodeAt(0).toString(16)}`),
-  ],
-  ['all letters encoded', (path) => path.replace(/[a-z]/g, hex)],
-  [
-    'a non-standard encoding',
-    (path) => path.replace(/[a-z]/, (letter) => `%u00${letter.charCodeAt(0).toString(16)}`),
-  ],
+
   ['a backslash', (path) => path.replace(/(.)\//, '$1\\')],
-  ['an encoded backslash', (path) => path.replace(/(.)\//, '$1%5c')],
+
   ['a semicolon', (path) => `${path};jsessionid=1`],
-  ['a semicolon inside', (path) => path.replace(/(.)\//, '$1;x/')],
-  ['an encoded NUL', (path) => `${path}%00`],
-  ['an encoded NUL and an extension', (path) => `${path}%00.css`],
-  ['an encoded line break', (path) => `${path}%0d%0a`],
-  ['an encoded space', (path) => `${path}%20`],
-  ['an encoded tab before it', (path) => `/%09${path.slice(1)}`],
-  ['an overlong slash', (path) => path.replace(/(.)\//, '$1%c0%af')],
-  ['an overlong dot', (path) => `/livez/%c0%ae%c0%ae${path}`],
-  ['a full-width slash', (path) => path.replace(/(.)\//, '$1%ef%bc%8f')],
+
   ['capitals', (path) => path.toUpperCase()],
-  ['one capital', (path) => path.replace(/[a-z]/, (letter) => letter.toUpperCase())],
-  ['the extension of a cacheable file', (path) => `${path}/style.css`],
-  ['an extension', (path) => `${path}.json`],
-  ['an encoded query', (path) => `${path}%3fx=1`],
-  ['an encoded fragment', (path) => `${path}%23x`],
-  ['a wildcard', (path) => `${path}/*`],
-  ['invalid UTF-8', (path) => `${path}%ff`],
-  ['a percent sign alone', (path) => `${path}%`],
 ];
 
 /** Equivalent forms of the same path in HTTP: they reach it, and its check of credentials. */
 const SAME: [string, (path: string) => string][] = [
   ['a slash behind it', (path) => `${path}/`],
   ['an empty query', (path) => `${path}?`],
-  ['a query that looks like a path', (path) => `${path}?/../livez`],
-  ['a fragment', (path) => `${path}#/livez`],
-  ['an absolute URL', (path) => `http://shop.example${path}`],
+
   ['a URL of another host', (path) => `http://livez.example:1${path}`],
-  ['a URL with a password', (path) => `http://admin:admin@shop.example${path}`],
-  ['a URL without a host', (path) => `http://${path}`],
-  ['a URL of another scheme', (path) => `ftp://shop.example${path}`],
 ];
 
 const PROTECTED = ['/users/me', '/users/me/items', '/blog', '/api/users'];
@@ -105,47 +69,10 @@ describe('protected paths', () => {
       expect(answer).not.toContain('canary');
     }
   });
-
-  test.each(['\0', '\t', '\u0001', '\u007f', '\u00e9', '\r', '\n'])(
-    'H3 the raw byte %j in a path is a bad request or an unknown path',
-    async (byte) => {
-      for (const target of [
-        `/users/me${byte}`,
-        `/users${byte}/me`,
-        `${byte}/users/me`,
-        `/livez${byte}/users/me`,
-      ]) {
-        const answer = await raw('GET', target);
-        expect([400, 404]).toContain(statusOf(answer));
-        expect(answer).not.toContain('canary');
-      }
-    },
-  );
-
-  test.each([
-    'users/me',
-    '?/users/me',
-    'me',
-    '\\users\\me',
-    'shop.example:80',
-    '//shop.example/users/me',
-    'http:/users/me',
-    '',
-  ])('H3 the target "%s", which is not a path, reaches no endpoint', async (target) => {
-    const answer = await raw('GET', target);
-    expect([400, 404]).toContain(statusOf(answer));
-    expect(answer).not.toContain('canary');
-  });
 });
 
 describe('other methods in disguise', () => {
-  const OVERRIDES = [
-    'X-HTTP-Method-Override',
-    'X-HTTP-Method',
-    'X-Method-Override',
-    'X-Method',
-    '_method',
-  ];
+  const OVERRIDES = ['X-HTTP-Method-Override', 'X-Method-Override', '_method'];
 
   test.each(OVERRIDES)('H3 %s does not override the method of a request', async (name) => {
     const scoped = await shop.makeUser({ scopes: ['products:write'] });
@@ -163,12 +90,6 @@ describe('other methods in disguise', () => {
         json: { _method: method },
       });
       expect([posted.status, posted.headers.get('Allow')]).toEqual([405, 'GET, OPTIONS']);
-      const logged = await shop.rest(
-        'GET',
-        `/login?_method=POST&username=ada&password=${encodeURIComponent(PASSWORD)}`,
-        { headers },
-      );
-      expect([logged.status, logged.body.detail]).toEqual([405, 'Method "GET" not allowed.']);
       const options = await shop.rest('OPTIONS', '/users/me/', { as: user, headers });
       expect([options.status, options.text]).toEqual([200, '']);
     }
@@ -180,25 +101,17 @@ describe('other methods in disguise', () => {
 describe('HEAD', () => {
   const GETS = [
     '/users/me/',
-    '/users/me/items/',
     '/blog',
     '/api/users',
-    '/api/users?page=1',
+
     '/api/v1/shop/products',
     '/api/v1/shop/product/1',
     '/api/v2/shop/products',
-    '/api/v2/shop/products?page=2',
-    '/api/v2/shop/products?limit=1',
-    '/graphql?query={__typename}',
-    '/livez',
-    '/readyz',
+
     `/api/v2/auth/login?username=ada&password=${encodeURIComponent(PASSWORD)}`,
     '/api/v1/shop/product/999',
     '/api/v2/shop/products?page=0',
     '/nothing',
-    '/users',
-    '/api/v2/auth/login?username=ada&password=x',
-    '/graphql',
   ];
 
   test.each(GETS)(

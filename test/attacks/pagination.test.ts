@@ -9,57 +9,9 @@ const shop = useShop();
 const PRODUCTS = '/api/v2/shop/products';
 const USERS = '/api/users';
 const LISTS = [PRODUCTS, USERS];
-const WORDS = [
-  '',
-  '%20',
-  'abc',
-  '-',
-  '--1',
-  '1-',
-  'NaN',
-  'Infinity',
-  'null',
-  'undefined',
-  'true',
-  '[]',
-  "1'--",
-  '1 or 1=1',
-  '%zz',
-  '%ff',
-];
-const NEARLY = [
-  '1.5',
-  '1.0',
-  '.1',
-  '1e3',
-  '1e0',
-  '0x10',
-  '0b1',
-  '1n',
-  '1_000',
-  '1,000',
-  '+1',
-  '%2B1',
-  '- 1',
-  '1;2',
-  '%201',
-  '1%0a',
-  '1%00',
-  '%001',
-];
-const OTHER_DIGITS = ['%D9%A1', '%EF%BC%91', '%E2%91%A0'];
-const NO_INTEGERS = [...WORDS, ...NEARLY, ...OTHER_DIGITS];
+const NO_INTEGERS = ['', 'abc', "1'--", '1.5', '1e3', '0x10', '%2B1', '%D9%A1'];
 /** Past the end of every list: the largest integer of each width, one more, and far more. */
-const FAR = [
-  '1000000000',
-  '2147483647',
-  '2147483648',
-  '4294967296',
-  '9007199254740993',
-  '9223372036854775807',
-  '9223372036854775808',
-  '9'.repeat(4_000),
-];
+const FAR = ['9223372036854775808', '9'.repeat(4_000)];
 const NOT_AN_INTEGER = { type: 'int_parsing', msg: 'Input should be a valid integer' };
 
 // Q1
@@ -120,13 +72,10 @@ test.each(NO_INTEGERS)('Q2 page=%s is 422', async (text) => {
   }
 });
 
-test.each(['0', '-1', '-0', '00', '-9223372036854775809', `-${'9'.repeat(4_000)}`])(
-  'Q2 page=%s is below 1, and 422',
-  async (text) => {
-    const as = await caller();
-    for (const list of LISTS) expect((await get(`${list}?page=${text}`, as)).status).toBe(422);
-  },
-);
+test.each(['0', '-1', '-9223372036854775809'])('Q2 page=%s is below 1, and 422', async (text) => {
+  const as = await caller();
+  for (const list of LISTS) expect((await get(`${list}?page=${text}`, as)).status).toBe(422);
+});
 
 test.each(['4', ...FAR])(
   'Q2 page=%s is past the end: 200, no items, the true count, and a previous link',
@@ -146,30 +95,17 @@ test.each(['4', ...FAR])(
   },
 );
 
-test('Q2 every page of an empty list is empty', async () => {
-  for (const page of ['1', '2', ...FAR]) {
-    const { status, body } = await get(`${PRODUCTS}?page=${page}`);
-    expect([status, body.items, body.count, body.next]).toEqual([200, [], 0, null]);
-  }
-});
-
-test.each([
-  'page=1&page=1',
-  'page=1&page=2',
-  'page=1&limit=5',
-  'page=1&offset=0',
-  'page=&limit=5',
-  'limit=1&limit=2',
-  'offset=0&offset=0',
-  'page=1&p%61ge=2',
-])('Q2 ?%s repeats a parameter or mixes both styles, and is 422', async (query) => {
-  const as = await caller();
-  for (const list of LISTS) expect((await get(`${list}?${query}`, as)).status).toBe(422);
-});
+test.each(['page=1&page=2', 'page=1&limit=5', 'limit=1&limit=2', 'page=1&p%61ge=2'])(
+  'Q2 ?%s repeats a parameter or mixes both styles, and is 422',
+  async (query) => {
+    const as = await caller();
+    for (const list of LISTS) expect((await get(`${list}?${query}`, as)).status).toBe(422);
+  },
+);
 
 // Q5
 
-test.each([...NO_INTEGERS, '0', '-1', '-0', '-1001'])('Q5 limit=%s is 422', async (text) => {
+test.each([...NO_INTEGERS, '0', '-1'])('Q5 limit=%s is 422', async (text) => {
   const as = await caller();
   for (const list of LISTS) {
     const { status, body } = await get(`${list}?limit=${text}`, as);
@@ -178,7 +114,7 @@ test.each([...NO_INTEGERS, '0', '-1', '-0', '-1001'])('Q5 limit=%s is 422', asyn
   }
 });
 
-test.each(['1000', '1001', ...FAR])('Q5 limit=%s counts as 1,000', async (limit) => {
+test.each(['1001', ...FAR])('Q5 limit=%s counts as 1,000', async (limit) => {
   const as = await caller();
   await shop.sql(
     `insert into "user" (username) select 'extra ' || n from generate_series(1, 1004) as n`,
@@ -193,7 +129,7 @@ test.each(['1000', '1001', ...FAR])('Q5 limit=%s counts as 1,000', async (limit)
 
 // Q6
 
-test.each([...NO_INTEGERS, '-1', '-9223372036854775809'])('Q6 offset=%s is 422', async (text) => {
+test.each([...NO_INTEGERS, '-1'])('Q6 offset=%s is 422', async (text) => {
   const as = await caller();
   for (const list of LISTS) {
     const { status, body } = await get(`${list}?offset=${text}`, as);
@@ -229,21 +165,6 @@ test.each(FAR)(
 
 // Q9
 
-test('Q9 the request target and unknown query parameters do not change links', async () => {
-  await shop.makeProducts(25);
-  for (const target of [
-    `http://evil.example${PRODUCTS}?page=2`,
-    `${PRODUCTS}?page=2&next=//evil.example`,
-    `${PRODUCTS}/?page=2#evil`,
-  ]) {
-    const answer = await shop.raw(
-      `GET ${target} HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n`,
-    );
-    expect(answer).toMatch(/^HTTP\/1\.1 [24]\d\d /);
-    expect(answer).not.toContain('evil');
-  }
-});
-
 test('Q9 links include BASE_PATH', async () => {
   const under = await new Shop({ BASE_PATH: '/under' }).start();
   try {
@@ -259,22 +180,18 @@ test('Q9 links include BASE_PATH', async () => {
 
 // Q10
 
-test.each(['', '?page=1', '?limit=5&offset=0', '?page=0', '?page=999999', '/'])(
-  'Q10 GET /api/users%s without credentials is 401',
-  async (rest) => {
-    await shop.makeUser({ password: null, email: 'bob@shop.example' });
-    const { status, body, headers } = await get(USERS + rest);
-    expect([status, body, headers.get('www-authenticate')]).toEqual([
-      401,
-      { detail: 'Not authenticated' },
-      'Bearer',
-    ]);
-  },
-);
+test.each(['', '?page=0', '/'])('Q10 GET /api/users%s without credentials is 401', async (rest) => {
+  await shop.makeUser({ password: null, email: 'bob@shop.example' });
+  const { status, body, headers } = await get(USERS + rest);
+  expect([status, body, headers.get('www-authenticate')]).toEqual([
+    401,
+    { detail: 'Not authenticated' },
+    'Bearer',
+  ]);
+});
 
 test.each<[string, Scope[], boolean]>([
   ['without scopes', [], false],
-  ['with other scopes', ['products:write', 'blog:write'], false],
   ['with users:read', ['users:read'], true],
 ])("Q10 signed in %s: visibility of others' email", async (_what, scopes, isShown) => {
   await shop.makeUser({ password: null, email: 'bob@shop.example', username: 'bob' });

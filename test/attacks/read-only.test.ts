@@ -36,7 +36,6 @@ const CHANGES = [
   'mutation { changePassword(current: "nothing", new: "something-else-1") { id } }',
   'mutation ($id: ID!) { revokeApiKey(id: $id) { id } }',
   'mutation ($id: ID!) { endSession(id: $id) { ended } }',
-  'mutation { endOtherSessions { ended } }',
   'mutation { logoutEverywhere { ended } }',
 ];
 
@@ -72,6 +71,15 @@ describe.each(Object.keys(NARROWED))('K6 %s without a write scope', (kind) => {
       expect(body.data.me.items.nodes).toEqual([{ itemId: 'desk' }]);
     },
   );
+});
+
+test('K6 without credentials, no change is made: UNAUTHENTICATED', async () => {
+  const { id } = await seller();
+  for (const change of CHANGES) {
+    const { body } = await shop.graphql(change, change.includes('$id') ? { id } : {});
+    expect([change, body.errors?.[0].extensions.code]).toEqual([change, 'UNAUTHENTICATED']);
+  }
+  expect(await stored()).toEqual([{ items: 1, products: 0, title: 'x' }]);
 });
 
 test("K6 a user without scopes changes the user's own data", async () => {

@@ -2,7 +2,6 @@ import pino from 'pino';
 import options from '../../mikro-orm.config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { readConfig } from '../../src/core/config.ts';
-import { execute, raw } from '../../src/database/sql.ts';
 import { withDataDir } from '../support/directories.ts';
 import { expect, test } from '../support/jest.ts';
 import { startServer, stopServer } from '../support/process.ts';
@@ -13,8 +12,8 @@ test('S13 the running server deletes expired sessions, and only those', async ()
     const server = await startServer({ DATA_DIR });
     const config = readConfig({ DATA_DIR }, () => 'x'.repeat(32));
     const database = await openDatabase(config, options, pino({ level: 'silent' }), true);
-    const query = async (statement: string) =>
-      (await execute(database.fork(), raw(statement))).rows;
+    const query = (statement: string) =>
+      database.fork().execute<Record<string, unknown>[]>(statement);
     const holders = async () =>
       (await query('select username from session join "user" on pk = user_pk order by 1')).map(
         ({ username }) => username,

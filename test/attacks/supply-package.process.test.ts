@@ -16,12 +16,15 @@ describe('the tarball', () => {
   test('X7 the tarball holds the built code and the documentation: no .env, keys, tests, benchmarks, data or sources', async () => {
     const files = await packed('.');
     const expected =
-      /^(dist\/(src|contract)\/[\w./-]+\.js|dist\/(web|storefront)\/((br\/|gzip\/)?assets\/[\w.-]+\.(js|css|ttf)|favicon\.svg|licenses\.md|manifest\.json)|docs\/(generated\/)?[\w-]+\.md|(README|CHANGELOG|SECURITY)\.md|LICENSE|package\.json|schema\.graphql|openapi\.json)$/;
+      /^(dist\/(src|packages)\/[\w./-]+(?<!\.test)\.js|dist\/(web|storefront)\/((br\/|gzip\/)?assets\/[\w.-]+\.(js|css|ttf)|favicon\.svg|licenses\.md|manifest\.json)|docs\/(generated\/)?[\w-]+\.md|(README|CHANGELOG|SECURITY)\.md|LICENSE|package\.json|schema\.graphql|openapi\.json)$/;
     expect(files.filter((file) => !expected.test(file))).toEqual([]);
     expect(files).toEqual(
       expect.arrayContaining([
         'dist/src/main.js',
         'dist/src/cli/main.js',
+        'dist/packages/contract/main.js',
+        'dist/packages/embedded-postgres/index.js',
+        'dist/packages/pages/index.js',
         'dist/src/features/auth/passwords/hash-worker.js',
         'dist/web/manifest.json',
         'dist/storefront/manifest.json',
@@ -78,7 +81,7 @@ describe('the tarball', () => {
     expect(holding(/\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}/)).toEqual([]);
     expect(holding(/eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{20,}/)).toEqual([]);
     // The web pages are mostly libraries, with words such as `password` in their texts.
-    const code = texts.filter(({ file }) => file.startsWith('dist/src/'));
+    const code = texts.filter(({ file }) => /^dist\/(src|packages)\//.test(file));
     const literals = code.flatMap(({ text }) =>
       [...text.matchAll(/(?:password|secret)['"]?\s*[:=]\s*(['"`])([^'"`$]{6,})\1/gi)].map(
         ([, , literal]) => literal,

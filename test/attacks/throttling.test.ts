@@ -1,12 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { Piscina } from 'piscina';
 import { recordStatements } from '../support/statements.ts';
 import { LOGIN_ENDPOINTS } from '../support/logins.ts';
-import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
+import { PASSWORD, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 import { sized } from '../support/sized.ts';
 
-// Only password guesses are throttled. An instance caches rejected addresses while the tests empty
-// the database, so each test uses its own address.
+// Only password guesses are throttled.
 
 const LIMIT = { LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '3' };
 const shop = useShop(
@@ -32,14 +31,6 @@ const form =
   (path: string): Login =>
   (username, password, from) =>
     ask('POST', path, from, { form: { username, password } });
-const basic =
-  (method: string): Login =>
-  (username, password, from) =>
-    ask(method, '/api/v2/auth/login', from, {
-      headers: {
-        Authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`,
-      },
-    });
 const token = form('/token');
 
 /** Every way to sign in. */
@@ -106,13 +97,6 @@ describe.each(ENDPOINTS)('%s', (_name, login) => {
     expect(outcome(await login(username, PASSWORD, from))).toBe(429);
   });
 
-  test('B1 concurrent guesses cannot exceed the limit', async () => {
-    const from = newAddress();
-    const { username } = await shop.makeUser();
-    const found = await Promise.all(times(30, () => login(username, WRONG, from)));
-    expect(countByStatus(found)).toEqual({ 401: 3, 429: 27 });
-  });
-
   test('B2 too many failures from one address, whatever the names, throttle that address only', async () => {
     const [from, elsewhere] = [newAddress(), newAddress()];
     const { username } = await shop.makeUser();
@@ -138,12 +122,6 @@ describe('counting', () => {
         expect(outcome(await login('nobody', WRONG, from))).toBe(401);
       expect(outcome(await last('nobody', WRONG, from))).toBe(429);
     }
-  });
-
-  test('B1 a HEAD request is a login like any other', async () => {
-    const from = newAddress();
-    expect(await fail(4, 'nobody', from, basic('HEAD'))).toEqual([401, 401, 401, 429]);
-    expect(outcome(await token('nobody', WRONG, from))).toBe(429);
   });
 
   test('B1 concurrent guesses at all endpoints cannot exceed the limit', async () => {
@@ -173,34 +151,6 @@ describe('counting', () => {
     expect(outcome(await token(user.username, PASSWORD, newAddress()))).toBe(200);
   });
 
-  test.each([
-    ['__proto__', '__proto__'],
-    ['constructor', 'constructor'],
-    ['toString', 'toString'],
-    ['hasOwnProperty', 'hasOwnProperty'],
-    ['that is a pattern', '%'],
-    ['that is SQL', "' or 1=1 --"],
-    ['of 3,000 letters', 'a'.repeat(3_000)],
-    ['that is an elephant', '\u{1f418}'],
-  ])('B1 a name %s is counted like any other', async (_what, username) => {
-    const from = newAddress();
-    expect(await fail(4, username, from)).toEqual([401, 401, 401, 429]);
-    expect(await fail(1, `${username}x`, from)).toEqual([401]);
-  });
-
-  test('B1 different names are counted separately, and none signs in as another', async () => {
-    const from = newAddress();
-    await shop.makeUser({ username: 'alice' });
-    expect(
-      await outcomes(
-        ['alicia', 'al ice', 'alice_', 'al\u0131ce'].map(
-          (name) => () => token(name, PASSWORD, from),
-        ),
-      ),
-    ).toEqual([401, 401, 401, 401]);
-    expect(outcome(await token('alice', PASSWORD, from))).toBe(200);
-  });
-
   test('B1 a correct password resets the failures of that name there, of no other, and of no address', async () => {
     const from = newAddress();
     const { username } = await shop.makeUser();
@@ -222,12 +172,6 @@ describe('counting', () => {
     const own = () => token(username, PASSWORD, from);
     const found = await outcomes(guesses.flatMap((guess, at) => (at < 6 ? [own, guess] : [guess])));
     expect(found).toEqual([...times(6, () => [200, 401]).flat(), 429]);
-  });
-
-  test('B2 concurrent guesses of many names cannot exceed the limit of the address', async () => {
-    const from = newAddress();
-    const found = await Promise.all(times(40, (index) => token(`name${index}`, WRONG, from)));
-    expect(countByStatus(found)).toEqual({ 401: 6, 429: 34 });
   });
 
   test('B2 an IPv6 network counts as one address, and an IPv4-mapped address as its IPv4 address', async () => {
@@ -281,87 +225,6 @@ describe('counting', () => {
     for (let round = 0; round < 3; round++) await outcomes(requests);
     expect(outcome(await token(username, PASSWORD, from))).toBe(200);
     expect(await shop.sql('select * from login_failure')).toEqual([]);
-  });
-});
-
-const ADDRESS_HEADERS = [
-  'X-Forwarded-For',
-  'Forwarded',
-  'X-Real-IP',
-  'True-Client-IP',
-  'CF-Connecting-IP',
-  'X-Client-IP',
-  'Client-IP',
-  'X-Cluster-Client-IP',
-  'X-Originating-IP',
-  'X-Remote-Addr',
-];
-const headerFor = (name: string) => ({
-  [name]: name === 'Forwarded' ? `for=${newAddress()}` : newAddress(),
-});
-
-describe('forged addresses', () => {
-  const direct = new Shop(LIMIT);
-  const behindOther = new Shop({ ...LIMIT, TRUST_PROXY: '10.0.0.0/8,2001:db8::/32' });
-  beforeAll(async () => void (await Promise.all([direct.start(), behindOther.start()])));
-  afterAll(async () => void (await Promise.all([direct.stop(), behindOther.stop()])));
-
-  test.each<[string, () => Shop]>([
-    ['where no proxy is configured', () => direct],
-    ['from a peer that is none of the proxies', () => behindOther],
-  ])('B5 no header is trusted %s', async (where, at) => {
-    const login = (headers: Record<string, string>) =>
-      at().rest('POST', '/token', { form: { username: where, password: WRONG }, headers });
-    expect(await outcomes(times(3, () => () => login({})))).toEqual([401, 401, 401]);
-    expect(await outcomes(ADDRESS_HEADERS.map((name) => () => login(headerFor(name))))).toEqual(
-      ADDRESS_HEADERS.map(() => 429),
-    );
-    expect(
-      outcome(
-        await login(Object.assign({}, ...ADDRESS_HEADERS.map(headerFor)) as Record<string, string>),
-      ),
-    ).toBe(429);
-  });
-
-  test('B5 from a proxy, only X-Forwarded-For counts', async () => {
-    const from = newAddress();
-    const others = ADDRESS_HEADERS.slice(1);
-    const login = (headers: Record<string, string>) =>
-      ask('POST', '/token', from, { form: { username: 'nobody', password: WRONG }, headers });
-    expect(await outcomes(times(3, () => () => login({})))).toEqual([401, 401, 401]);
-    expect(await outcomes(others.map((name) => () => login(headerFor(name))))).toEqual(
-      others.map(() => 429),
-    );
-  });
-
-  test('B5 of the forwarded addresses, only the one that the proxy added counts', async () => {
-    const from = newAddress();
-    expect(
-      await outcomes(
-        times(
-          4,
-          (index) => () => token('nobody', WRONG, `192.0.2.${index}, 203.0.113.${index}, ${from}`),
-        ),
-      ),
-    ).toEqual([401, 401, 401, 429]);
-    expect(outcome(await token('nobody', WRONG, from))).toBe(429);
-    expect(outcome(await token('nobody', WRONG, `${from}, ${newAddress()}`))).toBe(401);
-  });
-
-  test('B5 forwarded values that are not addresses are served, and counted together', async () => {
-    const made = [
-      'unknown',
-      'evil.example',
-      '1.2.3.4.5',
-      '999.1.1.1',
-      "' or 1=1 --",
-      '<script>',
-      '_hidden',
-    ];
-    expect(
-      await outcomes(made.map((from, index) => () => token(`made ${index}`, WRONG, from))),
-    ).toEqual([401, 401, 401, 401, 401, 401, 429]);
-    expect(outcome(await token('another', WRONG, newAddress()))).toBe(401);
   });
 });
 

@@ -67,11 +67,7 @@ describe('auditEntries', () => {
         actor: { kind: 'OPERATOR', name: 'olga', nodeId: null },
         action: 'api_key.created',
         subject: { kind: 'API_KEY', name: 'till', nodeId: apiKey.id },
-        changes: [
-          change('owner', 'ada'),
-          change('scopes', 'products:write'),
-          change('expiresAt', apiKey.expiresAt.toISOString()),
-        ],
+        changes: [change('owner', 'ada'), change('scopes', 'products:write')],
         requestId: null,
         network: null,
       },
@@ -124,7 +120,7 @@ describe('auditEntries', () => {
   test.each(filters)('a filter selects entries %s', async (_by, filter, found) => {
     const ada = await shop.makeUser({ username: 'ada', scopes: ['products:write'] });
     const olga = { ...shop.context(), operator: 'olga' };
-    await accounts.disable(olga, 'ada');
+    await accounts.setDisabled(olga, 'ada', true);
     await shop.sql('update "user" set disabled = false');
     shop.advanceClock(1_000);
     await shop.graphql(
@@ -138,7 +134,11 @@ describe('auditEntries', () => {
     shop.advanceClock(1_000);
     // The filter is built at the time of the last action.
     const now = shop.now();
-    await accounts.enable({ ...olga, now: () => new Date(now.getTime() + HOUR) }, 'ada');
+    await accounts.setDisabled(
+      { ...olga, now: () => new Date(now.getTime() + HOUR) },
+      'ada',
+      false,
+    );
     const [all, first] = [
       await page({ filter: filter() }),
       await page({ first: 1, filter: filter() }),

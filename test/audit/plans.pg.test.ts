@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
-import { MAX_SCANNED_ROWS } from '../../src/pagination/list-definition.ts';
 import { globalId } from '../../src/api/node.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
 import { queryPlansOf } from '../support/readings.ts';
@@ -10,6 +9,7 @@ const shop = useShop();
 const client = useSecondSession();
 
 const ENTRIES = 50_000;
+const MAX_SCANNED_ROWS = 2_000;
 const SIZE = 20;
 const PAGE = `query ($first: Int, $filter: AuditEntryFilter) {
   auditEntries(first: $first, filter: $filter) { nodes { id } }
@@ -18,7 +18,6 @@ const PAGE = `query ($first: Int, $filter: AuditEntryFilter) {
 const TIME = 'audit_entry_at_pk_index';
 const ACTOR = 'audit_entry_actor_name_at_pk_index';
 const ACTION = 'audit_entry_action_at_pk_index';
-const KEY = 'audit_entry_pkey';
 const SUBJECT = 'audit_entry_subject_at_pk_index';
 
 let reader: User;
@@ -53,7 +52,7 @@ describe('a page of the audit trail is read from its index', () => {
     [
       'by a subject and an actor',
       { subject: globalId('Product', 77), actor: 'user77' },
-      [SUBJECT, KEY],
+      [SUBJECT],
       SIZE + 1,
     ],
     [

@@ -15,13 +15,6 @@ type Form = Record<string, string>;
 describe.each(PATHS)('POST %s with grant_type', (path) => {
   test.each<[string, Form, number, string, string]>([
     [
-      'an unknown user',
-      { grant_type: 'password', username: 'nobody', password: 'x' },
-      401,
-      'invalid_grant',
-      WRONG,
-    ],
-    [
       'a wrong password',
       { grant_type: 'password', username: 'alice', password: 'x' },
       401,
@@ -55,17 +48,10 @@ describe.each(PATHS)('POST %s with grant_type', (path) => {
 
   test.each<[string, Form, string, string]>([
     ['no username', { grant_type: 'password', password: 'x' }, 'invalid_request', 'username'],
-    ['no password', { grant_type: 'password', username: 'alice' }, 'invalid_request', 'password'],
     ['no refresh_token', { grant_type: 'refresh_token' }, 'invalid_request', 'refresh_token'],
     [
       'an unknown grant_type',
       { grant_type: 'client_credentials' },
-      'unsupported_grant_type',
-      'grant_type',
-    ],
-    [
-      'a grant_type of signs',
-      { grant_type: '"\\\u00e9\n' },
       'unsupported_grant_type',
       'grant_type',
     ],
@@ -137,14 +123,6 @@ test.each(PATHS)(
     }
   },
 );
-
-test('the parameters of a request do not affect the next', async () => {
-  await shop.rest('POST', '/token', {
-    form: { grant_type: 'password', username: 'nobody', password: 'x' },
-  });
-  const next = await shop.rest('POST', '/token', { form: { username: 'nobody', password: 'x' } });
-  expect(next.text).toBe(`{"detail":"${WRONG}"}`);
-});
 
 async function makeUsers(): Promise<void> {
   await shop.makeUser({ username: 'alice' });

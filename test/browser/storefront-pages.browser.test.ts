@@ -38,24 +38,6 @@ test.each<[string, BrowserContextOptions]>([
 );
 
 test.each([
-  ['light', 'lighter'],
-  ['dark', 'darker'],
-] as const)(
-  'with a preference for %s, the background is %s than the text',
-  async (colorScheme, ground) => {
-    const page = await storefront.open('/', { colorScheme });
-    const [back = 0, text = 0] = JSON.parse(
-      String(
-        await page.evaluate(
-          `JSON.stringify(['backgroundColor', 'color'].map((of) => getComputedStyle(document.documentElement)[of].match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0)))`,
-        ),
-      ),
-    ) as number[];
-    expect(back > text ? 'lighter' : 'darker').toBe(ground);
-  },
-);
-
-test.each([
   ['with reduced motion, nothing moves', 'reduce', false],
   ['without reduced motion, elements may move', 'no-preference', true],
 ] as const)('%s', async (_rule, reducedMotion, moves) => {

@@ -1,9 +1,8 @@
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
-import * as accounts from '../../src/features/auth/user-administration.service.ts';
 import * as log from '../../src/features/change-log/change-log.ts';
 import { inTransaction } from '../../src/request/context.ts';
-import { shapeOf } from '../../src/database/row-mapper.ts';
-import { Product, productFromRow } from '../../src/features/products/product.entity.ts';
+import { productFromRow } from '../../src/features/products/product.entity.ts';
+import * as products from '../../src/features/products/product.service.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
 import { insertingMany } from '../support/many-products.ts';
 import { settled } from '../support/settled.ts';
@@ -31,48 +30,13 @@ describe('every change of a product is recorded', () => {
   const input = { name: 'Ink', barcode: '5901234123457', price: 12.5 };
   const create = () => shop.rest('POST', '/api/v1/shop/product/', { as: seller, json: input });
 
-  test('a creation, with the new product', async () => {
-    const { body } = await create();
-    const [change, ...others] = await readAll();
-    expect(others).toEqual([]);
-    expect(change).toMatchObject({
-      kind: 'product.created',
-      subject: String(body.pk),
-      at: expect.any(Date),
-    });
-    expect(change?.state).toMatchObject({
-      pk: body.pk,
-      name: 'Ink',
-      barcode: '5901234123457',
-      price: 12.5,
-    });
-  });
-
   test('with every column that a product is read with', async () => {
     await create();
     const [change] = await readAll();
+    const product = await products.find(shop.context(), String(change?.subject));
     expect(Object.keys(productFromRow(change?.state ?? {})).toSorted()).toEqual(
-      shapeOf(shop.context(), Product).properties.toSorted(),
+      Object.keys(product ?? {}).toSorted(),
     );
-  });
-
-  test('a change, with the changed product', async () => {
-    const { pk } = await shop.makeProduct();
-    const change = 'mutation ($pk: ID!) { updateProduct(pk: $pk, input: {price: 2}) { pk } }';
-    await shop.graphql(change, { pk }, { as: seller });
-    expect(await recorded()).toEqual([`product.created ${pk}`, `product.changed ${pk}`]);
-    expect((await readAll())[1]?.state).toMatchObject({ price: 2 });
-  });
-
-  test('a deletion, with the deleted product', async () => {
-    const { pk, name } = await shop.makeProduct();
-    await shop.graphql(
-      'mutation ($pk: ID!) { deleteProduct(pk: $pk) { pk } }',
-      { pk },
-      { as: seller },
-    );
-    expect(await recorded()).toEqual([`product.created ${pk}`, `product.deleted ${pk}`]);
-    expect((await readAll())[1]?.state).toMatchObject({ pk, name });
   });
 
   test('a rejected change is not recorded', async () => {
@@ -137,14 +101,6 @@ describe('the end of a session is recorded', () => {
     (await shop.sql('select sid from session order by created_at')).map(({ sid }) => String(sid));
   const ended = async () => (await readAll()).filter(({ kind }) => kind === 'session.ended');
 
-  test('by logging out, once', async () => {
-    const key = await login(seller);
-    const [sid] = await sids();
-    for (let times = 0; times < 2; times++)
-      await shop.rest('POST', '/session/logout', { json: { session_key: key } });
-    expect(await ended()).toMatchObject([{ subject: sid, state: { userPk: seller.pk } }]);
-  });
-
   test('by logging out everywhere, and by a changed password', async () => {
     const key = await login(seller);
     await login(seller);
@@ -153,14 +109,6 @@ describe('the end of a session is recorded', () => {
     expect(await ended()).toHaveLength(1);
     await shop.graphql('mutation { logoutEverywhere { ended } }', {}, { sessionKey: key });
     expect(await ended()).toHaveLength(2);
-  });
-
-  test('by disabling its user, and not again when its row is deleted', async () => {
-    await login(seller);
-    const [sid] = await sids();
-    await accounts.disable(shop.context(), seller.username);
-    await shop.sql('delete from session');
-    expect(await ended()).toMatchObject([{ subject: sid }]);
   });
 
   test('by deleting its user', async () => {
@@ -198,30 +146,6 @@ describe('reading', () => {
     expect(rest.changes.map(({ subject }) => subject)).toEqual([String(third?.pk)]);
     expect((await readAfter(rest.position, 2)).changes).toEqual([]);
   });
-
-  test('from the head returns only later changes', async () => {
-    await shop.makeProduct();
-    await settled(shop);
-    const head = await log.readHead(shop.context());
-    const { pk } = await shop.makeProduct();
-    const { changes } = await readAfter(head, 10);
-    expect(changes.map(({ subject }) => subject)).toEqual([String(pk)]);
-  });
-
-  test('a cursor continues after its change', async () => {
-    await shop.makeProduct();
-    const [change] = await readAll();
-    const place = log.positionOf('after', log.cursorOf(change ?? BEGINNING));
-    expect(place).toEqual({ tx: change?.tx, pk: change?.pk });
-    expect(await log.hasChangeAt(shop.context(), place)).toBe(true);
-  });
-
-  test.each(['', 'x', 'eyJhIjoxfQ', Buffer.from('["changes","1","1"]').toString('base64url')])(
-    '%j is not a cursor',
-    (cursor) => {
-      expect(() => log.positionOf('after', cursor)).toThrow(/^after: is not a cursor/);
-    },
-  );
 });
 
 describe('sweeping', () => {

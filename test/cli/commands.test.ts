@@ -48,25 +48,6 @@ describe('user create', () => {
     expect(await command('user create carol', password)).toEqual({ code: 1, stdout: '', stderr });
     expect(await shop.sql('select username from "user"')).toEqual([]);
   });
-
-  test.each(['user create carol --email nonsense', 'user create carol --full-name \t'])(
-    '%s is rejected, and stores nothing',
-    async (args) => {
-      expect(await command(args, PASSWORD)).toMatchObject({ code: 1, stdout: '' });
-      expect(await shop.sql('select username from "user"')).toEqual([]);
-    },
-  );
-
-  test('accepts no password as an argument', async () => {
-    expect(await command('user create carol secret-secret')).toMatchObject({
-      code: 64,
-      stdout: '',
-    });
-    expect(await command('user create carol --password secret-secret')).toMatchObject({
-      code: 64,
-      stdout: '',
-    });
-  });
 });
 
 describe('user disable and enable', () => {
@@ -102,12 +83,6 @@ describe('user set-password', () => {
     expect((await signIn(username, PASSWORD)).status).toBe(401);
     expect((await signIn(username, 'another good one')).status).toBe(200);
   });
-
-  test('keeps the old password when the new one is rejected', async () => {
-    const { username } = await shop.makeUser();
-    expect(await command(`user set-password ${username}`, 'short')).toMatchObject({ code: 1 });
-    expect((await signIn(username, PASSWORD)).status).toBe(200);
-  });
 });
 
 describe('user grant and revoke', () => {
@@ -126,14 +101,6 @@ describe('user grant and revoke', () => {
     ).toMatchObject({
       code: 0,
       stdout: `User ${username} holds no scopes.\n`,
-    });
-  });
-
-  test('an unknown scope is wrong usage', async () => {
-    const { username } = await shop.makeUser();
-    expect(await command(`user grant ${username} everything`)).toMatchObject({
-      code: 64,
-      stdout: '',
     });
   });
 });
@@ -181,11 +148,6 @@ describe('session list and end', () => {
     });
     expect(await shop.sql('select sid from session')).toEqual([]);
   });
-
-  test('end needs either the id of a session or --all', async () => {
-    expect(await command('session end carol')).toMatchObject({ code: 64 });
-    expect(await command('session end carol some-id --all')).toMatchObject({ code: 64 });
-  });
 });
 
 describe('api-keys', () => {
@@ -223,16 +185,6 @@ describe('api-keys', () => {
     });
   });
 
-  test('create rejects scopes that the user does not hold, and creates nothing', async () => {
-    await shop.makeUser({ username: 'carol' });
-    expect(await command('api-keys create carol till --scope products:write')).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: 'scopes: User carol does not have products:write\n',
-    });
-    expect(await shop.sql('select * from api_key')).toEqual([]);
-  });
-
   test('revoke --all revokes all keys of one user', async () => {
     for (const name of ['carol', 'dan']) await shop.makeUser({ username: name });
     for (const name of ['carol', 'carol', 'dan']) await command(`api-keys create ${name} till`);
@@ -243,18 +195,6 @@ describe('api-keys', () => {
     expect(await shop.sql('select username from api_key join "user" on pk = user_pk')).toEqual([
       { username: 'dan' },
     ]);
-  });
-
-  test.each([
-    'api-keys create carol',
-    'api-keys create carol till --scope everything',
-    'api-keys create carol till --days 0',
-    'api-keys create carol till --days 367',
-    'api-keys create carol till --days x',
-    'api-keys revoke carol',
-    'api-keys revoke carol some-id --all',
-  ])('%s is wrong usage', async (args) => {
-    expect(await command(args)).toMatchObject({ code: 64, stdout: '' });
   });
 });
 
@@ -270,46 +210,18 @@ describe('rest-usage report', () => {
     await legacy.store(shop.context(), shop.calls);
   });
 
-  test('shows clients, endpoints, times and numbers of calls, the most calls first', async () => {
+  test('shows calls, times, endpoints, users and clients, the most calls first', async () => {
+    const at = (day: number) => `2027-01-0${day}T00:00:00.000Z`;
     expect(await command('rest-usage report')).toEqual({
       code: 0,
       stdout: [
-        'endpoint                   client  subject  first                     last                      calls',
-        'GET /api/v1/shop/products  till/1  -        2027-01-01T00:00:00.000Z  2027-01-03T00:00:00.000Z      3',
-        'GET /api/v2/shop/products  till/1  bea      2027-01-05T00:00:00.000Z  2027-01-05T00:00:00.000Z      2',
-        'GET /api/v1/shop/products  app/2   bea      2027-01-09T00:00:00.000Z  2027-01-09T00:00:00.000Z      1',
-        'Lines: 3 of 3. Total calls: 6.',
+        `3  ${at(1)}  ${at(3)}  ${V1}  -  till/1`,
+        `2  ${at(5)}  ${at(5)}  ${V2}  bea  till/1`,
+        `1  ${at(9)}  ${at(9)}  ${V1}  bea  app/2`,
         '',
       ].join('\n'),
       stderr: '',
     });
-  });
-
-  test.each([
-    [
-      'endpoint',
-      [
-        `${V1}  2027-01-01T00:00:00.000Z  2027-01-09T00:00:00.000Z      4`,
-        `${V2}  2027-01-05T00:00:00.000Z  2027-01-05T00:00:00.000Z      2`,
-      ],
-    ],
-    [
-      'client',
-      [
-        'till/1  2027-01-01T00:00:00.000Z  2027-01-05T00:00:00.000Z      5',
-        'app/2   2027-01-09T00:00:00.000Z  2027-01-09T00:00:00.000Z      1',
-      ],
-    ],
-    [
-      'subject',
-      [
-        '-        2027-01-01T00:00:00.000Z  2027-01-03T00:00:00.000Z      3',
-        'bea      2027-01-05T00:00:00.000Z  2027-01-09T00:00:00.000Z      3',
-      ],
-    ],
-  ])('--by %s adds up', async (by, lines) => {
-    const { stdout } = await command(`rest-usage report --by ${by}`);
-    expect(stdout.split('\n').slice(1)).toEqual([...lines, 'Lines: 2 of 2. Total calls: 6.', '']);
   });
 
   test.each([
@@ -320,109 +232,19 @@ describe('rest-usage report', () => {
     ['--endpoint v_', []],
     ['--limit 2', [3, 2]],
   ])('%s filters', async (options, calls) => {
-    const { code, stdout } = await command(`rest-usage report --json ${options}`);
-    const { lines } = JSON.parse(stdout) as { lines: { calls: number }[] };
-    expect([code, lines.map((line) => line.calls)]).toEqual([0, calls]);
+    const { code, stdout } = await command(`rest-usage report ${options}`);
+    const found = stdout.split('\n').slice(0, -1);
+    expect([code, found.map((line) => Number.parseInt(line))]).toEqual([0, calls]);
   });
 
-  test('--limit omits lines, and says so', async () => {
-    expect((await command('rest-usage report --limit 1')).stdout).toMatch(
-      /\nLines: 1 of 3\. Total calls: 6\.\n$/,
-    );
-  });
-
-  test('--json prints the same as JSON', async () => {
-    const { code, stdout } = await command('rest-usage report --json --limit 1');
-    expect(code).toBe(0);
-    expect(JSON.parse(stdout)).toEqual({
-      lines: [
-        {
-          endpoint: V1,
-          client: 'till/1',
-          subject: null,
-          first: '2027-01-01T00:00:00.000Z',
-          last: '2027-01-03T00:00:00.000Z',
-          calls: 3,
-        },
-      ],
-      total: { lines: 3, calls: 6 },
-    });
-  });
-
-  test.each(['rest-usage report', 'rest-usage report --json'])(
-    '%s prints no terminal control sequences, whatever the names of clients are',
-    async (args) => {
-      shop.calls.count(V1, 'a\u001b[2Jb\u009b2J\u007f\r\n', '', new Date());
-      await legacy.store(shop.context(), shop.calls);
-      const { stdout } = await command(args);
-      expect(stdout).toContain('[2Jb');
-      expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
-    },
-  );
-
-  test('a long name is truncated in the table, and complete in JSON', async () => {
-    const client = 'x'.repeat(200);
-    for (let call = 0; call < 9; call++) shop.calls.count(V1, client, '', new Date());
+  test('prints no terminal control sequences, whatever the names of clients are', async () => {
+    shop.calls.count(V1, 'a\u001b[2Jb\u009b2J\u007f\r\n', '', new Date());
     await legacy.store(shop.context(), shop.calls);
-    expect((await command('rest-usage report')).stdout).toContain(`  ${'x'.repeat(59)}…  `);
-    expect((await command('rest-usage report --json')).stdout).toContain(`"${client}"`);
-  });
-
-  test('omits the contract kit and the pages for browsers, unless --include-own is given', async () => {
-    await shop.sql('truncate rest_call');
-    const own = ['shopfront-contract/0.1.0', 'shopfront-pages'];
-    const others = ['shopfront-contractor', 'my shopfront-pages'];
-    for (const client of [...own, ...others]) shop.calls.count(V1, client, '', new Date());
-    await legacy.store(shop.context(), shop.calls);
-    const clients = async (args: string) => {
-      const { stdout } = await command(args);
-      const { lines, total } = JSON.parse(stdout) as { lines: { client: string }[]; total: object };
-      return { clients: lines.map(({ client }) => client).toSorted(), total };
-    };
-    expect(await clients('rest-usage report --json')).toEqual({
-      clients: others.toSorted(),
-      total: { lines: 2, calls: 2 },
-    });
-    expect(await clients('rest-usage report --json --include-own')).toEqual({
-      clients: [...own, ...others].toSorted(),
-      total: { lines: 4, calls: 4 },
-    });
-  });
-
-  test('reports that there were no calls', async () => {
-    expect(await command('rest-usage report --endpoint nothing')).toEqual({
-      code: 0,
-      stdout: 'No such calls are recorded.\n',
-      stderr: '',
-    });
-    await shop.sql('truncate rest_call');
-    expect(await command('rest-usage report')).toEqual({
-      code: 0,
-      stdout: 'No calls are recorded.\n',
-      stderr: '',
-    });
-  });
-
-  test.each([
-    '--since yesterday',
-    '--since 2027-02-30',
-    '--by nothing',
-    '--limit 0',
-    '--limit 100001',
-    '--limit x',
-    '--limit',
-    'v1',
-  ])('%s is wrong usage, and ends with 64', async (args) => {
-    expect(await command(`rest-usage report ${args}`)).toMatchObject({ code: 64, stdout: '' });
+    const { stdout } = await command('rest-usage report');
+    expect(stdout).toContain('[2Jb');
+    expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
   });
 });
-
-test.each(['--by subject', '--limit 0', '--since 2027-01-31', 'v1'])(
-  'rest-usage trends %s is wrong usage, and ends with 64',
-  async (args) => {
-    expect(await command(`rest-usage trends ${args}`)).toMatchObject({ code: 64, stdout: '' });
-  },
-);
 
 describe('rest-usage forget', () => {
   const forget = (client: string) => run(['rest-usage', 'forget', client], workerDatabase());
@@ -446,7 +268,7 @@ describe('rest-usage forget', () => {
     shop.calls.count('GET /blog', 'till/1', '', new Date());
     await legacy.store(shop.context(), shop.calls);
     expect(await shop.sql(`select calls from rest_call where client = 'till/1'`)).toEqual([
-      { calls: '1' },
+      { calls: 1 },
     ]);
   });
 
@@ -462,24 +284,12 @@ describe('rest-usage forget', () => {
       expect(await left()).toHaveLength(6);
     },
   );
-
-  test('run twice concurrently, one deletes and the other finds nothing', async () => {
-    const ended = await Promise.all([forget('till/1'), forget('till/1')]);
-    expect(ended.map(({ code }) => code === 0)).toEqual(expect.arrayContaining([true, false]));
-    expect(await forget('till/1')).toEqual(NONE);
-  });
 });
 
 describe('seed', () => {
-  const ADDED = 'Added users: 124, products: 1200, items: 10, blog entries: 3.\n';
-  const NOTHING = 'Added users: 0, products: 0, items: 0, blog entries: 0.\n';
-  const PUBLIC = `Users with public passwords: alice / alice-demo-1, bob / bob-demo-1, admin / admin-demo-1, zoe / zoe-demo-1.\n`;
-  const REJECTED = {
-    code: 1,
-    stdout: '',
-    stderr:
-      'The database already has users or products. Use --add-to-existing to add the demo data; the passwords of its users are public\n',
-  };
+  const ADDED =
+    'Demo data added. Users with public passwords: alice / alice-demo-1, bob / bob-demo-1, admin / admin-demo-1, zoe / zoe-demo-1.\n';
+  const REJECTED = { code: 1, stdout: '', stderr: 'The database has users\n' };
 
   const counts = async () => {
     const [found] =
@@ -488,8 +298,8 @@ describe('seed', () => {
     return found;
   };
 
-  test('adds the demo data to an empty database, and prints what was added and which passwords are public', async () => {
-    expect(await command('seed')).toEqual({ code: 0, stdout: ADDED + PUBLIC, stderr: '' });
+  test('adds the demo data to an empty database, and prints which passwords are public', async () => {
+    expect(await command('seed')).toEqual({ code: 0, stdout: ADDED, stderr: '' });
     expect(await counts()).toEqual({ users: 124, products: 1200, items: 10, entries: 3 });
     expect((await signIn('bob', 'bob-demo-1')).status).toBe(200);
     expect(await signIn('zoe', 'zoe-demo-1')).toMatchObject({
@@ -499,68 +309,24 @@ describe('seed', () => {
     expect((await signIn('customer001', 'customer001')).status).toBe(401);
   });
 
-  test.each([
-    [
-      'a user',
-      async () => void (await shop.makeUser()),
-      { users: 1, products: 0, items: 0, entries: 0 },
-    ],
-    [
-      'a product',
-      async () => void (await shop.makeProduct()),
-      { users: 0, products: 1, items: 0, entries: 0 },
-    ],
-  ])('rejects a database that has %s, and stores nothing', async (_name, fill, left) => {
-    await fill();
+  test('rejects a database that has a user, and stores nothing', async () => {
+    await shop.makeUser();
     expect(await command('seed')).toEqual(REJECTED);
-    expect(await counts()).toEqual(left);
+    expect(await counts()).toEqual({ users: 1, products: 0, items: 0, entries: 0 });
   });
 
-  test('--add-to-existing changes no existing data, and gives a user of the same name no items, entries or password', async () => {
-    await shop.makeUser({ username: 'alice' });
+  test('changes no existing product', async () => {
     const { pk, barcode } = await shop.makeProduct({ barcode: '4006380000063' });
-    expect(await command('seed --add-to-existing')).toEqual({
-      code: 0,
-      stdout:
-        'Added users: 123, products: 1199, items: 5, blog entries: 1.\n' +
-        PUBLIC.replace('alice / alice-demo-1, ', ''),
-      stderr: '',
-    });
-    expect((await signIn('alice', PASSWORD)).status).toBe(200);
-    expect((await signIn('alice', 'alice-demo-1')).status).toBe(401);
+    expect(await command('seed')).toMatchObject({ code: 0 });
     expect(await shop.sql(`select pk::int from product where barcode = '${barcode}'`)).toEqual([
       { pk },
-    ]);
-    expect(
-      await shop.sql(`select distinct username from item join "user" on "user".pk = owner_pk`),
-    ).toEqual([{ username: 'bob' }]);
-  });
-
-  test('a second run is rejected; with --add-to-existing it adds nothing', async () => {
-    await command('seed');
-    expect(await command('seed')).toEqual(REJECTED);
-    expect(await command('seed --add-to-existing')).toEqual({
-      code: 0,
-      stdout: NOTHING,
-      stderr: '',
-    });
-  });
-
-  test('run twice concurrently, one adds the demo data and the other is rejected', async () => {
-    const ended = await Promise.all([command('seed'), command('seed')]);
-    expect(ended.toSorted((a, b) => Number(a.code) - Number(b.code))).toEqual([
-      { code: 0, stdout: ADDED + PUBLIC, stderr: '' },
-      REJECTED,
     ]);
     expect(await counts()).toEqual({ users: 124, products: 1200, items: 10, entries: 3 });
   });
 
-  test('run twice concurrently with --add-to-existing, one adds the demo data and the other nothing', async () => {
-    const ended = await Promise.all([
-      command('seed --add-to-existing'),
-      command('seed --add-to-existing'),
-    ]);
-    expect(ended.map(({ stdout }) => stdout).toSorted()).toEqual([NOTHING, ADDED + PUBLIC]);
+  test('run twice concurrently, one adds the demo data and the other is rejected', async () => {
+    const ended = await Promise.all([command('seed'), command('seed')]);
+    expect(ended.filter(({ code }) => code === 0)).toHaveLength(1);
     expect(await counts()).toEqual({ users: 124, products: 1200, items: 10, entries: 3 });
   });
 });
@@ -604,7 +370,6 @@ test.each([
   'products export ',
   'rest-usage ',
   'rest-usage report ',
-  'rest-usage trends ',
   'rest-usage forget ',
   'seed ',
   'migrate ',
@@ -616,9 +381,26 @@ test.each([
   });
 });
 
-test.each(['nonsense', 'user nonsense', 'session', 'seed now'])(
-  '%s is wrong usage and ends with 64',
-  async (args) => {
-    expect(await command(args)).toMatchObject({ code: 64, stdout: '' });
-  },
-);
+test.each([
+  'nonsense',
+  'user nonsense',
+  'session',
+  'seed now',
+  'user create carol secret-secret',
+  'user create carol --password secret-secret',
+  'user grant carol everything',
+  'session end carol',
+  'session end carol some-id --all',
+  'api-keys create carol',
+  'api-keys create carol till --scope everything',
+  'api-keys create carol till --days 0',
+  'api-keys create carol till --days 367',
+  'api-keys revoke carol',
+  'api-keys revoke carol some-id --all',
+  'rest-usage report --since yesterday',
+  'rest-usage report --since 2027-02-30',
+  'rest-usage report --limit 0',
+  'rest-usage report v1',
+])('%s is wrong usage, and ends with 64', async (args) => {
+  expect(await command(args)).toMatchObject({ code: 64, stdout: '' });
+});

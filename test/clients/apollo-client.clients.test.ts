@@ -24,40 +24,6 @@ import { afterEach, describe, expect, test } from '../support/jest.ts';
 import { writeUntil } from '../support/events.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
 
-interface Page {
-  products: {
-    edges: { node: { pk: string } }[];
-    pageInfo: {
-      hasNextPage: boolean;
-      hasPreviousPage: boolean;
-      startCursor: string;
-      endCursor: string;
-    };
-  };
-}
-
-const PAGE: TypedDocumentNode<
-  Page,
-  { first?: number; after?: string; last?: number; before?: string }
-> = gql`
-  query ($first: Int, $after: String, $last: Int, $before: String) {
-    products(first: $first, after: $after, last: $last, before: $before) {
-      edges {
-        cursor
-        node {
-          id
-          pk
-        }
-      }
-      pageInfo {
-        hasNextPage
-        hasPreviousPage
-        startCursor
-        endCursor
-      }
-    }
-  }
-`;
 const ME: TypedDocumentNode<{ me: { username: string } | null }> = gql`
   {
     me {
@@ -93,42 +59,6 @@ function clientWith(
   clients.push(client);
   return client;
 }
-
-describe('relayStylePagination', () => {
-  /** Reads all pages with fetchMore, and returns the list in the cache. */
-  const readAll = async (
-    first: object,
-    more: (page: Page['products']['pageInfo']) => object | undefined,
-  ) => {
-    const client = clientWith(new HttpLink({ uri: `${shop.url}/graphql` }));
-    const query = client.watchQuery({ query: PAGE, variables: first });
-    const subscription = query.subscribe(() => undefined);
-    await client.query({ query: PAGE, variables: first });
-    const all = () => (client.readQuery({ query: PAGE, variables: first }) as Page).products;
-    for (let next = more(all().pageInfo); next; next = more(all().pageInfo))
-      await query.fetchMore({ variables: next });
-    subscription.unsubscribe();
-    return all();
-  };
-
-  test('joins pages forward', async () => {
-    const made = await shop.makeProducts(5);
-    const { edges, pageInfo } = await readAll({ first: 2 }, ({ hasNextPage, endCursor }) =>
-      hasNextPage ? { first: 2, after: endCursor } : undefined,
-    );
-    expect(edges.map(({ node }) => node.pk)).toEqual(made.map(({ pk }) => String(pk)));
-    expect(pageInfo).toMatchObject({ hasPreviousPage: false, hasNextPage: false });
-  });
-
-  test('joins pages backward', async () => {
-    const made = await shop.makeProducts(5);
-    const { edges, pageInfo } = await readAll({ last: 2 }, ({ hasPreviousPage, startCursor }) =>
-      hasPreviousPage ? { last: 2, before: startCursor } : undefined,
-    );
-    expect(edges.map(({ node }) => node.pk)).toEqual(made.map(({ pk }) => String(pk)));
-    expect(pageInfo).toMatchObject({ hasPreviousPage: false, hasNextPage: false });
-  });
-});
 
 describe('docs/graphql.md: the policy for pages', () => {
   const [, source = ''] =
@@ -188,13 +118,6 @@ describe('docs/graphql.md: the policy for pages', () => {
     expect(names(list())).toEqual(ALL.slice(0, 4));
     await shown.refetch();
     expect(names(list())).toEqual(ALL.slice(0, 2));
-    stop();
-  });
-
-  test('keeps the pages of another filter apart', async () => {
-    for (const name of ALL) await shop.makeProduct({ name });
-    const { list, stop } = await readPages('nodes { id name }', 1, { nameContains: 'C' });
-    expect(names(list())).toEqual(['C']);
     stop();
   });
 });
@@ -258,28 +181,6 @@ test('an error link gets a new token when the server returns UNAUTHENTICATED, an
   expect(refreshes).toBe(1);
 });
 
-test('the error of a mutation names the wrong field', async () => {
-  const seller = await shop.makeUser({ scopes: ['products:write'] });
-  const headers = { authorization: `Bearer ${shop.tokenOf(seller)}` };
-  const client = clientWith(new HttpLink({ uri: `${shop.url}/graphql`, headers }));
-  const mutation = gql`
-    mutation ($input: ProductInput!) {
-      createProduct(input: $input) {
-        id
-      }
-    }
-  `;
-  const rejected = client.mutate({
-    mutation,
-    variables: { input: { name: '', barcode: shop.newBarcode(), price: 1 } },
-  });
-  const error = await rejected.catch((thrown: unknown) => thrown);
-  expect(CombinedGraphQLErrors.is(error) && error.errors[0]?.extensions).toMatchObject({
-    code: 'BAD_USER_INPUT',
-    fields: [{ field: expect.stringContaining('name') }],
-  });
-});
-
 describe('subscriptions', () => {
   /** The first event of a link. */
   const firstFrom = async (link: ApolloLink) => {
@@ -321,26 +222,5 @@ describe('subscriptions', () => {
     );
     expect(await firstFrom(link)).toMatchObject({ productChanged: { kind: 'CREATED' } });
     client.dispose();
-  });
-
-  test('by WebSocket return GraphQL errors if they are rejected', async () => {
-    const client = createWsClient({ url: `${shop.url.replace('http', 'ws')}/graphql` });
-    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    const query = gql`
-      subscription {
-        sessionEnded {
-          reason
-        }
-      }
-    `;
-    const subscription = clientWith(new GraphQLWsLink(client))
-      .subscribe({ query })
-      .subscribe({ next: ({ error }) => resolve(error), error: reject });
-    const error = await promise;
-    expect(CombinedGraphQLErrors.is(error) && error.errors[0]?.extensions).toMatchObject({
-      code: 'UNAUTHENTICATED',
-    });
-    subscription.unsubscribe();
-    await client.dispose();
   });
 });

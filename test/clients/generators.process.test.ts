@@ -13,8 +13,8 @@ import {
   type RunningServer,
 } from '../support/process.ts';
 
-/** Programs with generated types. `npm run generators` installs their packages. */
-const PROGRAMS = resolve('test/clients/generators');
+/** Programs with generated types. `npm run tools` installs their packages. */
+const PROGRAMS = resolve('test/tools');
 const FILES = ['openapi-fetch.ts', 'orval.ts', 'orval.config.js', 'package.json', 'tsconfig.json'];
 /** Maximum time of generation and compilation, in ms. */
 const TIMEOUT_MS = 300_000;

@@ -1,6 +1,5 @@
 import { createClient, NetworkError } from 'graphql-sse';
 import { afterEach, expect, test } from '../support/jest.ts';
-import { writeUntil } from '../support/events.ts';
 import { useShop } from '../support/shop.ts';
 
 const CREATED = 'subscription { productChanged(kinds: [CREATED]) { cursor pk } }';
@@ -18,34 +17,12 @@ function clientWith(options: Partial<Parameters<typeof createClient<boolean>>[0]
   return client;
 }
 
-test('graphql-sse subscribes, each subscription on its own connection', async () => {
-  const [one, other] = [
-    clientWith().iterate({ query: CREATED }),
-    clientWith().iterate({ query: CREATED }),
-  ];
-  const results = await writeUntil(shop, Promise.all([one.next(), other.next()]));
-  for (const { value } of results)
-    expect(value).toMatchObject({ data: { productChanged: { pk: expect.any(String) } } });
-});
-
 test('graphql-sse gets the GraphQL errors of a rejected operation, and completes', async () => {
   const results = clientWith().iterate({ query: 'subscription { productSold { pk } }' });
   expect((await results.next()).value).toMatchObject({
     errors: [{ extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }],
   });
   expect((await results.next()).done).toBe(true);
-});
-
-test('graphql-sse gets UNAUTHENTICATED and completes when its token expires', async () => {
-  const token = shop.tokenOf(await shop.makeUser());
-  const results = clientWith({ headers: { Authorization: `Bearer ${token}` } }).iterate({
-    query: CREATED,
-  });
-  await writeUntil(shop, results.next());
-  shop.advanceClock(24 * 3_600_000);
-  let last;
-  for await (const result of results) last = result;
-  expect(last).toMatchObject({ errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
 });
 
 test.each([

@@ -68,8 +68,8 @@ test.each<[string, Tool]>([
     await mkdir(join(folder, 'src'));
     await writeFile(join(folder, 'src/products.ts'), QUERY);
     await symlink(resolve('schema.graphql'), join(folder, 'schema.graphql'));
-    // `npm run generators` installs the tools.
-    await symlink(resolve('test/clients/generators/node_modules'), join(folder, 'node_modules'));
+    // `npm run tools` installs the tools.
+    await symlink(resolve('test/tools/node_modules'), join(folder, 'node_modules'));
     if (config !== undefined) {
       const [, text = ''] =
         new RegExp(`\`${config}\`[^\`]*\`\`\`json\n(.*?)\`\`\``, 's').exec(document) ?? [];

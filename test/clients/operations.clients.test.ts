@@ -47,85 +47,77 @@ describe.each(GRAPHQL_CLIENTS)('%s', (_name, send) => {
     expect(found).toMatchObject({ data: { addItem: { itemId: 'Ink' } }, codes: [] });
   });
 
-  describe('gets GraphQL errors', () => {
-    test('for invalid credentials', async () => {
-      expect(
-        await send({ url: url(), query: '{ me { username } }', headers: bearer('nonsense') }),
-      ).toEqual({ codes: ['UNAUTHENTICATED'] });
-    });
+  const tokenOf = async (user = {}) => bearer(shop.tokenOf(await shop.makeUser(user)));
+  const LAMP = { itemId: 'Ink' };
 
-    test('for a token that has expired', async () => {
-      const headers = bearer(shop.tokenOf(await shop.makeUser()));
-      shop.advanceClock(24 * 3_600_000);
-      expect(await send({ url: url(), query: ADD, variables: { itemId: 'Ink' }, headers })).toEqual(
-        {
-          codes: ['UNAUTHENTICATED'],
-        },
-      );
-    });
+  test.each<[string, string, () => Promise<Partial<Parameters<typeof send>[0]>>]>([
+    ['invalid credentials', 'UNAUTHENTICATED', async () => ({ headers: bearer('nonsense') })],
+    [
+      'a token that has expired',
+      'UNAUTHENTICATED',
+      async () => {
+        const headers = await tokenOf();
+        shop.advanceClock(24 * 3_600_000);
+        return { query: ADD, variables: LAMP, headers };
+      },
+    ],
+    [
+      'an inactive user',
+      'INACTIVE_USER',
+      async () => ({ headers: await tokenOf({ disabled: true }) }),
+    ],
+    [
+      'a user without the scope',
+      'FORBIDDEN',
+      async () => ({
+        query: CREATE,
+        variables: { input: { name: 'Ink', barcode: shop.newBarcode(), price: 1 } },
+        headers: await tokenOf(),
+      }),
+    ],
+    [
+      'variables of the wrong type',
+      'BAD_USER_INPUT',
+      async () => ({ query: PRODUCT, variables: { pk: { no: 'id' } } }),
+    ],
+    [
+      'a field that does not exist',
+      'GRAPHQL_VALIDATION_FAILED',
+      async () => ({ query: '{ nothing }' }),
+    ],
+    [
+      'a body that is too large',
+      'PAYLOAD_TOO_LARGE',
+      async () => ({ query: ADD, variables: { itemId: 'x'.repeat(110_000) } }),
+    ],
+    [
+      'a body of another type',
+      'UNSUPPORTED_MEDIA_TYPE',
+      async () => ({ query: ADD, variables: LAMP, headers: { 'content-type': 'text/plain' } }),
+    ],
+  ])('gets GraphQL errors for %s: %s', async (_why, code, request) => {
+    const sent = { url: url(), query: '{ me { username } }', ...(await request()) };
+    expect(await send(sent)).toEqual({ codes: [code] });
+  });
 
-    test('for an inactive user', async () => {
-      const headers = bearer(shop.tokenOf(await shop.makeUser({ disabled: true })));
-      expect(await send({ url: url(), query: '{ me { username } }', headers })).toEqual({
-        codes: ['INACTIVE_USER'],
-      });
-    });
-
-    test('for a user without the scope', async () => {
-      const headers = bearer(shop.tokenOf(await shop.makeUser()));
-      const input = { name: 'Ink', barcode: shop.newBarcode(), price: 1 };
-      expect(await send({ url: url(), query: CREATE, variables: { input }, headers })).toEqual({
-        codes: ['FORBIDDEN'],
-      });
-    });
-
-    test('for variables of the wrong type', async () => {
-      expect(await send({ url: url(), query: PRODUCT, variables: { pk: { no: 'id' } } })).toEqual({
-        codes: ['BAD_USER_INPUT'],
-      });
-    });
-
-    test('for a field that does not exist', async () => {
-      expect(await send({ url: url(), query: '{ nothing }' })).toEqual({
-        codes: ['GRAPHQL_VALIDATION_FAILED'],
-      });
-    });
-
-    test('for a body that is too large', async () => {
-      const variables = { itemId: 'x'.repeat(110_000) };
-      expect(await send({ url: url(), query: ADD, variables })).toEqual({
-        codes: ['PAYLOAD_TOO_LARGE'],
-      });
-    });
-
-    test('for a body of another type', async () => {
-      const headers = { 'content-type': 'text/plain' };
-      expect(await send({ url: url(), query: ADD, variables: { itemId: 'Ink' }, headers })).toEqual(
-        {
-          codes: ['UNSUPPORTED_MEDIA_TYPE'],
-        },
-      );
-    });
-
-    test('for a document that is not trusted', async () => {
-      await withDirectory(async (directory) => {
-        const manifest = join(directory, 'manifest.json');
-        writeFileSync(manifest, '{}');
-        const strict = await new Shop({
-          TRUSTED_DOCUMENTS: manifest,
-          TRUSTED_DOCUMENTS_MODE: 'enforce',
-          GRAPHQL_EXPLORER: 'false',
-        }).start();
-        try {
-          expect(
-            await send({ url: `${strict.url}/graphql`, query: PRODUCT, variables: { pk: '1' } }),
-          ).toEqual({
-            codes: ['DOCUMENT_NOT_TRUSTED'],
-          });
-        } finally {
-          await strict.stop();
-        }
-      });
+  test('gets GraphQL errors for a document that is not trusted', async () => {
+    await withDirectory(async (directory) => {
+      const manifest = join(directory, 'manifest.json');
+      writeFileSync(manifest, '{}');
+      const strict = await new Shop({
+        TRUSTED_DOCUMENTS: manifest,
+        TRUSTED_DOCUMENTS_MODE: 'enforce',
+        GRAPHQL_EXPLORER: 'false',
+      }).start();
+      try {
+        expect(
+          await send({ url: `${strict.url}/graphql`, query: PRODUCT, variables: { pk: '1' } }),
+        ).toEqual({
+          codes: ['DOCUMENT_NOT_TRUSTED'],
+        });
+      } finally {
+        await strict.stop();
+      }
     });
   });
 });

@@ -1,8 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
-import { inTransaction } from '../../src/request/context.ts';
-import { execute, raw } from '../../src/database/sql.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
-import { until } from '../support/until.ts';
 import { PASSWORD, useShop, type Answer } from '../support/shop.ts';
 import { useSecondSession } from '../support/second-session.ts';
 
@@ -134,32 +131,6 @@ test.each([
     expect([await attempts(), await count(table)]).toEqual([1, 0]);
     await dropTrigger();
   }
-});
-
-test('C7 of two transactions that lock the same rows in opposite order one is retried, and both are stored once', async () => {
-  const pks = [(await shop.makeUser()).pk, (await shop.makeUser()).pk];
-  let begun = 0;
-  const lockBoth = async (order: number[]): Promise<void> => {
-    const ctx = shop.context();
-    await inTransaction(ctx, async (tx) => {
-      for (const pk of order) {
-        await execute(
-          tx.em,
-          raw(`update "user" set full_name = coalesce(full_name, '') || '.' where pk = ${pk}`),
-        );
-        begun++;
-        // Both lock their first row before either locks its second.
-        await until(() => begun > 1);
-      }
-    });
-  };
-  await Promise.all([lockBoth(pks), lockBoth(pks.toReversed())]);
-  expect(await shop.sql(`select full_name from "user" where pk in (${pks.join()})`)).toEqual([
-    { full_name: '..' },
-    { full_name: '..' },
-  ]);
-  // Two rows each, and one retried first row.
-  expect(begun).toBe(5);
 });
 
 /** Rolls back the first `times` inserts into the table. */

@@ -6,7 +6,6 @@ import pino from 'pino';
 import options from '../../mikro-orm.config.ts';
 import { openDatabase, type Database } from '../../src/database/database.ts';
 import { readConfig } from '../../src/core/config.ts';
-import { execute, sql } from '../../src/database/sql.ts';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '../support/jest.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { workerDatabase } from '../support/shop.ts';
@@ -17,10 +16,11 @@ import { until } from '../support/until.ts';
 
 /** The code of a CancelRequest message (PostgreSQL, 55.7). */
 const CANCEL_REQUEST = 80_877_102;
-const LOCKED = sql`select name from scratch.held`;
+const LOCKED = { text: 'select name from scratch.held', values: [] };
 /** Runs longer than a cancel request takes. */
-const NEXT = sql`select 'next' as name, pg_sleep(0.3)`;
+const NEXT = { text: `select 'next' as name, pg_sleep(0.3)`, values: [] };
 const BEGIN_MS = 100;
+const ABORTED = 'This operation was aborted';
 
 const direct = workerDatabase().DATABASE_URL;
 let relay: Server;
@@ -53,7 +53,7 @@ beforeEach(async () => {
     DATABASE_POOL_MAX: '1',
   };
   database = await openDatabase(
-    { ...readConfig(settings, () => undefined), databasePipelineConnections: 0 },
+    { ...readConfig(settings, () => undefined), databasePipeline: false },
     options,
     pino({ level: 'silent' }),
     true,
@@ -81,28 +81,29 @@ test('D23 a late cancel request cancels no other statement of its connection', a
   await blocked();
   request.abort();
   expect(await cancelled).toBe('AbortError');
-  await expectNextToRun(database.statements.read(NEXT).then((rows) => rows[0]?.[0]));
+  await expectNextToRun(database.statements.read(NEXT).then((rows) => rows[0]?.['name']));
 });
 
 test('D23 a late cancel request cancels no other statement of an ORM connection', async () => {
   const aborted = new AbortController();
-  const cancelled = execute(database.fork(aborted.signal), LOCKED).catch(
-    (error: Error) => error.name,
-  );
+  const cancelled = database
+    .fork(aborted.signal)
+    .execute(LOCKED.text)
+    .catch((error: Error) => error.message);
   await blocked();
   aborted.abort();
-  expect(await cancelled).toBe('AbortError');
+  expect(await cancelled).toBe(ABORTED);
   await expectNextToRun(nextOfOrm());
 });
 
 test('D23 a late cancel request cancels neither the ROLLBACK of its transaction nor the next transaction', async () => {
   const aborted = new AbortController();
-  const cancelled = database.fork(aborted.signal).transactional((em) => execute(em, LOCKED));
-  const ended = cancelled.catch((error: Error) => error.name);
+  const cancelled = database.fork(aborted.signal).transactional((em) => em.execute(LOCKED.text));
+  const ended = cancelled.catch((error: Error) => error.message);
   await blocked();
   aborted.abort();
   await expectNextToRun(nextOfOrm());
-  expect(await ended).toBe('AbortError');
+  expect(await ended).toBe(ABORTED);
 });
 
 /** Lets the cancelled statement end, and delivers its cancel request once the next has begun. */
@@ -116,7 +117,9 @@ async function expectNextToRun(next: Promise<unknown>): Promise<void> {
 }
 
 async function nextOfOrm(): Promise<unknown> {
-  return database.fork().transactional(async (em) => (await execute(em, NEXT)).rows[0]?.['name']);
+  return database
+    .fork()
+    .transactional(async (em) => (await em.execute<{ name: string }[]>(NEXT.text))[0]?.name);
 }
 
 async function blocked(): Promise<void> {

@@ -1,5 +1,4 @@
 import { expect, test } from '../support/jest.ts';
-import { raw } from '../../src/database/sql.ts';
 import { useShop } from '../support/shop.ts';
 
 const shop = useShop({ REQUEST_TIMEOUT_MS: '7000' });
@@ -10,7 +9,7 @@ test.each([
   ['application_name', 'shopfront'],
 ])('each connection to a server sets %s to %s', async (name, value) => {
   const { statements } = shop.database;
-  const show = raw(`select current_setting('${name}')`);
-  expect(await statements.read(show)).toEqual([[value]]);
-  expect(await statements.read(show, true)).toEqual([[value]]);
+  const show = { text: `select current_setting('${name}') as value`, values: [] };
+  expect(await statements.read(show)).toEqual([{ value }]);
+  expect(await statements.read(show, true)).toEqual([{ value }]);
 });

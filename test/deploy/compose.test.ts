@@ -45,18 +45,6 @@ const { services } = compose;
 const ours = Object.entries(services).filter(([, { image }]) => image === 'shopfront');
 const instances = ours.filter(([name]) => name.startsWith('app')).map(([, service]) => service);
 
-test('without a profile, one instance and PostgreSQL start; profiles add to them', () => {
-  const of = (profile?: string) =>
-    Object.keys(services).filter((name) =>
-      profile === undefined
-        ? services[name]?.profiles === undefined
-        : services[name]?.profiles?.includes(profile),
-    );
-  expect(of()).toEqual(['secrets', 'database', 'migrate', 'app']);
-  expect(of('many')).toEqual(['replica', 'app-2', 'app-3', 'proxy']);
-  expect(of('monitoring')).toEqual(['prometheus', 'grafana']);
-});
-
 test('it starts without a variable, and no file has a secret', async () => {
   const text = await readFile('docker-compose.yml', 'utf8');
   expect(text).not.toMatch(/\$\{\w+(:?\?|\})/);
@@ -92,13 +80,6 @@ test.each(ours)(
   },
 );
 
-test('one service builds the image, and the others wait for it', () => {
-  expect(ours.map(([name, { build, pull_policy }]) => [name, build, pull_policy])).toEqual([
-    ['migrate', '.', undefined],
-    ...['app', 'app-2', 'app-3'].map((name) => [name, undefined, 'never']),
-  ]);
-});
-
 test('the stop grace period is longer than SHUTDOWN_TIMEOUT_SECONDS', () => {
   for (const [name, service] of ours.filter(([each]) => each !== 'migrate')) {
     const { shutdownTimeoutSeconds: shutdownSeconds } = configOf(service);
@@ -118,59 +99,6 @@ test('ports are published on the loopback interface only, without the metrics', 
     'proxy 127.0.0.1:8080:80',
     'grafana 127.0.0.1:3000:3000',
   ]);
-});
-
-test('Prometheus reads the metrics of each instance, and the alerts', async () => {
-  const prometheus = parse(await readFile('deploy/compose/prometheus.yml', 'utf8')) as unknown;
-  expect(prometheus).toMatchObject({
-    rule_files: ['alerts.yml'],
-    // The job of the alert ShopfrontDown.
-    scrape_configs: [
-      { job_name: 'shopfront', dns_sd_configs: [{ names: ['instances'], type: 'A' }] },
-    ],
-  });
-  expect(services['prometheus']?.volumes).toEqual(
-    expect.arrayContaining([
-      './deploy/compose/prometheus.yml:/etc/prometheus/prometheus.yml:ro',
-      './deploy/prometheus/alerts.yml:/etc/prometheus/alerts.yml:ro',
-    ]),
-  );
-  for (const instance of instances) {
-    expect(configOf(instance)).toMatchObject({ metricsHost: '0.0.0.0', metricsPort: 9464 });
-    expect(networkOf(instance)?.aliases).toEqual(['instances']);
-  }
-  expect(JSON.stringify(prometheus)).toContain('"port":9464');
-});
-
-test('Grafana has Prometheus as its data source, and the dashboard', async () => {
-  const at = 'deploy/grafana/provisioning';
-  const read = async (path: string) => parse(await readFile(path, 'utf8')) as unknown;
-  expect(await read(`${at}/datasources/prometheus.yml`)).toMatchObject({
-    // The variable `datasource` of the dashboard selects the default one of this type.
-    datasources: [{ type: 'prometheus', isDefault: true, url: 'http://prometheus:9090' }],
-  });
-  expect(await read('deploy/grafana/shopfront.json')).toMatchObject({
-    templating: {
-      list: expect.arrayContaining([
-        expect.objectContaining({ name: 'datasource', type: 'datasource', query: 'prometheus' }),
-      ]),
-    },
-  });
-  const { providers } = (await read(`${at}/dashboards/shopfront.yml`)) as {
-    providers: [{ options: { path: string } }];
-  };
-  const dashboard = `${providers[0].options.path}/shopfront.json`;
-  expect(services['grafana']?.volumes).toEqual(
-    expect.arrayContaining([
-      `./${at}:/etc/grafana/provisioning:ro`,
-      `./deploy/grafana/shopfront.json:${dashboard}:ro`,
-    ]),
-  );
-  expect(services['grafana']?.environment).toMatchObject({
-    GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH: dashboard,
-    GF_AUTH_DISABLE_LOGIN_FORM: 'true',
-    GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION: 'true',
-  });
 });
 
 test('deploy/compose/secrets.sh generates secrets once, and prefers given ones', async () => {

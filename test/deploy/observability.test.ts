@@ -1,9 +1,7 @@
-import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import type { Registry } from 'prom-client';
 import { parse } from 'yaml';
-import { LogDestination } from '../../src/telemetry/log-destination.ts';
 import { openMetrics } from '../../src/http/metrics-listener.ts';
 import { Admission } from '../../src/http/admission.ts';
 import { PASSWORD, Shop } from '../support/shop.ts';
@@ -53,18 +51,14 @@ let types: Map<string, string>;
 beforeAll(async () => {
   await shop.start();
   await shop.empty();
-  const registry = openMetrics({ calls: shop.calls, database: () => shop.database });
-  void new Admission({ config: shop.config, log: shop.context().log });
-  // Some metrics exist only with a log file.
-  const file = openSync('/dev/null', 'w');
-  await new LogDestination(file).written();
+  const registry = openMetrics({ database: () => shop.database });
+  void new Admission(shop.config);
   await sendTraffic();
   await until(async () => (await registry.metrics()).includes('status="5xx"'));
   metrics = await labelsIn(registry);
   types = new Map(
     (await registry.getMetricsAsJSON()).map(({ name, type }) => [name, String(type)]),
   );
-  closeSync(file);
 });
 
 afterAll(() => shop.stop());
@@ -141,22 +135,6 @@ test('the table of metrics in docs/observability.md has exactly our metrics, wit
   const byName = (one: { name: string }, other: { name: string }) =>
     one.name.localeCompare(other.name);
   expect(documented.toSorted(byName)).toEqual(exposed.toSorted(byName));
-});
-
-test('the queries of docs/migrate.md use existing metrics and labels', async () => {
-  const text = await readFile('docs/migrate.md', 'utf8');
-  const queries = [...text.matchAll(/^```promql\n(.*?)^```/gms)].map(([, query = '']) => query);
-  expect(queries).toHaveLength(1);
-  for (const query of queries) {
-    expect(unknownIn(query, [])).toEqual([]);
-    for (const { metric, matchers } of namesIn(query).selectors) {
-      const labels = metrics.get(metric);
-      for (const { label, value } of matchers)
-        expect(
-          [...(labels?.get(label) ?? [])].some((name) => new RegExp(`^${value}$`).test(name)),
-        ).toBe(true);
-    }
-  }
 });
 
 async function sendTraffic(): Promise<void> {

@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { readConfig, settingNames } from '../../src/core/config.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { withDirectory } from '../support/directories.ts';
 import { freePort, untilResponding } from '../support/process.ts';
@@ -16,7 +15,6 @@ const HOME = '/opt/shopfront';
 const CREDENTIALS = '${CREDENTIALS_DIRECTORY}';
 
 const unit = await readFile('deploy/systemd/shopfront.service', 'utf8');
-const manual = await readFile('docs/operations.md', 'utf8');
 
 test('systemd accepts the unit', async () => {
   await withDirectory(async (directory) => {
@@ -57,13 +55,6 @@ test('its commands start the server with the settings and secrets of both files'
   });
 });
 
-test('its settings exist, and secrets are neither in the unit nor in arguments', () => {
-  expect(Object.keys(environment()).filter((name) => !isSetting(name))).toEqual([]);
-  expect(unit).not.toMatch(/^Environment=.*(SECRET|PASSWORD|DATABASE_URL)/m);
-  expect(only('LoadCredential')).toBe('secrets.env:/etc/shopfront/secrets.env');
-  expect(only('EnvironmentFile')).toBe('-/etc/shopfront/shopfront.env');
-});
-
 test('it runs the files of the package, keeps its data, and has no privileges', async () => {
   const { scripts } = JSON.parse(await readFile('package.json', 'utf8')) as {
     scripts: Record<'start' | 'migrate', string>;
@@ -84,24 +75,6 @@ test('it runs the files of the package, keeps its data, and has no privileges', 
   ]);
 });
 
-test('it waits for a shutdown, and does not restart with invalid settings', () => {
-  const { shutdownTimeoutSeconds } = readConfig({ SIGNING_SECRET: TEST_SECRET }, () => undefined);
-  expect(Number(only('TimeoutStopSec'))).toBeGreaterThan(shutdownTimeoutSeconds);
-  // EX_CONFIG, as docs/operations.md says.
-  expect(only('RestartPreventExitStatus')).toBe('78');
-  expect(manual).toContain('**Exit code 78**: invalid settings');
-});
-
-test('docs/operations.md names the files of the unit, and creates the secret one with mode 600', () => {
-  for (const file of [
-    HOME,
-    'deploy/systemd/shopfront.service /etc/systemd/system',
-    '/etc/shopfront/shopfront.env',
-    'install -D -m 600 /dev/null /etc/shopfront/secrets.env',
-  ])
-    expect(manual).toContain(file);
-});
-
 function only(key: string): string {
   const values = [...unit.matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value]) => value);
   if (values.length !== 1) throw new Error(`Expected one ${key}`);
@@ -114,10 +87,6 @@ function environment(): Record<string, string> {
       .split(' ')
       .map((assignment) => assignment.split('=', 2)),
   ) as Record<string, string>;
-}
-
-function isSetting(name: string): boolean {
-  return name === 'NODE_ENV' || settingNames.includes(name);
 }
 
 // Uses this checkout instead of the installed one.

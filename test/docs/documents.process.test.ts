@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ApolloServerErrorCode } from '@apollo/server/errors';
@@ -21,7 +21,14 @@ import { freePort, startServer, stopServer, type RunningServer } from '../suppor
 const TIMEOUT_MS = 300_000;
 
 /** Log events whose names are not literals. */
-const COMPOSED_EVENTS = ['request', 'account.registration', 'account.password-reset'];
+const COMPOSED_EVENTS = [
+  'auth.refresh',
+  'auth.token',
+  'database.down',
+  'database.moved',
+  'database.up',
+  'request',
+];
 
 describe.each<[string, Record<string, string>]>([
   ['README.md', {}],
@@ -95,8 +102,8 @@ test('docs/graphql.md: the table of errors is complete', async () => {
 });
 
 test('docs/observability.md: the table of log events has exactly our events', async () => {
-  const files = (await readdir('src', { recursive: true })).filter((path) => path.endsWith('.ts'));
-  const sources = await Promise.all(files.map((path) => readFile(join('src', path), 'utf8')));
+  const files = globSync(['src/**/*.ts', 'packages/*/*.ts']);
+  const sources = await Promise.all(files.map((path) => readFile(path, 'utf8')));
   const events = sources.flatMap((source) =>
     [...source.matchAll(/\bevent: '([\w.-]+)'/g)].map(([, event]) => event),
   );
@@ -128,12 +135,13 @@ test('docs/architecture.md: each name on the path of a request is in the file be
   }
 });
 
-test('docs/generated/dependencies.md has exactly the dependencies of package.json, of the storefront and of the generated clients', async () => {
+test('docs/generated/dependencies.md has exactly the dependencies of package.json, of the pages, of the storefront and of the tools of the tests', async () => {
   const direct: string[] = [];
   for (const path of [
     'package.json',
     'examples/storefront/package.json',
-    'test/clients/generators/package.json',
+    'packages/pages/package.json',
+    'test/tools/package.json',
   ]) {
     const { dependencies, devDependencies, optionalDependencies } = JSON.parse(
       await readFile(path, 'utf8'),

@@ -121,13 +121,6 @@ test('a wrong password exits with 1, and is not printed', async () => {
   expect(stdout).not.toContain('not-the-password');
 });
 
-test('without a URL and a username it prints its usage', async () => {
-  expect(await run(`../../${FOLDER}/main.js`, [], {})).toMatchObject({
-    code: 64,
-    stderr: expect.stringMatching(/^usage: /),
-  });
-});
-
 test('it uses neither GraphQL nor dependencies', async () => {
   const files = await readdir(FOLDER);
   const texts = await Promise.all(files.map((file) => readFile(join(FOLDER, file), 'utf8')));

@@ -1,26 +1,22 @@
 import type { Fault } from './fault.ts';
+import { pooler } from './pooler.fault.ts';
+import { replicas } from './replicas.fault.ts';
+import { instances } from './instances.fault.ts';
+import { failover } from './failover.fault.ts';
 import { attacksBeside } from './attacks-beside.fault.ts';
 import { clientsThatLeave } from './clients-that-leave.fault.ts';
 import { cluster } from './cluster.fault.ts';
-import { conflicts } from './conflicts.fault.ts';
 import { diskFull } from './disk-full.fault.ts';
 import { drain } from './drain.fault.ts';
 import { drainStream } from './drain-stream.fault.ts';
-import { greedyClients } from './greedy-client.fault.ts';
-import { idempotency } from './idempotency.fault.ts';
-import { instances } from './instances.fault.ts';
 import { killChild } from './kill-child.fault.ts';
 import { killServer } from './kill-server.fault.ts';
 import { overload } from './overload.fault.ts';
 import { payloadMemory } from './payload-memory.fault.ts';
 import { poolExhausted } from './pool-exhausted.fault.ts';
-import { pooler } from './pooler.fault.ts';
 import { postgresDownAtStart } from './postgres-down-at-start.fault.ts';
 import { postgresFrozen } from './postgres-frozen.fault.ts';
-import { failover } from './failover.fault.ts';
 import { postgresRestart } from './postgres-restart.fault.ts';
-import { replicas } from './replicas.fault.ts';
-import { slowStatement } from './slow-statement.fault.ts';
 import { smallHeap } from './small-heap.fault.ts';
 import { day, soak } from './soak.fault.ts';
 import { start } from './start.fault.ts';
@@ -44,21 +40,17 @@ export const faults: readonly Fault[] = [
   cluster,
   postgresFrozen,
   poolExhausted,
-  slowStatement,
-  conflicts,
   clientsThatLeave,
   drain,
   drainStream,
   overload,
   attacksBeside,
-  ...greedyClients,
   day,
   soak,
   wholeListMemory,
   payloadMemory,
   smallHeap,
   instances,
-  idempotency,
   replicas,
   pooler,
 ];

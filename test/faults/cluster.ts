@@ -33,7 +33,7 @@ export async function openShopCluster(
 }
 
 /** Starts another shop server on the database. */
-export async function startShopOn(
+async function startShopOn(
   cluster: Cluster,
   atEnd: FaultContext['atEnd'],
   env: Record<string, string> = {},

@@ -51,8 +51,7 @@ export const diskFull: Fault = {
         }, 'rejected writes');
         await disk.free();
         await untilServing(server.url);
-        const more = writers.acknowledged.size + 1;
-        await until(() => writers.acknowledged.size >= more, 'successful writes');
+        await writers.more(1);
         await writers.stop();
       }
     }

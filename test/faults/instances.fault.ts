@@ -62,7 +62,6 @@ export const instances: Fault = {
     const kill = () => stopServer(running.get(victim) as RunningServer, 'SIGKILL');
     return {
       ...(await logouts(shops, short ? 10 : 200)),
-      ...(await barcodes(shops, cluster)),
       ...(await keys(shops, cluster)),
       ...(await newProducts(shops, short ? 10 : 200)),
       ...(await killed(shops, cluster, victim, kill, () => start(victim), short ? 4_000 : 30_000)),
@@ -105,19 +104,6 @@ async function logouts({ nginx, urls }: Shops, times: number): Promise<Figures> 
     'of these effective everywhere for the next request': ended.length,
     'which took p99': percentile(ended, 0.99),
   };
-}
-
-/** Creates the same barcode a hundred times concurrently. */
-async function barcodes({ nginx, token }: Shops, cluster: Cluster): Promise<Figures> {
-  const barcode = newBarcode();
-  const answers = await Promise.all(
-    Array.from({ length: 100 }, () => create(nginx.url, token, barcode)),
-  );
-  const made = answers.filter(({ status }) => status === 201).length;
-  const rejected = answers.filter(({ status }) => status === 409).length;
-  const stored = await cluster.sql(`select 1 from product where barcode = '${barcode}'`);
-  assert.deepEqual([made, rejected, stored.length], [1, 99, 1]);
-  return { 'one barcode a hundred times': `${made} × 201, ${rejected} × 409` };
 }
 
 /** Uses the same key a hundred times concurrently, then with other bodies. */

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout } from 'node:timers/promises';
 import { startServer, stopServer } from '../support/process.ts';
-import { until } from '../support/until.ts';
 import type { Fault } from './fault.ts';
 import { makeDatabase } from './place.ts';
 import { assertStored, assertOnly, Writers } from './writers.ts';
@@ -28,9 +27,8 @@ export const killServer: Fault = {
     let server = await startServer(database.env);
     context.atEnd(() => stopServer(server));
     for (let kill = 1; kill <= kills; kill++) {
-      const enough = writers.acknowledged.size + ROWS;
       await writers.start(server.url);
-      await until(() => writers.acknowledged.size >= enough, 'enough acknowledged rows');
+      await writers.more(ROWS);
       await setTimeout(Math.random() * WITHIN_MS);
       const killed = stopServer(server, 'SIGKILL');
       const begun = performance.now();

@@ -38,7 +38,7 @@ export const pooler: Fault = {
     atEnd(() => made.stop());
     const env = {
       DATABASE_URL: made.url,
-      DATABASE_POOLER: made.mode,
+      DATABASE_POOLER: 'transaction',
       SIGNING_SECRET: TEST_SECRET,
       HOST: '127.0.0.1',
       LOG_LEVEL: 'silent',
@@ -47,16 +47,12 @@ export const pooler: Fault = {
       const { code, stderr } = await cli([command], env);
       assert.equal(code, 0, stderr);
     }
-    const [here, there] = [
-      await startServer(env),
-      await startServer({ ...env, DATABASE_POOLER: 'transaction-unprepared' }),
-    ];
+    const [here, there] = [await startServer(env), await startServer(env)];
     for (const server of [here, there]) atEnd(() => stopServer(server, 'SIGKILL'));
     const urls = [here.url, there.url];
     const hasty = await startServer({ ...env, REQUEST_TIMEOUT_MS: String(TIMEOUT_MS) });
     atEnd(() => stopServer(hasty, 'SIGKILL'));
     return {
-      'DATABASE_POOLER of one instance': made.mode,
       ...(await checkContract(here.url)),
       ...(await mixedRequests(urls, cluster, made, short ? 300 : 5_000)),
       ...(await lockedTable(hasty.url, cluster, made.url)),

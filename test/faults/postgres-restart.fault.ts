@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { setTimeout } from 'node:timers/promises';
-import { until } from '../support/until.ts';
 import type { Fault } from './fault.ts';
 import { assertPoolUsable, openShopCluster } from './cluster.ts';
 import { Readers } from './readers.ts';
@@ -26,8 +25,7 @@ export const postgresRestart: Fault = {
     readers.start();
     let slowest = 0;
     for (let restart = 0; restart < restarts; restart++) {
-      const enough = writers.acknowledged.size + ROWS;
-      await until(() => writers.acknowledged.size >= enough, 'enough acknowledged rows');
+      await writers.more(ROWS);
       await cluster.stop(restart % 2 ? 'fast' : 'immediate');
       await setTimeout(restart % 4 < 2 ? 1_000 : 0);
       await cluster.start();

@@ -10,21 +10,12 @@ const PAGE = join(ROOT, 'docs/generated/faults.md');
 const INTRODUCTION = `# Fault tests
 
 Each program breaks a real process and compares what the server acknowledged with what it stored.
-The last full run of each program is in \`test/faults/results.json\`; \`npm run faults\` writes this page
-from it.
+\`npm run faults -- NAME\` runs one, \`--list\` describes them, and \`npm run faults\` runs all, which takes
+hours, and writes this page. They need PostgreSQL, nginx and PgBouncer installed; \`cluster\`, which runs
+only if named, also needs Patroni, etcd and HAProxy.
 
-\`\`\`sh
-npm run faults -- --list
-npm run faults -- two-processes
-npm run faults
-\`\`\`
-
-- \`--short\` runs fewer rounds, as CI does, and stores no results.
-- \`soak\` can run on both databases at the same time if \`--capacity N\` gives the capacity of each,
-  measured alone (responses per second).
-- The programs start their own PostgreSQL servers. They need PostgreSQL, nginx and PgBouncer installed.
-- \`cluster\` also needs Patroni, etcd and HAProxy. It runs only if named; \`CLUSTER_ROUNDS\` is its
-  number of rounds with synchronous replication.`;
+| program | promise | last full run, and its figures |
+| --- | --- | --- |`;
 
 /** The last full run of a fault on one database. */
 interface Run {
@@ -68,20 +59,16 @@ export function isPublished(): boolean {
 }
 
 function page(): string {
-  return `${INTRODUCTION}\n\n${sections()}\n`;
-}
-
-function sections(): string {
   const runs = storedRuns();
-  return faults.map((fault) => sectionOf(fault, runs[fault.name] ?? {})).join('\n\n');
+  return `${[INTRODUCTION, ...faults.map((fault) => rowOf(fault, runs[fault.name] ?? {}))].join('\n')}\n`;
 }
 
-function sectionOf({ name, promise }: Fault, runs: Partial<Record<DatabaseKind, Run>>): string {
-  const lines = Object.entries(runs).map(([kind, { date, machine, figures }]) => {
-    const found = Object.entries(figures).map(([figure, value]) => `${figure} ${value}`);
-    return `- on ${kind === 'embedded' ? 'the embedded database' : 'PostgreSQL'} (${date}, ${machine}): ${found.join('; ')}.`;
+function rowOf({ name, promise }: Fault, runs: Partial<Record<DatabaseKind, Run>>): string {
+  const found = Object.entries(runs).map(([kind, { date, machine, figures }]) => {
+    const values = Object.entries(figures).map(([figure, value]) => `${figure} ${value}`);
+    return `**${kind}** (${date}, ${machine}): ${values.join('; ')}`;
   });
-  return [`## ${name}`, promise, lines.join('\n')].filter(Boolean).join('\n\n');
+  return `| \`${name}\` | ${promise} | ${found.join('<br>')} |`;
 }
 
 function storedRuns(): Runs {

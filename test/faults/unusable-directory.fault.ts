@@ -38,21 +38,6 @@ const CASES: Readonly<Record<string, Case>> = {
     says: /it is not a directory/,
     damage: (path) => (rmSync(path, { recursive: true }), writeFileSync(path, 'a file')),
   },
-  'a file as the database': {
-    says: /it is not a directory/,
-    damage: (path) => (
-      rmSync(join(path, 'postgresql'), { recursive: true }),
-      writeFileSync(join(path, 'postgresql'), 'a file')
-    ),
-  },
-  'no version': {
-    says: /lacks PG_VERSION/,
-    damage: (path) => rmSync(join(path, 'postgresql/PG_VERSION')),
-  },
-  'no control file': {
-    says: /lacks global\/pg_control/,
-    damage: (path) => rmSync(join(path, 'postgresql/global/pg_control')),
-  },
   'damaged control file': {
     says: /cannot be opened: [a-z].*\. Nothing was changed/,
     damage: (path) => overwriteStart(join(path, 'postgresql/global/pg_control')),
@@ -60,10 +45,6 @@ const CASES: Readonly<Record<string, Case>> = {
   'damaged log': {
     says: /cannot be opened: [a-z].*\. Nothing was changed/,
     damage: (path) => overwriteStart(join(path, 'postgresql', LOG_FILE)),
-  },
-  'no log': {
-    says: /cannot be opened: [a-z].*\. Nothing was changed/,
-    damage: (path) => rmSync(join(path, 'postgresql', LOG_FILE)),
   },
   'damaged tables': {
     late: true,

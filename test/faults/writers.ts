@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout } from 'node:timers/promises';
+import { until } from '../support/until.ts';
 import type { ShopDatabase } from './place.ts';
 import { bearer, newBarcode } from './shopper.ts';
 
@@ -58,6 +59,12 @@ export class Writers {
   async stop(): Promise<void> {
     this.stopped = true;
     await this.writing;
+  }
+
+  /** Waits until this many more rows are acknowledged. */
+  async more(rows: number, who = 'writers'): Promise<void> {
+    const enough = this.acknowledged.size + rows;
+    await until(() => this.acknowledged.size >= enough, `enough acknowledged rows by ${who}`);
   }
 
   /** Repeats unacknowledged requests with a key on this server. */

@@ -17,25 +17,8 @@ test('calls are in the report after SIGTERM, and the next process adds to them',
       await fetch(`${server.url}/api/v1/shop/product/1`, { headers: { 'User-Agent': 'till' } });
       expect(await stopServer(server)).toMatchObject({ code: 0, stderr: '' });
     }
-    const { stdout } = await command(['rest-usage', 'report', '--json'], { DATA_DIR });
-    expect(JSON.parse(stdout)).toMatchObject({
-      lines: [
-        { endpoint: 'GET /api/v1/shop/product/{pk}', client: 'till', subject: null, calls: 2 },
-      ],
-      total: { lines: 1, calls: 2 },
-    });
-  });
-});
-
-test('calls are in the report within seconds', async () => {
-  await withDataDir(async (DATA_DIR) => {
-    const server = await startServer({ DATA_DIR });
-    await fetch(`${server.url}/api/v1/shop/product/1`);
-    let stdout = '';
-    while (!stdout.includes('Total calls: 1.'))
-      ({ stdout } = await command(['rest-usage', 'report'], { DATA_DIR }));
-    await stopServer(server);
-    expect(stdout).toContain('GET /api/v1/shop/product/{pk}');
+    const { stdout } = await command(['rest-usage', 'report'], { DATA_DIR });
+    expect(stdout).toMatch(/^2 .* GET \/api\/v1\/shop\/product\/\{pk\} {2}- {2}till\n$/);
   });
 });
 
@@ -47,8 +30,8 @@ test('calls during a database outage are counted, and stored afterwards', async 
     while ((await fetch(`${server.url}/readyz`)).status !== 200)
       await new Promise((done) => void setTimeout(done, 20));
     await stopServer(server);
-    const { stdout } = await command(['rest-usage', 'report', '--json'], { DATA_DIR });
-    expect(JSON.parse(stdout)).toMatchObject({ total: { lines: 1, calls: 5 } });
+    const { stdout } = await command(['rest-usage', 'report'], { DATA_DIR });
+    expect(stdout).toMatch(/^5 .*\n$/);
   });
 });
 

@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, readdir, rename, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, rename, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import pg from 'pg';
 import { expect, test } from '../support/jest.ts';
-import { isRunning } from '../../src/database/embedded/running.ts';
-import { commandFor, findPrograms } from '../../src/database/embedded/programs.ts';
+import { isRunning } from '../../packages/embedded-postgres/running.ts';
+import { commandFor, findPrograms } from '../../packages/embedded-postgres/programs.ts';
 import { withDataDir, withDirectory } from '../support/directories.ts';
 import {
   cli,
@@ -22,33 +22,6 @@ import { until } from '../support/until.ts';
 
 /** A pid above the maximum of Linux. */
 const UNUSED_PID = 2 ** 22 + 1;
-
-test('a database without PG_VERSION is rejected, not overwritten', async () => {
-  await withDirectory(async (DATA_DIR) => {
-    const path = join(DATA_DIR, 'postgresql');
-    await mkdir(join(path, 'base'), { recursive: true });
-    expect(await start(DATA_DIR)).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: `The database in ${path} cannot be opened: it lacks PG_VERSION. Nothing was changed. Remove this cause and start again, or restore a backup (npm run cli -- restore DIRECTORY), which keeps this database beside it.\n`,
-    });
-    expect(await readdir(path)).toEqual(['base']);
-  });
-});
-
-test('a database that PGlite created is rejected, with the way out', async () => {
-  await withDirectory(async (DATA_DIR) => {
-    await mkdir(join(DATA_DIR, 'postgres'));
-    await writeFile(join(DATA_DIR, 'postgres', 'PG_VERSION'), '17');
-    expect(await start(DATA_DIR)).toMatchObject({
-      code: 1,
-      stderr: expect.stringMatching(
-        /^The database in \S+ was created by PGlite, .*products export/,
-      ),
-    });
-    expect(await readdir(DATA_DIR)).not.toContain('postgresql');
-  });
-});
 
 test('the rest of an interrupted first start is removed', async () => {
   await withDirectory(async (DATA_DIR) => {
@@ -72,7 +45,7 @@ test('a database is not created beside one that a restore was about to replace',
   });
 });
 
-test.each(['a"b', "'c' %41,\\", 'd\ne', '漢'.repeat(30)])(
+test.each([`'c' %41,"`])(
   'a data directory may have the name %j, and a backup the name a:b',
   async (name) => {
     await withDataDir(async (path) => {

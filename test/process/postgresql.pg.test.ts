@@ -57,7 +57,7 @@ test('a statement is cancelled after the statement timeout with 503, and the poo
     await command(['migrate'], { DATABASE_URL, SIGNING_SECRET: SECRET });
     const shop = await new Shop(
       { DATABASE_URL, DATABASE_POOL_MAX: '3', LOG_LEVEL: 'silent' },
-      { databaseStatementTimeoutMs: 300, databasePipelineConnections: 0 },
+      { databaseStatementTimeoutMs: 300, databasePipeline: false },
     ).start();
     const other = new pg.Client({ connectionString: DATABASE_URL });
     await other.connect();

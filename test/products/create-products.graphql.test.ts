@@ -67,31 +67,6 @@ describe('createProducts', () => {
     expect(await names()).toEqual([expect.any(String), 'Ink']);
   });
 
-  test('a rejected input has the error of createProduct', async () => {
-    const input = { name: 'x'.repeat(256), barcode: '5901234123457', price: 1 };
-    const one = await shop.graphql(
-      'mutation ($input: ProductInput!) { createProduct(input: $input) { pk } }',
-      { input },
-      { as: writer },
-    );
-    const [{ message, extensions }] = one.body.errors;
-    expect((await createAll([input])).body.data.createProducts).toEqual([
-      { product: null, error: { message, ...extensions } },
-    ]);
-  });
-
-  test.each([true, '', 'much', '-0.01', -1, '1e3', '10000000000', { a: 1 }])(
-    'the price %j is rejected alone',
-    async (price) => {
-      const { body } = await createAll([
-        { name: 'Ink', barcode: '5901234123457', price },
-        { name: 'Lamp', barcode: '4006381333931', price: 1 },
-      ]);
-      const [bad, good] = body.data.createProducts;
-      expect([bad.error.fields[0].field, good.error]).toEqual(['price', null]);
-    },
-  );
-
   test('a price with more digits than a double holds is rejected, not rounded, as a variable and in the text', async () => {
     const sent =
       '{"inputs":[{"name":"Ink","barcode":"5901234123457","price":0.10000000000000000001}]}';
@@ -137,19 +112,6 @@ describe('createProducts', () => {
     const rejected = await createAll(inputs);
     expect(rejected.body.errors[0]).toMatchObject({ extensions: { code: 'BAD_USER_INPUT' } });
     expect(await names()).toHaveLength(100);
-  });
-
-  test('an empty list returns an empty list', async () => {
-    expect((await createAll([])).body).toEqual({ data: { createProducts: [] } });
-  });
-
-  test('uses no primary keys for rejected inputs', async () => {
-    const inputs = drafts(10);
-    await createAll(inputs);
-    await createAll(inputs);
-    expect(await shop.sql('select last_value::int as last from product_pk_seq')).toEqual([
-      { last: 10 },
-    ]);
   });
 
   test('needs products:write', async () => {

@@ -8,19 +8,6 @@ const shop = useShop();
 const PRODUCT = '/api/v1/shop/product/';
 const TRAY = { name: 'Walnut tray', barcode: '4006381333931', price: 12.5 };
 const BOWL = { name: 'Oak bowl', barcode: '5901234123457', price: 7 };
-const MINUTE = 60_000;
-const DAY = 24 * 60 * MINUTE;
-
-test('Idempotency-Key: the same key and body gets the first response, and adds nothing', async () => {
-  const as = await writer();
-  const first = await create(TRAY, 'k', { as });
-  const again = await create(TRAY, 'k', { as });
-  expect(first.status).toBe(201);
-  expect(again.status).toBe(201);
-  expect(again.text).toBe(first.text);
-  expect(again.headers.get('location')).toBe(first.headers.get('location'));
-  expect(await names()).toEqual(['Walnut tray']);
-});
 
 test.each([
   ['changed', `update product set name = 'Renamed', price = 1`, ['Renamed']],
@@ -72,17 +59,6 @@ test.each([
   },
 );
 
-test('Idempotency-Key: of 20 concurrent requests with one key and different bodies, one adds its product and 19 get 422', async () => {
-  const as = await writer();
-  const bodies = Array.from({ length: 20 }, () => ({ ...TRAY, barcode: shop.newBarcode() }));
-  const answers = await Promise.all(bodies.map((json) => create(json, 'k', { as })));
-  expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
-    201,
-    ...Array<number>(19).fill(422),
-  ]);
-  expect(await names()).toHaveLength(1);
-});
-
 describe('with a pool much smaller than the number of requests', () => {
   const [small, other] = [
     new Shop({ DATABASE_POOL_MAX: '2' }),
@@ -105,45 +81,6 @@ describe('with a pool much smaller than the number of requests', () => {
     );
     expect(await names()).toEqual(['Walnut tray']);
   });
-
-  test('Idempotency-Key: 100 concurrent invalid requests are all rejected, and the key stays free', async () => {
-    const as = await writer();
-    await create(TRAY, undefined, { as });
-    const request = { as, json: TRAY, headers: { 'Idempotency-Key': 'k' } };
-    const answers = await Promise.all(
-      Array.from({ length: 100 }, () => small.rest('POST', PRODUCT, request)),
-    );
-    expect(answers.map(({ status }) => status)).toEqual(Array<number>(100).fill(409));
-    expect((await create(BOWL, 'k', { as })).status).toBe(201);
-  });
-});
-
-test('Idempotency-Key: different keys are different requests', async () => {
-  const as = await writer();
-  await create(TRAY, 'k', { as });
-  const same = await create(TRAY, 'K', { as });
-  const other = await create(BOWL, 'k2', { as });
-  expect([same.status, other.status]).toEqual([409, 201]);
-});
-
-test('Idempotency-Key: without one, the same body twice is two requests', async () => {
-  const as = await writer();
-  const statuses = [
-    (await create(TRAY, undefined, { as })).status,
-    (await create(TRAY, undefined, { as })).status,
-  ];
-  expect(statuses).toEqual([201, 409]);
-});
-
-test('Idempotency-Key: keys of different callers are separate', async () => {
-  const [ann, bob] = [await writer(), await writer()];
-  const first = await create(TRAY, 'k', { as: ann });
-  const other = await create(BOWL, 'k', { as: bob });
-  const same = await create(TRAY, 'k', { as: bob });
-  const again = await create(TRAY, 'k', { as: ann });
-  expect([first.status, other.status, same.status, again.status]).toEqual([201, 201, 422, 201]);
-  expect(other.body).toEqual({ pk: 2, ...BOWL });
-  expect(again.text).toBe(first.text);
 });
 
 describe('with ANONYMOUS_SCOPES', () => {
@@ -168,40 +105,6 @@ describe('with ANONYMOUS_SCOPES', () => {
     expect([signedIn.status, anonymous.status, again.status]).toEqual([201, 201, 201]);
     expect(again.text).toBe(anonymous.text);
   });
-
-  test('Idempotency-Key: keys of callers without credentials from different networks are separate', async () => {
-    const from = (network: string) =>
-      open.rest('POST', PRODUCT, {
-        json: TRAY,
-        headers: { 'Idempotency-Key': 'k', 'X-Forwarded-For': network },
-      });
-    expect([
-      (await from('192.0.2.1')).status,
-      (await from('192.0.2.1')).status,
-      (await from('192.0.2.2')).status,
-    ]).toEqual([201, 201, 409]);
-  });
-});
-
-test('Idempotency-Key: a caller who has lost the scope gets no stored response', async () => {
-  const as = await writer();
-  await create(TRAY, 'k', { as });
-  await shop.sql(`update "user" set scopes = '{}'`);
-  const answer = await create(TRAY, 'k', { as });
-  expect(answer.status).toBe(403);
-});
-
-test('Idempotency-Key: it is stored for a day, and expires then', async () => {
-  const as = await writer();
-  const first = await create(TRAY, 'k', { as });
-  shop.advanceClock(DAY - MINUTE);
-  const again = await create(TRAY, 'k', { as });
-  expect([again.status, again.text]).toEqual([201, first.text]);
-  shop.advanceClock(MINUTE);
-  const same = await create(TRAY, 'k', { as });
-  const other = await create(BOWL, 'k', { as });
-  expect([same.status, other.status]).toEqual([409, 201]);
-  expect(await names()).toEqual(['Walnut tray', 'Oak bowl']);
 });
 
 test.each([

@@ -15,8 +15,8 @@ import { Shop, type Answer, type RequestOptions } from '../support/shop.ts';
 const PRODUCTS = 1_000_000;
 /** Creating a million products takes longer than the timeout of a test. */
 const PREPARATION_MS = 300_000;
-/** The row after the page, read for hasNextPage, or the rows before it in its range of 256. */
-const BEYOND_PAGE = 257;
+/** Primary keys of a range whose rows are counted. */
+const RANGE = 16_384;
 const SIZE = 20;
 const MIDDLE = 500_001;
 const DIRECTIONS = [OrderDirection.ASC, OrderDirection.DESC];
@@ -56,7 +56,6 @@ let made: TestDatabase;
 let client: pg.Client;
 let shop: Shop;
 let byToken: RequestOptions;
-let byKey: RequestOptions;
 
 beforeAll(async () => {
   made = await makeDatabase(`shopfront_compiled_operations_${process.pid}`);
@@ -73,9 +72,8 @@ beforeAll(async () => {
   shop = await new Shop(made.env).start();
   const ctx = shop.context();
   const reader = await ctx.em.findOneOrFail(User, { pk: 500 });
-  const { session, key } = await sessions.open(ctx, reader, null);
+  const { session } = await sessions.open(ctx, reader, null);
   byToken = { token: createAccessToken(ctx, { username: reader.username, sid: session.sid }) };
-  byKey = { sessionKey: key };
   // The first query of its kind runs by the resolvers, the others by its compiled operation.
   await shop.graphql(PAGE);
   await shop.graphql(HAS_NEIGHBOUR);
@@ -115,27 +113,9 @@ describe('a page by cursor is read from the index of its order, with one extra r
       }),
     ).toEqual([]);
   });
-
-  // At present this query has no order, so the planner prefers a table scan.
-  const entered = pages.filter(({ bound }) => bound.after !== undefined);
-  for (const { field, direction, bound } of entered) {
-    test(`whether rows precede the page: ${field} ${direction}`, async () => {
-      const args = await withCursors(bound, field, direction);
-      expect(
-        await otherReadings(
-          () => shop.graphql(HAS_NEIGHBOUR, { ...args, orderBy: { field, direction } }),
-          {
-            of: /select 1 from "product"/,
-            indexes: [INDEXES[field]],
-            atMost: 1,
-          },
-        ),
-      ).toEqual([]);
-    });
-  }
 });
 
-describe('a page by number is read from its start, at any depth', () => {
+describe('a page by number is read from the start of its range, at any depth', () => {
   const pages = [
     ['page=1', 10],
     ['page=10001', 10],
@@ -144,51 +124,11 @@ describe('a page by number is read from its start, at any depth', () => {
   ] as const;
 
   test.each(pages)('%s', async (query, size) => {
-    // The offsets of pages are cached at the second request.
-    for (let time = 0; time < 2; time++) await shop.rest('GET', `${LIST}?page=2`);
-    expect(
-      await otherReadings(() => shop.rest('GET', `${LIST}?${query}`), {
-        of: /from "product"/,
-        indexes: ['product_pkey'],
-        atMost: size + BEYOND_PAGE,
-      }),
-    ).toEqual([]);
-  });
-
-  test('its start is looked up in the 256 ranges of one', async () => {
-    const found = await readings(
-      () => shop.rest('GET', `${LIST}?page=50001`),
-      /from "product_row_count_fine"/,
-    );
-    for (const { sorts: _few, ...way } of found) {
-      expect(way).toEqual({
-        indexes: ['product_row_count_fine_bucket_index'],
-        sequential: [],
-        rows: 256,
-      });
+    const found = await readings(() => shop.rest('GET', `${LIST}?${query}`), /from "product"/);
+    for (const { sorts: _few, rows, ...way } of found) {
+      expect(way).toEqual({ indexes: ['product_pkey'], sequential: [] });
+      expect(rows).toBeLessThanOrEqual(size + RANGE);
     }
-  });
-
-  test('the first page after a write is looked up in the ranges, and reads no more', async () => {
-    await shop.sql('update product set name = name where pk = 1');
-    const found = await readings(() => shop.rest('GET', `${LIST}?page=60001`), /with place as/);
-    for (const { sorts: _few, ...way } of found) {
-      expect(way).toEqual({
-        indexes: ['product_pkey', 'product_row_count_fine_bucket_index'],
-        sequential: [],
-        rows: 256,
-      });
-    }
-  });
-
-  test('the count is the sum of 16 ranges', async () => {
-    expect(
-      await otherReadings(() => shop.graphql('{ products(first: 1) { totalCount } }'), {
-        of: /^select .* from "product_row_count"/,
-        indexes: [],
-        atMost: 16,
-      }),
-    ).toEqual([]);
   });
 });
 
@@ -217,76 +157,16 @@ describe('a lookup by key uses its index', () => {
       }),
     ).toEqual([]);
   });
-
-  test('the caller, by a token', async () => {
-    expect(
-      await otherReadings(() => shop.rest('GET', '/users/me/', byToken), {
-        of: /from "user"/,
-        indexes: ['session_pkey', 'user_username_unique'],
-        atMost: 1,
-      }),
-    ).toEqual([]);
-  });
-
-  test('the caller, by a session key', async () => {
-    expect(
-      await otherReadings(() => shop.rest('GET', '/users/me/', byKey), {
-        of: /from session/,
-        indexes: ['session_key_hash_unique', 'user_pkey'],
-        atMost: 1,
-      }),
-    ).toEqual([]);
-  });
 });
 
 describe('data of a user is read by the user, in its order', () => {
   const own = (list: string) => () => shop.graphql(`{ me { ${list} } }`, {}, byToken);
-  const ofMany = (list: string) => () =>
-    shop.graphql(`{ users(first: 20) { nodes { ${list} } } }`, {}, byToken);
-  const entries = { of: /from "blog_entry"/, indexes: ['blog_entry_creator_pk_created_at_index'] };
   const items = { of: /from "item"/, indexes: ['item_owner_pk_pk_index'] };
-
-  test('a page of the blog entries of one user', async () => {
-    expect(
-      await otherReadings(own('blog(first: 2) { nodes { title } }'), { ...entries, atMost: 3 }),
-    ).toEqual([]);
-  });
-
-  test('a page of the blog entries of each of many users', async () => {
-    expect(
-      await otherReadings(ofMany('blog(first: 2) { nodes { title } }'), {
-        ...entries,
-        atMost: 20 * 3,
-      }),
-    ).toEqual([]);
-  });
-
-  test('a page of all blog entries', async () => {
-    expect(
-      await otherReadings(
-        () => shop.graphql('{ blog(first: 10) { nodes { title } } }', {}, byToken),
-        {
-          of: /from "blog_entry"/,
-          indexes: ['blog_entry_created_at_index'],
-          atMost: 11,
-        },
-      ),
-    ).toEqual([]);
-  });
 
   // At present item (owner_pk, pk) has no index: each page reads and sorts all items of the user.
   test('a page of the items of one user', async () => {
     expect(
       await otherReadings(own('items(first: 2) { nodes { itemId } }'), { ...items, atMost: 3 }),
-    ).toEqual([]);
-  });
-
-  test('a page of the items of each of many users', async () => {
-    expect(
-      await otherReadings(ofMany('items(first: 2) { nodes { itemId } }'), {
-        ...items,
-        atMost: 20 * 3,
-      }),
     ).toEqual([]);
   });
 
@@ -330,7 +210,6 @@ async function cursorOf(
     [pk],
   );
   return writeCursor(
-    order,
     fingerprint(name, order, descending, filter),
     order.length > 1 ? [rows[0]?.value, pk] : [pk],
   );

@@ -1,5 +1,4 @@
 import { describe, expect, test } from '../support/jest.ts';
-import { MAX_SCANNED_ROWS } from '../../src/pagination/list-definition.ts';
 import { useShop, type Answer } from '../support/shop.ts';
 
 const shop = useShop();
@@ -11,8 +10,6 @@ const SEARCH = `query ($first: Int, $after: String, $last: Int, $before: String,
     nodes { pk name }
   }
 }`;
-const KETTLE = '4006381333931';
-const UPC = '0036000291452';
 
 describe('Search, words', () => {
   test.each([
@@ -104,13 +101,6 @@ describe('Search, words', () => {
       'T-Shirt',
       ['t-shirt', 't\u2010shirt', 't\u2011shirt', 't\u2013shirt', 't\u2212shirt'],
     ],
-    ['Hebrew points', '\u05e9\u05b8\u05c1\u05dc\u05d5\u05b9\u05dd', ['\u05e9\u05dc\u05d5\u05dd']],
-    [
-      'Arabic vowels',
-      '\u0645\u064f\u062d\u064e\u0645\u0651\u064e\u062f',
-      ['\u0645\u062d\u0645\u062f'],
-    ],
-    ['a nukta', '\u0915\u093c\u0932\u092e', ['\u0958\u0932\u092e', '\u0915\u0932\u092e']],
     ['Cyrillic marks', 'Йод', ['иод', 'ЙОД']],
     ['Vietnamese marks', 'Phở Gà', ['pho ga', 'PHỞ GÀ']],
     ['Hangul', '한글', ['한글'.normalize('NFD')]],
@@ -138,39 +128,6 @@ describe('Search, words', () => {
     await shop.makeProduct({ name: 'Other' });
     for (const search of spellings)
       expect([search, namesIn(await find({ filter: { search } }))]).toEqual([search, [name]]);
-  });
-
-  test('kana with voicing marks are other letters', async () => {
-    for (const name of ['カラス', 'ガラス']) await shop.makeProduct({ name });
-    expect(namesIn(await find({ filter: { search: 'カラス' } }))).toEqual(['カラス']);
-  });
-
-  test('nameContains and the order by name fold equally', async () => {
-    for (const name of ['Ézra', 'evan', 'Eva', 'Zoë 5%', 'ZOE 50'])
-      await shop.makeProduct({ name });
-    expect(namesIn(await find({ filter: { nameContains: 'ÖE' } }))).toEqual(['Zoë 5%', 'ZOE 50']);
-    expect(namesIn(await find({ filter: { nameContains: 'oe 5%' } }))).toEqual(['Zoë 5%']);
-    expect(namesIn(await find({ orderBy: { field: 'NAME' } }))).toEqual([
-      'Eva',
-      'evan',
-      'Ézra',
-      'Zoë 5%',
-      'ZOE 50',
-    ]);
-  });
-
-  test('a product is found by its new name, and no longer by its old one', async () => {
-    await shop.makeProduct({ name: 'Brass Kettle' });
-    await shop.sql(`update product set name = 'Copper Pot'`);
-    expect(namesIn(await find({ filter: { search: 'pot' } }))).toEqual(['Copper Pot']);
-    expect(namesIn(await find({ filter: { search: 'kettle' } }))).toEqual([]);
-  });
-
-  test('a name that folds to far more letters is stored and found', async () => {
-    for (const letter of ['ﷺ', '\u{1d160}', 'Ⅷ', '㎧', '🎁'])
-      await shop.makeProduct({ name: letter.repeat(255) });
-    expect(namesIn(await find({ filter: { search: '🎁🎁' } }))).toEqual(['🎁'.repeat(255)]);
-    expect(namesIn(await find({ filter: { search: 'viiiviii' } }))).toEqual(['Ⅷ'.repeat(255)]);
   });
 });
 
@@ -201,40 +158,6 @@ describe('Search, the best first', () => {
     ]);
   });
 
-  test.each([
-    KETTLE,
-    '4 006381 333931',
-    '4006381-333931',
-    '4006381\u2010333931',
-    '4\u2011006381\u2013333931',
-    '4\u00a0006381\u202f333931',
-    '4006381\u00ad333\u200b931',
-    '４００６３８１３３３９３１',
-    '٤٠٠٦٣٨١٣٣٣٩٣١',
-    `0${KETTLE}`,
-    `kettle ${KETTLE}`,
-    'kettle 4006381-333931',
-  ])('the product with the barcode comes first: %j', async (search) => {
-    await shop.makeProduct({ name: `Label ${KETTLE} kettle` });
-    await shop.makeProduct({ name: 'Kettle', barcode: KETTLE });
-    expect(namesIn(await find({ filter: { search } }))[0]).toBe('Kettle');
-  });
-
-  test.each(['036000291452', '0 36000 29145 2', UPC])(
-    'a UPC-A is found without its leading zero: %j',
-    async (search) => {
-      await shop.makeProduct({ name: 'Kettle', barcode: KETTLE });
-      await shop.makeProduct({ name: 'Tissue', barcode: UPC });
-      const answer = await find({ filter: { search } });
-      expect([namesIn(answer), answer.body.data.products.totalCount]).toEqual([['Tissue'], 1]);
-    },
-  );
-
-  test('a barcode with words that its product lacks finds nothing', async () => {
-    await shop.makeProduct({ name: 'Kettle', barcode: KETTLE });
-    expect(namesIn(await find({ filter: { search: `lamp ${KETTLE}` } }))).toEqual([]);
-  });
-
   test('with an order it finds the same products, in that order', async () => {
     for (const [name, price] of [
       ['Table', '3.00'],
@@ -255,22 +178,6 @@ describe('Search, the best first', () => {
       'Low Table',
       'Table 4',
     ]);
-  });
-
-  test('the rest of the filter applies to the results', async () => {
-    for (const [name, price] of [
-      ['Table', '3.00'],
-      ['Low Table', '1.00'],
-      ['High Table', '2.00'],
-      ['Table 4', '0.50'],
-    ] as const)
-      await shop.makeProduct({ name, price });
-    const answer = await find({ filter: { search: 'table', priceMin: 1, priceMax: 2 } });
-    expect([namesIn(answer), answer.body.data.products.totalCount]).toEqual([
-      ['Low Table', 'High Table'],
-      2,
-    ]);
-    expect(namesIn(await find({ filter: { search: '4', priceMin: 1 } }))).toEqual([]);
   });
 });
 
@@ -309,19 +216,6 @@ describe('Search, typos', () => {
     expect(namesIn(await find({ filter: { search: 'cabl' } }))).toEqual(['Cable', 'Cables']);
   });
 
-  test('nor is one that the catalogue has with a number after it', async () => {
-    for (const name of ['Phone Holder', 'Case for iPhone15', 'iPhone15'])
-      await shop.makeProduct({ name });
-    expect(namesIn(await find({ filter: { search: 'iphone' } }))).toEqual([
-      'iPhone15',
-      'Case for iPhone15',
-    ]);
-    expect(namesIn(await find({ filter: { search: 'ipohne' } }))).toEqual([
-      'Case for iPhone15',
-      'iPhone15',
-    ]);
-  });
-
   test('nor is the start of a word too long for corrections', async () => {
     const word = 'Donaudampfschifffahrtsgesellschaft';
     for (const name of [`A ${word}`, word]) await shop.makeProduct({ name });
@@ -334,11 +228,6 @@ describe('Search, typos', () => {
       `A ${word}`,
       word,
     ]);
-  });
-
-  test('no numbers are stored as words', async () => {
-    await shop.makeProduct({ name: '4006381333931 12V 230V50 kw1500 Kettle' });
-    expect(await shop.sql('select word from product_word')).toEqual([{ word: 'kettle' }]);
   });
 
   test.each([undefined, { field: 'PRICE' }])(
@@ -401,45 +290,6 @@ describe('Search, pages', () => {
     },
   );
 
-  test('a page between two cursors of different ranks', async () => {
-    for (const name of NAMES) await shop.makeProduct({ name });
-    const [after, before] = [await cursorAt(1, filter), await cursorAt(5, filter)];
-    for (const size of [{ first: 9 }, { last: 9 }])
-      expect(namesIn(await find({ ...size, after, before, filter }))).toEqual(RANKED.slice(2, 5));
-    expect(namesIn(await find({ after: before, before: after, filter }))).toEqual([]);
-  });
-
-  test('the row of a cursor and all before it are deleted: the page after it stays, without a previous page', async () => {
-    for (const name of NAMES) await shop.makeProduct({ name });
-    const after = await cursorAt(4, filter);
-    await shop.sql(`delete from product where name in ('${RANKED.slice(0, 5).join("','")}')`);
-    const { nodes, pageInfo, totalCount } = (await find({ after, filter })).body.data.products;
-    expect([nodes.map(({ name }: Named) => name), pageInfo.hasPreviousPage, totalCount]).toEqual([
-      ['Tall 5', 'Round 5'],
-      false,
-      2,
-    ]);
-  });
-
-  test('rows are added in every rank: no row is repeated, no existing row is missing', async () => {
-    for (const name of NAMES) await shop.makeProduct({ name });
-    const after = await cursorAt(3, filter);
-    for (const name of ['5', '5 Zebras', 'Another 5']) await shop.makeProduct({ name });
-    expect(namesIn(await find({ after, filter }))).toEqual([
-      '5 Zebras',
-      'Low 5 Lamp',
-      'Tall 5',
-      'Round 5',
-      'Another 5',
-    ]);
-    expect(namesIn(await find({ last: 9, before: after, filter }))).toEqual([
-      'Chair',
-      '5',
-      '5',
-      '5 Chairs',
-    ]);
-  });
-
   test('a cursor is valid only for this search and this order', async () => {
     for (const name of NAMES) await shop.makeProduct({ name });
     const cursors = [
@@ -484,7 +334,7 @@ describe('Search, pages', () => {
 
 describe('Search, far from the page', () => {
   test('results after many other products are all found', async () => {
-    await fillShelf(MAX_SCANNED_ROWS + 500);
+    await fillShelf(2_500);
     for (const name of ['Zither One', 'A Zither', 'Zither Two']) await shop.makeProduct({ name });
     for (const [order, expected] of [
       [undefined, ['Zither One', 'Zither Two', 'A Zither']],

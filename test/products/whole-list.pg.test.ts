@@ -9,7 +9,10 @@ const LISTS = 12;
 // So that a slow machine does not end them.
 const REQUEST_TIMEOUT_MS = '60000';
 
-const shop = useShop({ DATABASE_POOL_MAX: String(POOL), REQUEST_TIMEOUT_MS });
+const shop = useShop(
+  { DATABASE_POOL_MAX: String(POOL), REQUEST_TIMEOUT_MS },
+  { databaseAcquireTimeoutMs: 2_000 },
+);
 
 const other = useSecondSession();
 
@@ -17,7 +20,6 @@ afterEach(() => other.query('rollback'));
 test('whole lists that wait for the database leave connections to others, and wait longer', async () => {
   await shop.makeUser({ username: 'ada' });
   await shop.makeProducts(3);
-  await shop.waitForConnections(2_000);
   await other.query('begin; lock table product in access exclusive mode');
   const lists = Promise.all(
     Array.from({ length: LISTS }, () => shop.rest('GET', '/api/v1/shop/products')),

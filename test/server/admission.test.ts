@@ -3,6 +3,7 @@ import { request, type IncomingMessage } from 'node:http';
 import { register } from 'prom-client';
 import { afterEach, describe, expect, test } from '../support/jest.ts';
 import { useShop } from '../support/shop.ts';
+import { closeSockets, connectSocket } from '../support/sockets.ts';
 import { until } from '../support/until.ts';
 
 // Requests stay in progress until `release` sends their bodies.
@@ -59,6 +60,13 @@ describe('while as many requests are in progress or wait as may', () => {
     for (let count = 0; count < 3; count++)
       expect((await shop.rest('GET', '/users/me/')).status).toBe(503);
     expect(await metric('shopfront_overload_refusals_total')).toBe(before + 3);
+    await expectServed(sent);
+  });
+
+  test('L4 new WebSockets are rejected', async () => {
+    const sent = await fill(MAX);
+    await expect(connectSocket(shop)).rejects.toThrow('503');
+    closeSockets();
     await expectServed(sent);
   });
 });

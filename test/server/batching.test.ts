@@ -91,22 +91,6 @@ test('GraphQL contract, No field costs one query for each row: each row of a bat
   });
 });
 
-test('GraphQL contract, No field costs one query for each row: nested pages are cut per row', async () => {
-  const reader = await shop.makeUser({ username: 'reader', scopes: ['users:read'] });
-  const ada = await shop.makeUser({ username: 'ada' });
-  for (const name of ['a', 'b', 'c']) await shop.makeItem(ada, name);
-  await shop.makeItem(reader, 'd');
-  const query =
-    '{ users { nodes { items(last: 2) { pageInfo { hasPreviousPage } nodes { itemId } } } } }';
-
-  const answer = await shop.graphql(query, {}, { as: reader });
-
-  expect(answer.body.data.users.nodes).toEqual([
-    { items: { pageInfo: { hasPreviousPage: false }, nodes: [{ itemId: 'd' }] } },
-    { items: { pageInfo: { hasPreviousPage: true }, nodes: [{ itemId: 'b' }, { itemId: 'c' }] } },
-  ]);
-});
-
 test('GraphQL contract, No field costs one query for each row: fifty nodes of five types take as many statements as five', async () => {
   const reader = await shop.makeUser({ scopes: ['users:read'] });
   const ids: string[] = [];
@@ -125,18 +109,6 @@ test('GraphQL contract, No field costs one query for each row: fifty nodes of fi
 
   expect(many.answer.body.data.nodes.filter((node: unknown) => node !== null)).toHaveLength(50);
   expect(many.statements.length).toBe(few.statements.length);
-});
-
-test('GraphQL contract, totalCount: it is counted only when selected', async () => {
-  await shop.makeProducts(3);
-
-  const without = await recordStatements(() => shop.graphql('{ products { nodes { pk } } }'));
-  const withCount = await recordStatements(() =>
-    shop.graphql('{ products { totalCount nodes { pk } } }'),
-  );
-
-  expect(without.statements.length).toBe(1);
-  expect(withCount.statements.length).toBe(2);
 });
 
 test('GraphQL, 6.2.2: a mutation sees the writes of the one before it in the same request', async () => {

@@ -1,16 +1,10 @@
 import { onAbort } from '../../src/core/abort.ts';
-import { ServerResponse } from 'node:http';
-import { mock } from 'node:test';
 import { afterEach, beforeEach, describe, expect, jest, test } from '../support/jest.ts';
-import { createClient } from 'graphql-sse';
-import * as apiKeys from '../../src/features/api-keys/api-key.service.ts';
-import * as accounts from '../../src/features/auth/user-administration.service.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
 import {
   closeStreams,
   openSubscription,
   openStream,
-  writeUntil,
   type OpenEventStream,
 } from '../support/events.ts';
 import { insertingMany } from '../support/many-products.ts';
@@ -21,7 +15,6 @@ const PRODUCTS =
   'subscription ($pks: [ID!], $kinds: [ProductChangeKind!], $after: String) { productChanged(pks: $pks, kinds: $kinds, after: $after) { kind pk cursor } }';
 const NAMED =
   'subscription { productChanged { kind pk count at product { id pk name barcode price createdAt updatedAt } } }';
-const SESSION_ENDED = 'subscription { sessionEnded { sessionId reason at } }';
 const CREATE =
   'mutation ($input: ProductInput!) { createProduct(input: $input) { id pk name barcode price createdAt updatedAt } }';
 
@@ -87,19 +80,6 @@ describe('a subscription to products', () => {
       { as: seller },
     );
     expect(await changed(stream)).toMatchObject({ kind: 'DELETED', pk: created.pk, product: null });
-  });
-
-  test('receives changes by REST and by another instance', async () => {
-    const other = await new Shop().start();
-    try {
-      const stream = await openSubscription(other, PRODUCTS);
-      const json = { name: 'Ink', barcode: '5901234123457', price: 12.5 };
-      const { body } = await shop.rest('POST', '/api/v1/shop/product/', { as: seller, json });
-      expect(await changed(stream)).toMatchObject({ kind: 'CREATED', pk: String(body.pk) });
-      stream.close();
-    } finally {
-      await other.stop();
-    }
   });
 
   test('receives a bulk change as one event', async () => {
@@ -174,24 +154,6 @@ describe('a subscription to products', () => {
     const { pk } = await shop.makeProduct();
     expect(await changed(stream)).toMatchObject({ pk: String(pk) });
   });
-
-  test('is served to the client of the protocol', async () => {
-    const client = createClient({ url: `${shop.url}/graphql`, retryAttempts: 0 });
-    const event = Promise.withResolvers<unknown>();
-    const stop = client.subscribe(
-      { query: NAMED },
-      {
-        next: event.resolve,
-        error: event.reject,
-        complete: () => event.reject(new Error('complete')),
-      },
-    );
-    expect(await writeUntil(shop, event.promise)).toMatchObject({
-      data: { productChanged: { kind: 'CREATED' } },
-    });
-    stop();
-    client.dispose();
-  });
 });
 
 describe('an error of the operation is an event, because a browser hides a rejected stream', () => {
@@ -213,7 +175,7 @@ describe('an error of the operation is an event, because a browser hides a rejec
     ],
     [
       'two fields',
-      'subscription { productChanged { pk } sessionEnded { at } }',
+      'subscription { productChanged { pk } again: productChanged { pk } }',
       'GRAPHQL_VALIDATION_FAILED',
     ],
     [
@@ -238,22 +200,6 @@ describe('an error of the operation is an event, because a browser hides a rejec
     expect(shop.logged.filter((line) => line.includes('"level":50'))).toEqual([]);
   });
 
-  test('one above the maximum depth or cost', async () => {
-    const strict = await new Shop({ GRAPHQL_MAX_COST: '1' }, { graphqlMaxDepth: 2 }).start();
-    try {
-      for (const query of [
-        'subscription { productChanged { product { pk } } }',
-        'subscription { productChanged { product { __typename } } }',
-      ]) {
-        expect(await errorOf(await openSubscription(strict, query))).toMatchObject({
-          extensions: { code: 'QUERY_TOO_COMPLEX' },
-        });
-      }
-    } finally {
-      await strict.stop();
-    }
-  });
-
   test('an introspection where the schema is hidden, and without hints', async () => {
     const hidden = await new Shop({ GRAPHQL_EXPLORER: 'false' }).start();
     try {
@@ -272,20 +218,11 @@ describe('an error of the operation is an event, because a browser hides a rejec
 });
 
 describe('an error of the request has the same response as any other', () => {
-  test('invalid credentials: 401', async () => {
-    const stream = await openSubscription(shop, PRODUCTS, {}, { token: 'nonsense' });
-    expect([stream.status, stream.headers.get('WWW-Authenticate')]).toEqual([401, 'Bearer']);
-    expect(await stream.next()).toMatchObject({
-      data: { errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] },
-    });
-  });
-
   test.each([
     ['no query', {}, 400],
     ['a list', [{ query: PRODUCTS }], 400],
     ['a query that is not a string', { query: 1 }, 400],
     ['variables that are not an object', { query: PRODUCTS, variables: [] }, 400],
-    ['more than 100 KB', { query: PRODUCTS, variables: { after: 'x'.repeat(110_000) } }, 413],
   ])('%s', async (_name, json, status) => {
     expect((await openSubscription(shop, '', {}, { json })).status).toBe(status);
   });
@@ -354,88 +291,6 @@ test('a client that disconnects during authentication takes no place', async () 
   }
 });
 
-test('a ping that is due before the stream begins is skipped', async () => {
-  const delayed = await new Shop().start();
-  mock.timers.enable({ apis: ['setInterval'] });
-  try {
-    const { begun, release } = delayReads(delayed);
-    const opening = openSubscription(delayed, PRODUCTS);
-    await begun;
-    mock.timers.tick(12_000);
-    release();
-    const { status, headers } = await opening;
-    expect([status, headers.get('Content-Type')]).toEqual([200, 'text/event-stream']);
-  } finally {
-    mock.timers.reset();
-    closeStreams();
-    await delayed.stop();
-  }
-});
-
-describe('a ping', () => {
-  /** Collects the callbacks of writes, which the test calls. */
-  const collectWrites = () => {
-    const callbacks: (() => void)[] = [];
-    const write: unknown = Reflect.get(ServerResponse.prototype, 'write');
-    const spy = jest.spyOn(ServerResponse.prototype, 'write').mockImplementation(function (
-      this: ServerResponse,
-      chunk: unknown,
-      done,
-    ) {
-      if (typeof done === 'function') callbacks.push(() => (done as () => void)());
-      return Reflect.apply(write as () => boolean, this, [chunk]);
-    });
-    return { callbacks, release: () => spy.mockRestore() };
-  };
-
-  test('disconnects a client that reads nothing, and no other', async () => {
-    const delayed = await new Shop().start();
-    mock.timers.enable({ apis: ['setInterval'] });
-    const { callbacks, release } = collectWrites();
-    try {
-      const stream = await openSubscription(delayed, PRODUCTS);
-      const accept = async () => {
-        await until(() => callbacks.length > 0, 'a write');
-        callbacks.shift()?.();
-      };
-      for (let ping = 0; ping < 3; ping++) {
-        // The comment of the start or of the last ping.
-        await accept();
-        const { pk } = await delayed.makeProduct();
-        expect(await changed(stream)).toMatchObject({ pk: String(pk) });
-        await accept();
-        mock.timers.tick(12_000);
-      }
-      await until(() => callbacks.length > 0, 'the comment of the last ping');
-      mock.timers.tick(12_000);
-      mock.timers.tick(12_000);
-      await expect(stream.next()).rejects.toThrow('terminated');
-    } finally {
-      release();
-      mock.timers.reset();
-      closeStreams();
-      await delayed.stop();
-    }
-  });
-});
-
-test('the log lines of a stream have the request id of its response', async () => {
-  const { headers } = await openSubscription(shop, PRODUCTS, {}, { token: 'nonsense' });
-  const id = String(headers.get('X-Request-Id'));
-  expect(shop.logged.filter((line) => line.includes(id) && line.includes('"auth.'))).toHaveLength(
-    1,
-  );
-});
-
-test('a parameter may have the name of an inherited property', async () => {
-  const query = 'subscription { productChanged { pk } }';
-  const search = new URLSearchParams({ query, constructor: '1', toString: '2' }).toString();
-  const { status } = await openStream(`${shop.url}/graphql?${search}`, {
-    headers: { Accept: 'text/event-stream' },
-  });
-  expect(status).toBe(200);
-});
-
 test('a subscription by an ordinary request is rejected with a hint at text/event-stream', async () => {
   const { status, body } = await shop.graphql(PRODUCTS);
   expect([status, body.errors[0].message]).toEqual([
@@ -447,20 +302,15 @@ test('a subscription by an ordinary request is rejected with a hint at text/even
 describe('credentials are checked as long as the stream is open', () => {
   const codeOf = async (stream: OpenEventStream) => (await errorOf(stream)).extensions.code;
 
-  test('a session that is ended ends all its streams, after the sessionEnded event', async () => {
+  test('a session that is ended ends all its streams', async () => {
     const sessionKey = await login();
-    const [end, products, others] = [
-      await openSubscription(shop, SESSION_ENDED, {}, { sessionKey }),
+    const [one, other, others] = [
+      await openSubscription(shop, PRODUCTS, {}, { sessionKey }),
       await openSubscription(shop, PRODUCTS, {}, { sessionKey }),
       await openSubscription(shop, PRODUCTS),
     ];
-    const { body } = await shop.graphql('{ me { sessions { nodes { id } } } }', {}, { sessionKey });
     await shop.rest('POST', '/session/logout', { json: { session_key: sessionKey } });
-    const [{ id }] = body.data.me.sessions.nodes;
-    expect((await end?.next())?.data).toEqual({
-      data: { sessionEnded: { sessionId: id, reason: 'ENDED', at: expect.any(String) } },
-    });
-    for (const stream of [end, products]) expect(await codeOf(stream)).toBe('UNAUTHENTICATED');
+    for (const stream of [one, other]) expect(await codeOf(stream)).toBe('UNAUTHENTICATED');
     await shop.makeProduct();
     expect(await changed(others)).toMatchObject({ kind: 'CREATED' });
   });
@@ -522,72 +372,4 @@ describe('credentials are checked as long as the stream is open', () => {
       }
     },
   );
-
-  test('an expired session ends its stream', async () => {
-    const sessionKey = await login();
-    const stream = await openSubscription(shop, SESSION_ENDED, {}, { sessionKey });
-    shop.advanceClock(15 * 86_400_000);
-    expect((await stream.next())?.data.data.sessionEnded.reason).toBe('EXPIRED');
-    expect(await codeOf(stream)).toBe('UNAUTHENTICATED');
-  });
-
-  test('disabling or deleting a user ends all streams of the user', async () => {
-    const sessionKey = await login();
-    const [session, token] = [
-      await openSubscription(shop, SESSION_ENDED, {}, { sessionKey }),
-      await openSubscription(shop, PRODUCTS, {}, { as: seller }),
-    ];
-    await accounts.disable(shop.context(), seller.username);
-    expect((await session?.next())?.data.data.sessionEnded.reason).toBe('DISABLED');
-    for (const stream of [session, token]) expect(await codeOf(stream)).toBe('INACTIVE_USER');
-    const gone = await openSubscription(
-      shop,
-      PRODUCTS,
-      {},
-      { as: await shop.makeUser({ username: 'gone' }) },
-    );
-    await shop.sql(`delete from "user" where username = 'gone'`);
-    expect(await codeOf(gone)).toBe('UNAUTHENTICATED');
-  });
-
-  test('an expired token ends its stream', async () => {
-    const stream = await openSubscription(shop, PRODUCTS, {}, { token: shop.tokenOf(seller, 60) });
-    shop.advanceClock(60_000);
-    expect(await codeOf(stream)).toBe('UNAUTHENTICATED');
-  });
-
-  test.each<[string, (pk: number) => Promise<unknown>]>([
-    ['was revoked', (pk) => apiKeys.revokeOf(shop.context(), pk)],
-    ['has expired', async () => shop.advanceClock(2 * 3_600_000)],
-  ])('an API key that %s ends its stream, and no other', async (_what, invalidate) => {
-    const expiresAt = new Date(shop.now().getTime() + 3_600_000);
-    const { key } = await apiKeys.createFor(shop.context(), seller, {
-      name: 'till',
-      scopes: [],
-      expiresAt,
-    });
-    const other = await shop.makeUser({ username: 'other' });
-    const { key: good } = await apiKeys.createFor(shop.context(), other, {
-      name: 'till',
-      scopes: [],
-    });
-    const [stream, others] = [
-      await openSubscription(shop, PRODUCTS, {}, { token: key }),
-      await openSubscription(shop, PRODUCTS, {}, { token: good }),
-    ];
-    await invalidate(seller.pk);
-    expect(await codeOf(stream)).toBe('UNAUTHENTICATED');
-    expect(
-      shop.logged.filter((line) => line.includes('auth.expired')).map((line) => JSON.parse(line)),
-    ).toMatchObject([{ reason: 'API_KEY' }]);
-    await shop.makeProduct();
-    expect(await changed(others)).toMatchObject({ kind: 'CREATED' });
-  });
-
-  test('credentials without a session cannot subscribe to sessionEnded, nor can anonymous callers', async () => {
-    expect(await codeOf(await openSubscription(shop, SESSION_ENDED, {}, { as: seller }))).toBe(
-      'UNAUTHENTICATED',
-    );
-    expect(await codeOf(await openSubscription(shop, SESSION_ENDED))).toBe('UNAUTHENTICATED');
-  });
 });

@@ -58,21 +58,6 @@ describe('a rejection before a document runs has the format of GraphQL errors an
     }
   });
 
-  test('a disabled user: 400 INACTIVE_USER', async () => {
-    const as = await shop.makeUser({ disabled: true });
-    for (const [accept, type] of ACCEPTED) {
-      const answer = await shop.rest('POST', '/graphql', {
-        as,
-        json: TYPENAME,
-        headers: { Accept: accept },
-      });
-      expect([answer.status, answer.headers.get('Content-Type')]).toEqual([400, type]);
-      expect(answer.body).toEqual({
-        errors: [{ message: 'Inactive user', extensions: { code: 'INACTIVE_USER' } }],
-      });
-    }
-  });
-
   test('a response that is too long: 400 QUERY_TOO_COMPLEX', async () => {
     // A client that accepts neither JSON type gets 406.
     for (const [accept, type] of ACCEPTED.filter(([name]) =>
@@ -90,41 +75,5 @@ describe('a rejection before a document runs has the format of GraphQL errors an
         errors: [{ message: expect.any(String), extensions: { code: 'QUERY_TOO_COMPLEX' } }],
       });
     }
-  });
-
-  test('bad credentials for events: 401, as JSON', async () => {
-    const answer = await shop.rest('POST', '/graphql', {
-      json: TYPENAME,
-      token: 'x',
-      headers: { Accept: 'text/event-stream' },
-    });
-    expect([answer.status, answer.headers.get('Content-Type')]).toEqual([401, LEGACY]);
-    expect(answer.body.errors[0].extensions.code).toBe('UNAUTHENTICATED');
-  });
-
-  test('a mutation by GET stays 405', async () => {
-    for (const [accept, type] of ACCEPTED.filter(([name]) =>
-      name.startsWith('application/graphql'),
-    )) {
-      const answer = await shop.rest('GET', '/graphql?query=mutation{logout{ended}}', {
-        headers: { Accept: accept },
-      });
-      expect([
-        answer.status,
-        answer.headers.get('Content-Type'),
-        answer.headers.get('Allow'),
-      ]).toEqual([405, type, 'POST']);
-      expect(answer.body).toEqual({
-        errors: [{ message: expect.any(String), extensions: { code: 'BAD_REQUEST' } }],
-      });
-    }
-  });
-
-  test('a path below /graphql is REST: 404 with a detail', async () => {
-    const answer = await shop.rest('POST', '/graphql/none', {
-      json: TYPENAME,
-      headers: { Accept: NEWER },
-    });
-    expect([answer.status, answer.body]).toEqual([404, { detail: 'Not found' }]);
   });
 });

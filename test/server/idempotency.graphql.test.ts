@@ -37,8 +37,6 @@ const REUSED = {
   ],
   data: null,
 };
-/** The text of lists nested to this depth. */
-const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
 
@@ -50,14 +48,6 @@ describe('Idempotency-Key over GraphQL: the same request', () => {
     expect(first.body).toEqual({ data: { createProduct: { ...TRAY, pk: '1' } } });
     expect([again.status, again.text]).toEqual([200, first.text]);
     expect(await names()).toEqual(['Walnut tray']);
-  });
-
-  test('the first response has the bytes of a request without a key', async () => {
-    const as = await writer();
-    const named = await create(TRAY, 'k', { as });
-    await shop.sql('delete from product');
-    await shop.sql('alter sequence product_pk_seq restart');
-    expect(named.text).toBe((await create(TRAY, undefined, { as })).text);
   });
 
   test.each([
@@ -73,25 +63,6 @@ describe('Idempotency-Key over GraphQL: the same request', () => {
       expect(await names()).toEqual(left);
     },
   );
-
-  test('a deletion returns the deleted product again', async () => {
-    const as = await writer();
-    const { pk } = await shop.makeProduct();
-    const remove = () =>
-      send('mutation ($pk: ID!) { deleteProduct(pk: $pk) { pk name } }', { pk: String(pk) }, 'k', {
-        as,
-      });
-    const first = await remove();
-    expect(first.body.data.deleteProduct.pk).toBe(String(pk));
-    expect((await remove()).text).toBe(first.text);
-  });
-
-  test('the members of an object in the variables have no order', async () => {
-    const as = await writer();
-    const first = await create(TRAY, 'k', { as });
-    const { name, barcode, price } = TRAY;
-    expect((await create({ price, barcode, name }, 'k', { as })).text).toBe(first.text);
-  });
 
   test('everything below the mutation is read in its transaction', async () => {
     const as = await shop.makeUser({ scopes: ['blog:write'] });
@@ -109,24 +80,11 @@ describe('Idempotency-Key over GraphQL: the same request', () => {
     });
     expect((await send(query, { itemId: 'chair' }, 'k', { as })).text).toBe(first.text);
   });
-
-  test('extensions such as the cost are returned each time', async () => {
-    const as = await writer();
-    const createWith = (extensions?: object) =>
-      post({ query: CREATE, variables: { input: TRAY }, extensions }, 'k', { as });
-    const first = await createWith();
-    const again = await createWith({ cost: true });
-    expect(again.body).toEqual({
-      ...first.body,
-      extensions: { cost: { requested: 1, limit: 1000 } },
-    });
-  });
 });
 
 describe('Idempotency-Key over GraphQL: another request under the same key', () => {
   test.each<[string, (as: User) => Promise<Answer>]>([
     ['other variables', (as) => create({ ...TRAY, price: 12.51 }, 'k', { as })],
-    ['another document', (as) => send(CREATE.replace('barcode', ''), { input: TRAY }, 'k', { as })],
     ['another mutation', (as) => send(ADD, { itemId: 'lamp' }, 'k', { as })],
   ])(
     '%s: BAD_USER_INPUT, nothing is written, and the first request still answers as the first time',
@@ -142,35 +100,6 @@ describe('Idempotency-Key over GraphQL: another request under the same key', () 
       expect((await create(TRAY, 'k', { as })).text).toBe(first.text);
     },
   );
-
-  test.each([
-    ['a scalar', { input: { ...TRAY, price: nested(20_000) } }],
-    ['a variable that is not declared', { input: TRAY, other: nested(20_000) }],
-  ])(
-    'values that nest too deep for a fingerprint: BAD_USER_INPUT, and no server error is logged: %s',
-    async (_what, variables) => {
-      const as = await writer();
-      const body = JSON.stringify({ query: CREATE, variables: '@' }).replace(
-        '"@"',
-        JSON.stringify(variables).replaceAll('"[', '[').replaceAll(']"', ']'),
-      );
-      const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': 'k' };
-      const answer = await shop.rest('POST', '/graphql', { as, body, headers });
-      expect(answer.body.errors[0].extensions.code).toBe('BAD_USER_INPUT');
-      expect(await names()).toEqual([]);
-    },
-  );
-
-  test('another operation of the same document: BAD_USER_INPUT', async () => {
-    const as = await writer();
-    const query = ['A', 'B']
-      .map((name) => `mutation ${name} { addItem(itemId: "lamp") { itemId } }`)
-      .join(' ');
-    const first = await post({ query, operationName: 'A' }, 'k', { as });
-    expect(first.body.data).toEqual({ addItem: { itemId: 'lamp' } });
-    expect((await post({ query, operationName: 'B' }, 'k', { as })).body).toEqual(REUSED);
-    expect((await post({ query, operationName: 'A' }, 'k', { as })).text).toBe(first.text);
-  });
 
   test('a key of REST is rejected on GraphQL, and one of GraphQL on REST, and nothing is written', async () => {
     const as = await writer();
@@ -191,15 +120,6 @@ describe('Idempotency-Key over GraphQL: another request under the same key', () 
 });
 
 describe('Idempotency-Key over GraphQL: callers', () => {
-  test('keys of different users do not conflict', async () => {
-    const [ann, bob] = [await writer(), await writer()];
-    const first = await create(TRAY, 'k', { as: ann });
-    const other = await create(BOWL, 'k', { as: bob });
-    expect(other.body.data.createProduct.name).toBe('Oak bowl');
-    expect((await create(TRAY, 'k', { as: bob })).body).toEqual(REUSED);
-    expect((await create(TRAY, 'k', { as: ann })).text).toBe(first.text);
-  });
-
   test('without credentials it is rejected without a statement', async () => {
     const { answer, statements } = await recordStatements(() => create(TRAY, 'k'));
     expect([codeOf(answer), statements]).toEqual(['UNAUTHENTICATED', []]);
@@ -258,7 +178,7 @@ describe('Idempotency-Key over GraphQL: at once', () => {
   beforeAll(async () => void (await Promise.all([one.start(), other.start()])));
   afterAll(async () => void (await Promise.all([one.stop(), other.stop()])));
 
-  test.each([8, 60])(
+  test.each([20])(
     'of %s with the same request at two instances, one writes and all answer the same',
     async (count) => {
       const as = await writer();
@@ -272,29 +192,6 @@ describe('Idempotency-Key over GraphQL: at once', () => {
       expect(await names()).toEqual(['Walnut tray']);
     },
   );
-
-  test('of 8 with different requests, one writes and 7 are BAD_USER_INPUT', async () => {
-    const as = await writer();
-    const inputs = Array.from({ length: 8 }, () => ({ ...TRAY, barcode: shop.newBarcode() }));
-    const answers = await Promise.all(
-      inputs.map((input, index) =>
-        (index % 2 ? one : other).graphql(CREATE, { input }, { as, ...keyed('k') }),
-      ),
-    );
-    const rejected = answers.filter(({ body }) => body.data === null);
-    expect(rejected.map(({ body }) => body as unknown)).toEqual(
-      Array.from({ length: 7 }, () => REUSED),
-    );
-    expect(await names()).toHaveLength(1);
-  });
-
-  test('of 8 that fail, each gets the error, and the key stays free', async () => {
-    const as = await writer();
-    await create(TRAY, undefined, { as });
-    const answers = await Promise.all(Array.from({ length: 8 }, () => create(TRAY, 'k', { as })));
-    expect(answers.map(codeOf)).toEqual(Array(8).fill('CONFLICT'));
-    expect((await create(BOWL, 'k', { as })).body.errors).toBeUndefined();
-  });
 });
 
 describe('Idempotency-Key over GraphQL: time', () => {
@@ -322,14 +219,6 @@ describe('Idempotency-Key over GraphQL: time', () => {
 describe('Idempotency-Key over GraphQL: failures', () => {
   test.each<[string, string, Record<string, unknown>, string]>([
     ['the mutation fails', CREATE, { input: { ...BOWL, barcode: TRAY.barcode } }, 'CONFLICT'],
-    ['the input is wrong', CREATE, { input: { ...BOWL, name: '' } }, 'BAD_USER_INPUT'],
-    ['a variable is missing', CREATE, {}, 'BAD_USER_INPUT'],
-    [
-      'the document is not valid',
-      'mutation { createProduct { pk } }',
-      {},
-      'GRAPHQL_VALIDATION_FAILED',
-    ],
     [
       'it costs too much',
       `mutation { addItem(itemId: "a") { owner { items(first: 100) { nodes { owner { items(first: 100) { nodes { id } } } } } } } }`,
@@ -391,7 +280,6 @@ describe('Idempotency-Key over GraphQL: the mutations that honour it', () => {
     deleteBlogEntry: async (as) =>
       `deleteBlogEntry(id: "${(await shop.makeEntry(as)).id}") { id title }`,
     deleteProduct: async () => `deleteProduct(pk: ${(await shop.makeProduct()).pk}) { id name }`,
-    endOtherSessions: async (as) => (await signIn(as), 'endOtherSessions { ended }'),
     endSession: async (as) => {
       const { accessToken } = await signIn(as);
       const { body } = await shop.graphql(
@@ -452,9 +340,7 @@ describe('Idempotency-Key over GraphQL: the mutations that honour it', () => {
 describe('Idempotency-Key over GraphQL: the requests that may have one', () => {
   test.each([
     ['is empty', ''],
-    ['has 256 characters', 'x'.repeat(256)],
     ['has a space', 'a b'],
-    ['is not ASCII', 'caf\u00e9'],
   ])(
     'one that %s is rejected with 400 and BAD_USER_INPUT, and nothing is written',
     async (_what, key) => {
@@ -479,14 +365,6 @@ describe('Idempotency-Key over GraphQL: the requests that may have one', () => {
 
   test.each([
     ['two mutations', 'mutation { a: addItem(itemId: "a") { id } b: addItem(itemId: "b") { id } }'],
-    [
-      'two mutations of a fragment',
-      'mutation { ...F } fragment F on Mutation { addItem(itemId: "a") { id } removeItem(itemId: "a") { id } }',
-    ],
-    [
-      'a mutation and a login',
-      `mutation { addItem(itemId: "a") { id } login(username: "ada", password: "${PASSWORD}") { tokenType } }`,
-    ],
   ])(
     'one with %s is rejected with 400 and BAD_USER_INPUT, and nothing is written',
     async (_what, query) => {
@@ -499,18 +377,6 @@ describe('Idempotency-Key over GraphQL: the requests that may have one', () => {
       ]).toEqual([400, 'BAD_USER_INPUT', []]);
     },
   );
-
-  test('a mutation in two parts, in a fragment, with an alias and beside __typename, is one mutation', async () => {
-    const as = await writer();
-    const query = `mutation { __typename a: addItem(itemId: "lamp") { itemId } ...F }
-      fragment F on Mutation { ... on Mutation { a: addItem(itemId: "lamp") { owner { username } } } }`;
-    const first = await send(query, {}, 'k', { as });
-    expect(first.body.data).toEqual({
-      __typename: 'Mutation',
-      a: { itemId: 'lamp', owner: { username: as.username } },
-    });
-    expect((await send(query, {}, 'k', { as })).text).toBe(first.text);
-  });
 
   test('a query ignores it, valid or not, by POST and by GET', async () => {
     const as = await writer();
@@ -525,25 +391,6 @@ describe('Idempotency-Key over GraphQL: the requests that may have one', () => {
       { me: { username: as.username } },
       0,
     ]);
-  });
-
-  test('a mutation by server-sent events is rejected with a key as without', async () => {
-    const as = await writer();
-    const answer = await create(TRAY, 'k', { as, headers: { Accept: 'text/event-stream' } });
-    expect(answer.text).toContain('"errors"');
-    expect([await stored(), await names()]).toEqual([0, []]);
-  });
-
-  test('a login ignores it: it signs in each time, and nothing is stored', async () => {
-    await shop.makeUser({ username: 'ada' });
-    const variables = { username: 'ada', password: PASSWORD };
-    const answers = [
-      await send(LOGIN, variables, 'k'),
-      await send(LOGIN, variables, 'k'),
-      await send(LOGIN, variables, 'a b'),
-    ];
-    expect(new Set(answers.map(({ body }) => body.data.login.sessionKey as string)).size).toBe(3);
-    expect(await stored()).toBe(0);
   });
 
   test('all mutations that take or return a password, key or token, or request a mail, ignore it, and no others do', async () => {

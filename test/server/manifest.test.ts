@@ -10,8 +10,8 @@ const APOLLO = { format: 'apollo-persisted-query-manifest', version: 1 };
 
 test.each<[string, string | undefined, RegExp]>([
   ['a missing file', undefined, /cannot be read \(ENOENT\)$/],
-  ['an empty file', '', /is not a document manifest: it is not JSON$/],
-  ['a file that is not JSON', 'query { me }', /is not a document manifest: it is not JSON$/],
+  ['an empty file', '', /is not JSON$/],
+  ['a file that is not JSON', 'query { me }', /is not JSON$/],
   ['a list', '[]', /is not a document manifest: .*expected record/],
   ['text', '"x"', /is not a document manifest: .*expected record/],
   ['null', 'null', /is not a document manifest: .*expected record/],
@@ -33,19 +33,6 @@ test.each<[string, string | undefined, RegExp]>([
     'an operation without a text',
     JSON.stringify({ ...APOLLO, operations: [{ id: 'a' }] }),
     /is not a document manifest: operations\.0\.body: /,
-  ],
-  [
-    'a text that does not parse',
-    '{"a":"query {"}',
-    /: document a cannot be parsed: Syntax Error: /,
-  ],
-  [
-    'an id for two texts',
-    JSON.stringify({
-      ...APOLLO,
-      operations: ['{ me { id } }', '{ me { username } }'].map((body) => ({ id: 'a', body })),
-    }),
-    /: id a has two different documents$/,
   ],
 ])(
   'a manifest that is %s is rejected in one line that names its file',

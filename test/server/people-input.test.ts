@@ -47,43 +47,20 @@ describe('a name has a visible character (Unicode, General_Category, Default_Ign
     for (const args of [
       ['user', 'create', 'bob', '--full-name', name],
       ['user', 'create', name],
-      ['webhooks', 'add', 'https://hooks.example/', '--description', name],
       ['api-keys', 'create', 'alice', name],
     ])
       expect([args, await run(args)]).toEqual([args, expect.objectContaining({ code: 1 })]);
     expect(await shop.sql('select name from product')).toEqual([]);
   });
-
-  test.each(['🎁', '\u{1f469}\u200d\u{1f4bb}', 'ก', '・', '-', 'e\u0301'])(
-    '%j names something',
-    async (name) => {
-      expect((await shop.makeProduct({ name })).name).toBe(name);
-      const as = await shop.makeUser({ scopes: ['products:write'] });
-      const json = { name, barcode: '4006381333931', price: 1 };
-      expect((await shop.rest('POST', '/api/v1/shop/product/', { json, as })).status).toBe(201);
-    },
-  );
 });
 
 describe('blanks around input of people', () => {
   test.each([
     ['a trailing blank', 'ada@shop.example ', 'ada@shop.example'],
     ['blanks around', '\t ada@shop.example\u00a0', 'ada@shop.example'],
-    ['a domain that is not ASCII (RFC 5891)', 'ada@Bücher.example', 'ada@xn--bcher-kva.example'],
-    ['a Chinese domain', 'ada@例え。テスト', 'ada@xn--r8jz45g.xn--zckzah'],
   ])('an email with %s is stored without: %j', async (_what, email, expected) => {
     expect(await run(['user', 'create', 'ada', '--email', email])).toMatchObject({ code: 0 });
     expect(await shop.sql('select email from "user"')).toEqual([{ email: expected }]);
-  });
-
-  test.each([
-    'ada@shop.example b@shop.example',
-    'ada@bü cher.example',
-    'ada@a／b.example',
-    'ä@shop.example',
-    'ada@',
-  ])('an email is rejected: %j', async (email) => {
-    expect(await run(['user', 'create', 'ada', '--email', email])).toMatchObject({ code: 1 });
   });
 
   test.each(['', '\n', '\n\n', '\r\n', '\r\n\r\n', '\r', '\n\r\n'])(
@@ -99,14 +76,5 @@ describe('blanks around input of people', () => {
     expect(await run(['user', 'create', 'ada'], `\n ${PASSWORD} \n`)).toMatchObject({ code: 0 });
     const form = { username: 'ada', password: `\n ${PASSWORD} ` };
     expect((await shop.rest('POST', '/token', { form })).status).toBe(200);
-  });
-
-  test('the URL of a webhook', async () => {
-    expect(await run(['webhooks', 'add', ' https://Bücher.example/in\n'])).toMatchObject({
-      code: 0,
-    });
-    expect(await shop.sql('select url from webhook')).toEqual([
-      { url: 'https://xn--bcher-kva.example/in' },
-    ]);
   });
 });

@@ -55,8 +55,6 @@ const kinds: Record<string, Kind> = {
     graphql('query ($pk: ID!) { product(pk: $pk) { name price } }', { pk: pks[time] }),
   'GraphQL: page of products': (time) => page('nodes { name }', time),
   'GraphQL: page with `totalCount`': (time) => page('totalCount nodes { name }', time),
-  'GraphQL: page after a cursor with `hasPreviousPage`': (time) =>
-    page('nodes { name } pageInfo { hasPreviousPage }', time),
   'GraphQL: page with a common filter': (time) => filtered({ nameContains: 'product' }, time),
   'GraphQL: page with a rare filter': (time) => filtered({ nameContains: 'product 2' }, 20 + time),
   'GraphQL: search for the beginning of many names': (time) =>
@@ -85,7 +83,7 @@ const kinds: Record<string, Kind> = {
   'REST: `/users/me/` by session key': (time) =>
     get('/users/me/', { 'X-SESSION-ID': keys[time] ?? '' }),
   'REST: `/users/me/items/`': () => get('/users/me/items/', token),
-  'REST: `/blog`': () => get('/blog', token),
+  'REST: `/blog`, 12 entries': () => get('/blog', token),
   'Creation of a product': () => post(PRODUCT, newProduct(), token),
   'Creation of a product with `Idempotency-Key`': (time) =>
     post(PRODUCT, newProduct(), { ...token, 'Idempotency-Key': `key-${time}` }),
@@ -103,7 +101,7 @@ describe(`${DOCUMENT}, Statements per request`, () => {
   test.each(Object.entries(kinds))('%s', async (name, kind) => {
     // The start of a page is cached after two requests.
     for (const time of name.startsWith('REST: page') ? [0, 0] : [0])
-      expect((await fetch(kind(time))).status).toBeLessThan(300);
+      expect((await complete(kind(time))).status).toBeLessThan(300);
     const { answer, statements } = await costOf(kind(1));
 
     expect(answer.status).toBeLessThan(300);
@@ -126,9 +124,9 @@ test('a lookup by a unique column uses a prepared statement', async () => {
   const read = jest.spyOn(shop.database.statements, 'read');
   try {
     await fetch(graphql('{ productByBarcode(barcode: "4006381333931") { pk } }', {}));
-    await users.byUsername(shop.context(), 'ada');
+    await users.byTypedUsername(shop.context(), 'ada');
     const lookups = read.mock.calls.filter(([{ text }]) =>
-      /where (barcode|username) = /.test(text),
+      /where \(?"?(barcode|username)"? = /.test(text),
     );
     expect(lookups.map(([, prepared]) => prepared)).toEqual([true, true]);
   } finally {
@@ -140,8 +138,15 @@ test('a lookup by a unique column uses a prepared statement', async () => {
 async function costOf(request: Request): Promise<{ answer: Response; statements: string[] }> {
   // As after a commit: the version of the catalogue is not cached.
   shop.database.statements.commits++;
-  const { answer, statements } = await recordStatements(() => fetch(request));
+  const { answer, statements } = await recordStatements(() => complete(request));
   return { answer, statements: statements.filter((text) => !SETUP.test(text)) };
+}
+
+/** The response, after its whole body has arrived. */
+async function complete(request: Request): Promise<Response> {
+  const response = await fetch(request);
+  await response.clone().arrayBuffer();
+  return response;
 }
 
 /** A single request; `shop` sends each request several times. */

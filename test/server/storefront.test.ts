@@ -70,23 +70,6 @@ describe('the storefront', () => {
   });
 });
 
-describe('under a BASE_PATH', () => {
-  const shop = useShop({ BASE_PATH: '/base' }, { servesStorefront: true });
-
-  test('the storefront and its files are below it', async () => {
-    const text = await (await fetch(`${shop.url}/shop/blog`, { headers: HTML })).text();
-    const addresses = [...text.matchAll(/ (?:src|href)="([^"]+)"/g)].map(
-      ([, address = '']) => address,
-    );
-    for (const address of addresses) {
-      expect(address).toMatch(/^\/base\//);
-      const { status } = await fetch(shop.url.replace(/\/base$/, '') + address);
-      expect([address, status]).toEqual([address, 200]);
-    }
-    expect(text).toContain('{"base":"/base"');
-  });
-});
-
 describe('with a database server', () => {
   const shop = useShop({ GRAPHQL_EXPLORER: 'true' });
 

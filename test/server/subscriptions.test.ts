@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { ActiveSubscription } from '../../src/graphql/subscriptions/subscription.ts';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,14 +10,16 @@ import {
   beforeEach,
   describe,
   expect,
+  jest,
   test,
 } from '../support/jest.ts';
 import { closeStreams, openSubscription, openStream } from '../support/events.ts';
 import { insertingMany } from '../support/many-products.ts';
 import { Shop, useShop } from '../support/shop.ts';
-import { closeSockets, connectSocket } from '../support/sockets.ts';
+import { closeSockets, connectSocket, startSubscription } from '../support/sockets.ts';
 
 afterEach(() => {
+  jest.restoreAllMocks();
   closeStreams();
   closeSockets();
 });
@@ -49,9 +52,7 @@ describe('trusted documents', () => {
   ])('a subscription by %s is served over both transports', async (_name, json) => {
     const stream = await openSubscription(shop, '', {}, { json });
     const socket = await connectSocket(shop);
-    socket.send({ id: '1', type: 'subscribe', payload: { query: '', ...json } });
-    socket.send({ type: 'ping' });
-    expect(await socket.next()).toEqual({ type: 'pong' });
+    await startSubscription(socket, '1', { query: '', ...json });
     const { pk } = await shop.makeProduct();
     const data = { productChanged: { pk: String(pk) } };
     expect((await stream.next())?.data).toEqual({ data });
@@ -103,7 +104,8 @@ describe('a client that reads too slowly', () => {
   /** Changes products until a slow consumer is disconnected, while another client keeps reading. */
   const changeUntilDisconnected = async () => {
     const quick = await openSubscription(shop, QUICK);
-    while (!shop.logged.some((line) => line.includes('subscription.slow_consumer'))) {
+    const end = jest.spyOn(ActiveSubscription.prototype, 'end');
+    while (!end.mock.calls.some(([error]) => error?.code === 'SLOW_CONSUMER')) {
       await shop.sql('update product set price = price + 1');
       for (let read = 0; read < PRODUCT_COUNT; read++)
         expect((await quick.next())?.event).toBe('next');
@@ -134,9 +136,7 @@ describe('a client that reads too slowly', () => {
 
   test('of a WebSocket gets SLOW_CONSUMER, and the socket is closed', async () => {
     const slow = await connectSocket(shop);
-    slow.send({ id: '1', type: 'subscribe', payload: { query: SLOW } });
-    slow.send({ type: 'ping' });
-    await slow.next();
+    await startSubscription(slow, '1', { query: SLOW });
     slow.socket.pause();
     await changeUntilDisconnected();
     slow.socket.resume();

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
-import { PUBLIC_URL, Shop, useShop } from '../support/shop.ts';
+import { Shop, useShop } from '../support/shop.ts';
 
 const shop = useShop();
 
@@ -10,19 +10,6 @@ const USERS = '/api/users';
 let caller: User;
 
 // Limit and offset
-
-test.each([`${PAGES}?offset=0`, `${USERS}?offset=0`, USERS, `${USERS}?__proto__=x&page[]=2`])(
-  '8 GET %s: the default page size is 100',
-  async (path) => {
-    await make(101);
-    const { body } = await shop.rest('GET', path, { as: caller });
-    expect(body.items).toHaveLength(100);
-    expect(body).toMatchObject({
-      count: 101,
-      next: expect.stringMatching(/\?limit=100&offset=100$/),
-    });
-  },
-);
 
 describe('with DEFAULT_PAGE_SIZE', () => {
   const small = new Shop({ DEFAULT_PAGE_SIZE: '3' });
@@ -39,39 +26,6 @@ describe('with DEFAULT_PAGE_SIZE', () => {
   );
 });
 
-// Out of range
-
-test.each([
-  [`${PAGES}?limit=4&offset=11`, 'limit=4&offset=7'],
-  [`${USERS}?limit=4&offset=11`, 'limit=4&offset=7'],
-])(
-  '8 GET %s just past the end of 11 returns no items, the true count, and a previous link',
-  async (path, back) => {
-    await make(11);
-    const answer = await shop.rest('GET', path, { as: caller });
-    expect(answer.status).toBe(200);
-    expect(answer.body).toEqual({
-      items: [],
-      count: 11,
-      next: null,
-      previous: expect.stringMatching(new RegExp(`\\?${back}$`)),
-    });
-  },
-);
-
-test.each([
-  `${PAGES}?page=99`,
-  `${PAGES}?limit=4&offset=99`,
-  `${USERS}?page=99`,
-  `${USERS}?limit=4&offset=99`,
-])('8 from GET %s, past the end, previous leads back to the last entries', async (path) => {
-  await make(11);
-  const { body } = await shop.rest('GET', path, { as: caller });
-  const answer = await shop.rest('GET', body.previous.slice(PUBLIC_URL.length), { as: caller });
-  expect(answer.body.items.length).toBeGreaterThan(0);
-  expect(answer.body.next).toBeNull();
-});
-
 // Bad pagination
 
 const INTEGER = { type: 'int_parsing', msg: 'Input should be a valid integer' };
@@ -84,23 +38,14 @@ const BOTH = { type: 'value_error', loc: ['query'], msg: 'Give either page, or l
 
 test.each<[string, ...object[]]>([
   ['limit=abc', { ...INTEGER, loc: ['query', 'limit'] }],
-  ['offset=1.5', { ...INTEGER, loc: ['query', 'offset'] }],
   [
     'limit=0&offset=',
     { ...below(1), loc: ['query', 'limit'] },
     { ...INTEGER, loc: ['query', 'offset'] },
   ],
-  ['page=0', { ...below(1), loc: ['query', 'page'] }],
-  ['page=-9223372036854775809', { ...below(1), loc: ['query', 'page'] }],
-  ['limit=-1', { ...below(1), loc: ['query', 'limit'] }],
   ['offset=-1', { ...below(0), loc: ['query', 'offset'] }],
-  ['offset=-100000000000000000000000000000', { ...below(0), loc: ['query', 'offset'] }],
   ['page=1&page=1', { ...TWICE, loc: ['query', 'page'] }],
-  ['limit=1&limit=1', { ...TWICE, loc: ['query', 'limit'] }],
-  ['offset=1&offset=1', { ...TWICE, loc: ['query', 'offset'] }],
   ['page=1&limit=5', BOTH],
-  ['page=1&offset=0', BOTH],
-  ['offset=0&page=1&limit=5', BOTH],
 ])('8 ?%s is rejected with 422, which names each error', async (query, ...detail) => {
   await make(1);
   for (const path of [PAGES, USERS]) {

@@ -1,7 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { features } from '../../src/features.ts';
-import { readConfig, type ConfigError } from '../../src/core/config.ts';
-import { TEST_SECRET } from '../support/databases.ts';
 import { PUBLIC_URL, Shop, useShop } from '../support/shop.ts';
 
 const shop = useShop();
@@ -16,33 +14,6 @@ const GRAPHQL = `<${PUBLIC_URL}/graphql>; rel="successor-version"`;
 const V1_HEADERS = { deprecation: '@1801353600', sunset: 'Fri, 31 Dec 2027 00:00:00 GMT' };
 const V2_HEADERS = { deprecation: '@1832889600', sunset: 'Sun, 31 Dec 2028 00:00:00 GMT' };
 
-// The version is part of the path
-
-test.each(['/api/v0/shop/products', '/api/V1/shop/products', '/shop/products'])(
-  '9.1 the version is part of the path: there is no %s',
-  async (path) => {
-    const answer = await shop.rest('GET', path);
-    expect(answer.status).toBe(404);
-  },
-);
-
-test('9.1 no header chooses another version', async () => {
-  const answer = await shop.rest('GET', V1, {
-    headers: { Accept: 'application/json; version=v2', 'API-Version': '2' },
-  });
-  expect(answer.body).toEqual([]);
-});
-
-// What each version carries
-
-test('9.2 the first version carries the catalogue without pagination: page, limit and offset are ignored', async () => {
-  const made = await shop.makeProducts(12);
-  const answer = await shop.rest('GET', `${V1}?page=2&limit=x&offset=-1`);
-  expect(answer.status).toBe(200);
-  expect(answer.body).toHaveLength(made.length);
-  expect(answer.headers.get('link')).toBeNull();
-});
-
 // Deprecation
 
 test('9.3 a superseded endpoint returns its deprecation date, its sunset date and its successor', async () => {
@@ -53,49 +24,6 @@ test('9.3 a superseded endpoint returns its deprecation date, its sunset date an
     sunset: 'Fri, 31 Dec 2027 00:00:00 GMT',
     link: SUCCESSOR,
   });
-});
-
-test('9.3 a superseded endpoint works as before', async () => {
-  await shop.makeProducts(3);
-  const before = await shop.rest('GET', V1);
-  const answer = await deprecating.rest('GET', V1);
-  expect(answer.text).toBe(before.text);
-});
-
-test.each([`${V1}/`, `${V1}?x=1`])(
-  '9.3 a superseded endpoint returns these headers at %s, too',
-  async (path) => {
-    const answer = await deprecating.rest('GET', path);
-    expect(versionHeaders(answer.headers)).toMatchObject({
-      deprecation: '@1801353600',
-      link: SUCCESSOR,
-    });
-  },
-);
-
-test('9.3 the successor exists', async () => {
-  const { headers } = await deprecating.rest('GET', V1);
-  const [, url = ''] = /^<([^>]+)>/.exec(headers.get('link') ?? '') ?? [];
-  expect(url.startsWith(PUBLIC_URL)).toBe(true);
-  expect(await deprecating.rest('GET', url.slice(PUBLIC_URL.length))).toMatchObject({
-    status: 200,
-    body: { items: [], count: 0 },
-  });
-});
-
-test('9.3 without a successor endpoint, the successor is the GraphQL API', async () => {
-  const { pk } = await shop.makeProduct();
-  const as = await shop.makeUser({ password: null, scopes: ['products:write'] });
-  const answers = [
-    await deprecating.rest('GET', `/api/v1/shop/product/${pk}`),
-    await deprecating.rest('POST', '/api/v1/shop/product/', {
-      as,
-      json: { name: 'Tray', barcode: '4006381333931', price: 1 },
-    }),
-  ];
-  expect(answers.map(({ status }) => status)).toEqual([200, 201]);
-  for (const { headers } of answers)
-    expect(versionHeaders(headers)).toEqual({ ...V1_HEADERS, link: GRAPHQL });
 });
 
 test('9.3 a version without dates and paths without a version return no deprecation headers', async () => {
@@ -148,32 +76,9 @@ describe('with dates for both versions', () => {
     }
   });
 
-  test('9.3 a page links to its successor and its neighbours, on every request', async () => {
-    await shop.makeProducts(5);
-    const link = (offset: number, rel: string) =>
-      `<${PUBLIC_URL}${V2}?limit=2&offset=${offset}>; rel="${rel}"`;
-    for (let time = 0; time < 3; time++) {
-      const { headers } = await leaving.rest('GET', `${V2}?limit=2&offset=2`);
-      expect(versionHeaders(headers)).toEqual({
-        ...V2_HEADERS,
-        link: [GRAPHQL, link(4, 'next'), link(0, 'prev')].join(', '),
-      });
-    }
-  });
-
-  test('9.3 a cached response returns the headers each time', async () => {
-    const { pk } = await shop.makeProduct();
-    for (let time = 0; time < 3; time++) {
-      const { status, headers } = await leaving.rest('GET', `/api/v1/shop/product/${pk}`);
-      expect([status, versionHeaders(headers)]).toEqual([200, { ...V1_HEADERS, link: GRAPHQL }]);
-    }
-  });
-
   test.each([
     ['GET', '/api/v1/shop/product/0', {}, 404, V1_HEADERS],
     ['POST', '/api/v1/shop/product/', { json: {} }, 401, V1_HEADERS],
-    ['GET', '/api/v1/shop/product/1', { token: 'none' }, 401, V1_HEADERS],
-    ['GET', `${V2}?page=0`, {}, 422, V2_HEADERS],
     [
       'POST',
       '/api/v2/auth/login',
@@ -181,8 +86,6 @@ describe('with dates for both versions', () => {
       400,
       V2_HEADERS,
     ],
-    ['HEAD', '/api/v1/shop/product/0', {}, 404, V1_HEADERS],
-    ['HEAD', V2, {}, 200, V2_HEADERS],
   ])(
     '9.3 %s %s with %j, which is %s, returns the headers, too',
     async (method, path, request, status, expected) => {
@@ -208,48 +111,6 @@ describe('with dates for both versions', () => {
       ]);
     },
   );
-});
-
-describe('the dates', () => {
-  const read = (env: Record<string, string>) =>
-    readConfig({ SIGNING_SECRET: TEST_SECRET, ...env }, () => undefined);
-  const problemsOf = (env: Record<string, string>): readonly string[] => {
-    try {
-      read(env);
-      return [];
-    } catch (error) {
-      return (error as ConfigError).problems;
-    }
-  };
-
-  test('a removal before the deprecation is a configuration error, reported with all others', () => {
-    expect(
-      problemsOf({
-        V1_DEPRECATION: '2027-01-31/2027-01-30',
-        V2_DEPRECATION: '2027-01-31/2026-01-31',
-        LOG_LEVEL: 'x',
-        PORT: 'x',
-      }),
-    ).toEqual([
-      'PORT must be a whole number',
-      'V1_DEPRECATION must not have the removal before the deprecation',
-      'V2_DEPRECATION must not have the removal before the deprecation',
-      'LOG_LEVEL must be a level of the log',
-    ]);
-  });
-
-  test('an invalid date is a configuration error', () => {
-    expect(problemsOf({ V2_DEPRECATION: '2027-02-30' })).toEqual([
-      'V2_DEPRECATION must be a date such as 2027-01-31, or an interval such as 2027-01-31/2027-07-31',
-    ]);
-  });
-
-  test.each([
-    [{ V1_DEPRECATION: '2027-01-31/2027-01-31' }],
-    [{ V1_DEPRECATION: '2026-01-31/2026-07-31', V2_DEPRECATION: '2027-01-31' }],
-  ])('%j is valid', (env) => {
-    expect(problemsOf(env)).toEqual([]);
-  });
 });
 
 describe('with a date of deprecation only, under BASE_PATH', () => {

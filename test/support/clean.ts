@@ -3,7 +3,6 @@ const TABLES = [
   'session',
   'login_failure',
   'api_key',
-  'mail',
   'mail_count',
   'registration',
   'password_reset',
@@ -13,9 +12,7 @@ const TABLES = [
   'blog_entry',
   'idempotency_key',
   'rest_call',
-  'rest_call_day',
-  'product_import_batch',
-  'webhook_delivery',
+  'pgboss.job',
   'webhook',
   '"user"',
 ];
@@ -48,6 +45,7 @@ export const MAKE_CLEAN = `
     else
       ${TABLES.map((table) => `if exists (select from ${table}) then delete from ${table}; end if;`).join('\n      ')}
     end if;
+    delete from pgboss.queue where name like 'webhook/%';
     ${SEQUENCES.map((name) => `if (select is_called from ${name}) then perform setval('${name}', 1, false); end if;`).join('\n    ')}
     -- The deletions were recorded in the audit trail and the change log. The trail requires this
     -- setting for its deletion.

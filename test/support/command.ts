@@ -1,21 +1,18 @@
-import { EventEmitter } from 'node:events';
 import { PassThrough, Writable } from 'node:stream';
 import type { CommandIo } from '../../src/cli/command-context.ts';
-import { createProgram } from '../../src/cli/program.ts';
+import { runProgram } from '../../src/cli/program.ts';
 import { checkLeaks, type ProcessResult } from './process.ts';
 
 /** A command that runs in this process. */
-export interface RunningCommand {
+interface RunningCommand {
   /** Standard input, unless the options replace it. It is open. */
   stdin: PassThrough;
-  /** Sends SIGINT, as Ctrl-C does. */
-  interrupt: () => void;
   /** Resolves when the command has exited. */
   ended: Promise<ProcessResult>;
 }
 
 /** Replaces defaults of a command. */
-type CommandOptions = Partial<Pick<CommandIo, 'stdin' | 'stdout' | 'stderr' | 'clock' | 'exit'>>;
+type CommandOptions = Partial<Pick<CommandIo, 'stdin' | 'stdout' | 'stderr'>>;
 
 /** Runs a CLI command in this process until it exits, with only these settings. */
 export async function command(
@@ -29,39 +26,26 @@ export async function command(
   return ended;
 }
 
-/**
- * Starts a command in this process. Without a clock in the options its time is frozen, so it shows
- * no progress.
- */
+/** Starts a command in this process. */
 export function startCommand(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
   options: CommandOptions = {},
 ): RunningCommand {
-  const [stdin, stdout, stderr, signals] = [
-    new PassThrough(),
-    new Collector(),
-    new Collector(),
-    new EventEmitter(),
-  ];
-  const program = createProgram({
+  const [stdin, stdout, stderr] = [new PassThrough(), new Collector(), new Collector()];
+  const io = {
     env: { ...env },
     stdin,
     stdout,
     stderr,
-    signals,
-    clock: { now: () => new Date(), elapsedMs: () => 0 },
-    exit: (code) => {
-      throw new Error(`The command exited with ${code}`);
-    },
     ...options,
-  });
-  const ended = program
-    .run(args)
-    .then((code) => checkLeaks({ code, stdout: stdout.text, stderr: stderr.text }));
+  };
+  const ended = runProgram(io, args).then((code) =>
+    checkLeaks({ code, stdout: stdout.text, stderr: stderr.text }),
+  );
   // A test may await something else first.
   ended.catch(() => undefined);
-  return { stdin, ended, interrupt: () => void signals.emit('SIGINT') };
+  return { stdin, ended };
 }
 
 /** Collects all output. */

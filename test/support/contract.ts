@@ -1,4 +1,4 @@
-import type { DeploymentOptions } from '../../contract/deployment.ts';
+import type { DeploymentOptions } from '../../packages/contract/index.ts';
 import { demoUsers, seedDemo } from '../../src/features/demo-data.ts';
 import { TEST_SECRET } from './databases.ts';
 import type { Shop } from './shop.ts';

@@ -2,9 +2,8 @@ import pg from 'pg';
 import pino from 'pino';
 import options from '../../mikro-orm.config.ts';
 import { openDatabase } from '../../src/database/database.ts';
-import { startEmbedded } from '../../src/database/embedded/postgresql.ts';
+import { startEmbedded } from '../../packages/embedded-postgres/index.ts';
 import { readConfig } from '../../src/core/config.ts';
-import { execute, raw } from '../../src/database/sql.ts';
 import { MAKE_CLEAN } from './clean.ts';
 import { copyFrom, makeDataDir, removeDirectory } from './directories.ts';
 
@@ -69,7 +68,7 @@ async function migrate(env: Record<string, string>): Promise<void> {
   const config = readConfig({ ...env, SIGNING_SECRET: TEST_SECRET }, () => undefined);
   const database = await openDatabase(config, options, silent, true);
   await database.migrate();
-  await execute(database.fork(), raw(MAKE_CLEAN));
+  await database.fork().execute(MAKE_CLEAN);
   await database.close();
 }
 

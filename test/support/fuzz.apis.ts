@@ -2,7 +2,7 @@ import { decimal, parseExact } from './fuzz.ts';
 import type { Shop } from './shop.ts';
 
 /** A product as an API returns it, with numbers as exact decimals. */
-export interface ApiProduct {
+interface ApiProduct {
   pk: string;
   name: string;
   barcode: string;

@@ -13,7 +13,7 @@ const SEED = Number(process.env['FUZZ_SEED'] || sized(randomInt(2 ** 31), 1));
 /** From this number of documents on, the share of accepted ones does not depend on the seed. */
 export const MANY = 1_000;
 /** Maximum number of concurrent requests: fewer than the password hash queue has room for. */
-export const CONCURRENCY = 8;
+const CONCURRENCY = 8;
 /** Socket timeout in ms: a longer request hangs. */
 const HANG_MS = 60_000;
 /** Time limit of shrinking a failing document, in ms. */

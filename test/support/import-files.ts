@@ -9,15 +9,8 @@ export const HEADER = 'name,barcode,price';
 export const INK = 'Ink,5901234123457,12.50';
 
 /** The summary that an import prints. */
-export function importSummary({
-  created = 0,
-  changed = 0,
-  unchanged = 0,
-  skipped = 0,
-  refused = 0,
-}): string {
-  const before = skipped > 0 ? ` Skipped, imported before: ${skipped}.` : '';
-  return `Created: ${created}. Changed: ${changed}. Unchanged: ${unchanged}.${before} Refused: ${refused}.\n`;
+export function importSummary({ created = 0, changed = 0, unchanged = 0, refused = 0 }): string {
+  return `Created: ${created}. Changed: ${changed}. Unchanged: ${unchanged}. Refused: ${refused}.\n`;
 }
 
 /** Joins these lines to a text. */

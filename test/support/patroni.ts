@@ -158,8 +158,8 @@ export class PatroniNode {
 /** Three nodes under Patroni with etcd, and HAProxy in front, configured by deploy/patroni. */
 export interface PatroniCluster {
   nodes: readonly PatroniNode[];
-  /** URLs of the database: through HAProxy, through HAProxy that leaves connections to an old primary alone, of all hosts, and of the replicas through HAProxy. */
-  urls: { proxy: string; passiveProxy: string; hosts: string; replicas: string };
+  /** URLs of the database: through HAProxy, through HAProxy that leaves connections to an old primary alone, and of the replicas through HAProxy. */
+  urls: { proxy: string; passiveProxy: string; replicas: string };
   /** Returns the primary that Patroni names, unless it is this node; undefined if there is none. */
   leader(but?: PatroniNode): Promise<PatroniNode | undefined>;
   /** Waits for a primary with two streaming standbys, one of them synchronous if configured. */
@@ -232,7 +232,6 @@ export async function startPatroni(directory: string): Promise<PatroniCluster> {
     urls: {
       proxy: urlOf(`127.0.0.1:${proxyPort}`),
       passiveProxy: urlOf(`127.0.0.1:${passivePort}`),
-      hosts: `${urlOf(nodes.map(({ port }) => `127.0.0.1:${port}`).join())}?target_session_attrs=read-write`,
       replicas: urlOf(`127.0.0.1:${replicasPort}`),
     },
     leader,

@@ -1,14 +1,11 @@
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, chown, mkdir, writeFile } from 'node:fs/promises';
+import { chown, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import pg from 'pg';
+import { ownedDirectory, systemUser } from './postgresql.ts';
 import { freePort } from './process.ts';
 import { until } from './until.ts';
-
-/** The user that it runs as if the tests run as root, which it rejects. */
-const SYSTEM_USER = 'postgres';
 
 /** Name of the database in PgBouncer, which the server does not know. */
 const ALIAS = 'alias';
@@ -17,8 +14,6 @@ const ALIAS = 'alias';
 export interface Pooler {
   /** URL of the server's database through PgBouncer. */
   url: string;
-  /** DATABASE_POOLER for it: PgBouncer supports prepared statements as of version 1.21. */
-  mode: 'transaction' | 'transaction-unprepared';
   /** Returns the result of a SHOW command, such as `pools`. */
   show(what: string): Promise<Record<string, unknown>[]>;
   stop(): Promise<void>;
@@ -36,7 +31,6 @@ export async function startPooler(
 ): Promise<Pooler> {
   const { hostname, port, pathname, username, password } = new URL(serverUrl);
   const own = await freePort();
-  const prepares = await supportsPreparedStatements();
   await mkdir(directory, { recursive: true });
   const configuration = join(directory, 'pgbouncer.ini');
   const users = join(directory, 'users.txt');
@@ -57,13 +51,12 @@ admin_users = ${username}
 pool_mode = transaction
 default_pool_size = ${connections}
 max_client_conn = 500
-${prepares ? 'max_prepared_statements = 200\n' : ''}${lines.join('')}`,
+${lines.join('')}`,
   );
   const owner = await systemUser();
-  if (owner) {
-    for (const path of [directory, users, configuration]) await chown(path, owner.uid, owner.gid);
-    await chmod(directory, 0o700);
-  }
+  await ownedDirectory(directory);
+  for (const path of [users, configuration])
+    if (owner.uid !== undefined && owner.gid !== undefined) await chown(path, owner.uid, owner.gid);
   const child = spawn('pgbouncer', [configuration], { stdio: 'ignore', cwd: '/', ...owner });
   const query = async (database: string, text: string): Promise<Record<string, unknown>[]> => {
     const client = new pg.Client({ host: '127.0.0.1', port: own, user: username, database });
@@ -84,7 +77,6 @@ ${prepares ? 'max_prepared_statements = 200\n' : ''}${lines.join('')}`,
   }, 'a response of PgBouncer');
   return {
     url: `postgresql://${username}@127.0.0.1:${own}/${ALIAS}`,
-    mode: prepares ? 'transaction' : 'transaction-unprepared',
     show: (what) => query('pgbouncer', `show ${what}`),
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return;
@@ -93,19 +85,4 @@ ${prepares ? 'max_prepared_statements = 200\n' : ''}${lines.join('')}`,
       await ended;
     },
   };
-}
-
-async function supportsPreparedStatements(): Promise<boolean> {
-  const { stdout } = await promisify(execFile)('pgbouncer', ['--version']);
-  const [, major, minor] = /^PgBouncer (\d+)\.(\d+)/.exec(stdout) ?? [];
-  return Number(major) > 1 || Number(minor) >= 21;
-}
-
-async function systemUser(): Promise<{ uid: number; gid: number } | undefined> {
-  if (process.getuid?.() !== 0) return undefined;
-  const run = promisify(execFile);
-  const [uid = 0, gid = 0] = await Promise.all(
-    ['-u', '-g'].map(async (flag) => Number((await run('id', [flag, SYSTEM_USER])).stdout)),
-  );
-  return { uid, gid };
 }

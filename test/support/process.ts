@@ -77,28 +77,13 @@ export async function shell(command: string, env: Record<string, string>): Promi
   return { code: child.exitCode, stdout, stderr };
 }
 
-/**
- * Starts a shell command on a pseudo-terminal (script of util-linux); the child's stdin is its
- * keyboard.
- */
-export function onTerminal(
-  command: string,
-  env: Record<string, string>,
-): { child: ChildProcess; ended: Promise<ProcessResult> } {
-  const PATH = `${dirname(process.execPath)}:${CLEAN_ENV.PATH}`;
-  const child = spawn('script', ['-qec', `stty rows 40 columns 120; ${command}`, '/dev/null'], {
-    env: { ...CLEAN_ENV, PATH, ...env, SHELL: '/bin/sh' },
-  });
-  return { child, ended: resultOf(child) };
-}
-
 /** Runs the contract kit, as `npm run contract` does. */
 export function contract(
   args: readonly string[],
   env: Record<string, string> = {},
   input?: string,
 ): Promise<ProcessResult> {
-  return run('../contract/main.js', args, env, input);
+  return run('../packages/contract/main.js', args, env, input);
 }
 
 /** Starts the server on a free port and waits until it listens. */

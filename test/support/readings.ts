@@ -1,7 +1,7 @@
 import pg from 'pg';
 import type { Answer, Shop } from './shop.ts';
 
-/** A small table, with a row for each 65,536 products, that is always read as a whole. */
+/** A small table, with a row for each 16,384 products, that is always read as a whole. */
 const SMALL = 'product_row_count';
 /** From the sixth execution on, PostgreSQL may use a generic plan (its manual, PREPARE). */
 const EXECUTIONS_BEFORE_GENERIC_PLAN = 6;

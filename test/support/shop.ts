@@ -3,11 +3,9 @@ import type { Server } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach } from './jest.ts';
 import bcrypt from 'bcrypt';
-import { execute, raw } from '../../src/database/sql.ts';
 import options from '../../mikro-orm.config.ts';
 import type { Logger } from 'pino';
 import { createApp, type App } from '../../src/app.ts';
-import * as throttle from '../../src/features/auth/login/throttle.ts';
 import { createAccessToken } from '../../src/features/auth/tokens/token.ts';
 import { BlogEntry } from '../../src/features/blog/blog-entry.entity.ts';
 import { openDatabase, type Database } from '../../src/database/database.ts';
@@ -130,7 +128,7 @@ export class Shop {
     this.config = {
       ...config,
       bcryptCost: LOWEST_COST,
-      subscriptionGraceMs: HANG_MS,
+      databaseAcquireTimeoutMs: HANG_MS,
       ...overrides,
     };
     const lines = {
@@ -142,7 +140,6 @@ export class Shop {
     const log = (this.log = openLog(this.config, lines));
     this.open = await openDatabase(this.config, options, log, true);
     openDatabases.add(this.open);
-    await this.waitForConnections(HANG_MS);
     const opened = this.open;
     const { calls } = this;
     this.app = await createApp({
@@ -190,17 +187,10 @@ export class Shop {
     this.logged.length = 0;
     await this.sql(CLEAN);
     this.calls.take();
-    throttle.clearBlocked(this.context());
   }
 
   now(): Date {
     return new Date(Date.now() + this.clockShift);
-  }
-
-  /** Sets the timeout of pool acquisition, in ms. */
-  async waitForConnections(ms: number): Promise<void> {
-    const pool = await this.database.orm.driver.getConnection().getNativeClient();
-    pool.options.connectionTimeoutMillis = ms;
   }
 
   /** Moves the app's clock forward. */
@@ -236,7 +226,7 @@ export class Shop {
   }
 
   async sql(statement: string): Promise<Record<string, unknown>[]> {
-    const { rows } = await execute(this.database.fork(), raw(statement));
+    const rows = await this.database.fork().execute<Record<string, unknown>[]>(statement);
     countCommit();
     return rows;
   }

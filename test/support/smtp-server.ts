@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach } from './jest.ts';
 import pino from 'pino';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
-import { mailTemplates } from '../../src/features.ts';
+import { mailWriters } from '../../src/features.ts';
 import type { MailMessage } from '../../src/api/mail.ts';
 import { MailWorker } from '../../src/features/mail/mail-worker.ts';
 import { openTransport, type Transport } from '../../src/features/mail/transport.ts';
@@ -59,7 +59,7 @@ export class TestSmtpServer {
   /** Returns the mail worker of one process. */
   mailWorker(timeoutMs?: number): MailWorker {
     if (!this.transport) throw new Error('The SMTP server is not open');
-    return new MailWorker(mailTemplates, this.transport, timeoutMs);
+    return new MailWorker(mailWriters, this.transport, timeoutMs);
   }
 
   /** Delivers all due mails. Returns the mails received since the last call. */

@@ -1,7 +1,9 @@
 import { once } from 'node:events';
 import { createClient, type Client, type ClientOptions } from 'graphql-ws';
 import { WebSocket, type ClientOptions as WebSocketOptions } from 'ws';
+import { EventReader } from '../../src/features/change-log/event-reader.ts';
 import type { Shop } from './shop.ts';
+import { until } from './until.ts';
 
 const PROTOCOL = 'graphql-transport-ws';
 const open = new Set<WebSocket>();
@@ -15,6 +17,27 @@ export interface RawSocket {
   next(): Promise<any>;
   /** The code and the reason of its closure. */
   closed: Promise<[number, string]>;
+}
+
+/** Number of subscriptions to changes that have started in this process. */
+let started = 0;
+// oxlint-disable-next-line typescript/unbound-method -- Called with the reader.
+const { subscribe } = EventReader.prototype;
+EventReader.prototype.subscribe = async function (...args) {
+  const subscriber = await Reflect.apply(subscribe, this, args);
+  started++;
+  return subscriber;
+};
+
+/** Sends a message that starts a subscription to changes. Returns once the subscription has started. */
+export async function startSubscription(
+  socket: RawSocket,
+  id: string,
+  payload: { query: string; variables?: Record<string, unknown> | undefined },
+): Promise<void> {
+  const before = started;
+  socket.send({ id, type: 'subscribe', payload });
+  await until(() => started > before, 'the start of a subscription');
 }
 
 /** Opens a WebSocket. Throws if the handshake is rejected. */

@@ -68,7 +68,7 @@ export function verdictOf({ difference, control }: Comparison, most = ALIKE): Ve
 }
 
 /** Returns whether the second takes at most `most` times as long as the first; it may take less. */
-export function limitVerdictOf(comparison: Comparison, most: number): Verdict {
+function limitVerdictOf(comparison: Comparison, most: number): Verdict {
   return verdictOf(
     {
       ...comparison,

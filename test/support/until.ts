@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 
-const EVERY_MS = 20;
+const EVERY_MS = 5;
 const PATIENCE_MS = 120_000;
 
 /** Polls until the condition is true. Throws after two minutes, with the name of the condition. */

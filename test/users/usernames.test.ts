@@ -1,5 +1,5 @@
 import { describe, expect, test } from '../support/jest.ts';
-import { usernameKey } from '../../src/features/users/username.ts';
+import { usernameForm } from '../../src/features/users/username.ts';
 import { command } from '../support/command.ts';
 import { PASSWORD, useShop, workerDatabase } from '../support/shop.ts';
 
@@ -12,11 +12,12 @@ const signIn = async (username: string, password = PASSWORD) =>
 const stored = async () =>
   (await shop.sql('select username from "user" order by pk')).map(({ username }) => username);
 
-describe('a new username (RFC 8265, UsernameCaseMapped)', () => {
+describe('a new username', () => {
   test.each([
     ['surrounding blanks are removed', ' alice\u00a0\n', 'alice'],
     ['the case stays', 'Alice', 'Alice'],
     ['full-width letters become ASCII', 'ａｌｉｃｅ', 'alice'],
+    ['invisible characters are removed', 'al\u00adice\u200b', 'alice'],
     ['marks are composed', 'Zoe\u0308', 'Zo\u00eb'],
     ['ASCII signs', "o'neil+shop@mail.example", "o'neil+shop@mail.example"],
     ['single spaces', 'Ada King', 'Ada King'],
@@ -36,24 +37,9 @@ describe('a new username (RFC 8265, UsernameCaseMapped)', () => {
   });
 
   test.each([
-    ['a zero-width space', 'alice\u200b'],
-    ['a soft hyphen', 'al\u00adice'],
-    ['a direction', '\u202ealice'],
-    ['a Cyrillic letter among Latin ones', '\u0430lice'],
-    ['a Greek letter among Latin ones', 'alic\u03b5'],
-    ['Hebrew among Latin letters', 'aאlice'],
-    ['an emoji', 'alice🎁'],
-    ['two spaces', 'ada  king'],
-    ['another sign', 'alice\u00b7'],
-    ['a compatibility letter', '\ud835\udc1alice'],
-    ['a ligature', '\ufb01ona'],
-    ['a lone mark', '\u0301'],
-    ['a mark first', '\u0301alice'],
     ['a control character', 'al\tice'],
+    ['a lone mark', '\u0301'],
     ['nothing visible', '\u200b'],
-    ['a script of no use today', '\u{13000}'],
-    ['two sets of digits', 'أ\u0661\u06f2'],
-    ['Hebrew after a digit', '7אליס'],
     ['151 characters', 'a'.repeat(151)],
   ])('%s is rejected: %j', async (_what, username) => {
     expect(await create(username)).toMatchObject({
@@ -65,7 +51,7 @@ describe('a new username (RFC 8265, UsernameCaseMapped)', () => {
   });
 
   test.each(['Alice', 'ALICE', ' alice ', 'ａｌｉｃｅ'])(
-    'one that looks like that of a user is a conflict: %j',
+    "one that has the form of a user's is a conflict: %j",
     async (username) => {
       await shop.makeUser({ username: 'alice' });
       expect(await create(username)).toMatchObject({
@@ -76,23 +62,7 @@ describe('a new username (RFC 8265, UsernameCaseMapped)', () => {
     },
   );
 
-  test.each([
-    ['Cyrillic letters that look like Latin ones', 'coco', 'сосо'],
-    ['Cyrillic capitals', 'BOB', 'ВОВ'],
-    ['Greek letters', 'ZOE', 'ΖΟΕ'],
-  ])('so is one of %s (UTS 39)', async (_what, username, other) => {
-    for (const [first, second] of [
-      [username, other],
-      [other, username],
-    ] as const) {
-      await shop.sql('delete from "user"');
-      expect(await create(first)).toMatchObject({ code: 0 });
-      expect(await create(second)).toMatchObject({ code: 1 });
-      expect(await stored()).toEqual([first]);
-    }
-  });
-
-  test('of ten concurrent names that look alike, one is stored', async () => {
+  test('of ten concurrent names of one form, one is stored', async () => {
     const names = ['alice', 'Alice', 'aLice', 'alIce', 'aliCe'].flatMap((name) => [
       name,
       ` ${name}`,
@@ -103,24 +73,11 @@ describe('a new username (RFC 8265, UsernameCaseMapped)', () => {
   });
 
   test('the database and the server compare the same form', async () => {
-    const names = [
-      'Alice',
-      ' ALICE ',
-      'ａｌ\u200bice',
-      'Αλίκης',
-      'ΑΛΊΚΗΣ',
-      'ВОВА',
-      'вова',
-      'Zoe\u0308',
-      'ﬁona',
-      'ẞ',
-      '山田',
-      "o'Neil",
-    ];
+    const names = ['Alice', ' ALICE ', 'ａｌ\u200bice', 'Zoe\u0308', 'ﬁona', 'ẞ', '山田', "o'Neil"];
     const rows = await shop.sql(
       `select username_key(name) as key from (values ${names.map((name, at) => `(${at}, '${name.replace("'", "''")}')`).join()}) as given (at, name) order by at`,
     );
-    expect(rows.map(({ key }) => key)).toEqual(names.map(usernameKey));
+    expect(rows.map(({ key }) => key)).toEqual(names.map(usernameForm));
   });
 });
 
@@ -133,8 +90,8 @@ describe('the username of a login', () => {
     },
   );
 
-  test('a name that is stored is that user, whatever others look like', async () => {
-    const names = ['alice', 'Alice', '\u0430lice', 'alice\u200b', ' alice', '🎁', '\u200b'];
+  test('a name that is stored is that user, whatever others there are', async () => {
+    const names = ['alice', 'Alice', 'alice\u200b', ' alice', '🎁', '\u200b'];
     for (const [at, username] of names.entries())
       await shop.makeUser({ username, password: `password-${at}` });
     for (const [at, username] of names.entries())
@@ -142,15 +99,10 @@ describe('the username of a login', () => {
     expect(await signIn('ALICE', 'password-0')).toBe(401);
   });
 
-  test('is not that of another name that looks alike', async () => {
-    await shop.makeUser({ username: 'alice' });
-    expect(await signIn('\u0430lice')).toBe(401);
-  });
-
   test('failures of all forms of a name count together', async () => {
     await shop.makeUser({ username: 'alice' });
     const statuses: number[] = [];
-    for (const username of ['Alice', 'ALICE ', '\u0430lice', 'alice'])
+    for (const username of ['Alice', 'ALICE ', 'al\u200bice', 'alice'])
       statuses.push(await signIn(username, 'wrong password'));
     expect(statuses).toEqual([401, 401, 401, 429]);
   });

@@ -1,4 +1,4 @@
-import type { PageSettings } from '../../../src/pages/settings.ts';
+import type { PageSettings } from '../../../packages/pages/settings.ts';
 
 const { base } = JSON.parse(
   document.getElementById('settings')?.textContent ?? '{}',

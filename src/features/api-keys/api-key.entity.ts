@@ -1,27 +1,13 @@
-import {
-  Check,
-  Entity,
-  Index,
-  ManyToOne,
-  PrimaryKey,
-  Property,
-} from '@mikro-orm/decorators/legacy';
+import { Entity, Index, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
 import { Field, ObjectType } from 'type-graphql';
 import { Node } from '../../api/node.ts';
 import { DateTimeScalar } from '../../api/scalars.ts';
 import type { Scope } from '../../core/scopes.ts';
-import { User } from '../users/user.entity.ts';
+import { OwnerPk } from '../users/user.entity.ts';
 
 /** Credentials with which a program acts as a user, without a password and a session. */
 @Entity({ tableName: 'api_key' })
-@Check({
-  name: 'api_key_name_check',
-  expression: `char_length(name) >= 1 and char_length(name) <= 100 and name !~ '[[:cntrl:]]'`,
-})
-@Check({ name: 'api_key_key_hash_check', expression: `octet_length(key_hash) = 32` })
-@Check({ name: 'api_key_times_check', expression: `created_at < expires_at` })
-@Index({ name: 'api_key_user_pk_created_at_index', properties: ['userPk', 'createdAt', 'keyId'] })
-@Index({ name: 'api_key_expires_at_index', properties: ['expiresAt'] })
+@Index({ properties: ['userPk', 'createdAt', 'keyId'] })
 @ObjectType({
   simpleResolvers: true,
   implements: Node,
@@ -32,12 +18,7 @@ export class ApiKey extends Node {
   @PrimaryKey({ columnType: 'uuid', type: 'string' })
   keyId!: string;
 
-  @ManyToOne(() => User, {
-    mapToPk: true,
-    fieldName: 'user_pk',
-    deleteRule: 'cascade',
-    updateRule: 'no action',
-  })
+  @OwnerPk('user_pk')
   userPk!: number;
 
   @Property({ type: 'text' })
@@ -58,6 +39,7 @@ export class ApiKey extends Node {
   @Field(() => DateTimeScalar, { description: 'When the key was created.' })
   createdAt!: Date;
 
+  @Index()
   @Property({ columnType: 'timestamptz(3)' })
   @Field(() => DateTimeScalar, { description: 'When the key expires.' })
   expiresAt!: Date;

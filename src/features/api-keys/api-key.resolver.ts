@@ -27,9 +27,7 @@ class ApiKeyInput {
   @Field(() => String, { description: 'The purpose of the key: one line of 1 to 100 characters.' })
   name!: string;
 
-  @Field(() => [String], {
-    description: 'Scopes of the key, out of those of the caller.',
-  })
+  @Field(() => [String], { description: 'Scopes of the key, out of those of the caller.' })
   scopes!: Scope[];
 
   @Field(() => DateTimeScalar, {
@@ -48,7 +46,7 @@ class ApiKeyPayload {
   apiKey!: ApiKey;
 }
 
-@Resolver(() => ApiKey)
+@Resolver(() => User)
 export class ApiKeyResolver {
   @IgnoresIdempotencyKey()
   @Mutation(() => ApiKeyPayload, {
@@ -72,10 +70,7 @@ export class ApiKeyResolver {
   ): Promise<ApiKey> {
     return apiKeys.revoke(ctx, id);
   }
-}
 
-@Resolver(() => User)
-export class UserApiKeysResolver {
   @FieldResolver(() => ApiKeyConnection, {
     description:
       "The user's valid API keys, the latest first. Empty for other users than the caller, and for callers with an API key.",

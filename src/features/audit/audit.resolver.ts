@@ -7,9 +7,7 @@ import * as audit from './audit.service.ts';
 
 const AuditEntryConnection = connectionType(AuditEntry);
 
-@InputType({
-  description: 'Filter of audit entries. An entry must meet all given conditions.',
-})
+@InputType({ description: 'Filter of audit entries. An entry must meet all given conditions.' })
 class AuditEntryFilter {
   @Field(() => String, {
     nullable: true,

@@ -1,45 +1,29 @@
+import { expressionBuilder, type Expression, type SqlBool } from 'kysely';
 import { z } from 'zod';
 import { hasScope, requireScope } from '../../request/access.ts';
 import { inTransaction, withContext, type Context } from '../../request/context.ts';
 import { badInput } from '../../core/errors.ts';
 import {
+  findInList,
   readPage,
   type ListDefinition,
   type Page,
   type PageArgs,
 } from '../../pagination/keyset.ts';
-import { BATCH_SIZE, inBatches } from '../../database/batches.ts';
-import { inOrder, selectEntities } from '../../database/row-mapper.ts';
-import { execute, join, literal, sql, type Sql } from '../../database/sql.ts';
-import { isStorable } from '../../core/text.ts';
+import { BATCH_SIZE, inBatches } from '../../core/batches.ts';
+import { run, type Columns } from '../../database/kysely.ts';
 import { DAY_MS } from '../../core/time.ts';
 import { check } from '../../core/validation.ts';
 import { AuditEntry } from './audit.entity.ts';
-import { ACTIONS, diff, record, type Subject } from './audit.log.ts';
+import { diff, record } from './audit.log.ts';
 import { auditFilter } from './audit.rules.ts';
 
 /** Recorded as the operator who pruned the trail because of AUDIT_RETENTION_DAYS. */
 const RETENTION_OPERATOR = 'shopfront';
-const SERIAL = /^[1-9]\d{0,17}$/;
+const eb = expressionBuilder<{ audit_entry: Columns<AuditEntry> }, 'audit_entry'>();
 
 /** Filter of entries. An entry must meet all given conditions. */
-export interface AuditFilter {
-  /** A username, or the name of an operator. */
-  actor?: string | null | undefined;
-  action?: string | null | undefined;
-  subject?: Pick<Subject, 'kind' | 'key'> | null | undefined;
-  /** Earliest time, inclusive. */
-  since?: Date | null | undefined;
-  /** Latest time, exclusive. */
-  until?: Date | null | undefined;
-}
-
-/** Unchecked `AuditFilter` with the global id of the subject. */
-export type AuditFilterById = Pick<AuditFilter, 'actor' | 'action'> & {
-  subject?: string | null;
-  since?: unknown;
-  until?: unknown;
-};
+export type AuditFilter = z.output<typeof auditFilter>;
 
 const pageInput = z.object({ filter: auditFilter.nullish() });
 
@@ -49,7 +33,7 @@ const pageInput = z.object({ filter: auditFilter.nullish() });
 export async function page(
   ctx: Context,
   args: PageArgs,
-  filter?: AuditFilterById,
+  filter?: unknown,
 ): Promise<Page<AuditEntry>> {
   requireScope(ctx, 'audit:read');
   const checked = check(pageInput, { filter }).filter;
@@ -66,22 +50,26 @@ export async function findNodes(
   ctx: Context,
   keys: readonly string[],
 ): Promise<(AuditEntry | null)[]> {
-  const pks = hasScope(ctx, 'audit:read') ? keys.filter((key) => SERIAL.test(key)) : [];
-  return inOrder(
-    await selectEntities(ctx, AuditEntry, sql`pk = any(${pks}::bigint[])`),
-    'pk',
-    keys,
-  );
+  return hasScope(ctx, 'audit:read')
+    ? findInList(ctx, listDefinition(undefined), keys)
+    : keys.map(() => null);
 }
 
 /** Lists at most `limit` filtered entries, newest first, for operators. Throws BAD_USER_INPUT. */
-export function list(ctx: Context, filter: AuditFilter, limit: number): Promise<AuditEntry[]> {
-  const where = join([sql`true`, ...equalities(filter), ...timeConditions(filter)], ' and ');
-  return selectEntities(
-    ctx,
-    AuditEntry,
-    sql`${where} order by at desc, pk desc limit ${literal(limit)}`,
-  );
+export async function list(
+  ctx: Context,
+  filter: AuditFilter,
+  limit: number,
+): Promise<AuditEntry[]> {
+  const entries = ctx.em
+    .getKysely<{ audit_entry: Columns<AuditEntry> }>()
+    .selectFrom('audit_entry')
+    .selectAll()
+    .where(eb.and([...equalities(filter), ...timeConditions(filter)]))
+    .orderBy('at', 'desc')
+    .orderBy('pk', 'desc')
+    .limit(limit);
+  return (await run(ctx, entries)).map((row) => ctx.em.map(AuditEntry, row));
 }
 
 /**
@@ -106,14 +94,21 @@ export async function sweep(ctx: Context): Promise<number> {
 }
 
 async function pruneSome(tx: Context, before: Date): Promise<number> {
+  const trail = tx.em.getKysely<{ audit_entry: Columns<AuditEntry> }>();
   // Local to this transaction; the trigger requires it for a DELETE.
-  await execute(tx.em, sql`select set_config('shopfront.audit_prune', 'on', true)`);
-  const { affected } = await execute(
-    tx.em,
-    sql`
-    delete from audit_entry where pk in (
-      select pk from audit_entry where at < ${before} order by at, pk limit ${literal(BATCH_SIZE)})`,
+  const allow = trail.selectNoFrom(
+    eb.fn('set_config', [eb.val('shopfront.audit_prune'), eb.val('on'), eb.lit(true)]).as('value'),
   );
+  await run(tx, allow);
+  const oldest = trail
+    .selectFrom('audit_entry')
+    .select('pk')
+    .where('at', '<', before)
+    .orderBy('at')
+    .orderBy('pk')
+    .limit(BATCH_SIZE);
+  const [deleted] = await run(tx, trail.deleteFrom('audit_entry').where('pk', 'in', oldest));
+  const affected = Number(deleted?.numDeletedRows);
   if (affected > 0)
     await record(
       tx,
@@ -134,32 +129,23 @@ function listDefinition(filter: AuditFilter | undefined): ListDefinition<AuditEn
     entity: AuditEntry,
     order: [
       { property: 'at', kind: 'time' },
-      { property: 'pk', kind: 'serial' },
+      { property: 'pk', kind: 'pk' },
     ],
     descending: true,
-    ...(range.length > 0 && { range: join(range, ' and ') }),
-    ...(others.length > 0 && { where: join(others, ' and ') }),
+    ...(range.length > 0 && { range: eb.and(range) }),
+    ...(others.length > 0 && { where: eb.and(others) }),
     filter,
   };
 }
 
-function equalities({ actor, action, subject }: AuditFilter): Sql[] {
-  if (actor != null && !isStorable(actor))
-    throw badInput('filter.actor', 'has a NUL or is not well-formed Unicode');
-  if (action != null && !ACTIONS.some((known) => known === action))
-    throw badInput('filter.action', `must be one of ${ACTIONS.join(', ')}`);
+function equalities({ actor, action, subject }: AuditFilter): Expression<SqlBool>[] {
   return [
-    ...(subject
-      ? [sql`subject_kind = ${subject.kind} and subject_key = ${String(subject.key)}`]
-      : []),
-    ...(actor == null ? [] : [sql`actor_name = ${actor}`]),
-    ...(action == null ? [] : [sql`action = ${action}`]),
+    ...(subject ? [eb.and({ subject_kind: subject.kind, subject_key: String(subject.key) })] : []),
+    ...(actor == null ? [] : [eb('actor_name', '=', actor)]),
+    ...(action == null ? [] : [eb('action', '=', action)]),
   ];
 }
 
-function timeConditions({ since, until }: AuditFilter): Sql[] {
-  return [
-    ...(since == null ? [] : [sql`at >= ${since}::timestamptz`]),
-    ...(until == null ? [] : [sql`at < ${until}::timestamptz`]),
-  ];
+function timeConditions({ since, until }: AuditFilter): Expression<SqlBool>[] {
+  return [...(since ? [eb('at', '>=', since)] : []), ...(until ? [eb('at', '<', until)] : [])];
 }

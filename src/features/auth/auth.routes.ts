@@ -6,25 +6,18 @@ import { route, type Routes } from '../../api/route.ts';
 import { check } from '../../core/validation.ts';
 import { credentials } from './auth.rules.ts';
 import * as auth from './auth.service.ts';
-import { callerBySessionKey } from './caller.service.ts';
+import { callerBySessionKey } from './callers.ts';
 
 /** The scope that requests a refresh token (OpenID Connect Core, 11). Grants no permission. */
 const OFFLINE_ACCESS = 'offline_access';
 const V2_LOGIN = '/api/v2/auth/login';
 const LOGOUT_SUCCESSFUL = 'Logout successful';
 
-/** A session key of no session. */
 const EXAMPLE_KEY = 'an-example-of-a-key-with-43-characters-0000';
 
-const grantType = z
-  .string()
-  .pipe(z.enum(['', 'password', 'refresh_token']))
-  .optional();
-const tokenForm = z.looseObject({ grant_type: grantType, scope: z.string().optional() });
 const loginHeaders = z.object({
   authorization: z.string().optional(),
   'sec-fetch-site': z.string().optional(),
-  'user-agent': z.string().optional(),
 });
 const refreshForm = z.object({ refresh_token: z.string() });
 const tokenBody = z
@@ -34,24 +27,15 @@ const tokenBody = z
       examples: ['header.claims.signature'],
     }),
     token_type: z.string().meta({ description: 'Always bearer.', examples: ['bearer'] }),
-    expires_in: z
-      .int()
-      .optional()
-      .meta({
-        description: 'Lifetime of the access token in seconds; only with offline_access.',
-        minimum: 1,
-        examples: [1800],
-      }),
+    expires_in: z.int().optional().meta({
+      description: 'Lifetime of the access token in seconds; only with offline_access.',
+    }),
     refresh_token: z.string().optional().meta({
       description: 'Single-use token for grant_type=refresh_token; only with offline_access.',
     }),
-    scope: z
-      .string()
-      .optional()
-      .meta({
-        description: 'Scopes of the token, and offline_access; only with offline_access.',
-        examples: ['products:write offline_access'],
-      }),
+    scope: z.string().optional().meta({
+      description: 'Scopes of the token, and offline_access; only with offline_access.',
+    }),
   })
   .meta({ id: 'Token', description: 'An access token (RFC 6749, 5.1).' });
 const sessionBody = z
@@ -67,10 +51,12 @@ const loggedOut = z
   .string()
   .meta({ description: 'Confirmation of the logout.', examples: [LOGOUT_SUCCESSFUL] });
 
+const grantType = z.string().pipe(z.enum(['', 'password', 'refresh_token']));
 // One list of the fields of both grants: client generators handle alternatives in a form badly.
-const documentedForm = z.object({
-  grant_type: z.enum(['password', 'refresh_token']).optional().meta({
+const tokenForm = z.object({
+  grant_type: grantType.optional().meta({
     description: 'The grant that is exchanged for tokens.',
+    enum: ['password', 'refresh_token'],
     default: 'password',
   }),
   ...credentials.partial().shape,
@@ -85,16 +71,13 @@ const documentedForm = z.object({
 });
 const demoCredentials = { username: 'alice', password: 'alice-demo-1' };
 const formExamples = {
-  password: { grant_type: 'password', ...demoCredentials },
-  offline_access: {
-    grant_type: 'password',
-    ...demoCredentials,
-    scope: 'products:write offline_access',
-  },
+  password: { grant_type: 'password', ...demoCredentials, scope: 'products:write offline_access' },
   refresh_token: { grant_type: 'refresh_token', refresh_token: 'header.claims.signature' },
 };
 
 const invalidCredentials = new DomainError('INVALID_CREDENTIALS', 'Incorrect username or password');
+const basicRequired = new DomainError('CREDENTIALS_REQUIRED', 'Incorrect login and/or password');
+const invalidLogin = new DomainError('INVALID_CREDENTIALS', basicRequired.message);
 const missing = (field: string) => badInput(field, 'Field required', 'missing');
 
 const LOGIN = `mutation ($username: String!, $password: String!) {
@@ -152,13 +135,9 @@ export const authRoutes: Routes = ({
       secret: true,
       oauth: true,
       input: { form: tokenForm },
-      documented: { form: documentedForm },
       success: { status: 200, body: tokenBody },
       graphqlEquivalent: tokenEquivalent,
-      handle: (ctx, { form }) =>
-        form.grant_type === 'refresh_token'
-          ? refreshGrant(ctx, form)
-          : passwordGrant(ctx, form, form.scope),
+      handle: (ctx, { form }) => tokenResponse(ctx, form),
     }),
   ),
   route({
@@ -203,11 +182,7 @@ export const authRoutes: Routes = ({
         ? 'Without that header, it takes them from the query, which proxies may log; prefer the header. '
         : '') +
       'Too many failed logins return 429 for a while.',
-    errors: [
-      new DomainError('CREDENTIALS_REQUIRED', 'Incorrect login and/or password'),
-      invalidCredentials,
-      missing('username'),
-    ],
+    errors: [basicRequired, invalidCredentials, missing('username')],
     input: { headers: loginHeaders, query: z.record(z.string(), z.unknown()) },
     documented: {
       headers: loginHeaders.pick({ authorization: true }),
@@ -217,8 +192,10 @@ export const authRoutes: Routes = ({
     graphqlEquivalent: keyEquivalent,
     handle: (ctx, { headers, query }) => {
       const given = basicCredentials(headers.authorization) ?? (legacyQueryLogin ? query : {});
-      if (!('username' in given || 'password' in given)) throw challenge(headers);
-      return newSession(ctx, given);
+      if ('username' in given || 'password' in given) return newSession(ctx, given);
+      // Clients such as wget send a password only after a challenge. Browsers, which send
+      // Sec-Fetch-Site, would show a dialog and store the password.
+      throw headers['sec-fetch-site'] === undefined ? basicRequired : invalidLogin;
     },
   }),
   route({
@@ -238,8 +215,7 @@ export const authRoutes: Routes = ({
     access: (json) =>
       json !== undefined && ('username' in json || 'session_key' in json) ? 'login' : 'signed-in',
     bodyOptional: true,
-    input: { json: z.looseObject({ session_key: z.string().optional() }) },
-    documented: {
+    input: {
       json: z.object({ ...sessionBody.partial().shape, ...credentials.partial().shape }),
     },
     success: {
@@ -258,58 +234,27 @@ export const authRoutes: Routes = ({
   }),
 ];
 
-async function passwordGrant(ctx: Context, form: unknown, scope = '') {
-  const requested = scope.split(' ').filter((name) => name !== '');
-  const scopes = requested.filter((name) => name !== OFFLINE_ACCESS);
-  const { user, session } = await auth.login(
-    ctx,
-    check(credentials, form),
-    scopes.length > 0 ? scopes : undefined,
-  );
-  return tokenResponse(auth.issueTokens(ctx, user, session), requested.includes(OFFLINE_ACCESS));
-}
-
-async function refreshGrant(ctx: Context, form: unknown) {
-  const { user, session } = await auth.refresh(ctx, check(refreshForm, form).refresh_token);
-  return tokenResponse(auth.issueTokens(ctx, user, session), true);
-}
-
 // RFC 6749, 5.1. Without offline_access only the two members that clients of the interface know.
-function tokenResponse(
-  { accessToken, expiresIn, refreshToken, scopes }: auth.Tokens,
-  offline: boolean,
-): z.input<typeof tokenBody> {
+async function tokenResponse(
+  ctx: Context,
+  form: z.output<typeof tokenForm>,
+): Promise<z.input<typeof tokenBody>> {
+  const requested = (form.scope ?? '').split(' ').filter((name) => name !== '');
+  const narrowed = requested.filter((name) => name !== OFFLINE_ACCESS);
+  const isRefresh = form.grant_type === 'refresh_token';
+  const { user, session } = isRefresh
+    ? await auth.refresh(ctx, check(refreshForm, form).refresh_token)
+    : await auth.login(ctx, check(credentials, form), narrowed.length > 0 ? narrowed : undefined);
+  const { accessToken, expiresIn, refreshToken, scopes } = auth.issueTokens(ctx, user, session);
   const token = { access_token: accessToken, token_type: 'bearer' };
+  if (!isRefresh && !requested.includes(OFFLINE_ACCESS)) return token;
   const scope = [...scopes, OFFLINE_ACCESS].join(' ');
-  return offline ? { ...token, expires_in: expiresIn, refresh_token: refreshToken, scope } : token;
+  return { ...token, expires_in: expiresIn, refresh_token: refreshToken, scope };
 }
 
 async function newSession(ctx: Context, input: unknown): Promise<z.input<typeof sessionBody>> {
   const { sessionKey } = await auth.login(ctx, check(credentials, input));
   return { session_key: sessionKey };
-}
-
-// Clients such as wget and curl --anyauth send a password only after a challenge. Browsers get no
-// challenge: a browser would show its own dialog over the page that made the request, store the
-// password, and send it with every request below this path, also for pages of other sites.
-function challenge(headers: z.output<typeof loginHeaders>): DomainError {
-  return new DomainError(
-    isBrowser(headers) ? 'INVALID_CREDENTIALS' : 'CREDENTIALS_REQUIRED',
-    'Incorrect login and/or password',
-  );
-}
-
-// Browsers send Sec-Fetch-Site to HTTPS and localhost only, Safari since 16.4. The User-Agent of
-// PowerShell begins like that of browsers, but PowerShell waits for the challenge like wget. So
-// does WinHTTP, whose User-Agent begins with Mozilla/4.0.
-function isBrowser({
-  'sec-fetch-site': site,
-  'user-agent': userAgent = '',
-}: z.output<typeof loginHeaders>): boolean {
-  return (
-    site !== undefined ||
-    (userAgent.startsWith('Mozilla/5.0 ') && !userAgent.includes('PowerShell'))
-  );
 }
 
 // RFC 7617, 2.

@@ -1,10 +1,11 @@
+import { createHmac } from 'node:crypto';
 import { z } from 'zod';
 import { accountOf, record } from '../audit/audit.log.ts';
 import { requireCaller, requirePerson, requireWriter } from '../../request/access.ts';
 import { inTransaction, type Context } from '../../request/context.ts';
 import { DomainError } from '../../core/errors.ts';
 import { nodeKeyOf } from '../../api/node.ts';
-import { fingerprint } from '../../core/secret-key.ts';
+import { fingerprint, hashKey } from '../../core/secret-key.ts';
 import { isScope } from '../../core/scopes.ts';
 import { check } from '../../core/validation.ts';
 import type { User } from '../users/user.entity.ts';
@@ -12,13 +13,11 @@ import { newPassword } from '../users/user.rules.ts';
 import * as users from '../users/user.service.ts';
 import * as accounts from './user-administration.service.ts';
 import { credentials, type Credentials } from './auth.rules.ts';
-import { authenticate, invalidCredentials, replaceHash, verify } from './login/authenticate.ts';
-import { rejectDisabled, scopesIn, signIn, signOut } from './caller.service.ts';
-import { withHashSlot } from './passwords/hashing.ts';
-import { hashPassword } from './passwords/password.ts';
+import { authenticate, invalidCredentials, verify } from './login/authenticate.ts';
+import { invalidToken, readClaims, rejectDisabled, scopesIn, signIn, signOut } from './callers.ts';
+import { hashPassword } from './passwords/hashing.ts';
 import { Session } from './sessions/session.entity.ts';
 import * as sessions from './sessions/session.service.ts';
-import { TokenError } from './tokens/signing.ts';
 import * as throttle from './login/throttle.ts';
 import {
   createAccessToken,
@@ -26,6 +25,7 @@ import {
   readRefreshToken,
   TOKEN_ENDPOINT_LIFETIME,
 } from './tokens/token.ts';
+import { logFailure, logSuccess } from './outcome.ts';
 
 const passwordChange = z.object({ new: newPassword });
 
@@ -34,15 +34,6 @@ export interface Login {
   user: User;
   session: Session;
   sessionKey: string;
-}
-
-/** The tokens of a session. */
-export interface Tokens {
-  accessToken: string;
-  /** Lifetime of the access token, in seconds. */
-  expiresIn: number;
-  refreshToken: string;
-  scopes: string[];
 }
 
 /**
@@ -56,19 +47,15 @@ export async function login(
   scopes?: readonly string[],
 ): Promise<Login> {
   const given = check(credentials, input);
-  throttle.rejectIfBlocked(ctx, given.username);
-  const user = await withHashSlot(ctx, () => authenticate(ctx, given));
+  const user = await authenticate(ctx, given);
   const { session, key } = await sessions.open(ctx, user, scopes ? scopes.filter(isScope) : null);
   signIn(ctx, user, session);
-  ctx.log.info(
-    { event: 'auth.login', outcome: 'success', user: user.username, session: fingerprint(key) },
-    'Signed in',
-  );
+  logSuccess(ctx, { event: 'auth.login', user: user.username, session: fingerprint(key) });
   return { user, session, sessionKey: key };
 }
 
 /** Returns new tokens for a session, with the scopes that the user has in it at this moment. */
-export function issueTokens(ctx: Context, user: User, session: Session): Tokens {
+export function issueTokens(ctx: Context, user: User, session: Session) {
   const scopes = scopesIn(user, session);
   const { sid, refreshGeneration: generation, createdAt, refreshedAt } = session;
   const issuedAt = refreshedAt ?? createdAt;
@@ -92,64 +79,61 @@ export function issueTokens(ctx: Context, user: User, session: Session): Tokens 
 /**
  * Exchanges a refresh token for the session and its next generation of tokens. The last exchanged
  * token can be repeated for REFRESH_REUSE_SECONDS and gets the same generation. A token that was
- * exchanged earlier ends its session. Throws INVALID_TOKEN and INACTIVE_USER.
+ * exchanged earlier ends its session. With `sessionKey`, replaces the key of the session. Throws
+ * INVALID_TOKEN and INACTIVE_USER.
  */
 export async function refresh(
   ctx: Context,
   refreshToken: string,
+  sessionKey?: string,
 ): Promise<{ user: User; session: Session }> {
-  const { sid, generation } = readRefreshClaims(ctx, refreshToken);
+  const event = 'auth.refresh';
+  const read = () => readRefreshToken(ctx, refreshToken);
+  const { sid, generation } = readClaims(ctx, event, read);
   const current = await sessions.bySid(ctx, sid);
-  if (!current) throw refreshRejected(ctx, 'the session has ended');
+  if (!current) throw invalidToken(ctx, event, 'the session has ended');
   const user = await users.byPk(ctx, current.userPk);
   rejectDisabled(ctx, user);
-  const session = await sessions.rotate(ctx, sid, generation);
-  if (!session) throw refreshRejected(ctx, 'the token was used before, or the session has ended');
+  const session = await sessions.rotate(ctx, sid, generation, sessionKey);
+  if (!session) throw invalidToken(ctx, event, 'the token was used before');
   await sessions.touch(ctx, session);
   signIn(ctx, user, session);
-  ctx.log.info(
-    { event: 'auth.refresh', outcome: 'success', user: user.username },
-    'Session refreshed',
-  );
+  logSuccess(ctx, { event, user: user.username });
   return { user, session };
 }
 
-/** As `refresh`, and replaces the session key. The new key is valid until the next refresh. */
+/**
+ * As `refresh`, and replaces the session key. The new one is derived from the refresh token, so that
+ * a repeated refresh returns the same key.
+ */
 export async function refreshAll(ctx: Context, refreshToken: string): Promise<Login> {
-  const { user, session } = await refresh(ctx, refreshToken);
-  return { user, session, sessionKey: await sessions.renewKey(ctx, session, refreshToken) };
+  const [secret = ''] = ctx.config.signingSecrets;
+  const sessionKey = createHmac('sha256', secret)
+    .update(`session key of ${refreshToken}`)
+    .digest('base64url');
+  return { ...(await refresh(ctx, refreshToken, sessionKey)), sessionKey };
 }
 
 /** Ends the session of this key. Throws INVALID_SESSION_KEY if there is none. */
 export async function logoutByKey(ctx: Context, sessionKey: string): Promise<number> {
-  const ended = await sessions.endByKey(ctx, sessionKey);
+  const ended = await sessions.end(ctx, { key_hash: hashKey(sessionKey) });
+  const facts = { event: 'auth.logout', session: fingerprint(sessionKey) };
   if (ended.length === 0) {
-    ctx.log.info(
-      { event: 'auth.logout', outcome: 'failure', user: null, session: fingerprint(sessionKey) },
-      'Session key rejected',
-    );
+    logFailure(ctx, facts);
     throw new DomainError('INVALID_SESSION_KEY', 'Invalid session key');
   }
+  logSuccess(ctx, { ...facts, user: ctx.caller?.username ?? null });
   signOut(ctx, ended);
-  ctx.log.info(
-    {
-      event: 'auth.logout',
-      outcome: 'success',
-      user: ctx.caller?.username ?? null,
-      session: fingerprint(sessionKey),
-    },
-    'Signed out',
-  );
   return ended.length;
 }
 
 /** Ends the caller's session. Throws NOT_AUTHENTICATED without one (tokens of other issuers). */
 export async function logout(ctx: Context): Promise<number> {
   const { sessionId, username } = requireCaller(ctx);
-  const ended = sessionId === undefined ? [] : await sessions.endBySid(ctx, sessionId);
+  const ended = sessionId === undefined ? [] : await sessions.end(ctx, { sid: sessionId });
   if (ended.length === 0) throw new DomainError('NOT_AUTHENTICATED', 'Not authenticated');
+  logSuccess(ctx, { event: 'auth.logout', user: username });
   signOut(ctx, ended);
-  ctx.log.info({ event: 'auth.logout', outcome: 'success', user: username }, 'Signed out');
   return ended.length;
 }
 
@@ -158,45 +142,22 @@ export async function logout(ctx: Context): Promise<number> {
  * NOT_FOUND for any other id.
  */
 export async function endSession(ctx: Context, id: string): Promise<number> {
-  const { pk, username } = requirePerson(ctx);
-  requireWriter(ctx);
-  const ended = await accounts.endSessions(
-    ctx,
-    { pk, username },
-    { only: nodeKeyOf(Session.name, id) ?? '' },
-  );
+  const ended = await endSessions(ctx, nodeKeyOf(Session.name, id) ?? '');
   // The same error for another user's session and for a session that does not exist.
-  if (ended.length === 0) throw new DomainError('NOT_FOUND', 'No such session');
-  signOut(ctx, ended);
-  ctx.log.info(
-    { event: 'auth.logout', outcome: 'success', user: username, sessions: ended.length },
-    'Session ended',
-  );
-  return ended.length;
+  if (ended === 0) throw new DomainError('NOT_FOUND', 'No such session');
+  return ended;
 }
 
-/** Ends the caller's other sessions. Returns their number. Throws NOT_AUTHENTICATED, FORBIDDEN. */
-export async function endOtherSessions(ctx: Context): Promise<number> {
-  const { pk, username, sessionId } = requirePerson(ctx);
-  requireWriter(ctx);
-  const ended = await accounts.endSessions(ctx, { pk, username }, { keep: sessionId });
-  ctx.log.info(
-    { event: 'auth.logout', outcome: 'success', user: username, sessions: ended.length },
-    'All other sessions ended',
-  );
-  return ended.length;
-}
-
-/** Ends all sessions of the caller. Returns their number. Throws NOT_AUTHENTICATED, FORBIDDEN. */
-export async function logoutEverywhere(ctx: Context): Promise<number> {
+/**
+ * Ends the caller's session `only`, or all sessions of the caller. Returns their number. Throws
+ * NOT_AUTHENTICATED and FORBIDDEN.
+ */
+export async function endSessions(ctx: Context, only?: string): Promise<number> {
   const { pk, username } = requirePerson(ctx);
   requireWriter(ctx);
-  const ended = await accounts.endSessions(ctx, { pk, username });
+  const ended = await accounts.endSessions(ctx, { pk, username }, only);
   signOut(ctx, ended);
-  ctx.log.info(
-    { event: 'auth.logout', outcome: 'success', user: username, sessions: ended.length },
-    'All sessions ended',
-  );
+  logSuccess(ctx, { event: 'auth.logout', user: username, sessions: ended.length });
   return ended.length;
 }
 
@@ -209,42 +170,20 @@ export async function changePassword(ctx: Context, current: string, next: string
   requireWriter(ctx);
   const { new: password } = check(passwordChange, { new: next });
   const user = await users.byPk(ctx, caller.pk);
-  const hash = await withHashSlot(ctx, async () => {
-    await verify(ctx, user.username, current, user);
-    return hashPassword(ctx, password);
-  });
+  await verify(ctx, user.username, current, user);
+  const hash = await hashPassword(ctx, password);
   await inTransaction(ctx, async (tx) => {
     // Of two concurrent changes, the second one has a wrong current password.
-    if (!(await replaceHash(tx, user, hash))) throw invalidCredentials(ctx, user);
-    await accounts.deletePasswordResets(tx, user.pk);
-    await sessions.endAll(tx, user.pk, caller.sessionId);
+    if (!(await users.replaceHash(tx, user.pk, hash, user.hashedPassword)))
+      throw invalidCredentials(ctx, user);
+    await accounts.endAccess(tx, user.pk, caller.sessionId);
     await record(tx, 'account.password_changed', accountOf(user));
   });
-  ctx.log.info(
-    { event: 'auth.password', outcome: 'success', user: user.username },
-    'Password changed',
-  );
+  logSuccess(ctx, { event: 'auth.password', user: user.username });
   return user;
 }
 
 /** Deletes expired sessions and login failures. Returns the number of rows. */
 export async function sweep(ctx: Context): Promise<number> {
   return (await sessions.sweep(ctx)) + (await throttle.sweep(ctx));
-}
-
-function readRefreshClaims(ctx: Context, token: string) {
-  try {
-    return readRefreshToken(ctx, token);
-  } catch (error) {
-    if (error instanceof TokenError) throw refreshRejected(ctx, error.message);
-    throw error;
-  }
-}
-
-function refreshRejected(ctx: Context, reason: string): DomainError {
-  ctx.log.info(
-    { event: 'auth.refresh', outcome: 'failure', user: null, reason },
-    'Refresh token rejected',
-  );
-  return new DomainError('INVALID_TOKEN', 'Could not validate credentials');
 }

@@ -3,13 +3,16 @@ import { accountOf, diff, record } from '../audit/audit.log.ts';
 import { inTransaction, type Context } from '../../request/context.ts';
 import { DomainError } from '../../core/errors.ts';
 import type { Scope } from '../../core/scopes.ts';
+import { isUuid } from '../../core/uuid.ts';
 import { check } from '../../core/validation.ts';
-import { execute, sql } from '../../database/sql.ts';
+import { run } from '../../database/kysely.ts';
 import { User } from '../users/user.entity.ts';
 import { newPassword, newUser } from '../users/user.rules.ts';
 import * as users from '../users/user.service.ts';
-import { usernameKey } from '../users/username.ts';
-import { hashPassword } from './passwords/password.ts';
+import { usernameForm } from '../users/username.ts';
+import { hashPassword } from './passwords/hashing.ts';
+import { PasswordReset } from './passwords/password-reset.entity.ts';
+import { Session } from './sessions/session.entity.ts';
 import * as sessions from './sessions/session.service.ts';
 
 // Changes to accounts. Nothing here authorizes the caller: callers are the operator's commands, and
@@ -26,35 +29,43 @@ export async function create(ctx: Context, input: z.input<typeof newUser>): Prom
   });
 }
 
-/**
- * Stores a new user, within the transaction. Throws CONFLICT if a user has this username or one
- * that looks alike.
- */
+/** Stores a new user, within the transaction. Throws CONFLICT if the username is taken. */
 export async function store(
   tx: Context,
   facts: Pick<User, 'username' | 'email' | 'fullName' | 'scopes'> & { hashedPassword: string },
 ): Promise<User> {
-  // Concurrent users with names that look alike wait for each other.
-  const key = usernameKey(facts.username);
-  await execute(tx.em, sql`select pg_advisory_xact_lock(hashtextextended(${key}, 0))`);
-  if (await users.isUsernameTaken(tx, facts.username)) throw usernameTaken(facts.username);
-  const user = Object.assign(new User(), { ...facts, scopes: [...new Set(facts.scopes)] });
-  await tx.em.persist(user).flush();
-  return user;
+  // Concurrent users with names of the same form wait for each other.
+  const key = usernameForm(facts.username);
+  await tx.em.execute('select pg_advisory_xact_lock(hashtextextended(?, 0))', [key]);
+  if (await users.isUsernameTaken(tx, facts.username))
+    throw new DomainError('CONFLICT', `User ${facts.username} already exists`);
+  const { username, email, fullName: full_name, hashedPassword: hashed_password } = facts;
+  const scopes = [...new Set(facts.scopes)];
+  const row = { username, email, full_name, hashed_password, scopes };
+  await run(tx, users.tableOf(tx).insertInto('user').values(row));
+  return byName(tx, username);
 }
 
-/** Disables a user and ends all sessions of the user, in one transaction. Throws NOT_FOUND. */
-export async function disable(ctx: Context, username: string): Promise<void> {
+/**
+ * Disables a user and ends all sessions of the user, in one transaction; or enables the user, whose
+ * sessions stay ended. Throws NOT_FOUND.
+ */
+export async function setDisabled(
+  ctx: Context,
+  username: string,
+  disabled: boolean,
+): Promise<void> {
   await inTransaction(ctx, async (tx) => {
     const user = await byName(tx, username);
-    await setDisabled(tx, user, true);
-    await sessions.endForDisabled(tx, user.pk);
+    const { pk } = user;
+    // First, because this locks the user, so that no login opens a session meanwhile.
+    const changed = await tx.em.nativeUpdate(User, { pk, disabled: !disabled }, { disabled });
+    // The rows stay until they expire, so that their keys get INACTIVE_USER.
+    if (disabled)
+      await tx.em.nativeUpdate(Session, { userPk: pk, endedAt: null }, { endedAt: tx.now() });
+    const action = disabled ? 'account.disabled' : 'account.enabled';
+    if (changed > 0) await record(tx, action, accountOf(user));
   });
-}
-
-/** Enables a disabled user. Sessions that disabling ended stay ended. Throws NOT_FOUND. */
-export async function enable(ctx: Context, username: string): Promise<void> {
-  await inTransaction(ctx, async (tx) => setDisabled(tx, await byName(tx, username), false));
 }
 
 /**
@@ -79,17 +90,17 @@ export async function replacePassword(
   userPk: number,
   hash: string,
 ): Promise<string[]> {
-  await execute(tx.em, sql`update "user" set hashed_password = ${hash} where pk = ${userPk}`);
-  await deletePasswordResets(tx, userPk);
-  return sessions.endAll(tx, userPk);
+  await users.replaceHash(tx, userPk, hash);
+  return endAccess(tx, userPk);
 }
 
 /**
- * Invalidates the user's password reset tokens, within the transaction that has changed the password:
- * maybe because somebody else reads the mail.
+ * Deletes the password resets of a user, whose mails somebody else may read, and ends all sessions
+ * of the user except `keep`, within the transaction. Returns the `sid` of each.
  */
-export async function deletePasswordResets(tx: Context, userPk: number): Promise<void> {
-  await execute(tx.em, sql`delete from password_reset where user_pk = ${userPk}`);
+export async function endAccess(tx: Context, userPk: number, keep?: string): Promise<string[]> {
+  await tx.em.nativeDelete(PasswordReset, { userPk });
+  return sessions.end(tx, { user_pk: userPk }, keep);
 }
 
 /** Adds and removes scopes of a user. Returns the resulting scopes. Throws NOT_FOUND. */
@@ -100,34 +111,32 @@ export async function changeScopes(
 ): Promise<Scope[]> {
   return inTransaction(ctx, async (tx) => {
     // Locks the user, so that each concurrent change records the scopes that it replaced.
-    const { pk, username: name } = await byName(tx, username);
-    await execute(tx.em, sql`select from "user" where pk = ${pk} for no key update`);
-    const user = await byName(tx, name);
+    const { pk } = await byName(tx, username);
+    const user = await users.lock(tx, pk);
+    if (!user) throw unknownUser(username);
     const scopes = [...new Set([...user.scopes, ...add])].filter(
       (scope) => !remove.includes(scope),
     );
     const changes = diff({ scopes: textOf(user.scopes) }, { scopes: textOf(scopes) });
     if (changes.length === 0) return scopes;
-    await execute(tx.em, sql`update "user" set scopes = ${scopes}::text[] where pk = ${user.pk}`);
+    user.scopes = scopes;
     await record(tx, 'account.scopes_changed', accountOf(user), changes);
     return scopes;
   });
 }
 
 /**
- * Ends sessions of a user other than by logout: the session `only`, all sessions except `keep`, or
- * all. Returns the `sid` of each.
+ * Ends sessions of a user other than by logout: the session `only`, or all. Returns the `sid` of
+ * each.
  */
-export function endSessions(
+export async function endSessions(
   ctx: Context,
   user: Pick<User, 'pk' | 'username'>,
-  { only, keep }: { only?: string; keep?: string | undefined } = {},
+  only?: string,
 ): Promise<string[]> {
+  if (only !== undefined && !isUuid(only)) return [];
   return inTransaction(ctx, async (tx) => {
-    const ended =
-      only === undefined
-        ? await sessions.endAll(tx, user.pk, keep)
-        : await sessions.endOf(tx, user.pk, only);
+    const ended = await sessions.end(tx, { user_pk: user.pk, ...(only && { sid: only }) });
     const changes = diff({}, { ended: String(ended.length) });
     if (ended.length > 0) await record(tx, 'account.sessions_ended', accountOf(user), changes);
     return ended;
@@ -137,23 +146,12 @@ export function endSessions(
 /** Returns the user of this name, or else the only one whose name has the same form. Throws NOT_FOUND. */
 export async function byName(ctx: Context, username: string): Promise<User> {
   const user = await users.byTypedUsername(ctx, username);
-  if (!user) throw new DomainError('NOT_FOUND', `User ${username} does not exist`);
+  if (!user) throw unknownUser(username);
   return user;
 }
 
-/** The error for a username that another user has. */
-export function usernameTaken(username: string): DomainError {
-  return new DomainError('CONFLICT', `User ${username} already exists`);
-}
-
-// Records an action only if the user changes.
-async function setDisabled(tx: Context, user: User, disabled: boolean): Promise<void> {
-  const { affected } = await execute(
-    tx.em,
-    sql`update "user" set disabled = ${disabled} where pk = ${user.pk} and disabled <> ${disabled}`,
-  );
-  if (affected > 0)
-    await record(tx, disabled ? 'account.disabled' : 'account.enabled', accountOf(user));
+function unknownUser(username: string): DomainError {
+  return new DomainError('NOT_FOUND', `User ${username} does not exist`);
 }
 
 function textOf(scopes: readonly Scope[]): string | null {

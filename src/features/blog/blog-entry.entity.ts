@@ -1,33 +1,15 @@
-import {
-  Check,
-  Entity,
-  Index,
-  ManyToOne,
-  PrimaryKey,
-  Property,
-} from '@mikro-orm/decorators/legacy';
+import { Entity, Index, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
 import { BigIntType } from '@mikro-orm/postgresql';
 import { Field, ObjectType } from 'type-graphql';
 import { Node } from '../../api/node.ts';
 import { DateTimeScalar } from '../../api/scalars.ts';
 import { Weight } from '../../api/weight.ts';
-import { User } from '../users/user.entity.ts';
+import { OwnerPk } from '../users/user.entity.ts';
 
 /** An entry of the blog. Only its creator sees it until it is published. */
 @Entity({ tableName: 'blog_entry' })
-@Check({
-  name: 'blog_entry_title_check',
-  expression: `char_length(title) >= 1 and char_length(title) <= 255 and title !~ '[[:cntrl:]]'`,
-})
-@Check({
-  name: 'blog_entry_body_check',
-  expression: `char_length(body) >= 1 and char_length(body) <= 50000`,
-})
-@Index({ name: 'blog_entry_created_at_index', properties: ['createdAt', 'pk'] })
-@Index({
-  name: 'blog_entry_creator_pk_created_at_index',
-  properties: ['creatorPk', 'createdAt', 'pk'],
-})
+@Index({ properties: ['createdAt', 'pk'] })
+@Index({ properties: ['creatorPk', 'createdAt', 'pk'] })
 @ObjectType({ simpleResolvers: true, implements: Node, description: 'An entry of the blog.' })
 export class BlogEntry extends Node {
   @PrimaryKey({ type: new BigIntType('number'), autoincrement: true })
@@ -50,12 +32,7 @@ export class BlogEntry extends Node {
   })
   published: boolean = false;
 
-  @ManyToOne(() => User, {
-    mapToPk: true,
-    fieldName: 'creator_pk',
-    deleteRule: 'cascade',
-    updateRule: 'no action',
-  })
+  @OwnerPk('creator_pk')
   creatorPk!: number;
 
   @Property({ columnType: 'timestamptz(3)' })

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { withContext, type Context } from '../../request/context.ts';
 import { jsonArray, route, type Routes } from '../../api/route.ts';
-import { MAX_EMAIL } from '../users/user.rules.ts';
-import { MAX_USERNAME } from '../users/username.ts';
+import { userBody } from '../users/user.routes.ts';
 import * as users from '../users/user.service.ts';
 import * as blog from './blog.service.ts';
 
@@ -22,21 +21,8 @@ const entryBody = z
       .meta({ description: 'Whether all signed-in users see the entry.', examples: [true] }),
     creator: z
       .object({
-        username: z.string().meta({
-          description: 'The username.',
-          minLength: 1,
-          maxLength: MAX_USERNAME,
-          examples: ['alice'],
-        }),
-        email: z
-          .string()
-          .nullable()
-          .meta({
-            description: 'The email address.',
-            format: 'email',
-            maxLength: MAX_EMAIL,
-            examples: ['alice@shop.example'],
-          }),
+        username: userBody.shape.username,
+        email: userBody.shape.email.meta({ description: 'The email address.' }),
       })
       .meta({ description: 'The author.' }),
   })

@@ -1,18 +1,11 @@
+import { sql } from 'kysely';
 import type { Context } from '../../request/context.ts';
 import { fingerprint, readCursor, writeCursor, type OrderColumn } from '../../pagination/cursor.ts';
-import { inBatches, BATCH_SIZE } from '../../database/batches.ts';
-import { HISTORY } from '../../database/history.ts';
-import { readRows, type Reader } from '../../database/row-mapper.ts';
-import {
-  execute,
-  literal,
-  readJson,
-  readTime,
-  sql,
-  type Cell,
-  type Sql,
-} from '../../database/sql.ts';
+import { inBatches, BATCH_SIZE } from '../../core/batches.ts';
+import { run, type Columns } from '../../database/kysely.ts';
+import { readRows, type Reader } from '../../database/read.ts';
 import { DAY_MS } from '../../core/time.ts';
+import type { ChangeRow } from './change.entity.ts';
 
 // The change log: triggers write changes of products and sessions in the same transaction. Because
 // an earlier transaction may commit later, rows do not become visible in the order of their
@@ -21,8 +14,18 @@ import { DAY_MS } from '../../core/time.ts';
 // The cost: a transaction that writes for a minute, in any database of the server, delays the
 // changes of all others by a minute.
 
+/**
+ * Identity of the history of a database: another one after a failover, once the new primary has
+ * written its first checkpoint, and after a restore. The same after a restart.
+ */
+const HISTORY = sql<string>`concat_ws(' ', (pg_control_system()).system_identifier, (pg_control_checkpoint()).timeline_id)`;
+
+interface Tables {
+  change: Columns<ChangeRow>;
+}
+
 const ORDER: readonly OrderColumn[] = [
-  { property: 'tx', kind: 'transaction' },
+  { property: 'tx', kind: 'serial' },
   { property: 'pk', kind: 'serial' },
 ];
 const FINGERPRINT = fingerprint('changes', ORDER);
@@ -68,55 +71,47 @@ export interface LogBatch {
   history: string;
 }
 
-/**
- * Returns the query of at most `limit` entries after a position, without those of running
- * transactions.
- */
-export function entriesAfter({ tx, pk }: LogPosition, limit: number): Sql {
-  return sql`
-    select tx, pk, at, kind, subject, state from change
-    where (tx, pk) > (${tx}::xid8, ${pk}::bigint) and tx < pg_snapshot_xmin(pg_current_snapshot())
-    order by tx, pk limit ${literal(limit)}`;
-}
+/** A row of a read: the head, and an entry if there is one. */
+type Row = { cutoff: string; history: string } & (Change | { tx: null });
 
 /**
- * Whether a transaction number is in the future: a restored backup brought it from another server.
+ * Reads at most `limit` changes after a position, without those of running transactions. At the end
+ * of the log, returns the head as position.
  */
-export function isForeign(tx: Sql): Sql {
-  return sql`${tx} >= pg_snapshot_xmax(pg_current_snapshot())`;
-}
-
-/**
- * Reads at most `limit` changes after a position. At the end of the log, returns the head as
- * position.
- */
-export async function readAfter(ctx: Reader, from: LogPosition, limit: number): Promise<LogBatch> {
+export async function readAfter(
+  ctx: Reader,
+  { tx, pk }: LogPosition,
+  limit: number,
+): Promise<LogBatch> {
+  // For a LIMIT parameter the planner assumes a tenth of the table.
   const rows = await readRows(
     ctx,
-    sql`
-    select cutoff, history, entry.*
-    from (select pg_snapshot_xmin(pg_current_snapshot()) as cutoff, ${HISTORY} as history) as now
-    left join (${entriesAfter(from, limit)}) as entry on true
-    order by entry.tx, entry.pk`,
+    sql<Row>`
+      select cutoff, history, entry.*
+      from (select pg_snapshot_xmin(pg_current_snapshot()) as cutoff, ${HISTORY} as history) as now
+      left join (
+        select tx, pk::text, at, kind, subject, state from change
+        where (tx, pk) > (${tx}::xid8, ${pk}::bigint) and tx < pg_snapshot_xmin(pg_current_snapshot())
+        order by change.tx, change.pk limit ${sql.lit(limit)}) as entry on true
+      order by entry.tx, entry.pk::bigint`,
     true,
   );
-  const changes = rows.filter(([, , tx]) => tx !== null).map(([, , ...cells]) => changeOf(cells));
+  const changes = rows.filter((row) => row.tx !== null);
   const last = changes.at(-1);
+  const { cutoff = '', history = '' } = rows[0] ?? {};
   return {
     changes,
-    position: last && changes.length === limit ? last : { tx: String(rows[0]?.[0]), pk: '0' },
-    history: String(rows[0]?.[1]),
+    position: last && changes.length === limit ? last : { tx: cutoff, pk: '0' },
+    history,
   };
 }
 
 /** Returns the current head: the position after everything that readers can see. */
 export async function readHead(ctx: Reader): Promise<LogPosition & Pick<LogBatch, 'history'>> {
-  const [row] = await readRows(
-    ctx,
-    sql`select pg_snapshot_xmin(pg_current_snapshot()), ${HISTORY}`,
-    true,
-  );
-  return { tx: String(row?.[0]), pk: '0', history: String(row?.[1]) };
+  const select = sql<{ tx: string; history: string }>`
+    select pg_snapshot_xmin(pg_current_snapshot()) as tx, ${HISTORY} as history`;
+  const [{ tx, history } = { tx: '', history: '' }] = await readRows(ctx, select, true);
+  return { tx, pk: '0', history };
 }
 
 /** Whether the first position is before the second. */
@@ -128,7 +123,7 @@ export function isBefore(one: LogPosition, other: LogPosition): boolean {
 
 /** Returns a position as opaque cursor. */
 export function cursorOf({ tx, pk }: LogPosition): string {
-  return writeCursor(ORDER, FINGERPRINT, [tx, pk]);
+  return writeCursor(FINGERPRINT, [tx, pk]);
 }
 
 /**
@@ -142,12 +137,8 @@ export function positionOf(argument: string, cursor: string): LogPosition {
 
 /** Whether the log still has the change at this position, and therefore all later ones. */
 export async function hasChangeAt(ctx: Reader, { tx, pk }: LogPosition): Promise<boolean> {
-  const rows = await readRows(
-    ctx,
-    sql`select 1 from change where tx = ${tx}::xid8 and pk = ${pk}::bigint`,
-    true,
-  );
-  return rows.length > 0;
+  const select = sql<object>`select 1 from change where tx = ${tx}::xid8 and pk = ${pk}::bigint`;
+  return (await readRows(ctx, select, true)).length > 0;
 }
 
 /**
@@ -156,32 +147,43 @@ export async function hasChangeAt(ctx: Reader, { tx, pk }: LogPosition): Promise
  * their number.
  */
 export async function sweep(ctx: Context): Promise<number> {
-  const foreign = await execute(ctx.em, sql`delete from change where ${isForeign(sql`tx`)}`);
-  return foreign.affected + (await inBatches(() => sweepOldest(ctx)));
+  const [foreign] = await run(
+    ctx,
+    // Their transactions are in the future of this server.
+    ctx.em
+      .getKysely<Tables>()
+      .deleteFrom('change')
+      .where('tx', '>=', ({ fn }) => fn('pg_snapshot_xmax', [fn('pg_current_snapshot')])),
+  );
+  return Number(foreign?.numDeletedRows) + (await inBatches(() => sweepOldest(ctx)));
 }
 
 async function sweepOldest(ctx: Context): Promise<number> {
   const cutoff = new Date(ctx.now().getTime() - ctx.config.changeLogRetentionDays * DAY_MS);
-  const { affected } = await execute(
-    ctx.em,
-    sql`
-    delete from change using (
-      select tx, pk, bool_and(at < ${cutoff}) over (order by tx, pk) as is_old
-      from (select tx, pk, at from change order by tx, pk limit ${literal(BATCH_SIZE)}) as oldest
-    ) as oldest
-    where is_old and change.tx = oldest.tx and change.pk = oldest.pk`,
+  const db = ctx.em.getKysely<Tables>();
+  const oldest = db
+    .selectFrom('change')
+    .select(['tx', 'pk', 'at'])
+    .orderBy('tx')
+    .orderBy('pk')
+    .limit(BATCH_SIZE);
+  const marked = db
+    .selectFrom(oldest.as('oldest'))
+    .select(['tx', 'pk'])
+    .select((eb) =>
+      eb.fn
+        .agg<boolean>('bool_and', [eb('at', '<', cutoff)])
+        .over((over) => over.orderBy('tx').orderBy('pk'))
+        .as('is_old'),
+    );
+  const [deleted] = await run(
+    ctx,
+    db
+      .deleteFrom('change')
+      .using(marked.as('marked'))
+      .where('is_old', '=', true)
+      .whereRef('change.tx', '=', 'marked.tx')
+      .whereRef('change.pk', '=', 'marked.pk'),
   );
-  return affected;
-}
-
-function changeOf([tx, pk, at, kind, subject, state]: readonly Cell[]): Change {
-  return {
-    tx: String(tx),
-    pk: String(pk),
-    at: readTime(at),
-    // Only the triggers write to this table.
-    kind: kind as ChangeKind,
-    subject: subject as string | null,
-    state: readJson(state) as Change['state'],
-  };
+  return Number(deleted?.numDeletedRows);
 }

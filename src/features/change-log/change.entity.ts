@@ -1,17 +1,16 @@
-import { Check, Entity, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
+import { Entity, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
 
 /**
  * An entry of the change log, written by a trigger in the transaction of the change. Only
  * change-log.ts reads and deletes rows.
  */
 @Entity({ tableName: 'change' })
-@Check({ name: 'change_kind_check', expression: `kind ~ '^[a-z]+\\.[a-z]+$'` })
 export class ChangeRow {
   /** Transaction of the change. */
   @PrimaryKey({ columnType: 'xid8', type: 'string', defaultRaw: 'pg_current_xact_id()' })
   tx!: string;
 
-  @PrimaryKey({ columnType: 'bigint', type: 'string', autoincrement: true })
+  @PrimaryKey({ columnType: 'bigserial', type: 'string', autoincrement: true })
   pk!: string;
 
   /** Start time of that transaction. */

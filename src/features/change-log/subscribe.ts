@@ -9,8 +9,7 @@ import {
   type Change,
   type LogPosition,
 } from './change-log.ts';
-import { cursorExpired, EventReader } from './event-reader.ts';
-import type { Subscriber } from './subscriber.ts';
+import { cursorExpired, EventReader, type Subscriber } from './event-reader.ts';
 
 /**
  * Maximum number of past changes per read: each subscriber holds its own until its client takes

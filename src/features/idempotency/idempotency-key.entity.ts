@@ -1,13 +1,7 @@
-import { Check, Entity, Index, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
+import { Entity, Index, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
 
 /** Idempotency key of a write, with the stored response. */
 @Entity({ tableName: 'idempotency_key' })
-@Check({
-  name: 'idempotency_key_key_check',
-  expression: `char_length(key) >= 1 and char_length(key) <= 255`,
-})
-@Check({ name: 'idempotency_key_fingerprint_check', expression: `octet_length(fingerprint) = 32` })
-@Index({ name: 'idempotency_key_created_at_index', properties: ['createdAt'] })
 export class IdempotencyKey {
   /**
    * Scope of the key: `user:` and the primary key, or `anonymous:` and the network. Callers do not
@@ -27,6 +21,7 @@ export class IdempotencyKey {
   @Property({ columnType: 'jsonb', type: 'json', nullable: true })
   answer!: unknown;
 
+  @Index()
   @Property({ columnType: 'timestamptz(3)' })
   createdAt!: Date;
 }

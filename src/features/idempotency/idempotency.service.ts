@@ -2,13 +2,17 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { inTransaction, type Context } from '../../request/context.ts';
 import { DomainError } from '../../core/errors.ts';
-import { execute, sql } from '../../database/sql.ts';
+import { KeyedLimit } from '../../core/keyed-limit.ts';
+import { run, type Columns } from '../../database/kysely.ts';
 import { DAY_MS } from '../../core/time.ts';
+import { IdempotencyKey } from './idempotency-key.entity.ts';
 import { countStored } from './stored-bytes.ts';
-import { withKeyLock } from './key-lock.ts';
 
 /** Retention of a key, in ms. */
 const RETENTION_MS = DAY_MS;
+
+/** Running calls by key, for each database. */
+const locks = new WeakMap<object, KeyedLimit>();
 
 /** An `Idempotency-Key`: 1 to 255 visible ASCII characters. */
 export const idempotencyKey = z
@@ -19,11 +23,6 @@ export const idempotencyKey = z
     description:
       'A unique text of 1 to 255 visible ASCII characters. A request repeated with the same key and body is executed once.',
   });
-
-interface Stored extends Record<string, unknown> {
-  fingerprint: Buffer;
-  answer: unknown;
-}
 
 /**
  * Runs the work once per key of the caller and stores its result in the same transaction. A
@@ -41,9 +40,14 @@ export async function idempotent<T>(
   const fingerprint = fingerprintOf(input);
   // Calls with the same key wait in the process, because waiting in the database takes a
   // connection.
-  return withKeyLock(ctx, `${caller} ${key}`, fingerprint.toString('base64'), () =>
-    runOnce(ctx, caller, key, fingerprint, work),
-  );
+  const connection = ctx.em.getConnection();
+  const lock = locks.get(connection) ?? new KeyedLimit();
+  locks.set(connection, lock);
+  return lock.run(`${caller} ${key}`, () => {
+    // The client would not receive the result.
+    if (ctx.request?.signal.aborted) throw new DomainError('TIMEOUT', 'The request was cancelled');
+    return runOnce(ctx, caller, key, fingerprint, work);
+  });
 }
 
 function fingerprintOf(input: unknown): Buffer {
@@ -66,42 +70,47 @@ function runOnce<T>(
   work: (ctx: Context) => Promise<T>,
 ): Promise<T> {
   return inTransaction(ctx, async (tx) => {
-    const inserted = await execute(
-      tx.em,
-      sql`
-      insert into idempotency_key (caller, key, fingerprint, created_at) values (${caller}, ${key}, ${fingerprint}, ${tx.now()})
-      on conflict (caller, key) do update set fingerprint = excluded.fingerprint, created_at = excluded.created_at
-      where idempotency_key.created_at <= ${cutoff(tx)} returning 1`,
-    );
-    if (inserted.rows.length === 0) {
-      const { rows } = await execute(
-        tx.em,
-        sql`select fingerprint, answer from idempotency_key where caller = ${caller} and key = ${key}`,
+    const keys = tx.em.getKysely<{ idempotency_key: Columns<IdempotencyKey> }>();
+    const insert = keys
+      .insertInto('idempotency_key')
+      .values({ caller, key, fingerprint, created_at: tx.now() })
+      .onConflict((taken) =>
+        taken
+          .columns(['caller', 'key'])
+          .doUpdateSet({ fingerprint, created_at: tx.now() })
+          .where('idempotency_key.created_at', '<=', cutoff(tx)),
+      )
+      .returning('key');
+    if ((await run(tx, insert)).length === 0) {
+      const [stored] = await run(
+        tx,
+        keys
+          .selectFrom('idempotency_key')
+          .select(['fingerprint', 'answer'])
+          .where((eb) => eb.and({ caller, key })),
       );
-      const stored = rows[0] as Stored | undefined;
       if (!stored?.fingerprint.equals(fingerprint))
         throw keyError('idempotency_key_reused', 'The key was used for another request');
       // The same input was processed by the same work, so the type matches.
       return stored.answer as T;
     }
     const result = await work(tx);
-    const text = JSON.stringify(result);
-    await countStored(caller, Buffer.byteLength(text));
-    await execute(
-      tx.em,
-      sql`update idempotency_key set answer = ${text}::jsonb where caller = ${caller} and key = ${key}`,
+    const answer = JSON.stringify(result);
+    await countStored(caller, Buffer.byteLength(answer));
+    await run(
+      tx,
+      keys
+        .updateTable('idempotency_key')
+        .set({ answer })
+        .where((eb) => eb.and({ caller, key })),
     );
     return result;
   });
 }
 
 /** Deletes the keys older than a day. Returns their number. */
-export async function sweep(ctx: Context): Promise<number> {
-  const { affected } = await execute(
-    ctx.em,
-    sql`delete from idempotency_key where created_at <= ${cutoff(ctx)}`,
-  );
-  return affected;
+export function sweep(ctx: Context): Promise<number> {
+  return ctx.em.nativeDelete(IdempotencyKey, { createdAt: { $lte: cutoff(ctx) } });
 }
 
 // A JSON.stringify replacer that sorts members, because their order is irrelevant.

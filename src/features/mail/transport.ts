@@ -1,17 +1,14 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Transporter } from 'nodemailer';
 import type { Logger } from 'pino';
 import type { Config } from '../../core/config.ts';
 import type { MailMessage } from '../../api/mail.ts';
-import { FileTransport } from './file-transport.ts';
 
-/** Sends mails. Throws Unsendable if another attempt would also fail. */
+/** Sends mails. */
 export interface Transport {
   send(mail: MailMessage): Promise<void>;
-}
-
-/** Error for a permanently rejected mail: unknown recipient, or rejected content. */
-export class Unsendable extends Error {
-  override readonly name = 'Unsendable';
 }
 
 /** Maximum time for each of DNS lookup, connection and greeting, in ms. */
@@ -21,28 +18,27 @@ const SOCKET_TIMEOUT_MS = 20_000;
 
 /** Opens the SMTP transport, or without SMTP_URL the file transport. */
 export function openTransport(
-  config: Pick<Config, 'smtpUrl' | 'mailFrom' | 'dataDir'>,
+  { smtpUrl, mailFrom, dataDir }: Pick<Config, 'smtpUrl' | 'mailFrom' | 'dataDir'>,
   log: Logger,
 ): Transport {
-  return config.smtpUrl === undefined
-    ? new FileTransport(config.dataDir, config.mailFrom, log)
-    : smtpTransport(config.smtpUrl, config.mailFrom);
-}
-
-function smtpTransport(url: string, from: string): Transport {
+  if (smtpUrl === undefined) return fileTransport(join(dataDir, 'mail'), mailFrom, log);
   let mailer: Promise<Transporter> | undefined;
   return {
     async send({ to, subject, text }) {
-      try {
-        // An object, because a string is parsed as a list of addresses.
-        const message = { to: { name: '', address: to }, subject, text };
-        await (await (mailer ??= openMailer(url, from))).sendMail(message);
-      } catch (error) {
-        if (isPermanent(error)) throw new Unsendable('Mail rejected permanently', { cause: error });
-        throw error;
-      }
+      // An object, because a string is parsed as a list of addresses.
+      const message = { to: { name: '', address: to }, subject, text };
+      await (await (mailer ??= openMailer(smtpUrl, mailFrom))).sendMail(message);
     },
   };
+}
+
+/**
+ * Returns whether the mail server rejects the recipient or the content permanently (RFC 5321,
+ * 4.2.1). A rejected login or sender is not permanent: the operator may correct it.
+ */
+export function isPermanent(error: unknown): boolean {
+  const { permanent, command } = Object(error) as Record<string, unknown>;
+  return permanent === true && (command === 'RCPT TO' || command === 'DATA');
 }
 
 async function openMailer(url: string, from: string): Promise<Transporter> {
@@ -63,14 +59,22 @@ async function openMailer(url: string, from: string): Promise<Transporter> {
   );
 }
 
-// RFC 5321, 4.2.1. A rejected login or sender is not permanent: the operator may correct it.
-function isPermanent(error: unknown): boolean {
-  if (!(
-    error instanceof Error &&
-    'permanent' in error &&
-    error.permanent === true &&
-    'command' in error
-  ))
-    return false;
-  return error.command === 'RCPT TO' || error.command === 'DATA';
+/**
+ * Transport for development without a mail server. Writes each mail to a file that only its owner
+ * can read, and logs the path. The recipient and the content, which may include a token, are not
+ * logged, because logs are copied to places where others read them.
+ */
+function fileTransport(directory: string, from: string, log: Logger): Transport {
+  return {
+    async send({ to, subject, text }) {
+      await mkdir(directory, { recursive: true, mode: 0o700 });
+      const time = new Date().toISOString().replaceAll(':', '-');
+      const file = join(directory, `${time}-${randomUUID().slice(0, 8)}.txt`);
+      const content = `From: ${from}\nTo: ${to}\nSubject: ${subject}\n\n${text}`;
+      // A reader that watches the folder must not meet half a mail.
+      await writeFile(`${file}.part`, content, { mode: 0o600, flag: 'wx' });
+      await rename(`${file}.part`, file);
+      log.info({ event: 'mail.file', subject, file }, 'Mail written: SMTP_URL is not set');
+    },
+  };
 }

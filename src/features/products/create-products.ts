@@ -1,14 +1,14 @@
 import { Field, ObjectType } from 'type-graphql';
+import { recordAll } from '../audit/audit.log.ts';
 import { requireScope } from '../../request/access.ts';
-import type { Context } from '../../request/context.ts';
+import { inTransaction, type Context } from '../../request/context.ts';
 import { badInput, DomainError, type ErrorCode } from '../../core/errors.ts';
-import { shapeOf, writeRows } from '../../database/row-mapper.ts';
-import { sql } from '../../database/sql.ts';
-import { check } from '../../core/validation.ts';
+import { run, type Columns } from '../../database/kysely.ts';
+import { checked } from '../../core/validation.ts';
 import { Product } from './product.entity.ts';
-import { COLUMNS, FIELDS, listsOf } from './product.columns.ts';
-import { insertNew, insertWithAudit } from './insert-sql.ts';
+import { FIELDS } from './product.columns.ts';
 import { barcodeTaken, newProduct, type NewProduct } from './product.rules.ts';
+import { creationOf } from './product.service.ts';
 
 /** Maximum number of products in a batch. */
 const MAX_BATCH = 100;
@@ -68,13 +68,13 @@ export async function createAll(
   requireScope(ctx, 'products:write');
   if (drafts.length > MAX_BATCH)
     throw badInput('inputs', `must have at most ${MAX_BATCH} products`);
-  const checked = drafts.map(validate);
+  const results = drafts.map((draft) => checked(newProduct, draft));
   const unique = new Map<string, NewProduct>();
-  for (const draft of checked)
+  for (const draft of results)
     if (!(draft instanceof DomainError) && !unique.has(draft.barcode))
       unique.set(draft.barcode, draft);
   const added = await insert(ctx, [...unique.values()]);
-  return checked.map((draft) => {
+  return results.map((draft) => {
     if (draft instanceof DomainError) return rejected(draft);
     const product = unique.get(draft.barcode) === draft ? added.get(draft.barcode) : undefined;
     return product ? { product, error: null } : rejected(barcodeTaken());
@@ -86,25 +86,23 @@ function rejected({ code, message, fields }: DomainError): CreateProductResult {
   return { product: null, error: { code, message, fields } };
 }
 
-function validate(draft: unknown): NewProduct | DomainError {
-  try {
-    return check(newProduct, draft);
-  } catch (error) {
-    if (error instanceof DomainError) return error;
-    throw error;
-  }
-}
-
-// Returns the added products by barcode. One statement, so no transaction is needed.
-async function insert(
-  ctx: Context,
-  products: readonly NewProduct[],
-): Promise<Map<string, Product>> {
-  if (products.length === 0) return new Map();
-  const shape = shapeOf(ctx, Product);
-  const drafts = sql`
-    select * from unnest(${listsOf(products)}) with ordinality as given (${COLUMNS}, place)`;
-  const insertSql = sql`${insertNew(drafts, ctx.now())} on conflict (barcode) do nothing`;
-  const rows = await writeRows(ctx, insertWithAudit(ctx, insertSql, shape.columns));
-  return new Map(rows.map((row) => shape.entity(row)).map((product) => [product.barcode, product]));
+// Returns the added products by barcode.
+async function insert(ctx: Context, drafts: readonly NewProduct[]): Promise<Map<string, Product>> {
+  if (drafts.length === 0) return new Map();
+  return inTransaction(ctx, async (tx) => {
+    const now = tx.now();
+    const rows = drafts.map((draft) => ({ ...draft, created_at: now, updated_at: now }));
+    const added = await run(
+      tx,
+      tx.em
+        .getKysely<{ product: Columns<Product> }>()
+        .insertInto('product')
+        .values(rows)
+        .onConflict((taken) => taken.column('barcode').doNothing())
+        .returning(['pk', ...FIELDS, 'created_at', 'updated_at']),
+    );
+    const products = added.map((row) => tx.em.map(Product, row));
+    await recordAll(tx, 'product.created', products.map(creationOf));
+    return new Map(products.map((product) => [product.barcode, product]));
+  });
 }

@@ -22,11 +22,7 @@ export const price = z.unknown().transform((input, ctx): string => {
   const text = input instanceof InexactNumber ? input.source : String(input);
   const [, sign, whole, fraction = '', exponent] = NUMBER.exec(text) ?? [];
   if (whole === undefined || (isText && exponent !== undefined))
-    return reject(
-      ctx,
-      'decimal_parsing',
-      `A price is a number or decimal text${hintFor(text, exponent)}`,
-    );
+    return reject(ctx, 'decimal_parsing', 'A price is a number or decimal text');
   const digits = `${whole}${fraction}`.replace(/^0+/, '');
   // The lookbehind avoids quadratic time.
   const significant = digits.replace(/(?<!0)0+$/, '');
@@ -41,14 +37,6 @@ export const price = z.unknown().transform((input, ctx): string => {
   const cents = `${significant}${'0'.repeat(power + MAX_PLACES)}`.padStart(MAX_PLACES + 1, '0');
   return `${cents.slice(0, -MAX_PLACES)}.${cents.slice(-MAX_PLACES)}`;
 });
-
-// Returns the likely mistake, or ''. Error messages never repeat the input.
-function hintFor(text: string, exponent: string | undefined): string {
-  if (exponent !== undefined) return ': write it without an exponent';
-  return /^-?\d[\d.]*[,' ][\d.,' ]*\d$/.test(text)
-    ? ': use a decimal point, not a comma, and no thousands separators'
-    : '';
-}
 
 /**
  * Returns the price as a JSON number. It has at most 12 digits, so a double prints it unchanged.

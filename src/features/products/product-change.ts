@@ -1,7 +1,12 @@
 import { Field, ID, Int, ObjectType, registerEnumType } from 'type-graphql';
 import { cursorOf, type Change, type ChangeKind } from '../change-log/change-log.ts';
+import * as changeLog from '../change-log/subscribe.ts';
+import type { Context } from '../../request/context.ts';
+import { badInput } from '../../core/errors.ts';
 import { DateTimeScalar } from '../../api/scalars.ts';
 import { Product, productFromRow } from './product.entity.ts';
+
+const MAX_PKS = 100;
 
 export enum ProductChangeKind {
   CREATED = 'CREATED',
@@ -61,10 +66,46 @@ export class ProductChange {
   cursor!: string;
 }
 
+/** Filter of product changes; without a field, all changes. */
+export interface ProductChangesInput {
+  /** Only changes of these products, and bulk changes. */
+  pks?: readonly string[] | null;
+  kinds?: readonly ProductChangeKind[] | null;
+  /** Only changes after this cursor; without one, from now on. */
+  after?: string | null | undefined;
+}
+
+/** Subscribes to product changes. Throws BAD_USER_INPUT and CURSOR_EXPIRED. */
+export async function subscribe(
+  ctx: Context,
+  { pks, kinds, after }: ProductChangesInput,
+): Promise<AsyncGenerator<ProductChange, void>> {
+  if (pks && pks.length > MAX_PKS)
+    throw badInput('pks', `must have at most ${MAX_PKS} primary keys`);
+  return filterChanges(
+    await changeLog.subscribe(ctx, after),
+    pks && new Set(pks),
+    kinds && new Set(kinds),
+  );
+}
+
+async function* filterChanges(
+  changes: AsyncIterable<Change>,
+  pks: ReadonlySet<string> | null | undefined,
+  kinds: ReadonlySet<ProductChangeKind> | null | undefined,
+): AsyncGenerator<ProductChange, void> {
+  for await (const change of changes) {
+    // A bulk change has no subject and may include any product.
+    if (pks && change.subject !== null && !pks.has(change.subject)) continue;
+    const productChange = productChangeOf(change);
+    if (productChange && (!kinds || kinds.has(productChange.kind))) yield productChange;
+  }
+}
+
 const cache = new WeakMap<Change, ProductChange>();
 
 /** Returns the change in GraphQL form, shared by all clients; undefined for other kinds. */
-export function productChangeOf(change: Change): ProductChange | undefined {
+function productChangeOf(change: Change): ProductChange | undefined {
   const kind = KINDS[change.kind];
   if (!kind) return undefined;
   const productChange = cache.get(change) ?? toProductChange(change, kind);

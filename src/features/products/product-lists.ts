@@ -1,8 +1,10 @@
+import { expressionBuilder, sql, type Expression, type SqlBool } from 'kysely';
 import type { OrderColumn } from '../../pagination/cursor.ts';
 import type { ListDefinition } from '../../pagination/keyset.ts';
-import { join, sql, type Sql } from '../../database/sql.ts';
+import type { Columns } from '../../database/kysely.ts';
 import { Product } from './product.entity.ts';
 import { OrderDirection, ProductOrderField, type ProductOrder } from './product.inputs.ts';
+import { FIELDS } from './product.columns.ts';
 import type { CheckedFilter } from './product.rules.ts';
 
 /** A property that no product lacks: rows after a null cannot be compared with it. */
@@ -18,8 +20,13 @@ const ORDERS: Record<ProductOrderField, OrderColumn & { property: NeverNull }> =
   [ProductOrderField.UPDATED_AT]: { property: 'updatedAt', kind: 'time' },
 };
 
+const eb = expressionBuilder<{ product: Columns<Product> }, 'product'>();
+
 /** Table with the row counts of the products (pagination/row-counts.ts). */
 export const PRODUCT_ROW_COUNTS = 'product_row_count';
+
+/** The properties of a product in a list of the interface. Times take a sixth of the work of a page. */
+export const LISTED: readonly string[] = ['pk', ...FIELDS];
 
 /** The whole catalogue, ordered by pk. */
 export const catalogue: ListDefinition<Product> = {
@@ -33,67 +40,50 @@ export const catalogue: ListDefinition<Product> = {
 export function listDefinitionOf(
   filter: CheckedFilter | undefined,
   orderBy: ProductOrder | null | undefined,
-  searched?: Sql,
+  searched?: Expression<SqlBool>,
 ): ListDefinition<Product> {
   const { field = ProductOrderField.PK, direction } = orderBy ?? {};
   const order = ORDERS[field];
   const conditions = conditionsOf(filter ?? {});
-  const range = conditions.filter(({ on }) => on === field).map(({ sql: condition }) => condition);
-  const others = conditions.filter(({ on }) => on !== field).map(({ sql: condition }) => condition);
+  const range = conditions.filter(({ on }) => on === field).map(({ is }) => is);
+  const others = conditions.filter(({ on }) => on !== field).map(({ is }) => is);
   const where = searched ? [searched, ...others] : others;
   return {
     ...catalogue,
     order: order.property === 'pk' ? [order] : [order, { property: 'pk', kind: 'pk' }],
     descending: direction === OrderDirection.DESC,
-    ...(range.length > 0 && { range: join(range, ' and ') }),
-    ...(where.length > 0 && { where: join(where, ' and ') }),
-    ...(filter?.barcodeIn && { isSelective: true }),
+    ...(range.length > 0 && { range: eb.and(range) }),
+    ...(where.length > 0 && { where: eb.and(where) }),
     filter,
   };
 }
 
 /** A condition of a filter; `on` is the order whose index it is a range of. */
 interface Condition {
-  sql: Sql;
+  is: Expression<SqlBool>;
   on?: ProductOrderField;
 }
 
-/** The condition of each field of a filter but `search` (search/product.search.ts). */
-const CONDITIONS: {
-  [Name in Exclude<keyof CheckedFilter, 'search'>]-?: (
-    value: NonNullable<CheckedFilter[Name]>,
-  ) => Condition;
-} = {
-  nameContains: (text) => ({ sql: matches(text) }),
-  barcodeIn: (barcodes) => ({ sql: sql`barcode = any(${barcodes}::text[])` }),
-  priceMin: (price) => ({ sql: sql`price >= ${price}::numeric`, on: ProductOrderField.PRICE }),
-  priceMax: (price) => ({ sql: sql`price <= ${price}::numeric`, on: ProductOrderField.PRICE }),
-  createdSince: (time) => ({
-    sql: sql`created_at >= ${time}::timestamptz`,
-    on: ProductOrderField.CREATED_AT,
-  }),
-  updatedSince: (time) => ({
-    sql: sql`updated_at >= ${time}::timestamptz`,
-    on: ProductOrderField.UPDATED_AT,
-  }),
-};
-
+/** The conditions of a filter but `search` (search/product.search.ts). */
 function conditionsOf(filter: CheckedFilter): Condition[] {
-  return Object.entries(CONDITIONS).flatMap(([name, condition]) => {
-    const value = filter[name as keyof CheckedFilter];
-    return value == null ? [] : [(condition as (of: unknown) => Condition)(value)];
-  });
+  const { nameContains, barcodeIn, priceMin, priceMax, createdSince, updatedSince } = filter;
+  const { PRICE, CREATED_AT, UPDATED_AT } = ProductOrderField;
+  return [
+    nameContains != null && { is: matches(nameContains) },
+    barcodeIn && { is: eb('barcode', '=', eb.fn.any(eb.val(barcodeIn))) },
+    priceMin != null && { is: eb('price', '>=', priceMin), on: PRICE },
+    priceMax != null && { is: eb('price', '<=', priceMax), on: PRICE },
+    createdSince && { is: eb('created_at', '>=', createdSince), on: CREATED_AT },
+    updatedSince && { is: eb('updated_at', '>=', updatedSince), on: UPDATED_AT },
+  ].filter((condition) => condition != null && condition !== false);
 }
 
 // The function behind LIKE uses no index. For a text without three letters, the index has to be read
 // as a whole, which takes several times as long as the names.
-function matches(text: string): Sql {
+function matches(text: string): Expression<SqlBool> {
+  // Escapes after folding, because some letters fold to special characters of LIKE.
+  const pattern = sql<string>`'%' || regexp_replace(search_fold(${text}), '([\\\\%_])', '\\\\\\1', 'g') || '%'`;
   return (text.match(/[\p{L}\p{N}]/gu)?.length ?? 0) < 3
-    ? sql`textlike(name_key, ${patternOf(text)})`
-    : sql`name_key like ${patternOf(text)}`;
-}
-
-// Escapes after folding, because some letters fold to special characters of LIKE.
-function patternOf(text: string): Sql {
-  return sql`'%' || regexp_replace(search_fold(${text}), '([\\\\%_])', '\\\\\\1', 'g') || '%'`;
+    ? eb.fn('textlike', ['name_key', pattern])
+    : eb('name_key', 'like', pattern);
 }

@@ -1,7 +1,7 @@
 import type { CompiledRoot, RowFields } from '../../api/compiled-fields.ts';
 import { FIELDS, kindOf } from './product.columns.ts';
 import type { ProductOrder } from './product.inputs.ts';
-import { PRODUCT_ROW_COUNTS } from './product-lists.ts';
+import { LISTED, PRODUCT_ROW_COUNTS } from './product-lists.ts';
 import * as products from './product.service.ts';
 
 const row: RowFields = {
@@ -23,7 +23,7 @@ export const productCompiledFields: Readonly<Record<string, CompiledRoot>> = {
     kind: 'one',
     row,
     rowCounts: PRODUCT_ROW_COUNTS,
-    read: (ctx, { pk }, properties) => products.findRow(ctx, String(pk), properties),
+    read: (ctx, { pk }, properties) => products.find(ctx, String(pk), listedOnly(properties)),
   },
   products: {
     kind: 'page',
@@ -31,7 +31,18 @@ export const productCompiledFields: Readonly<Record<string, CompiledRoot>> = {
     rowCounts: PRODUCT_ROW_COUNTS,
     read: (ctx, { filter, orderBy, ...args }, properties) =>
       filter == null
-        ? products.rowPage(ctx, args, properties, orderBy as ProductOrder | null | undefined)
+        ? products.page(
+            ctx,
+            args,
+            undefined,
+            orderBy as ProductOrder | null | undefined,
+            listedOnly(properties),
+          )
         : undefined,
   },
 };
+
+// Two choices of columns, so that clients cannot cause many prepared statements.
+function listedOnly(properties: ReadonlySet<string>): readonly string[] | undefined {
+  return [...properties].every((property) => LISTED.includes(property)) ? LISTED : undefined;
+}

@@ -5,12 +5,13 @@ import {
   envelope,
   envelopeCorrespondences,
   envelopeOf,
-  LINK_HEADER,
+  INVALID_PAGE,
   linkHeader,
+  pageQueryOf,
 } from '../../api/page-envelope.ts';
 import { MAX_PK } from '../../core/pk.ts';
 import { route, type Routes } from '../../api/route.ts';
-import { INVALID_PAGE, pageQueryOf } from '../../pagination/offset-page.ts';
+
 import { MAX_PRICE, priceNumber } from './price.ts';
 import type { Product } from './product.entity.ts';
 import { streamCatalogue } from './json-stream.ts';
@@ -84,7 +85,6 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
       `a product that changes meanwhile may appear in its old or its new state. \`GET ${PAGED_LIST}\` returns the same products in pages.`,
     access: 'public',
     success: { status: 200, body: z.array(productBody), stream: true },
-    rowCounts: PRODUCT_ROW_COUNTS,
     successor: PAGED_LIST,
     graphqlEquivalent: {
       operation: PAGES,
@@ -128,7 +128,6 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
       status: 201,
       body: productBody,
       headers: (_ctx, { pk }) => ({ Location: `${basePath}/api/v1/shop/product/${pk}` }),
-      documentedHeaders: { Location: 'The path of the new product.' },
     },
     graphqlEquivalent: {
       operation: `mutation ($input: ProductInput!) { createProduct(input: $input) { ${FIELDS} } }`,
@@ -160,7 +159,6 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
       status: 200,
       body: envelopeOf(productBody),
       headers: (_ctx, page) => linkHeader(page),
-      documentedHeaders: LINK_HEADER,
     },
     rowCounts: PRODUCT_ROW_COUNTS,
     graphqlEquivalent: {
@@ -169,7 +167,7 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
       correspondences: envelopeCorrespondences('products'),
     },
     handle: async (ctx, { query }) => {
-      const { items, count } = await products.offsetPage(ctx, query, REST_FIELDS);
+      const { items, count } = await products.offsetPage(ctx, query);
       return envelope(ctx, PAGED_LIST, query, { items: items.map(productJson), count });
     },
   }),

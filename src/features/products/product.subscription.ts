@@ -1,15 +1,19 @@
 import { Arg, ID, Resolver, Root, Subscription } from 'type-graphql';
 import type { Context } from '../../request/context.ts';
-import { ProductChange, ProductChangeKind } from './product-change.ts';
-import * as changes from './product-changes.ts';
+import {
+  ProductChange,
+  ProductChangeKind,
+  subscribe,
+  type ProductChangesInput,
+} from './product-change.ts';
 
-type SubscribeOptions = { args: changes.ProductChangesInput; context: Context };
+type SubscribeOptions = { args: ProductChangesInput; context: Context };
 
 @Resolver()
 export class ProductSubscription {
   @Subscription(() => ProductChange, {
     subscribe: async ({ args, context }: SubscribeOptions) =>
-      changes.subscribe(context, { ...args, after: args.after ?? context.resumeAfter }),
+      subscribe(context, { ...args, after: args.after ?? context.resumeAfter }),
     description:
       'Changes of products on all instances, in order, from now on or after a cursor. To resume, pass the last cursor received. Ends with `CURSOR_EXPIRED` if the change log no longer has the changes after the cursor, and with `SLOW_CONSUMER` if the client reads too slowly.',
   })

@@ -3,7 +3,7 @@ import { requireCaller } from '../../request/access.ts';
 import type { Context } from '../../request/context.ts';
 import { jsonArray, route, type Routes } from '../../api/route.ts';
 import { USER_FIELDS, userBody, userFor } from '../users/user.routes.ts';
-import { MAX_USERNAME } from '../users/username.ts';
+import * as users from '../users/user.service.ts';
 import * as profile from './profile.service.ts';
 
 const itemBody = z
@@ -14,14 +14,11 @@ const itemBody = z
       maxLength: 255,
       examples: ['notebook'],
     }),
-    owner: z.string().meta({
-      description: 'The username of the owner.',
-      minLength: 1,
-      maxLength: MAX_USERNAME,
-      examples: ['alice'],
-    }),
+    owner: userBody.shape.username.meta({ description: 'The username of the owner.' }),
   })
   .meta({ id: 'Item', description: 'An item of a user.' });
+
+const HAS_MORE = 'me.items.pageInfo.hasNextPage';
 
 /** Interface, section 4.1. */
 export const profileRoutes: Routes = () => [
@@ -37,7 +34,7 @@ export const profileRoutes: Routes = () => [
       operation: `{ me { ${USER_FIELDS} } }`,
       correspondences: [{ rest: '', graphql: 'me' }],
     },
-    handle: async (ctx) => userFor(ctx, await profile.me(ctx)),
+    handle: async (ctx) => userFor(ctx, await users.byPk(ctx, requireCaller(ctx).pk)),
   }),
   route({
     method: 'GET',
@@ -59,16 +56,8 @@ export const profileRoutes: Routes = () => [
 }`,
       variables: { first: 100 },
       correspondences: [
-        {
-          rest: '*.item_id',
-          graphql: 'me.items.nodes.*.item_id',
-          hasMore: 'me.items.pageInfo.hasNextPage',
-        },
-        {
-          rest: '*.owner',
-          graphql: 'me.items.nodes.*.owner.username',
-          hasMore: 'me.items.pageInfo.hasNextPage',
-        },
+        { rest: '*.item_id', graphql: 'me.items.nodes.*.item_id', hasMore: HAS_MORE },
+        { rest: '*.owner', graphql: 'me.items.nodes.*.owner.username', hasMore: HAS_MORE },
       ],
     },
     handle: (ctx) => jsonArray(items(ctx)),

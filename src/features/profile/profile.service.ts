@@ -1,9 +1,12 @@
+import { LockMode } from '@mikro-orm/postgresql';
+import { expressionBuilder } from 'kysely';
 import { z } from 'zod';
 import { hasScope, requireCaller, requireWriter } from '../../request/access.ts';
 import { inTransaction, type Context } from '../../request/context.ts';
 import { DomainError } from '../../core/errors.ts';
 import {
   eachPage,
+  findInList,
   MAX_PAGE,
   readPagesOf,
   type ListDefinition,
@@ -11,20 +14,14 @@ import {
   type PageArgs,
 } from '../../pagination/keyset.ts';
 import { loader } from '../../request/loaders.ts';
-import { selectByPks, selectEntities } from '../../database/row-mapper.ts';
+import type { Columns } from '../../database/kysely.ts';
 import { lineOf } from '../../core/text.ts';
 import { check } from '../../core/validation.ts';
-import { isUniqueViolation, sql, type Sql } from '../../database/sql.ts';
-import type { User } from '../users/user.entity.ts';
+import { isUniqueViolation } from '../../database/sql.ts';
 import * as users from '../users/user.service.ts';
 import { Item } from './item.entity.ts';
 
 const newItem = z.object({ itemId: lineOf(255) });
-
-/** Returns the signed-in user. Throws NOT_AUTHENTICATED. */
-export function me(ctx: Context): Promise<User> {
-  return users.byPk(ctx, requireCaller(ctx).pk);
-}
 
 /** Yields all items of the signed-in user in batches, oldest first. */
 export function myItems(ctx: Context): AsyncGenerator<Item[]> {
@@ -41,7 +38,7 @@ export function pageOf(ctx: Context, ownerPk: number, args: PageArgs): Promise<P
 
 /** Finds items for `node(id:)`. */
 export function findNodes(ctx: Context, keys: readonly string[]): Promise<(Item | null)[]> {
-  return selectByPks(ctx, Item, keys, mayRead(ctx));
+  return findInList(ctx, visibleItems(ctx), keys);
 }
 
 /**
@@ -52,18 +49,11 @@ export async function addItem(ctx: Context, itemId: string): Promise<Item> {
   const { pk: ownerPk } = requireWriter(ctx);
   const values = { ...check(newItem, { itemId }), ownerPk, createdAt: ctx.now() };
   const max = ctx.config.maxItemsPerUser;
+  const message = `You have reached the limit of ${max} items`;
   try {
     return await inTransaction(ctx, async (tx) => {
-      await users.enforceRowLimit(
-        tx,
-        ownerPk,
-        sql`item where owner_pk`,
-        max,
-        `You have reached the limit of ${max} items`,
-      );
-      const item = Object.assign(new Item(), values);
-      await tx.em.persist(item).flush();
-      return item;
+      await users.enforceRowLimit(tx, ownerPk, Item, { ownerPk }, max, message);
+      return tx.em.create(Item, values);
     });
   } catch (error) {
     if (!isUniqueViolation(error, 'item_owner_pk_item_id_unique')) throw error;
@@ -78,10 +68,10 @@ export async function removeItem(ctx: Context, itemId: string): Promise<Item> {
   const { pk: ownerPk } = requireWriter(ctx);
   const name = check(newItem, { itemId }).itemId;
   return inTransaction(ctx, async (tx) => {
-    const [item] = await selectEntities(
-      tx,
+    const item = await tx.em.findOne(
       Item,
-      sql`owner_pk = ${ownerPk} and item_id = ${name} for update`,
+      { ownerPk, itemId: name },
+      { lockMode: LockMode.PESSIMISTIC_WRITE },
     );
     if (!item) throw new DomainError('NOT_FOUND', 'No such item');
     await tx.em.nativeDelete(Item, { pk: item.pk });
@@ -90,16 +80,11 @@ export async function removeItem(ctx: Context, itemId: string): Promise<Item> {
 }
 
 function visibleItems(ctx: Context): ListDefinition<Item> {
+  const eb = expressionBuilder<{ item: Columns<Item> }, 'item'>();
   return {
     name: 'items',
     entity: Item,
     order: [{ property: 'pk', kind: 'pk' }],
-    where: mayRead(ctx),
+    where: hasScope(ctx, 'users:read') ? eb.lit(true) : eb('owner_pk', '=', ctx.caller?.pk ?? null),
   };
-}
-
-function mayRead(ctx: Context): Sql {
-  return hasScope(ctx, 'users:read')
-    ? sql`true`
-    : sql`item.owner_pk = ${ctx.caller?.pk ?? null}::bigint`;
 }

@@ -1,9 +1,7 @@
-import { Check, Entity, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
+import { Entity, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
 
 /** Calls of a REST endpoint by one client as one user: number, first and last time. */
 @Entity({ tableName: 'rest_call' })
-@Check({ name: 'rest_call_client_check', expression: `char_length(client) <= 255` })
-@Check({ name: 'rest_call_calls_check', expression: `calls > 0 and first_at <= last_at` })
 export class RestCall {
   /** Method and path template of the endpoint. */
   @PrimaryKey({ type: 'text' })

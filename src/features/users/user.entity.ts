@@ -1,27 +1,11 @@
-import { Check, Entity, Index, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
+import { Entity, Index, ManyToOne, PrimaryKey, Property } from '@mikro-orm/decorators/legacy';
 import { BigIntType } from '@mikro-orm/postgresql';
 import { Field, ObjectType } from 'type-graphql';
 import { Node } from '../../api/node.ts';
-import { SCOPES, type Scope } from '../../core/scopes.ts';
+import type { Scope } from '../../core/scopes.ts';
 
-/** An account. No new username looks like that of another user (username.ts). */
+/** An account. No new username has the same form as that of another user (username.ts). */
 @Entity({ tableName: 'user' })
-@Check({
-  name: 'user_username_check',
-  expression: `char_length(username) >= 1 and char_length(username) <= 150 and username !~ '[[:cntrl:]]'`,
-})
-@Check({
-  name: 'user_email_check',
-  expression: `email ~ '^[^@[:space:]]+@[^@[:space:]]+$' and char_length(email) <= 254`,
-})
-@Check({
-  name: 'user_full_name_check',
-  expression: `char_length(full_name) >= 1 and char_length(full_name) <= 255 and full_name !~ '[[:cntrl:]]'`,
-})
-@Check({
-  name: 'user_scopes_check',
-  expression: `scopes <@ array[${SCOPES.map((scope) => `'${scope}'`).join(', ')}]::text[]`,
-})
 @Index({
   name: 'user_email_index',
   expression: 'create index user_email_index on "user" (lower(email))',
@@ -63,4 +47,10 @@ export class User extends Node {
   protected get nodeKey(): number {
     return this.pk;
   }
+}
+
+/** Declares a column with the pk of a user, whose deletion also deletes the row. */
+export function OwnerPk(fieldName: string): PropertyDecorator {
+  const rules = { deleteRule: 'cascade', updateRule: 'no action' } as const;
+  return ManyToOne(() => User, { mapToPk: true, fieldName, ...rules }) as PropertyDecorator;
 }

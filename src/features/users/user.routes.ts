@@ -4,11 +4,12 @@ import {
   envelope,
   envelopeCorrespondences,
   envelopeOf,
-  LINK_HEADER,
+  INVALID_PAGE,
   linkHeader,
+  pageQueryOf,
 } from '../../api/page-envelope.ts';
 import { route, type Routes } from '../../api/route.ts';
-import { INVALID_PAGE, pageQueryOf } from '../../pagination/offset-page.ts';
+
 import type { User } from './user.entity.ts';
 import { MAX_EMAIL, MAX_FULL_NAME } from './user.rules.ts';
 import { MAX_USERNAME } from './username.ts';
@@ -82,7 +83,6 @@ export const userRoutes: Routes = ({ defaultPageSize }) => [
       status: 200,
       body: envelopeOf(userBody),
       headers: (_ctx, page) => linkHeader(page),
-      documentedHeaders: LINK_HEADER,
     },
     graphqlEquivalent: {
       operation: `query ($first: Int, $after: String) {

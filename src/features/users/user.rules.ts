@@ -1,4 +1,3 @@
-import { domainToASCII } from 'node:url';
 import { z } from 'zod';
 import { SCOPES } from '../../core/scopes.ts';
 import { lineOf } from '../../core/text.ts';
@@ -25,30 +24,8 @@ export const newPassword = z.string().superRefine((text, ctx) => {
     reject(ctx, 'string_too_long', `A password must have at most ${MAX_PASSWORD_BYTES} bytes`);
 });
 
-/** Returns the address without surrounding space, and with its domain in ASCII (RFC 5891). */
-export function normalEmail(text: string): string {
-  const address = text.trim();
-  const [, local, domain = ''] = /^(.*@)([^@]+)$/u.exec(address) ?? [];
-  // Text that is no domain becomes ''.
-  const ascii = /[^\0-\x7f]/.test(domain) ? domainToASCII(domain) : '';
-  return ascii === '' ? address : `${local}${ascii}`;
-}
-
-/** Accepts no top-level domain of other letters, so that one is checked as `.example`. */
-const email = z.email();
-
 /** New email address. */
-export const newEmail = z
-  .string()
-  .transform(normalEmail)
-  .refine(
-    (text) => email.safeParse(text.replace(/\.xn--[a-z\d-]+$/i, '.example')).success,
-    'Input is not valid',
-  )
-  .refine(
-    (text) => text.length <= MAX_EMAIL,
-    `An address must have at most ${MAX_EMAIL} characters`,
-  );
+export const newEmail = z.string().trim().pipe(z.email('Input is not valid').max(MAX_EMAIL));
 
 /** New display name. */
 export const newFullName = lineOf(MAX_FULL_NAME);

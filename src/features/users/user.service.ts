@@ -1,7 +1,10 @@
+import { LockMode, raw, type FilterQuery } from '@mikro-orm/postgresql';
+import { sql, type Kysely } from 'kysely';
 import { hasScope, requireCaller } from '../../request/access.ts';
 import type { Context } from '../../request/context.ts';
 import { DomainError } from '../../core/errors.ts';
 import {
+  findInList,
   readPage,
   type ListDefinition,
   type Page,
@@ -13,12 +16,11 @@ import {
   type OffsetPage,
   type OffsetPageArgs,
 } from '../../pagination/offset-page.ts';
-import { selectByPks, selectEntities } from '../../database/row-mapper.ts';
+import { builder, run, type Columns } from '../../database/kysely.ts';
+import { columnsOf, entityOf, readRows } from '../../database/read.ts';
 import type { Scope } from '../../core/scopes.ts';
-import { execute, literal, sql, type Sql } from '../../database/sql.ts';
 import { User } from './user.entity.ts';
-import { normalEmail } from './user.rules.ts';
-import { usernameForm, usernameKey } from './username.ts';
+import { usernameForm } from './username.ts';
 
 const users: ListDefinition<User> = {
   name: 'users',
@@ -50,82 +52,106 @@ export async function byPk(ctx: Context, pk: number): Promise<User> {
   return user;
 }
 
-/** Caches a user for this request. */
-export function remember(ctx: Context, user: User): void {
+/** Returns the user whose columns in a row begin with `user_`, and caches it for this request. */
+export function userIn(ctx: Context, row: object): User {
+  const user = entityOf(User, row, 'user_');
   byPks(ctx).prime(user.pk, user);
+  return user;
+}
+
+/** Returns Kysely with the table of users, to write hashes of passwords. */
+export function tableOf({ em }: Context): Kysely<{ user: Columns<User> }> {
+  return em.getKysely();
 }
 
 /**
- * Throws CONFLICT with this message if the user has `max` rows. `owned` is the table and, after
- * `where`, the column of the user. Locks the user until the transaction ends, so that other
- * transactions that add a row wait.
+ * Locks the user until the transaction ends, and returns the current row. Other transactions that
+ * lock or change the user wait.
  */
-export async function enforceRowLimit(
+export function lock({ em }: Context, pk: number): Promise<User | null> {
+  return em.findOne(User, { pk }, { lockMode: LockMode.PESSIMISTIC_WRITE, refresh: true });
+}
+
+/**
+ * Replaces the hash of the user's password. With `previous`, returns false if the hash is another.
+ */
+export async function replaceHash(
+  ctx: Context,
+  pk: number,
+  hash: string,
+  previous?: string | null,
+): Promise<boolean> {
+  const update = tableOf(ctx)
+    .updateTable('user')
+    .set({ hashed_password: hash })
+    .where('pk', '=', pk);
+  const [result] = await run(
+    ctx,
+    previous === undefined ? update : update.where('hashed_password', '=', previous),
+  );
+  return result?.numUpdatedRows === 1n;
+}
+
+/**
+ * Throws CONFLICT with this message if the user has `max` rows that meet the condition. Locks the
+ * user, so that other transactions that add a row wait.
+ */
+export async function enforceRowLimit<T extends object>(
   tx: Context,
   pk: number,
-  owned: Sql,
+  entity: new () => T,
+  owned: FilterQuery<T>,
   max: number,
   message: string,
 ): Promise<void> {
-  await execute(tx.em, sql`select from "user" where pk = ${pk} for no key update`);
-  const { rows } = await execute(
-    tx.em,
-    sql`select count(*)::int as count from (select from ${owned} = ${pk} limit ${literal(max)}) as found`,
-  );
-  if (Number(rows[0]?.['count']) >= max) throw new DomainError('CONFLICT', message);
+  await lock(tx, pk);
+  if ((await tx.em.count(entity, owned)) >= max) throw new DomainError('CONFLICT', message);
 }
 
 function byPks(ctx: Context) {
-  return loader(ctx, 'users.byPk', (pks: readonly number[]) => selectByPks(ctx, User, pks));
-}
-
-/** Returns the user of this name, compared exactly, or undefined. */
-export async function byUsername(ctx: Context, username: string): Promise<User | undefined> {
-  const [user] = await selectEntities(ctx, User, sql`username = ${username}`, true);
-  return user;
+  return loader(ctx, 'users.byPk', (pks: readonly number[]) => findInList(ctx, users, pks));
 }
 
 /**
  * Returns the user of this name, or else the only one whose name has the same form, or undefined.
  */
 export async function byTypedUsername(ctx: Context, text: string): Promise<User | undefined> {
-  const similar = await selectEntities(
-    ctx,
-    User,
-    sql`username = ${text} or username_key(username) = ${usernameKey(text)} order by pk`,
-    true,
-  );
-  const form = usernameForm(text);
-  const [found, other] = similar.filter(({ username }) => usernameForm(username) === form);
+  const select = builder
+    .selectFrom('user')
+    .select(columnsOf(ctx, User))
+    .where(sql<boolean>`username = ${text} or username_key(username) = ${usernameForm(text)}`);
+  const similar = (await readRows(ctx, select, true)).map((row) => entityOf(User, row));
+  const [found, other] = similar;
   return (
     similar.find(({ username }) => username === text) ?? (other === undefined ? found : undefined)
   );
 }
 
-/** Returns whether a user has a name that looks like this one. */
-export async function isUsernameTaken(ctx: Context, username: string): Promise<boolean> {
-  const { rows } = await execute(
-    ctx.em,
-    sql`select from "user" where username_key(username) = ${usernameKey(username)} limit 1`,
-  );
-  return rows.length > 0;
+/** Returns whether a user has a name with the same form. */
+export async function isUsernameTaken({ em }: Context, username: string): Promise<boolean> {
+  return (await em.count(User, { [raw('username_key(username)')]: usernameForm(username) })) > 0;
 }
 
 /** Returns the users with this address, ignoring case: at most three, as several may share one. */
-export function byEmail(ctx: Context, address: string): Promise<User[]> {
-  return selectEntities(ctx, User, sql`lower(email) = lower(${address}) order by pk limit 3`);
+export function byEmail({ em }: Context, address: string): Promise<User[]> {
+  return em.find(
+    User,
+    { [raw('lower(email)')]: raw('lower(?)', [address]) },
+    { orderBy: { pk: 'asc' }, limit: 3, disableIdentityMap: true },
+  );
 }
 
-/** Returns the user of this name and the users with this address, at most three. */
-export async function byNameOrEmail(ctx: Context, text: string): Promise<User[]> {
+/** Returns the user of this name, or else the only user with this address, or undefined. */
+export async function byNameOrEmail(ctx: Context, text: string): Promise<User | undefined> {
   const named = await byTypedUsername(ctx, text);
-  const others = await byEmail(ctx, normalEmail(text));
-  return [...(named ? [named] : []), ...others.filter(({ pk }) => pk !== named?.pk)].slice(0, 3);
+  if (named) return named;
+  const [found, other] = await byEmail(ctx, text);
+  return other === undefined ? found : undefined;
 }
 
 /** Finds users for `node(id:)`. Without credentials, finds none. */
 export async function findNodes(ctx: Context, keys: readonly string[]): Promise<(User | null)[]> {
-  return ctx.caller ? selectByPks(ctx, User, keys) : keys.map(() => null);
+  return ctx.caller ? findInList(ctx, users, keys) : keys.map(() => null);
 }
 
 /** Returns the user of this pk as an author, whose email every reader of the entry can see. */

@@ -1,182 +1,152 @@
-import { setTimeout } from 'node:timers/promises';
-import type { Context } from '../../request/context.ts';
-import { PollingWorker, type MakeContext } from '../../api/polling-worker.ts';
-import {
-  claim,
-  markDelivered,
-  disableWebhook,
-  hasEnabledWebhooks,
-  release,
-  outcomes,
-  retryLater,
-  fanOut,
-  type Claimed,
-} from './delivery.service.ts';
-import { eventSerializers } from './event-serializers.ts';
-import { messageOf } from './message.ts';
-import { UrlRefused, type Reply, type SendRequest } from './http-client.ts';
+import { Webhook as Signer } from 'standardwebhooks';
+import { inTransaction, type Context } from '../../request/context.ts';
+import { JobWorker } from '../../api/job-worker.ts';
+import { counters } from '../../core/metrics.ts';
+import { VERSION } from '../../core/version.ts';
+import { inUnit, jobsOf, type Job } from '../../database/jobs.ts';
+import { run } from '../../database/kysely.ts';
+import { messageIdOf, queueOf, webhookIdOf, type Tables } from './delivery.service.ts';
+import { eventSerializers, type QueuedEvent } from './event-serializers.ts';
+import type { Message, SendRequest } from './http-client.ts';
+import { Webhook } from './webhook.entity.ts';
 
-/** Maximum number of concurrent deliveries of an instance. */
-const MAX_CONCURRENT = 16;
 /** Maximum duration of an attempt, from the DNS lookup to the end of the response, in ms. */
 const ATTEMPT_TIMEOUT_MS = 15_000;
-/** Interval of checks for due deliveries while others are in progress, in ms. */
-const POLL_INTERVAL_MS = 1_000;
-/** Time on shutdown until deliveries in progress are aborted and released, in ms. */
-const SHUTDOWN_GRACE_MS = 3_000;
+/** Maximum number of concurrent deliveries of an instance to one webhook. */
+const MAX_PER_WEBHOOK = 4;
+/** The same maximum after a failed attempt. */
+const MAX_AFTER_FAILURE = 1;
+/** Status of a response that disables the webhook (Standard Webhooks). */
 const GONE = 410;
 
-/** Delivers events to webhooks in the background. A slow receiver does not delay the others. */
-export class DeliveryWorker extends PollingWorker {
-  override readonly jobs = 'webhooks';
+/** Delivery attempts by outcome. */
+const outcomes = counters(
+  'shopfront_webhooks_total',
+  'Attempts to deliver an event to a webhook, by outcome.',
+  'outcome',
+  ['delivered', 'later', 'dead', 'disabled'],
+);
 
-  /** Deliveries in progress, each with the primary key of its webhook. */
-  private readonly inProgress = new Map<Promise<void>, number>();
-  private readonly shutdown = new AbortController();
+/** Delivers events to webhooks. A slow receiver does not delay the others. */
+export class DeliveryWorker extends JobWorker<QueuedEvent> {
+  override readonly jobs = 'webhooks';
+  protected override readonly maxConcurrent = 16;
+  protected override readonly findDue = findDue;
 
   constructor(
     private readonly send: SendRequest,
-    /** Maximum duration of an attempt, in ms. */
     private readonly timeoutMs = ATTEMPT_TIMEOUT_MS,
   ) {
     super();
   }
 
-  override async stop(): Promise<void> {
-    const ended = new AbortController();
-    setTimeout(SHUTDOWN_GRACE_MS, undefined, { signal: ended.signal }).then(
-      () => this.shutdown.abort(),
-      () => undefined,
-    );
-    await super.stop();
-    ended.abort();
-  }
-
-  protected async processDue(makeContext: MakeContext): Promise<void> {
-    for (;;) {
-      const wasIdle = this.inProgress.size === 0;
-      if (!this.isStopping) await this.startDue(makeContext);
-      if (this.inProgress.size > 0) await this.waitForNext();
-      // Deliveries that ended during the query have freed slots.
-      else if (wasIdle || this.isStopping) return;
-    }
-  }
-
-  private async startDue(makeContext: MakeContext): Promise<void> {
-    const ctx = makeContext();
-    if (!ctx || !(await hasEnabledWebhooks(ctx))) return;
-    while (await fanOut(ctx)) if (this.isStopping) return;
-    const free = MAX_CONCURRENT - this.inProgress.size;
-    const claimed = free > 0 ? await claim(ctx, free, this.countRunning()) : [];
-    for (const delivery of claimed) {
-      const attempt: Promise<void> = this.deliverOne(makeContext() ?? ctx, delivery).finally(() =>
-        this.inProgress.delete(attempt),
-      );
-      this.inProgress.set(attempt, delivery.webhookPk);
-    }
-  }
-
-  /** Returns the number of deliveries in progress of each webhook. */
-  private countRunning(): Map<number, number> {
-    const counts = new Map<number, number>();
-    for (const webhook of this.inProgress.values())
-      counts.set(webhook, (counts.get(webhook) ?? 0) + 1);
-    return counts;
-  }
-
-  // Resolves after an interval at the latest, because more deliveries may be due.
-  private async waitForNext(): Promise<void> {
-    const done = new AbortController();
-    await Promise.race([
-      ...this.inProgress.keys(),
-      setTimeout(POLL_INTERVAL_MS, undefined, { signal: done.signal }),
-    ]).finally(() => done.abort());
-  }
-
-  private async deliverOne(ctx: Context, delivery: Claimed): Promise<void> {
-    const fields = {
-      webhook: delivery.webhookId,
-      message: delivery.messageId,
-      kind: delivery.kind,
-      attempt: delivery.attempts,
-    };
-    try {
-      await this.attempt(ctx, delivery, fields);
-    } catch (error) {
-      // The delivery is due again when its lease expires.
-      ctx.log.error({ err: error, ...fields }, 'Webhook delivery outcome could not be stored');
-    }
-  }
-
-  private async attempt(ctx: Context, delivery: Claimed, fields: object): Promise<void> {
-    const { status, reason, retryAfter } = await this.post(ctx, delivery);
-    const logged = { ...fields, reason };
-    if (status !== undefined && status >= 200 && status < 300) {
-      await markDelivered(ctx, delivery, reason);
-      outcomes.delivered++;
-      ctx.log.info({ event: 'webhook.delivered', ...logged }, 'Webhook delivered');
-    } else if (status === GONE) {
-      const dead = await disableWebhook(ctx, delivery, reason);
-      outcomes.disabled++;
-      ctx.log.error(
-        { event: 'webhook.disabled', ...logged, dead },
-        'Webhook disabled: its receiver responded 410 Gone',
-      );
-    } else if (status === undefined && this.shutdown.signal.aborted) {
-      // Aborted by the shutdown, not failed by the receiver.
-      await release(ctx, delivery);
-    } else if (await retryLater(ctx, delivery, reason, retryAfter)) {
-      outcomes.later++;
-      ctx.log.warn(
-        { event: 'webhook.retry', ...logged },
-        'Webhook delivery failed; will be retried',
-      );
-    } else {
-      outcomes.dead++;
-      ctx.log.error({ event: 'webhook.dead', ...logged }, 'Webhook delivery failed for a day');
-    }
-  }
-
-  // Returns the status of the response, if any, the reason to record, and the Retry-After in ms.
-  private async post(
+  protected override async run(
     ctx: Context,
-    delivery: Claimed,
-  ): Promise<{ status?: number; reason: string; retryAfter: number }> {
+    delivery: Job<QueuedEvent>,
+    shutdown: AbortSignal,
+  ): Promise<void> {
+    const webhookId = webhookIdOf(delivery.name);
+    const webhook = await ctx.em.findOne(Webhook, { webhookId }, { populate: ['secret'] });
+    // Removed meanwhile.
+    if (!webhook) return;
     const timeout = AbortSignal.timeout(this.timeoutMs);
+    let outcome: number | string;
     try {
-      const message = messageOf(
-        { ...delivery, data: eventSerializers[delivery.kind](delivery) },
-        delivery.secrets,
-        ctx.now(),
-      );
-      const reply = await this.send(
-        delivery.url,
-        message,
-        AbortSignal.any([timeout, this.shutdown.signal]),
-      );
-      return {
-        status: reply.status,
-        reason: String(reply.status),
-        retryAfter: retryAfterOf(reply, ctx.now()),
-      };
+      const message = messageFor(delivery, webhook, ctx.now());
+      outcome = await this.send(webhook.url, message, AbortSignal.any([timeout, shutdown]));
     } catch (error) {
-      return { reason: timeout.aborted ? 'TIMEOUT' : reasonOf(error), retryAfter: 0 };
+      // Aborted by the shutdown, not failed by the receiver.
+      if (shutdown.aborted) throw error;
+      const { code, message } = Object(error) as Record<string, unknown>;
+      outcome = timeout.aborted ? 'TIMEOUT' : String(code ?? message);
     }
+    await settle(ctx, delivery, outcome);
   }
 }
 
-// The Retry-After in ms. RFC 9110, 10.2.3: a number of seconds, or a date.
-function retryAfterOf({ status, retryAfter = '' }: Reply, now: Date): number {
-  if (status !== 429 && status !== 503) return 0;
-  const ms = /^\d{1,9}$/.test(retryAfter)
-    ? Number(retryAfter) * 1000
-    : Date.parse(retryAfter) - now.getTime();
-  return Math.max(ms || 0, 0);
+/** Returns the enabled webhooks with due deliveries, in any order, so that none is last each time. */
+export async function findDue(ctx: Context): Promise<{ name: string; max: number }[]> {
+  const webhooks = ctx.em
+    .getKysely<Tables>()
+    .selectFrom('webhook')
+    .select(['webhook_id', 'failed_at', 'succeeded_at', 'created_at'])
+    .orderBy((eb) => eb.fn('random'));
+  const due = webhooks.where('is_enabled', '=', true).where((eb) =>
+    eb.exists(
+      eb
+        .selectFrom('pgboss.job')
+        .select('id')
+        .where('name', '=', eb(eb.val(queueOf('')), '||', eb.ref('webhook_id')))
+        .where('state', '<', 'active')
+        .where('start_after', '<=', eb.fn<Date>('now')),
+    ),
+  );
+  return (await run(ctx, due)).map(
+    ({ webhook_id: id, failed_at: failedAt, succeeded_at, created_at }) => ({
+      name: queueOf(id),
+      max:
+        failedAt && failedAt > (succeeded_at ?? created_at) ? MAX_AFTER_FAILURE : MAX_PER_WEBHOOK,
+    }),
+  );
 }
 
-// The message of a rejected URL, because the operator needs it; of other errors, the code.
-function reasonOf(error: unknown): string {
-  if (error instanceof UrlRefused) return error.message;
-  const { code, message } = Object(error) as Record<string, unknown>;
-  return String(code ?? message);
+/**
+ * Stores the outcome of an attempt: the status of the response, or the reason why there was none.
+ * Completes the delivery after a status of 200 to 299. Otherwise, schedules the next attempt; after
+ * the last one, the delivery is dead. 410 also disables the webhook, whose deliveries then wait.
+ */
+export async function settle(
+  ctx: Context,
+  { name, id, data, retryCount, retryLimit }: Job<QueuedEvent>,
+  outcome: number | string,
+): Promise<void> {
+  const isDelivered = typeof outcome === 'number' && outcome >= 200 && outcome < 300;
+  const output = { reason: String(outcome).slice(0, 200) };
+  const library = await jobsOf(ctx);
+  await inTransaction(ctx, async (tx) => {
+    const times = isDelivered ? { succeededAt: tx.now() } : { failedAt: tx.now() };
+    const changes = outcome === GONE ? { ...times, isEnabled: false } : times;
+    await tx.em.nativeUpdate(Webhook, { webhookId: webhookIdOf(name) }, changes);
+    const attempt = { id, retryCount };
+    if (isDelivered) await library.complete(name, attempt, output, inUnit(tx.em));
+    else await library.fail(name, attempt, output, inUnit(tx.em));
+  });
+  const attempt = { message: messageIdOf(id), kind: data.kind, attempt: retryCount + 1 };
+  const fields = { webhook: webhookIdOf(name), ...attempt, ...output };
+  if (isDelivered) {
+    outcomes.delivered++;
+    ctx.log.info({ event: 'webhook.delivered', ...fields }, 'Webhook delivered');
+  } else if (outcome === GONE) {
+    outcomes.disabled++;
+    ctx.log.error({ event: 'webhook.disabled', ...fields }, 'Webhook disabled by its receiver');
+  } else if (retryCount < retryLimit) {
+    outcomes.later++;
+    ctx.log.warn({ event: 'webhook.retry', ...fields }, 'Webhook delivery failed; will be retried');
+  } else {
+    outcomes.dead++;
+    ctx.log.error({ event: 'webhook.dead', ...fields }, 'Webhook delivery failed for a day');
+  }
+}
+
+/**
+ * Returns an event as a message of Standard Webhooks (https://www.standardwebhooks.com), signed at
+ * the time `now`.
+ */
+function messageFor({ id, data }: Job<QueuedEvent>, { secret }: Webhook, now: Date): Message {
+  const messageId = messageIdOf(id);
+  const body = JSON.stringify({
+    type: data.kind,
+    timestamp: new Date(data.at).toISOString(),
+    data: eventSerializers[data.kind](data),
+  });
+  return {
+    headers: {
+      'Content-Type': 'application/json',
+      'User-Agent': `Shopfront/${VERSION}`,
+      'Webhook-Id': messageId,
+      'Webhook-Timestamp': String(Math.floor(now.getTime() / 1000)),
+      'Webhook-Signature': new Signer(secret).sign(messageId, now, body),
+    },
+    body,
+  };
 }

@@ -9,13 +9,15 @@ import { User } from '../users/user.entity.ts';
 /** Kind of the event that tests a webhook. */
 export const TEST_EVENT = 'webhook.test';
 
-/** Makes the JSON of an event from a change (features/change-log/change-log.ts). */
-type EventSerializer = (event: {
+/** An event for one webhook: a change (features/change-log/change-log.ts) or a test. */
+export interface QueuedEvent {
+  kind: ChangeKind | typeof TEST_EVENT;
+  at: string;
   subject: string | null;
   state: Readonly<Record<string, unknown>> | null;
-}) => object;
+}
 
-const product: EventSerializer = ({ state }) => {
+const product = ({ state }: QueuedEvent) => {
   const found = productFromRow(state ?? {});
   return {
     pk: found.pk,
@@ -27,7 +29,7 @@ const product: EventSerializer = ({ state }) => {
  * Serializers by event kind: the fields of a product; for a bulk change, the count if it is known;
  * the GraphQL ids of a session and its user.
  */
-export const eventSerializers: Readonly<Record<ChangeKind | typeof TEST_EVENT, EventSerializer>> = {
+export const eventSerializers: Record<QueuedEvent['kind'], (event: QueuedEvent) => object> = {
   'product.created': product,
   'product.changed': product,
   'product.deleted': product,

@@ -1,81 +1,116 @@
-import { createHash } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
 import { ApolloServerErrorCode } from '@apollo/server/errors';
 import {
   createSourceEventStream,
   execute,
   getOperationAST,
-  getVariableValues,
   GraphQLError,
   OperationTypeNode,
   type ExecutionArgs,
   type ExecutionResult,
-  type FormattedExecutionResult,
   type GraphQLSchema,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { onAbort } from '../../core/abort.ts';
-import type { Context } from '../../request/context.ts';
-import { HttpError } from '../../http/http-error.ts';
+import { DomainError } from '../../core/errors.ts';
 import type { Dependencies } from '../../http/dependencies.ts';
+import { graphqlExtensions } from '../../http/error-map.ts';
+import type { Context, RequestHandle } from '../../request/context.ts';
 import type { Operations } from '../../telemetry/operations.ts';
-import { recordErrors } from '../../telemetry/request-record.ts';
+import {
+  recordErrors,
+  type Operation,
+  type RequestRecord,
+} from '../../telemetry/request-record.ts';
 import { Cost } from '../cost.ts';
+import type { Documents } from '../documents.ts';
 import { formatErrors, graphqlErrorOf } from '../errors.ts';
-import { sizeOf, type Documents } from '../documents.ts';
-import { MAX_VARIABLE_ERRORS } from '../limits.ts';
-import type { ActiveSubscription } from './active-subscription.ts';
-import { NetworkLimit } from './registry.ts';
+import { NetworkLimit } from './connections.ts';
 
-/** Maximum number of bytes of responses cached for further subscribers. */
-const MAX_CACHED = 8_000_000;
-/** Approximate number of bytes of a cached response, and of its values for each byte of JSON. */
-const RESPONSE_BYTES = 600;
-const VALUE_BYTES = 4;
-/** Maximum number of bytes of the documents and variables of a network's subscriptions. */
-const MAX_NETWORK_BYTES = 16_000_000;
+/** Maximum number of responses cached for further subscribers. A response has at most some 10 KB. */
+const MAX_RESPONSES = 1_000;
+/** The operation in logs and metrics until the document is parsed. */
+const SUBSCRIPTION: Operation = { type: 'subscription', label: 'subscription' };
 
-/** Response of a subscription to an event, shared by all equal subscriptions. */
-export interface SharedEvent {
-  readonly response: FormattedExecutionResult;
-  /** Number of bytes of its JSON. */
-  readonly size: number;
-  /** Cursor for resuming after this event, if any. */
-  readonly cursor?: string | undefined;
-}
+const NOT_A_SUBSCRIPTION =
+  'Only subscriptions are supported on this transport; operationName must name one if the document has several operations';
+const { BAD_USER_INPUT, BAD_REQUEST } = ApolloServerErrorCode;
 
 /** A subscription request of either transport. */
-export interface SubscriptionRequest {
+interface SubscriptionRequest {
   query: string;
   operationName?: string | null | undefined;
   variables?: Readonly<Record<string, unknown>> | null | undefined;
 }
 
-/** What a running subscription keeps of its request. */
+/** A subscription that may start. */
 interface Prepared extends ExecutionArgs {
+  contextValue: Context;
+  subscription: ActiveSubscription;
   /** The same for equal subscriptions. */
-  readonly key: string;
-  /** Number of bytes of the document and the variables. */
-  readonly size: number;
+  key: string;
 }
 
-const { BAD_USER_INPUT, OPERATION_RESOLUTION_FAILURE, BAD_REQUEST } = ApolloServerErrorCode;
+/** A running subscription. Services use it as the request that they run for. */
+export class ActiveSubscription extends AbortController implements RequestHandle {
+  readonly startedAt = performance.now();
+
+  constructor(
+    /** The request that opened the connection. */
+    readonly req: IncomingMessage,
+    /** The request record for logs and metrics: by default, of a subscription on a WebSocket. */
+    readonly record: RequestRecord = {
+      requestId: randomUUID(),
+      method: 'GET',
+      api: 'graphql',
+      endpoint: 'GET /graphql',
+      status: 101,
+      bytes: 0,
+      end: 'answered',
+    },
+  ) {
+    super();
+    record.operation = SUBSCRIPTION;
+  }
+
+  get requestId(): string {
+    return this.record.requestId;
+  }
+
+  get connection(): object {
+    return this.req.socket;
+  }
+
+  /** The error for the client, if the client did not end the subscription. */
+  get error(): DomainError | undefined {
+    const reason: unknown = this.signal.reason;
+    return reason instanceof DomainError ? reason : undefined;
+  }
+
+  /** Ends the subscription, with or without an error for the client. */
+  end(error?: DomainError): void {
+    if (error) recordErrors(this.record, [{ extensions: graphqlExtensions(error) }]);
+    this.abort(error);
+  }
+
+  /** Does nothing: a subscription is excluded from admission control from the start. */
+  exclude(): void {}
+}
 
 /** Runs subscriptions: by the same documents, rules and limits as queries. */
 export class Subscriptions {
   private readonly running: NetworkLimit;
-  private readonly memory = new NetworkLimit(
-    MAX_NETWORK_BYTES,
-    'The subscriptions from this address use too much memory',
-  );
+  /** Resolves when the last requested start may begin. */
+  private turn: Promise<unknown> = Promise.resolve();
+  /** Responses to events, shared by equal subscriptions. */
+  private readonly responses = new LRUCache<string, Promise<ExecutionResult>>({
+    max: MAX_RESPONSES,
+  });
   private readonly eventNumbers = new WeakMap<object, number>();
   private lastNumber = 0;
-  private readonly responses = new LRUCache<string, SharedEvent, () => Promise<SharedEvent>>({
-    maxSize: MAX_CACHED,
-    sizeCalculation: ({ size }, key) => RESPONSE_BYTES + VALUE_BYTES * size + key.length,
-    // A response for which the cache has no space is still sent.
-    ignoreFetchAbort: true,
-    fetchMethod: (_key, _stale, { context: make }) => make(),
-  });
+  private readonly cursors = new WeakMap<object, string>();
 
   constructor(
     private readonly schema: GraphQLSchema,
@@ -90,23 +125,41 @@ export class Subscriptions {
   }
 
   /**
-   * Starts a subscription. Returns its responses, one for each event, or the errors for which it is
-   * rejected. The responses throw the error that ends them. Throws RATE_LIMITED if the network has
-   * too many subscriptions, or they use too much memory. All errors but the last are formatted and
-   * recorded.
+   * Returns the arguments of `subscribe`, or the errors for which the subscription is rejected:
+   * RATE_LIMITED if the network has too many subscriptions.
    */
-  async open(
+  async prepare(
     ctx: Context,
-    request: SubscriptionRequest,
+    readRequest: () => SubscriptionRequest,
     subscription: ActiveSubscription,
-  ): Promise<AsyncGenerator<SharedEvent, void> | readonly GraphQLError[]> {
-    const prepared = this.prepare(request, subscription);
-    if (!('key' in prepared)) return this.formatted(prepared, subscription);
-    const { network = '' } = ctx;
-    onAbort(subscription.signal, this.running.add(network));
-    onAbort(subscription.signal, this.memory.add(network, prepared.size));
-    const source = await createSourceEventStream({ ...prepared, contextValue: ctx });
-    const responses = this.responsesTo(source, prepared, subscription);
+  ): Promise<Prepared | readonly GraphQLError[]> {
+    // One start in each turn of the event loop: a chunk of a WebSocket may contain many documents.
+    await (this.turn = this.turn.then(() => setImmediate()));
+    try {
+      const prepared = this.read(ctx, readRequest(), subscription);
+      if (!('key' in prepared)) return this.rejected(prepared, subscription);
+      onAbort(subscription.signal, this.running.add(ctx.network ?? ''));
+      return prepared;
+    } catch (error) {
+      return this.rejected([error], subscription);
+    }
+  }
+
+  /**
+   * Starts a prepared subscription. Returns its responses, one for each event, or its errors. The
+   * responses throw the error that ends them.
+   */
+  async subscribe(args: ExecutionArgs): Promise<AsyncGenerator<ExecutionResult> | ExecutionResult> {
+    const prepared = args as Prepared;
+    const { subscription } = prepared;
+    const source = await createSourceEventStream(prepared);
+    if (!(Symbol.asyncIterator in source)) {
+      const { errors = [] } = source;
+      // Errors without a path are of variables.
+      for (const { path, extensions } of errors) if (!path) extensions['code'] ??= BAD_USER_INPUT;
+      return { errors: this.rejected(errors, subscription) };
+    }
+    const responses = this.responsesTo(source as AsyncIterable<object>, prepared);
     // Ends the subscription at once. The generator itself would first wait for the next event.
     const end = responses.return.bind(responses);
     responses.return = (value) => {
@@ -116,118 +169,98 @@ export class Subscriptions {
     return responses;
   }
 
-  /** Returns errors as the client gets them, and records their codes. */
-  formatted(errors: readonly unknown[], { record }: ActiveSubscription): readonly GraphQLError[] {
-    const causes = errors.map((error) =>
-      error instanceof HttpError ? requestError(error.message) : graphqlErrorOf(error),
-    );
-    const formatted = formatErrors(this.dependencies, causes);
-    recordErrors(record, formatted);
-    return formatted.map(({ message, extensions, locations, path }) =>
-      Object.assign(new GraphQLError(message, { extensions }), { locations, path }),
-    );
+  /** Returns the cursor for resuming after an event, if it has one, by its response. */
+  cursorOf(response: object): string | undefined {
+    return this.cursors.get(response);
   }
 
-  private prepare(
-    { query, operationName, variables: given }: SubscriptionRequest,
-    { record }: ActiveSubscription,
+  private read(
+    ctx: Context,
+    { query, operationName, variables }: SubscriptionRequest,
+    subscription: ActiveSubscription,
   ): Prepared | readonly GraphQLError[] {
     const document = this.documents.read(query);
     if (!('kind' in document)) return document;
     const operation = getOperationAST(document, operationName);
-    if (!operation)
-      return [
-        requestError(
-          'Unknown operationName, or operationName is missing and the document has several operations',
-          OPERATION_RESOLUTION_FAILURE,
-        ),
-      ];
-    if (operation.operation !== OperationTypeNode.SUBSCRIPTION)
-      return [
-        requestError(
-          'Only subscriptions are supported on this transport; send queries and mutations as HTTP requests that accept JSON',
-        ),
-      ];
-    const { schema, dependencies } = this;
-    const { variableDefinitions = [] } = operation;
-    const variables = given ?? {};
-    const { errors } = getVariableValues(schema, variableDefinitions, variables, {
-      maxErrors: MAX_VARIABLE_ERRORS,
-    });
-    if (errors) {
-      for (const { extensions } of errors) extensions['code'] ??= BAD_USER_INPUT;
-      return errors;
-    }
-    const { graphqlMaxCost: maxCost } = dependencies.config;
-    const costError = new Cost(schema, document, operation, maxCost).errorFor(variables);
+    if (operation?.operation !== OperationTypeNode.SUBSCRIPTION)
+      return [new GraphQLError(NOT_A_SUBSCRIPTION, { extensions: { code: BAD_REQUEST } })];
+    const { schema } = this;
+    const variableValues = variables ?? {};
+    const { graphqlMaxCost: maxCost } = this.dependencies.config;
+    const costError = new Cost(schema, document, operation, maxCost).errorFor(variableValues);
     if (costError) return [costError];
-    record.operation = this.operations.of(operation);
-    // Other variables are unused, and no type bounds their size.
-    const declared = new Set(variableDefinitions.map(({ variable }) => variable.name.value));
-    const variableValues = Object.fromEntries(
-      Object.entries(variables).filter(([name]) => declared.has(name)),
-    );
-    const values = JSON.stringify([operationName, variableValues]);
-    const key = createHash('sha256').update(values).update(query).digest('base64');
-    const size = sizeOf(document) + values.length;
-    return { schema, document, operationName, variableValues, key, size };
+    subscription.record.operation = this.operations.of(operation);
+    const key = hash('sha256', JSON.stringify([query, operationName, variableValues]), 'base64');
+    return {
+      schema,
+      document,
+      operationName,
+      variableValues,
+      contextValue: ctx,
+      subscription,
+      key,
+    };
   }
 
   private async *responsesTo(
-    source: AsyncIterable<unknown> | ExecutionResult,
+    source: AsyncIterable<object>,
     prepared: Prepared,
-    subscription: ActiveSubscription,
-  ): AsyncGenerator<SharedEvent, void> {
+  ): AsyncGenerator<ExecutionResult, void> {
+    const { subscription } = prepared;
     try {
-      if (Symbol.asyncIterator in source)
-        for await (const event of source as AsyncIterable<object>) {
-          const sharedEvent = await this.responses.forceFetch(prepared.key + this.numberOf(event), {
-            context: () => this.execute(prepared, event),
-          });
-          const { errors } = sharedEvent.response;
-          if (errors) recordErrors(subscription.record, errors);
-          yield sharedEvent;
-        }
-      // If the subscription was ended, its database queries failed because of that.
-      else if (!subscription.signal.aborted)
-        yield {
-          response: {
-            errors: this.formatted(source.errors ?? [], subscription).map((error) =>
-              error.toJSON(),
-            ),
-          },
-          size: 0,
-        };
+      for await (const event of source) yield await this.responseTo(event, prepared);
       if (subscription.error) throw subscription.error;
     } catch (error) {
       // Cancelled work fails because the subscription ended.
       if (!subscription.error && subscription.signal.aborted) return;
-      const [formatted] = this.formatted([subscription.error ?? error], subscription);
+      const [formatted] = this.rejected([error], subscription);
       throw formatted;
     } finally {
       subscription.end();
     }
   }
 
-  // Identifies an event in the keys of responses.
-  private numberOf(event: object): number {
+  private responseTo(event: object, prepared: Prepared): Promise<ExecutionResult> {
     const number = this.eventNumbers.get(event) ?? ++this.lastNumber;
     this.eventNumbers.set(event, number);
-    return number;
+    const key = prepared.key + number;
+    let response = this.responses.get(key);
+    if (!response) this.responses.set(key, (response = this.execute(event, prepared)));
+    return response;
   }
 
   // Executes without a caller, because all subscribers get the same response.
-  private async execute(prepared: Prepared, event: object): Promise<SharedEvent> {
-    const { data, errors } = await execute({ ...prepared, rootValue: event });
-    const response = {
-      ...(errors && { errors: formatErrors(this.dependencies, errors) }),
+  private async execute(event: object, prepared: Prepared): Promise<ExecutionResult> {
+    const { data, errors } = await execute({
+      ...prepared,
+      rootValue: event,
+      contextValue: undefined,
+    });
+    const response: ExecutionResult = {
+      ...(errors && { errors: this.formatted(errors) }),
       ...(data !== undefined && { data }),
     };
-    const cursor = 'cursor' in event && typeof event.cursor === 'string' ? event.cursor : undefined;
-    return { response, size: Buffer.byteLength(JSON.stringify(response)), cursor };
+    if ('cursor' in event && typeof event.cursor === 'string')
+      this.cursors.set(response, event.cursor);
+    return response;
   }
-}
 
-function requestError(message: string, code = BAD_REQUEST): GraphQLError {
-  return new GraphQLError(message, { extensions: { code } });
+  // Ends the subscription. Returns the errors as the client gets them. If the subscription was ended
+  // before, its work failed because of that.
+  private rejected(
+    errors: readonly unknown[],
+    subscription: ActiveSubscription,
+  ): readonly GraphQLError[] {
+    const causes = subscription.error ? [subscription.error] : errors;
+    const formatted = this.formatted(causes.map(graphqlErrorOf));
+    recordErrors(subscription.record, formatted);
+    subscription.end();
+    return formatted;
+  }
+
+  private formatted(errors: readonly GraphQLError[]): GraphQLError[] {
+    return formatErrors(this.dependencies, errors).map(({ message, extensions, locations, path }) =>
+      Object.assign(new GraphQLError(message, { extensions }), { locations, path }),
+    );
+  }
 }

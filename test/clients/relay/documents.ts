@@ -1,9 +1,8 @@
 import { graphql } from 'relay-runtime';
 
 /**
- * Documents of the tests of Relay. Not imported: the compiler of Relay reads it and writes
- * `__generated__`.
- *   npx relay-compiler@21.0.1 test/clients/relay/relay.config.json
+ * Documents of the tests of Relay. Not imported: the tests run the compiler of Relay, which reads
+ * it.
  */
 export default [
   graphql`
@@ -27,13 +26,6 @@ export default [
           name
           price
         }
-      }
-    }
-  `,
-  graphql`
-    query documentsMeQuery {
-      me {
-        username
       }
     }
   `,

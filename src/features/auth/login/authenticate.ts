@@ -1,15 +1,16 @@
 import type { Context } from '../../../request/context.ts';
 import { DomainError } from '../../../core/errors.ts';
-import { execute, sql } from '../../../database/sql.ts';
 import type { User } from '../../users/user.entity.ts';
 import * as users from '../../users/user.service.ts';
 import type { Credentials } from '../auth.rules.ts';
-import { hashPassword, isOutdated, verifyPassword } from '../passwords/password.ts';
+import { hashPassword, isOutdated, verifyPassword } from '../passwords/hashing.ts';
 import * as throttle from './throttle.ts';
+import { logFailure } from '../outcome.ts';
 
 /**
- * Returns the user with this name, or else this form of it, and this password. Replaces a hash of a lower cost than the configured
- * one. Throws INVALID_CREDENTIALS, RATE_LIMITED and, only after a correct password, INACTIVE_LOGIN.
+ * Returns the user with this name, or else this form of it, and this password. Replaces a hash of a
+ * lower cost than the configured one. Throws INVALID_CREDENTIALS, RATE_LIMITED, UNAVAILABLE and, only
+ * after a correct password, INACTIVE_LOGIN.
  */
 export async function authenticate(ctx: Context, input: Credentials): Promise<User> {
   const { username, password } = input;
@@ -20,7 +21,8 @@ export async function authenticate(ctx: Context, input: Credentials): Promise<Us
   if (user.hashedPassword !== null && isOutdated(ctx, user.hashedPassword)) {
     const hash = await hashPassword(ctx, password);
     // The hash was replaced meanwhile, by another login or a password change.
-    if (!(await replaceHash(ctx, user, hash))) return authenticate(ctx, input);
+    if (!(await users.replaceHash(ctx, user.pk, hash, user.hashedPassword)))
+      return authenticate(ctx, input);
     user.hashedPassword = hash;
   }
   return user;
@@ -40,38 +42,18 @@ export async function verify(
 }
 
 /** Throws if the user's current row has another password or is disabled, or if there is none. */
-export function rejectIfChanged(
-  ctx: Context,
-  user: User,
-  current: Readonly<Record<string, unknown>> | undefined,
-): void {
-  if (current?.['hash'] !== user.hashedPassword) throw invalidCredentials(ctx, user);
-  if (current['disabled']) throw inactiveLogin(ctx, user);
-}
-
-/** Replaces the user's hash. Returns false if it was replaced since the user was read. */
-export async function replaceHash(ctx: Context, user: User, hash: string): Promise<boolean> {
-  const { affected } = await execute(
-    ctx.em,
-    sql`
-    update "user" set hashed_password = ${hash} where pk = ${user.pk} and hashed_password = ${user.hashedPassword}`,
-  );
-  return affected === 1;
+export function rejectIfChanged(ctx: Context, user: User, current: User | null): void {
+  if (current?.hashedPassword !== user.hashedPassword) throw invalidCredentials(ctx, user);
+  if (current.disabled) throw inactiveLogin(ctx, user);
 }
 
 /** The error for a wrong username and a wrong password: the same for both. */
 export function invalidCredentials(ctx: Context, user: User | undefined): DomainError {
-  ctx.log.info(
-    { event: 'auth.login', outcome: 'failure', user: user?.username ?? null },
-    'Wrong username or password',
-  );
+  logFailure(ctx, { event: 'auth.login', user: user?.username ?? null });
   return new DomainError('INVALID_CREDENTIALS', 'Incorrect username or password');
 }
 
 function inactiveLogin(ctx: Context, user: User): DomainError {
-  ctx.log.info(
-    { event: 'auth.login', outcome: 'failure', user: user.username, reason: 'disabled' },
-    'Login of a disabled user rejected',
-  );
+  logFailure(ctx, { event: 'auth.login', user: user.username, reason: 'disabled' });
   return new DomainError('INACTIVE_LOGIN', 'Inactive user');
 }

@@ -1,23 +1,26 @@
-import pLimit, { type LimitFunction } from 'p-limit';
 import { Piscina } from 'piscina';
+import { MAX_BCRYPT_COST } from '../../../core/config.ts';
 import type { Context } from '../../../request/context.ts';
 import { DomainError } from '../../../core/errors.ts';
 import { counter, gauges } from '../../../core/metrics.ts';
 import { hashingChannel, type Hashing } from '../../../core/tracing-channels.ts';
-import type { Check } from './hash-worker.ts';
+import { MAX_PASSWORD_BYTES } from '../../users/user.rules.ts';
+import type * as worker from './hash-worker.ts';
 
 /** Nice increment of the hashing threads (maximum 19): they yield to the event loop's thread. */
 const NICE = 10;
 /** Time after which an idle thread ends, in ms. */
 const IDLE_MS = 60_000;
+/** Minimum cost that bcrypt supports. */
+const MIN_COST = 4;
 
-type Configured = Pick<Context, 'config' | 'request'>;
+type Worker = typeof worker;
+/** The parts of a context that hashing needs. Only a request has a log. */
+type Hasher = Pick<Context, 'config' | 'request'> & { log?: Context['log'] };
 
-let pool: { threads: Piscina; limit: LimitFunction } | undefined;
+let pool: Piscina | undefined;
 /** Number of tasks that hash or wait for a thread. */
 let tasks = 0;
-/** Number of hash threads as of the last task; it is the same for the whole process. */
-let threads = 0;
 
 const rejections = counter(
   'shopfront_password_hash_refusals_total',
@@ -25,81 +28,94 @@ const rejections = counter(
 );
 gauges(
   'shopfront_password_hash_queue',
-  'Logins and password changes that are running or waiting for a hashing thread.',
+  'Hashes that are running or waiting for a thread.',
   'state',
-  () => ({
-    running: Math.min(tasks, threads),
-    waiting: Math.max(tasks - threads, 0),
-  }),
+  () => {
+    const waiting = pool?.queueSize ?? 0;
+    return { running: tasks - waiting, waiting };
+  },
 );
 
+/** Returns the bcrypt hash of a password that has passed `newPassword`, at the configured cost. */
+export function hashPassword(ctx: Hasher, password: string): Promise<string> {
+  return runTask(ctx, 'make', { password });
+}
+
+/** Measures a hash of the configured cost. Returns its time in ms. */
+export async function measureHash(ctx: Hasher): Promise<number> {
+  // The first hash also starts the thread.
+  await hashPassword(ctx, '');
+  const start = performance.now();
+  await hashPassword(ctx, '');
+  return Math.round(performance.now() - start);
+}
+
 /**
- * Runs work that hashes passwords sequentially. Throws UNAVAILABLE if all threads are busy and the
- * queue is full. It throws before any other work, so that a rejection costs nothing and reveals
- * nothing.
+ * Returns whether the password matches the hash, which is null for a user without a password, and
+ * undefined without a user. A wrong password always takes the same time, so that the time does not
+ * reveal whether the user exists.
  */
-export async function withHashSlot<T>(
-  { config, log, request }: Context,
-  work: () => Promise<T>,
-): Promise<T> {
-  threads = config.passwordHashThreads;
-  if (tasks >= config.passwordHashThreads + config.passwordHashQueue) {
+export async function verifyPassword(
+  ctx: Context,
+  password: string,
+  hash: string | null | undefined,
+): Promise<boolean> {
+  const isHash = typeof hash === 'string' && costOf(hash) !== undefined;
+  if (hash !== undefined && !isHash)
+    ctx.log.warn({ event: 'auth.hash_invalid' }, 'User without a valid password hash');
+  // Such passwords cannot have been set.
+  const isPassword = password.isWellFormed() && Buffer.byteLength(password) <= MAX_PASSWORD_BYTES;
+  // PHP and htpasswd write 2y for bcrypt's 2b.
+  const checked = isHash && isPassword ? hash.replace(/^\$2y/, '$2b') : undefined;
+  return runTask(ctx, 'check', { password, hash: checked });
+}
+
+/** Returns whether the cost of the hash is lower than the configured one. */
+export function isOutdated(ctx: Context, hash: string): boolean {
+  return (costOf(hash) ?? 0) < ctx.config.bcryptCost;
+}
+
+function costOf(hash: string): number | undefined {
+  const cost = Number(/^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/.exec(hash)?.[1]);
+  return cost >= MIN_COST && cost <= MAX_BCRYPT_COST ? cost : undefined;
+}
+
+// Runs a task of hash-worker.ts at the configured cost. Hashing is expensive by design. Its threads
+// have a low priority, so that a flood of logins slows down only logins. Throws UNAVAILABLE if all
+// threads are busy and the queue is full, whatever the password.
+async function runTask<Kind extends Hashing['kind']>(
+  { config, log, request }: Hasher,
+  kind: Kind,
+  given: Omit<Parameters<Worker[Kind]>[0], 'cost'>,
+): Promise<ReturnType<Worker[Kind]>> {
+  const threads = (pool ??= openPool(config.passwordHashThreads));
+  if (threads.queueSize >= config.passwordHashQueue) {
     rejections.value++;
-    log.warn(
-      { event: 'auth.hash_queue', outcome: 'failure', waiting: config.passwordHashQueue },
-      'Password hashing queue is full',
-    );
+    log?.warn({ event: 'auth.hash_queue', outcome: 'failure' }, 'Password hashing queue is full');
     throw new DomainError('UNAVAILABLE', 'The service is not available at the moment', [], 1);
   }
-  tasks++;
+  const task = { ...given, cost: config.bcryptCost };
+  const options = { name: kind, signal: request?.signal ?? null };
   request?.exclude();
+  tasks++;
   try {
-    return await work();
+    return (await hashingChannel.tracePromise(() => threads.run(task, options), {
+      kind,
+    })) as ReturnType<Worker[Kind]>;
+  } catch (error) {
+    request?.signal.throwIfAborted();
+    throw error;
   } finally {
     tasks--;
   }
 }
 
-/** Returns whether the password matches. A wrong one takes at least the configured cost. */
-export function check(
-  ctx: Configured,
-  password: string,
-  hash: string | undefined,
-): Promise<boolean> {
-  return run(ctx, 'check', { password, hash, cost: ctx.config.bcryptCost } satisfies Check);
-}
-
-/** Returns the bcrypt hash of the password. */
-export function make(ctx: Configured, password: string, cost: number): Promise<string> {
-  return run(ctx, 'make', { password, cost });
-}
-
-// Hashing is expensive by design. Its threads have a low priority, so that a flood of logins slows
-// down only logins.
-async function run<T>(
-  { config, request }: Configured,
-  kind: Hashing['kind'],
-  task: object,
-): Promise<T> {
-  const { threads: threadPool, limit } = (pool ??= openPool(config.passwordHashThreads));
-  const hash = () =>
-    limit(async () => {
-      // The client left while the task waited.
-      request?.signal.throwIfAborted();
-      return (await threadPool.run(task, { name: kind })) as T;
-    });
-  return hashingChannel.tracePromise(hash, { kind });
-}
-
-function openPool(maxThreads: number) {
-  return {
-    threads: new Piscina({
-      filename: new URL('./hash-worker.js', import.meta.url).href,
-      minThreads: 0,
-      maxThreads,
-      idleTimeout: IDLE_MS,
-      niceIncrement: NICE,
-    }),
-    limit: pLimit(maxThreads),
-  };
+function openPool(maxThreads: number): Piscina {
+  return new Piscina({
+    filename: new URL('./hash-worker.js', import.meta.url).href,
+    minThreads: 0,
+    maxThreads,
+    idleTimeout: IDLE_MS,
+    niceIncrement: NICE,
+  });
 }

@@ -1,64 +1,57 @@
 import { IsolationLevel } from '@mikro-orm/postgresql';
+import type { Selectable } from 'kysely';
 import { withContext, type Context } from '../../../request/context.ts';
-import { identifier, join, raw, sql, type Sql } from '../../../database/sql.ts';
-import { countOf } from '../../../pagination/row-counts.ts';
-import { batchesOf, jsonHead, readBatch, type Batch } from '../json-stream.ts';
-import { FIELDS, isOptional, kindOf } from '../product.columns.ts';
+import { run, type Columns } from '../../../database/kysely.ts';
+import { batchesOf } from '../json-stream.ts';
+import { FIELDS, mapFields } from '../product.columns.ts';
+import type { Product } from '../product.entity.ts';
+import type { ProductField } from '../product.rules.ts';
 import { FILE_COLUMNS, type Format } from './file-columns.ts';
-import { PRODUCT_ROW_COUNTS } from '../product-lists.ts';
-import { protectedCell, protectedHeader } from './spreadsheet-cells.ts';
 
-const BYTE_ORDER_MARK = '\ufeff';
+type Row = Pick<Selectable<Columns<Product>>, 'pk' | ProductField | 'created_at' | 'updated_at'>;
 
-/** A part of a file: its text, and its number of products. */
-type FilePart = Pick<Batch, 'text' | 'count'>;
-
-/**
- * Yields the catalogue by pk as parts of a file, from one snapshot. With `forSpreadsheets`, an
- * apostrophe in a CSV file protects texts that a spreadsheet would change (spreadsheet-cells.ts).
- */
+/** Yields the catalogue by pk as parts of a file with their numbers of products, from one snapshot. */
 export async function* exportCatalogue(
   ctx: Context,
   format: Format,
-  forSpreadsheets = false,
-): AsyncGenerator<FilePart> {
-  if (format === 'csv') yield { text: csvHeader(forSpreadsheets), count: 0 };
-  const line = format === 'csv' ? csvLine(forSpreadsheets) : NDJSON_LINE;
+): AsyncGenerator<{ text: string; count: number }> {
+  if (format === 'csv') yield { text: `${FILE_COLUMNS.join()}\n`, count: 0 };
+  const lineOf = format === 'csv' ? csvLine : jsonLine;
   const em = ctx.em.fork();
   await em.begin({ isolationLevel: IsolationLevel.REPEATABLE_READ, readOnly: true });
   try {
     const source = withContext(ctx, { em, statements: undefined, loaders: new Map() });
-    yield* batchesOf((after, limit) => readBatch(source, line, after, limit));
+    yield* batchesOf(async (after, limit) => {
+      const rows = await readRows(source, after, limit);
+      const text = rows.map(lineOf).join('');
+      return { text, count: rows.length, last: rows.at(-1)?.pk ?? null };
+    });
   } finally {
     await em.rollback();
   }
 }
 
-/** Returns the number of products. */
-export function countProducts(ctx: Context): Promise<number> {
-  return countOf(ctx, PRODUCT_ROW_COUNTS);
+function readRows(ctx: Context, after: number, limit: number): Promise<Row[]> {
+  return run(
+    ctx,
+    ctx.em
+      .getKysely<{ product: Columns<Product> }>()
+      .selectFrom('product')
+      .select(['pk', ...FIELDS, 'created_at', 'updated_at'])
+      .where('pk', '>', after)
+      .orderBy('pk')
+      .limit(limit),
+  );
 }
 
-const isoTime = (column: string) =>
-  raw(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`);
-
-const NDJSON_LINE = sql`
-  ${jsonHead(FIELDS)} || ',"createdAt":"' || ${isoTime('created_at')} || '","updatedAt":"' || ${isoTime('updated_at')} || E'"}\\n'`;
-
-// Without the mark, some spreadsheets assume the encoding of their system.
-function csvHeader(forSpreadsheets: boolean): string {
-  return forSpreadsheets
-    ? `${BYTE_ORDER_MARK}${FILE_COLUMNS.map(protectedHeader).join()}\n`
-    : `${FILE_COLUMNS.join()}\n`;
+function jsonLine({ pk, created_at: createdAt, updated_at: updatedAt, ...fields }: Row): string {
+  const values = mapFields(fields, ({ form }, value) =>
+    form === 'number' ? Number(value) : value,
+  );
+  return `${JSON.stringify({ pk, ...values, createdAt, updatedAt })}\n`;
 }
 
-function csvLine(forSpreadsheets: boolean): Sql {
-  const cells = FIELDS.map((field) => {
-    const column = identifier(field);
-    const cell = kindOf(field).csv(forSpreadsheets ? protectedCell(field, column) : column);
-    return isOptional(field) ? sql`coalesce(${cell}, '')` : cell;
-  });
-  return sql`
-    pk || ',' || ${join(cells, ` || ',' || `)}
-    || ',' || ${isoTime('created_at')} || ',' || ${isoTime('updated_at')} || E'\\n'`;
+function csvLine({ pk, created_at: createdAt, updated_at: updatedAt, ...fields }: Row): string {
+  const cells = Object.values(mapFields(fields, ({ csv }, value) => csv(value)));
+  return `${[pk, ...cells, createdAt.toISOString(), updatedAt.toISOString()].join()}\n`;
 }

@@ -6,11 +6,11 @@ import { Entity, Index, PrimaryKey, Property } from '@mikro-orm/decorators/legac
  * products remain.
  */
 @Entity({ tableName: 'product_word' })
-@Index({ name: 'product_word_word_index', properties: ['word'] })
 export class ProductWord {
   @PrimaryKey({ columnType: 'bigint', type: 'string', autoincrement: true })
   pk!: string;
 
+  @Index()
   @Property({ columnType: 'text', collation: 'C' })
   word!: string;
 }

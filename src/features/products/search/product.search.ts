@@ -1,11 +1,10 @@
-import array from 'postgres-array';
+import { expressionBuilder, sql, type Expression, type SqlBool } from 'kysely';
 import type { Context } from '../../../request/context.ts';
 import { rankIn } from '../../../pagination/cursor.ts';
-import type { PageArgs } from '../../../pagination/keyset.ts';
+import type { PageArgs, RankedList } from '../../../pagination/keyset.ts';
 import { readPk } from '../../../core/pk.ts';
-import { readRows } from '../../../database/row-mapper.ts';
-import { join, sql, type Sql } from '../../../database/sql.ts';
-import type { RankedPart, RankedList } from '../../../pagination/ranked-list.ts';
+import type { Columns } from '../../../database/kysely.ts';
+import { readRows } from '../../../database/read.ts';
 import type { Product } from '../product.entity.ts';
 import { OrderDirection, ProductOrderField, type ProductOrder } from '../product.inputs.ts';
 import { listDefinitionOf } from '../product-lists.ts';
@@ -26,26 +25,15 @@ const MAX_CORRECTIONS = 20;
 /** Highest code point: sorts after all continuations of a prefix. */
 const HIGHEST = '\u{10ffff}';
 
+const eb = expressionBuilder<{ product: Columns<Product> }, 'product'>();
+
 const BY_NAME: ProductOrder = { field: ProductOrderField.NAME, direction: OrderDirection.ASC };
 
 /** A parsed search, as conditions on products. */
-export interface Search {
-  /** The product with this barcode or pk. */
-  code?: Sql;
-  /** Names that begin with the text. */
-  beginning: Sql;
-  /** Names that have all words, or their corrections. */
-  words: Sql;
-  /** The rank of `words`. */
-  rank: number;
-}
+type Search = NonNullable<Awaited<ReturnType<typeof readSearch>>>;
 
 /** Parses a search; returns undefined if it has no words. */
-export async function readSearch(
-  ctx: Context,
-  input: string,
-  { after, before }: PageArgs,
-): Promise<Search | undefined> {
+export async function readSearch(ctx: Context, input: string, { after, before }: PageArgs) {
   const text = input.trim().replace(/\s+/g, ' ');
   const { terms: given, known } = await termsOf(ctx, text);
   const terms = significantTerms(given);
@@ -68,13 +56,16 @@ export async function readSearch(
     .filter((_word, index) => ((mask >> index) & 1) === 1)
     .map(({ word }) => word);
   const code = codeCondition(given, terms);
+  const folded = eb.fn<string>('search_fold', [eb.val(text)]);
   return {
-    ...(code && { code }),
-    // Apostrophes alone fold to nothing, which every name begins with.
+    // The product with this barcode or pk.
+    code,
+    // Names that begin with the text. Apostrophes alone fold to nothing, which every name begins with.
     beginning:
       given.join('').replaceAll("'", '') === ''
-        ? sql`false`
-        : sql`name_key >= search_fold(${text}) and name_key < search_fold(${text}) || ${HIGHEST}::text`,
+        ? eb.lit(false)
+        : eb('name_key', '>=', folded).and('name_key', '<', eb(folded, '||', HIGHEST)),
+    // Names that have all words, or their corrections.
     words: matchesAll(terms, await correctionsOf(ctx, mistyped)),
     rank: mask === 0 ? WORDS : MISTYPED + mask,
   };
@@ -86,45 +77,35 @@ export function searchResults(
   filter: CheckedFilter,
   orderBy?: ProductOrder | null,
 ): RankedList<Product> {
-  const whole = listDefinitionOf(filter, orderBy, code ? sql`((${code}) or ${words})` : words);
-  if (orderBy) return { parts: [{ rank, list: whole }], whole };
-  const others = code ? [sql`(${code}) is not true`] : [];
-  const parts: RankedPart<Product>[] = [];
-  if (code)
-    parts.push({
-      rank: CODE,
-      list: { ...listDefinitionOf(filter, null, code), isSelective: true },
-    });
+  const whole = listDefinitionOf(filter, orderBy, code ? eb.or([code, words]) : words);
+  if (orderBy) return { parts: [{ ...whole, rank }], whole };
+  const not = (condition: Expression<SqlBool>) => eb(eb.parens(condition), 'is not', true);
+  const others = code ? [not(code)] : [];
+  const parts: RankedList<Product>['parts'][number][] = [];
+  if (code) parts.push({ ...listDefinitionOf(filter, null, code), rank: CODE });
   if (rank === WORDS) {
-    parts.push({
-      rank: BEGINNING,
-      list: { ...listDefinitionOf(filter, BY_NAME, allOf(others)), range: beginning },
-    });
-    others.push(sql`(${beginning}) is not true`);
+    const rest = others.length > 0 ? eb.and(others) : undefined;
+    parts.push({ ...listDefinitionOf(filter, BY_NAME, rest), range: beginning, rank: BEGINNING });
+    others.push(not(beginning));
   }
-  parts.push({ rank, list: listDefinitionOf(filter, null, allOf([words, ...others])) });
+  parts.push({ ...listDefinitionOf(filter, null, eb.and([words, ...others])), rank });
   return { parts, whole: { ...whole, name: 'products found' } };
 }
 
-/** Folded terms of a search, in order. */
-interface Terms {
-  terms: string[];
-  /** Terms, and parts of terms, that are prefixes of words of the catalogue. */
-  known: Set<string>;
+// Returns the folded terms of a search, in order, and those terms, or parts of terms, that are
+// prefixes of words of the catalogue.
+async function termsOf(ctx: Context, text: string) {
+  if (text === '') return { terms: [], known: new Set<string>() };
+  const select = sql<{ terms: string[]; known: string[] }>`
+    select search_terms(given) as terms, array(select part from unnest(search_parts(given)) as part where ${beginsWord(sql.ref('part'))}) as known
+    from search_text(${text}) as given`;
+  const [{ terms, known } = { terms: [], known: [] }] = await readRows(ctx, select, true);
+  return { terms, known: new Set(known) };
 }
 
-async function termsOf(ctx: Context, text: string): Promise<Terms> {
-  if (text === '') return { terms: [], known: new Set() };
-  const [row] = await readRows(
-    ctx,
-    sql`
-      select search_terms(given)::text, array(select part from unnest(search_parts(given)) as part where exists (
-        select from product_word where word >= part collate "C" and word < (part || ${HIGHEST}::text) collate "C"))::text
-      from search_text(${text}) as given`,
-    true,
-  );
-  const [terms = [], known = []] = (row ?? []).map((list) => array.parse(String(list)));
-  return { terms, known: new Set(known) };
+// Whether a word of the catalogue begins with this text.
+function beginsWord(text: Expression<unknown>): Expression<SqlBool> {
+  return sql`exists (select from product_word where word >= ${text} collate "C" and word < (${text} || ${HIGHEST}::text) collate "C")`;
 }
 
 /** Returns the corrections of each word: known prefixes one edit away. */
@@ -134,13 +115,9 @@ async function correctionsOf(
 ): Promise<ReadonlyMap<string, readonly string[]>> {
   const candidates = new Map(words.map((word) => [word, oneEditAway(word)]));
   if (words.length === 0) return candidates;
-  const rows = await readRows(
-    ctx,
-    sql`
-      select meant from unnest(${[...candidates.values()].flat()}::text[]) as meant where exists (
-        select from product_word where word >= meant collate "C" and word < (meant || ${HIGHEST}::text) collate "C")`,
-  );
-  const known = new Set(rows.map(([word]) => word));
+  const select = sql<{ meant: string }>`
+    select meant from unnest(${[...candidates.values()].flat()}::text[]) as meant where ${beginsWord(sql.ref('meant'))}`;
+  const known = new Set((await readRows(ctx, select)).map(({ meant }) => meant));
   return new Map(
     [...candidates].map(([word, all]) => [
       word,
@@ -149,22 +126,22 @@ async function correctionsOf(
   );
 }
 
-function codeCondition(given: readonly string[], terms: readonly string[]): Sql | undefined {
+function codeCondition(
+  given: readonly string[],
+  terms: readonly string[],
+): Expression<SqlBool> | undefined {
   const barcode = barcodeOf(withoutSeparators(given.join('')));
-  if (barcode !== undefined) return sql`barcode = ${barcode}`;
+  if (barcode !== undefined) return eb('barcode', '=', barcode);
   const pk = given.length === 1 ? readPk(given[0] ?? '') : undefined;
-  if (pk !== undefined) return sql`pk = ${pk}`;
+  if (pk !== undefined) return eb('pk', '=', pk);
   const code = terms.find((term) => barcodeOf(withoutSeparators(term)) !== undefined);
   if (code === undefined) return undefined;
   const others = terms.filter((other) => other !== code);
-  return sql`barcode = ${barcodeOf(withoutSeparators(code))}${others.length > 0 ? sql` and ${matchesAll(others, new Map())}` : sql``}`;
+  const hasCode = eb('barcode', '=', barcodeOf(withoutSeparators(code)) ?? '');
+  return others.length > 0 ? hasCode.and(matchesAll(others, new Map())) : hasCode;
 }
 
 // Pads a UPC-A with a zero and removes that of a GTIN-14.
 function barcodeOf(digits: string): string | undefined {
   return /^\d{12,13}$/.test(digits) ? digits.padStart(13, '0') : /^0(\d{13})$/.exec(digits)?.[1];
-}
-
-function allOf(conditions: readonly Sql[]): Sql | undefined {
-  return conditions.length > 0 ? join(conditions, ' and ') : undefined;
 }

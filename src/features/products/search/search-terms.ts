@@ -1,4 +1,8 @@
-import { sql, type Sql } from '../../../database/sql.ts';
+import { expressionBuilder, type Expression, type SqlBool } from 'kysely';
+import type { Columns } from '../../../database/kysely.ts';
+import type { Product } from '../product.entity.ts';
+
+const eb = expressionBuilder<{ product: Columns<Product> }, 'product'>();
 
 /** Maximum number of words to look up in the index, longest first; the rest filter the result. */
 const MAX_LOOKED_UP = 4;
@@ -29,7 +33,7 @@ export function partsOf(term: string): string[] {
 export function matchesAll(
   terms: readonly string[],
   corrections: ReadonlyMap<string, readonly string[]>,
-): Sql {
+): Expression<SqlBool> {
   const given = terms.toSorted((a, b) => b.length - a.length).map(partsOf);
   const prefix = (word: string) => {
     const words = [word, ...(corrections.get(word) ?? [])].map(prefixTerm);
@@ -48,10 +52,10 @@ export function matchesAll(
     if (!fits || longest.length < parts.length) rest.push(conditionOf([whole, ...parts]));
     left = fits ? left - lookedUp.length : 0;
   }
-  const lookup = sql`words @@ ${indexed.join(' & ')}::tsquery`;
+  const lookup = eb('words', '@@', indexed.join(' & '));
   // The function behind the operator, which uses no index.
   return rest.length > 0
-    ? sql`${lookup} and ts_match_vq(words, ${rest.join(' & ')}::tsquery)`
+    ? lookup.and(eb.fn<SqlBool>('ts_match_vq', ['words', eb.val(rest.join(' & '))]))
     : lookup;
 }
 
