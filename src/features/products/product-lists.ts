@@ -68,14 +68,18 @@ interface Condition {
 function conditionsOf(filter: CheckedFilter): Condition[] {
   const { nameContains, barcodeIn, priceMin, priceMax, createdSince, updatedSince } = filter;
   const { PRICE, CREATED_AT, UPDATED_AT } = ProductOrderField;
-  return [
-    nameContains != null && { is: matches(nameContains) },
-    barcodeIn && { is: eb('barcode', '=', eb.fn.any(eb.val(barcodeIn))) },
-    priceMin != null && { is: eb('price', '>=', priceMin), on: PRICE },
-    priceMax != null && { is: eb('price', '<=', priceMax), on: PRICE },
-    createdSince && { is: eb('created_at', '>=', createdSince), on: CREATED_AT },
-    updatedSince && { is: eb('updated_at', '>=', updatedSince), on: UPDATED_AT },
-  ].filter((condition) => condition != null && condition !== false);
+  const conditions: Record<
+    Exclude<keyof CheckedFilter, 'search'>,
+    Condition | false | null | undefined
+  > = {
+    nameContains: nameContains != null && { is: matches(nameContains) },
+    barcodeIn: barcodeIn && { is: eb('barcode', '=', eb.fn.any(eb.val(barcodeIn))) },
+    priceMin: priceMin != null && { is: eb('price', '>=', priceMin), on: PRICE },
+    priceMax: priceMax != null && { is: eb('price', '<=', priceMax), on: PRICE },
+    createdSince: createdSince && { is: eb('created_at', '>=', createdSince), on: CREATED_AT },
+    updatedSince: updatedSince && { is: eb('updated_at', '>=', updatedSince), on: UPDATED_AT },
+  };
+  return Object.values(conditions).filter((condition) => condition != null && condition !== false);
 }
 
 // The function behind LIKE uses no index. For a text without three letters, the index has to be read
