@@ -11,7 +11,7 @@ import * as audit from './features/audit/audit.service.ts';
 import { AccountResolver, AuthResolver, SessionResolver } from './features/auth/auth.resolver.ts';
 import { authRoutes } from './features/auth/auth.routes.ts';
 import * as auth from './features/auth/auth.service.ts';
-import { LoginFailure } from './features/auth/login/throttle.ts';
+import { LoginFailure } from './features/auth/login.ts';
 import { Session } from './features/auth/sessions/session.entity.ts';
 import * as sessions from './features/auth/sessions/session.service.ts';
 import { BlogEntry } from './features/blog/blog-entry.entity.ts';
@@ -94,7 +94,7 @@ export const features: readonly Feature[] = [
     nodes: { ApiKey: apiKeys.findNodes },
     sweep: apiKeys.sweep,
   },
-  // Of mails and webhooks, before their own sweeps report the jobs that died.
+  // The jobs of mails and webhooks.
   { sweep: superviseJobs },
   {
     entities: [MailCount],

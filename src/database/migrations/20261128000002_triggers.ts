@@ -116,10 +116,7 @@ export class Migration20261128000002_triggers extends Migration {
       for each row execute function session_change()`);
   }
 
-  /**
-   * The queue of copies of deliveries that died, and the trigger that adds each event to the queues
-   * of the webhooks that receive it.
-   */
+  /** The trigger that adds each event to the queues of the webhooks that receive it. */
   private webhooks(): void {
     // In the transaction of the change. Locked, because the queue of a webhook that is being removed
     // must not lack a job's foreign key.
