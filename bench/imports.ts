@@ -6,7 +6,7 @@ import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { Client } from 'pg';
-import { checkDigit } from '../src/features/products/check-digit.ts';
+import { checkDigit } from '../src/features/products/ean13.ts';
 import type { Bench, Result } from './bench.ts';
 import { makeDatabase } from './catalogue.ts';
 import { inFolder } from './folder.ts';

@@ -7,6 +7,7 @@ import { Admission } from './http/admission.ts';
 import { Deadline } from './http/deadline.ts';
 import type { Dependencies } from './http/dependencies.ts';
 import { routerOf, type Endpoint } from './http/endpoints.ts';
+import { errorSender } from './http/error-response.ts';
 import { allowOrigins, rejectDuplicateHeaders, securityHeaders } from './http/headers.ts';
 import { healthEndpoints } from './http/health.ts';
 import { unknownPath } from './http/http-error.ts';
@@ -14,7 +15,6 @@ import type { Upgrades } from './http/http-server.ts';
 import { pageEndpoints } from './http/pages.ts';
 import { openRequest } from './http/request-state.ts';
 import { ResponseCache } from './http/response-cache.ts';
-import { errorSender } from './http/responses.ts';
 import { openapiEndpoints } from './rest/openapi.ts';
 import { cachedResponses, restEndpoints } from './rest/router.ts';
 
@@ -56,7 +56,7 @@ export async function createApp(dependencies: Dependencies): Promise<App> {
   app.use(securityHeaders(config));
   app.use(allowOrigins);
   app.use(rejectDuplicateHeaders);
-  app.use(cachedResponses(dependencies, cache));
+  app.get(/^/, cachedResponses(dependencies, cache));
   app.use(deadline.middleware);
   app.use(base, routerOf(healthEndpoints(dependencies)));
   app.use(admission.middleware);

@@ -9,7 +9,7 @@ import { embeddedSigningSecret } from './core/signing-secret.ts';
 import { measureHash } from './features/auth/passwords/hashing.ts';
 import { trustedDocuments } from './graphql/trusted-documents.ts';
 import { Server } from './server.ts';
-import { LogDestination } from './telemetry/log-destination.ts';
+import { LogDestination } from './telemetry/request-log.ts';
 import { logConsole, openLog, STDERR } from './telemetry/log.ts';
 
 const EXIT_CONFIG = 78; // EX_CONFIG of sysexits(3)

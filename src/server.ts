@@ -17,7 +17,7 @@ import type { Dependencies } from './http/dependencies.ts';
 import { createHttpServer } from './http/http-server.ts';
 import { metricsApp, openMetrics } from './http/metrics-listener.ts';
 import type { Context } from './request/context.ts';
-import { openObserver } from './telemetry/observers.ts';
+import { openObserver } from './telemetry/request-log.ts';
 
 const SWEEP_INTERVAL_MS = 30_000;
 const STORE_CALLS_INTERVAL_MS = 5_000;
@@ -31,6 +31,8 @@ export class Server {
   private http: HttpServer | undefined;
   private metrics: HttpServer | undefined;
   private database: Database | undefined;
+  /** The database, while its health check succeeds. */
+  private available: Database | undefined;
   private tracing: Dependencies['tracing'];
   private readonly calls = new CallCounter();
   private readonly workers;
@@ -70,7 +72,7 @@ export class Server {
       now: () => new Date(),
       observe: openObserver(config, log, this.requestLog),
       ...(this.tracing && { tracing: this.tracing }),
-      database: () => (this.database?.isHealthy ? this.database : undefined),
+      database: () => this.available,
       isDraining: () => this.isStopping,
     };
     const ready = this.prepareDatabase();
@@ -134,9 +136,10 @@ export class Server {
       const rows: unknown[] = await em.execute('select 1 from "user" limit 1');
       if (rows.length === 0) await seedDemo(em, config.bcryptCost, new Date());
     }
-    this.database = opened;
+    this.database = this.available = opened;
     // Requests that wait for an unavailable database would otherwise wait until their timeouts.
     opened.watch((isAnswering) => {
+      this.available = isAnswering ? opened : undefined;
       if (!isAnswering) this.app?.rejectPending();
     });
   }
@@ -165,8 +168,8 @@ export class Server {
   }
 
   private contextFor(requestId: string): Context | undefined {
-    const { config, log, database } = this;
-    if (!database?.isHealthy) return undefined;
+    const { config, log, available: database } = this;
+    if (!database) return undefined;
     const em = database.fork();
     return { em, config, now: () => new Date(), requestId, log, loaders: new Map() };
   }

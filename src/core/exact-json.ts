@@ -1,5 +1,9 @@
 import { isSafeNumber } from 'lossless-json';
-import { InexactNumber } from './inexact-number.ts';
+
+/** A JSON number that a double would change. Schemas reject it, so it is never rounded. */
+export class InexactNumber {
+  constructor(readonly source: string) {}
+}
 
 /** Parses JSON. Numbers that a double would change become InexactNumbers. Throws SyntaxError. */
 export function parseExact(text: string): unknown {

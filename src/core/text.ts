@@ -15,11 +15,6 @@ export function codePointLength(text: string): number {
   return [...text].length;
 }
 
-/** Returns whether the text exceeds `max` bytes of UTF-8. A UTF-16 unit takes 1 to 3 bytes. */
-export function exceedsBytes(text: string, max: number): boolean {
-  return text.length * 3 > max && (text.length > max || Buffer.byteLength(text) > max);
-}
-
 /**
  * Schema of a trimmed line of text: 1 to `max` code points, one of them visible, no control
  * characters.

@@ -11,6 +11,8 @@ const TOO_MANY_ERRORS: FieldError = {
   message: 'Further errors omitted',
 };
 
+const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
+
 /** Value of a field of a query string or form that is given more than once. */
 const REPEATED = Symbol('repeated');
 
@@ -55,6 +57,11 @@ export function checked<Schema extends z.ZodType>(
 /** Returns the object without its undefined members. */
 export function defined(values: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
+}
+
+/** Returns whether the text is a UUID in PostgreSQL's form: lower case, with hyphens. */
+export function isUuid(text: string): boolean {
+  return UUID.test(text);
 }
 
 /** Adds an issue with a machine-readable type to a zod transform or refinement. */

@@ -28,8 +28,6 @@ export interface Database {
   rejectPendingMigrations(): Promise<void>;
   /** Applies the missing migrations and returns their names. */
   migrate(): Promise<string[]>;
-  /** False while the health check finds the database down. */
-  readonly isHealthy: boolean;
   /** Starts the health check. Calls `onChange` on each change. */
   watch(onChange: OnChange): void;
   close(): Promise<void>;
@@ -109,9 +107,6 @@ export async function openDatabase(
         return migrator.up({ transaction: em.getTransactionContext() });
       });
       return applied.map(({ name }) => name);
-    },
-    get isHealthy() {
-      return healthCheck.isHealthy;
     },
     watch(onChange) {
       healthCheck.start((isHealthy, hasMoved) => {

@@ -5,7 +5,7 @@ import { DomainError } from '../core/errors.ts';
 import { osUserName } from '../core/os-user.ts';
 import { run, type Columns } from '../database/kysely.ts';
 import type { BlogEntry } from './blog/blog-entry.entity.ts';
-import { checkDigit } from './products/check-digit.ts';
+import { checkDigit } from './products/ean13.ts';
 import type { Product } from './products/product.entity.ts';
 import type { Item } from './profile/item.entity.ts';
 import { User } from './users/user.entity.ts';

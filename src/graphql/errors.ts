@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { ApolloServerErrorCode } from '@apollo/server/errors';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import { DomainError } from '../core/errors.ts';
-import { logUnavailable } from '../http/responses.ts';
+import { logUnavailable } from '../http/error-response.ts';
 import { graphqlExtensions } from '../http/error-map.ts';
 import { HttpError, visibleError } from '../http/http-error.ts';
 import type { Dependencies } from '../http/dependencies.ts';

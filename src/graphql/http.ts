@@ -13,14 +13,20 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Context } from '../request/context.ts';
 import type { Config } from '../core/config.ts';
 import { DomainError } from '../core/errors.ts';
-import { exceedsBytes } from '../core/text.ts';
 import { graphqlBody, parseJson } from '../http/body.ts';
-import { allowCompression, sendCompressible } from '../http/compression.ts';
-import { findCaller, isAnonymous } from '../http/credentials.ts';
-import { contextOf, type Dependencies } from '../http/dependencies.ts';
+import { RequestContext, findCaller, type Dependencies } from '../http/dependencies.ts';
 import type { Endpoint } from '../http/endpoints.ts';
+import { isAnonymous } from '../http/headers.ts';
 import type { CachedResponse, ResponseCache } from '../http/response-cache.ts';
-import { sendBody, sendIfNotModified, tagOf, VARY_BY_TYPE } from '../http/responses.ts';
+import {
+  VARY_BY_TYPE,
+  allowCompression,
+  exceedsBytes,
+  sendBody,
+  sendCompressible,
+  sendIfNotModified,
+  tagOf,
+} from '../http/responses.ts';
 import { makeSchema } from './schema.ts';
 import { operationPlugin } from './operation.plugin.ts';
 import { Operations } from '../telemetry/operations.ts';
@@ -101,7 +107,7 @@ export async function openGraphqlApi(
       return sendEventStream(connections, res, readRequest(req, trusted));
     if (sendPage && req.method !== 'POST' && accepts(req).type(['json', 'html']) === 'html')
       return void sendPage(req, res, next);
-    const ctx = (res.locals.ctx = contextOf(dependencies, req, res.locals));
+    const ctx = (res.locals.ctx = new RequestContext(dependencies, req, res.locals));
     const key = cacheKeyOf(req);
     const cached = key === undefined ? undefined : cache.find(ctx, key);
     if (cached) return sendCached(config, res, cached);
@@ -155,15 +161,10 @@ function readRequest(req: Request, trusted: TrustedDocuments | undefined): HTTPG
     const body = parseJson((req.body as string | undefined) ?? '{}');
     return { method: 'POST', headers, search: '', body: trusted ? trusted.readBody(body) : body };
   }
-  const [, ...parts] = req.url.split('?');
-  const search = `?${parts.join('?')}`;
+  const query = `?${req.url.split('?').slice(1).join('?')}`;
+  const search = trusted ? trusted.readSearch(query) : query;
   // HEAD is processed as GET; Node omits the body.
-  return {
-    method: 'GET',
-    headers,
-    search: trusted ? trusted.readSearch(search) : search,
-    body: {},
-  };
+  return { method: 'GET', headers, search, body: {} };
 }
 
 async function sendCached(config: Config, res: Response, cached: CachedResponse): Promise<void> {

@@ -19,7 +19,7 @@ import { idempotencyKey, idempotent } from '../features/idempotency/idempotency.
 import type { Context } from '../request/context.ts';
 import { badInput } from '../core/errors.ts';
 import { IGNORES_IDEMPOTENCY_KEY } from '../api/ignores-idempotency-key.ts';
-import { isConflict } from '../database/retry.ts';
+import { isConflict } from '../database/kysely.ts';
 import { check } from '../core/validation.ts';
 import type { Dependencies } from '../http/dependencies.ts';
 import { formatErrors, requestError } from './errors.ts';

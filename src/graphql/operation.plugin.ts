@@ -8,7 +8,8 @@ import { GraphQLError, Kind, OperationTypeNode, type OperationDefinitionNode } f
 import type { Context } from '../request/context.ts';
 import { DomainError } from '../core/errors.ts';
 import { recordOf } from '../http/dependencies.ts';
-import { graphqlTypeFor, JSON_TYPE } from '../http/responses.ts';
+import { graphqlTypeFor } from '../http/error-response.ts';
+import { JSON_TYPE } from '../http/responses.ts';
 import type { Operations } from '../telemetry/operations.ts';
 import { recordErrors, type Operation } from '../telemetry/request-record.ts';
 import { Cost } from './cost.ts';

@@ -2,13 +2,16 @@ import type { IncomingMessage } from 'node:http';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Logger } from 'pino';
 import type { Config } from '../core/config.ts';
+import { DomainError } from '../core/errors.ts';
+import { callerByApiKey, isApiKey } from '../features/api-keys/api-key.service.ts';
+import { callerBySessionKey, callerByToken } from '../features/auth/callers.ts';
 import type { Caller, Context, RequestHandle } from '../request/context.ts';
 import type { Database } from '../database/database.ts';
 import type { Statements } from '../database/sql.ts';
 import type { CallCounter } from '../features/rest-usage/call-counter.ts';
 import type { Observer, RequestRecord } from '../telemetry/request-record.ts';
 import type { Tracing } from '../telemetry/tracing.ts';
-import { clientAddress, networkOfClient } from './client-address.ts';
+import { clientAddress, networkOfClient } from './headers.ts';
 import { unavailableError } from './http-error.ts';
 
 /** Maximum length of a stored user agent, in characters. */
@@ -37,22 +40,16 @@ type ContextSource = RequestHandle & {
   readonly record?: RequestRecord;
 };
 
-/** Returns the context of a request before authentication. */
-export function contextOf(
-  dependencies: Dependencies,
-  req: IncomingMessage,
-  source: ContextSource,
-): Context {
-  return new RequestContext(dependencies, req, source);
-}
-
 /** Returns the record of the request with this context, or undefined without a request. */
 export function recordOf(ctx: Context): RequestRecord | undefined {
   return ctx instanceof RequestContext ? ctx.request.record : undefined;
 }
 
-/** Creates rarely used members on first access. Throws UNAVAILABLE without a database. */
-class RequestContext implements Context {
+/**
+ * The context of a request, before authentication. Creates rarely used members on first access, which
+ * throws UNAVAILABLE without a database.
+ */
+export class RequestContext implements Context {
   readonly config: Config;
   readonly now: () => Date;
   readonly requestId: string;
@@ -100,4 +97,29 @@ class RequestContext implements Context {
     if (!this.connected) throw unavailableError();
     return this.connected;
   }
+}
+
+/**
+ * Sets the caller that the credentials identify. Sets none without credentials. `Authorization`, if
+ * present, decides alone: it holds an API key or an access token, and anything but a bearer token
+ * counts as no credentials. Throws for invalid credentials.
+ */
+export async function findCaller(
+  ctx: Context,
+  req: Pick<IncomingMessage, 'headers'>,
+): Promise<void> {
+  const { authorization } = req.headers;
+  if (authorization !== undefined) {
+    const [, token] = /^bearer +([^\s]+)$/i.exec(authorization) ?? [];
+    if (token !== undefined)
+      ctx.caller = await (isApiKey(token) ? callerByApiKey : callerByToken)(ctx, token);
+    return;
+  }
+  const keys = [req.headers['x-session-id'], req.headers['x-sessionid']].filter(
+    (key) => typeof key === 'string',
+  );
+  const [key, other = key] = keys;
+  if (key === undefined) return;
+  if (key !== other) throw new DomainError('NOT_AUTHENTICATED', 'Not authenticated');
+  ctx.caller = await callerBySessionKey(ctx, key);
 }

@@ -3,7 +3,8 @@ import { METHODS, type Method } from '../api/route.ts';
 import type { Api } from '../telemetry/request-record.ts';
 import { preflight } from './headers.ts';
 import { HttpError } from './http-error.ts';
-import type { ErrorKey } from './responses.ts';
+import type { ErrorKey } from './error-response.ts';
+import { describe } from './request-state.ts';
 
 /** A path and a method that the server handles. */
 export interface Endpoint {
@@ -23,13 +24,6 @@ export function routerOf(endpoints: readonly Endpoint[]): Router {
   const byPath = Map.groupBy(endpoints, ({ path }) => path.replace(/\/$/, ''));
   for (const [path, atPath] of byPath) {
     const route = router.route(path === '' ? '/' : path.replace(/\{(\w+)\}/g, ':$1'));
-    const describe = ({ api = 'other', errorKey }: Endpoint, name: string): RequestHandler => {
-      return (_req, { locals }, next) => {
-        Object.assign(locals.record, { api, endpoint: name });
-        locals.errorKey = errorKey ?? 'detail';
-        next();
-      };
-    };
     for (const endpoint of atPath) {
       const { method, handlers } = endpoint;
       const add = method.toLowerCase() as Lowercase<Method>;

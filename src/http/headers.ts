@@ -1,6 +1,9 @@
 import type { IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
 import type { RequestHandler } from 'express';
 import helmet from 'helmet';
+import ipaddr from 'ipaddr.js';
+import proxyaddr from 'proxy-addr';
 import type { Config } from '../core/config.ts';
 import { HttpError } from './http-error.ts';
 
@@ -12,6 +15,9 @@ const EXPOSED_HEADERS =
   'Link, Location, ETag, X-Request-Id, WWW-Authenticate, Retry-After, Deprecation, Sunset';
 /** Time for which browsers may cache a preflight response, in seconds: Chromium's maximum. */
 const MAX_AGE_S = 7_200;
+
+/** The headers that carry credentials (interface, 5.1.2 and 5.3.1). */
+export const CREDENTIAL_HEADERS = ['Authorization', 'X-SESSION-ID', 'X-SESSIONID'];
 
 /** Sets the security headers of every response. */
 export function securityHeaders(config: Config): RequestHandler {
@@ -80,4 +86,35 @@ export function checkHeaders({ rawHeaders }: IncomingMessage): void {
       at % 2 === 0 && text.length === name.length && text.toLowerCase() === name.toLowerCase();
     if (rawHeaders.filter(isIt).length > 1) throw new HttpError(400, `Duplicate ${name} header`);
   }
+}
+
+/** Returns whether the request has no header that carries credentials. */
+export function isAnonymous({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return CREDENTIAL_HEADERS.every((name) => headers[name.toLowerCase()] === undefined);
+}
+
+/** The members of a request that show the address of its client. */
+type Addressed = Pick<IncomingMessage, 'headers' | 'socket'>;
+
+/**
+ * Returns the canonical address of the client: the last hop of `X-Forwarded-For` that is not a
+ * trusted proxy. If that is not an address, returns the peer's. Undefined if the client has
+ * disconnected.
+ */
+export function clientAddress({ trustProxy }: Config, req: Addressed): string | undefined {
+  const { remoteAddress = '' } = req.socket;
+  const client = proxyaddr(req as IncomingMessage, [...trustProxy]);
+  const address = [client, remoteAddress].find((text) => isIP(text) !== 0);
+  // Without a zone. IPv4 that is mapped to IPv6 becomes IPv4.
+  return address && ipaddr.process(address.replace(/%.*/, '')).toString();
+}
+
+/**
+ * Returns the address of the client, or its /64 network for IPv6, because a client with one IPv6
+ * address has 2^64 of them.
+ */
+export function networkOfClient(config: Config, req: Addressed): string {
+  const address = clientAddress(config, req) ?? 'unknown';
+  if (!address.includes(':')) return address;
+  return `${ipaddr.IPv6.networkAddressFromCIDR(`${address}/64`).toString()}/64`;
 }

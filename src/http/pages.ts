@@ -5,10 +5,9 @@ import type { Route } from '../api/route.ts';
 import type { Config } from '../core/config.ts';
 import { VERSION } from '../core/version.ts';
 import { demoUsers } from '../features/demo-data.ts';
-import { acceptedCoding, allowCompression, type Coding } from './compression.ts';
+import { acceptedCoding, allowCompression, type Coding, sendBody } from './responses.ts';
 import type { Endpoint } from './endpoints.ts';
 import { unknownPath } from './http-error.ts';
-import { sendBody } from './responses.ts';
 
 /** Directory with the built pages. */
 const DIST = fileURLToPath(new URL('../../', import.meta.url));

@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { RequestHandler, Response } from 'express';
 import type { Context, RequestHandle } from '../request/context.ts';
-import { requestIdOf } from '../telemetry/request-id.ts';
 import type { RequestRecord } from '../telemetry/request-record.ts';
 import type { Dependencies } from './dependencies.ts';
-import type { ErrorKey } from './responses.ts';
+import type { Endpoint } from './endpoints.ts';
+import type { ErrorKey } from './error-response.ts';
 
 declare global {
   // eslint-disable-next-line typescript/no-namespace -- Express documents this way to type them.
@@ -11,6 +13,12 @@ declare global {
     interface Locals extends RequestState {}
   }
 }
+
+// The formats of proxies: a UUID or 32 hexadecimal digits. The id is logged, so that no other text
+// is accepted.
+const WELL_FORMED = /^(?:[\da-f]{32}|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})$/i;
+// W3C Trace Context, 3.2: version, trace-id, parent-id, flags. All zeros are invalid.
+const TRACEPARENT = /^[\da-f]{2}-(?!0{32})([\da-f]{32})-[\da-f]{16}-[\da-f]{2}/;
 
 /** What the middleware and the services know of a request: `res.locals`. */
 class RequestState implements RequestHandle {
@@ -93,4 +101,20 @@ export function openRequest(
     if (tracing) tracing.run(req, res, state.record, next);
     else next();
   };
+}
+
+/** Names the endpoint in the request's record, and sets the key of its errors. */
+export function describe({ api = 'other', errorKey }: Endpoint, name: string): RequestHandler {
+  return (_req, { locals }, next) => {
+    Object.assign(locals.record, { api, endpoint: name });
+    locals.errorKey = errorKey ?? 'detail';
+    next();
+  };
+}
+
+// Returns the client's `X-Request-Id` or trace id, if well-formed, else a new id.
+function requestIdOf({ 'x-request-id': id, traceparent }: IncomingHttpHeaders): string {
+  if (typeof id === 'string' && WELL_FORMED.test(id)) return id;
+  if (typeof traceparent !== 'string') return randomUUID();
+  return TRACEPARENT.exec(traceparent)?.[1] ?? randomUUID();
 }

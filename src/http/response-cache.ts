@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { Context } from '../request/context.ts';
 import { counters } from '../core/metrics.ts';
 import { cachedRevision, recentRevision } from '../pagination/row-counts.ts';
-import { CompressedForms } from './compression.ts';
+import { CompressedForms } from './responses.ts';
 import type { Route } from '../api/route.ts';
 import type { Operation } from '../telemetry/request-record.ts';
 

@@ -1,30 +1,31 @@
 import { hash } from 'node:crypto';
-import { STATUS_CODES, type IncomingMessage } from 'node:http';
-import accepts from 'accepts';
-import type { Response } from 'express';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
+import compression from 'compression';
+import type { Request, Response } from 'express';
 import fresh from 'fresh';
-import type { Logger } from 'pino';
 import type { Config } from '../core/config.ts';
-import type { FieldError } from '../core/errors.ts';
-import { LogThrottle } from '../core/log-throttle.ts';
-import { CREDENTIAL_HEADERS } from './credentials.ts';
-import { graphqlExtensions, mappingOf, type ErrorMapping } from './error-map.ts';
-import { HttpError, visibleError } from './http-error.ts';
+import { CREDENTIAL_HEADERS } from './headers.ts';
+import type { CachedResponse } from './response-cache.ts';
 
 /** The content type of JSON. */
 export const JSON_TYPE = 'application/json; charset=utf-8';
-const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 // A request with credentials, even invalid ones, must not get a response cached for one without.
 const VARY = CREDENTIAL_HEADERS.join(', ');
 /** `Vary` of the GraphQL API, whose responses also depend on the media type. */
 export const VARY_BY_TYPE = `Accept, ${VARY}`;
-/** The media types of responses of the GraphQL API, the default first. */
-const GRAPHQL_TYPES = [JSON_TYPE, 'application/graphql-response+json; charset=utf-8'];
+/** Content codings that the server can write (RFC 9110, 8.4.1), the preferred one first. */
+const CODINGS = ['br', 'gzip'] as const;
+export type Coding = (typeof CODINGS)[number];
 
-const INTERNAL_ERROR = new HttpError(500, 'Internal server error');
+/** Maximum size of a body that is never compressed, in bytes. */
+export const MAX_UNCOMPRESSED_BYTES = 1_024;
 
-/** The member that holds the error of an endpoint: `errors` in the shape of GraphQL. */
-export type ErrorKey = 'detail' | 'data' | 'errors';
+const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_LGWIN } = constants;
+// Measured levels (docs/performance.md). A window of 512 KiB: the default takes several MiB.
+const BROTLI = { params: { [BROTLI_PARAM_QUALITY]: 4, [BROTLI_PARAM_LGWIN]: 19 } };
+
+const compress = compression({ threshold: MAX_UNCOMPRESSED_BYTES + 1, brotli: BROTLI });
 
 /** Sends a response, unless the request was already rejected, for example at its timeout. */
 export function sendBody(
@@ -79,87 +80,60 @@ export function tagOf(text: string): string {
 }
 
 /**
- * Returns the function that sends errors (docs/rest.md): a visible error as it is, an internal error
- * as 500 with only an id that is in the log. It destroys the connection instead if the head of the
- * response has been sent. `keyOf` returns the error key for a path that no endpoint handled.
+ * Compresses the response, which holds no credential: a credential together with text that others
+ * chose would be revealed by the length. Without `body`, its length is unknown.
  */
-export function errorSender(parent: Logger, keyOf: (path: string) => ErrorKey) {
-  return (res: Response, error: unknown): void => {
-    const { req } = res;
-    const { requestId, record, signal, errorKey = keyOf(req.path), isOauth } = res.locals;
-    const log = () => parent.child({ requestId, endpoint: record.endpoint });
-    if (res.headersSent) {
-      if (signal.aborted || res.writableFinished) return;
-      log().error({ err: error }, 'Response interrupted');
-      record.end = 'broken';
-      req.socket.destroy();
-      return;
-    }
-    const sent = visibleError(error) ?? INTERNAL_ERROR;
-    const mapping = mappingOf(sent, errorKey);
-    const { status, message = sent.message, headers, graphql } = mapping;
-    const { code, retryAfter } = sent;
-    const fields = code === 'BAD_USER_INPUT' ? sent.fields : [];
-    if (sent === INTERNAL_ERROR) log().error({ err: error }, 'Request failed');
-    else if (code === 'TIMEOUT') log().warn({ event: 'request.timeout' }, 'Request timed out');
-    else if (code === 'UNAVAILABLE' && sent !== error && !signal.aborted)
-      logUnavailable(log(), error);
-    // The headers of a response that could not be sent do not apply to the error.
-    for (const name of ['ETag', 'Last-Modified', 'Content-Encoding']) res.removeHeader(name);
-    res.set({ 'Cache-Control': 'no-store', ...headers });
-    if (retryAfter !== undefined) res.set('Retry-After', String(retryAfter));
-    record.errors = [errorKey === 'errors' ? (graphql ?? code) : code];
-    const oauth = isOauth ? oauthMembers(mapping, message, fields) : {};
-    if (errorKey === 'errors') {
-      const id = sent === INTERNAL_ERROR ? { requestId } : {};
-      const errors = [{ message, extensions: { ...graphqlExtensions(sent), ...id } }];
-      sendBody(res, status, JSON.stringify({ errors }), graphqlTypeFor(req));
-    } else if (req.accepts().includes('application/problem+json')) {
-      const problem = { type: 'about:blank', title: STATUS_CODES[status], status, detail: message };
-      const errors = fields.map(({ part: _part, ...entry }) => entry);
-      const more = { code, ...(errors.length > 0 && { errors }), ...oauth };
-      sendBody(res, status, JSON.stringify({ ...problem, ...more }), PROBLEM_TYPE);
-    } else {
-      const input = ['GET', 'HEAD'].includes(req.method) ? 'query' : 'body';
-      const detail = fields.map(({ field, type, message: msg, part = input }) => {
-        return { type, loc: [part, ...(field === '' ? [] : field.split('.'))], msg };
-      });
-      // Fields are always listed under `detail`, the format of the original services.
-      const isField = detail.length > 0;
-      const key = isField || mapping.aboutCaller ? 'detail' : errorKey;
-      sendBody(res, status, JSON.stringify({ [key]: isField ? detail : message, ...oauth }));
-    }
-  };
+export function allowCompression(res: Response, config: Config, body?: string): void {
+  if (!isCompressible(config, body)) return;
+  appendVary(res, 'Accept-Encoding');
+  // The middleware replaces methods of the response, which makes it expensive.
+  if (acceptedCoding(res.req)) compress(res.req, res, () => undefined);
 }
 
-// RFC 6749, 5.2.
-function oauthMembers(mapping: ErrorMapping, message: string, fields: readonly FieldError[]) {
-  const {
-    status,
-    oauth = status === 429 || status >= 500 ? 'temporarily_unavailable' : 'invalid_request',
-  } = mapping;
-  const isUnknownGrant = fields.some(
-    ({ field, type }) => field === 'grant_type' && type === 'value_error',
-  );
-  return {
-    error: isUnknownGrant ? 'unsupported_grant_type' : oauth,
-    // RFC 6749 allows neither quotation marks nor backslashes in a description.
-    error_description: message.replace(/[^ !#-[\]-~]/g, "'"),
-  };
+function isCompressible({ compression: isOn }: Config, body?: string): boolean {
+  return isOn && (body === undefined || exceedsBytes(body, MAX_UNCOMPRESSED_BYTES));
 }
 
-/**
- * Returns the media type of a GraphQL response, as Apollo Server chooses it: the client's
- * preference, or JSON for a client that accepts neither (GraphQL over HTTP, 6.1).
- */
-export function graphqlTypeFor(req: Pick<IncomingMessage, 'headers'>): string {
-  const [chosen] = [accepts(req as IncomingMessage).type(GRAPHQL_TYPES)].flat();
-  return chosen || JSON_TYPE;
+/** Returns the preferred coding that the client accepts, or undefined for none. */
+export function acceptedCoding(req: Request): Coding | undefined {
+  if (req.headers['accept-encoding'] === undefined) return undefined;
+  return CODINGS.find((coding) => req.acceptsEncodings(coding));
 }
 
-const outages = new LogThrottle<unknown>();
+/** Sends 304, or the body, compressed for clients that accept it. */
+export async function sendCompressible(
+  res: Response,
+  config: Config,
+  { body, forms = new CompressedForms(body), tag }: CachedResponse,
+): Promise<void> {
+  const isLong = isCompressible(config, body);
+  if (isLong) appendVary(res, 'Accept-Encoding');
+  if (tag !== undefined && sendIfNotModified(res, config, tag)) return;
+  const coding = isLong ? acceptedCoding(res.req) : undefined;
+  if (!coding || res.req.method === 'HEAD') return sendBody(res, 200, body);
+  const form = await forms.of(coding);
+  if (!res.headersSent) res.setHeader('Content-Encoding', coding);
+  sendBody(res, 200, form);
+}
 
-/** Logs why a database request failed, throttled because every request fails during an outage. */
-export function logUnavailable(log: Logger, err: unknown): void {
-  outages.record(err, (last, times) => log.error({ err: last, times }, 'Database unavailable'));
+/** Compressed forms of a text that is sent repeatedly. Each form is made once. */
+export class CompressedForms {
+  private readonly made = new Map<Coding, Promise<Buffer>>();
+
+  constructor(private readonly text: string) {}
+
+  /** Returns the form in this coding. */
+  of(coding: Coding): Promise<Buffer> {
+    const existing = this.made.get(coding);
+    if (existing) return existing;
+    const form =
+      coding === 'br' ? promisify(brotliCompress)(this.text, BROTLI) : promisify(gzip)(this.text);
+    this.made.set(coding, form);
+    return form;
+  }
+}
+
+/** Returns whether the text exceeds `max` bytes of UTF-8. A UTF-16 unit takes 1 to 3 bytes. */
+export function exceedsBytes(text: string, max: number): boolean {
+  return text.length * 3 > max && (text.length > max || Buffer.byteLength(text) > max);
 }

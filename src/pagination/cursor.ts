@@ -1,8 +1,7 @@
 import { hash } from 'node:crypto';
 import { badInput, type DomainError } from '../core/errors.ts';
-import { readPk } from '../core/pk.ts';
 import { isStorable } from '../core/text.ts';
-import { isUuid } from '../core/uuid.ts';
+import { isUuid } from '../core/validation.ts';
 
 /** Kind of an order column's values; determines which values a cursor may contain. */
 export type OrderKind = keyof typeof VALIDATORS;
@@ -20,7 +19,7 @@ const isText = (value: unknown) => typeof value === 'string';
 
 const VALIDATORS = {
   decimal: (value: unknown) => isText(value) && /^\d{1,12}(\.\d{1,2})?$/.test(value),
-  pk: (value: unknown) => typeof value === 'number' && readPk(String(value)) !== undefined,
+  pk: (value: unknown) => Number.isSafeInteger(value) && Number(value) >= 1,
   rank: (value: unknown) => Number.isSafeInteger(value),
   // Up to 18 digits: no counter of a database reaches 64 bits.
   serial: (value: unknown) => isText(value) && /^[1-9]\d{0,17}$/.test(value),

@@ -12,8 +12,14 @@ import {
 import { badInput } from '../core/errors.ts';
 import { readPk } from '../core/pk.ts';
 import { ListQuery, type ListDefinition, type Owners, type Side } from './list-definition.ts';
-import { builder } from '../database/kysely.ts';
-import { cachedStatement, columnOf, columnsOf, entityOf, readRows } from '../database/read.ts';
+import {
+  builder,
+  cachedStatement,
+  columnOf,
+  columnsOf,
+  entityOf,
+  readRows,
+} from '../database/kysely.ts';
 
 export type { ListDefinition };
 

@@ -10,8 +10,17 @@ import type { Context } from '../request/context.ts';
 import type { Bound, OrderColumn } from './cursor.ts';
 import { DomainError } from '../core/errors.ts';
 import { withTimeLimit, type Abortable } from '../core/abort.ts';
-import { builder, statementOf, type Query, type Tables } from '../database/kysely.ts';
-import { cachedStatement, columnOf, columnsOf, entityOf, readRows } from '../database/read.ts';
+import {
+  builder,
+  statementOf,
+  type Query,
+  type Tables,
+  cachedStatement,
+  columnOf,
+  columnsOf,
+  entityOf,
+  readRows,
+} from '../database/kysely.ts';
 import type { Statement } from '../database/sql.ts';
 import { countOf } from './row-counts.ts';
 import { KeyedLimit } from '../core/keyed-limit.ts';

@@ -1,7 +1,6 @@
 import { sql } from 'kysely';
 import type { Context } from '../request/context.ts';
-import { builder } from '../database/kysely.ts';
-import { readRows, type Reader } from '../database/read.ts';
+import { builder, readRows, type Reader } from '../database/kysely.ts';
 import type { Statements } from '../database/sql.ts';
 
 // Triggers count the rows of an unbounded table in the transaction that adds or removes them, by

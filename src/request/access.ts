@@ -1,4 +1,4 @@
-import type { Caller, Context } from './context.ts';
+import { logFailure, type Caller, type Context } from './context.ts';
 import { DomainError } from '../core/errors.ts';
 import { SCOPES, type Scope } from '../core/scopes.ts';
 
@@ -40,10 +40,7 @@ export function usableScopes(ctx: Context): Scope[] {
 
 /** Logs the attempt, and returns the FORBIDDEN error. */
 export function forbidden(ctx: Context, message: string): DomainError {
-  ctx.log.info(
-    { event: 'auth.forbidden', outcome: 'failure', user: ctx.caller?.username ?? null },
-    message,
-  );
+  logFailure(ctx, { event: 'auth.forbidden', user: ctx.caller?.username ?? null }, message);
   return new DomainError('FORBIDDEN', message);
 }
 

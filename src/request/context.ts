@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../core/config.ts';
 import type { DomainError } from '../core/errors.ts';
 import type { Scope } from '../core/scopes.ts';
-import { withRetries } from '../database/retry.ts';
+import { withRetries } from '../database/kysely.ts';
 import type { Statements } from '../database/sql.ts';
 import type { Abortable } from '../core/abort.ts';
 import { databaseChannel } from '../core/tracing-channels.ts';
@@ -96,4 +96,20 @@ export function withContext(
   overrides: { [Name in keyof Context]?: Context[Name] | undefined },
 ): Context {
   return Object.create(ctx, Object.getOwnPropertyDescriptors(overrides)) as Context;
+}
+
+/** Facts of a log line. Without `user`, the user is unknown. */
+interface Facts extends Record<string, unknown> {
+  event: string;
+  user?: string | null;
+}
+
+/** Logs that an action on an account succeeded. */
+export function logSuccess({ log }: Context, facts: Facts): void {
+  log.info({ outcome: 'success', user: null, ...facts }, facts.event);
+}
+
+/** Logs that an action on an account was rejected. */
+export function logFailure({ log }: Context, facts: Facts, message = facts.event): void {
+  log.info({ outcome: 'failure', user: null, ...facts }, message);
 }

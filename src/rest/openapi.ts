@@ -4,12 +4,12 @@ import { z } from 'zod';
 import type { Feature } from '../api/feature.ts';
 import type { Route } from '../api/route.ts';
 import type { Config } from '../core/config.ts';
+import { deprecationHeaders } from '../core/deprecation.ts';
 import { isScope } from '../core/scopes.ts';
 import { VERSION } from '../core/version.ts';
-import { sendCompressible } from '../http/compression.ts';
+import { sendCompressible } from '../http/responses.ts';
 import type { Endpoint } from '../http/endpoints.ts';
 import { mappingOf } from '../http/error-map.ts';
-import { deprecationHeaders } from './deprecation.ts';
 
 /** A JSON object of the document. JSON omits undefined members. */
 type Json = Record<string, unknown>;

@@ -5,16 +5,21 @@ import type { Request, RequestHandler, Response } from 'express';
 import { requireCaller, requireScope } from '../request/access.ts';
 import type { Context } from '../request/context.ts';
 import type { Config } from '../core/config.ts';
+import { deprecationHeaders } from '../core/deprecation.ts';
 import type { Input, Route } from '../api/route.ts';
 import { check, withRepeated } from '../core/validation.ts';
 import { formBody, jsonBody } from '../http/body.ts';
-import { allowCompression, sendCompressible } from '../http/compression.ts';
-import { findCaller, isAnonymous } from '../http/credentials.ts';
-import { contextOf, type Dependencies } from '../http/dependencies.ts';
+import { RequestContext, findCaller, type Dependencies } from '../http/dependencies.ts';
 import type { Endpoint } from '../http/endpoints.ts';
+import { isAnonymous } from '../http/headers.ts';
 import type { CachedResponse, ResponseCache } from '../http/response-cache.ts';
-import { JSON_TYPE, sendBody, tagOf } from '../http/responses.ts';
-import { deprecationHeaders } from './deprecation.ts';
+import {
+  JSON_TYPE,
+  allowCompression,
+  sendBody,
+  sendCompressible,
+  tagOf,
+} from '../http/responses.ts';
 
 /** Returns the endpoints of the REST API. */
 export function restEndpoints(
@@ -76,7 +81,7 @@ function begin({ config, calls, now }: Dependencies, route: Route): RequestHandl
 // Identifies the caller, and rejects callers without access.
 function authorize(dependencies: Dependencies, allowed: Route['access']): RequestHandler {
   return async (req, res, next) => {
-    const ctx = (res.locals.ctx = contextOf(dependencies, req, res.locals));
+    const ctx = (res.locals.ctx = new RequestContext(dependencies, req, res.locals));
     const access =
       typeof allowed === 'function' ? allowed(req.body as object | undefined) : allowed;
     if (access !== 'login' && !isAnonymous(req)) await findCaller(ctx, req);

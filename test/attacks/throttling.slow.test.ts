@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import * as throttle from '../../src/features/auth/login/throttle.ts';
+import * as throttle from '../../src/features/auth/login.ts';
 import type { Context } from '../../src/request/context.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
 
@@ -79,7 +79,7 @@ describe('many names', () => {
       { count: 2 * networks },
     ]);
     await shop.sql('update login_failure set expire = 1');
-    await throttle.sweep(shop.context());
+    await throttle.sweepFailures(shop.context());
     expect(await shop.sql('select count(*)::int as count from login_failure')).toEqual([
       { count: 0 },
     ]);

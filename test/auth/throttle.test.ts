@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
-import * as throttle from '../../src/features/auth/login/throttle.ts';
+import * as throttle from '../../src/features/auth/login.ts';
 import { Shop, useShop, type Answer } from '../support/shop.ts';
 
 const shop = useShop({

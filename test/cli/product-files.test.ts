@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from '../support/jest.ts';
 import type { CommandContext } from '../../src/cli/command-context.ts';
 import { readRows } from '../../src/cli/product-files.ts';
-import { InexactNumber } from '../../src/core/inexact-number.ts';
+import { InexactNumber } from '../../src/core/exact-json.ts';
 import type { FileRow, Format } from '../../src/features/products/files/file-columns.ts';
 
 const HEADER = 'name,barcode,price\n';

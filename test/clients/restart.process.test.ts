@@ -1,7 +1,7 @@
 import { createClient as createSseClient } from 'graphql-sse';
 import { createClient as createWsClient } from 'graphql-ws';
 import { expect, test } from '../support/jest.ts';
-import { checkDigit } from '../../src/features/products/check-digit.ts';
+import { checkDigit } from '../../src/features/products/ean13.ts';
 import { withDataDir } from '../support/directories.ts';
 import { freePort, startServer, stopServer } from '../support/process.ts';
 import { until } from '../support/until.ts';

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { readRows } from '../../src/database/read.ts';
+import { readRows } from '../../src/database/kysely.ts';
 import { expect, test } from '../support/jest.ts';
 import { useShop } from '../support/shop.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
-import { checkDigit } from '../../src/features/products/check-digit.ts';
+import { checkDigit } from '../../src/features/products/ean13.ts';
 import { until } from '../support/until.ts';
 import type { Fault } from './fault.ts';
 import { assertPoolUsable, lockTables, openShopCluster, countLockWaits } from './cluster.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { checkDigit } from '../../src/features/products/check-digit.ts';
+import { checkDigit } from '../../src/features/products/ean13.ts';
 
 /** Demo users with and without write scopes. */
 export const WRITER = { username: 'alice', password: 'alice-demo-1' };

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
-import { checkDigit } from '../../src/features/products/check-digit.ts';
+import { checkDigit } from '../../src/features/products/ean13.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
 import { useShop, type Answer } from '../support/shop.ts';
 

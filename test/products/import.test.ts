@@ -1,6 +1,6 @@
 import { describe, expect, test } from '../support/jest.ts';
 import type { Context } from '../../src/request/context.ts';
-import { checkDigit } from '../../src/features/products/check-digit.ts';
+import { checkDigit } from '../../src/features/products/ean13.ts';
 import type { FileRow, RowProblem } from '../../src/features/products/files/file-columns.ts';
 import {
   importProducts,

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { request, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import { MAX_UNCOMPRESSED_BYTES } from '../../src/http/compression.ts';
+import { MAX_UNCOMPRESSED_BYTES } from '../../src/http/responses.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
 import { PASSWORD, useShop, type Shop } from '../support/shop.ts';
 import { until } from '../support/until.ts';

@@ -3,7 +3,7 @@ import { features } from '../../src/features.ts';
 import { readConfig } from '../../src/core/config.ts';
 import { compareAnswers, type Correspondence } from '../../packages/pages/index.ts';
 import type { Route } from '../../src/api/route.ts';
-import { checkDigit } from '../../src/features/products/check-digit.ts';
+import { checkDigit } from '../../src/features/products/ean13.ts';
 import { openapiOf } from '../../src/rest/openapi.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
 import { useShop, type RequestOptions } from '../support/shop.ts';

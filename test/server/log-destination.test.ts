@@ -2,12 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '../support/jest.ts';
-import { LogDestination } from '../../src/telemetry/log-destination.ts';
+import { LogDestination } from '../../src/telemetry/request-log.ts';
 import { logConsole, openLog } from '../../src/telemetry/log.ts';
 import { withDirectory } from '../support/directories.ts';
 import { until } from '../support/until.ts';
 
-const MODULE = JSON.stringify(join(import.meta.dirname, '../../src/telemetry/log-destination.js'));
+const MODULE = JSON.stringify(join(import.meta.dirname, '../../src/telemetry/request-log.js'));
 
 test('console output of libraries and warnings of Node.js are lines of JSON without secrets', async () => {
   const { error, warn } = console;

@@ -1,5 +1,5 @@
 import fc, { type Arbitrary } from 'fast-check';
-import { checkDigit } from '../../src/features/products/check-digit.ts';
+import { checkDigit } from '../../src/features/products/ean13.ts';
 
 // Values as text, because numbers may have forms that no double has.
 

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
-import { checkDigit } from '../../src/features/products/check-digit.ts';
+import { checkDigit } from '../../src/features/products/ean13.ts';
 import { NEW_BARCODE, type LoadPlan, type LoadResult } from './open-load.ts';
 import { Times } from './times.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '../support/jest.ts';
-import { usernameForm } from '../../src/features/users/username.ts';
+import { usernameForm } from '../../src/features/users/user.service.ts';
 import { command } from '../support/command.ts';
 import { PASSWORD, useShop, workerDatabase } from '../support/shop.ts';
 

@@ -7,7 +7,13 @@ import { diff, record, recordAll, type Subject } from '../audit/audit.log.ts';
 import { rejectDisabled } from '../auth/callers.ts';
 import * as sessions from '../auth/sessions/session.service.ts';
 import { requirePerson, requireScope, requireWriter } from '../../request/access.ts';
-import { inTransaction, type Caller, type Context } from '../../request/context.ts';
+import {
+  inTransaction,
+  type Caller,
+  type Context,
+  logFailure,
+  logSuccess,
+} from '../../request/context.ts';
 import { DomainError } from '../../core/errors.ts';
 import {
   findInList,
@@ -24,12 +30,10 @@ import { includesWriteScope, SCOPES } from '../../core/scopes.ts';
 import { instant } from '../../api/scalars.ts';
 import { lineOf } from '../../core/text.ts';
 import { DAY_MS } from '../../core/time.ts';
-import { isUuid } from '../../core/uuid.ts';
-import { check, reject } from '../../core/validation.ts';
+import { isUuid, check, reject } from '../../core/validation.ts';
 import type { User } from '../users/user.entity.ts';
 import * as users from '../users/user.service.ts';
 import { ApiKey } from './api-key.entity.ts';
-import { logFailure, logSuccess } from '../auth/outcome.ts';
 
 /** Lifetime of a key without an expiry, in ms. */
 const DEFAULT_LIFETIME_MS = 90 * DAY_MS;

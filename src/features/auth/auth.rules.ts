@@ -6,8 +6,9 @@ import {
   newEmail,
   newFullName,
   newPassword,
+  MAX_USERNAME,
+  newUsername,
 } from '../users/user.rules.ts';
-import { MAX_USERNAME, newUsername } from '../users/username.ts';
 
 /**
  * The username and password of a login. Text that cannot be a username is bad input; all other text

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { z } from 'zod';
 import { accountOf, record } from '../audit/audit.log.ts';
 import { requireCaller, requirePerson, requireWriter } from '../../request/access.ts';
-import { inTransaction, type Context } from '../../request/context.ts';
+import { inTransaction, type Context, logFailure, logSuccess } from '../../request/context.ts';
 import { DomainError } from '../../core/errors.ts';
 import { nodeKeyOf } from '../../api/node.ts';
 import { fingerprint, hashKey } from '../../core/secret-key.ts';
@@ -13,19 +13,17 @@ import { newPassword } from '../users/user.rules.ts';
 import * as users from '../users/user.service.ts';
 import * as accounts from './user-administration.service.ts';
 import { credentials, type Credentials } from './auth.rules.ts';
-import { authenticate, invalidCredentials, verify } from './login/authenticate.ts';
+import { authenticate, invalidCredentials, sweepFailures, verify } from './login.ts';
 import { invalidToken, readClaims, rejectDisabled, scopesIn, signIn, signOut } from './callers.ts';
 import { hashPassword } from './passwords/hashing.ts';
 import { Session } from './sessions/session.entity.ts';
 import * as sessions from './sessions/session.service.ts';
-import * as throttle from './login/throttle.ts';
 import {
   createAccessToken,
   createRefreshToken,
   readRefreshToken,
   TOKEN_ENDPOINT_LIFETIME,
 } from './tokens/token.ts';
-import { logFailure, logSuccess } from './outcome.ts';
 
 const passwordChange = z.object({ new: newPassword });
 
@@ -185,5 +183,5 @@ export async function changePassword(ctx: Context, current: string, next: string
 
 /** Deletes expired sessions and login failures. Returns the number of rows. */
 export async function sweep(ctx: Context): Promise<number> {
-  return (await sessions.sweep(ctx)) + (await throttle.sweep(ctx));
+  return (await sessions.sweep(ctx)) + (await sweepFailures(ctx));
 }

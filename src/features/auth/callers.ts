@@ -1,13 +1,12 @@
 import { sql } from 'kysely';
-import type { Caller, Context } from '../../request/context.ts';
+import { type Caller, type Context, logFailure } from '../../request/context.ts';
 import { DomainError } from '../../core/errors.ts';
 import { includesWriteScope, type Scope } from '../../core/scopes.ts';
-import { readRows, type Reader } from '../../database/read.ts';
+import { readRows, type Reader } from '../../database/kysely.ts';
 import type { User } from '../users/user.entity.ts';
 import * as sessions from './sessions/session.service.ts';
 import type { Session } from './sessions/session.entity.ts';
 import { readAccessToken, TokenError } from './tokens/token.ts';
-import { logFailure } from './outcome.ts';
 
 /** Returns the caller with this access token. Throws INVALID_TOKEN and INACTIVE_USER. */
 export async function callerByToken(ctx: Context, token: string): Promise<Caller> {

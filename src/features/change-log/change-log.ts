@@ -2,8 +2,7 @@ import { sql } from 'kysely';
 import type { Context } from '../../request/context.ts';
 import { fingerprint, readCursor, writeCursor, type OrderColumn } from '../../pagination/cursor.ts';
 import { inBatches, BATCH_SIZE } from '../../core/batches.ts';
-import { run, type Columns } from '../../database/kysely.ts';
-import { readRows, type Reader } from '../../database/read.ts';
+import { run, type Columns, readRows, type Reader } from '../../database/kysely.ts';
 import { DAY_MS } from '../../core/time.ts';
 import type { ChangeRow } from './change.entity.ts';
 

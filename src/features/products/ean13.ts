@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { reject } from '../../core/validation.ts';
-import { checkDigit } from './check-digit.ts';
 
 /** A barcode: 13 ASCII digits including the check digit (GS1 General Specifications, 7.9). */
 export const ean13 = z.string().superRefine((text, ctx) => {
@@ -9,3 +8,14 @@ export const ean13 = z.string().superRefine((text, ctx) => {
   else if (text[12] !== checkDigit(text))
     reject(ctx, 'ean13_check_digit', `Invalid check digit; expected ${checkDigit(text)}`);
 });
+
+/**
+ * Returns the digit that fills the sum of the first 12, weighted 1 and 3, up to a multiple of 10.
+ */
+export function checkDigit(digits: string): string {
+  const sum = Array.from(digits.slice(0, 12)).reduce(
+    (total, digit, index) => total + Number(digit) * (index % 2 ? 3 : 1),
+    0,
+  );
+  return String((10 - (sum % 10)) % 10);
+}

@@ -3,7 +3,7 @@ import pLimit, { type LimitFunction } from 'p-limit';
 import type { Config } from '../../core/config.ts';
 import type { Context } from '../../request/context.ts';
 import { onReplica } from '../../request/on-replica.ts';
-import { readRows } from '../../database/read.ts';
+import { readRows } from '../../database/kysely.ts';
 
 /** Number of products in a batch. Slow readers keep two batches in memory. */
 const BATCH = 2_000;

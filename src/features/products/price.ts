@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { InexactNumber } from '../../core/inexact-number.ts';
+import { InexactNumber } from '../../core/exact-json.ts';
 import { reject } from '../../core/validation.ts';
 
 const MAX_WHOLE_DIGITS = 10;
@@ -37,10 +37,3 @@ export const price = z.unknown().transform((input, ctx): string => {
   const cents = `${significant}${'0'.repeat(power + MAX_PLACES)}`.padStart(MAX_PLACES + 1, '0');
   return `${cents.slice(0, -MAX_PLACES)}.${cents.slice(-MAX_PLACES)}`;
 });
-
-/**
- * Returns the price as a JSON number. It has at most 12 digits, so a double prints it unchanged.
- */
-export function priceNumber(stored: string): number {
-  return Number(stored);
-}

@@ -8,11 +8,11 @@ import {
   INVALID_PAGE,
   linkHeader,
   pageQueryOf,
-} from '../../api/page-envelope.ts';
+} from '../../api/offset-page.ts';
 import { MAX_PK } from '../../core/pk.ts';
 import { route, type Routes } from '../../api/route.ts';
 
-import { MAX_PRICE, priceNumber } from './price.ts';
+import { MAX_PRICE } from './price.ts';
 import type { Product } from './product.entity.ts';
 import { streamCatalogue } from './json-stream.ts';
 import { PRODUCT_ROW_COUNTS } from './product-lists.ts';
@@ -175,5 +175,6 @@ export const productRoutes: Routes = ({ basePath, defaultPageSize }) => [
 
 // Returns a product as in the REST API.
 function productJson({ pk, name, barcode, price }: Pick<Product, (typeof REST_FIELDS)[number]>) {
-  return { pk, name, barcode, price: priceNumber(price) };
+  // At most 12 digits, which a double prints unchanged.
+  return { pk, name, barcode, price: Number(price) };
 }

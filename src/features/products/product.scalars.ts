@@ -1,6 +1,5 @@
 import { GraphQLScalarType } from 'graphql';
 import { checkedByServices } from '../../api/scalars.ts';
-import { priceNumber } from './price.ts';
 
 export const EAN13Scalar = new GraphQLScalarType<unknown, string>({
   name: 'EAN13',
@@ -14,7 +13,7 @@ export const PriceScalar = new GraphQLScalarType<unknown, number>({
   name: 'Price',
   description:
     'An exact decimal with at most 2 fraction digits, 0 to 9999999999.99. A JSON number; input may also be text.',
-  serialize: (value) => priceNumber(String(value)),
+  serialize: Number,
   ...checkedByServices,
 });
 

@@ -9,13 +9,16 @@ import { findInList, readPage, type Page, type PageArgs } from '../../pagination
 import { loader } from '../../request/loaders.ts';
 import { readPk } from '../../core/pk.ts';
 import { onReplica } from '../../request/on-replica.ts';
-import { builder, runStatement, type Query } from '../../database/kysely.ts';
-import { cachedStatement, columnsOf, entityOf, readRows } from '../../database/read.ts';
 import {
-  readOffsetPage,
-  type OffsetPage,
-  type OffsetPageArgs,
-} from '../../pagination/offset-page.ts';
+  builder,
+  runStatement,
+  type Query,
+  cachedStatement,
+  columnsOf,
+  entityOf,
+  readRows,
+} from '../../database/kysely.ts';
+import { readOffsetPage, type OffsetPage, type OffsetPageArgs } from '../../api/offset-page.ts';
 import { isUniqueViolation, preparedWrites } from '../../database/sql.ts';
 import { check, defined } from '../../core/validation.ts';
 import { ean13 } from './ean13.ts';
@@ -47,13 +50,22 @@ export async function page(
   orderBy?: ProductOrder | null,
   properties?: readonly string[],
 ): Promise<Page<Product>> {
-  const filter = check(pageInput, { filter: given }).filter ?? undefined;
   const replicaCtx = onReplica(ctx);
-  const search =
-    filter?.search == null ? undefined : await readSearch(replicaCtx, filter.search, args);
-  const list =
-    filter && search ? searchResults(search, filter, orderBy) : listDefinitionOf(filter, orderBy);
+  const list = given || orderBy ? await listOf(replicaCtx, args, given, orderBy) : catalogue;
   return readPage(replicaCtx, properties ? { ...list, properties } : list, args);
+}
+
+async function listOf(
+  ctx: Context,
+  args: PageArgs,
+  given: ProductFilter | null | undefined,
+  orderBy: ProductOrder | null | undefined,
+) {
+  const filter = check(pageInput, { filter: given }).filter ?? undefined;
+  const search = filter?.search == null ? undefined : await readSearch(ctx, filter.search, args);
+  return filter && search
+    ? searchResults(search, filter, orderBy)
+    : listDefinitionOf(filter, orderBy);
 }
 
 /** Returns an offset page of the LISTED catalogue by pk with the total count. */

@@ -7,12 +7,11 @@ import {
   INVALID_PAGE,
   linkHeader,
   pageQueryOf,
-} from '../../api/page-envelope.ts';
+} from '../../api/offset-page.ts';
 import { route, type Routes } from '../../api/route.ts';
 
 import type { User } from './user.entity.ts';
-import { MAX_EMAIL, MAX_FULL_NAME } from './user.rules.ts';
-import { MAX_USERNAME } from './username.ts';
+import { MAX_EMAIL, MAX_FULL_NAME, MAX_USERNAME } from './user.rules.ts';
 import * as users from './user.service.ts';
 
 const LIST = '/api/users';

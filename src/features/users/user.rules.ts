@@ -2,7 +2,18 @@ import { z } from 'zod';
 import { SCOPES } from '../../core/scopes.ts';
 import { lineOf } from '../../core/text.ts';
 import { reject } from '../../core/validation.ts';
-import { newUsername } from './username.ts';
+
+/** Maximum length of a username, in characters. */
+export const MAX_USERNAME = 150;
+
+/** Characters that are not displayed. */
+export const IGNORABLE = /\p{Default_Ignorable_Code_Point}/gu;
+
+/** New username: a line of 1 to 150 characters, stored without width and invisible characters. */
+export const newUsername = z
+  .string()
+  .transform((text) => text.replace(IGNORABLE, '').normalize('NFKC'))
+  .pipe(lineOf(MAX_USERNAME));
 
 /** Maximum length of an email address, in characters (RFC 5321, 4.5.3.1.3). */
 export const MAX_EMAIL = 254;

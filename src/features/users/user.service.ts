@@ -11,16 +11,18 @@ import {
   type PageArgs,
 } from '../../pagination/keyset.ts';
 import { loader } from '../../request/loaders.ts';
+import { readOffsetPage, type OffsetPage, type OffsetPageArgs } from '../../api/offset-page.ts';
 import {
-  readOffsetPage,
-  type OffsetPage,
-  type OffsetPageArgs,
-} from '../../pagination/offset-page.ts';
-import { builder, run, type Columns } from '../../database/kysely.ts';
-import { columnsOf, entityOf, readRows } from '../../database/read.ts';
+  builder,
+  run,
+  type Columns,
+  columnsOf,
+  entityOf,
+  readRows,
+} from '../../database/kysely.ts';
 import type { Scope } from '../../core/scopes.ts';
 import { User } from './user.entity.ts';
-import { usernameForm } from './username.ts';
+import { IGNORABLE } from './user.rules.ts';
 
 const users: ListDefinition<User> = {
   name: 'users',
@@ -172,4 +174,12 @@ export function visibleScopes(ctx: Context, user: User): Scope[] {
 
 function mayReadAll(ctx: Context, user: User): boolean {
   return ctx.caller?.pk === user.pk || hasScope(ctx, 'users:read');
+}
+
+/**
+ * Returns the form in which usernames are compared, as `username_key` of the database: without case,
+ * width and invisible characters. A final sigma is a sigma.
+ */
+export function usernameForm(name: string): string {
+  return name.replace(IGNORABLE, '').normalize('NFKC').toLowerCase().trim().replaceAll('ς', 'σ');
 }

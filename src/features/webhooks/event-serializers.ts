@@ -1,7 +1,6 @@
 import { globalId } from '../../api/node.ts';
 import { Session } from '../auth/sessions/session.entity.ts';
 import type { ChangeKind } from '../change-log/change-log.ts';
-import { priceNumber } from '../products/price.ts';
 import { mapFields } from '../products/product.columns.ts';
 import { productFromRow } from '../products/product.entity.ts';
 import { User } from '../users/user.entity.ts';
@@ -21,7 +20,7 @@ const product = ({ state }: QueuedEvent) => {
   const found = productFromRow(state ?? {});
   return {
     pk: found.pk,
-    ...mapFields(found, ({ form }, value) => (form === 'number' ? priceNumber(value) : value)),
+    ...mapFields(found, ({ form }, value) => (form === 'number' ? Number(value) : value)),
   };
 };
 

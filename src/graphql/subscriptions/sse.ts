@@ -5,8 +5,7 @@ import type { ExecutionResult } from 'graphql';
 import { createHandler } from 'graphql-sse';
 import type { Caller, Context } from '../../request/context.ts';
 import type { DomainError } from '../../core/errors.ts';
-import { findCaller } from '../../http/credentials.ts';
-import { contextOf } from '../../http/dependencies.ts';
+import { RequestContext, findCaller } from '../../http/dependencies.ts';
 import { HttpError, unavailableError } from '../../http/http-error.ts';
 import type { SubscriberConnection, SubscriptionConnections } from './connections.ts';
 import { ActiveSubscription } from './subscription.ts';
@@ -32,7 +31,7 @@ export async function sendEventStream(
   const { req, locals } = res;
   const subscription = new ActiveSubscription(req, locals.record);
   res.once('close', () => subscription.end());
-  const ctx = (locals.ctx = contextOf(dependencies, req, subscription));
+  const ctx = (locals.ctx = new RequestContext(dependencies, req, subscription));
   const lastEventId = req.headers['last-event-id'];
   if (typeof lastEventId === 'string' && lastEventId !== '') ctx.resumeAfter = lastEventId;
   await findCaller(ctx, req);

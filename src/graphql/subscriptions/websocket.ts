@@ -6,10 +6,8 @@ import { WebSocketServer, type WebSocket } from 'ws';
 import type { Caller, Context } from '../../request/context.ts';
 import { onAbort } from '../../core/abort.ts';
 import { DomainError } from '../../core/errors.ts';
-import { findCaller, isAnonymous } from '../../http/credentials.ts';
-import { networkOfClient } from '../../http/client-address.ts';
-import { contextOf } from '../../http/dependencies.ts';
-import { checkHeaders } from '../../http/headers.ts';
+import { RequestContext, findCaller } from '../../http/dependencies.ts';
+import { networkOfClient, checkHeaders, isAnonymous } from '../../http/headers.ts';
 import { HttpError, unavailableError, visibleError } from '../../http/http-error.ts';
 import type { Upgrades } from '../../http/http-server.ts';
 import type { SubscriberConnection, SubscriptionConnections } from './connections.ts';
@@ -182,7 +180,7 @@ class WebSocketConnection implements SubscriberConnection {
   }
 
   private contextOf(subscription: ActiveSubscription): Context {
-    return contextOf(this.connections.dependencies, this.req, subscription);
+    return new RequestContext(this.connections.dependencies, this.req, subscription);
   }
 
   // Ends all subscriptions with an error, and closes the socket after that is sent.

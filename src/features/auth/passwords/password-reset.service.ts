@@ -12,7 +12,7 @@ import { check } from '../../../core/validation.ts';
 import { requestMail } from '../../mail/mail.service.ts';
 import type { User } from '../../users/user.entity.ts';
 import * as users from '../../users/user.service.ts';
-import { usernameForm } from '../../users/username.ts';
+import { usernameForm } from '../../users/user.service.ts';
 import { resetRequest, reset as resetRules } from '../auth.rules.ts';
 import { badToken, mailOf, requireEnabled, tokenParagraph } from '../registration/mailed-token.ts';
 

@@ -11,14 +11,21 @@ import {
   type PageArgs,
 } from '../../../pagination/keyset.ts';
 import { hashKey, newSecretKey } from '../../../core/secret-key.ts';
-import { cachedStatement, columnsOf, entityOf, readRows } from '../../../database/read.ts';
+import {
+  cachedStatement,
+  columnsOf,
+  entityOf,
+  readRows,
+  builder,
+  run,
+  type Columns,
+} from '../../../database/kysely.ts';
 import type { Scope } from '../../../core/scopes.ts';
-import { builder, run, type Columns } from '../../../database/kysely.ts';
 import { DAY_MS } from '../../../core/time.ts';
-import { isUuid } from '../../../core/uuid.ts';
+import { isUuid } from '../../../core/validation.ts';
 import { User } from '../../users/user.entity.ts';
 import * as users from '../../users/user.service.ts';
-import { rejectIfChanged } from '../login/authenticate.ts';
+import { rejectIfChanged } from '../login.ts';
 import { Session } from './session.entity.ts';
 
 /** Minimum time between two updates of the last use of a session, in ms. */
