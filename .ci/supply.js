@@ -1,6 +1,8 @@
-// Fails with all problems if the installed packages differ from docs/generated/dependencies.md.
-// Reads only local files.
-//   node .ci/supply.js [folder] [folder with the documents and floors, if different]
+// Checks package.json and package-lock.json and prints all problems. Reads only local files.
+// .ci/safe-floors.json has the advisories: the vulnerable versions (`below`) and the first fixed one
+// of each line (`floor`, null if there is none). Where there is none, `accepted` has the reason why
+// the package.json of this name keeps a development dependency.
+//   node .ci/supply.js [folder] [folder with the floors, if different]
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -37,7 +39,6 @@ const json = async (...path) => JSON.parse(await readFile(join(...path), 'utf8')
 const manifest = await json(root, 'package.json');
 const lock = await json(root, 'package-lock.json');
 const floors = await json(projectRoot, '.ci', 'safe-floors.json');
-const page = await readFile(join(projectRoot, 'docs', 'generated', 'dependencies.md'), 'utf8');
 
 /** The manifests of the lock file by folder: of the root and of the workspaces. */
 const manifests = new Map([['', manifest]]);
@@ -61,7 +62,7 @@ const shipped = packages.filter(({ dev }) => !dev);
 
 const problems = [
   ...belowFloors(),
-  ...(await undocumented()),
+  ...inexact(),
   ...licences(),
   ...sources(),
   ...disagreements(),
@@ -109,31 +110,10 @@ function acceptedHere(entry) {
   return entry.accepted?.[manifest.name];
 }
 
-async function undocumented() {
-  const rows = new Map(
-    [...page.matchAll(/^\| `([^`]+)`\s*\|([^|]*)\|([^|]*)\|$/gm)].map(
-      ([, name, reason, licence]) => [name, [reason.trim(), licence.trim()]],
-    ),
-  );
-  const found = await Promise.all(
-    direct.map(async ({ folder, name, version }) => {
-      const [reason = '', documented] = rows.get(name) ?? [];
-      // Packages for other systems are not installed.
-      const { license } = manifest.optionalDependencies?.[name]
-        ? (lock.packages[`node_modules/${name}`] ?? {})
-        : await json(root, installedAt(folder, name), 'package.json').catch(() => ({
-            license: 'nothing: it is not installed',
-          }));
-      return [
-        /^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version) ||
-          `${name}: "${version}" in package.json is no exact version`,
-        reason !== '' || `${name}: docs/generated/dependencies.md gives no reason`,
-        documented === license ||
-          `${name}: docs/generated/dependencies.md says ${documented ?? 'no licence'}, the package says ${license}`,
-      ];
-    }),
-  );
-  return found.flat().filter((problem) => problem !== true);
+function inexact() {
+  return direct
+    .filter(({ version }) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))
+    .map(({ name, version }) => `${name}: "${version}" in package.json is no exact version`);
 }
 
 function licences() {

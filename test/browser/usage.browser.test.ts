@@ -112,7 +112,10 @@ test.each([
     expect(await linesOf(page)).toHaveLength(4);
     expect(await violationsOf(page)).toEqual([]);
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(viewport.width);
-    // With SCREENSHOTS=1, writes the pictures of the documents.
+    // With SCREENSHOTS=1, writes the pictures of the documents, with a fixed date.
+    await page.evaluate(
+      `for (const time of document.querySelectorAll('time')) time.textContent = '2026-11-27'`,
+    );
     const picture = await page.screenshot({ type: 'jpeg', quality: 75 });
     if (process.env['SCREENSHOTS'] === '1')
       await writeFile(`docs/screenshots/usage-${device}-${colorScheme}.jpg`, picture);

@@ -134,21 +134,3 @@ test('docs/architecture.md: each name on the path of a request is in the file be
       });
   }
 });
-
-test('docs/generated/dependencies.md has exactly the dependencies of package.json, of the pages, of the storefront and of the tools of the tests', async () => {
-  const direct: string[] = [];
-  for (const path of [
-    'package.json',
-    'examples/storefront/package.json',
-    'packages/pages/package.json',
-    'test/tools/package.json',
-  ]) {
-    const { dependencies, devDependencies, optionalDependencies } = JSON.parse(
-      await readFile(path, 'utf8'),
-    ) as Record<string, Record<string, string>>;
-    direct.push(...Object.keys({ ...dependencies, ...devDependencies, ...optionalDependencies }));
-  }
-  const document = await readFile('docs/generated/dependencies.md', 'utf8');
-  const named = [...document.matchAll(/^\| `([^`]+)` /gm)].map(([, name]) => name);
-  expect(new Set(named)).toEqual(new Set(direct));
-});
