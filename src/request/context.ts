@@ -66,7 +66,7 @@ export interface Context {
 
 /**
  * Runs the work in one transaction, then clears the request's loaders and unit of work, which may
- * hold rows of before. Retries on a serialization failure or deadlock (retry.ts), so the work must
+ * hold rows of before. Retries on a serialization failure or deadlock (`withRetries`), so the work must
  * create its own entities and must have no side effects outside the database.
  */
 export async function inTransaction<T>(

@@ -28,7 +28,7 @@ export class Migration20261128000000_functions extends Migration {
     const lower = (text: string) =>
       `translate(lower(${text} collate ${letters?.['collation']}), 'ς', 'σ')`;
 
-    // The form in which usernames are compared, as in features/users/username.ts.
+    // The form in which usernames are compared, as by usernameForm.
     const visible = `regexp_replace($1, '[${IGNORABLE}]+', '', 'g')`;
     this.define(
       'username_key(text) returns text',

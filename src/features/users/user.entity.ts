@@ -4,7 +4,7 @@ import { Field, ObjectType } from 'type-graphql';
 import { Node } from '../../api/node.ts';
 import type { Scope } from '../../core/scopes.ts';
 
-/** An account. No new username has the same form as that of another user (username.ts). */
+/** An account. No new username has the same form as that of another user (`usernameForm`). */
 @Entity({ tableName: 'user' })
 @Index({
   name: 'user_email_index',
