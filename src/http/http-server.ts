@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type RequestListener, type Server }
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
 import type { Config } from '../core/config.ts';
+import { isAnswering } from './request-state.ts';
 
 // Limits on connections, beside Node's defaults. A proxy in front has stricter ones (deploy/nginx).
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -30,7 +31,7 @@ export function createHttpServer(
       headersTimeout: HEADERS_TIMEOUT_MS,
       requestTimeout: RECEIVE_TIMEOUT_MS,
       connectionsCheckingInterval: CHECK_INTERVAL_MS,
-      shouldUpgradeCallback: (req) => upgrades?.accepts(req) ?? false,
+      shouldUpgradeCallback: (req) => !isAnswering(req.socket) && upgrades?.accepts(req) === true,
     },
     listener,
   );

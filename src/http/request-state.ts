@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto';
-import type { IncomingHttpHeaders } from 'node:http';
+import type { Socket } from 'node:net';
 import type { RequestHandler, Response } from 'express';
 import type { Context, RequestHandle } from '../request/context.ts';
+import { requestIdOf } from '../telemetry/request-log.ts';
 import type { RequestRecord } from '../telemetry/request-record.ts';
 import type { Dependencies } from './dependencies.ts';
 import type { Endpoint } from './endpoints.ts';
@@ -13,12 +13,6 @@ declare global {
     interface Locals extends RequestState {}
   }
 }
-
-// The formats of proxies: a UUID or 32 hexadecimal digits. The id is logged, so that no other text
-// is accepted.
-const WELL_FORMED = /^(?:[\da-f]{32}|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})$/i;
-// W3C Trace Context, 3.2: version, trace-id, parent-id, flags. All zeros are invalid.
-const TRACEPARENT = /^[\da-f]{2}-(?!0{32})([\da-f]{32})-[\da-f]{16}-[\da-f]{2}/;
 
 /** What the middleware and the services know of a request: `res.locals`. */
 class RequestState implements RequestHandle {
@@ -70,6 +64,14 @@ class RequestState implements RequestHandle {
   }
 }
 
+/** Number of open responses of each connection. */
+const openResponses = new WeakMap<Socket, number>();
+
+/** Returns whether the connection has an open response, which Node would forget at an upgrade. */
+export function isAnswering(socket: Socket): boolean {
+  return (openResponses.get(socket) ?? 0) > 0;
+}
+
 /** Sets `res.locals` and `X-Request-Id`, and reports the request when its response closes. */
 export function openRequest(
   { isDraining, observe, tracing }: Dependencies,
@@ -77,11 +79,14 @@ export function openRequest(
 ): RequestHandler {
   return (req, res, next) => {
     const startedAt = performance.now();
-    const { bytesWritten } = req.socket;
+    const { socket } = req;
+    const { bytesWritten } = socket;
+    openResponses.set(socket, (openResponses.get(socket) ?? 0) + 1);
     const state = (res.locals = new RequestState(res, (error) => sendError(res, error)));
     res.setHeader('X-Request-Id', state.requestId);
     if (isDraining()) res.setHeader('Connection', 'close');
     res.once('close', () => {
+      openResponses.set(socket, (openResponses.get(socket) ?? 1) - 1);
       const { record, ctx } = state;
       if (ctx?.caller) record.user = ctx.caller.username;
       const isDone = res.writableFinished;
@@ -89,7 +94,7 @@ export function openRequest(
       if (res.headersSent) {
         record.status = res.statusCode;
         // Without `Content-Length`, counts the headers and chunks, too.
-        const length = res.getHeader('Content-Length') ?? req.socket.bytesWritten - bytesWritten;
+        const length = res.getHeader('Content-Length') ?? socket.bytesWritten - bytesWritten;
         record.bytes = req.method === 'HEAD' ? 0 : Number(length);
       }
       // A subscription ends whenever its client disconnects.
@@ -110,11 +115,4 @@ export function describe({ api = 'other', errorKey }: Endpoint, name: string): R
     locals.errorKey = errorKey ?? 'detail';
     next();
   };
-}
-
-// Returns the client's `X-Request-Id` or trace id, if well-formed, else a new id.
-function requestIdOf({ 'x-request-id': id, traceparent }: IncomingHttpHeaders): string {
-  if (typeof id === 'string' && WELL_FORMED.test(id)) return id;
-  if (typeof traceparent !== 'string') return randomUUID();
-  return TRACEPARENT.exec(traceparent)?.[1] ?? randomUUID();
 }

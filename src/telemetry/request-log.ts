@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
 import pino, { type DestinationStream, type Logger } from 'pino';
 import type { Config } from '../core/config.ts';
 import { requestMetrics } from './request-metrics.ts';
@@ -9,6 +11,12 @@ const MAX_DELAY_MS = 100;
 const BUFFER_LENGTH = 32 * 1024;
 /** Maximum size of unwritten lines if their reader is slow, in bytes. Later lines are dropped. */
 const MAX_UNREAD = 16 * 1024 * 1024;
+
+// The formats of proxies: a UUID or 32 hexadecimal digits. The id is logged, so that no other text
+// is accepted.
+const WELL_FORMED = /^(?:[\da-f]{32}|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})$/i;
+// W3C Trace Context, 3.2: version, trace-id, parent-id, flags. All zeros are invalid.
+const TRACEPARENT = /^[\da-f]{2}-(?!0{32})([\da-f]{32})-[\da-f]{16}-[\da-f]{2}/;
 
 const INFO = 30;
 const MESSAGES: Record<RequestRecord['end'], string> = {
@@ -112,4 +120,11 @@ function clock(): () => string {
     if (now !== at) [at, text] = [now, new Date(now).toISOString()];
     return text;
   };
+}
+
+/** Returns the client's `X-Request-Id` or trace id, if well-formed, else a new id. */
+export function requestIdOf({ 'x-request-id': id, traceparent }: IncomingHttpHeaders): string {
+  if (typeof id === 'string' && WELL_FORMED.test(id)) return id;
+  if (typeof traceparent !== 'string') return randomUUID();
+  return TRACEPARENT.exec(traceparent)?.[1] ?? randomUUID();
 }

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
 import { register } from 'prom-client';
 import { afterEach, describe, expect, test } from '../support/jest.ts';
 import { useShop } from '../support/shop.ts';
@@ -96,6 +97,24 @@ test('a client that disconnects while its request waits frees its place', async 
   await until(async () => (await inFlight()) === MAX_RUNNING, 'its end');
   await expectServed(sent);
   expect(await inFlight()).toBe(0);
+});
+
+test('requests before a WebSocket handshake on their connection free their places', async () => {
+  const { hostname, port } = new URL(shop.url);
+  const socket = connect(Number(port), hostname);
+  const get = (path: string, ...headers: string[]) =>
+    [`GET ${path} HTTP/1.1`, `Host: ${hostname}`, ...headers, '', ''].join('\r\n');
+  const stream = `/graphql?query=${encodeURIComponent('subscription { productChanged { pk } }')}`;
+  const upgrade = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'];
+  const key = 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==';
+  socket.write(
+    get(stream, 'Accept: text/event-stream') +
+      get('/unknown').repeat(5) +
+      get('/graphql', ...upgrade, key),
+  );
+  await until(async () => (await inFlight()) >= 5, 'the requests');
+  socket.destroy();
+  await until(async () => (await inFlight()) === 0, 'their end');
 });
 
 /** Sends this number of requests without their bodies, and waits until they are in progress. */
