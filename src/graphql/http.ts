@@ -41,20 +41,13 @@ import { trustedDocuments, type TrustedDocuments } from './trusted-documents.ts'
 
 const JSON_TYPES = ['application/json', 'application/graphql-response+json'];
 
-/** The running GraphQL API. */
-export interface GraphqlApi {
-  endpoints: Endpoint[];
-  connections: SubscriptionConnections;
-  stop(): Promise<void>;
-}
-
 /** Starts Apollo Server. Its endpoints send browsers the page of `sendPage`, if given. */
 export async function openGraphqlApi(
   dependencies: Dependencies,
   cache: ResponseCache,
   sendPage: RequestHandler | undefined,
   isOverloaded: () => boolean,
-): Promise<GraphqlApi> {
+) {
   const { config } = dependencies;
   const trusted = trustedDocuments(config);
   const schema = await makeSchema();
@@ -126,19 +119,17 @@ export async function openGraphqlApi(
     return stored ? sendCached(config, res, stored) : send(config, res, response, body.string);
   };
   const endpoint = { path: '/graphql', api: 'graphql', errorKey: 'errors' } as const;
-  return {
-    endpoints: [
-      { ...endpoint, method: 'GET', handlers: [handler] },
-      { ...endpoint, method: 'POST', handlers: [graphqlBody, handler] },
-    ],
-    connections,
-    stop: () => apollo.stop(),
-  };
+  const endpoints: Endpoint[] = [
+    { ...endpoint, method: 'GET', handlers: [handler] },
+    { ...endpoint, method: 'POST', handlers: [graphqlBody, handler] },
+  ];
+  return { endpoints, connections, stop: () => apollo.stop() };
 }
 
 // Of a client that accepts both, the request is for a query.
 function acceptsEventStream(req: Request): boolean {
-  return req.headers.accept?.includes(EVENTS) === true && !accepts(req).type(JSON_TYPES);
+  if (!req.headers.accept?.includes(EVENTS)) return false;
+  return accepts(req).type(EVENTS) === EVENTS && !accepts(req).type(JSON_TYPES);
 }
 
 /**

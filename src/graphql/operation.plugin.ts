@@ -67,8 +67,6 @@ export function operationPlugin(
       if (response.body.kind !== 'single') return;
       const { singleResult } = response.body;
       const record = recordOf(contextValue);
-      const user = contextValue.caller?.username;
-      if (record && user !== undefined) record.user = user;
       if (record && singleResult.errors) recordErrors(record, singleResult.errors);
       if (singleResult.errors) setStatus(answered);
       const cost = operation && known.get(operation)?.cost;

@@ -84,7 +84,7 @@ function authorize(dependencies: Dependencies, allowed: Route['access']): Reques
     const ctx = (res.locals.ctx = new RequestContext(dependencies, req, res.locals));
     const access =
       typeof allowed === 'function' ? allowed(req.body as object | undefined) : allowed;
-    if (access !== 'login' && !isAnonymous(req)) await findCaller(ctx, req);
+    if (access !== 'login') await findCaller(ctx, req);
     // Responses to a caller must not be cached for others, and caches do not know session keys.
     if (ctx.caller) res.setHeader('Cache-Control', 'no-store');
     // A logout has no caller at the end, and a login only then.

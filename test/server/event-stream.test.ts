@@ -200,6 +200,16 @@ describe('an error of the operation is an event, because a browser hides a rejec
     expect(shop.logged.filter((line) => line.includes('"level":50'))).toEqual([]);
   });
 
+  test('variables that nest so deeply that they cannot be written', async () => {
+    const deep = `${'['.repeat(6_000)}${']'.repeat(6_000)}`;
+    const stream = await openStream(`${shop.url}/graphql`, {
+      method: 'POST',
+      headers: { Accept: 'text/event-stream', 'Content-Type': 'application/json' },
+      body: `{"query":"${PRODUCTS}","variables":{"deep":${deep}}}`,
+    });
+    expect(await errorOf(stream)).toMatchObject({ extensions: { code: 'BAD_USER_INPUT' } });
+  });
+
   test('an introspection where the schema is hidden, and without hints', async () => {
     const hidden = await new Shop({ GRAPHQL_EXPLORER: 'false' }).start();
     try {

@@ -190,7 +190,15 @@ export class Subscriptions {
     const costError = new Cost(schema, document, operation, maxCost).errorFor(variableValues);
     if (costError) return [costError];
     subscription.record.operation = this.operations.of(operation);
-    const key = hash('sha256', JSON.stringify([query, operationName, variableValues]), 'base64');
+    let text;
+    try {
+      text = JSON.stringify([query, operationName, variableValues]);
+    } catch {
+      return [
+        new GraphQLError('Variables nest too deeply', { extensions: { code: BAD_USER_INPUT } }),
+      ];
+    }
+    const key = hash('sha256', text, 'base64');
     return {
       schema,
       document,
