@@ -1,5 +1,5 @@
 import { expect, test } from '../support/jest.ts';
-import { PASSWORD, useShop } from '../support/shop.ts';
+import { PASSWORD, useShop, type Answer } from '../support/shop.ts';
 
 // Each endpoint is compared with its GraphQL equivalent in equivalents.test.ts.
 
@@ -30,6 +30,29 @@ test('Decisions, one domain behind two APIs: a created name is trimmed, and a pr
   const graphql = await shop.graphql(CREATE, { input: { ...input, barcode: two } }, { as });
   expect(rest.body).toEqual({ pk: 1, name: 'Pen', barcode: one, price: 12.5 });
   expect(graphql.body.data.createProduct).toEqual({ ...rest.body, pk: '2', barcode: two });
+});
+
+test('each page by number has the nodes, count and neighbours of the page by cursor', async () => {
+  await shop.makeProducts(25);
+  const PAGE = `query ($after: String) { products(first: 10, after: $after) {
+    nodes { ${PRODUCT} } totalCount pageInfo { hasNextPage hasPreviousPage endCursor } } }`;
+  let after: string | null = null;
+  for (const [page, size] of [10, 10, 5].entries()) {
+    const rest = (await shop.rest('GET', `/api/v2/shop/products?page=${page + 1}`)).body;
+    const { body }: Answer = await shop.graphql(PAGE, { after });
+    const { products } = body.data;
+    expect(rest.items).toHaveLength(size);
+    expect(products).toEqual({
+      nodes: rest.items.map((item: { pk: number }) => ({ ...item, pk: String(item.pk) })),
+      totalCount: rest.count,
+      pageInfo: {
+        hasNextPage: rest.next !== null,
+        hasPreviousPage: rest.previous !== null,
+        endCursor: products.pageInfo.endCursor,
+      },
+    });
+    after = products.pageInfo.endCursor;
+  }
 });
 
 test.each<[string, ('users:read' | 'blog:write')[]]>([
