@@ -68,6 +68,8 @@ describe('Accept', () => {
 
     'application/json;q=0',
 
+    'text/event-stream;q=0',
+
     `image/png, ${'x/y;q=0.1,'.repeat(500)}image/gif`,
   ])('G10 with Accept: %s the response is 406 or complete JSON', async (accept) => {
     for (const request of [

@@ -4,6 +4,7 @@ import { inTransaction } from '../../src/request/context.ts';
 import { productFromRow } from '../../src/features/products/product.entity.ts';
 import * as products from '../../src/features/products/product.service.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
+import { openSession } from '../support/logins.ts';
 import { insertingMany } from '../support/many-products.ts';
 import { settled } from '../support/settled.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
@@ -91,12 +92,7 @@ describe('every change of a product is recorded', () => {
 });
 
 describe('the end of a session is recorded', () => {
-  const login = async (user: User) => {
-    const { body } = await shop.rest('POST', '/session/login', {
-      json: { username: user.username, password: PASSWORD },
-    });
-    return String(body.session_key);
-  };
+  const login = async (user: User) => (await openSession(shop, user)).key;
   const sids = async () =>
     (await shop.sql('select sid from session order by created_at')).map(({ sid }) => String(sid));
   const ended = async () => (await readAll()).filter(({ kind }) => kind === 'session.ended');

@@ -66,41 +66,25 @@ test('graphql-ws ends a subscription with UNAUTHENTICATED when its token expires
   expect(pks).toEqual(created.slice(0, pks.length).map(({ pk }) => String(pk)));
 });
 
-test('urql subscribes by graphql-ws', async () => {
-  const socket = clientWith();
-  const client = urqlClient({
-    url: `${shop.url}/graphql`,
-    exchanges: [
-      fetchExchange,
-      // The exchange in the documentation of urql.
-      subscriptionExchange({
-        forwardSubscription: ({ query = '', variables }) => ({
+// As in the documentation of urql.
+test.each<[string, () => Partial<Parameters<typeof urqlClient>[0]>]>([
+  [
+    'graphql-ws',
+    () => {
+      const socket = clientWith();
+      const exchange = subscriptionExchange({
+        forwardSubscription: ({ query = '', variables = {} }) => ({
           subscribe: (sink) => ({
-            unsubscribe: socket.subscribe(
-              { query, variables: variables as Record<string, unknown> },
-              sink as Sink,
-            ),
+            unsubscribe: socket.subscribe({ query, variables }, sink as Sink),
           }),
         }),
-      }),
-    ],
-  });
-  const { promise, resolve } = Promise.withResolvers<unknown>();
-  const subscription = client
-    .subscription(CREATED, {})
-    .subscribe(({ data, error }) => resolve(error ?? data));
-  expect(await writeUntil(shop, promise)).toMatchObject({
-    productChanged: { pk: expect.any(String) },
-  });
-  subscription.unsubscribe();
-});
-
-test('urql subscribes by server-sent events', async () => {
-  const client = urqlClient({
-    url: `${shop.url}/graphql`,
-    exchanges: [fetchExchange],
-    fetchSubscriptions: true,
-  });
+      });
+      return { exchanges: [fetchExchange, exchange] };
+    },
+  ],
+  ['server-sent events', () => ({ exchanges: [fetchExchange], fetchSubscriptions: true })],
+])('urql subscribes by %s', async (_transport, options) => {
+  const client = urqlClient({ url: `${shop.url}/graphql`, exchanges: [], ...options() });
   const { promise, resolve } = Promise.withResolvers<unknown>();
   const subscription = client
     .subscription(CREATED, {})

@@ -5,9 +5,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { useBrowser } from '../support/browser.ts';
-import { makeDataDir, removeDirectory } from '../support/directories.ts';
-import { startServer, stopServer, type RunningServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
+import { useServer } from '../support/use-server.ts';
 
 const tabs = useBrowser();
 
@@ -23,8 +22,7 @@ const CLIENT_HEADERS = {
 const CREATE = 'mutation ($input: ProductInput!) { createProduct(input: $input) { pk } }';
 const EVENTS = 'subscription { productChanged { kind pk } }';
 
-let server: RunningServer;
-let dataDir: string;
+const server = useServer({ LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '1' });
 let page: Page;
 let errors: string[];
 let token: string;
@@ -114,8 +112,6 @@ async function receiveEvent(): Promise<void> {
 }
 
 beforeAll(async () => {
-  dataDir = await makeDataDir();
-  server = await startServer({ DATA_DIR: dataDir, LOGIN_FAILURES_PER_ACCOUNT_PER_10_MINUTES: '1' });
   elsewhere.listen(0, '127.0.0.1');
   await once(elsewhere, 'listening');
 });
@@ -133,11 +129,9 @@ beforeEach(async () => {
   ({ access_token: token } = signedIn.body as { access_token: string });
 });
 
-afterAll(async () => {
+afterAll(() => {
   elsewhere.close();
   elsewhere.closeAllConnections();
-  await stopServer(server);
-  await removeDirectory(dataDir);
 });
 
 test('a page of another origin sends GraphQL operations with the headers of the usual clients', async () => {

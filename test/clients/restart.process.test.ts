@@ -1,9 +1,9 @@
 import { createClient as createSseClient } from 'graphql-sse';
 import { createClient as createWsClient } from 'graphql-ws';
 import { expect, test } from '../support/jest.ts';
-import { checkDigit } from '../../src/features/products/ean13.ts';
 import { withDataDir } from '../support/directories.ts';
 import { freePort, startServer, stopServer } from '../support/process.ts';
+import { bearer, create, newBarcode, parseProduct } from '../support/shopper.ts';
 import { until } from '../support/until.ts';
 
 const CREATED =
@@ -59,13 +59,15 @@ test.each([
       client.subscribe(request, sink);
 
       const created: string[] = [];
-      const token = await tokenFrom(before.url);
-      const create = async () =>
-        void created.push(await createProduct(before.url, token, created.length));
+      const token = await bearer(before.url);
+      const createOne = async () => {
+        const { pk } = parseProduct(await create(before.url, token, newBarcode()));
+        created.push(String(pk));
+      };
       const createUntilReceived = () => {
         const { length } = received;
         return until(async () => {
-          await create();
+          await createOne();
           return received.length > length;
         }, 'a change');
       };
@@ -73,7 +75,7 @@ test.each([
       await stopServer(before);
 
       const server = await startServer(env);
-      for (let count = 0; count < 3; count++) await create();
+      for (let count = 0; count < 3; count++) await createOne();
       retry();
       await mayRetry;
       await createUntilReceived();
@@ -84,21 +86,3 @@ test.each([
     });
   },
 );
-
-async function tokenFrom(url: string): Promise<string> {
-  const body = new URLSearchParams({ username: 'alice', password: 'alice-demo-1' });
-  const { access_token: token } = (await (
-    await fetch(`${url}/token`, { method: 'POST', body })
-  ).json()) as { access_token: string };
-  return token;
-}
-
-async function createProduct(url: string, token: string, number: number): Promise<string> {
-  const digits = `4${String(number).padStart(11, '0')}`;
-  const response = await fetch(`${url}/api/v1/shop/product/`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` },
-    body: JSON.stringify({ name: 'Ink', barcode: digits + checkDigit(digits), price: 1 }),
-  });
-  return String(((await response.json()) as { pk: number }).pk);
-}

@@ -194,29 +194,29 @@ describe('settings together', () => {
       ['DATABASE_URL is needed with DATABASE_REPLICA_URL'],
     ],
     [
-      'trusted documents in enforce mode without a file',
-      { ...SECRET, TRUSTED_DOCUMENTS_MODE: 'enforce' },
-      ['TRUSTED_DOCUMENTS is needed with TRUSTED_DOCUMENTS_MODE=enforce'],
-    ],
-    [
       'trusted documents in enforce mode with an empty list',
       { ...SECRET, TRUSTED_DOCUMENTS_MODE: 'enforce', TRUSTED_DOCUMENTS: ' , ' },
       ['TRUSTED_DOCUMENTS is needed with TRUSTED_DOCUMENTS_MODE=enforce'],
     ],
     [
+      'registration and reset on a database, without a mail server, and documents without a file',
+      {
+        ...SECRET,
+        DATABASE_URL,
+        REGISTRATION: 'on',
+        PASSWORD_RESET: 'on',
+        TRUSTED_DOCUMENTS_MODE: 'enforce',
+      },
+      [
+        'TRUSTED_DOCUMENTS is needed with TRUSTED_DOCUMENTS_MODE=enforce',
+        'SMTP_URL is needed with DATABASE_URL and REGISTRATION=on',
+        'SMTP_URL is needed with DATABASE_URL and PASSWORD_RESET=on',
+      ],
+    ],
+    [
       'a mail server and no sender',
       { ...SECRET, SMTP_URL: 'smtp://mail.example' },
       ['MAIL_FROM is needed with SMTP_URL'],
-    ],
-    [
-      'registration on a database, and no mail server',
-      { ...SECRET, DATABASE_URL, REGISTRATION: 'on' },
-      ['SMTP_URL is needed with DATABASE_URL and REGISTRATION=on'],
-    ],
-    [
-      'password reset on a database, and no mail server',
-      { ...SECRET, DATABASE_URL, PASSWORD_RESET: 'on' },
-      ['SMTP_URL is needed with DATABASE_URL and PASSWORD_RESET=on'],
     ],
   ])('%s: is rejected', (_what, env, problems) => {
     expect(problemsOf(env)).toEqual(problems);
@@ -230,27 +230,6 @@ describe('the error', () => {
       'SIGNING_SECRET must have 32 bytes or more',
       'BCRYPT_COST must be from 10 to 16',
     ]);
-  });
-
-  test('has every problem of combined settings at once', () => {
-    expect(
-      problemsOf({
-        DATABASE_URL,
-        REGISTRATION: 'on',
-        PASSWORD_RESET: 'on',
-        TRUSTED_DOCUMENTS_MODE: 'enforce',
-      }),
-    ).toEqual([
-      'TRUSTED_DOCUMENTS is needed with TRUSTED_DOCUMENTS_MODE=enforce',
-      'SMTP_URL is needed with DATABASE_URL and REGISTRATION=on',
-      'SMTP_URL is needed with DATABASE_URL and PASSWORD_RESET=on',
-    ]);
-  });
-
-  test('has one line for each problem, below a heading', () => {
-    expect(new ConfigError(['A is wrong', 'B is wrong']).message).toBe(
-      'Invalid configuration:\n  A is wrong\n  B is wrong',
-    );
   });
 
   test('contains no secret, and no password of a mail server', () => {
@@ -293,13 +272,6 @@ test('one secret or several, separated by commas, are a list', () => {
   expect(
     readConfig({ SIGNING_SECRET: `${one}, ${other}` }, () => undefined).signingSecrets,
   ).toEqual([one, other]);
-});
-
-test('registration and reset are off by default, and need nothing', () => {
-  expect(readConfig({ DATABASE_URL, ...SECRET }, () => undefined)).toMatchObject({
-    registration: false,
-    passwordReset: false,
-  });
 });
 
 test.each([

@@ -1,24 +1,16 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from '../support/jest.ts';
-import pg from 'pg';
-import { useShop, workerDatabase } from '../support/shop.ts';
+import { beforeEach, expect, test } from '../support/jest.ts';
+import type pg from 'pg';
+import { insertingPks } from '../support/many-products.ts';
+import { useSecondSession } from '../support/second-session.ts';
+import { useShop } from '../support/shop.ts';
 
 const shop = useShop();
 
-let one: pg.Client;
-let other: pg.Client;
-
-beforeAll(async () => {
-  one = await connected(workerDatabase());
-  other = await connected(workerDatabase());
-});
+const [one, other] = [useSecondSession(), useSecondSession()];
 
 beforeEach(async () => {
   // A session that has to wait for another gets an error instead.
   for (const client of [one, other]) await client.query(`rollback; set lock_timeout = '100ms'`);
-});
-
-afterAll(async () => {
-  await Promise.all([one.end(), other.end()]);
 });
 
 test('open transactions that write to the same range do not wait for each other, and count once they have ended', async () => {
@@ -66,11 +58,7 @@ test('rows of an open transaction are counted only after its commit, soon by eve
 });
 
 function insert(first: number, last: number): string {
-  return `
-    insert into product (pk, name, barcode, price, created_at, updated_at)
-    select n, 'Product ' || n, digits || (10 - (
-      select sum(substr(digits, place, 1)::int * case when place % 2 = 0 then 3 else 1 end) from generate_series(1, 12) place) % 10) % 10, 1, now(), now()
-    from generate_series(${first}, ${last}) as n, lateral (select '20' || lpad(n::text, 10, '0') as digits) as made`;
+  return insertingPks(`generate_series(${first}, ${last}) as n`);
 }
 
 async function countedBy(client: pg.Client): Promise<unknown[]> {
@@ -83,10 +71,4 @@ async function thereBy(client: pg.Client): Promise<unknown[]> {
   const { rows } = await client.query(`
     select ((pk - 1) >> 14)::int as bucket, count(*)::int as rows from product group by 1 order by 1`);
   return rows;
-}
-
-async function connected(env: Record<string, string>): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: env['DATABASE_URL'] });
-  await client.connect();
-  return client;
 }

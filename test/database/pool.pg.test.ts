@@ -1,23 +1,19 @@
 import { afterEach, beforeEach, expect, test } from '../support/jest.ts';
-import pg from 'pg';
 import { ConnectionPool, type Lease } from '../../src/database/pool.ts';
+import { useSecondSession } from '../support/second-session.ts';
 import { workerDatabase } from '../support/shop.ts';
 import { until } from '../support/until.ts';
 
 const connectionString = workerDatabase().DATABASE_URL;
 
 let pool: ConnectionPool;
-let other: pg.Client;
+const other = useSecondSession();
 
-beforeEach(async () => {
+beforeEach(() => {
   pool = new ConnectionPool({ connectionString, max: 2 });
-  other = new pg.Client({ connectionString });
-  await other.connect();
 });
 
-afterEach(async () => {
-  await Promise.all([pool.close(), other.end()]);
-});
+afterEach(() => pool.close());
 
 const PID = 'select pg_backend_pid() as pid';
 

@@ -41,11 +41,6 @@ afterEach(async () => {
   proxy.close();
 });
 
-test('reads run on the replica', async () => {
-  expect(await replica.read(WHICH)).toEqual(REPLICA);
-  await until(async () => (await replica.read(WHICH, true))[0]?.['name'] === 'replica');
-});
-
 test('if the replica is down, reads run on the primary, and one of them tries the replica after a pause', async () => {
   expect(await replica.read(WHICH)).toEqual(REPLICA);
   proxy.turn(NO_PORT, true);

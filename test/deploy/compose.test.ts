@@ -11,21 +11,13 @@ import { withDirectory } from '../support/directories.ts';
 const execute = promisify(execFile);
 
 interface Service {
-  profiles?: string[];
   image: string;
-  build?: string;
-  pull_policy?: string;
   entrypoint?: string[];
   environment?: Record<string, string>;
-  networks?: Record<string, { ipv4_address: string; aliases?: string[] } | undefined> | string[];
-  network_mode?: string;
-  read_only?: boolean;
-  cap_drop?: string[];
-  security_opt?: string[];
+  networks?: Record<string, { ipv4_address: string } | undefined> | string[];
   stop_grace_period?: string;
   ports?: string[];
   volumes?: string[];
-  healthcheck?: { test: string[] };
 }
 
 interface Compose {
@@ -166,12 +158,8 @@ function filled(text: string): string {
   return text.replace(/\$\{\w+:-([^}]*)\}/g, '$1');
 }
 
-function networkOf({ networks }: Service) {
-  return Array.isArray(networks) ? undefined : networks?.['shop'];
-}
-
-function addressOf(service: Service): string {
-  return networkOf(service)?.ipv4_address ?? '';
+function addressOf({ networks }: Service): string {
+  return (Array.isArray(networks) ? undefined : networks?.['shop']?.ipv4_address) ?? '';
 }
 
 // Removes addresses and comments. The rest of both files must be equal, because the tests run only

@@ -16,8 +16,6 @@ const JWT_ISSUER = `https://issuer.example/${'x'.repeat(1_024)}`;
 const PAGE = '/api/v2/shop/products?limit=100';
 const GZIP = { 'Accept-Encoding': 'gzip' };
 const HSTS = 'max-age=31536000';
-/** Maximum number of connections of an address in these tests. */
-const STREAMS = 8;
 
 describe('in front of instances that compress, nginx', () => {
   const shop = useShop({ JWT_ISSUER });
@@ -109,13 +107,7 @@ describe('with the lines of docs/migrate.md for the removal of a version, nginx'
 describe('deploy/nginx/shopfront.conf', () => {
   const shop = useShop({ TRUST_PROXY: '127.0.0.1' });
   const trusted = getCACertificates('default');
-  const nginx = running((directory) =>
-    startTlsNginx(
-      directory,
-      [shop.port],
-      [['limit_conn shopfront_connections 250;', `limit_conn shopfront_connections ${STREAMS};`]],
-    ),
-  );
+  const nginx = running((directory) => startTlsNginx(directory, [shop.port]));
   const SUBSCRIPTION = 'subscription { productChanged { kind } }';
 
   beforeAll(() => setDefaultCACertificates([...trusted, nginx().certificate]));
@@ -177,18 +169,6 @@ describe('deploy/nginx/shopfront.conf', () => {
       clearInterval(repeat);
     }
   }, 20_000);
-
-  test('rejects with 429 more streams of an address than the limit', async () => {
-    const open = () =>
-      openStream(`${nginx().url}/graphql`, {
-        method: 'POST',
-        headers: { Accept: 'text/event-stream', 'Content-Type': 'application/json' },
-        body: JSON.stringify({ query: SUBSCRIPTION }),
-      });
-    const statuses: number[] = [];
-    for (let stream = 0; stream <= STREAMS; stream++) statuses.push((await open()).status);
-    expect(statuses).toEqual([...Array.from({ length: STREAMS }, () => 200), 429]);
-  });
 
   async function tlsWith(version: SecureVersion): Promise<[string | null, unknown]> {
     const socket = connect({

@@ -5,7 +5,6 @@ import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import pg from 'pg';
 import {
   binaries,
   makeCluster,
@@ -14,6 +13,7 @@ import {
   type Cluster,
 } from '../support/postgresql.ts';
 import { freePort } from '../support/process.ts';
+import { querySql } from '../support/sql.ts';
 import { until } from '../support/until.ts';
 
 const execute = promisify(execFile);
@@ -119,22 +119,12 @@ async function path(): Promise<string> {
 
 // Returns the latest row on the replica; undefined while it is not reachable.
 async function seenAt(port: number): Promise<number | undefined> {
-  const client = new pg.Client({
-    host: '127.0.0.1',
-    port,
-    user: 'postgres',
-    database: 'shopfront',
-  });
-  client.on('error', () => undefined);
-  const isOpen = await client.connect().then(
-    () => true,
-    () => false,
-  );
-  if (!isOpen) return undefined;
-  const { rows } = await client.query<{ pk: number; standby: boolean }>(
+  const url = `postgresql://postgres@127.0.0.1:${port}/shopfront`;
+  const [row] = await querySql(
+    url,
     'select max(pk) as pk, pg_is_in_recovery() as standby from seen',
-  );
-  await client.end();
-  expect(rows[0]?.standby).toBe(true);
-  return rows[0]?.pk;
+  ).catch(() => []);
+  if (!row) return undefined;
+  expect(row['standby']).toBe(true);
+  return Number(row['pk']);
 }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts'
 import { globSync, readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { parseEnv } from 'node:util';
 import { ApolloServerErrorCode } from '@apollo/server/errors';
 import { features } from '../../src/features.ts';
 import { readConfig, settingNames } from '../../src/core/config.ts';
@@ -15,10 +16,10 @@ import {
   splitSections,
   stepsOf,
 } from '../support/documents.ts';
-import { freePort, startServer, stopServer, type RunningServer } from '../support/process.ts';
+import { freePort, startServer, stopServer } from '../support/process.ts';
 
 /** Timeout of all commands of one document, in ms. */
-const TIMEOUT_MS = 300_000;
+const TIMEOUT_MS = 420_000;
 
 /** Log events whose names are not literals. */
 const COMPOSED_EVENTS = [
@@ -35,28 +36,31 @@ describe.each<[string, Record<string, string>]>([
   ['docs/rest.md', {}],
   ['docs/graphql.md', {}],
   ['docs/operations.md', { REGISTRATION: 'on', PASSWORD_RESET: 'on' }],
+  ['docs/migrate.md', {}],
   ['docs/events.md', { WEBHOOK_ALLOW_PRIVATE_NETWORKS: 'true' }],
   ['examples/legacy-client/README.md', {}],
 ])('%s: the commands of its examples print the documented output', (path, settings) => {
-  let server: RunningServer;
   let dataDir: string;
-  let answers: string[];
-  const document = readFileSync(path, 'utf8');
-  const isOperations = path === 'docs/operations.md';
-  const steps = stepsOf(
-    isOperations ? splitSections(document, POSTGRESQL_SECTIONS).rest : document,
-  );
+  const answers: string[] = [];
+  const whole = readFileSync(path, 'utf8');
+  const document =
+    path === 'docs/operations.md' ? splitSections(whole, POSTGRESQL_SECTIONS).rest : whole;
+  const steps = stepsOf(document);
 
   beforeAll(async () => {
     dataDir = await makeDataDir();
-    server = await startServer({ DATA_DIR: dataDir, PORT: String(await freePort()), ...settings });
-    answers = await runSteps(steps, server.url, dataDir);
+    const PORT = String(await freePort());
+    // Commands run with the settings of all blocks before them.
+    const parts = path === 'docs/migrate.md' ? document.split(/^```env\n(.*?)^```/gms) : [document];
+    for (let at = 0, env = settings; at < parts.length; at += 2) {
+      const server = await startServer({ DATA_DIR: dataDir, PORT, ...env });
+      answers.push(...(await runSteps(stepsOf(parts[at] ?? ''), server.url, dataDir, env)));
+      await stopServer(server);
+      env = { ...env, ...(parseEnv(parts[at + 1] ?? '') as Record<string, string>) };
+    }
   }, TIMEOUT_MS);
 
-  afterAll(async () => {
-    await stopServer(server);
-    await removeDirectory(dataDir);
-  });
+  afterAll(() => removeDirectory(dataDir));
 
   test.each(steps.map(({ command, printed }, index) => ({ command, printed, index })))(
     '$command',

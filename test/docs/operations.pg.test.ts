@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts'
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
 import { command as runCommand } from '../support/command.ts';
 import { makeDatabase, TEST_SECRET, type TestDatabase } from '../support/databases.ts';
 import {
@@ -13,13 +12,11 @@ import {
   stepsOf,
 } from '../support/documents.ts';
 import { startServer, stopServer } from '../support/process.ts';
+import { bearer, create, signIn } from '../support/shopper.ts';
+import { querySql } from '../support/sql.ts';
 
 const NAME = `shopfront_operations_${process.pid}`;
 const RESTORED = `${NAME}_restored`;
-const SIGN_IN = {
-  method: 'POST',
-  body: new URLSearchParams({ username: 'alice', password: 'alice-demo-1' }),
-};
 
 const document = await readFile('docs/operations.md', 'utf8');
 
@@ -28,7 +25,7 @@ describe('docs/operations.md, sections that need a PostgreSQL server: the comman
   let database: TestDatabase;
   let env: Record<string, string>;
   let restored: Record<string, string>;
-  let token: string;
+  let token: Record<string, string>;
   let before: unknown;
   let answers: string[];
   const steps = stepsOf(splitSections(document, POSTGRESQL_SECTIONS).sections);
@@ -40,9 +37,7 @@ describe('docs/operations.md, sections that need a PostgreSQL server: the comman
     restored = { ...env, DATABASE_URL: env['DATABASE_URL']?.replace(NAME, RESTORED) ?? '' };
     await runCommand(['seed'], env);
     const server = await startServer(env);
-    token = (
-      (await (await fetch(`${server.url}/token`, SIGN_IN)).json()) as { access_token: string }
-    ).access_token;
+    token = await bearer(server.url);
     before = await (await fetch(`${server.url}/api/v2/shop/products?limit=1000`)).json();
     await stopServer(server);
     const settings = { ...env, RESTORED_URL: restored['DATABASE_URL'] ?? '' };
@@ -58,10 +53,8 @@ describe('docs/operations.md, sections that need a PostgreSQL server: the comman
   afterAll(async () => {
     await rm(directory, { recursive: true, force: true });
     await database.drop();
-    const client = new pg.Client({ connectionString: process.env['TEST_DATABASE_URL'] });
-    await client.connect();
-    await client.query(`drop database if exists "${RESTORED}" with (force)`);
-    await client.end();
+    const server = process.env['TEST_DATABASE_URL'] ?? '';
+    await querySql(server, `drop database if exists "${RESTORED}" with (force)`);
   });
 
   test.each(steps.map(({ command, printed }, index) => ({ command, printed, index })))(
@@ -81,8 +74,8 @@ describe('docs/operations.md, sections that need a PostgreSQL server: the comman
         await runSteps(steps.slice(0, 1), 'http://127.0.0.1:4000', directory, settings),
       ).toEqual([step?.printed]);
       const server = await startServer(settings);
-      const body = new URLSearchParams({ username: 'olga', password: 'a good long password' });
-      const { status } = await fetch(`${server.url}/token`, { method: 'POST', body });
+      const olga = { username: 'olga', password: 'a good long password' };
+      const { status } = await signIn(server.url, olga);
       await stopServer(server);
       expect(status).toBe(200);
     } finally {
@@ -96,12 +89,7 @@ describe('docs/operations.md, sections that need a PostgreSQL server: the comman
       expect(await (await fetch(`${server.url}/api/v2/shop/products?limit=1000`)).json()).toEqual(
         before,
       );
-      const made = await fetch(`${server.url}/api/v1/shop/product/`, {
-        method: 'POST',
-        headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
-        body: JSON.stringify({ name: 'Ink', barcode: '5901234123457', price: 12.5 }),
-      });
-      expect(made.status).toBe(201);
+      expect((await create(server.url, token, '5901234123457')).status).toBe(201);
       expect(
         await (await fetch(`${server.url}/api/v2/shop/products?limit=1`)).json(),
       ).toMatchObject({ count: 1201 });

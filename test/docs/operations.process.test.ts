@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { tokenOf } from '../faults/shopper.ts';
 import { expect, test } from '../support/jest.ts';
 import { withDirectory } from '../support/directories.ts';
+import { bearer, create } from '../support/shopper.ts';
 import { shell, startServer, stopServer, type RunningServer } from '../support/process.ts';
 
 const document = await readFile('docs/operations.md', 'utf8');
@@ -15,10 +15,12 @@ test('docs/operations.md: the embedded database is backed up and restored while 
     const runDocumented = (command: string, dataDir: string) =>
       shell(command.replace('shopfront-backup', join(home, 'copy')), { DATA_DIR: dataDir });
     const server = await startServer({ DATA_DIR, LOG_LEVEL: 'silent' });
-    const token = await tokenOf(server.url);
-    const before = await createProduct(server, token, '5901234123457');
+    const token = await bearer(server.url);
+    const add = async (barcode: string) =>
+      (await create(server.url, token, barcode)).headers.get('Location') ?? '';
+    const before = await add('5901234123457');
     expect(await runDocumented(backup, DATA_DIR)).toMatchObject({ code: 0, stderr: '' });
-    const after = await createProduct(server, token, '4006381333931');
+    const after = await add('4006381333931');
     expect(await runDocumented(restore, DATA_DIR)).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(
@@ -69,24 +71,8 @@ test('with DATABASE_URL, backup and restore refer to the tools of PostgreSQL', a
     });
 });
 
-/** Creates a product and returns its path. */
-async function createProduct(
-  { url }: RunningServer,
-  token: string,
-  barcode: string,
-): Promise<string> {
-  const answer = await fetch(`${url}/api/v1/shop/product/`, {
-    method: 'POST',
-    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
-    body: JSON.stringify({ name: 'Ink', barcode, price: 12.5 }),
-  });
-  expect(answer.status).toBe(201);
-  return answer.headers.get('Location') ?? '';
-}
-
 /** Returns the status, once the database is used again. */
-async function statusOf({ url }: RunningServer, path: string, token?: string): Promise<number> {
-  const headers = token === undefined ? {} : { Authorization: `Bearer ${token}` };
+async function statusOf({ url }: RunningServer, path: string, headers = {}): Promise<number> {
   for (;;) {
     const { status } = await fetch(url + path, { headers });
     if (status !== 503) return status;

@@ -1,36 +1,18 @@
-import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
+import { expect, test } from '../support/jest.ts';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { command } from '../support/command.ts';
-import { makeDataDir, removeDirectory } from '../support/directories.ts';
 import { credentialsOf } from '../support/contract.ts';
-import {
-  freePort,
-  run,
-  startServer,
-  stopServer,
-  type ProcessResult,
-  type RunningServer,
-} from '../support/process.ts';
+import { run, type ProcessResult } from '../support/process.ts';
 import { startCorruptor, type Exchange } from '../support/corruptor.ts';
+import { useServer } from '../support/use-server.ts';
 
 const FOLDER = 'examples/legacy-client';
 const LOGINS = ['token', 'session', 'second version'];
 const CATALOGUE =
   /^Reading the catalogue\n {2}at once: (\d+) products\n {2}by page: \1 products in 12\d responses\n {2}by limit and offset: \1 products in 1\d responses\n {2}the first: Classic Oak Table for 383\.95\n$/m;
 
-let dataDir: string;
-let server: RunningServer;
-
-beforeAll(async () => {
-  dataDir = await makeDataDir();
-  // A fixed port, because links in responses contain it.
-  server = await startServer({ DATA_DIR: dataDir, PORT: String(await freePort()) });
-});
-afterAll(async () => {
-  await stopServer(server);
-  await removeDirectory(dataDir);
-});
+const server = useServer();
 
 test('by each login endpoint it reads profile, items and blog, adds a product once, and signs out', async () => {
   const { code, stdout, stderr } = await runClient('alice');
@@ -59,7 +41,7 @@ test('a user without the scope gets the reason why no product was added', async 
 
 test.each(['alice', 'bob'])('it ends all sessions of %s', async (username) => {
   await runClient(username);
-  expect(await command(['session', 'list', username], { DATA_DIR: dataDir })).toMatchObject({
+  expect(await command(['session', 'list', username], { DATA_DIR: server.dataDir })).toMatchObject({
     code: 0,
     stdout: '',
   });

@@ -3,7 +3,7 @@ import { abuse } from '../support/abuse.ts';
 import { countOf, load, timesOf } from '../support/open-load.ts';
 import { shopRequests } from '../support/shop-load.ts';
 import type { Fault } from './fault.ts';
-import { addProducts, portOf, makeDatabase, QUIET, startShop } from './place.ts';
+import { portOf, startStocked } from './place.ts';
 
 const PRODUCTS = 10_000;
 const CLIENTS = 32;
@@ -18,9 +18,7 @@ export const attacksBeside: Fault = {
     'Beside 20 attacks per second, a load of 30 % of the capacity has no failed request and at most twice the 99th percentile of response times.',
   on: ['postgresql'],
   async run(context) {
-    const { cluster, env } = await makeDatabase(context, QUIET);
-    if (cluster) await addProducts(cluster, PRODUCTS);
-    const server = await startShop(context, { ...env, LOG_LEVEL: 'silent' });
+    const { server } = await startStocked(context, PRODUCTS);
     const { rest, pages } = await shopRequests(server.url);
     const parts = [
       { name: 'rest', share: 80, requests: rest },

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
-import { checkDigit } from '../../src/features/products/ean13.ts';
+import { memoryOf } from '../support/resident.ts';
 import { until } from '../support/until.ts';
 import type { Fault } from './fault.ts';
 import { assertPoolUsable, lockTables, openShopCluster, countLockWaits } from './cluster.ts';
-import { memoryOf } from './memory.ts';
+import { addProducts, portOf } from './place.ts';
 import { probe } from './serving.ts';
-import { tokenOf } from './shopper.ts';
+import { newBarcode, tokenOf } from '../support/shopper.ts';
 
 const CLIENTS = 1_000;
 const SHORT_CLIENTS = 100;
@@ -30,11 +30,9 @@ export const clientsThatLeave: Fault = {
   async run(context) {
     const shopCluster = await openShopCluster(context);
     const { cluster, server } = shopCluster;
-    await cluster.sql(`insert into product (name, barcode, price, created_at, updated_at)
-      select 'Product ' || n, digits || (10 - (select sum(substr(digits, at, 1)::int * case when at % 2 = 0 then 3 else 1 end) from generate_series(1, 12) as at) % 10) % 10, 1, now(), now()
-      from (select n, '28' || lpad(n::text, 10, '0') as digits from generate_series(1, ${context.short ? PRODUCTS / 10 : PRODUCTS}) as n) as made`);
+    await addProducts(cluster, context.short ? PRODUCTS / 10 : PRODUCTS);
     const token = await tokenOf(server.url);
-    const before = await memoryOf(server);
+    const before = memoryOf(server);
     const requests = [
       () => get('/api/v2/shop/products?page=700'),
       () => get('/api/v1/shop/products'),
@@ -46,7 +44,7 @@ export const clientsThatLeave: Fault = {
       (at: number) => create(at, token, `Idempotency-Key: key-${at}\r\n`),
     ];
     const clients = context.short ? SHORT_CLIENTS : CLIENTS;
-    const port = Number(new URL(server.url).port);
+    const port = portOf(server);
     let next = 0;
     const visitor = async (): Promise<void> => {
       for (let at = next++; at < clients; at = next++) {
@@ -80,7 +78,7 @@ export const clientsThatLeave: Fault = {
       `select count(*)::int as count from idempotency_key left join product on name = key where product.pk is null or answer is null`,
     );
     assert.equal(partial?.['count'], 0, 'a key is stored with its product, or neither is');
-    const after = await memoryOf(server);
+    const after = memoryOf(server);
     const lines = await shopCluster.close();
     const errors = lines.filter(({ level }) => Number(level) >= 50);
     assert.deepEqual(errors, []);
@@ -88,7 +86,7 @@ export const clientsThatLeave: Fault = {
       'clients that left': clients + WAITING_CLIENTS,
       'statements left in PostgreSQL': 0,
       'lines of the log': lines.length,
-      memory: `${before} MB before, ${after} MB after`,
+      memory: `${before.toFixed(0)} MB before, ${after.toFixed(0)} MB after`,
     };
   },
 };
@@ -103,8 +101,7 @@ function post(path: string, json: unknown, headers = ''): string {
 }
 
 function create(at: number, token: string, headers = ''): string {
-  const digits = `29${String(at).padStart(10, '0')}`;
-  const product = { name: `key-${at}`, barcode: digits + checkDigit(digits), price: 1 };
+  const product = { name: `key-${at}`, barcode: newBarcode(), price: 1 };
   return post('/api/v1/shop/product/', product, `Authorization: Bearer ${token}\r\n${headers}`);
 }
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import pg from 'pg';
 import { startPooler } from '../support/pgbouncer.ts';
 import {
   missingPackages,
@@ -11,11 +10,12 @@ import {
 } from '../support/patroni.ts';
 import { prepare } from '../support/postgresql.ts';
 import type { RunningServer } from '../support/process.ts';
+import { querySql } from '../support/sql.ts';
 import { TEST_SECRET } from '../support/databases.ts';
 import { until } from '../support/until.ts';
 import type { Fault, FaultContext, Figures } from './fault.ts';
 import { settingsFor, startShop, type ShopDatabase } from './place.ts';
-import { page } from './shopper.ts';
+import { page } from '../support/shopper.ts';
 import { Readers } from './readers.ts';
 import { assertCount, assertOnly, assertStored, findLost, Writers } from './writers.ts';
 
@@ -182,15 +182,8 @@ async function stopReplay({ cluster: patroni, instances, database }: Scene): Pro
 async function replicaPorts({ urls }: PatroniCluster): Promise<Set<number>> {
   const ports = new Set<number>();
   for (let connection = 0; connection < CONNECTIONS; connection++) {
-    const client = new pg.Client({ connectionString: urls.replicas });
-    client.on('error', () => undefined);
-    try {
-      await client.connect();
-      const { rows } = await client.query<{ port: number }>('select inet_server_port() as port');
-      ports.add(rows[0]?.port ?? 0);
-    } finally {
-      await client.end().catch(() => undefined);
-    }
+    const [row] = await querySql(urls.replicas, 'select inet_server_port() as port');
+    ports.add(Number(row?.['port']));
   }
   return ports;
 }

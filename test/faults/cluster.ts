@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
-import { startServer, stopServer, type RunningServer } from '../support/process.ts';
+import { stopServer, type RunningServer } from '../support/process.ts';
 import type { Cluster } from '../support/postgresql.ts';
 import { until } from '../support/until.ts';
 import type { FaultContext } from './fault.ts';
-import { openCluster, settingsFor, type ShopDatabase } from './place.ts';
+import { openCluster, settingsFor, startShop, type ShopDatabase } from './place.ts';
 
 /** A PostgreSQL server and a shop server on it, with the size of its pool. */
 export interface ShopCluster {
@@ -26,26 +26,16 @@ const INSPECTOR_LINES = /^Debugger |^For help, see: |^Waiting for the debugger/;
 export async function openShopCluster(
   context: FaultContext,
   env: Record<string, string> = {},
-  settings: Record<string, string> = {},
 ): Promise<ShopCluster> {
-  const cluster = await openCluster(context, settings);
-  return { cluster, ...(await startShopOn(cluster, context.atEnd, env)) };
-}
-
-/** Starts another shop server on the database. */
-async function startShopOn(
-  cluster: Cluster,
-  atEnd: FaultContext['atEnd'],
-  env: Record<string, string> = {},
-): Promise<Omit<ShopCluster, 'cluster'>> {
-  const server = await startServer({
+  const cluster = await openCluster(context);
+  const server = await startShop(context, {
     ...settingsFor(cluster),
     LOG_LEVEL: 'warn',
     DATABASE_POOL_MAX: String(POOL_MAX),
     ...env,
   });
-  atEnd(() => stopServer(server, 'SIGKILL'));
   return {
+    cluster,
     server,
     database: { env: settingsFor(cluster), sql: (text) => cluster.sql(text) },
     poolMax: Number(env['DATABASE_POOL_MAX'] ?? POOL_MAX),
@@ -70,10 +60,10 @@ export async function lockTables({ url }: Cluster, tables: string): Promise<() =
   return () => client.end();
 }
 
-/** Returns the number of the shop's statements that wait for a lock. */
+/** Returns the number of statements that wait for a lock. */
 export async function countLockWaits(cluster: Cluster): Promise<number> {
   const [row] = await cluster.sql(
-    `select count(*)::int as waiting from pg_stat_activity where application_name = 'shopfront' and wait_event_type = 'Lock'`,
+    `select count(*)::int as waiting from pg_stat_activity where wait_event_type = 'Lock'`,
   );
   return Number(row?.['waiting']);
 }

@@ -3,9 +3,9 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
-import { startServer, stopServer, type RunningServer } from '../support/process.ts';
+import { stopServer, type RunningServer } from '../support/process.ts';
 import type { Fault } from './fault.ts';
-import { addProducts, makeDatabase, QUIET } from './place.ts';
+import { addProducts, makeDatabase, QUIET, startShop } from './place.ts';
 
 const PRODUCTS = 500_000;
 const SHORT_PRODUCTS = 100_000;
@@ -24,15 +24,13 @@ export const drainStream: Fault = {
     const rounds = context.short ? 1 : 5;
     let cutAfter = 0;
     for (let round = 0; round < rounds; round++) {
-      const first = await startServer(env);
-      context.atEnd(() => first.child.kill('SIGKILL'));
+      const first = await startShop(context, env);
       const whole = await readUntilTheEnd(first, (res) => res.resume());
       assert.equal((await first.ended).code, 0);
       assert.ok(whole.isComplete);
       assert.equal((JSON.parse(whole.text) as unknown[]).length, products);
 
-      const second = await startServer({ ...env, SHUTDOWN_TIMEOUT_SECONDS: '2' });
-      context.atEnd(() => second.child.kill('SIGKILL'));
+      const second = await startShop(context, { ...env, SHUTDOWN_TIMEOUT_SECONDS: '2' });
       const cut = await readUntilTheEnd(second, readSlowly);
       assert.equal((await second.ended).code, 1);
       assert.ok(!cut.isComplete);
@@ -40,7 +38,7 @@ export const drainStream: Fault = {
       assert.throws(() => void JSON.parse(cut.text), SyntaxError);
       cutAfter = cut.text.length;
     }
-    const idle = await startServer(env);
+    const idle = await startShop(context, env);
     assert.equal((await stopServer(idle)).code, 0);
     return {
       rounds,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Agent, request } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
-import { freePort, startServer, stopServer, type RunningServer } from '../support/process.ts';
+import { freePort, stopServer, type RunningServer } from '../support/process.ts';
 import { countOf, startLoad } from '../support/open-load.ts';
 import { mixedLoad, shopRequests } from '../support/shop-load.ts';
 import { until } from '../support/until.ts';
@@ -24,8 +24,7 @@ export const drain: Fault = {
     const rounds = context.short ? SHORT_ROUNDS : ROUNDS;
     const seen = { answered: 0, closing: 0, slowest: 0, readiness: 0 };
     for (let round = 0; round < rounds; round++) {
-      const server = await startServer({ ...env, METRICS_PORT: String(await freePort()) });
-      context.atEnd(() => server.child.kill('SIGKILL'));
+      const server = await startShop(context, { ...env, METRICS_PORT: String(await freePort()) });
       const watch = await watchOver(server);
       const parts = mixedLoad(await shopRequests(server.url));
       const running = startLoad({

@@ -13,8 +13,8 @@ import { until } from '../support/until.ts';
 import type { Fault, FaultContext, Figures } from './fault.ts';
 import { openCluster, settingsFor, startShop } from './place.ts';
 import { Readers } from './readers.ts';
-import { bearer, page } from './shopper.ts';
-import { assertOnly, assertStored, Writers } from './writers.ts';
+import { bearer, page } from '../support/shopper.ts';
+import { assertKept, assertOnly, Writers } from './writers.ts';
 
 const READERS = 4;
 const ROWS = 50;
@@ -32,8 +32,6 @@ const SHORT_FROZEN_MS = 5_000;
 const REQUEST_TIMEOUT_MS = 3_000;
 /** Time in ms for which the proxy leads to the old primary after it has become a standby. */
 const STANDBY_MS = 3_000;
-
-/** Name of the scene whose DATABASE_URL has both servers instead of the proxy. */
 
 /** A primary and a standby behind a proxy, and a shop server on the proxy under load. */
 interface Scene {
@@ -90,11 +88,7 @@ async function promote(
     slowest = Math.max(slowest, readers.rejectedAt - begun);
     assert.ok(context.short || slowest <= MOVED_MS, `rejected for ${Math.round(slowest)} ms more`);
   }
-  await Promise.all([writers.stop(), readers.stop()]);
-  await writers.resend(url);
-  await assertStored({ env: {}, sql: (text) => primary.sql(text) }, url, writers);
-  assertOnly(writers, [201, 503]);
-  readers.assertOnlyRejected();
+  await assertKept(primary, url, writers, readers);
   return {
     [`failovers, connections to the standby ${connections}`]: rounds,
     [`rows acknowledged, ${connections}`]: writers.acknowledged.size,
@@ -167,11 +161,7 @@ async function freezeStandby(context: FaultContext): Promise<Figures> {
   await replicateTo(standby, '');
   proxy.turn(standby.port, true);
   await until(async () => (await fetch(`${url}/readyz`)).status === 200, 'a ready instance');
-  await Promise.all([writers.stop(), readers.stop()]);
-  await writers.resend(url);
-  await assertStored({ env: {}, sql: (text) => standby.sql(text) }, url, writers);
-  assertOnly(writers, [201, 503]);
-  readers.assertOnlyRejected();
+  await assertKept(standby, url, writers, readers);
   return {
     'rows acknowledged while the standby was frozen': 0,
     'rows acknowledged again after': `${Math.round(waited)} ms`,

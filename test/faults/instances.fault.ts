@@ -21,7 +21,7 @@ import {
   signIn,
   parseProduct,
   WRITER,
-} from './shopper.ts';
+} from '../support/shopper.ts';
 
 const INSTANCES = 3;
 const LOGIN_FAILURES = 20;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { countOf, load, timesOf, type LoadResult, type LoadPlan } from '../support/open-load.ts';
 import { mixedLoad, shopRequests } from '../support/shop-load.ts';
 import type { Fault, Figures } from './fault.ts';
-import { addProducts, portOf, makeDatabase, QUIET, startShop } from './place.ts';
+import { portOf, startStocked } from './place.ts';
 
 const PRODUCTS = 10_000;
 /** Number of clients that define the normal rate: each waits for its response. */
@@ -25,9 +25,7 @@ export const overload: Fault = {
     'At three times the rate that it serves to clients that wait for each response, the server serves at least 80 % of that rate, rejects the rest with 503, and is back to normal within 5 s.',
   on: ['postgresql'],
   async run(context) {
-    const { cluster, env } = await makeDatabase(context, QUIET);
-    if (cluster) await addProducts(cluster, PRODUCTS);
-    const server = await startShop(context, { ...env, LOG_LEVEL: 'warn' });
+    const { server } = await startStocked(context, PRODUCTS, { LOG_LEVEL: 'warn' });
     const parts = mixedLoad(await shopRequests(server.url));
     const plan = { port: portOf(server), parts };
     const seconds = context.short ? SHORT_SECONDS : SECONDS;

@@ -3,7 +3,7 @@ import { memoryAddedBy } from '../support/resident.ts';
 import type { RunningServer } from '../support/process.ts';
 import type { Fault } from './fault.ts';
 import { makeDatabase, QUIET, startShop } from './place.ts';
-import { openSession } from './shopper.ts';
+import { openSession } from '../support/shopper.ts';
 
 const POSTS = 1_000;
 const SHORT_POSTS = 200;

@@ -1,8 +1,9 @@
 import { join } from 'node:path';
-import pg, { type ClientConfig } from 'pg';
 import { TEST_SECRET } from '../support/databases.ts';
+import { barcodeOfN } from '../support/many-products.ts';
 import { makeCluster, prepare, type Cluster } from '../support/postgresql.ts';
 import { startServer, stopServer, type RunningServer } from '../support/process.ts';
+import { querySql } from '../support/sql.ts';
 import type { FaultContext } from './fault.ts';
 
 /** Settings of PostgreSQL that minimize the effect of its disk writes on measurements. */
@@ -33,13 +34,18 @@ export async function makeDatabase(
 ): Promise<ShopDatabase> {
   if (context.on === 'embedded') {
     const dataDir = join(context.directory, 'data');
-    return databaseAt(
-      { DATA_DIR: dataDir },
-      { host: dataDir, user: 'postgres', database: 'postgres' },
-    );
+    const target = { host: dataDir, user: 'postgres', database: 'postgres' };
+    return {
+      env: { DATA_DIR: dataDir, LOG_LEVEL: 'silent' },
+      sql: (text, values) => querySql(target, text, values),
+    };
   }
   const cluster = await openCluster(context, settings);
-  return { ...databaseAt(settingsFor(cluster), { connectionString: cluster.url }), cluster };
+  return {
+    env: { ...settingsFor(cluster), LOG_LEVEL: 'silent' },
+    cluster,
+    sql: (text, values) => querySql(cluster.url, text, values),
+  };
 }
 
 /** Starts a PostgreSQL server with demo data, stopped at the end of the program. */
@@ -68,6 +74,17 @@ export async function startShop(
   return server;
 }
 
+/** Starts a shop server on a quiet database; a PostgreSQL server has this number of products. */
+export async function startStocked(
+  context: FaultContext,
+  products: number,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<{ server: RunningServer; cluster: Cluster | undefined }> {
+  const { cluster, env } = await makeDatabase(context, QUIET);
+  if (cluster) await addProducts(cluster, products);
+  return { cluster, server: await startShop(context, { ...env, ...settings }) };
+}
+
 /** The port that a server listens on. */
 export function portOf({ url }: RunningServer): number {
   return Number(new URL(url).port);
@@ -77,26 +94,7 @@ export function portOf({ url }: RunningServer): number {
 export async function addProducts(cluster: Cluster, upTo: number): Promise<void> {
   await cluster.sql(`
     insert into product (name, barcode, price, created_at, updated_at)
-    select 'Product ' || n, digits || (10 - (
-        select sum(substr(digits, place, 1)::int * case when place % 2 = 0 then 3 else 1 end) from generate_series(1, 12) place) % 10) % 10,
-      round((n * 7919::bigint % 100000) / 100.0, 2), now(), now()
-    from generate_series((select count(*) from product) + 1, ${upTo}) as n, lateral (select '400' || lpad(n::text, 9, '0') as digits) made`);
+    select 'Product ' || n, ${barcodeOfN('400')}, round((n * 7919::bigint % 100000) / 100.0, 2), now(), now()
+    from generate_series((select count(*) from product) + 1, ${upTo}) as n`);
   await cluster.sql('vacuum analyze');
-}
-
-function databaseAt(env: Record<string, string>, config: ClientConfig): ShopDatabase {
-  return {
-    env: { ...env, LOG_LEVEL: 'silent' },
-    async sql(text, values = []) {
-      const client = new pg.Client(config);
-      // A lost connection rejects the statement.
-      client.on('error', () => undefined);
-      await client.connect();
-      try {
-        return (await client.query<Record<string, unknown>>(text, [...values])).rows;
-      } finally {
-        await client.end();
-      }
-    },
-  };
 }

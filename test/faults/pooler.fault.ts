@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import pg from 'pg';
 import { TEST_SECRET } from '../support/databases.ts';
 import { startPooler, type Pooler } from '../support/pgbouncer.ts';
 import { makeCluster, type Cluster } from '../support/postgresql.ts';
-import { cli, contract, startServer, stopServer } from '../support/process.ts';
+import { cli, contract } from '../support/process.ts';
+import { querySql } from '../support/sql.ts';
 import { until } from '../support/until.ts';
 import type { Fault, Figures } from './fault.ts';
+import { countLockWaits, lockTables } from './cluster.ts';
+import { settingsFor, startShop } from './place.ts';
 import {
   send,
   bearer,
@@ -18,7 +20,7 @@ import {
   post,
   product,
   WRITER,
-} from './shopper.ts';
+} from '../support/shopper.ts';
 
 /** Number of server connections that all instances share. */
 const CONNECTIONS = 3;
@@ -29,29 +31,22 @@ export const pooler: Fault = {
   promise:
     'Through PgBouncer in transaction mode, with three server connections for two instances, the interface behaves as without it.',
   on: ['postgresql'],
-  async run({ directory, short, atEnd }) {
+  async run(context) {
+    const { directory, short, atEnd } = context;
     const cluster = await makeCluster(join(directory, 'database'));
     atEnd(() => cluster.stop('immediate'));
     // A pooler does not forward startup parameters, so the database sets the timeout.
     await cluster.sql(`alter database shopfront set statement_timeout = '5s'`);
     const made = await startPooler(join(directory, 'pgbouncer'), cluster.url, CONNECTIONS);
     atEnd(() => made.stop());
-    const env = {
-      DATABASE_URL: made.url,
-      DATABASE_POOLER: 'transaction',
-      SIGNING_SECRET: TEST_SECRET,
-      HOST: '127.0.0.1',
-      LOG_LEVEL: 'silent',
-    };
+    const env = { ...settingsFor(made), DATABASE_POOLER: 'transaction', LOG_LEVEL: 'silent' };
     for (const command of ['migrate', 'seed']) {
       const { code, stderr } = await cli([command], env);
       assert.equal(code, 0, stderr);
     }
-    const [here, there] = [await startServer(env), await startServer(env)];
-    for (const server of [here, there]) atEnd(() => stopServer(server, 'SIGKILL'));
+    const [here, there] = [await startShop(context, env), await startShop(context, env)];
     const urls = [here.url, there.url];
-    const hasty = await startServer({ ...env, REQUEST_TIMEOUT_MS: String(TIMEOUT_MS) });
-    atEnd(() => stopServer(hasty, 'SIGKILL'));
+    const hasty = await startShop(context, { ...env, REQUEST_TIMEOUT_MS: String(TIMEOUT_MS) });
     return {
       ...(await checkContract(here.url)),
       ...(await mixedRequests(urls, cluster, made, short ? 300 : 5_000)),
@@ -122,29 +117,27 @@ async function mixedRequests(
   return {
     'mixed requests': requests * 6,
     'six of them at once p99': percentile(times, 0.99),
-    'connections of the instances': lent.filter(({ database }) => database === 'shopfront').length,
+    'connections of the instances': lent.filter(({ database }) => database !== 'pgbouncer').length,
     'connections to the server': Number(open?.['count']),
   };
 }
 
 /** Blocks a statement on every connection: these are cancelled, and no other one. */
 async function lockedTable(url: string, cluster: Cluster, throughPooler: string): Promise<Figures> {
-  const holder = new pg.Client({ connectionString: cluster.url });
-  await holder.connect();
-  await holder.query('begin; lock table product');
+  const release = await lockTables(cluster, 'product');
   // A slow statement of another client.
-  const other = new pg.Client({ connectionString: throughPooler });
-  await other.connect();
-  const slept = other.query('select pg_sleep(3.5)');
+  const slept = querySql(throughPooler, 'select pg_sleep(3.5)');
   const at = performance.now();
   const answers = await Promise.all([1, 2, 3, 4, 5, 6].map((pk) => product(url, pk)));
   const answered = performance.now() - at;
   assert.deepEqual([...new Set(answers.map(({ status }) => status))], [503]);
-  await until(async () => (await waiting(cluster)) === 0, 'the end of the blocked statements');
+  await until(
+    async () => (await countLockWaits(cluster)) === 0,
+    'the end of the blocked statements',
+  );
   const ended = performance.now() - at;
   await slept;
-  await other.end();
-  await holder.end();
+  await release();
   const after = await Promise.all(Array.from({ length: 20 }, (_, pk) => product(url, 1 + pk)));
   assert.deepEqual([...new Set(after.map(({ status }) => status))], [200]);
   return {
@@ -152,11 +145,4 @@ async function lockedTable(url: string, cluster: Cluster, throughPooler: string)
     'with a timeout of': `${TIMEOUT_MS} ms`,
     'their statements ended after': `${Math.round(ended)} ms`,
   };
-}
-
-async function waiting(cluster: Cluster): Promise<number> {
-  const [row] = await cluster.sql(
-    `select count(*)::int as count from pg_stat_activity where wait_event_type = 'Lock'`,
-  );
-  return Number(row?.['count']);
 }

@@ -2,10 +2,9 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { makeStandby, type Cluster } from '../support/postgresql.ts';
-import { startServer, stopServer } from '../support/process.ts';
 import { until } from '../support/until.ts';
 import type { Fault } from './fault.ts';
-import { openCluster, settingsFor } from './place.ts';
+import { openCluster, settingsFor, startShop } from './place.ts';
 import {
   send,
   bearer,
@@ -15,7 +14,7 @@ import {
   percentile,
   product,
   parseProduct,
-} from './shopper.ts';
+} from '../support/shopper.ts';
 
 export const replicas: Fault = {
   name: 'replicas',
@@ -35,8 +34,7 @@ export const replicas: Fault = {
       DATABASE_REPLICA_URL: standby.url,
       LOG_LEVEL: 'silent',
     };
-    const [here, there] = [await startServer(env), await startServer(env)];
-    for (const server of [here, there]) atEnd(() => stopServer(server, 'SIGKILL'));
+    const [here, there] = [await startShop(context, env), await startShop(context, env)];
     const token = await bearer(here.url);
 
     await until(() => isRead(here.url, standby), 'a read from the replica');

@@ -4,7 +4,7 @@ import { countOf, startLoad } from '../support/open-load.ts';
 import { stopServer } from '../support/process.ts';
 import { abuse, readListsRepeatedly } from '../support/abuse.ts';
 import type { Fault } from './fault.ts';
-import { addProducts, portOf, makeDatabase, QUIET, startShop } from './place.ts';
+import { portOf, startStocked } from './place.ts';
 
 const HEAP_MB = 256;
 const PRODUCTS = 100_000;
@@ -17,11 +17,7 @@ export const smallHeap: Fault = {
   promise: `With a heap of ${HEAP_MB} MB, no request makes the process run out of memory.`,
   on: ['embedded', 'postgresql'],
   async run(context) {
-    const { cluster, env } = await makeDatabase(context, QUIET);
-    if (cluster) await addProducts(cluster, context.short ? PRODUCTS / 10 : PRODUCTS);
-    const server = await startShop(context, {
-      ...env,
-      LOG_LEVEL: 'silent',
+    const { server } = await startStocked(context, context.short ? PRODUCTS / 10 : PRODUCTS, {
       NODE_OPTIONS: `--max-old-space-size=${HEAP_MB}`,
     });
     const seconds = context.short ? SHORT_SECONDS : SECONDS;

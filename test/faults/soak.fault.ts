@@ -7,7 +7,7 @@ import { countOf, load, startLoad, timesOf, type LoadPlan } from '../support/ope
 import { mixedLoad, shopRequests } from '../support/shop-load.ts';
 import { until } from '../support/until.ts';
 import type { Fault, Figures, FaultContext } from './fault.ts';
-import { addProducts, portOf, makeDatabase, QUIET, startShop } from './place.ts';
+import { portOf, startStocked } from './place.ts';
 
 const WARM_UP_MINUTES = 10;
 const SHORT_MINUTES = 1 / 6;
@@ -47,10 +47,9 @@ async function runSoak(
   const { short } = context;
   const minutes = short ? SHORT_MINUTES : longMinutes;
   const warmUp = Math.min(WARM_UP_MINUTES, minutes / 4);
-  const { cluster, env } = await makeDatabase(context, QUIET);
-  if (cluster) await addProducts(cluster, PRODUCTS);
   const probe = await makeProbe();
-  const server = await startShop(context, { ...env, ...probe.env, LOG_LEVEL: 'error' });
+  const settings = { ...probe.env, LOG_LEVEL: 'error' };
+  const { cluster, server } = await startStocked(context, PRODUCTS, settings);
   const plan = {
     port: portOf(server),
     parts: mixedLoad(await shopRequests(server.url)),

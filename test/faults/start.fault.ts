@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { setTimeout } from 'node:timers/promises';
-import { databaseProcessOf, startServer, stopServer } from '../support/process.ts';
+import { databaseProcessOf, stopServer } from '../support/process.ts';
+import { memoryOf, memoryOfDatabase } from '../support/resident.ts';
 import type { Fault } from './fault.ts';
-import { memoryOf, memoryOfDatabase } from './memory.ts';
-import { makeDatabase, type ShopDatabase } from './place.ts';
+import { makeDatabase, startShop, type ShopDatabase } from './place.ts';
 import { probe } from './serving.ts';
 
 const STARTS = 20;
@@ -30,21 +30,20 @@ export const start: Fault = {
       }),
       'slowest of the others': `${(slowest / 1000).toFixed(1)} s`,
       'to be ready within': '1.5 s',
-      'memory when idle': `${memory} MB`,
+      'memory when idle': `${memory.toFixed(0)} MB`,
       'to be at most': context.on === 'embedded' ? '300 MB' : '200 MB',
     };
 
     async function timed(env: ShopDatabase['env']): Promise<number> {
       const begun = performance.now();
-      const server = await startServer(env);
-      context.atEnd(() => server.child.kill('SIGKILL'));
+      const server = await startShop(context, env);
       const ms = performance.now() - begun;
       assert.equal((await probe(`${server.url}/readyz`)).status, 200);
       if (memory === 0) {
         await setTimeout(IDLE_MS);
-        memory = await memoryOf(server);
+        memory = memoryOf(server);
         if (env['DATA_DIR'] !== undefined)
-          memory += await memoryOfDatabase(await databaseProcessOf(env['DATA_DIR']));
+          memory += memoryOfDatabase(await databaseProcessOf(env['DATA_DIR']));
       }
       assert.equal((await stopServer(server)).code, 0);
       return ms;

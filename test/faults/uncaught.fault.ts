@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { postForm } from '../support/post-form.ts';
-import { startServer } from '../support/process.ts';
 import type { Fault } from './fault.ts';
-import { makeDatabase } from './place.ts';
+import { makeDatabase, startShop } from './place.ts';
 
 /** Errors by the signal that triggers them (throw-on-signal.ts). */
 const FAULTS = { 'an exception': 'SIGUSR2', 'a rejection': 'SIGWINCH' } as const;
@@ -29,8 +28,7 @@ export const uncaught: Fault = {
     };
     let slowest = 0;
     for (const [what, signal] of Object.entries(FAULTS)) {
-      const server = await startServer(env);
-      context.atEnd(() => server.child.kill('SIGKILL'));
+      const server = await startShop(context, env);
       const logins = Array.from({ length: LOGINS }, () => postForm(`${server.url}/token`, LOGIN));
       await Promise.all(logins.map(({ sent }) => sent));
       // Connections are accepted in order, so after this response the server has received the

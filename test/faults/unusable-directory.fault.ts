@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { run, startServer, stopServer } from '../support/process.ts';
 import type { Fault } from './fault.ts';
 import { mountSmallDisk } from './small-disk.ts';
-import { tokenOf } from './shopper.ts';
+import { tokenOf } from '../support/shopper.ts';
 
 /** A user without files, on every Linux. */
 const NOBODY = { uid: 65_534, gid: 65_534 };

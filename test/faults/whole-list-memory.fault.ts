@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { get, type IncomingMessage } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import { memoryAddedBy } from '../support/resident.ts';
-import { startServer, stopServer, type RunningServer } from '../support/process.ts';
+import { stopServer, type RunningServer } from '../support/process.ts';
 import type { Fault } from './fault.ts';
-import { addProducts, makeDatabase, QUIET } from './place.ts';
+import { addProducts, makeDatabase, QUIET, startShop } from './place.ts';
 
 const PRODUCTS = 1_000_000;
 const SHORT_PRODUCTS = 100_000;
@@ -21,21 +21,16 @@ export const wholeListMemory: Fault = {
   promise: `Streaming a million products adds at most ${MAX_ADDED} MiB of memory, and ten clients that read 100 KB/s add at most ${MAX_ADDED_BY_SLOW} MiB.`,
   on: ['postgresql'],
   async run(context) {
-    const { short, atEnd } = context;
+    const { short } = context;
     const { cluster, env } = await makeDatabase(context, QUIET);
     if (!cluster) throw new Error('There is no PostgreSQL server');
     const products = short ? SHORT_PRODUCTS : PRODUCTS;
     await addProducts(cluster, products);
-    const fresh = async () => {
-      const server = await startServer(env);
-      atEnd(() => server.child.kill('SIGKILL'));
-      return server;
-    };
-    const server = await fresh();
+    const server = await startShop(context, env);
     const first = await readWhole(server);
     const later = await readWhole(server);
     await stopServer(server);
-    const other = await fresh();
+    const other = await startShop(context, env);
     const slow = await memoryAddedBy(other, () =>
       readSlowly(other, short ? SHORT_SLOW_SECONDS : SLOW_SECONDS),
     );

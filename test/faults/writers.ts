@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { setTimeout } from 'node:timers/promises';
 import { until } from '../support/until.ts';
 import type { ShopDatabase } from './place.ts';
-import { bearer, newBarcode } from './shopper.ts';
+import type { Readers } from './readers.ts';
+import { bearer, newBarcode } from '../support/shopper.ts';
 
 const WRITERS = 8;
 /** Delay before a rejected writer retries, in ms. */
@@ -128,11 +129,29 @@ export class Writers {
 }
 
 /**
+ * Stops the clients, and repeats unacknowledged requests. Throws if an acknowledged product is lost
+ * or changed, a write is partial, the row counts differ, or a status was unexpected.
+ */
+export async function assertKept(
+  database: Pick<ShopDatabase, 'sql'>,
+  url: string,
+  writers: Writers,
+  readers?: Readers,
+  allowed: readonly number[] = [201, 503],
+): Promise<void> {
+  await Promise.all([writers.stop(), readers?.stop()]);
+  await writers.resend(url);
+  await assertStored(database, url, writers);
+  assertOnly(writers, allowed);
+  readers?.assertOnlyRejected();
+}
+
+/**
  * Throws if an acknowledged product is lost or changed, a write is partial, or the row counts
  * differ.
  */
 export async function assertStored(
-  database: ShopDatabase,
+  database: Pick<ShopDatabase, 'sql'>,
   url: string,
   writers: Writers,
 ): Promise<void> {
@@ -151,7 +170,7 @@ export async function assertStored(
 
 /** Returns the acknowledged products that are lost or changed. */
 export async function findLost(
-  { sql }: ShopDatabase,
+  { sql }: Pick<ShopDatabase, 'sql'>,
   { acknowledged }: Writers,
 ): Promise<NewProduct[]> {
   const rows = await sql(
@@ -165,7 +184,7 @@ export async function findLost(
 }
 
 /** Throws if the instance counts other products than are stored. */
-export async function assertCount({ sql }: ShopDatabase, url: string): Promise<void> {
+export async function assertCount({ sql }: Pick<ShopDatabase, 'sql'>, url: string): Promise<void> {
   const [counted] = await sql('select count(*)::int as count from product');
   const page = (await (await fetch(`${url}/api/v2/shop/products`)).json()) as { count: number };
   assert.equal(page.count, counted?.['count'], 'the row count is wrong');

@@ -169,22 +169,15 @@ describe('a mail server that fails', () => {
   );
 
   test('a silent server times out, and blocks nothing else', async () => {
-    const sockets: Socket[] = [];
-    const silent = createServer((socket) =>
-      sockets.push(socket.on('error', () => undefined)),
-    ).listen(0, '127.0.0.1');
-    await once(silent, 'listening');
+    const silent = await silentServer();
     try {
       await shop.makeUser({ username: 'ada' });
       await ask('ada');
-      await deliver(
-        mailWorkerFor(`smtp://127.0.0.1:${(silent.address() as AddressInfo).port}`, 100),
-      );
+      await deliver(mailWorkerFor(silent.url, 100));
       expect(await waiting()).toMatchObject([{ attempts: 1 }]);
       expect(events('mail.retry')).toHaveLength(1);
       expect((await ask('bea')).body.data).toEqual({ requestPasswordReset: true });
     } finally {
-      for (const socket of sockets) socket.destroy();
       silent.close();
     }
   });
@@ -230,15 +223,8 @@ describe('limits', () => {
 });
 
 test('during shutdown, a silent mail server is aborted after 3 s, and another worker sends the mail at once', async () => {
-  const sockets: Socket[] = [];
-  const silent = createServer(
-    (socket) => void sockets.push(socket.on('error', () => undefined)),
-  ).listen(0, '127.0.0.1');
-  await once(silent, 'listening');
-  const mailWorker = mailWorkerFor(
-    `smtp://127.0.0.1:${(silent.address() as AddressInfo).port}`,
-    60_000,
-  );
+  const silent = await silentServer();
+  const mailWorker = mailWorkerFor(silent.url, 60_000);
   await shop.makeUser({ username: 'ada' });
   await ask('ada');
   const round = deliver(mailWorker);
@@ -247,11 +233,26 @@ test('during shutdown, a silent mail server is aborted after 3 s, and another wo
     await mailWorker.stop();
     expect(await smtpServer.deliver()).toHaveLength(1);
   } finally {
-    for (const socket of sockets) socket.destroy();
     silent.close();
     await round;
   }
 });
+
+/** Starts a server that accepts connections and sends nothing. */
+async function silentServer(): Promise<{ url: string; close(): void }> {
+  const sockets: Socket[] = [];
+  const server = createServer(
+    (socket) => void sockets.push(socket.on('error', () => undefined)),
+  ).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `smtp://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    },
+  };
+}
 
 function refusing(responseCode: number) {
   return (_address: unknown, _session: unknown, callback: (error: Error) => void) =>

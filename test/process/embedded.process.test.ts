@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, rename, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import pg from 'pg';
 import { expect, test } from '../support/jest.ts';
 import { isRunning } from '../../packages/embedded-postgres/running.ts';
 import { commandFor, findPrograms } from '../../packages/embedded-postgres/programs.ts';
@@ -18,6 +17,7 @@ import {
   stopServer,
   type RunningServer,
 } from '../support/process.ts';
+import { querySql } from '../support/sql.ts';
 import { until } from '../support/until.ts';
 
 /** A pid above the maximum of Linux. */
@@ -84,14 +84,12 @@ test('a truncated signing secret is rejected', async () => {
 test('no statement of the app reads files or runs programs: its role is no superuser', async () => {
   await withDataDir(async (DATA_DIR) => {
     const server = await startServer({ DATA_DIR });
-    const client = new pg.Client({ host: DATA_DIR, user: 'postgres', database: 'postgres' });
-    await client.connect();
-    const { rows } = await client.query(
+    const rows = await querySql(
+      { host: DATA_DIR, user: 'postgres', database: 'postgres' },
       `select distinct usename, rolsuper, pg_has_role(usename, 'pg_execute_server_program', 'usage') as runs
       from pg_stat_activity join pg_roles on rolname = usename where application_name = 'shopfront'`,
     );
     expect(rows).toEqual([{ usename: 'shopfront', rolsuper: false, runs: false }]);
-    await client.end();
     await stopServer(server);
   });
 });

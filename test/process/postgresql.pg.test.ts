@@ -5,6 +5,7 @@ import { command } from '../support/command.ts';
 import { VERSION } from '../../src/core/version.ts';
 import { npm, run, startServer, stopServer } from '../support/process.ts';
 import { Shop } from '../support/shop.ts';
+import { querySql } from '../support/sql.ts';
 
 const NAMES = migrations.map(({ name }) => name);
 const SECRET = 'only-for-tests-only-for-tests-only';
@@ -94,16 +95,11 @@ test('a start without its database exits with 1', async () => {
 
 async function withEmptyDatabase(work: (url: string) => Promise<void>): Promise<void> {
   const name = `shopfront_process_${process.pid}`;
-  const client = new pg.Client({ connectionString: server });
-  await client.connect();
-  try {
-    await client.query(`drop database if exists "${name}" with (force)`);
-    await client.query(`create database "${name}"`);
-    const url = new URL(server);
-    url.pathname = `/${name}`;
-    await work(url.href);
-    await client.query(`drop database "${name}" with (force)`);
-  } finally {
-    await client.end();
-  }
+  const drop = () => querySql(server, `drop database if exists "${name}" with (force)`);
+  await drop();
+  await querySql(server, `create database "${name}"`);
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  await work(url.href);
+  await drop();
 }

@@ -3,6 +3,7 @@ import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { VERSION } from '../../src/core/version.ts';
 import { withDataDir, withDirectory } from '../support/directories.ts';
+import { bearer, create, signIn, WRITER } from '../support/shopper.ts';
 import { cli, run, shell, startServer, stopServer } from '../support/process.ts';
 
 test('a start on an empty data directory serves demo data, and prints the URL and the users', async () => {
@@ -13,11 +14,7 @@ test('a start on an empty data directory serves demo data, and prints the URL an
 
     const page = await fetch(`${server.url}/api/v2/shop/products?page=1`);
     expect(await page.json()).toMatchObject({ count: 1200, previous: null });
-    const login = await fetch(`${server.url}/token`, {
-      method: 'POST',
-      body: new URLSearchParams({ username: 'alice', password: 'alice-demo-1' }),
-    });
-    expect(login.status).toBe(200);
+    expect((await signIn(server.url, WRITER)).status).toBe(200);
     expect(await stopServer(server)).toMatchObject({ code: 0, stderr: '' });
   });
 });
@@ -68,18 +65,8 @@ test('npm install creates .env from .env.example, readable by the owner alone, a
 test('a restart keeps the data, and tokens stay valid', async () => {
   await withDataDir(async (DATA_DIR) => {
     const first = await startServer({ DATA_DIR });
-    const login = await fetch(`${first.url}/token`, {
-      method: 'POST',
-      body: new URLSearchParams({ username: 'alice', password: 'alice-demo-1' }),
-    });
-    const { access_token: token } = (await login.json()) as { access_token: string };
-    const product = JSON.stringify({ name: 'Kept', barcode: '5901234123457', price: 1 });
-    const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
-    const made = await fetch(`${first.url}/api/v1/shop/product/`, {
-      method: 'POST',
-      headers,
-      body: product,
-    });
+    const headers = await bearer(first.url);
+    const made = await create(first.url, headers, '5901234123457', 'Kept');
     await stopServer(first);
 
     const second = await startServer({ DATA_DIR });

@@ -7,10 +7,10 @@ import { command } from '../support/command.ts';
 import { withDataDir } from '../support/directories.ts';
 import { freePort, startServer, stopServer, type RunningServer } from '../support/process.ts';
 import { Receiver } from '../support/receiver.ts';
+import { bearer, create } from '../support/shopper.ts';
 import { until } from '../support/until.ts';
 
 const SETTINGS = { WEBHOOK_ALLOW_PRIVATE_NETWORKS: 'true' };
-const INK = { name: 'Ink', barcode: '5901234123457', price: 12.5 };
 
 test('a webhook request in flight is completed on SIGTERM', async () => {
   await withDataDir(async (DATA_DIR) => {
@@ -20,7 +20,7 @@ test('a webhook request in flight is completed on SIGTERM', async () => {
     const settings = { ...SETTINGS, DATA_DIR };
     const server = await startServer({ ...settings, LOG_LEVEL: 'info' });
     await add(receiver.url, settings);
-    await create(server);
+    await createInk(server);
     await until(() => pending.length === 1, 'the message');
     const ended = stopServer(server);
     for (const response of pending) response.end();
@@ -48,10 +48,10 @@ test('the receiver of docs/events.md accepts each signed message once, and rejec
     const child = spawn(process.execPath, [file], { env: { PORT, WEBHOOK_SECRET: secret } });
     let printed = '';
     child.stdout.on('data', (piece: Buffer) => (printed += piece.toString()));
-    await create(server);
+    await createInk(server);
     await until(() => printed.includes('\n'), 'the output of the receiver');
     expect(printed).toMatch(
-      /^product\.created \{"pk":\d+,"name":"Ink","barcode":"5901234123457","price":12\.5\}\n$/,
+      /^product\.created \{"pk":\d+,"name":"Ink","barcode":"5901234123457","price":7\.5\}\n$/,
     );
     await until(
       async () => (await listed(settings)).includes('  delivered  product.created  '),
@@ -84,17 +84,7 @@ async function listed(settings: Record<string, string>): Promise<string> {
   return (await command(['webhooks', 'deliveries'], settings)).stdout;
 }
 
-async function create({ url }: RunningServer): Promise<void> {
-  const login = await fetch(`${url}/token`, {
-    method: 'POST',
-    body: new URLSearchParams({ username: 'alice', password: 'alice-demo-1' }),
-  });
-  const { access_token: token } = (await login.json()) as { access_token: string };
-  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
-  const made = await fetch(`${url}/api/v1/shop/product/`, {
-    method: 'POST',
-    headers,
-    body: JSON.stringify(INK),
-  });
+async function createInk({ url }: RunningServer): Promise<void> {
+  const made = await create(url, await bearer(url), '5901234123457', 'Ink');
   expect(made.status).toBe(201);
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '../support/jest.ts';
+import type { Scope } from '../../src/core/scopes.ts';
 import { walkFiveByTwos } from '../support/paging.ts';
 import { codes, useShop } from '../support/shop.ts';
 
@@ -133,27 +134,21 @@ describe('GraphQL contract, User.items', () => {
     });
   });
 
-  test('those of another user are empty without users:read', async () => {
-    const [user, other] = [await shop.makeUser(), await shop.makeUser()];
+  test.each<[string, Scope[], object]>([
+    ['without users:read those of others are empty', [], { totalCount: 0, nodes: [] }],
+    [
+      'with users:read all are visible',
+      ['users:read'],
+      { totalCount: 1, nodes: [{ itemId: 'chair' }] },
+    ],
+  ])('%s', async (_what, scopes, ofOther) => {
+    const [user, other] = [await shop.makeUser({ scopes }), await shop.makeUser()];
     await shop.makeItem(user, 'lamp');
     await shop.makeItem(other, 'chair');
-    const answer = await shop.graphql(OF_ALL, {}, { as: user });
-    expect(answer.body.data.users.nodes.map(({ items }: { items: object }) => items)).toEqual([
-      { totalCount: 1, nodes: [{ itemId: 'lamp' }] },
-      { totalCount: 0, nodes: [] },
-    ]);
-  });
-
-  test('with users:read all are visible', async () => {
-    const [reader, other] = [
-      await shop.makeUser({ scopes: ['users:read'] }),
-      await shop.makeUser(),
-    ];
-    await shop.makeItem(other, 'chair');
-    const answer = await shop.graphql(OF_ALL, {}, { as: reader });
-    expect(answer.body.data.users.nodes.map(({ items }: { items: object }) => items)).toEqual([
-      { totalCount: 0, nodes: [] },
-      { totalCount: 1, nodes: [{ itemId: 'chair' }] },
+    const { body } = await shop.graphql(OF_ALL, {}, { as: user });
+    expect(body.data.users.nodes).toEqual([
+      { items: { totalCount: 1, nodes: [{ itemId: 'lamp' }] } },
+      { items: ofOther },
     ]);
   });
 });

@@ -177,13 +177,17 @@ async function inShop<T>(work: (alice: User) => Promise<T>): Promise<T> {
     fullName: 'Alice Archer',
     scopes: ['products:write'],
   });
-  for (let n = 1; n < 8; n++) await shop.makeUser({ username: `customer${n}`, password: null });
+  for (let n = 1; n < 7; n++) await shop.makeUser({ username: `customer${n}`, password: null });
+  const other = await shop.makeUser({ username: 'other', password: null });
   for (let n = 1; n <= 12; n++)
     await shop.makeProduct({ name: `Product ${n}`, barcode: barcode(n), price: `${n}.50` });
   for (const name of ['notebook', 'umbrella']) await shop.makeItem(alice, name);
   const at = (hour: number) => new Date(Date.UTC(2027, 0, 1, hour));
   await shop.makeEntry(alice, { title: 'Draft', published: false, createdAt: at(1) });
   await shop.makeEntry(alice, { title: 'Opening day', createdAt: at(2) });
+  await shop.makeEntry(other, { title: 'Draft of another', published: false, createdAt: at(3) });
+  await shop.makeEntry(other, { title: 'Hello', createdAt: at(4) });
+  await shop.makeItem(other, 'lamp');
   return work(alice);
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '../support/jest.ts';
 import * as sessions from '../../src/features/auth/sessions/session.service.ts';
+import type { Scope } from '../../src/core/scopes.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
 import { useShop, type Answer } from '../support/shop.ts';
 
@@ -16,6 +17,15 @@ const FIELDS = `
 const NODE = `query ($id: ID!) { node(id: $id) { ${FIELDS} } }`;
 const NODES = `query ($ids: [ID!]!) { nodes(ids: $ids) { ${FIELDS} } }`;
 
+/** What a user has, by its type. */
+const MADE = {
+  user: async (owner: User) => owner,
+  item: (owner: User) => shop.makeItem(owner, 'lamp'),
+  entry: (owner: User) => shop.makeEntry(owner, { title: 'Hello' }),
+  draft: (owner: User) => shop.makeEntry(owner, { title: 'Draft', published: false }),
+  session: async (owner: User) => (await sessions.open(shop.context(), owner, null)).session,
+};
+
 describe('GraphQL contract, node', () => {
   test('it finds a product for everyone', async () => {
     const { id, name } = await shop.makeProduct();
@@ -24,62 +34,38 @@ describe('GraphQL contract, node', () => {
     });
   });
 
-  test('it finds an item for its owner, and with users:read', async () => {
-    const user = await shop.makeUser();
-    const { id } = await shop.makeItem(user, 'lamp');
-    const found = { data: { node: { __typename: 'Item', id, itemId: 'lamp' } } };
-    expect((await shop.graphql(NODE, { id }, { as: user })).body).toEqual(found);
-    expect(
-      (await shop.graphql(NODE, { id }, { as: await shop.makeUser({ scopes: ['users:read'] }) }))
-        .body,
-    ).toEqual(found);
-  });
-
-  test('it finds a published entry for any signed-in caller, and a draft for its creator', async () => {
-    const user = await shop.makeUser();
-    const entry = await shop.makeEntry(user, { title: 'Hello' });
-    const draft = await shop.makeEntry(user, { title: 'Draft', published: false });
-    const others = await shop.graphql(NODE, { id: entry.id }, { as: await shop.makeUser() });
-    const own = await shop.graphql(NODE, { id: draft.id }, { as: user });
-    expect(others.body).toEqual({
-      data: { node: { __typename: 'BlogEntry', id: entry.id, title: 'Hello' } },
-    });
-    expect(own.body).toEqual({
-      data: { node: { __typename: 'BlogEntry', id: draft.id, title: 'Draft' } },
+  const ITEM = { __typename: 'Item', itemId: 'lamp' };
+  test.each<[string, keyof typeof MADE, Scope[] | 'owner', object]>([
+    ['an item for its owner', 'item', 'owner', ITEM],
+    ['an item with users:read', 'item', ['users:read'], ITEM],
+    [
+      'a published entry for any signed-in caller',
+      'entry',
+      [],
+      { __typename: 'BlogEntry', title: 'Hello' },
+    ],
+    ['a draft for its creator', 'draft', 'owner', { __typename: 'BlogEntry', title: 'Draft' }],
+  ])('it finds %s', async (_what, type, scopes, found) => {
+    const owner = await shop.makeUser();
+    const { id } = await MADE[type](owner);
+    const as = scopes === 'owner' ? owner : await shop.makeUser({ scopes });
+    expect((await shop.graphql(NODE, { id }, { as })).body).toEqual({
+      data: { node: { id, ...found } },
     });
   });
 
-  test.each([
-    ["another user's item", async (other: User) => (await shop.makeItem(other)).id],
-    [
-      "another user's draft",
-      async (other: User) => (await shop.makeEntry(other, { published: false })).id,
-    ],
-    [
-      "another user's session",
-      async (other: User) => (await sessions.open(shop.context(), other, null)).session.id,
-    ],
-  ])('it is null for %s', async (_name, made) => {
-    const id = await made(await shop.makeUser());
-    const answer = await shop.graphql(
-      NODE,
-      { id },
-      { as: await shop.makeUser({ scopes: ['products:write', 'blog:write'] }) },
-    );
-    expect(answer.body).toEqual({ data: { node: null } });
-  });
-
-  test.each([
-    ['a user', async (user: User) => user.id],
-    ['an item', async (user: User) => (await shop.makeItem(user)).id],
-    ['a blog entry', async (user: User) => (await shop.makeEntry(user)).id],
-    [
-      'a session',
-      async (user: User) => (await sessions.open(shop.context(), user, null)).session.id,
-    ],
-  ])('it is null for %s, which a caller without credentials may not see', async (_name, made) => {
-    const answer = await shop.graphql(NODE, { id: await made(await shop.makeUser()) });
-    expect(answer.body).toEqual({ data: { node: null } });
+  test.each<[string, keyof typeof MADE, Scope[]?]>([
+    ["another user's item", 'item', ['products:write', 'blog:write']],
+    ["another user's draft", 'draft', ['products:write', 'blog:write']],
+    ["another user's session", 'session', ['products:write', 'blog:write']],
+    ['a user, without credentials', 'user'],
+    ['an item, without credentials', 'item'],
+    ['a blog entry, without credentials', 'entry'],
+    ['a session, without credentials', 'session'],
+  ])('it is null for %s', async (_what, type, scopes) => {
+    const { id } = await MADE[type](await shop.makeUser());
+    const request = scopes ? { as: await shop.makeUser({ scopes }) } : {};
+    expect((await shop.graphql(NODE, { id }, request)).body).toEqual({ data: { node: null } });
   });
 });
 

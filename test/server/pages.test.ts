@@ -1,10 +1,5 @@
 import { describe, expect, test } from '../support/jest.ts';
-import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
-import { createApp } from '../../src/app.ts';
-import { createHttpServer } from '../../src/http/http-server.ts';
-import { openLog } from '../../src/telemetry/log.ts';
 import { useShop, type Shop } from '../support/shop.ts';
 
 // Each page has a nonce of its own, so no two are the same.
@@ -124,32 +119,11 @@ describe('assets', () => {
 });
 
 test('with a database server, no page names demo users', async () => {
-  const config = { ...shop.config, databaseUrl: 'postgresql://user@db.example/shop' };
-  const log = openLog({ logLevel: 'silent' });
-  const app = await createApp({
-    config,
-    log,
-    calls: shop.calls,
-    now: () => shop.now(),
-    database: () => shop.database,
-    observe: () => undefined,
-    isDraining: () => false,
-  });
-  const server = createHttpServer(config, app.listener).listen(0, '127.0.0.1');
-  await once(server, 'listening');
   for (const path of PAGES) {
-    const { port } = server.address() as AddressInfo;
-    const text = await (
-      await fetch(`http://127.0.0.1:${port}${path}`, {
-        headers: { Accept: 'text/html', Connection: 'close' },
-      })
-    ).text();
+    const text = await (await browse(shop, path)).text();
     expect(text).toContain('"demoUsers":[]');
     expect(text).not.toMatch(/alice|demo-1/);
   }
-  server.closeAllConnections();
-  server.close();
-  await app.stop();
 });
 
 describe('under a BASE_PATH, with a PUBLIC_URL that contains markup', () => {

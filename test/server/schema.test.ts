@@ -41,28 +41,23 @@ test('no list of a response contains null, except Query.nodes', () => {
 });
 
 /** All parts of the schema that are not built in, with their descriptions. */
-function descriptions(
-  of: GraphQLSchema,
-): [path: string, description: string, kind: 'type' | 'member' | 'value'][] {
+function descriptions(of: GraphQLSchema): [path: string, description: string][] {
   const found: ReturnType<typeof descriptions> = [];
-  const add = (
-    path: string,
-    { description }: { description?: string | null | undefined },
-    kind: 'type' | 'member' | 'value',
-  ) => found.push([path, description ?? '', kind]);
+  const add = (path: string, { description }: { description?: string | null | undefined }) =>
+    found.push([path, description ?? '']);
   for (const directive of of.getDirectives().filter((known) => !isSpecifiedDirective(known))) {
-    add(directive.name, directive, 'member');
-    for (const arg of directive.args) add(`${directive.name}(${arg.name})`, arg, 'member');
+    add(directive.name, directive);
+    for (const arg of directive.args) add(`${directive.name}(${arg.name})`, arg);
   }
   for (const type of typesOf(of)) {
-    add(type.name, type, 'type');
+    add(type.name, type);
     if (isEnumType(type))
-      for (const value of type.getValues()) add(`${type.name}.${value.name}`, value, 'value');
+      for (const value of type.getValues()) add(`${type.name}.${value.name}`, value);
     if (!isObjectType(type) && !isInterfaceType(type) && !isInputObjectType(type)) continue;
     for (const field of Object.values(type.getFields())) {
-      add(`${type.name}.${field.name}`, field, 'member');
+      add(`${type.name}.${field.name}`, field);
       if ('args' in field)
-        for (const arg of field.args) add(`${type.name}.${field.name}(${arg.name})`, arg, 'member');
+        for (const arg of field.args) add(`${type.name}.${field.name}(${arg.name})`, arg);
     }
   }
   return found;

@@ -2,10 +2,20 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  test,
+} from '../support/jest.ts';
 import { getIntrospectionQuery } from 'graphql';
 import type { User } from '../../src/features/users/user.entity.ts';
-import { Shop, type Answer, type RequestOptions } from '../support/shop.ts';
+import { closeStreams, openStream, openSubscription } from '../support/events.ts';
+import { codeOf, Shop, type Answer, type RequestOptions } from '../support/shop.ts';
+import { closeSockets, connectSocket, startSubscription } from '../support/sockets.ts';
 import { useStoppedClock } from '../support/clock.ts';
 
 // Responses that are cached for some milliseconds stay cached until a test advances the clock.
@@ -23,6 +33,7 @@ const TWO = 'query First { product(pk: 1) { name } }\nquery Second { product(pk:
 const EXPENSIVE =
   'query Dear($first: Int!) { users(first: 100) { nodes { items(first: $first) { nodes { itemId } } } } }';
 const DEEP = `query Deep { me { ${'blog { nodes { creator { '.repeat(3)}username${' } } }'.repeat(3)} } }`;
+const SUBSCRIBE = 'subscription Changes {\n  productChanged {\n    pk\n  }\n}';
 const UNTRUSTED = '{ products(first: 1) { nodes { pk price } } }';
 const UNTRUSTED_ADD = 'mutation { addItem(itemId: "lamp") { itemId } }';
 const CUSTOM_ID = 'two-products.v1';
@@ -40,7 +51,7 @@ writeFileSync(
   JSON.stringify({
     format: 'apollo-persisted-query-manifest',
     version: 1,
-    operations: [READ, FIND, ADD, EXPENSIVE, DEEP].map((body) => ({
+    operations: [READ, FIND, ADD, EXPENSIVE, DEEP, SUBSCRIBE].map((body) => ({
       id: idOf(body),
       name: /\w+ (\w+)/.exec(body)?.[1],
       type: 'query',
@@ -54,18 +65,13 @@ writeFileSync(
 );
 
 const FILES = `${ofApollo}, ${ofCodegen}`;
-const shops = {
-  off: pair({}),
-  enforce: pair({
-    TRUSTED_DOCUMENTS: FILES,
-    TRUSTED_DOCUMENTS_MODE: 'enforce',
-    GRAPHQL_EXPLORER: 'false',
-  }),
-};
-type Mode = keyof typeof shops;
-
-const all = Object.values(shops).flatMap(({ quick, plain }) => [quick, plain]);
-const made = shops.off.quick;
+const off = pair({});
+const { quick, plain } = pair({
+  TRUSTED_DOCUMENTS: FILES,
+  TRUSTED_DOCUMENTS_MODE: 'enforce',
+  GRAPHQL_EXPLORER: 'false',
+});
+const all = [off.quick, off.plain, quick, plain];
 let user: User;
 
 beforeAll(async () => {
@@ -73,14 +79,15 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
-  for (const shop of all) {
-    shop.database.statements.commits++;
-  }
-  await made.empty();
-  await made.makeProduct({ name: 'Oak Lamp' });
-  await made.makeProduct({ name: 'Oak Table' });
-  user = await made.makeUser({ username: 'ada' });
-  for (const shop of all) shop.database.statements.commits++;
+  await quick.empty();
+  await quick.makeProduct({ name: 'Oak Lamp' });
+  await quick.makeProduct({ name: 'Oak Table' });
+  user = await quick.makeUser({ username: 'ada' });
+});
+
+afterEach(() => {
+  closeStreams();
+  closeSockets();
 });
 
 afterAll(async () => {
@@ -88,7 +95,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-describe.each<Mode>(['enforce'])('shop %s: a trusted document', (mode) => {
+describe('mode enforce: a trusted document', () => {
   test.each<[string, Values]>([
     ['its text', { query: READ }],
     ['its id by documentId', { documentId: idOf(READ) }],
@@ -99,69 +106,51 @@ describe.each<Mode>(['enforce'])('shop %s: a trusted document', (mode) => {
   ])(
     'is run by %s: by POST, by GET, and the same with and without fast paths',
     async (_how, request) => {
-      const expected = (await post(shops.off.plain, { query: READ })).text;
-      expect(JSON.parse(expected)).toEqual({
-        data: {
-          products: {
-            totalCount: 2,
-            nodes: [
-              { pk: '1', name: 'Oak Lamp' },
-              { pk: '2', name: 'Oak Table' },
-            ],
-          },
-        },
-      });
-      expect(await answersOf(mode, request)).toEqual(TIMES.concat(5, 6).map(() => [200, expected]));
+      const expected = (await post(off.plain, { query: READ })).text;
+      const nodes = [
+        { pk: '1', name: 'Oak Lamp' },
+        { pk: '2', name: 'Oak Table' },
+      ];
+      expect(JSON.parse(expected)).toEqual({ data: { products: { totalCount: 2, nodes } } });
+      expect(await answersOf(request)).toEqual(TIMES.concat(5, 6).map(() => [200, expected]));
     },
   );
 
   test('that is a mutation is run by text and by id, but not by GET', async () => {
-    const { quick } = shops[mode];
     const as = { token: quick.tokenOf(user) };
-    expect((await post(quick, { query: ADD, variables: { itemId: 'a' } }, as)).body).toEqual({
-      data: { addItem: { itemId: 'a' } },
-    });
-    expect(
-      (await post(quick, { documentId: idOf(ADD), variables: { itemId: 'b' } }, as)).body.data,
-    ).toEqual({ addItem: { itemId: 'b' } });
+    const byText = await post(quick, { query: ADD, variables: { itemId: 'a' } }, as);
+    const byId = await post(quick, { documentId: idOf(ADD), variables: { itemId: 'b' } }, as);
+    expect([byText, byId].map(({ body }) => body.data)).toEqual([
+      { addItem: { itemId: 'a' } },
+      { addItem: { itemId: 'b' } },
+    ]);
     const got = await get(quick, { documentId: idOf(ADD), variables: { itemId: 'c' } }, as);
     expect([got.status, got.headers.get('Allow')]).toEqual([405, 'POST']);
     expect(await items()).toEqual(['a', 'b']);
   });
 
   test('has the limits that every document has', async () => {
-    for (const { quick, plain } of [shops[mode]]) {
-      for (const at of [quick, plain]) {
-        const deep = await post(at, { documentId: idOf(DEEP) });
-        expect([deep.status, codeOf(deep)]).toEqual([400, 'QUERY_TOO_COMPLEX']);
-        const as = { token: at.tokenOf(user) };
-        expect(
-          (await post(at, { documentId: idOf(EXPENSIVE), variables: { first: 1 } }, as)).status,
-        ).toBe(200);
-        for (const _ of TIMES) {
-          const expensive = await post(
-            at,
-            { documentId: idOf(EXPENSIVE), variables: { first: 100 } },
-            as,
-          );
-          expect([expensive.status, codeOf(expensive)]).toEqual([400, 'QUERY_TOO_COMPLEX']);
-        }
-      }
+    for (const at of [quick, plain]) {
+      const as = { token: at.tokenOf(user) };
+      const statusOf = async (document: string, first?: number) => {
+        const answer = await post(at, { documentId: idOf(document), variables: { first } }, as);
+        return [answer.status, codeOf(answer)];
+      };
+      expect(await statusOf(DEEP)).toEqual([400, 'QUERY_TOO_COMPLEX']);
+      expect(await statusOf(EXPENSIVE, 1)).toEqual([200, undefined]);
+      for (const _ of TIMES)
+        expect(await statusOf(EXPENSIVE, 100)).toEqual([400, 'QUERY_TOO_COMPLEX']);
     }
   });
 });
 
-describe.each<Mode>(['enforce'])('shop %s: an id', (mode) => {
-  test.each<[string, Values, string]>([
-    ['that no document has', { documentId: idOf('nothing') }, 'PersistedQueryNotFound'],
-    [
-      'that no document has, by persistedQuery',
-      { extensions: persisted('nothing') },
-      'PersistedQueryNotFound',
-    ],
-  ])('%s is 400 in the error format of all rejections', async (_what, request, message) => {
-    const expected = `{"errors":[{"message":"${message}","extensions":{"code":"${NOT_FOUND}"}}]}`;
-    expect(await answersOf(mode, request)).toEqual(TIMES.concat(5, 6).map(() => [400, expected]));
+describe('mode enforce: an id', () => {
+  test.each<[string, Values]>([
+    ['that no document has', { documentId: idOf('nothing') }],
+    ['that no document has, by persistedQuery', { extensions: persisted('nothing') }],
+  ])('%s is 400 in the error format of all rejections', async (_what, request) => {
+    const expected = `{"errors":[{"message":"PersistedQueryNotFound","extensions":{"code":"${NOT_FOUND}"}}]}`;
+    expect(await answersOf(request)).toEqual(TIMES.concat(5, 6).map(() => [400, expected]));
   });
 
   test.each<[string, unknown, string]>([
@@ -174,28 +163,21 @@ describe.each<Mode>(['enforce'])('shop %s: an id', (mode) => {
       { documentId: id },
       { extensions: { persistedQuery: { version: 1, sha256Hash: id } } },
     ]) {
-      const answer = await post(shops[mode].quick, request);
+      const answer = await post(quick, request);
       expect([answer.status, codeOf(answer), answer.body.data]).toEqual([400, code, undefined]);
     }
   });
 
-  test.each<[string, unknown]>([['without a hash', { version: 1 }]])(
-    'by a persistedQuery %s is 400',
-    async (_what, persistedQuery) => {
-      for (const answer of [
-        await post(shops[mode].quick, { extensions: { persistedQuery } }),
-        await get(shops[mode].quick, { extensions: { persistedQuery } }),
-      ]) {
-        expect([answer.status, codeOf(answer)]).toEqual([400, 'BAD_REQUEST']);
-      }
-    },
-  );
+  test('by a persistedQuery without a hash is 400', async () => {
+    const request = { extensions: { persistedQuery: { version: 1 } } };
+    for (const answer of [await post(quick, request), await get(quick, request)])
+      expect([answer.status, codeOf(answer)]).toEqual([400, 'BAD_REQUEST']);
+  });
 
   test('is never learned from a request', async () => {
-    await post(shops[mode].quick, { query: UNTRUSTED, extensions: persisted(UNTRUSTED) });
-    for (const request of [{ documentId: idOf(UNTRUSTED) }, { extensions: persisted(UNTRUSTED) }]) {
-      expect(codeOf(await post(shops[mode].quick, request))).toBe(NOT_FOUND);
-    }
+    await post(quick, { query: UNTRUSTED, extensions: persisted(UNTRUSTED) });
+    for (const request of [{ documentId: idOf(UNTRUSTED) }, { extensions: persisted(UNTRUSTED) }])
+      expect(codeOf(await post(quick, request))).toBe(NOT_FOUND);
   });
 });
 
@@ -217,61 +199,87 @@ describe('mode enforce: an untrusted document', () => {
     ['of the schema', { query: getIntrospectionQuery() }],
   ])('%s is rejected with 400, however often it is sent', async (_what, request) => {
     const isLong = JSON.stringify(request).length > 5_000;
-    expect(await answersOf('enforce', request, isLong)).toEqual(
+    expect(await answersOf(request, isLong)).toEqual(
       TIMES.concat(isLong ? [] : [5, 6]).map(() => [400, rejection]),
     );
   });
 
   test('that is a mutation does nothing, however it is sent', async () => {
-    const { quick } = shops.enforce;
     const as = { token: quick.tokenOf(user) };
+    const headers = { 'Content-Type': 'application/json' };
+    const inUrl = `/graphql?query=${encodeURIComponent(UNTRUSTED_ADD)}`;
+    const twice = `{"query":${JSON.stringify(READ)},"query":${JSON.stringify(UNTRUSTED_ADD)}}`;
+    const empty = { operationName: null, variables: null, extensions: null };
     const answers = [
       await post(quick, { query: UNTRUSTED_ADD }, as),
-      await post(
-        quick,
-        { query: UNTRUSTED_ADD, operationName: null, variables: null, extensions: null },
-        as,
-      ),
+      await post(quick, { query: UNTRUSTED_ADD, ...empty }, as),
       await post(quick, [{ query: UNTRUSTED_ADD }], as),
       await get(quick, { query: UNTRUSTED_ADD }, as),
-      await quick.rest('HEAD', `/graphql?query=${encodeURIComponent(UNTRUSTED_ADD)}`, {
-        ...as,
-        headers: PREFLIGHTED,
-      }),
-      await quick.rest('POST', `/graphql?query=${encodeURIComponent(UNTRUSTED_ADD)}`, {
-        ...as,
-        json: { query: READ },
-      }),
+      await quick.rest('HEAD', inUrl, { ...as, headers: PREFLIGHTED }),
+      await quick.rest('POST', inUrl, { ...as, json: { query: READ } }),
       await quick.rest('POST', `/graphql?documentId=${idOf(ADD)}`, {
         ...as,
         json: { query: UNTRUSTED_ADD },
       }),
-      await quick.rest('POST', '/graphql', {
-        ...as,
-        body: `{"query":${JSON.stringify(READ)},"query":${JSON.stringify(UNTRUSTED_ADD)}}`,
-        headers: { 'Content-Type': 'application/json' },
-      }),
+      await quick.rest('POST', '/graphql', { ...as, body: twice, headers }),
     ];
     expect(answers.map(({ status }) => status)).toEqual([400, 400, 400, 400, 400, 200, 400, 400]);
     expect(await items()).toEqual([]);
   });
 
   test('is rejected before authentication', async () => {
-    expect(
-      codeOf(await post(shops.enforce.quick, { query: UNTRUSTED }, { sessionKey: 'none' })),
-    ).toBe(NOT_TRUSTED);
+    const answer = await post(quick, { query: UNTRUSTED }, { sessionKey: 'none' });
+    expect(codeOf(answer)).toBe(NOT_TRUSTED);
+  });
+});
+
+describe('mode enforce: a subscription', () => {
+  test.each([
+    ['its text', { query: SUBSCRIBE }],
+    ['its id', { documentId: idOf(SUBSCRIBE) }],
+    ['its hash', { extensions: persisted(SUBSCRIBE) }],
+  ])('by %s is served over both transports', async (_name, json) => {
+    const stream = await openSubscription(quick, '', {}, { json });
+    const socket = await connectSocket(quick);
+    await startSubscription(socket, '1', { query: '', ...json });
+    const { pk } = await quick.makeProduct();
+    const data = { productChanged: { pk: String(pk) } };
+    expect((await stream.next())?.data).toEqual({ data });
+    expect(await socket.next()).toEqual({ id: '1', type: 'next', payload: { data } });
+  });
+
+  test.each([
+    ['that is not in the manifest', { query: `${SUBSCRIBE} ` }, NOT_TRUSTED],
+    ['by an unknown id', { documentId: 'nothing' }, NOT_FOUND],
+    ['by an id that is not a string', { documentId: 1 }, 'BAD_REQUEST'],
+  ])('%s is rejected over both transports', async (_name, json, code) => {
+    const error = { extensions: { code } };
+    const stream = await openSubscription(quick, '', {}, { json });
+    expect(stream.status).toBe(400);
+    expect((await stream.next())?.data).toMatchObject({ errors: [error] });
+    const socket = await connectSocket(quick);
+    socket.send({ id: '1', type: 'subscribe', payload: { query: '', ...json } });
+    expect(await socket.next()).toMatchObject({ id: '1', type: 'error', payload: [error] });
+  });
+
+  test('by GET is checked, too', async () => {
+    const headers = { Accept: 'text/event-stream' };
+    const open = (search: Record<string, string>) =>
+      openStream(`${quick.url}/graphql?${new URLSearchParams(search).toString()}`, { headers });
+    expect((await open({ documentId: idOf(SUBSCRIBE) })).status).toBe(200);
+    expect((await open({ query: `${SUBSCRIBE} ` })).status).toBe(400);
   });
 });
 
 describe('mode off', () => {
   test('every document is run', async () => {
-    expect((await post(shops.off.quick, { query: UNTRUSTED })).status).toBe(200);
+    expect((await post(off.quick, { query: UNTRUSTED })).status).toBe(200);
   });
 
   test('an id alone is rejected', async () => {
-    const byId = await post(shops.off.quick, { documentId: idOf(READ) });
+    const byId = await post(off.quick, { documentId: idOf(READ) });
     expect([byId.status, byId.body.data]).toEqual([400, undefined]);
-    expect(codeOf(await post(shops.off.quick, { extensions: persisted(READ) }))).toBe(
+    expect(codeOf(await post(off.quick, { extensions: persisted(READ) }))).toBe(
       'PERSISTED_QUERY_NOT_SUPPORTED',
     );
   });
@@ -285,8 +293,7 @@ function pair(env: Record<string, string>): { quick: Shop; plain: Shop } {
 }
 
 /** Status and text of repeated POSTs with fast paths, then of one without, and of a GET. */
-async function answersOf(mode: Mode, request: Values, isLong = false): Promise<[number, string][]> {
-  const { quick, plain } = shops[mode];
+async function answersOf(request: Values, isLong = false): Promise<[number, string][]> {
   const answers: Answer[] = [];
   for (const _ of TIMES) answers.push(await post(quick, request));
   // A long request would exceed the maximum length of a URL.
@@ -310,12 +317,10 @@ function get(at: Shop, request: Values, options: RequestOptions = {}): Promise<A
   });
 }
 
-function codeOf({ body }: Answer): unknown {
-  return body.errors?.[0].extensions.code;
-}
-
 async function items(): Promise<unknown[]> {
-  return (await made.sql('select item_id from item order by item_id')).map(({ item_id: id }) => id);
+  return (await quick.sql('select item_id from item order by item_id')).map(
+    ({ item_id: id }) => id,
+  );
 }
 
 function idOf(text: string): string {

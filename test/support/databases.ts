@@ -1,4 +1,3 @@
-import pg from 'pg';
 import pino from 'pino';
 import options from '../../mikro-orm.config.ts';
 import { openDatabase } from '../../src/database/database.ts';
@@ -6,6 +5,7 @@ import { startEmbedded } from '../../packages/embedded-postgres/index.ts';
 import { readConfig } from '../../src/core/config.ts';
 import { MAKE_CLEAN } from './clean.ts';
 import { copyFrom, makeDataDir, removeDirectory } from './directories.ts';
+import { querySql } from './sql.ts';
 
 /** An empty, migrated database: its settings, and a function that drops it. */
 export interface TestDatabase {
@@ -24,11 +24,13 @@ const silent = pino({ level: 'silent' });
 
 /** Creates a migrated database on the server of the tests. */
 export async function makeDatabase(name: string): Promise<TestDatabase> {
-  const url = new URL(process.env[SERVER] ?? '');
+  const server = process.env[SERVER] ?? '';
+  const url = new URL(server);
   url.pathname = `/${name}`;
-  const drop = () => run(`drop database if exists "${name}" with (force)`);
+  const drop = async () =>
+    void (await querySql(server, `drop database if exists "${name}" with (force)`));
   await drop();
-  await run(`create database "${name}"`);
+  await querySql(server, `create database "${name}"`);
   const env = { DATABASE_URL: url.href };
   await migrate(env);
   return { env, drop };
@@ -42,7 +44,7 @@ export async function makeTemplate(): Promise<Undo> {
   const dataDir = await makeDataDir();
   const embedded = await startEmbedded(dataDir, silent);
   for (const setting of ['fsync = off', 'full_page_writes = off', 'max_connections = 300'])
-    await run(`alter system set ${setting}`, embedded.adminUrl);
+    await querySql(embedded.adminUrl, `alter system set ${setting}`);
   await migrate({ DATA_DIR: dataDir });
   await embedded.stop();
   copyFrom(dataDir);
@@ -70,11 +72,4 @@ async function migrate(env: Record<string, string>): Promise<void> {
   await database.migrate();
   await database.fork().execute(MAKE_CLEAN);
   await database.close();
-}
-
-async function run(statement: string, connectionString = process.env[SERVER]): Promise<void> {
-  const client = new pg.Client({ connectionString });
-  await client.connect();
-  await client.query(statement);
-  await client.end();
 }

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { untilResponding, freePort } from './process.ts';
+import { endProcess, untilResponding, freePort } from './process.ts';
 
 const DEPLOY = join(import.meta.dirname, '../../../deploy');
 
@@ -133,12 +133,7 @@ ${edited(await read(server), [...edits, ['/etc/nginx/snippets/shopfront-proxy.co
         counts.set(Number(instance), (counts.get(Number(instance)) ?? 0) + 1);
       return counts;
     },
-    async stop() {
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      const ended = once(child, 'exit');
-      child.kill('SIGTERM');
-      await ended;
-    },
+    stop: () => endProcess(child),
   };
 }
 

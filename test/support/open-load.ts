@@ -50,8 +50,8 @@ export interface LoadResult {
   unanswered: number;
   /** Responses with `Connection: close`. */
   closing: number;
-  /** Per second: successes, responses with 503, and the slowest success in ms. */
-  bySecond: readonly { ok: number; rejected: number; slowest: number }[];
+  /** Per second: successes, and responses with 503. */
+  bySecond: readonly { ok: number; rejected: number }[];
 }
 
 /** A running load. */

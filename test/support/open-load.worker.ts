@@ -26,7 +26,7 @@ let began = performance.now();
 let end = Infinity;
 const byStatus = new Times<number>();
 const byPart = new Times<string>();
-const bySecond: { ok: number; rejected: number; slowest: number }[] = [];
+const bySecond: { ok: number; rejected: number }[] = [];
 const idle: Connection[] = [];
 /** Scheduled times of requests that wait for a connection. */
 const waiting: number[] = [];
@@ -184,19 +184,13 @@ function finish(connection: Connection): void {
 function record({ status, part }: Connection, ms: number, now: number): void {
   byStatus.record(status, ms);
   if (status < 300) byPart.record(part, ms);
-  const second = (bySecond[Math.floor((now - began) / 1000)] ??= {
-    ok: 0,
-    rejected: 0,
-    slowest: 0,
-  });
+  const second = (bySecond[Math.floor((now - began) / 1000)] ??= { ok: 0, rejected: 0 });
   if (status === 503) second.rejected++;
-  if (status >= 300) return;
-  second.ok++;
-  second.slowest = Math.max(second.slowest, ms);
+  if (status < 300) second.ok++;
 }
 
 function report(now: number): void {
-  const none = { ok: 0, rejected: 0, slowest: 0 };
+  const none = { ok: 0, rejected: 0 };
   const loaded: LoadResult = {
     seconds: (Math.min(now, end) - began) / 1000,
     sent,

@@ -5,8 +5,9 @@ import { chmod, copyFile, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import pg from 'pg';
 import { binaries, ownedDirectory, systemUser } from './postgresql.ts';
+import { endProcess } from './process.ts';
+import { querySql } from './sql.ts';
 import { until } from './until.ts';
 
 const execute = promisify(execFile);
@@ -60,7 +61,7 @@ export class PatroniNode {
 
   /** Kills Patroni, and leaves PostgreSQL. */
   async killPatroni(): Promise<void> {
-    await end(this.patroni, 'SIGKILL');
+    await endProcess(this.patroni, 'SIGKILL');
   }
 
   /** Kills everything on the node. */
@@ -115,21 +116,9 @@ export class PatroniNode {
     database = 'postgres',
     values: readonly unknown[] = [],
   ): Promise<Record<string, unknown>[]> {
-    const client = new pg.Client({
-      host: '127.0.0.1',
-      port: this.port,
-      user: 'postgres',
-      password: PASSWORDS.superuser,
-      database,
-      connectionTimeoutMillis: TIMEOUT_MS,
-    });
-    client.on('error', () => undefined);
-    await client.connect();
-    try {
-      return (await client.query<Record<string, unknown>>(text, [...values])).rows;
-    } finally {
-      await client.end();
-    }
+    const connectionString = `postgresql://postgres:${PASSWORDS.superuser}@127.0.0.1:${this.port}/${database}`;
+    const target = { connectionString, connectionTimeoutMillis: TIMEOUT_MS };
+    return querySql(target, text, values);
   }
 
   private async get(path: string): Promise<Response | undefined> {
@@ -244,11 +233,11 @@ export async function startPatroni(directory: string): Promise<PatroniCluster> {
       await control('edit-config', '--force', ...pairs);
     },
     startEtcd,
-    killEtcd: () => end(etcd, 'SIGKILL'),
+    killEtcd: () => endProcess(etcd, 'SIGKILL'),
     async stop() {
-      await end(haproxy, 'SIGTERM');
+      await endProcess(haproxy, 'SIGTERM');
       await Promise.all(nodes.map((node) => node.stop()));
-      await end(etcd, 'SIGKILL');
+      await endProcess(etcd, 'SIGKILL');
     },
   };
   try {
@@ -361,13 +350,6 @@ async function spawnHaproxy(
 
 function requireRunning(child: ChildProcess, name: string): void {
   if (child.exitCode !== null) throw new Error(`${name} exited with ${child.exitCode}`);
-}
-
-async function end(child: ChildProcess | undefined, signal: NodeJS.Signals): Promise<void> {
-  if (!child || child.exitCode !== null || child.signalCode !== null) return;
-  const ended = once(child, 'exit');
-  child.kill(signal);
-  await ended;
 }
 
 /** Returns free ports that the system does not lend to outgoing connections. */

@@ -1,10 +1,9 @@
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { chown, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import pg from 'pg';
 import { ownedDirectory, systemUser } from './postgresql.ts';
-import { freePort } from './process.ts';
+import { endProcess, freePort } from './process.ts';
+import { querySql } from './sql.ts';
 import { until } from './until.ts';
 
 /** Name of the database in PgBouncer, which the server does not know. */
@@ -58,31 +57,17 @@ ${lines.join('')}`,
   for (const path of [users, configuration])
     if (owner.uid !== undefined && owner.gid !== undefined) await chown(path, owner.uid, owner.gid);
   const child = spawn('pgbouncer', [configuration], { stdio: 'ignore', cwd: '/', ...owner });
-  const query = async (database: string, text: string): Promise<Record<string, unknown>[]> => {
-    const client = new pg.Client({ host: '127.0.0.1', port: own, user: username, database });
-    client.on('error', () => undefined);
-    await client.connect();
-    try {
-      return (await client.query<Record<string, unknown>>(text)).rows;
-    } finally {
-      await client.end();
-    }
-  };
+  const urlOf = (database: string) => `postgresql://${username}@127.0.0.1:${own}/${database}`;
   await until(async () => {
     if (child.exitCode !== null) throw new Error(`PgBouncer exited with ${child.exitCode}`);
-    return query(ALIAS, 'select 1').then(
+    return querySql(urlOf(ALIAS), 'select 1').then(
       () => true,
       () => false,
     );
   }, 'a response of PgBouncer');
   return {
-    url: `postgresql://${username}@127.0.0.1:${own}/${ALIAS}`,
-    show: (what) => query('pgbouncer', `show ${what}`),
-    async stop() {
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      const ended = once(child, 'exit');
-      child.kill('SIGTERM');
-      await ended;
-    },
+    url: urlOf(ALIAS),
+    show: (what) => querySql(urlOf('pgbouncer'), `show ${what}`),
+    stop: () => endProcess(child),
   };
 }

@@ -1,12 +1,11 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { globSync } from 'node:fs';
 import { appendFile, chown, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import pg from 'pg';
 import { command } from './command.ts';
-import { freePort } from './process.ts';
+import { endProcess, freePort } from './process.ts';
+import { querySql } from './sql.ts';
 import { until } from './until.ts';
 
 const execute = promisify(execFile);
@@ -56,15 +55,7 @@ export async function makeCluster(
   ]);
   const cluster = await clusterAt(dataDir, directory, settings);
   await cluster.start();
-  const client = new pg.Client({
-    host: '127.0.0.1',
-    port: cluster.port,
-    user: 'postgres',
-    database: 'postgres',
-  });
-  await client.connect();
-  await client.query(`create database ${DATABASE}`);
-  await client.end();
+  await querySql(urlOf(cluster.port, 'postgres'), `create database ${DATABASE}`);
   return cluster;
 }
 
@@ -135,7 +126,7 @@ async function clusterAt(
     join(dataDir, 'postgresql.conf'),
     lines.map(([name, value]) => `${name} = '${value}'\n`).join(''),
   );
-  const url = `postgresql://postgres@127.0.0.1:${port}/${DATABASE}`;
+  const url = urlOf(port, DATABASE);
   let running: ChildProcess | undefined;
   return {
     port,
@@ -150,15 +141,8 @@ async function clusterAt(
       await until(async () => {
         if (running?.exitCode !== null)
           throw new Error(`PostgreSQL exited with ${running?.exitCode}`);
-        const client = new pg.Client({
-          host: '127.0.0.1',
-          port,
-          user: 'postgres',
-          database: 'postgres',
-        });
-        client.on('error', () => undefined);
-        return client.connect().then(
-          () => client.end().then(() => true),
+        return querySql(urlOf(port, 'postgres'), 'select').then(
+          () => true,
           () => false,
         );
       });
@@ -166,10 +150,7 @@ async function clusterAt(
     async stop(how = 'fast') {
       const stopped = running;
       running = undefined;
-      if (!stopped || stopped.exitCode !== null || stopped.signalCode !== null) return;
-      const ended = once(stopped, 'exit');
-      stopped.kill(STOPS[how]);
-      await ended;
+      await endProcess(stopped, STOPS[how]);
     },
     async signal(signal) {
       const { pid } = running ?? {};
@@ -180,17 +161,12 @@ async function clusterAt(
       for (const each of [pid, ...stdout.split('\n').filter(Boolean).map(Number)])
         process.kill(each, signal);
     },
-    async sql(text) {
-      const client = new pg.Client({ connectionString: url });
-      await client.connect();
-      try {
-        const { rows } = await client.query<Record<string, unknown>>(text);
-        return rows;
-      } finally {
-        await client.end();
-      }
-    },
+    sql: (text) => querySql(url, text),
   };
+}
+
+function urlOf(port: number, database: string): string {
+  return `postgresql://postgres@127.0.0.1:${port}/${database}`;
 }
 
 async function tool(name: string, args: readonly string[]): Promise<void> {

@@ -65,16 +65,9 @@ export function cli(
 /** Runs a shell command until it exits, with our Node and only these settings. */
 export async function shell(command: string, env: Record<string, string>): Promise<ProcessResult> {
   const PATH = `${dirname(process.execPath)}:${CLEAN_ENV.PATH}`;
-  const child = spawn('bash', ['-c', command], {
-    env: { ...CLEAN_ENV, PATH, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const [stdout, stderr] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, 'close'),
-  ]);
-  return { code: child.exitCode, stdout, stderr };
+  const child = spawn('bash', ['-c', command], { env: { ...CLEAN_ENV, PATH, ...env } });
+  child.stdin.end();
+  return outputOf(child);
 }
 
 /** Runs the contract kit, as `npm run contract` does. */
@@ -120,33 +113,29 @@ export async function stopServer(
   return ended;
 }
 
+/** Sends a signal to a process, unless it has exited, and waits until it exits. */
+export async function endProcess(
+  child: ChildProcess | undefined,
+  signal: NodeJS.Signals = 'SIGTERM',
+): Promise<void> {
+  if (!child || child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  child.kill(signal);
+  await ended;
+}
+
 /** Returns the pid of the embedded database of this data directory, while it is running. */
 export async function databaseProcessOf(dataDir: string): Promise<number> {
   const lockFile = await readFile(join(dataDir, 'postgresql', 'postmaster.pid'), 'utf8');
   return Number(lockFile.split('\n')[0]);
 }
 
-/** Runs `npm` until it exits, or until the work with its output is done. */
+/** Runs `npm` until it exits. */
 export async function npm(
   args: readonly string[],
   env: Record<string, string>,
-  until?: { prints: RegExp; work: (printed: string) => Promise<void> },
 ): Promise<ProcessResult> {
-  const child = spawn('npm', args, { env: { ...CLEAN_ENV, ...env } });
-  const ended = resultOf(child);
-  if (until) {
-    let printed = '';
-    await new Promise<void>((done, fail) => {
-      child.stdout.on(
-        'data',
-        (piece: Buffer) => until.prints.test((printed += piece.toString())) && done(),
-      );
-      void ended.then(({ stderr }) => fail(new Error(stderr)));
-    });
-    await until.work(printed);
-    child.kill('SIGTERM');
-  }
-  return ended;
+  return resultOf(spawn('npm', args, { env: { ...CLEAN_ENV, ...env } }));
 }
 
 /** Returns a free port. */
@@ -185,12 +174,16 @@ export async function untilResponding(url: string): Promise<void> {
 }
 
 async function resultOf(child: ChildProcessWithoutNullStreams): Promise<ProcessResult> {
+  return checkLeaks(await outputOf(child));
+}
+
+async function outputOf(child: ChildProcessWithoutNullStreams): Promise<ProcessResult> {
   const [stdout, stderr] = await Promise.all([
     text(child.stdout),
     text(child.stderr),
     once(child, 'close'),
   ]);
-  return checkLeaks({ code: child.exitCode, stdout, stderr });
+  return { code: child.exitCode, stdout, stderr };
 }
 
 /** Returns the result. Throws if its output has a leak (leaks.ts). */

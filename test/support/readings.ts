@@ -1,16 +1,11 @@
-import pg from 'pg';
+import type pg from 'pg';
 import type { Answer, Shop } from './shop.ts';
+import { recordStatements, type SentStatement } from './statements.ts';
 
 /** A small table, with a row for each 16,384 products, that is always read as a whole. */
 const SMALL = 'product_row_count';
 /** From the sixth execution on, PostgreSQL may use a generic plan (its manual, PREPARE). */
 const EXECUTIONS_BEFORE_GENERIC_PLAN = 6;
-
-/** A statement that the app sent. */
-interface Sent {
-  text: string;
-  values: readonly unknown[];
-}
 
 /** A node of a plan in the output of EXPLAIN. */
 interface PlanNode {
@@ -44,7 +39,12 @@ export async function queryPlansOf(
   of: RegExp,
   isPrepared = true,
 ): Promise<QueryPlan[]> {
-  const sent = (await sentFor(shop, sendRequest)).filter(({ text }) => of.test(text));
+  // As after a commit: the app reads the version of the catalogue again.
+  shop.database.statements.commits++;
+  const recorded = await recordStatements(sendRequest);
+  const { status, body } = recorded.answer;
+  if (status !== 200 || body.errors) throw new Error(JSON.stringify(body));
+  const sent = recorded.sent.filter(({ text }) => of.test(text));
   if (sent.length === 0) throw new Error(`No statement reads ${of.source}`);
   const found: QueryPlan[] = [];
   for (const statement of sent) {
@@ -54,32 +54,9 @@ export async function queryPlansOf(
   return found;
 }
 
-/** Returns the statements that the app sends for a successful request. */
-async function sentFor(shop: Shop, sendRequest: () => Promise<Answer>): Promise<Sent[]> {
-  // As after a commit: the app reads the version of the catalogue again.
-  shop.database.statements.commits++;
-  const query: unknown = Reflect.get(pg.Client.prototype, 'query');
-  const sent: Sent[] = [];
-  pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]): unknown {
-    const statement = Object(args[0]) as object;
-    sent.push({
-      text: String(Reflect.get(statement, 'text')),
-      values: (Reflect.get(statement, 'values') ?? args[1]) as unknown[],
-    });
-    return Reflect.apply(query as () => unknown, this, args);
-  } as typeof pg.Client.prototype.query;
-  try {
-    const { status, body } = await sendRequest();
-    if (status !== 200 || body.errors) throw new Error(JSON.stringify(body));
-    return sent;
-  } finally {
-    Reflect.set(pg.Client.prototype, 'query', query);
-  }
-}
-
 async function explain(
   client: pg.Client,
-  { text, values }: Sent,
+  { text, values }: SentStatement,
   executions: number,
 ): Promise<QueryPlan> {
   const execute = `execute explained ${values.length > 0 ? `(${values.map((value) => literal(client, value)).join()})` : ''}`;

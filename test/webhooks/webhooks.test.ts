@@ -134,19 +134,14 @@ describe('an event is delivered', () => {
       headers: { ...message.headers, ...headers },
       body,
     });
-    expect(() => verifySignature(message, `whsec_${Buffer.alloc(32).toString('base64')}`)).toThrow(
-      'No matching signature',
-    );
-    expect(() => verifySignature(changed({}, message.body.replace('12.5', '1.5')), secret)).toThrow(
-      'No matching signature',
-    );
-    expect(() => verifySignature(changed({ 'webhook-id': 'msg_1' }), secret)).toThrow(
-      'No matching signature',
-    );
     const time = String(Number(message.headers['webhook-timestamp']) - 1);
-    expect(() => verifySignature(changed({ 'webhook-timestamp': time }), secret)).toThrow(
-      'No matching signature',
-    );
+    for (const [forged, key] of [
+      [message, `whsec_${Buffer.alloc(32).toString('base64')}`],
+      [changed({}, message.body.replace('12.5', '1.5')), secret],
+      [changed({ 'webhook-id': 'msg_1' }), secret],
+      [changed({ 'webhook-timestamp': time }), secret],
+    ] as const)
+      expect(() => verifySignature(forged, key)).toThrow('No matching signature');
   });
 
   test('with the changed or the deleted product', async () => {
@@ -235,17 +230,6 @@ describe('an event is delivered', () => {
 });
 
 describe('nothing is delivered', () => {
-  test('of rolled back and rejected changes', async () => {
-    await add();
-    const rolledBack = inTransaction(shop.context(), async ({ em }) => {
-      await em.execute(insertingMany(1));
-      throw new Error('rolled back');
-    });
-    await expect(rolledBack).rejects.toThrow('rolled back');
-    await shop.rest('POST', '/api/v1/shop/product/', { as: seller, json: { ...INK, price: -1 } });
-    expect(await deliver()).toEqual([]);
-  });
-
   test('of events while it is disabled; events pending then are sent once it is enabled', async () => {
     const { webhookId } = await add();
     await create();
@@ -304,22 +288,26 @@ describe('concurrent delivery workers', () => {
     expect((await deliver()).map(({ id }) => id)).toEqual([deliveries.messageIdOf(lost.id)]);
   });
 
+  /** Claims a delivery, and lets the claim expire. */
+  const lose = async () => {
+    const lost = await claim();
+    await passTime(shop, 61_000);
+    await expireJobs(shop);
+    return lost;
+  };
+
   test('a delivery whose last attempt is lost with its worker is dead', async () => {
     await add();
     await create();
     await shop.sql(LAST_ATTEMPT);
-    await claim();
-    await passTime(shop, 61_000);
-    await expireJobs(shop);
+    await lose();
     expect(await only()).toMatchObject({ status: 'dead', attempts: 17, reason: 'job timed out' });
   });
 
   test('a worker whose claim was taken by another records nothing', async () => {
     await add();
     await create();
-    const slow = await claim();
-    await passTime(shop, 61_000);
-    await expireJobs(shop);
+    const slow = await lose();
     await passTime(shop, 10_000);
     await claim();
     const before = await only();
