@@ -417,15 +417,9 @@ describe('settings', () => {
 const SAME_AS_VALID = new Set(['signature 367', 'signature 370']);
 // The header or payload contains a question mark, which is not base64url (RFC 7515, 2).
 const NOT_BASE64URL = new Set(['signature 372', 'signature 373']);
-// Shorter keys cannot be configured (J34).
-const keys = wycheproof.filter(({ key }) => Buffer.from(key, 'base64url').length >= 32);
-const vectors = keys.flatMap(({ alg, key, vectors: ofKey }) =>
-  ofKey.map(([id, verdict, about, token]) => ({ alg, key, id, verdict, about, token })),
-);
 
-test.each(vectors)('J9 Wycheproof, $id ($alg): $about', ({ alg, key, id, verdict, token }) => {
-  const isGood =
-    alg === 'HS256' && (SAME_AS_VALID.has(id) || (verdict === 'valid' && !NOT_BASE64URL.has(id)));
+test.each(wycheproof)('J9 Wycheproof, $id ($alg): $about', ({ alg, key, id, isValid, token }) => {
+  const isGood = alg === 'HS256' && (SAME_AS_VALID.has(id) || (isValid && !NOT_BASE64URL.has(id)));
   const verify = () =>
     readSignedBy(createSecretKey(Buffer.from(key, 'base64url')), token).header.alg;
   if (isGood) expect(verify()).toBe('HS256');
