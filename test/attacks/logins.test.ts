@@ -112,6 +112,15 @@ describe.each(ENDPOINTS)('%s', (_name, attempt) => {
     expect(await shop.sql('select * from session')).toEqual([]);
   });
 
+  test('E4 only the correct password shows that a user is disabled', async () => {
+    const { username } = await shop.makeUser({ disabled: true });
+    expect((await ask(attempt(username, 'wrong password'))).text).toContain('Incorrect');
+    expect((await ask(attempt(username, PASSWORD))).text).toMatch(
+      /^\{"(detail|data)":"Inactive user"\}$|"Inactive user".*"code":"INACTIVE_USER"/,
+    );
+    expect(await shop.sql('select * from session')).toEqual([]);
+  });
+
   test('E2 a wrong name and a wrong password run the same statements and the same hashing', async () => {
     await cost(attempt('nobody at all', 'wrong password'));
     const unknown = await cost(attempt('nobody', 'wrong password'));
