@@ -160,7 +160,7 @@ describe('GraphQL contract, User: what a caller sees of others', () => {
   const SEEN = '{ users { nodes { username email scopes } } }';
   const ADA = { username: 'ada', email: 'ada@shop.example', scopes: ['blog:write'] };
 
-  test('email and scopes are visible only for the own account', async () => {
+  test('Q10 email and scopes are visible only for the own account', async () => {
     const reader = await shop.makeUser({
       username: 'max',
       email: 'max@shop.example',
@@ -174,7 +174,7 @@ describe('GraphQL contract, User: what a caller sees of others', () => {
     ]);
   });
 
-  test('with users:read they are visible for all', async () => {
+  test('Q10 with users:read they are visible for all', async () => {
     const reader = await shop.makeUser({ username: 'max', email: null, scopes: ['users:read'] });
     await makeAda();
     const answer = await shop.graphql(SEEN, {}, { as: reader });
