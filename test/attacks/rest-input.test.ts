@@ -60,6 +60,8 @@ interface Case {
 const JSON_KINDS = ['json', 'graphql'] as const;
 const messageOf = (types: string): Outcome => [415, `The content type must be ${types} in UTF-8`];
 
+const NOT_A_FORM = messageOf(`${FORM_TYPE} or multipart/form-data`);
+
 const CASES: Case[] = [
   ...['{"a":', '{"a":1,}', '{/* a */"a":1}', '{"a":NaN}', '{a:1}', '{"a":1}\0', '{}\n{}', ' '].map(
     (body): Case => ({ rule: 'R1 invalid JSON', body, kinds: JSON_KINDS, outcome: UNREADABLE }),
@@ -91,13 +93,20 @@ const CASES: Case[] = [
   },
   ...['text/plain', 'application/xml', 'application/vnd.api+json', '{}'].flatMap((type): Case[] => [
     { rule: 'R3 another type', type, kinds: JSON_KINDS, outcome: messageOf(JSON_TYPE) },
-    {
-      rule: 'R3 another type',
-      type,
-      kinds: ['form'],
-      outcome: messageOf(`${FORM_TYPE} or multipart/form-data`),
-    },
+    { rule: 'R3 another type', type, kinds: ['form'], outcome: NOT_A_FORM },
   ]),
+  ...[FORM_TYPE, MULTIPART_TYPE].map((type): Case => ({
+    rule: 'R3 the type of the other API',
+    type,
+    kinds: JSON_KINDS,
+    outcome: messageOf(JSON_TYPE),
+  })),
+  {
+    rule: 'R3 the type of the other API',
+    type: JSON_TYPE,
+    kinds: ['form'],
+    outcome: NOT_A_FORM,
+  },
   ...['utf-7', 'utf-16', 'gbk', 'x'].map((charset): Case => ({
     rule: 'R3 another charset',
     type: `${JSON_TYPE}; charset=${charset}`,
