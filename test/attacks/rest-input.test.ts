@@ -7,6 +7,7 @@ import type { User } from '../../src/features/users/user.entity.ts';
 import { openapiOf } from '../../src/rest/openapi.ts';
 import { anyJson } from '../support/fuzz.values.ts';
 import { PASSWORD, useShop, type Answer } from '../support/shop.ts';
+import { recordStatements } from '../support/statements.ts';
 
 // What the server does with a body before an endpoint sees it, on every endpoint with a body. The
 // fields come from the schemas of the endpoints.
@@ -384,13 +385,32 @@ describe('R13: methods and paths', () => {
   const send = (method: string, path: string) =>
     shop.raw(`${method} ${path} HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n`);
 
-  test('R13 every path rejects every other method with 405 and Allow, and repeats no input', async () => {
+  /** The methods of every path. */
+  const methodsByPath = () => {
     const routes = features.flatMap(({ routes: own }) => own?.(shop.config) ?? []);
     const allowed = new Map([['/graphql', ['GET', 'POST']]]);
     for (const { method, path } of routes) {
       const filled = path.replace('{pk}', '1');
       allowed.set(filled, [...(allowed.get(filled) ?? []), method].toSorted());
     }
+    return allowed;
+  };
+
+  test('H1 OPTIONS of every path is 200 with its methods, without a body or a statement', async () => {
+    const probes = ['/livez', '/readyz'].map((path) => [path, ['GET']] as const);
+    for (const [path, methods] of [...methodsByPath(), ...probes])
+      for (const form of [path, `${path}?page=0&page=x`]) {
+        const { answer, statements } = await recordStatements(() => shop.rest('OPTIONS', form));
+        const { status, text, headers } = answer;
+        expect([form, status, text, statements]).toEqual([form, 200, '', []]);
+        expect([headers.get('Content-Length'), headers.get('Content-Type')]).toEqual(['0', null]);
+        for (const name of ['Allow', 'Access-Control-Allow-Methods'])
+          expect(headers.get(name)).toBe([...methods, 'OPTIONS'].join(', '));
+      }
+  });
+
+  test('R13 every path rejects every other method with 405 and Allow, and repeats no input', async () => {
+    const allowed = methodsByPath();
     expect(
       [...allowed]
         .flatMap(([path, methods]) => (methods.includes('POST') ? [path] : []))
@@ -424,12 +444,13 @@ describe('R13: methods and paths', () => {
     '/users/%ff',
     `/${'x'.repeat(8_000)}`,
   ])('R13 %s is 404 in JSON by every method, and not repeated', async (path) => {
-    for (const method of METHODS) {
+    for (const method of [...METHODS, 'OPTIONS']) {
       const answer = await send(method, path);
       expect(answer).toMatch(
         /^HTTP\/1\.1 404 (.*\r\n)*Content-Type: application\/json; charset=utf-8\r\n/,
       );
       expect(answer.split('\r\n\r\n')[1]).toBe('{"detail":"Not found"}');
+      expect(answer).not.toMatch(/\r\n(Allow|Access-Control-Allow-(Methods|Headers)):/i);
     }
   });
 });
