@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
 import { Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
-import { recordStatements } from '../support/statements.ts';
 
 const shop = useShop();
 
@@ -21,41 +20,6 @@ test.each([
     const again = await create(TRAY, 'k', { as });
     expect([again.status, again.text]).toEqual([201, first.text]);
     expect(await names()).toEqual(left);
-  },
-);
-
-test('Idempotency-Key: it is claimed by one statement, and stored by another', async () => {
-  const as = await writer();
-  const { statements } = await recordStatements(() => create(TRAY, 'k', { as }));
-  expect(
-    statements
-      .filter((text) => text.includes('idempotency_key'))
-      .map((text) => text.trim().split(' ')[0]),
-  ).toEqual(['insert', 'update']);
-});
-
-test.each([
-  ['name', { ...TRAY, name: 'Oak tray' }],
-  ['barcode', { ...TRAY, barcode: BOWL.barcode }],
-  ['price', { ...TRAY, price: 12.51 }],
-])(
-  'Idempotency-Key: the same key with another %s gets 422, and adds nothing; the first body still gets the first response',
-  async (_field, json) => {
-    const as = await writer();
-    const first = await create(TRAY, 'k', { as });
-    const answer = await create(json, 'k', { as });
-    expect(answer.status).toBe(422);
-    expect(answer.body).toEqual({
-      detail: [
-        {
-          type: 'idempotency_key_reused',
-          loc: ['header', 'idempotency-key'],
-          msg: 'The key was used for another request',
-        },
-      ],
-    });
-    expect((await create(TRAY, 'k', { as })).text).toBe(first.text);
-    expect(await names()).toEqual(['Walnut tray']);
   },
 );
 
