@@ -98,17 +98,6 @@ describe('the catalogue', () => {
     await expectCount(page, '1 product');
     expect(new URL(page.url()).search).toBe('?q=light+oak+table');
   });
-
-  test.each([['a product', '/products/99999', 'There is no such product']])(
-    '%s that there is none of is not found',
-    async (_what, path, heading) => {
-      const page = await storefront.open(path);
-      await page.getByRole('heading', { name: heading }).waitFor();
-      expect(await page.title()).toBe(`${heading} · Shopfront`);
-      await page.getByRole('main').getByRole('link', { name: 'See the catalogue' }).click();
-      await expectCount(page, '24 of 1,200 products');
-    },
-  );
 });
 
 describe('sign in', () => {
