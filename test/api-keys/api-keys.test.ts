@@ -78,6 +78,8 @@ describe('createApiKey', () => {
     ['a name of 101 characters', { name: 'x'.repeat(101) }, 'name'],
     ['a name with a line break', { name: 'a\nb' }, 'name'],
     ['an unknown scope', { scopes: ['everything'] }, 'scopes.0'],
+    ['an expiry without a time', { expiresAt: '2027-01-31' }, 'expiresAt'],
+    ['an expiry on no day', { expiresAt: '2027-02-30T00:00:00Z' }, 'expiresAt'],
     ['an expiry in the past', { expiresAt: '2020-01-01T00:00:00Z' }, 'expiresAt'],
     [
       'an expiry more than 366 days away',
@@ -113,14 +115,6 @@ describe('createApiKey', () => {
     await shop.rest('POST', '/session/logout', { json: { session_key: key } });
     await expect(apiKeys.create(ctx, input)).rejects.toMatchObject({ code: 'NOT_AUTHENTICATED' });
     expect(await shop.sql('select 1 from api_key')).toHaveLength(1);
-  });
-
-  test.each(['2027-01-31', '2027-02-30T00:00:00Z'])('%j is not a DateTime', async (expiresAt) => {
-    const answer = await tryCreate({ as: await shop.makeUser() }, { expiresAt });
-    expect(answer.body.errors[0].extensions).toMatchObject({
-      code: 'BAD_USER_INPUT',
-      fields: [{ field: 'expiresAt' }],
-    });
   });
 
   test('a 51st key is a conflict, also with ten concurrent requests, until one is revoked or expires', async () => {
