@@ -1,6 +1,7 @@
 import { describe, expect, test } from '../support/jest.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
 import { forge, claimsOf } from '../support/forge.ts';
+import { openSession } from '../support/logins.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
 
 const shop = useShop();
@@ -88,7 +89,7 @@ test('K6 without credentials, no change is made: UNAUTHENTICATED', async () => {
 
 test("K6 a user without scopes changes the user's own data", async () => {
   const user = await shop.makeUser();
-  for (const request of [{ as: user }, { token: await signedIn(user) }]) {
+  for (const request of [{ as: user }, { token: (await openSession(shop, user)).token }]) {
     const { body } = await shop.graphql(
       `mutation { addItem(itemId: "${Object.keys(request)[0]}") { itemId } }`,
       {},
@@ -112,11 +113,3 @@ test.each(['update', 'delete'])(
     );
   },
 );
-
-async function signedIn({ username }: User): Promise<string> {
-  const made = await shop.graphql(
-    'mutation ($username: String!, $password: String!) { login(username: $username, password: $password) { accessToken } }',
-    { username, password: PASSWORD },
-  );
-  return made.body.data.login.accessToken as string;
-}
