@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { features } from '../../src/features.ts';
-import { PUBLIC_URL, Shop, useShop } from '../support/shop.ts';
+import { PUBLIC_URL, useShop } from '../support/shop.ts';
 
 const shop = useShop();
-const deprecating = new Shop({ V1_DEPRECATION: '2027-01-31/2027-12-31' });
-beforeAll(() => deprecating.start());
-afterAll(() => deprecating.stop());
+const deprecating = useShop({ V1_DEPRECATION: '2027-01-31/2027-12-31' });
 
 const V1 = '/api/v1/shop/products';
 const V2 = '/api/v2/shop/products';
@@ -39,13 +37,11 @@ test('9.3 without configured dates, no deprecation headers are returned', async 
 });
 
 describe('with dates for both versions, one without a sunset, under BASE_PATH', () => {
-  const leaving = new Shop({
+  const leaving = useShop({
     V1_DEPRECATION: '2027-01-31/2027-12-31',
     V2_DEPRECATION: '2028-01-31',
     BASE_PATH: '/shop',
   });
-  beforeAll(() => leaving.start());
-  afterAll(() => leaving.stop());
 
   test('9.3 every endpoint of a version returns the dates of that version, and its successor', async () => {
     const endpoints = features
