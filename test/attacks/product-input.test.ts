@@ -83,7 +83,7 @@ const MESSAGES: Record<string, string> = {
   decimal_parsing: 'A price is a number or decimal text',
   decimal_type: 'A price is a number or decimal text',
 };
-const prices = (id: string, type: string, sources: readonly string[]) =>
+const priced = (id: string, type: string, sources: readonly string[]) =>
   sources.map((sent): [string, string, string, string] => [id, 'price', sent, type]);
 const texts = (id: string, field: string, type: string, values: readonly unknown[]) =>
   values.map((value): [string, string, string, string] => [id, field, JSON.stringify(value), type]);
@@ -115,7 +115,7 @@ const REJECTED: [id: string, field: string, sent: string, type: string][] = [
     '4.00638E+12',
   ]),
   ...texts('R15', 'barcode', 'string_type', [4_006_381_333_931]),
-  ...prices('R18', 'decimal_max_places', [
+  ...priced('R18', 'decimal_max_places', [
     '0.005',
     '19.999',
     '0.30000000000000004',
@@ -124,13 +124,19 @@ const REJECTED: [id: string, field: string, sent: string, type: string][] = [
     '"0.005"',
     '"12.100000000000000000001"',
   ]),
-  ...prices('R18', 'less_than_equal', ['9007199254740993', '1e400', '1e10', '"10000000000"']),
-  ...prices('R18', 'greater_than_equal', ['-0.01', '-1e-2', '"-1"']),
+  ...priced('R18', 'less_than_equal', ['9007199254740993', '1e400', '1e10', '"10000000000"']),
+  ...priced('R18', 'greater_than_equal', ['-0.01', '-1e-2', '"-1"']),
+  ...texts('R19', 'price', 'decimal_parsing', ['NaN', 'Infinity', '0x10', '1e2', '５', '1_000']),
   ...texts('R19', 'price', 'decimal_parsing', [
-    ...['NaN', 'Infinity', '0x10', '1e2', '５', '1_000', '1,5', '.5', '+5', ' 5 ', ''],
-    ...['1,234.50', "1'234.50"],
+    '1,5',
+    '1,234.50',
+    "1'234.50",
+    '.5',
+    '+5',
+    ' 5 ',
+    '',
   ]),
-  ...prices('R19', 'decimal_type', ['null', 'true', '[]', '{}', '{"$gt":0}', '{"__raw":"1"}']),
+  ...priced('R19', 'decimal_type', ['null', 'true', '[]', '{}', '{"$gt":0}', '{"__raw":"1"}']),
   ...['name', 'barcode'].flatMap((field) =>
     [{ $ne: null }, { __raw: CANARY }].map((value): [string, string, string, string] => [
       'R21',

@@ -72,7 +72,7 @@ key 15|valid|long key|eyJhbGciOiJIUzUxMiIsImtpZCI6ImxvbmdfaHM1MTJfa2V5In0.Zm9v.Q
 `);
 
 function parse(lines: string): Vector[] {
-  let [alg = '', key = ''] = ['', ''];
+  let [alg, key] = ['', ''];
   return lines
     .slice(1, -1)
     .split('\n')
