@@ -1,19 +1,20 @@
 import { describe, expect, test } from '../support/jest.ts';
 import * as accounts from '../../src/features/auth/user-administration.service.ts';
-import { features } from '../../src/features.ts';
+import { features, mailWriters } from '../../src/features.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
 import { tokenIn, useSmtpServer, type ReceivedMail } from '../support/smtp-server.ts';
 import { observeHashing } from '../support/hashes.ts';
 import { openSession } from '../support/logins.ts';
 import { recordStatements } from '../support/statements.ts';
-import { PASSWORD, Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
+import { PASSWORD, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 
-const shop = useShop({
+const SETTINGS = {
   PASSWORD_RESET: 'on',
   SMTP_URL: 'smtp://127.0.0.1:1',
   MAIL_FROM: 'shop@shop.example',
-  LOG_LEVEL: 'debug',
-});
+};
+const shop = useShop({ ...SETTINGS, LOG_LEVEL: 'debug' });
+const linkingShop = useShop({ ...SETTINGS, ACCOUNT_URL: 'https://shop.example/account' });
 const smtpServer = useSmtpServer(shop);
 
 const REQUEST = 'mutation ($user: String!) { requestPasswordReset(user: $user) }';
@@ -51,6 +52,7 @@ describe('requestPasswordReset', () => {
       'ada',
       'nobody',
       'zoe',
+      'zoe@shop.example',
       'max',
       'eve',
       'ada@shop.example',
@@ -70,20 +72,15 @@ describe('requestPasswordReset', () => {
       expect.stringContaining('{"data":{"requestPasswordReset":true}}'),
     ]);
     expect([...costs]).toEqual([expect.stringContaining('INSERT INTO pgboss.job_common')]);
-    // One mail for the forms of the name, and one for the address.
+    // One mail for the forms of the name, and one for the address. Users who are disabled, or have
+    // no password or address, get none, and no token is created.
     expect((await smtpServer.deliver()).map(({ to }) => to)).toEqual([
       'ada@shop.example',
       'ada@shop.example',
     ]);
-  });
-
-  test('E7 a user who is disabled or has no password or address gets no mail, and no token is created', async () => {
-    await shop.makeUser({ username: 'zoe', disabled: true });
-    await shop.makeUser({ username: 'max', password: null });
-    await shop.makeUser({ username: 'eve', email: null });
-    for (const user of ['zoe', 'max', 'eve', 'zoe@shop.example']) await request(user);
-    expect(await smtpServer.deliver()).toEqual([]);
-    expect(await shop.sql('select * from password_reset')).toEqual([]);
+    expect(
+      await shop.sql('select username from password_reset join "user" on pk = user_pk'),
+    ).toEqual([{ username: 'ada' }, { username: 'ada' }]);
   });
 
   test('users who share an address get a mail by name only', async () => {
@@ -153,10 +150,6 @@ describe('resetPassword', () => {
     [
       'changed in its last character',
       async (token) => token.slice(0, -1) + (token.endsWith('A') ? 'B' : 'A'),
-    ],
-    [
-      'in the other case',
-      async (token) => (token === token.toLowerCase() ? token.toUpperCase() : token.toLowerCase()),
     ],
     [
       'used',
@@ -258,7 +251,7 @@ describe('resetPassword', () => {
     expect((await reset(second)).body.errors).toBeUndefined();
   });
 
-  test('E7 of concurrent resets with two tokens of a user, one sets its password', async () => {
+  test('E7 of concurrent resets with two tokens of a user, each sent twice, one sets its password', async () => {
     const user = await shop.makeUser({ username: 'ada' });
     const tokens = [await tokenFor(user), await tokenFor(user)];
     const answers = await Promise.all([...tokens, ...tokens].map((token) => reset(token)));
@@ -266,19 +259,6 @@ describe('resetPassword', () => {
     expect(answers.flatMap(({ body }) => body.errors?.[0].extensions.code ?? [])).toEqual(
       Array(3).fill('BAD_USER_INPUT'),
     );
-  });
-
-  test('E7 of five concurrent resets with one token, one sets its password', async () => {
-    const token = await tokenFor(await shop.makeUser({ username: 'ada' }));
-    const passwords = [1, 2, 3, 4, 5].map((number) => `password number ${number}`);
-    const answers = await Promise.all(passwords.map((password) => reset(token, {}, password)));
-    const winners = passwords.filter(
-      (_password, index) => answers[index]?.body.errors === undefined,
-    );
-    expect(winners).toHaveLength(1);
-    const codes = answers.flatMap(({ body }) => body.errors?.[0].extensions.code ?? []);
-    expect(codes).toEqual(Array(4).fill('BAD_USER_INPUT'));
-    expect(await statusOfLogin(String(winners[0]))).toBe(200);
   });
 
   test('a concurrent login with the old password leaves no session', async () => {
@@ -329,42 +309,11 @@ test('X2 a token is in no table, no response and no log line', async () => {
   expect(events).toContain('auth.mailed_token');
 });
 
-test('PASSWORD_RESET is off by default: both mutations are FORBIDDEN with any input', async () => {
-  const defaultShop = await new Shop().start();
-  try {
-    for (const answer of [
-      await defaultShop.graphql(REQUEST, { user: '' }),
-      await defaultShop.graphql(RESET, { token: '', new: '' }),
-    ]) {
-      expect(answer.body.errors).toMatchObject([
-        { message: 'PASSWORD_RESET is off', extensions: { code: 'FORBIDDEN' } },
-      ]);
-    }
-    expect(await shop.sql('select * from pgboss.job')).toEqual([]);
-  } finally {
-    await defaultShop.stop();
-  }
-});
-
 test('with ACCOUNT_URL the mail has a link with the token in the fragment, which no server receives', async () => {
-  const linkingShop = await new Shop({
-    ...shopSettings(),
-    ACCOUNT_URL: 'https://shop.example/account',
-  }).start();
-  try {
-    await shop.makeUser({ username: 'ada' });
-    await linkingShop.graphql(REQUEST, { user: 'ada' });
-    const { mailWriters } = await import('../../src/features.ts');
-    const mail = await mailWriters['password-reset']?.(linkingShop.workerContext(), 'ada');
-    expect(mail?.text).toMatch(/^https:\/\/shop\.example\/account#reset=[\w-]{43}$/m);
-  } finally {
-    await linkingShop.stop();
-  }
+  await shop.makeUser({ username: 'ada' });
+  const mail = await mailWriters['password-reset']?.(linkingShop.workerContext(), 'ada');
+  expect(mail?.text).toMatch(/^https:\/\/shop\.example\/account#reset=[\w-]{43}$/m);
 });
-
-function shopSettings(): Record<string, string> {
-  return { PASSWORD_RESET: 'on', SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'shop@shop.example' };
-}
 
 function request(user: string): Promise<Answer> {
   return shop.graphql(REQUEST, { user });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '../support/jest.ts';
 import { features } from '../../src/features.ts';
 import { tokenIn, useSmtpServer, type ReceivedMail } from '../support/smtp-server.ts';
-import { PASSWORD, Shop, codeOf, useShop, type Answer } from '../support/shop.ts';
+import { PASSWORD, codeOf, useShop, type Answer } from '../support/shop.ts';
 
 const shop = useShop({
   REGISTRATION: 'on',
@@ -10,6 +10,7 @@ const shop = useShop({
   MAIL_FROM: 'shop@shop.example',
 });
 const smtpServer = useSmtpServer(shop);
+const defaultShop = useShop();
 
 const REGISTER = 'mutation ($email: String!) { register(input: { email: $email }) }';
 const CONFIRM =
@@ -133,11 +134,6 @@ describe('confirmRegistration', () => {
 
   test.each<[string, (token: string) => Promise<string>]>([
     ['made up', async () => 'A'.repeat(43)],
-    ['empty', async () => ''],
-    [
-      'changed in its last character',
-      async (token) => token.slice(0, -1) + (token.endsWith('A') ? 'B' : 'A'),
-    ],
     ['with a space after it', async (token) => `${token} `],
     [
       'used',
@@ -208,25 +204,13 @@ describe('confirmRegistration', () => {
     expect(await shop.sql('select * from registration')).toEqual([]);
   });
 
-  test('of concurrent confirmations with two tokens of an address, one creates an account', async () => {
+  test('of concurrent confirmations with two tokens of an address, each sent twice, one creates an account', async () => {
     const tokens = [await tokenFor('ada@shop.example'), await tokenFor('ada@shop.example')];
     const answers = await Promise.all(
       [...tokens, ...tokens].map((token, number) => confirm(token, { username: `ada${number}` })),
     );
     expect(answers.map((answer) => codeOf(answer) ?? 'made').toSorted(byName)).toEqual([
       ...Array(3).fill('BAD_USER_INPUT'),
-      'made',
-    ]);
-    expect(await shop.sql('select pk from "user"')).toHaveLength(1);
-  });
-
-  test('of five concurrent confirmations with one token, one creates an account', async () => {
-    const token = await tokenFor('ada@shop.example');
-    const answers = await Promise.all(
-      [1, 2, 3, 4, 5].map((number) => confirm(token, { username: `ada${number}` })),
-    );
-    expect(answers.map((answer) => codeOf(answer) ?? 'made').toSorted(byName)).toEqual([
-      ...Array(4).fill('BAD_USER_INPUT'),
       'made',
     ]);
     expect(await shop.sql('select pk from "user"')).toHaveLength(1);
@@ -247,23 +231,22 @@ describe('confirmRegistration', () => {
   });
 });
 
-test('REGISTRATION is off by default: both mutations are FORBIDDEN with any input, and nothing is stored', async () => {
-  const defaultShop = await new Shop().start();
-  try {
-    for (const answer of [
-      await defaultShop.graphql(REGISTER, { email: 'ada@shop.example' }),
-      await defaultShop.graphql(REGISTER, { email: 'nonsense' }),
-      await defaultShop.graphql(CONFIRM, { input: { token: '', username: '', password: '' } }),
-    ]) {
-      expect(answer.body.errors).toMatchObject([
-        { message: 'REGISTRATION is off', extensions: { code: 'FORBIDDEN' } },
-      ]);
-    }
+test.each([
+  ['REGISTRATION', REGISTER, { email: 'ada@shop.example' }],
+  ['REGISTRATION', REGISTER, { email: 'nonsense' }],
+  ['REGISTRATION', CONFIRM, { input: { token: '', username: '', password: '' } }],
+  ['PASSWORD_RESET', 'mutation { requestPasswordReset(user: "") }', {}],
+  ['PASSWORD_RESET', 'mutation { resetPassword(token: "", new: "") { id } }', {}],
+])(
+  '%s is off by default: its mutations are FORBIDDEN with any input, and nothing is stored: %s %j',
+  async (setting, mutation, variables) => {
+    const { body } = await defaultShop.graphql(mutation, variables);
+    expect(body.errors).toMatchObject([
+      { message: `${setting} is off`, extensions: { code: 'FORBIDDEN' } },
+    ]);
     expect(await shop.sql('select * from pgboss.job')).toEqual([]);
-  } finally {
-    await defaultShop.stop();
-  }
-});
+  },
+);
 
 test('an operation requests at most one mail or confirms at most one token', async () => {
   for (const query of [

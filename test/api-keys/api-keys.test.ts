@@ -3,7 +3,6 @@ import * as accounts from '../../src/features/auth/user-administration.service.t
 import * as apiKeys from '../../src/features/api-keys/api-key.service.ts';
 import { features } from '../../src/features.ts';
 import { globalId } from '../../src/api/node.ts';
-import { newSecretKey } from '../../src/core/secret-key.ts';
 import { SCOPES } from '../../src/core/scopes.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
 import { openSession } from '../support/logins.ts';
@@ -56,13 +55,6 @@ describe('createApiKey', () => {
     expect([length, String(row).includes(made.key.slice(3))]).toEqual([32, false]);
   });
 
-  test('K1 a thousand keys share only their prefix', async () => {
-    const keys = new Set(Array.from({ length: 1_000 }, newSecretKey));
-    expect([keys.size, new Set([...keys].map((key) => key.slice(0, 8))).size]).toEqual([
-      1_000, 1_000,
-    ]);
-  });
-
   test('K2 a key gets only scopes that the user and the session or token have', async () => {
     const as = await shop.makeUser({ username: 'ada', scopes: ['products:write', 'blog:write'] });
     expect(codeOf(await tryCreate({ as }, { scopes: ['users:read'] }))).toBe('FORBIDDEN');
@@ -86,6 +78,8 @@ describe('createApiKey', () => {
     ['a name of 101 characters', { name: 'x'.repeat(101) }, 'name'],
     ['a name with a line break', { name: 'a\nb' }, 'name'],
     ['an unknown scope', { scopes: ['everything'] }, 'scopes.0'],
+    ['an expiry without a time', { expiresAt: '2027-01-31' }, 'expiresAt'],
+    ['an expiry on no day', { expiresAt: '2027-02-30T00:00:00Z' }, 'expiresAt'],
     ['an expiry in the past', { expiresAt: '2020-01-01T00:00:00Z' }, 'expiresAt'],
     [
       'an expiry more than 366 days away',
@@ -123,14 +117,6 @@ describe('createApiKey', () => {
     expect(await shop.sql('select 1 from api_key')).toHaveLength(1);
   });
 
-  test.each(['2027-01-31', '2027-02-30T00:00:00Z'])('%j is not a DateTime', async (expiresAt) => {
-    const answer = await tryCreate({ as: await shop.makeUser() }, { expiresAt });
-    expect(answer.body.errors[0].extensions).toMatchObject({
-      code: 'BAD_USER_INPUT',
-      fields: [{ field: 'expiresAt' }],
-    });
-  });
-
   test('a 51st key is a conflict, also with ten concurrent requests, until one is revoked or expires', async () => {
     const as = await shop.makeUser();
     for (let count = 0; count < 48; count++) await create(as);
@@ -144,21 +130,6 @@ describe('createApiKey', () => {
 });
 
 describe('API-key authentication', () => {
-  test('a key has the scopes that it and its owner hold, by GraphQL and REST', async () => {
-    const as = await shop.makeUser({ username: 'ada', scopes: ['products:write', 'blog:write'] });
-    const { key } = await create(as, { scopes: ['products:write'] });
-    expect((await shop.rest('GET', '/users/me/', { token: key })).body).toMatchObject({
-      username: 'ada',
-    });
-    expect((await addProduct(key)).status).toBe(201);
-    const entry = await shop.graphql(
-      'mutation { createBlogEntry(input: { title: "a", body: "b" }) { id } }',
-      {},
-      { token: key },
-    );
-    expect(codeOf(entry)).toBe('FORBIDDEN');
-  });
-
   test('K2 a scope that its owner loses is lost at the next request', async () => {
     const as = await shop.makeUser({ scopes: ['products:write'] });
     const { key } = await create(as, { scopes: ['products:write'] });

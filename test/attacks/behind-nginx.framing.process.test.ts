@@ -145,22 +145,18 @@ describe('sizes', () => {
     expect(JSON.parse(answer.split('\r\n\r\n')[1] ?? '')).toEqual(body);
   });
 
-  test.each([1_000])(
-    'R4 endless chunks of %d bytes are 413, and do not reach the instance',
-    async (size) => {
-      const chunk = `${size.toString(16)}\r\n${'x'.repeat(size)}\r\n`;
-      const piece = chunk.repeat(Math.ceil(100_000 / size));
-      const socket = await shop.open();
-      const answer = untilClosed(socket);
-      socket.write(CHUNKED);
-      const send = () => void (socket.writable && socket.write(piece, () => setImmediate(send)));
-      send();
-      const received = await answer;
-      expect(received).toMatch(/^HTTP\/1\.1 413 [^]*"The request is too large"/);
-      expect(received).not.toMatch(OF_INSTANCE);
-      await shop.expectServed();
-    },
-  );
+  test('R4 endless chunks are 413, and do not reach the instance', async () => {
+    const piece = `${(1_000).toString(16)}\r\n${'x'.repeat(1_000)}\r\n`.repeat(100);
+    const socket = await shop.open();
+    const answer = untilClosed(socket);
+    socket.write(CHUNKED);
+    const send = () => void (socket.writable && socket.write(piece, () => setImmediate(send)));
+    send();
+    const received = await answer;
+    expect(received).toMatch(/^HTTP\/1\.1 413 [^]*"The request is too large"/);
+    expect(received).not.toMatch(OF_INSTANCE);
+    await shop.expectServed();
+  });
 });
 
 /** Returns the ids of the requests in the log of the instance. */

@@ -93,8 +93,6 @@ describe('cyclic fragments', () => {
 
 describe('aliases', () => {
   test.each([
-    ['16 on fields', `{ products { nodes { ${aliases(16, 'pk')} } } }`],
-
     [
       '8 in a fragment that is spread twice',
       `{ products { nodes { ...A } edges { node { ...A } } } } fragment A on Product { ${aliases(8, 'pk')} }`,
@@ -193,14 +191,8 @@ describe('directives', () => {
   const ON = '@include(if: true)';
   const inNodes = (selection: string) => `{ products { nodes { ${selection} } } }`;
 
-  test.each([
-    ['on fields', inNodes(`pk ${ON} `.repeat(51))],
-
-    [
-      'one in a fragment that others spread 2^59 times',
-      `${inNodes('...F0')} ${chain(60, 'Product', `pk ${ON}`, 2)}`,
-    ],
-  ])('D9 more than 50 directives are rejected: %s', async (_how, query) => {
+  test('D9 one directive in a fragment that others spread 2^59 times is rejected', async () => {
+    const query = `${inNodes('...F0')} ${chain(60, 'Product', `pk ${ON}`, 2)}`;
     expect(await rejection(query, TOO_COMPLEX)).toBe(400);
   });
 

@@ -4,6 +4,8 @@ import { connect } from 'node:net';
 import * as consumers from 'node:stream/consumers';
 import { observeHashing } from '../support/hashes.ts';
 import { PASSWORD, useShop, type Answer } from '../support/shop.ts';
+import type { TimedRequest } from '../support/timing.ts';
+import { formLogin, LOGIN_REQUESTS } from './login-requests.ts';
 
 // A client that tries many names must not learn which exist, from responses or from their cost.
 
@@ -12,49 +14,6 @@ const shop = useShop({}, { bcryptCost: COST });
 
 const HOST = 'shop.example';
 
-/** A request as it is sent. */
-interface Sent {
-  method: 'GET' | 'POST';
-  path: string;
-  headers: Record<string, string>;
-  body?: string;
-}
-
-const form = (path: string) => (username: string, password: string) =>
-  post(
-    path,
-    'application/x-www-form-urlencoded',
-    new URLSearchParams({ username, password }).toString(),
-  );
-const json = (path: string) => (username: string, password: string) =>
-  post(path, 'application/json', JSON.stringify({ username, password }));
-
-/** Every way to sign in. */
-const ENDPOINTS: [string, (username: string, password: string) => Sent][] = [
-  ['POST /token', form('/token')],
-  ['POST /login', form('/login')],
-  ['POST /session/login', json('/session/login')],
-  [
-    'GET /api/v2/auth/login by Basic',
-    (username, password) => get('', { Authorization: basic(`${username}:${password}`) }),
-  ],
-  [
-    'GET /api/v2/auth/login by query',
-    (username, password) => get(`?${new URLSearchParams({ username, password }).toString()}`),
-  ],
-  ['POST /api/v2/auth/login', json('/api/v2/auth/login')],
-  [
-    'login of GraphQL',
-    (username, password) =>
-      post(
-        '/graphql',
-        'application/json',
-        JSON.stringify({ query: LOGIN, variables: { username, password } }),
-      ),
-  ],
-];
-const LOGIN =
-  'mutation ($username: String!, $password: String!) { login(username: $username, password: $password) { sessionKey } }';
 const CHANGE =
   'mutation ($current: String!, $new: String!) { changePassword(current: $current, new: $new) { username } }';
 
@@ -96,7 +55,7 @@ const invalid = REJECTED.filter(
     !/^\$2[aby]\$(0[4-9]|[12]\d|3[01])\$.{53}$/.test(user.hashedPassword),
 );
 
-describe.each(ENDPOINTS)('%s', (_name, attempt) => {
+describe.each(LOGIN_REQUESTS)('%s', (_name, attempt) => {
   test('E1 a wrong name and a wrong password get the same bytes, with headers in the same order', async () => {
     const unknown = await bytesOf(attempt('nobody', 'wrong password'));
     expect(unknown).toMatch(
@@ -109,6 +68,15 @@ describe.each(ENDPOINTS)('%s', (_name, attempt) => {
       }),
     );
     expect(answers).toEqual(REJECTED.map(([what]) => [what, unknown]));
+    expect(await shop.sql('select * from session')).toEqual([]);
+  });
+
+  test('E4 only the correct password shows that a user is disabled', async () => {
+    const { username } = await shop.makeUser({ disabled: true });
+    expect((await ask(attempt(username, 'wrong password'))).text).toContain('Incorrect');
+    expect((await ask(attempt(username, PASSWORD))).text).toMatch(
+      /^\{"(detail|data)":"Inactive user"\}$|"Inactive user".*"code":"INACTIVE_USER"/,
+    );
     expect(await shop.sql('select * from session')).toEqual([]);
   });
 
@@ -152,7 +120,7 @@ test.each([...invalid, ...REJECTED.filter(([, user]) => user?.hashedPassword ===
   async (_what, user, password) => {
     const { username } = await shop.makeUser(user);
     shop.logged.length = 0;
-    expect((await ask(form('/token')(username, password))).text).toContain('Incorrect');
+    expect((await ask(formLogin('/token')(username, password))).text).toContain('Incorrect');
     const lines = shop.logged.filter((line) => line.includes('"auth.hash_invalid"'));
     expect(lines).toHaveLength(1);
     const secrets = [PASSWORD, user?.hashedPassword ?? ''].filter((secret) => secret !== '');
@@ -216,38 +184,38 @@ describe('endpoints that could create or reveal users', () => {
 });
 
 /** Returns the cost of an attempt: its statements, sorted, and the work of its hashes. */
-async function cost(sent: Sent): Promise<{ statements: string[]; work: number }> {
+async function cost(sent: TimedRequest): Promise<{ statements: string[]; work: number }> {
   const { statements, work } = await observeHashing(() => ask(sent));
   return { statements: statements.toSorted(), work };
 }
 
-function ask({ method, path, headers, body }: Sent): Promise<Answer> {
-  return shop.rest(method, path, { headers, ...(body !== undefined && { body }) });
+function headersOf({ type, authorization }: TimedRequest): Record<string, string> {
+  return {
+    ...(type !== undefined && { 'Content-Type': type }),
+    ...(authorization !== undefined && { Authorization: authorization }),
+  };
+}
+
+function ask(sent: TimedRequest): Promise<Answer> {
+  const { method, path, body } = sent;
+  return shop.rest(method, path, {
+    headers: headersOf(sent),
+    ...(body !== undefined && { body }),
+  });
 }
 
 /** Returns the raw response without Date and X-Request-Id. */
-async function bytesOf({ method, path, headers, body = '' }: Sent): Promise<string> {
+async function bytesOf(sent: TimedRequest): Promise<string> {
+  const { method, path, body = '' } = sent;
   const lines = Object.entries({
     Host: HOST,
     Connection: 'close',
     Accept: '*/*',
     'Content-Length': String(Buffer.byteLength(body)),
-    ...headers,
+    ...headersOf(sent),
   }).map(([name, value]) => `${name}: ${value}`);
   const socket = connect(shop.port, '127.0.0.1');
   socket.write(`${method} ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
   const answer = await consumers.text(socket);
   return answer.replace(/^(Date|X-Request-Id): .*\r\n/gim, '');
-}
-
-function post(path: string, type: string, body: string): Sent {
-  return { method: 'POST', path, headers: { 'Content-Type': type }, body };
-}
-
-function get(query: string, headers: Record<string, string> = {}): Sent {
-  return { method: 'GET', path: `/api/v2/auth/login${query}`, headers };
-}
-
-function basic(text: string): string {
-  return `Basic ${Buffer.from(text).toString('base64')}`;
 }

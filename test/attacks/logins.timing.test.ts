@@ -11,10 +11,10 @@ import {
   type Comparison,
   type TimedRequest,
 } from '../support/timing.ts';
+import { formLogin, LOGIN_REQUESTS } from './login-requests.ts';
 
 // The time of a rejection must not reveal whether the name exists. Two names alternate on one
-// connection, and the two samples are compared. Endpoints that are missing here share a handler
-// with one of these; logins.test.ts counts the work of each.
+// connection, and the two samples are compared. logins.test.ts counts the work of each endpoint.
 
 const WRONG = 'wrong password';
 /** Maximum time of 600 hashes on a busy machine, in ms. */
@@ -32,36 +32,9 @@ const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
 afterAll(() => agent.destroy());
 
-/** Builds the request for a name and password. */
-type Login = (username: string, password: string) => TimedRequest;
-
-const LOGIN =
-  'mutation ($username: String!, $password: String!) { login(username: $username, password: $password) { sessionKey } }';
-const form = (path: string): Login => {
-  return (username, password) => ({
-    method: 'POST',
-    path,
-    type: 'application/x-www-form-urlencoded',
-    body: new URLSearchParams({ username, password }).toString(),
-  });
-};
-const basic: Login = (username, password) => ({
-  method: 'GET',
-  path: '/api/v2/auth/login',
-  authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`,
-});
-const session: Login = (username, password) => ({
-  method: 'POST',
-  path: '/session/login',
-  type: 'application/json',
-  body: JSON.stringify({ username, password }),
-});
-const graphql: Login = (username, password) => ({
-  method: 'POST',
-  path: '/graphql',
-  type: 'application/json',
-  body: JSON.stringify({ query: LOGIN, variables: { username, password } }),
-});
+/** Their handlers have another endpoint, too. */
+const OTHERS = new Set(['GET /api/v2/auth/login by query', 'POST /api/v2/auth/login']);
+const token = formLogin('/token');
 
 // Names of equal length, so that requests have equal sizes.
 const KNOWN = 'alice';
@@ -75,13 +48,7 @@ beforeEach(async () => {
   await shop.makeUser({ username: SLOWER, hashedPassword: bcrypt.hashSync(PASSWORD, 11) });
 });
 
-test.each<[string, Login]>([
-  ['POST /token', form('/token')],
-  ['POST /login', form('/login')],
-  ['POST /session/login', session],
-  ['GET /api/v2/auth/login', basic],
-  ['login of GraphQL', graphql],
-])(
+test.each(LOGIN_REQUESTS.filter(([name]) => !OTHERS.has(name)))(
   'E2 an unknown name is rejected in the same time as a wrong password: %s',
   async (_name, login) => {
     expectAlike(await compared(login(UNKNOWN, WRONG), login(KNOWN, WRONG)));
@@ -92,7 +59,7 @@ test.each<[string, Login]>([
 test(
   'E3 an unknown name is rejected in the same time as a wrong password for an older hash',
   async () => {
-    expectAlike(await compared(form('/token')(UNKNOWN, WRONG), form('/token')(OLDER, WRONG)));
+    expectAlike(await compared(token(UNKNOWN, WRONG), token(OLDER, WRONG)));
   },
   TIMEOUT_MS,
 );
@@ -100,7 +67,6 @@ test(
 test(
   'E2 the measurement detects a hash that takes twice as long',
   async () => {
-    const token = form('/token');
     const comparison = await compared(token(UNKNOWN, WRONG), token(SLOWER, WRONG));
     expectVerdict(comparison, verdictOf(comparison, 1.3), 'different');
   },

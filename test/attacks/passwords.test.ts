@@ -1,6 +1,4 @@
 import { expect, test } from '../support/jest.ts';
-import { ConfigError, readConfig } from '../../src/core/config.ts';
-import { TEST_SECRET } from '../support/databases.ts';
 import { observeHashing } from '../support/hashes.ts';
 import { LOGIN_ENDPOINTS } from '../support/logins.ts';
 import { LOWEST_COST, PASSWORD, useShop, type Answer } from '../support/shop.ts';
@@ -152,24 +150,3 @@ test('W7 a requested scope narrows the scopes of the user, and never adds to the
     scopes: ['blog:write'],
   });
 });
-
-test.each([...FORMS, '/session/login', '/api/v2/auth/login', '/graphql'])(
-  'W8 POST %s rejects a body of the other content type, without a statement',
-  async (path) => {
-    const type = FORMS.includes(path) ? 'application/json' : FORM;
-    const headers = { 'Content-Type': type };
-    const body = 'username=alice&password=x';
-    expect(await outcomeOf(() => shop.rest('POST', path, { body, headers }))).toBe(
-      '415, 0 statements',
-    );
-  },
-);
-
-test.each(['9', '17', '9.5'])(
-  'W9 BCRYPT_COST=%s is rejected in one line that names the setting',
-  (BCRYPT_COST) => {
-    const read = () => readConfig({ BCRYPT_COST }, () => TEST_SECRET);
-    expect(read).toThrow(ConfigError);
-    expect(read).toThrow(/^Invalid configuration:\n {2}BCRYPT_COST must be [^\n]+$/);
-  },
-);

@@ -7,6 +7,7 @@ import type { User } from '../../src/features/users/user.entity.ts';
 import { openapiOf } from '../../src/rest/openapi.ts';
 import { anyJson } from '../support/fuzz.values.ts';
 import { PASSWORD, useShop, type Answer } from '../support/shop.ts';
+import { recordStatements } from '../support/statements.ts';
 
 // What the server does with a body before an endpoint sees it, on every endpoint with a body. The
 // fields come from the schemas of the endpoints.
@@ -60,6 +61,8 @@ interface Case {
 const JSON_KINDS = ['json', 'graphql'] as const;
 const messageOf = (types: string): Outcome => [415, `The content type must be ${types} in UTF-8`];
 
+const NOT_A_FORM = messageOf(`${FORM_TYPE} or multipart/form-data`);
+
 const CASES: Case[] = [
   ...['{"a":', '{"a":1,}', '{/* a */"a":1}', '{"a":NaN}', '{a:1}', '{"a":1}\0', '{}\n{}', ' '].map(
     (body): Case => ({ rule: 'R1 invalid JSON', body, kinds: JSON_KINDS, outcome: UNREADABLE }),
@@ -91,13 +94,20 @@ const CASES: Case[] = [
   },
   ...['text/plain', 'application/xml', 'application/vnd.api+json', '{}'].flatMap((type): Case[] => [
     { rule: 'R3 another type', type, kinds: JSON_KINDS, outcome: messageOf(JSON_TYPE) },
-    {
-      rule: 'R3 another type',
-      type,
-      kinds: ['form'],
-      outcome: messageOf(`${FORM_TYPE} or multipart/form-data`),
-    },
+    { rule: 'R3 another type', type, kinds: ['form'], outcome: NOT_A_FORM },
   ]),
+  ...[FORM_TYPE, MULTIPART_TYPE].map((type): Case => ({
+    rule: 'R3 the type of the other API',
+    type,
+    kinds: JSON_KINDS,
+    outcome: messageOf(JSON_TYPE),
+  })),
+  {
+    rule: 'R3 the type of the other API',
+    type: JSON_TYPE,
+    kinds: ['form'],
+    outcome: NOT_A_FORM,
+  },
   ...['utf-7', 'utf-16', 'gbk', 'x'].map((charset): Case => ({
     rule: 'R3 another charset',
     type: `${JSON_TYPE}; charset=${charset}`,
@@ -375,13 +385,32 @@ describe('R13: methods and paths', () => {
   const send = (method: string, path: string) =>
     shop.raw(`${method} ${path} HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n`);
 
-  test('R13 every path rejects every other method with 405 and Allow, and repeats no input', async () => {
+  /** The methods of every path. */
+  const methodsByPath = () => {
     const routes = features.flatMap(({ routes: own }) => own?.(shop.config) ?? []);
     const allowed = new Map([['/graphql', ['GET', 'POST']]]);
     for (const { method, path } of routes) {
       const filled = path.replace('{pk}', '1');
       allowed.set(filled, [...(allowed.get(filled) ?? []), method].toSorted());
     }
+    return allowed;
+  };
+
+  test('H1 OPTIONS of every path is 200 with its methods, without a body or a statement', async () => {
+    const probes = ['/livez', '/readyz'].map((path) => [path, ['GET']] as const);
+    for (const [path, methods] of [...methodsByPath(), ...probes])
+      for (const form of [path, `${path}?page=0&page=x`]) {
+        const { answer, statements } = await recordStatements(() => shop.rest('OPTIONS', form));
+        const { status, text, headers } = answer;
+        expect([form, status, text, statements]).toEqual([form, 200, '', []]);
+        expect([headers.get('Content-Length'), headers.get('Content-Type')]).toEqual(['0', null]);
+        for (const name of ['Allow', 'Access-Control-Allow-Methods'])
+          expect(headers.get(name)).toBe([...methods, 'OPTIONS'].join(', '));
+      }
+  });
+
+  test('R13 every path rejects every other method with 405 and Allow, and repeats no input', async () => {
+    const allowed = methodsByPath();
     expect(
       [...allowed]
         .flatMap(([path, methods]) => (methods.includes('POST') ? [path] : []))
@@ -415,12 +444,13 @@ describe('R13: methods and paths', () => {
     '/users/%ff',
     `/${'x'.repeat(8_000)}`,
   ])('R13 %s is 404 in JSON by every method, and not repeated', async (path) => {
-    for (const method of METHODS) {
+    for (const method of [...METHODS, 'OPTIONS']) {
       const answer = await send(method, path);
       expect(answer).toMatch(
         /^HTTP\/1\.1 404 (.*\r\n)*Content-Type: application\/json; charset=utf-8\r\n/,
       );
       expect(answer.split('\r\n\r\n')[1]).toBe('{"detail":"Not found"}');
+      expect(answer).not.toMatch(/\r\n(Allow|Access-Control-Allow-(Methods|Headers)):/i);
     }
   });
 });

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '../support/jest.ts';
-import { Piscina } from 'piscina';
-import { recordStatements } from '../support/statements.ts';
+import { observeHashing } from '../support/hashes.ts';
 import { LOGIN_ENDPOINTS } from '../support/logins.ts';
 import { PASSWORD, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
 import { sized } from '../support/sized.ts';
@@ -90,8 +89,8 @@ describe.each(ENDPOINTS)('%s', (_name, login) => {
     const [from, elsewhere] = [newAddress(), newAddress()];
     const { username } = await shop.makeUser();
     await fail(3, username, from, login);
-    const { answer, hashes } = await observed(() => login(username, PASSWORD, from));
-    expect([outcome(answer), hashes]).toEqual([429, 0]);
+    const { answer, tasks } = await observeHashing(() => login(username, PASSWORD, from));
+    expect([outcome(answer), tasks]).toEqual([429, 0]);
     expect(await shop.sql('select * from session')).toEqual([]);
     expect(outcome(await login(username, PASSWORD, elsewhere))).toBe(200);
     expect(outcome(await login(username, PASSWORD, from))).toBe(429);
@@ -240,22 +239,4 @@ function countByStatus(answers: Answer[]): Record<number, number> {
   const found: Record<number, number> = {};
   for (const answer of answers) found[outcome(answer)] = (found[outcome(answer)] ?? 0) + 1;
   return found;
-}
-
-/** Runs the work; returns its answer and its numbers of hashes and statements. */
-async function observed<T>(
-  work: () => Promise<T>,
-): Promise<{ answer: T; hashes: number; statements: number }> {
-  const run: unknown = Reflect.get(Piscina.prototype, 'run');
-  let hashes = 0;
-  Piscina.prototype.run = function (this: Piscina, ...args: unknown[]): unknown {
-    hashes++;
-    return Reflect.apply(run as () => unknown, this, args);
-  } as typeof Piscina.prototype.run;
-  try {
-    const { answer, statements } = await recordStatements(work);
-    return { answer, hashes, statements: statements.length };
-  } finally {
-    Reflect.set(Piscina.prototype, 'run', run);
-  }
 }

@@ -105,24 +105,12 @@ describe.each(PATHS)('POST %s with grant_type', (path) => {
   });
 });
 
-test.each(PATHS)(
-  'POST %s without grant_type, or with an empty one, returns exactly detail',
-  async (path) => {
-    await makeUsers();
-    for (const more of [{}, { grant_type: '' }] as Form[]) {
-      const wrong = await shop.rest('POST', path, {
-        form: { username: 'alice', password: 'x', ...more },
-      });
-      expect([wrong.status, wrong.text]).toEqual([401, `{"detail":"${WRONG}"}`]);
-      const inactive = await shop.rest('POST', path, {
-        form: { username: 'zoe', password: PASSWORD, ...more },
-      });
-      expect([inactive.status, inactive.text]).toEqual([400, '{"detail":"Inactive user"}']);
-      const missing = await shop.rest('POST', path, { form: { username: 'alice', ...more } });
-      expect([missing.status, Object.keys(missing.body)]).toEqual([422, ['detail']]);
-    }
-  },
-);
+test.each(PATHS)('POST %s with an empty grant_type returns exactly detail', async (path) => {
+  await makeUsers();
+  const form = { username: 'alice', password: 'x', grant_type: '' };
+  const wrong = await shop.rest('POST', path, { form });
+  expect([wrong.status, wrong.text]).toEqual([401, `{"detail":"${WRONG}"}`]);
+});
 
 async function makeUsers(): Promise<void> {
   await shop.makeUser({ username: 'alice' });

@@ -143,21 +143,6 @@ test('a refresh token used by one API gets the same generation by the other', as
   expect((await byRest(refreshToken)).refreshToken).toBe(second.refreshToken);
 });
 
-test('the session key of a login stays valid after a refresh by REST, and after a repeated one', async () => {
-  const { refreshToken, sessionKey } = await signIn();
-  const second = await byRest(refreshToken);
-  const third = await byRest(second.refreshToken);
-  expect(await byRest(second.refreshToken)).toMatchObject({
-    status: 200,
-    refreshToken: third.refreshToken,
-  });
-  expect(await isSignedIn({ sessionKey })).toBe(true);
-  expect(
-    (await shop.rest('POST', '/session/logout', { json: { session_key: sessionKey } })).status,
-  ).toBe(200);
-  expect(await byRest(third.refreshToken)).toMatchObject({ status: 401 });
-});
-
 test('a refresh by GraphQL replaces the session key, a refresh by REST does not', async () => {
   const { refreshToken, sessionKey } = await signIn();
   const second = await byGraphql((await byRest(refreshToken)).refreshToken);

@@ -1,30 +1,13 @@
 import { describe, expect, test } from '../support/jest.ts';
 import * as sessions from '../../src/features/auth/sessions/session.service.ts';
 import { createAccessToken } from '../../src/features/auth/tokens/token.ts';
-import { features } from '../../src/features.ts';
-import type { User } from '../../src/features/users/user.entity.ts';
 import { useShop } from '../support/shop.ts';
 
-const MINUTE = 60_000;
 const DAY = 86_400_000;
 
-// The retention of session records is longer than any test.
-const shop = useShop({ CHANGE_LOG_RETENTION_DAYS: '3650' });
-describe('time', () => {
-  test('S13 the sweep deletes only expired sessions', async () => {
-    // The row counts that earlier tests have split are merged.
-    await sweep();
-    const user = await shop.makeUser();
-    await open(user);
-    shop.advanceClock(14 * DAY - MINUTE);
-    const { session } = await open(user);
-    for (const expected of [0, 1]) {
-      expect(await sweep()).toBe(expected);
-      shop.advanceClock(MINUTE);
-    }
-    expect(await shop.sql('select sid from session')).toEqual([{ sid: session.sid }]);
-  });
+const shop = useShop();
 
+describe('time', () => {
   test('Decisions, session key: a use is recorded at most once a minute', async () => {
     const { key, session } = await open();
     shop.advanceClock(50_000);
@@ -71,20 +54,13 @@ describe('time', () => {
   });
 });
 
-async function open(by?: User) {
-  const user = by ?? (await shop.makeUser());
+async function open() {
+  const user = await shop.makeUser();
   return { user, ...(await sessions.open(shop.context(), user, null)) };
 }
 
 async function statusWith(sessionKey: string): Promise<number> {
   return (await shop.rest('GET', '/users/me/', { sessionKey })).status;
-}
-
-/** Runs the sweep, as the server does every half minute. */
-async function sweep(): Promise<number> {
-  let deleted = 0;
-  for (const feature of features) deleted += (await feature.sweep?.(shop.context())) ?? 0;
-  return deleted;
 }
 
 async function seenAt(): Promise<number[]> {

@@ -417,15 +417,9 @@ describe('settings', () => {
 const SAME_AS_VALID = new Set(['signature 367', 'signature 370']);
 // The header or payload contains a question mark, which is not base64url (RFC 7515, 2).
 const NOT_BASE64URL = new Set(['signature 372', 'signature 373']);
-// Shorter keys cannot be configured (J34).
-const keys = wycheproof.filter(({ key }) => Buffer.from(key, 'base64url').length >= 32);
-const vectors = keys.flatMap(({ alg, key, vectors: ofKey }) =>
-  ofKey.map(([id, verdict, about, token]) => ({ alg, key, id, verdict, about, token })),
-);
 
-test.each(vectors)('J9 Wycheproof, $id ($alg): $about', ({ alg, key, id, verdict, token }) => {
-  const isGood =
-    alg === 'HS256' && (SAME_AS_VALID.has(id) || (verdict === 'valid' && !NOT_BASE64URL.has(id)));
+test.each(wycheproof)('J9 Wycheproof, $id ($alg): $about', ({ alg, key, id, isValid, token }) => {
+  const isGood = alg === 'HS256' && (SAME_AS_VALID.has(id) || (isValid && !NOT_BASE64URL.has(id)));
   const verify = () =>
     readSignedBy(createSecretKey(Buffer.from(key, 'base64url')), token).header.alg;
   if (isGood) expect(verify()).toBe('HS256');
@@ -433,21 +427,6 @@ test.each(vectors)('J9 Wycheproof, $id ($alg): $about', ({ alg, key, id, verdict
 });
 
 const shop = useShop();
-
-test('J1 the response has exactly the members of the interface, and the scopes of user and token', async () => {
-  const user = await shop.makeUser({ fullName: 'Ann Example', scopes: ['products:write'] });
-  const { body } = await shop.rest('GET', '/users/me/', { as: user });
-  expect(Object.keys(body).toSorted()).toEqual(['disabled', 'email', 'full_name', 'username']);
-  const create = async (claims: Values): Promise<number> => {
-    const token = forge(claimsOf(shop, user, claims));
-    const json = { name: 'Lamp', barcode: shop.newBarcode(), price: 1 };
-    return (await shop.rest('POST', '/api/v1/shop/product/', { token, json })).status;
-  };
-  expect(await create({ scopes: ['products:write'] })).toBe(201);
-  expect(await create({ scope: 'users:read' })).toBe(403);
-  await shop.sql(`update "user" set scopes = '{users:read}'`);
-  expect(await create({ scopes: ['products:write'] })).toBe(403);
-});
 
 test('J24 a user who never existed is rejected like a deleted one, by the same statements; J23 other subs send none', async () => {
   const gone = await shop.makeUser();

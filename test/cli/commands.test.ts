@@ -349,36 +349,22 @@ test.each([
   });
 });
 
-test.each([
-  '',
-  'user ',
-  'user create ',
-  'user disable ',
-  'user enable ',
-  'user set-password ',
-  'user grant ',
-  'user revoke ',
-  'session ',
-  'session list ',
-  'session end ',
-  'api-keys ',
-  'api-keys create ',
-  'api-keys list ',
-  'api-keys revoke ',
-  'products ',
-  'products import ',
-  'products export ',
-  'rest-usage ',
-  'rest-usage report ',
-  'rest-usage forget ',
-  'seed ',
-  'migrate ',
-])('%s--help prints the usage and ends with 0', async (name) => {
-  expect(await command(`${name}--help`)).toMatchObject({
-    code: 0,
-    stdout: expect.stringMatching(new RegExp(`^Usage: shopfront ${name}`)),
-    stderr: '',
-  });
+test('--help of every command and subcommand prints its usage and ends with 0', async () => {
+  /** Returns the names of its subcommands. */
+  const usageOf = async (...names: string[]): Promise<string[]> => {
+    const { code, stdout, stderr } = await run([...names, '--help'], workerDatabase());
+    const usage = `Usage: ${['shopfront', ...names].join(' ')} `;
+    expect([code, stdout.slice(0, usage.length), stderr]).toEqual([0, usage, '']);
+    const [, commands = ''] = stdout.split('Commands:\n');
+    return [...commands.matchAll(/^ {2}(?!help)([a-z][\w-]*)/gm)].map(([, name = '']) => name);
+  };
+  const found: string[] = [];
+  for (const name of await usageOf())
+    for (const below of await usageOf(name)) {
+      await usageOf(name, below);
+      found.push(`${name} ${below}`);
+    }
+  expect(found.length).toBeGreaterThan(20);
 });
 
 test.each([
@@ -401,6 +387,27 @@ test.each([
   'rest-usage report --since 2027-02-30',
   'rest-usage report --limit 0',
   'rest-usage report v1',
+  'audit',
+  'audit list --action product.painted',
+  'audit list --since yesterday',
+  'audit list --until 2027-02-30',
+  'audit list --limit 0',
+  'audit prune',
+  'audit prune --before yesterday',
+  'products import',
+  'products import products.txt',
+  'products import a.csv b.csv',
+  'products import a.csv --format xml',
+  'products export products.txt',
+  'products export a.csv b.csv',
+  'products export --format xml',
+  'webhooks add',
+  'webhooks add https://hooks.example/ --event everything',
+  'webhooks remove',
+  'webhooks deliveries --status lost',
+  'webhooks deliveries --limit 0',
+  'webhooks redeliver',
+  'webhooks redeliver msg_1 --dead',
 ])('%s is wrong usage, and ends with 64', async (args) => {
   expect(await command(args)).toMatchObject({ code: 64, stdout: '' });
 });

@@ -93,15 +93,6 @@ describe('products import', () => {
       });
     });
   });
-
-  test.each([
-    ['import'],
-    ['import', 'products.txt'],
-    ['import', 'a.csv', 'b.csv'],
-    ['import', 'a.csv', '--format', 'xml'],
-  ])('wrong usage ends with 64: products %s %s %s %s', async (...args) => {
-    expect(await products(...args)).toMatchObject({ code: 64, stdout: '' });
-  });
 });
 
 describe('products export', () => {
@@ -177,14 +168,6 @@ describe('products export', () => {
       expect(rejected).toMatchObject({ code: 1, stdout: '' });
       expect(await readFile(join(folder, 'a.csv'), 'utf8')).toBe('before');
     });
-  });
-
-  test.each([
-    ['export', 'products.txt'],
-    ['export', 'a.csv', 'b.csv'],
-    ['export', '--format', 'xml'],
-  ])('wrong usage ends with 64: products %s %s %s', async (...args) => {
-    expect(await products(...args)).toMatchObject({ code: 64, stdout: '' });
   });
 });
 

@@ -139,15 +139,3 @@ describe('webhooks deliveries and redeliver', () => {
     );
   });
 });
-
-test.each([
-  'webhooks add',
-  'webhooks add https://hooks.example/ --event everything',
-  'webhooks remove',
-  'webhooks deliveries --status lost',
-  'webhooks deliveries --limit 0',
-  'webhooks redeliver',
-  'webhooks redeliver msg_1 --dead',
-])('%s is wrong usage', async (args) => {
-  expect(await command(args)).toMatchObject({ code: 64, stdout: '' });
-});

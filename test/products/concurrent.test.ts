@@ -62,18 +62,4 @@ test('a primary key that is taken is no conflict of the client', async () => {
   expect((await addItem('second')).body.errors).toBeUndefined();
 });
 
-test('C2 a hundred concurrent creations are a hundred products, each with its own pk', async () => {
-  const answers = await Promise.all(
-    Array.from({ length: AT_ONCE }, () => {
-      const json = { name: 'Tray', barcode: shop.newBarcode(), price: 1 };
-      return shop.rest('POST', PATH, { as: user, json });
-    }),
-  );
-  expect(answers.every(({ status }) => status === 201)).toBe(true);
-  expect(new Set(answers.map(({ body }) => body.pk as number)).size).toBe(AT_ONCE);
-  expect(await shop.sql('select count(*)::int as count from product')).toEqual([
-    { count: AT_ONCE },
-  ]);
-});
-
 const PATH = '/api/v1/shop/product/';

@@ -1,63 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
 import { Shop, useShop, type Answer, type RequestOptions } from '../support/shop.ts';
-import { recordStatements } from '../support/statements.ts';
 
 const shop = useShop();
 
 const PRODUCT = '/api/v1/shop/product/';
 const TRAY = { name: 'Walnut tray', barcode: '4006381333931', price: 12.5 };
 const BOWL = { name: 'Oak bowl', barcode: '5901234123457', price: 7 };
-
-test.each([
-  ['changed', `update product set name = 'Renamed', price = 1`, ['Renamed']],
-  ['deleted', 'delete from product', []],
-])(
-  'Idempotency-Key: the response is the first one, even if the product has been %s since, and it stays so',
-  async (_what, statement, left) => {
-    const as = await writer();
-    const first = await create(TRAY, 'k', { as });
-    await shop.sql(statement);
-    const again = await create(TRAY, 'k', { as });
-    expect([again.status, again.text]).toEqual([201, first.text]);
-    expect(await names()).toEqual(left);
-  },
-);
-
-test('Idempotency-Key: it is claimed by one statement, and stored by another', async () => {
-  const as = await writer();
-  const { statements } = await recordStatements(() => create(TRAY, 'k', { as }));
-  expect(
-    statements
-      .filter((text) => text.includes('idempotency_key'))
-      .map((text) => text.trim().split(' ')[0]),
-  ).toEqual(['insert', 'update']);
-});
-
-test.each([
-  ['name', { ...TRAY, name: 'Oak tray' }],
-  ['barcode', { ...TRAY, barcode: BOWL.barcode }],
-  ['price', { ...TRAY, price: 12.51 }],
-])(
-  'Idempotency-Key: the same key with another %s gets 422, and adds nothing; the first body still gets the first response',
-  async (_field, json) => {
-    const as = await writer();
-    const first = await create(TRAY, 'k', { as });
-    const answer = await create(json, 'k', { as });
-    expect(answer.status).toBe(422);
-    expect(answer.body).toEqual({
-      detail: [
-        {
-          type: 'idempotency_key_reused',
-          loc: ['header', 'idempotency-key'],
-          msg: 'The key was used for another request',
-        },
-      ],
-    });
-    expect((await create(TRAY, 'k', { as })).text).toBe(first.text);
-    expect(await names()).toEqual(['Walnut tray']);
-  },
-);
 
 describe('with a pool much smaller than the number of requests', () => {
   const [small, other] = [
@@ -84,9 +33,7 @@ describe('with a pool much smaller than the number of requests', () => {
 });
 
 describe('with ANONYMOUS_SCOPES', () => {
-  const open = new Shop({ ANONYMOUS_SCOPES: 'products:write', TRUST_PROXY: '127.0.0.1' });
-  beforeAll(() => open.start());
-  afterAll(() => open.stop());
+  const open = useShop({ ANONYMOUS_SCOPES: 'products:write', TRUST_PROXY: '127.0.0.1' });
 
   test('Idempotency-Key: keys of callers with and without credentials are separate', async () => {
     const signedIn = await open.rest('POST', PRODUCT, {
@@ -106,20 +53,6 @@ describe('with ANONYMOUS_SCOPES', () => {
     expect(again.text).toBe(anonymous.text);
   });
 });
-
-test.each([
-  ['fields are missing', {}, 422],
-  ['the barcode is taken', TRAY, 409],
-])(
-  'Idempotency-Key: a request rejected because %s leaves its key free',
-  async (_why, json, status) => {
-    const as = await writer();
-    await create(TRAY, undefined, { as });
-    const rejected = await create(json, 'k', { as });
-    const answer = await create(BOWL, 'k', { as });
-    expect([rejected.status, answer.status]).toEqual([status, 201]);
-  },
-);
 
 test.each([
   '!',

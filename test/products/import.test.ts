@@ -45,19 +45,6 @@ describe('an import', () => {
     expect(made[0]).toEqual(made[1]);
   });
 
-  test('assigns primary keys in the order of the file, and none to existing products', async () => {
-    const all = rows(20);
-    await importRows(all.toReversed());
-    await importRows(all);
-    await importRows(all.map((row) => ({ ...row, price: '2' })));
-    expect((await stored()).map(([, , barcode]) => barcode)).toEqual(
-      all.toReversed().map(({ barcode }) => barcode),
-    );
-    expect(await shop.sql('select last_value::int as last from product_pk_seq')).toEqual([
-      { last: 20 },
-    ]);
-  });
-
   test('assigns them in the order of the file in several batches', async () => {
     const all = rows(4 * MANY).toReversed();
     await importRows(all.filter((_row, index) => index % 1_000 === 0));
@@ -131,20 +118,6 @@ describe('a dry run', () => {
     expect(await shop.sql('select * from product order by pk')).toEqual(before);
     expect(await importRows(given)).toEqual(dry);
   });
-});
-
-test('an interrupted import can be run again', async () => {
-  const all = rows(MANY);
-  const breakingOff = async function* () {
-    yield* fileRows(all);
-    throw new Error('interrupted');
-  };
-  const interrupted = importProducts(context(), breakingOff(), { onRejected: () => undefined });
-  await expect(interrupted).rejects.toThrow('interrupted');
-  const done = (await stored()).length;
-  expect(done).toBeGreaterThan(0);
-  const { report } = await importRows(all);
-  expect(report).toEqual({ ...NOTHING, created: MANY - done, unchanged: done });
 });
 
 describe('concurrently', () => {

@@ -86,20 +86,13 @@ afterAll(async () => {
 }, PREPARATION_MS);
 
 describe('a page by cursor is read from the index of its order, with one extra row', () => {
-  const fields = [
-    ProductOrderField.PK,
-    ProductOrderField.NAME,
-    ProductOrderField.PRICE,
-    ProductOrderField.CREATED_AT,
-    ProductOrderField.UPDATED_AT,
-  ];
   const bounds = [
     { first: SIZE },
     { last: SIZE },
     { first: SIZE, after: MIDDLE },
     { last: SIZE, before: MIDDLE },
   ];
-  const pages = fields.flatMap((field) =>
+  const pages = Object.values(ProductOrderField).flatMap((field) =>
     DIRECTIONS.flatMap((direction) => bounds.map((bound) => ({ field, direction, bound }))),
   );
 

@@ -130,18 +130,6 @@ describe('GraphQL contract, users', () => {
     ]);
   });
 
-  test('a cursor stays valid while users are added and deleted', async () => {
-    const reader = await shop.makeUser({ username: 'a' });
-    for (const username of ['b', 'c', 'd']) await shop.makeUser({ username });
-    const first = (await shop.graphql(USERS, { first: 2 }, { as: reader })).body.data.users;
-    await shop.sql(`delete from "user" where username = 'b'`);
-    await shop.makeUser({ username: 'e' });
-    const second = (
-      await shop.graphql(USERS, { first: 9, after: first.pageInfo.endCursor }, { as: reader })
-    ).body.data.users;
-    expect(namesOf(second)).toEqual(['c', 'd', 'e']);
-  });
-
   test.each([
     [{ first: 0 }, 'first'],
     [{ last: 101 }, 'last'],
@@ -160,7 +148,7 @@ describe('GraphQL contract, User: what a caller sees of others', () => {
   const SEEN = '{ users { nodes { username email scopes } } }';
   const ADA = { username: 'ada', email: 'ada@shop.example', scopes: ['blog:write'] };
 
-  test('email and scopes are visible only for the own account', async () => {
+  test('Q10 email and scopes are visible only for the own account', async () => {
     const reader = await shop.makeUser({
       username: 'max',
       email: 'max@shop.example',
@@ -174,7 +162,7 @@ describe('GraphQL contract, User: what a caller sees of others', () => {
     ]);
   });
 
-  test('with users:read they are visible for all', async () => {
+  test('Q10 with users:read they are visible for all', async () => {
     const reader = await shop.makeUser({ username: 'max', email: null, scopes: ['users:read'] });
     await makeAda();
     const answer = await shop.graphql(SEEN, {}, { as: reader });
@@ -192,14 +180,6 @@ describe('GraphQL contract, User: what a caller sees of others', () => {
     });
     await makeAda();
     const token = createAccessToken(shop.context(), { username, scopes: ['blog:write'] });
-    const answer = await shop.graphql(SEEN, {}, { token });
-    expect(answer.body.data.users.nodes[1]).toEqual({ username: 'ada', email: null, scopes: [] });
-  });
-
-  test('a token does not have a scope that its user does not hold', async () => {
-    const { username } = await shop.makeUser({ username: 'max' });
-    await makeAda();
-    const token = createAccessToken(shop.context(), { username, scopes: ['users:read'] });
     const answer = await shop.graphql(SEEN, {}, { token });
     expect(answer.body.data.users.nodes[1]).toEqual({ username: 'ada', email: null, scopes: [] });
   });
