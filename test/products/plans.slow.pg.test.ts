@@ -198,8 +198,8 @@ async function cursorOf(
   direction: OrderDirection,
 ): Promise<string> {
   const { name, order, descending, filter } = listDefinitionOf(undefined, { field, direction });
-  const { rows } = await client.query<{ value: string }>(
-    `select ${COLUMNS[field]}::text as value from product where pk = $1`,
+  const { rows } = await client.query<{ value: unknown }>(
+    `select ${COLUMNS[field]} as value from product where pk = $1`,
     [pk],
   );
   return writeCursor(
