@@ -50,9 +50,6 @@ const SANDBOX = 'https://sandbox.embed.apollographql.com';
 const NOSCRIPT = markup`<noscript><p class="notice">This page needs JavaScript. The API does not.</p></noscript>`;
 const EXPLORER = markup`<main id="explorer"></main>
 ${NOSCRIPT}`;
-// Scalar makes the main landmark.
-const REFERENCE = markup`<div id="explorer"></div>
-${NOSCRIPT}`;
 
 // The editor creates styles at run time, and parses documents in workers.
 const EDITOR = {
@@ -60,9 +57,6 @@ const EDITOR = {
   'font-src': "'self' data:",
   'worker-src': "'self'",
 };
-
-// Scalar creates style elements at run time, which get the nonce (web/docs.ts).
-const referencePolicy = (nonce: string) => ({ 'style-src': `'self' 'nonce-${nonce}'` });
 
 /** Reads the built pages. Throws if they are not built. */
 export function openPages(options: PagesOptions): Pages {
@@ -80,8 +74,7 @@ export function openPages(options: PagesOptions): Pages {
       path: '/docs',
       title: 'REST reference – Shopfront',
       entry: 'docs.ts',
-      body: REFERENCE,
-      policy: referencePolicy,
+      body: EXPLORER,
     },
     {
       path: '/usage',

@@ -15,7 +15,7 @@ const PAGES = [
   ['home', '/', 'Run both'],
   ['graphql', '/graphql', 'totalCount'],
   ['graphiql', '/graphiql', 'totalCount'],
-  ['rest', '/docs', 'Download OpenAPI Document'],
+  ['rest', '/docs', 'Download the OpenAPI document'],
   ['shop', '/shop/', 'Classic Bamboo Basket'],
   ['shop-product', '/shop/products/5', '4006380000049'],
   ['shop-sign-in', '/shop/sign-in', 'Username'],
@@ -72,8 +72,8 @@ test('the moving picture of the README is made of the running pages', async () =
   await still(2_500);
 
   await page.goto(`${server.url}/docs`);
-  await page.getByRole('link', { name: 'List products in pages' }).first().click();
-  await page.getByRole('button', { name: 'Test Request' }).first().waitFor();
+  await page.getByRole('button', { name: 'List products in pages' }).first().click();
+  await page.getByRole('button', { name: 'Execute' }).waitFor();
   await still(2_500);
 
   const gif = await encode(frames);

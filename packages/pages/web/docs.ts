@@ -1,11 +1,10 @@
-import '@scalar/api-reference/style.css';
+import 'swagger-ui-dist/swagger-ui.css';
 import './explorer.css';
 import './reference.css';
 import { showBar } from './bar.ts';
 import { byId, element } from './dom.ts';
 import { home } from './settings.ts';
 
-passNonceToStyles();
 await showBar();
 const explorer = byId('explorer');
 const [openapi, { showReference }] = await Promise.all([
@@ -21,17 +20,6 @@ else
       'The OpenAPI document could not be read. Try again in a moment.',
     ),
   );
-
-// Scalar creates styles at run time. The policy of the page allows styles with its nonce.
-function passNonceToStyles(): void {
-  const { nonce = '' } = document.querySelector<HTMLScriptElement>('script[nonce]') ?? {};
-  const createElement = document.createElement.bind(document);
-  document.createElement = (name: string, options?: ElementCreationOptions): HTMLElement => {
-    const created = createElement(name, options);
-    if (created instanceof HTMLStyleElement) created.nonce = nonce;
-    return created;
-  };
-}
 
 async function documentOf(address: string): Promise<object | undefined> {
   try {

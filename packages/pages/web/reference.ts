@@ -1,5 +1,9 @@
-import { createApiReference } from '@scalar/api-reference';
 import { parse, print } from 'graphql';
+import type { ComponentType, ReactNode } from 'react';
+import SwaggerUI, {
+  type SwaggerPlugin,
+  type SwaggerRequest,
+} from 'swagger-ui-dist/swagger-ui-es-bundle.js';
 import { clientHeaders } from './client.ts';
 import { graphiqlLink } from './examples.ts';
 import { withToken } from './session.ts';
@@ -10,6 +14,7 @@ const PLACEHOLDER = '$TOKEN';
 
 /** The used part of an OpenAPI document. */
 interface OpenApi {
+  info?: { description?: string };
   paths?: Record<string, Record<string, Operation>>;
 }
 
@@ -21,54 +26,85 @@ interface Operation {
 
 /** Shows the OpenAPI document in the element, as a reference that can send requests. */
 export function showReference(target: HTMLElement, openapi: OpenApi): void {
-  const dark = matchMedia('(prefers-color-scheme: dark)');
-  const configuration = () => ({
-    content: { ...openapi, paths: withEquivalents(openapi) },
-    // The address of this page, not PUBLIC_URL: the policy allows no requests to other origins.
-    servers: [{ url: home }],
-    authentication: {
-      preferredSecurityScheme: 'bearerAuth',
-      securitySchemes: { bearerAuth: { token: PLACEHOLDER } },
+  const ui = SwaggerUI({
+    domNode: target,
+    spec: {
+      ...openapi,
+      info: { ...openapi.info, description: withDownload(openapi) },
+      paths: withEquivalents(openapi),
+      // The address of this page, not PUBLIC_URL: the policy allows no requests to other origins.
+      servers: [{ url: home }],
     },
-    customFetch,
-    forceDarkModeState: dark.matches ? ('dark' as const) : ('light' as const),
-    hideDarkModeToggle: true,
-    theme: 'none' as const,
-    withDefaultFonts: false,
-    // Nothing of other sites.
-    telemetry: false,
-    hideClientButton: true,
-    agent: { disabled: true },
-    mcp: { disabled: true },
-    showDeveloperTools: 'never' as const,
-    documentDownloadType: 'json' as const,
-    defaultOpenAllTags: true,
+    layout: 'Reference',
+    plugins: [layout],
+    deepLinking: true,
+    tryItOutEnabled: true,
+    requestInterceptor: (request) => Object.assign(request, { userFetch: send }),
+    // The curl command shows the placeholder, not the token of the session.
+    showMutatedRequest: false,
+    syntaxHighlight: { theme: 'obsidian' },
+    onComplete: () => ui.preauthorizeApiKey('bearerAuth', PLACEHOLDER),
   });
-  const { updateConfiguration } = createApiReference(target, configuration());
-  // Scalar opens links in new tabs, which do not have the session of this tab.
+  const dark = matchMedia('(prefers-color-scheme: dark)');
+  const showColours = (): void =>
+    void document.documentElement.classList.toggle('dark-mode', dark.matches);
+  dark.addEventListener('change', showColours);
+  showColours();
+  // Swagger UI opens links in new tabs, which do not have the session of this tab.
   target.addEventListener('click', ({ target: clicked }) => {
     const link = clicked instanceof Element && clicked.closest('a');
     if (link && link.href.startsWith(`${home}/graphiql?`)) link.target = '_self';
   });
-  dark.addEventListener('change', () => updateConfiguration(configuration()));
 }
 
+/** Parts of Swagger UI, by their names. */
+interface LayoutProperties {
+  getComponent: (name: string, isContainer?: boolean) => ComponentType;
+}
+
+// The layout of Swagger UI has a main landmark of its own, and no heading above the operations. Its
+// request bodies and close button have no label, and it shows paths as links inside buttons.
+const layout: SwaggerPlugin = ({ React: { createElement: create } }) => ({
+  components: {
+    Reference({ getComponent }: LayoutProperties) {
+      const parts = (...names: string[]) =>
+        names.map((name) => create(getComponent(name, true), { key: name }));
+      return create(
+        'div',
+        { className: 'swagger-ui' },
+        create(getComponent('SvgAssets')),
+        create(
+          'div',
+          { className: 'wrapper' },
+          parts('InfoContainer', 'AuthorizeBtnContainer'),
+          create('h2', {}, 'Operations'),
+          parts('operations', 'Models'),
+        ),
+      );
+    },
+    TextArea: (properties: object) =>
+      create('textarea', { 'aria-label': 'Request body', ...properties }),
+    CloseIcon: () => create('span', { role: 'img', 'aria-label': 'Close' }, '✕'),
+    DeepLink: ({ text }: { text: ReactNode }) => create('span', {}, text),
+  },
+});
+
 // Credentials that the reader entered take precedence over those of the bar.
-const customFetch: typeof fetch = (input, init) => {
-  const request = new Request(input, init);
-  const send = (token?: string): Promise<Response> => {
-    const copy = request.clone();
-    for (const [name, value] of Object.entries(clientHeaders)) copy.headers.set(name, value);
-    if (request.headers.get('Authorization') === `Bearer ${PLACEHOLDER}`) {
-      if (token === undefined) copy.headers.delete('Authorization');
-      else copy.headers.set('Authorization', `Bearer ${token}`);
-    }
-    return fetch(copy);
+function send(url: string, request: SwaggerRequest): Promise<Response> {
+  const headers = new Headers({ ...request.headers, ...clientHeaders });
+  const isPlaceholder = headers.get('Authorization') === `Bearer ${PLACEHOLDER}`;
+  const sendAs = (token?: string): Promise<Response> => {
+    const own = new Headers(headers);
+    if (isPlaceholder && token === undefined) own.delete('Authorization');
+    else if (isPlaceholder) own.set('Authorization', `Bearer ${token}`);
+    return fetch(url, { ...request, headers: own });
   };
-  return request.headers.get('Authorization') === `Bearer ${PLACEHOLDER}`
-    ? withToken(send)
-    : send();
-};
+  return isPlaceholder ? withToken(sendAs) : sendAs();
+}
+
+function withDownload({ info }: OpenApi): string {
+  return `${info?.description ?? ''}\n\n[Download the OpenAPI document](${home}/openapi.json)`;
+}
 
 // Adds the GraphQL equivalent of each operation to its description.
 function withEquivalents({ paths = {} }: OpenApi): OpenApi['paths'] {

@@ -1,26 +1,13 @@
 import { fileURLToPath } from 'node:url';
-import { defineConfig, type Plugin } from 'vite';
+import { defineConfig } from 'vite';
 import { precompress } from './precompress.ts';
-
-/** Removes the style attributes that Scalar writes as text: the policy of its page forbids them. */
-const withoutStyleAttributes: Plugin = {
-  name: 'without-style-attributes',
-  transform: {
-    filter: { id: /@scalar\/(themes|highlight|code-highlight)\/dist\/.*\.js$/ },
-    handler: (code) =>
-      code
-        .replaceAll(/\.setAttribute\("style", /g, '.style.cssText = (')
-        .replaceAll('properties.style = `--line-count', 'properties.dataLines = `--line-count')
-        .replaceAll(' style="--line-count', ' data-lines="--line-count'),
-  },
-};
 
 /** Bundles the pages into dist/web: files with a content hash in the name, and a manifest. */
 export default defineConfig({
   // Files refer to each other by relative paths, whatever BASE_PATH is.
   base: './',
   logLevel: 'warn',
-  plugins: [withoutStyleAttributes, precompress],
+  plugins: [precompress],
   build: {
     outDir: '../../../dist/web',
     emptyOutDir: true,

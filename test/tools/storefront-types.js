@@ -1,11 +1,13 @@
-// Writes src/gql: the types of the GraphQL documents in src.
+// Writes src/gql of the storefront: the types of the GraphQL documents in src.
 import { globSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { preset } from '@graphql-codegen/client-preset';
 import { codegen } from '@graphql-codegen/core';
 import { gqlPluckFromCodeString } from '@graphql-tools/graphql-tag-pluck';
 import { buildSchema, parse } from 'graphql';
 
+process.chdir(join(import.meta.dirname, '../../examples/storefront'));
 const OUT = 'src/gql/';
 const config = {
   useTypeImports: true,
