@@ -73,6 +73,7 @@ export class Server {
       observe: openObserver(config, log, this.requestLog),
       ...(this.tracing && { tracing: this.tracing }),
       database: () => this.available,
+      isStarting: () => !this.database,
       isDraining: () => this.isStopping,
     };
     const ready = this.prepareDatabase();

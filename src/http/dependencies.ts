@@ -30,6 +30,8 @@ export interface Dependencies {
   tracing?: Tracing;
   /** Returns the database, or undefined while it is unavailable. */
   database: () => Database | undefined;
+  /** Returns true until the database was available once. */
+  isStarting: () => boolean;
   /** Returns true during shutdown: received requests are completed, and connections are closed. */
   isDraining: () => boolean;
 }
@@ -94,7 +96,7 @@ export class RequestContext implements Context {
   }
 
   private get database(): Database {
-    if (!this.connected) throw unavailableError();
+    if (!this.connected) throw unavailableError(this.dependencies.isStarting());
     return this.connected;
   }
 }

@@ -33,6 +33,8 @@ const MESSAGES = {
 // Node. A standby rejects writes with 25006.
 const TRANSIENT =
   /^(08...|25006|53...|57P0.|40001|40P01|EAI_AGAIN|ECONNREFUSED|ECONNRESET|EHOSTDOWN|EHOSTUNREACH|ENETDOWN|ENETUNREACH|ENOENT|ENOTFOUND|EPIPE|ETIMEDOUT)$/;
+const STARTING = 'The service is starting, which takes a few seconds';
+const UNAVAILABLE = 'The service is not available at the moment';
 /** Message of the default reason of an AbortSignal. */
 const ABORTED = 'This operation was aborted';
 const TRANSIENT_MESSAGE =
@@ -70,6 +72,6 @@ export function unknownPath(): DomainError {
 }
 
 /** Returns the error of a request that can be retried after a second. */
-export function unavailableError(): DomainError {
-  return new DomainError('UNAVAILABLE', 'The service is not available at the moment', [], 1);
+export function unavailableError(isStarting = false): DomainError {
+  return new DomainError('UNAVAILABLE', isStarting ? STARTING : UNAVAILABLE, [], 1);
 }

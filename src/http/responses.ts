@@ -67,7 +67,7 @@ export function sendIfNotModified(
 }
 
 /** Adds these names to `Vary` (RFC 9110, 12.5.5), faster than Express does. */
-export function appendVary(res: Response, names: string): void {
+function appendVary(res: Response, names: string): void {
   const present = res.getHeader('Vary');
   res.setHeader('Vary', present === undefined ? names : `${String(present)}, ${names}`);
 }

@@ -46,8 +46,13 @@ test('a process that exits without a database connection logs the number of lost
   });
   const url = `http://127.0.0.1:${port}`;
   await untilResponding(`${url}/livez`);
-  for (let call = 0; call < 3; call++)
-    expect((await fetch(`${url}/api/v2/shop/products`)).status).toBe(503);
+  for (let call = 0; call < 3; call++) {
+    const answer = await fetch(`${url}/api/v2/shop/products`);
+    expect([answer.status, await answer.json()]).toEqual([
+      503,
+      { detail: 'The service is starting, which takes a few seconds' },
+    ]);
+  }
   child.kill('SIGTERM');
   const { code, stderr } = await ended;
   expect(code).toBe(0);

@@ -150,6 +150,7 @@ export class Shop {
       ...(trace && { tracing: trace(this.config, log) }),
       now: () => this.now(),
       database: () => opened,
+      isStarting: () => false,
       isDraining: () => false,
     });
     const server = (this.server = createHttpServer(
