@@ -68,7 +68,7 @@ export function openPages(options: PagesOptions): Pages {
       title: 'GraphiQL – Shopfront',
       entry: 'graphiql.ts',
       body: EXPLORER,
-      policy: () => EDITOR,
+      policy: EDITOR,
     },
     {
       path: '/docs',
@@ -97,7 +97,7 @@ export function openPages(options: PagesOptions): Pages {
       title: 'GraphQL – Shopfront',
       entry: 'graphql.ts',
       body: EXPLORER,
-      policy: () => ({ ...EDITOR, 'frame-src': SANDBOX }),
+      policy: { ...EDITOR, 'frame-src': SANDBOX },
     }),
     bundles: [bundle, ...(storefront ? [storefront] : [])],
     directory: bundle.directory,

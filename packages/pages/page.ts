@@ -14,8 +14,8 @@ export interface Page {
   body: Html;
   /** Whether the body has a header of its own, instead of the bar with the pages. */
   hasHeader?: boolean;
-  /** Returns directives added to the Content-Security-Policy of every page. */
-  policy?: (nonce: string) => Readonly<Record<string, string>>;
+  /** Directives added to the Content-Security-Policy of every page. */
+  policy?: Readonly<Record<string, string>>;
 }
 
 /** A page with a nonce of its own. */
@@ -62,7 +62,7 @@ ${page.body}
 </body>
 </html>
 `;
-    return { html: text, policy: policyOf(nonce, page.policy?.(nonce)) };
+    return { html: text, policy: policyOf(nonce, page.policy) };
   };
 }
 
