@@ -100,9 +100,9 @@ function answer(cache: ResponseCache, rest: NonNullable<CachedResponse['rest']>)
   const { route } = rest;
   const { rowCounts, success } = route;
   return async (req, res) => {
-    const { ctx, signal } = res.locals;
+    const { ctx } = res.locals;
     // The client has gone, or the time is up.
-    if (!ctx || signal.aborted) return;
+    if (!ctx || res.headersSent) return;
     const { grant_type: grantType } = Object(req.body) as { grant_type?: unknown };
     // A parameter without a value counts as absent (RFC 6749, 3.2).
     res.locals.isOauth = route.oauth === true && Boolean(grantType);

@@ -36,6 +36,9 @@ import {
 } from './product.rules.ts';
 import { searchResults, readSearch } from './search/product.search.ts';
 
+/** The catalogue as the interface lists it. */
+const listed = { ...catalogue, properties: LISTED };
+
 const pageInput = z.object({ filter: productFilter.nullish() });
 const barcodeInput = z.object({ barcode: ean13 });
 
@@ -70,7 +73,7 @@ async function listOf(
 
 /** Returns an offset page of the LISTED catalogue by pk with the total count. */
 export function offsetPage(ctx: Context, args: OffsetPageArgs): Promise<OffsetPage<Product>> {
-  return readOffsetPage(onReplica(ctx), { ...catalogue, properties: LISTED }, args);
+  return readOffsetPage(onReplica(ctx), listed, args);
 }
 
 /** Returns the product with this pk, or null. It has these properties; by default all. */
@@ -89,7 +92,7 @@ export async function find(
 
 /** Returns the LISTED product with this pk. Throws NOT_FOUND. */
 export async function byPk(ctx: Context, pk: string): Promise<Product> {
-  const product = await find(ctx, pk, LISTED);
+  const [product] = await findInList(onReplica(ctx), listed, [pk]);
   if (!product) throw unknownProduct();
   return product;
 }
