@@ -3,9 +3,15 @@ import { cp, mkdtemp, readFile, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { removeDirectory } from '../support/directories.ts';
-import { shell, type ProcessResult } from '../support/process.ts';
-import { useServer } from '../support/use-server.ts';
+import { makeDataDir, removeDirectory } from '../support/directories.ts';
+import {
+  freePort,
+  shell,
+  startServer,
+  stopServer,
+  type ProcessResult,
+  type RunningServer,
+} from '../support/process.ts';
 
 /** Programs with generated types. `npm run tools` installs their packages. */
 const PROGRAMS = resolve('test/tools');
@@ -42,12 +48,20 @@ const operations = Object.entries(paths).flatMap(([path, methods]) =>
   })),
 );
 
+let dataDir: string;
 let folder: string;
-const server = useServer();
+let server: RunningServer;
 const results: (ProcessResult & { command: string })[] = [];
 
 beforeAll(async () => {
+  dataDir = await makeDataDir();
   folder = await mkdtemp(join(tmpdir(), 'shopfront-generators-'));
+  const port = String(await freePort());
+  server = await startServer({
+    DATA_DIR: dataDir,
+    PORT: port,
+    PUBLIC_URL: `http://127.0.0.1:${port}`,
+  });
   await Promise.all(FILES.map((file) => cp(join(PROGRAMS, file), join(folder, file))));
   await symlink(join(PROGRAMS, 'node_modules'), join(folder, 'node_modules'));
   await writeFile(
@@ -58,7 +72,10 @@ beforeAll(async () => {
     results.push({ command, ...(await shell(`cd ${folder} && ${command}`, {})) });
 }, TIMEOUT_MS);
 
-afterAll(() => removeDirectory(folder));
+afterAll(async () => {
+  await stopServer(server);
+  await Promise.all([removeDirectory(dataDir), removeDirectory(folder)]);
+});
 
 test('the code that openapi-typescript and orval generate compiles strictly, with programs that call every operation', () => {
   expect(
