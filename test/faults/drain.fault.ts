@@ -32,6 +32,7 @@ export const drain: Fault = {
         parts,
         rate: RATE,
         connections: CONNECTIONS,
+        stopsListening: true,
         seconds: 60,
       });
       await running.begun;

@@ -23,6 +23,11 @@ export interface LoadPlan {
   connections: number;
   /** Opens all connections before the first request, like a proxy. */
   opened?: true;
+  /**
+   * The server stops listening. The kernel then resets connections that it has not accepted, on which
+   * the client has sent a request.
+   */
+  stopsListening?: true;
 }
 
 /** Response times of one status, in ms, from the scheduled time of the request. */

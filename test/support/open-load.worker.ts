@@ -105,13 +105,19 @@ function openFor(since: number | undefined): void {
     if (end === Infinity && idle.length === plan.connections) begin();
   });
   socket.on('data', (piece: Buffer) => receive(connection, piece));
-  socket.on('error', () => undefined);
+  let wasReset = false;
+  socket.on('error', (error) => (wasReset = 'code' in error && error.code === 'ECONNRESET'));
   socket.on('close', () => {
     open--;
     if (!isConnected && plan.opened && end === Infinity)
       throw new Error('The connections could not be opened');
+    const isAccepted = !plan.stopsListening || !wasReset || connection.status !== 0;
     if (!isConnected) unconnected++;
-    else if (connection.since !== undefined) lost++;
+    else if (connection.since !== undefined && isAccepted) lost++;
+    else if (connection.since !== undefined) {
+      unconnected++;
+      sent--;
+    }
     if (connection.since !== undefined) busy--;
     connection.since = undefined;
     const at = idle.indexOf(connection);
