@@ -46,6 +46,20 @@ test('a database is created, used by a second start that attaches, restarted, ba
   });
 });
 
+test('a stop during a restart leaves no process', async () => {
+  await withDirectory(async (folder) => {
+    const dataDir = join(folder, 'data');
+    const restarting = Promise.withResolvers<void>();
+    const database = await startEmbedded(dataDir, log, { onRestart: restarting.resolve });
+    const pidFile = join(databaseIn(dataDir), 'postmaster.pid');
+    const [pid] = (await readFile(pidFile, 'utf8')).split('\n');
+    process.kill(Number(pid), 'SIGKILL');
+    await restarting.promise;
+    await database.stop();
+    await expect(readFile(pidFile)).rejects.toThrow('ENOENT');
+  });
+});
+
 async function run(url: string, statement: string): Promise<unknown[]> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

@@ -121,6 +121,7 @@ export async function startEmbedded(
 
   let server: ChildProcess | undefined;
   let owner: pg.Client | undefined;
+  let restarting: Promise<void> | undefined;
   const stopping = new AbortController();
   try {
     await start();
@@ -132,6 +133,7 @@ export async function startEmbedded(
     ...urls,
     async stop() {
       stopping.abort();
+      await restarting;
       await owner?.end();
       // The server of a command serves those that have attached to it until they have ended.
       if (server) await stopServer(server, attach ? 'SIGTERM' : 'SIGINT');
@@ -151,7 +153,7 @@ export async function startEmbedded(
           throw unusableDatabase(cluster, error.message);
         });
         server = started;
-        started.once('exit', () => void restart());
+        started.once('exit', () => (restarting = restart()));
         return;
       }
       // Another process was faster, or the processes of a killed server have not all exited.
@@ -185,8 +187,9 @@ export async function startEmbedded(
         log.error({ err: error }, 'Embedded database restart failed; retrying');
       }
       const pause = RESTART_DELAYS_MS[attempt] ?? RESTART_DELAYS_MS.at(-1);
-      await delay(pause, undefined, { ref: false });
-      if (stopping.signal.aborted) return;
+      const { signal } = stopping;
+      await delay(pause, undefined, { ref: false, signal }).catch(() => undefined);
+      if (signal.aborted) return;
     }
   }
 
