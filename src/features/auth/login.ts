@@ -7,7 +7,6 @@ import { counter } from '../../core/metrics.ts';
 import { createRateLimiter, RateLimiterRow } from '../../database/rate-limiter.ts';
 import type { User } from '../users/user.entity.ts';
 import * as users from '../users/user.service.ts';
-import { usernameForm } from '../users/user.service.ts';
 import type { Credentials } from './auth.rules.ts';
 import { hashPassword, isOutdated, verifyPassword } from './passwords/hashing.ts';
 
@@ -148,7 +147,7 @@ function limitsOf({ em, config, network = 'unknown' }: Context, username: string
     const window = { tableName: 'login_failure', duration: WINDOW_SECONDS };
     return { key, limiter: createRateLimiter(em, { ...window, keyPrefix, points }) };
   };
-  const account = createHash('sha256').update(`${network} ${usernameForm(username)}`);
+  const account = createHash('sha256').update(`${network} ${users.usernameForm(username)}`);
   return [
     limit('account', account.digest('base64url'), config.loginFailuresPerAccountPer10Minutes),
     limit('network', network, config.loginFailuresPerAddressPer10Minutes),

@@ -8,7 +8,6 @@ import { run } from '../../database/kysely.ts';
 import { User } from '../users/user.entity.ts';
 import { newPassword, newUser } from '../users/user.rules.ts';
 import * as users from '../users/user.service.ts';
-import { usernameForm } from '../users/user.service.ts';
 import { hashPassword } from './passwords/hashing.ts';
 import { PasswordReset } from './passwords/password-reset.entity.ts';
 import { Session } from './sessions/session.entity.ts';
@@ -34,7 +33,7 @@ export async function store(
   facts: Pick<User, 'username' | 'email' | 'fullName' | 'scopes'> & { hashedPassword: string },
 ): Promise<User> {
   // Concurrent users with names of the same form wait for each other.
-  const key = usernameForm(facts.username);
+  const key = users.usernameForm(facts.username);
   await tx.em.execute('select pg_advisory_xact_lock(hashtextextended(?, 0))', [key]);
   if (await users.isUsernameTaken(tx, facts.username))
     throw new DomainError('CONFLICT', `User ${facts.username} already exists`);

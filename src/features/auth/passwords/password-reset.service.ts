@@ -12,7 +12,6 @@ import { check } from '../../../core/validation.ts';
 import { requestMail } from '../../mail/mail.service.ts';
 import type { User } from '../../users/user.entity.ts';
 import * as users from '../../users/user.service.ts';
-import { usernameForm } from '../../users/user.service.ts';
 import { resetRequest, reset as resetRules } from '../auth.rules.ts';
 import { badToken, mailOf, requireEnabled, tokenParagraph } from '../registration/mailed-token.ts';
 
@@ -30,7 +29,7 @@ export const RESET = 'password-reset';
 export async function request(ctx: Context, nameOrEmail: string): Promise<void> {
   requireEnabled(ctx, 'passwordReset');
   const { user } = check(resetRequest, { user: nameOrEmail });
-  await requestMail(ctx, RESET, usernameForm(user));
+  await requestMail(ctx, RESET, users.usernameForm(user));
 }
 
 /**
