@@ -27,7 +27,7 @@ export interface Work {
 /** More requests than the response cache remembers. */
 const DISTINCT = 10_000;
 const PK_ORDER = [{ property: 'pk', kind: 'pk' }] as const;
-const FINGERPRINT = fingerprint('products', PK_ORDER);
+const FINGERPRINT = fingerprint({ name: 'products', order: PK_ORDER });
 const PAGE = `query Page($after: String) {
   products(first: 10, after: $after) { edges { cursor node { pk name barcode price } } pageInfo { hasNextPage endCursor } }
 }`;

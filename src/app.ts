@@ -56,7 +56,7 @@ export async function createApp(dependencies: Dependencies): Promise<App> {
   app.use(securityHeaders(config));
   app.use(allowOrigins);
   app.use(rejectDuplicateHeaders);
-  app.get(/^/, cachedResponses(dependencies, cache));
+  app.use(cachedResponses(dependencies, cache));
   app.use(deadline.middleware);
   app.use(base, routerOf(healthEndpoints(dependencies)));
   app.use(admission.middleware);

@@ -41,7 +41,7 @@ export class HotReads implements Statements {
     this.queries = new Kysely({ dialect: pool.dialect('read') });
   }
 
-  async read(statement: Statement, prepared = false, request?: Abortable): Promise<Row[]> {
+  read(statement: Statement, prepared = false, request?: Abortable): Promise<Row[]> {
     const onPool = () =>
       this.requestLimit.run(request?.parent ?? request ?? statement, () =>
         this.readOnPool(statement, request),

@@ -39,15 +39,25 @@ export function isValueOf(kind: OrderKind, value: unknown): boolean {
   return VALIDATORS[kind](value);
 }
 
+/** What identifies a list in its cursors. */
+interface Identity {
+  name: string;
+  order: readonly OrderColumn[];
+  descending?: boolean;
+  filter?: unknown;
+}
+
+const fingerprints = new WeakMap<Identity, string>();
+
 /** Returns the fingerprint of a list, order and filter that its cursors contain. */
-export function fingerprint(
-  name: string,
-  order: readonly OrderColumn[],
-  descending = false,
-  filter: unknown = null,
-): string {
-  const key = JSON.stringify([name, order.map(({ property }) => property), descending, filter]);
-  return hash('sha256', key, 'base64url').slice(0, 8);
+export function fingerprint(list: Identity): string {
+  let digest = fingerprints.get(list);
+  if (digest === undefined) {
+    const { name, order, descending = false, filter = null } = list;
+    const key = JSON.stringify([name, order.map(({ property }) => property), descending, filter]);
+    fingerprints.set(list, (digest = hash('sha256', key, 'base64url').slice(0, 8)));
+  }
+  return digest;
 }
 
 /** Returns the cursor of a position. */

@@ -11,7 +11,13 @@ import {
 } from './cursor.ts';
 import { badInput } from '../core/errors.ts';
 import { readPk } from '../core/pk.ts';
-import { ListQuery, type ListDefinition, type Owners, type Side } from './list-definition.ts';
+import {
+  keyOf,
+  ListQuery,
+  type ListDefinition,
+  type Owners,
+  type Side,
+} from './list-definition.ts';
 import {
   builder,
   cachedStatement,
@@ -91,7 +97,7 @@ export async function readPagesOf<T extends object>(
 ): Promise<Page<T>[]> {
   const { size, backward } = readSize(args);
   const { parts, whole } = 'parts' in list ? list : { parts: [list], whole: list };
-  const digest = fingerprint(whole.name, whole.order, whole.descending, whole.filter);
+  const digest = fingerprint(whole);
   const queries = parts.map((part) => new ListQuery(ctx, part, owners));
   const after = positionOf(queries, digest, 'after', args.after);
   const before = positionOf(queries, digest, 'before', args.before);
@@ -120,38 +126,46 @@ export async function readPagesOf<T extends object>(
  */
 export async function findInList<T extends object>(
   ctx: Context,
-  { name, entity, properties, order, where }: ListDefinition<T>,
+  list: ListDefinition<T>,
   keys: readonly (string | number)[],
 ): Promise<(T | null)[]> {
+  const { entity, properties, order } = list;
   const { property, kind } = only(order.slice(-1));
-  const values = keys.map((key) => (kind === 'pk' ? readPk(String(key)) : key));
-  const valid = values.filter((value) => isValueOf(kind, value));
+  const wanted = keys.map((key) => (kind === 'pk' ? readPk(String(key)) : key));
+  const valid = wanted.filter((key) => isValueOf(kind, key));
   const build = () => {
     const query = builder
       .selectFrom(ctx.em.getMetadata(entity).tableName)
       .select(columnsOf(ctx, entity, [property], '', properties))
       .where((eb) => eb(columnOf(ctx, entity, property), '=', eb.fn.any(eb.val(valid))));
-    return where ? query.where(where) : query;
+    return list.where ? query.where(list.where) : query;
   };
-  const query = where
-    ? build()
-    : cachedStatement(`find ${name} ${properties?.join()}`, [valid], build);
+  const values = [valid, ...(list.values ?? [])];
+  const isKnown = list.values !== undefined || !list.where;
+  const query = isKnown ? cachedStatement(`find ${keyOf(list)}`, values, build) : build();
   const rows = await readRows<Record<string, unknown>>(ctx, query, true);
   const byKey = new Map(rows.map((row) => [row[property], entityOf(entity, row)]));
-  return values.map((value) => byKey.get(value) ?? null);
+  return wanted.map((key) => byKey.get(key) ?? null);
 }
 
 type Edge<T> = Page<T>['edges'][number];
 
-/** Returns an edge that computes its cursor on access. */
-function edgeOf<T extends object>(node: T, list: ListDefinition<T>, digest: string): Edge<T> {
-  return {
-    node,
-    get cursor() {
-      const bound = list.order.map(({ property }) => node[property as keyof T]);
-      return writeCursor(digest, list.rank === undefined ? bound : [list.rank, ...bound]);
-    },
-  };
+/** An edge that computes its cursor on first access. */
+class LazyEdge<T extends object> implements Edge<T> {
+  private written: string | undefined;
+
+  constructor(
+    readonly node: T,
+    private readonly list: ListDefinition<T>,
+    private readonly digest: string,
+  ) {}
+
+  get cursor(): string {
+    const { node, digest } = this;
+    const { order, rank } = this.list;
+    const bound = order.map(({ property }) => node[property as keyof T]);
+    return (this.written ??= writeCursor(digest, rank === undefined ? bound : [rank, ...bound]));
+  }
 }
 
 /** A position in one of the parts of a list. */
@@ -196,7 +210,7 @@ async function readParts<T extends object>(
     if (after?.query === query) sides.push({ operator: '>', bound: after.bound });
     if (before?.query === query) sides.push({ operator: '<', bound: before.bound });
     const read = await query.rows(sides, backward, limit - found.length);
-    pages = read.map((rows) => rows.map((row) => edgeOf(row, query.list, digest)));
+    pages = read.map((rows) => rows.map((row) => new LazyEdge(row, query.list, digest)));
     pages[0]?.unshift(...found);
   }
   return pages;

@@ -36,6 +36,8 @@ export interface ListDefinition<T extends object> {
   order: readonly OrderColumn[];
   descending?: boolean;
   where?: Expression<SqlBool>;
+  /** The values in `where`, if lists of this name with as many values have the same text of it. */
+  values?: readonly unknown[];
   /** A range of the order's index, in addition to `where`. */
   range?: Expression<SqlBool>;
   /** The filter behind `where`. Cursors are only valid for the same filter. */
@@ -75,6 +77,18 @@ const countLimitPerNetwork = new KeyedLimit();
 /** Maximum number of counts of one network that wait. */
 const MAX_WAITING_COUNTS = 20;
 
+const keys = new WeakMap<object, string>();
+
+/** Returns a key for statements of the list whose text depends on its name. */
+export function keyOf<T extends object>(list: ListDefinition<T>): string {
+  let key = keys.get(list);
+  if (key === undefined) {
+    const { name, order, descending, properties, values } = list;
+    keys.set(list, (key = JSON.stringify([name, order, descending, properties, values?.length])));
+  }
+  return key;
+}
+
 /** Statements of one list. Results are in the order of the owners; without owners, there is one. */
 export class ListQuery<T extends object> {
   constructor(
@@ -89,19 +103,21 @@ export class ListQuery<T extends object> {
 
   /** Reads the first rows on these sides, or backward the last ones, for each owner. */
   async rows(sides: readonly Side[], backward: boolean, limit: number): Promise<T[][]> {
-    const { name, entity, properties, order, descending = false, where, range, filter } = this.list;
+    const { list } = this;
+    const { entity, filter } = list;
     const toEntities = (found: object[]) => found.map((row) => entityOf(entity, row));
-    if (where && filter != null && !this.owners)
+    if (filter != null && list.where && !this.owners)
       return [toEntities(await this.readFiltered(sides, backward, limit))];
     const build = () =>
       this.ofEachOwner(this.ordered(this.from(sides).select(this.columns()), backward, limit));
     const { pks = [], property: owner } = this.owners ?? {};
     const isOfOne = pks.length === 1;
-    const values = [...(isOfOne || !owner ? pks : [pks]), ...sides.flatMap(({ bound }) => bound)];
+    const owners = isOfOne || !owner ? pks : [pks];
+    const values = [...owners, ...(list.values ?? []), ...sides.flatMap(({ bound }) => bound)];
     const operators = sides.map(({ operator }) => operator);
-    const key = [name, order, descending, backward, limit, operators, properties, owner, isOfOne];
-    const statement =
-      where || range ? statementOf(build()) : cachedStatement(JSON.stringify(key), values, build);
+    const key = `${keyOf(list)} ${backward} ${limit} ${operators.join()} ${owner} ${isOfOne}`;
+    const isKnown = list.values !== undefined || !(list.where || list.range);
+    const statement = isKnown ? cachedStatement(key, values, build) : statementOf(build());
     // The best plan for a filter depends on its values, so such statements are planned each time.
     const isPrepared = filter == null && PREPARED_SIZES.has(limit - 1);
     return (await this.byOwner(statement, isPrepared)).map(toEntities);

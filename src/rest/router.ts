@@ -50,7 +50,7 @@ export function cachedResponses(
   { config, database }: Dependencies,
   cache: ResponseCache,
 ): RequestHandler {
-  return async (req, res, next) => {
+  return (req, res, next) => {
     const statements = database()?.statements;
     const isCacheable = req.method === 'GET' && isAnonymous(req);
     const cached = statements && isCacheable ? cache.find({ statements }, keyOf(req)) : undefined;
@@ -58,7 +58,7 @@ export function cachedResponses(
     const { route, begin: beginCached } = cached.rest;
     Object.assign(res.locals.record, { api: 'rest', endpoint: nameOf(route) });
     beginCached(req, res, () => undefined);
-    await send(route, config, res, cached);
+    return send(route, config, res, cached);
   };
 }
 

@@ -197,15 +197,12 @@ async function cursorOf(
   field: ProductOrderField,
   direction: OrderDirection,
 ): Promise<string> {
-  const { name, order, descending, filter } = listDefinitionOf(undefined, { field, direction });
+  const list = listDefinitionOf(undefined, { field, direction });
   const { rows } = await client.query<{ value: unknown }>(
     `select ${COLUMNS[field]} as value from product where pk = $1`,
     [pk],
   );
-  return writeCursor(
-    fingerprint(name, order, descending, filter),
-    order.length > 1 ? [rows[0]?.value, pk] : [pk],
-  );
+  return writeCursor(fingerprint(list), list.order.length > 1 ? [rows[0]?.value, pk] : [pk]);
 }
 
 /** Returns the reads that use other indexes or another order, or read more rows. */

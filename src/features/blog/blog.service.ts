@@ -31,6 +31,8 @@ const newEntry = z.object({ title, body, published: z.boolean().default(false) }
 /** Schema of a change to a blog entry; omitted fields keep their value. */
 const entryPatch = z.object({ title, body, published: z.boolean() }).partial();
 
+const eb = expressionBuilder<{ blog_entry: Columns<BlogEntry> }, 'blog_entry'>();
+
 /** Number of entries in memory while all are read: small, because entries may be long. */
 const BATCH = 10;
 
@@ -130,7 +132,7 @@ async function lockOwnEntry(tx: Context, id: string): Promise<BlogEntry> {
 }
 
 function visibleEntries(ctx: Context): ListDefinition<BlogEntry> {
-  const eb = expressionBuilder<{ blog_entry: Columns<BlogEntry> }, 'blog_entry'>();
+  const viewer = ctx.caller?.pk ?? null;
   return {
     name: 'blog',
     entity: BlogEntry,
@@ -139,6 +141,9 @@ function visibleEntries(ctx: Context): ListDefinition<BlogEntry> {
       { property: 'pk', kind: 'pk' },
     ],
     descending: true,
-    where: eb.or([eb.ref('published'), eb('creator_pk', '=', ctx.caller?.pk ?? null)]),
+    get where() {
+      return eb.or([eb.ref('published'), eb('creator_pk', '=', viewer)]);
+    },
+    values: [viewer],
   };
 }

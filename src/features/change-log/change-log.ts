@@ -27,7 +27,7 @@ const ORDER: readonly OrderColumn[] = [
   { property: 'tx', kind: 'serial' },
   { property: 'pk', kind: 'serial' },
 ];
-const FINGERPRINT = fingerprint('changes', ORDER);
+const FINGERPRINT = fingerprint({ name: 'changes', order: ORDER });
 
 /**
  * Kinds of changes. `products.changed` represents a change of too many products to log each:

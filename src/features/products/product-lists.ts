@@ -36,6 +36,9 @@ export const catalogue: ListDefinition<Product> = {
   rowCounts: PRODUCT_ROW_COUNTS,
 };
 
+/** The catalogue with the properties of the interface only. */
+export const listed: ListDefinition<Product> = { ...catalogue, properties: LISTED };
+
 /** Returns the filtered catalogue in this order, by default by pk; `searched` is a condition. */
 export function listDefinitionOf(
   filter: CheckedFilter | undefined,

@@ -1,7 +1,7 @@
 import type { CompiledRoot, RowFields } from '../../api/compiled-fields.ts';
 import { FIELDS, kindOf } from './product.columns.ts';
 import type { ProductOrder } from './product.inputs.ts';
-import { LISTED, PRODUCT_ROW_COUNTS } from './product-lists.ts';
+import { catalogue, LISTED, listed, PRODUCT_ROW_COUNTS } from './product-lists.ts';
 import * as products from './product.service.ts';
 
 const row: RowFields = {
@@ -23,7 +23,7 @@ export const productCompiledFields: Readonly<Record<string, CompiledRoot>> = {
     kind: 'one',
     row,
     rowCounts: PRODUCT_ROW_COUNTS,
-    read: (ctx, { pk }, properties) => products.find(ctx, String(pk), listedOnly(properties)),
+    read: (ctx, { pk }, properties) => products.read(ctx, String(pk), listOf(properties)),
   },
   products: {
     kind: 'page',
@@ -36,13 +36,14 @@ export const productCompiledFields: Readonly<Record<string, CompiledRoot>> = {
             args,
             undefined,
             orderBy as ProductOrder | null | undefined,
-            listedOnly(properties),
+            listOf(properties),
           )
         : undefined,
   },
 };
 
 // Two choices of columns, so that clients cannot cause many prepared statements.
-function listedOnly(properties: ReadonlySet<string>): readonly string[] | undefined {
-  return [...properties].every((property) => LISTED.includes(property)) ? LISTED : undefined;
+function listOf(properties: ReadonlySet<string>): typeof catalogue {
+  for (const property of properties) if (!LISTED.includes(property)) return catalogue;
+  return listed;
 }

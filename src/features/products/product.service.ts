@@ -25,7 +25,7 @@ import { ean13 } from './ean13.ts';
 import { mapFields } from './product.columns.ts';
 import { Product, productFromJson } from './product.entity.ts';
 import type { ProductFilter, ProductInput, ProductOrder, ProductPatch } from './product.inputs.ts';
-import { catalogue, listDefinitionOf, LISTED } from './product-lists.ts';
+import { catalogue, listDefinitionOf, listed } from './product-lists.ts';
 import {
   barcodeTaken,
   newProduct,
@@ -36,26 +36,25 @@ import {
 } from './product.rules.ts';
 import { searchResults, readSearch } from './search/product.search.ts';
 
-/** The catalogue as the interface lists it. */
-const listed = { ...catalogue, properties: LISTED };
-
 const pageInput = z.object({ filter: productFilter.nullish() });
 const barcodeInput = z.object({ barcode: ean13 });
 
 /**
  * Returns a cursor page of the products that meet the filter. A search without an order returns the
- * best matches first. They have these properties; by default all. Throws BAD_USER_INPUT.
+ * best matches first. They have the properties of `base`. Throws BAD_USER_INPUT.
  */
 export async function page(
   ctx: Context,
   args: PageArgs,
   given?: ProductFilter | null,
   orderBy?: ProductOrder | null,
-  properties?: readonly string[],
+  base = catalogue,
 ): Promise<Page<Product>> {
   const replicaCtx = onReplica(ctx);
-  const list = given || orderBy ? await listOf(replicaCtx, args, given, orderBy) : catalogue;
-  return readPage(replicaCtx, properties ? { ...list, properties } : list, args);
+  if (!given && !orderBy) return readPage(replicaCtx, base, args);
+  const { properties } = base;
+  const list = await listOf(replicaCtx, args, given, orderBy);
+  return readPage(replicaCtx, { ...list, ...(properties && { properties }) }, args);
 }
 
 async function listOf(
@@ -76,23 +75,24 @@ export function offsetPage(ctx: Context, args: OffsetPageArgs): Promise<OffsetPa
   return readOffsetPage(onReplica(ctx), listed, args);
 }
 
-/** Returns the product with this pk, or null. It has these properties; by default all. */
-export async function find(
-  ctx: Context,
-  pk: string,
-  properties?: readonly string[],
-): Promise<Product | null> {
+/** Returns the product with this pk, or null. Look-ups of one tick are one statement. */
+export async function find(ctx: Context, pk: string): Promise<Product | null> {
   const number = readPk(pk);
   if (number === undefined) return null;
-  const list = properties ? { ...catalogue, properties } : catalogue;
-  return loader(ctx, `products.byPk ${properties?.join()}`, (pks: readonly number[]) =>
-    findInList(onReplica(ctx), list, pks),
+  return loader(ctx, 'products.byPk', (pks: readonly number[]) =>
+    findInList(onReplica(ctx), catalogue, pks),
   ).load(number);
+}
+
+/** Returns the product with this pk, or null, by its own statement, with the properties of `base`. */
+export async function read(ctx: Context, pk: string, base = catalogue): Promise<Product | null> {
+  const [product = null] = await findInList(onReplica(ctx), base, [pk]);
+  return product;
 }
 
 /** Returns the LISTED product with this pk. Throws NOT_FOUND. */
 export async function byPk(ctx: Context, pk: string): Promise<Product> {
-  const [product] = await findInList(onReplica(ctx), listed, [pk]);
+  const product = await read(ctx, pk, listed);
   if (!product) throw unknownProduct();
   return product;
 }

@@ -21,6 +21,8 @@ import { isUniqueViolation } from '../../database/sql.ts';
 import * as users from '../users/user.service.ts';
 import { Item } from './item.entity.ts';
 
+const eb = expressionBuilder<{ item: Columns<Item> }, 'item'>();
+
 const newItem = z.object({ itemId: lineOf(255) });
 
 /** Yields all items of the signed-in user in batches, oldest first. */
@@ -80,11 +82,15 @@ export async function removeItem(ctx: Context, itemId: string): Promise<Item> {
 }
 
 function visibleItems(ctx: Context): ListDefinition<Item> {
-  const eb = expressionBuilder<{ item: Columns<Item> }, 'item'>();
+  const viewer = ctx.caller?.pk ?? null;
+  const isOwnOnly = !hasScope(ctx, 'users:read');
   return {
     name: 'items',
     entity: Item,
     order: [{ property: 'pk', kind: 'pk' }],
-    where: hasScope(ctx, 'users:read') ? eb.lit(true) : eb('owner_pk', '=', ctx.caller?.pk ?? null),
+    get where() {
+      return isOwnOnly ? eb('owner_pk', '=', viewer) : eb.lit(true);
+    },
+    values: isOwnOnly ? [viewer] : [],
   };
 }
