@@ -9,9 +9,6 @@ import { acceptedCoding, allowCompression, type Coding, sendBody } from './respo
 import type { Endpoint } from './endpoints.ts';
 import { unknownPath } from './http-error.ts';
 
-/** Directory with the built pages. */
-const DIST = fileURLToPath(new URL('../../', import.meta.url));
-
 /**
  * Creates the endpoints of the pages for browsers, and the page at the GraphQL path, if
  * GRAPHQL_EXPLORER is on. The home page compares these REST endpoints with their GraphQL
@@ -20,7 +17,7 @@ const DIST = fileURLToPath(new URL('../../', import.meta.url));
 export function pageEndpoints(config: Config, routes: readonly Route[]) {
   if (!config.graphqlExplorer) return undefined;
   const { pages, graphqlPage, bundles, directory } = openPages({
-    directory: DIST,
+    directory: fileURLToPath(new URL('../../', import.meta.url)),
     basePath: config.basePath,
     version: VERSION,
     hasStorefront: config.servesStorefront,

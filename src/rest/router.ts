@@ -56,23 +56,23 @@ export function cachedResponses(
     const cached = statements && isCacheable ? cache.find({ statements }, keyOf(req)) : undefined;
     if (!cached?.rest) return next();
     const { route, begin: beginCached } = cached.rest;
-    Object.assign(res.locals.record, { api: 'rest', endpoint: nameOf(route) });
     beginCached(req, res, () => undefined);
     return send(route, config, res, cached);
   };
 }
 
-// Sets the headers of every response of the endpoint, and counts the call, so that operators can
-// see which clients still use REST (docs/migrate.md).
+// Sets the headers of every response, and counts the calls of each client (docs/migrate.md).
 function begin({ config, calls, now }: Dependencies, route: Route): RequestHandler {
   const headers = Object.entries(deprecationHeaders(config, route));
   if (route.secret) headers.push(['Cache-Control', 'no-store']);
+  const endpoint = `${route.method} ${route.path}`;
   return (req, res, next) => {
+    Object.assign(res.locals.record, { api: 'rest', endpoint });
     for (const [header, value] of headers) res.setHeader(header, value);
     res.locals.onClose(() => {
       // Browser pages can set `apollographql-client-name`, but not `User-Agent`.
       const client = req.headers['apollographql-client-name'] || req.headers['user-agent'] || '-';
-      calls.count(nameOf(route), String(client), res.locals.record.user ?? '', now());
+      calls.count(endpoint, String(client), res.locals.record.user ?? '', now());
     });
     next();
   };
@@ -158,10 +158,6 @@ async function sendStream(
   chunks.once('error', () => (res.locals.record.end = 'broken'));
   // A slow reader pauses the database read. A disconnected one ends it.
   await pipeline(chunks, res);
-}
-
-function nameOf({ method, path }: Route): string {
-  return `${method} ${path}`;
 }
 
 // Cached responses of the GraphQL API have other keys.
