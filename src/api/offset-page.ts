@@ -5,8 +5,13 @@ import { MAX_PK } from '../core/pk.ts';
 import type { Correspondence } from '../../packages/pages/index.ts';
 import { badInput } from '../core/errors.ts';
 import { reject } from '../core/validation.ts';
-import { builder, cachedStatement, columnsOf, entityOf, readRows } from '../database/kysely.ts';
-import { ListQuery, PREPARED_SIZES, type ListDefinition } from '../pagination/list-definition.ts';
+import { builder, columnsOf, entityOf, readRows } from '../database/kysely.ts';
+import {
+  ListQuery,
+  PREPARED_SIZES,
+  statementOfList,
+  type ListDefinition,
+} from '../pagination/list-definition.ts';
 import { placeOf, selectCount } from '../pagination/row-counts.ts';
 
 /** Arguments of an offset page: `limit` entries from number `offset` on, counted from 0. */
@@ -96,10 +101,10 @@ export async function readOffsetPage<T extends object>(
   list: ListDefinition<T>,
   { limit, offset }: OffsetPageArgs,
 ): Promise<OffsetPage<T>> {
-  const { name, entity, properties } = list;
+  const { entity } = list;
   const rank = offset > MAX_PK ? MAX_PK : Number(offset);
-  const key = `offset ${name} ${limit} ${properties?.join()}`;
-  const statement = cachedStatement(key, [rank], () => pageFrom(ctx, list, limit, rank));
+  const build = () => pageFrom(ctx, list, limit, rank);
+  const statement = statementOfList(list, `offset ${limit}`, [rank], [], build);
   const rows = await readRows<{ count: number }>(ctx, statement, PREPARED_SIZES.has(limit));
   const items = rows.map((row) => entityOf(entity, row));
   return { items, count: rows[0]?.count ?? (await new ListQuery(ctx, list).counts())[0] ?? 0 };

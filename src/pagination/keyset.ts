@@ -12,20 +12,13 @@ import {
 import { badInput } from '../core/errors.ts';
 import { readPk } from '../core/pk.ts';
 import {
-  keyOf,
   ListQuery,
+  statementOfList,
   type ListDefinition,
   type Owners,
   type Side,
 } from './list-definition.ts';
-import {
-  builder,
-  cachedStatement,
-  columnOf,
-  columnsOf,
-  entityOf,
-  readRows,
-} from '../database/kysely.ts';
+import { builder, columnOf, columnsOf, entityOf, readRows } from '../database/kysely.ts';
 
 export type { ListDefinition };
 
@@ -140,9 +133,7 @@ export async function findInList<T extends object>(
       .where((eb) => eb(columnOf(ctx, entity, property), '=', eb.fn.any(eb.val(valid))));
     return list.where ? query.where(list.where) : query;
   };
-  const values = [valid, ...(list.values ?? [])];
-  const isKnown = list.values !== undefined || !list.where;
-  const query = isKnown ? cachedStatement(`find ${keyOf(list)}`, values, build) : build();
+  const query = statementOfList(list, 'find', [valid], [], build);
   const rows = await readRows<Record<string, unknown>>(ctx, query, true);
   const byKey = new Map(rows.map((row) => [row[property], entityOf(entity, row)]));
   return wanted.map((key) => byKey.get(key) ?? null);
@@ -150,10 +141,8 @@ export async function findInList<T extends object>(
 
 type Edge<T> = Page<T>['edges'][number];
 
-/** An edge that computes its cursor on first access. */
+/** An edge that computes its cursor on access. */
 class LazyEdge<T extends object> implements Edge<T> {
-  private written: string | undefined;
-
   constructor(
     readonly node: T,
     private readonly list: ListDefinition<T>,
@@ -164,7 +153,7 @@ class LazyEdge<T extends object> implements Edge<T> {
     const { node, digest } = this;
     const { order, rank } = this.list;
     const bound = order.map(({ property }) => node[property as keyof T]);
-    return (this.written ??= writeCursor(digest, rank === undefined ? bound : [rank, ...bound]));
+    return writeCursor(digest, rank === undefined ? bound : [rank, ...bound]);
   }
 }
 

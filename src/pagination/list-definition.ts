@@ -79,8 +79,26 @@ const MAX_WAITING_COUNTS = 20;
 
 const keys = new WeakMap<object, string>();
 
-/** Returns a key for statements of the list whose text depends on its name. */
-export function keyOf<T extends object>(list: ListDefinition<T>): string {
+/**
+ * Returns a statement of the list. Builds its text once for each kind, unless the text depends on
+ * the condition. It has the `first` values, those of the list's condition, and the `last`.
+ */
+export function statementOfList<T extends object>(
+  list: ListDefinition<T>,
+  kind: string,
+  first: readonly unknown[],
+  last: readonly unknown[],
+  build: () => Query,
+): Statement {
+  if (!list.values && (list.where || list.range)) return statementOf(build());
+  return cachedStatement(
+    `${kind} ${keyOf(list)}`,
+    [...first, ...(list.values ?? []), ...last],
+    build,
+  );
+}
+
+function keyOf<T extends object>(list: ListDefinition<T>): string {
   let key = keys.get(list);
   if (key === undefined) {
     const { name, order, descending, properties, values } = list;
@@ -113,11 +131,10 @@ export class ListQuery<T extends object> {
     const { pks = [], property: owner } = this.owners ?? {};
     const isOfOne = pks.length === 1;
     const owners = isOfOne || !owner ? pks : [pks];
-    const values = [...owners, ...(list.values ?? []), ...sides.flatMap(({ bound }) => bound)];
-    const operators = sides.map(({ operator }) => operator);
-    const key = `${keyOf(list)} ${backward} ${limit} ${operators.join()} ${owner} ${isOfOne}`;
-    const isKnown = list.values !== undefined || !(list.where || list.range);
-    const statement = isKnown ? cachedStatement(key, values, build) : statementOf(build());
+    const bounds = sides.flatMap(({ bound }) => bound);
+    const operators = sides.map(({ operator }) => operator).join();
+    const kind = `page ${backward} ${limit} ${operators} ${owner} ${isOfOne}`;
+    const statement = statementOfList(list, kind, owners, bounds, build);
     // The best plan for a filter depends on its values, so such statements are planned each time.
     const isPrepared = filter == null && PREPARED_SIZES.has(limit - 1);
     return (await this.byOwner(statement, isPrepared)).map(toEntities);

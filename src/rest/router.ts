@@ -56,6 +56,7 @@ export function cachedResponses(
     const cached = statements && isCacheable ? cache.find({ statements }, keyOf(req)) : undefined;
     if (!cached?.rest) return next();
     const { route, begin: beginCached } = cached.rest;
+    Object.assign(res.locals.record, { api: 'rest', endpoint: `${route.method} ${route.path}` });
     beginCached(req, res, () => undefined);
     return send(route, config, res, cached);
   };
@@ -65,14 +66,13 @@ export function cachedResponses(
 function begin({ config, calls, now }: Dependencies, route: Route): RequestHandler {
   const headers = Object.entries(deprecationHeaders(config, route));
   if (route.secret) headers.push(['Cache-Control', 'no-store']);
-  const endpoint = `${route.method} ${route.path}`;
   return (req, res, next) => {
-    Object.assign(res.locals.record, { api: 'rest', endpoint });
+    const { record } = res.locals;
     for (const [header, value] of headers) res.setHeader(header, value);
     res.locals.onClose(() => {
       // Browser pages can set `apollographql-client-name`, but not `User-Agent`.
       const client = req.headers['apollographql-client-name'] || req.headers['user-agent'] || '-';
-      calls.count(endpoint, String(client), res.locals.record.user ?? '', now());
+      calls.count(record.endpoint ?? '', String(client), record.user ?? '', now());
     });
     next();
   };

@@ -27,15 +27,14 @@ export class CallCounter {
 
   /** Counts a call. The client may be any text; `subject` is empty for an anonymous caller. */
   count(endpoint: string, client: string, subject: string, at: Date): void {
-    const known = this.pending.get(keyOf(endpoint, client, subject));
-    const name = known ? client : normalizeName(client);
+    const name = normalizeName(client);
     this.add({ endpoint, client: name, subject, calls: 1, firstAt: at, lastAt: at });
   }
 
   /** Adds counts, for example those that could not be stored. */
   add(added: Calls): void {
     const { endpoint, client, subject, calls, lastAt } = added;
-    const key = keyOf(endpoint, client, subject);
+    const key = `${endpoint}\0${client}\0${subject}`;
     const count = this.pending.get(key);
     if (count) {
       count.calls += calls;
@@ -57,10 +56,6 @@ export class CallCounter {
     this.anonymous = 0;
     return taken;
   }
-}
-
-function keyOf(endpoint: string, client: string, subject: string): string {
-  return `${endpoint}\0${client}\0${subject}`;
 }
 
 // Makes a name storable in PostgreSQL. Copies it through a buffer, because a slice would retain the
