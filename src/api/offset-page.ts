@@ -12,7 +12,7 @@ import {
   statementOfList,
   type ListDefinition,
 } from '../pagination/list-definition.ts';
-import { placeOf, selectCount } from '../pagination/row-counts.ts';
+import { placeOf, recentCounts } from '../pagination/row-counts.ts';
 
 /** Arguments of an offset page: `limit` entries from number `offset` on, counted from 0. */
 export interface OffsetPageArgs {
@@ -101,39 +101,24 @@ export async function readOffsetPage<T extends object>(
   list: ListDefinition<T>,
   { limit, offset }: OffsetPageArgs,
 ): Promise<OffsetPage<T>> {
-  const { entity } = list;
+  const { entity, properties, rowCounts } = list;
   const rank = offset > MAX_PK ? MAX_PK : Number(offset);
-  const build = () => pageFrom(ctx, list, limit, rank);
-  const statement = statementOfList(list, `offset ${limit}`, [rank], [], build);
-  const rows = await readRows<{ count: number }>(ctx, statement, PREPARED_SIZES.has(limit));
-  const items = rows.map((row) => entityOf(entity, row));
-  return { items, count: rows[0]?.count ?? (await new ListQuery(ctx, list).counts())[0] ?? 0 };
-}
-
-// Row counts locate the page without reading the entries before it.
-function pageFrom<T extends object>(
-  ctx: Context,
-  { entity, properties, rowCounts }: ListDefinition<T>,
-  limit: number,
-  rank: number,
-) {
-  const { tableName } = ctx.em.getMetadata(entity);
-  const isCounted = rowCounts !== undefined;
-  const count = isCounted
-    ? selectCount(rowCounts)
-    : builder.selectFrom(tableName).select(({ fn }) => fn.countAll<number>().as('count'));
-  const page = (isCounted ? builder.with('place', () => placeOf(rowCounts, rank)) : builder)
-    .selectFrom(tableName)
-    .select(columnsOf(ctx, entity, [], '', properties))
-    .select(count.as('count'))
-    .orderBy('pk')
-    .limit(sql.lit(limit));
-  const place = builder.selectFrom('place');
-  return isCounted
-    ? page
-        .where('pk', '>=', place.select('pk'))
-        .offset(place.select('skip').$castTo<{ skip: number }>())
-    : page.offset(rank);
+  const counts = rowCounts === undefined ? undefined : await recentCounts(ctx, rowCounts);
+  const count = counts?.count ?? (await new ListQuery(ctx, list).counts())[0] ?? 0;
+  // Row counts locate the page without reading the entries before it.
+  const place = counts ? placeOf(counts, rank) : { pk: 0, skip: rank };
+  if (!place) return { items: [], count };
+  const build = () =>
+    builder
+      .selectFrom(ctx.em.getMetadata(entity).tableName)
+      .select(columnsOf(ctx, entity, [], '', properties))
+      .where('pk', '>=', place.pk)
+      .orderBy('pk')
+      .limit(sql.lit(limit))
+      .offset(place.skip);
+  const statement = statementOfList(list, `offset ${limit}`, [place.pk], [place.skip], build);
+  const rows = await readRows(ctx, statement, PREPARED_SIZES.has(limit));
+  return { items: rows.map((row) => entityOf(entity, row)), count };
 }
 
 /** A page of the REST API (docs/rest.md). */

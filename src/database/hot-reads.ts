@@ -124,7 +124,13 @@ export class HotReads implements Statements {
   // Opens the connection on first use and after a loss. The pool reports errors, which it has too.
   private open(): void {
     if (!this.isPipelined || performance.now() < this.notBefore) return;
-    const client = (this.client = new Connection({ ...this.pool.options, pipeline: true }));
+    const { options } = this.pool;
+    // For an array or OFFSET, PostgreSQL would plan each time, which takes longer than the read.
+    const client = (this.client = new Connection({
+      ...options,
+      pipeline: true,
+      options: `${options.options ?? ''} -c plan_cache_mode=force_generic_plan`,
+    }));
     client.on('end', () => this.client === client && this.drop());
     client.connect().then(
       () => (this.isOpen ||= this.client === client),

@@ -1,9 +1,8 @@
-import type { RequestHandler } from 'express';
 import { LRUCache } from 'lru-cache';
 import type { Context } from '../request/context.ts';
 import { counters } from '../core/metrics.ts';
-import { cachedRevision, recentRevision } from '../pagination/row-counts.ts';
-import { CompressedForms } from './responses.ts';
+import { cachedCounts, recentCounts } from '../pagination/row-counts.ts';
+import type { Coding } from './responses.ts';
 import type { Route } from '../api/route.ts';
 import type { Operation } from '../telemetry/request-record.ts';
 
@@ -26,12 +25,14 @@ const lookups = counters(
 export interface CachedResponse {
   body: string;
   /** Compressed forms, while the response is stored. */
-  forms?: CompressedForms;
+  forms?: Map<Coding, Promise<Buffer>>;
   /** Entity tag, if clients may cache the response. */
   tag?: string;
   headers?: Readonly<Record<string, string>>;
-  /** Endpoint, on the REST API, and its first handler. */
-  rest?: { route: Route; begin: RequestHandler };
+  /** Headers with which `sendAgain` sends the response. */
+  shared?: readonly string[];
+  /** Endpoint, on the REST API. */
+  rest?: Route;
   /** Operation, on the GraphQL API. */
   operation?: Operation;
 }
@@ -62,15 +63,9 @@ export class ResponseCache {
   /** Returns the cached response if it is known to be current. */
   find(ctx: Pick<Context, 'statements'>, key: string): CachedResponse | undefined {
     const entry = this.entries.get(key);
-    if (!entry || cachedRevision(ctx, entry.rowCounts) !== entry.revision) return undefined;
+    if (!entry || cachedCounts(ctx, entry.rowCounts)?.revision !== entry.revision) return undefined;
     lookups.hit++;
     return entry.response;
-  }
-
-  /** Returns the cached response if it has this body. */
-  stored(key: string, body: string): CachedResponse | undefined {
-    const response = this.entries.peek(key)?.response;
-    return response?.body === body ? response : undefined;
   }
 
   /**
@@ -96,7 +91,7 @@ export class ResponseCache {
         if (made === undefined) this.recentKeys.delete(key);
       }
     }
-    const revision = await recentRevision(ctx, rowCounts);
+    const { revision } = await recentCounts(ctx, rowCounts);
     const entry = this.entries.get(key);
     const pending = this.pending.get(key);
     if (entry?.revision === revision || pending?.revision === revision) lookups.hit++;
@@ -123,7 +118,7 @@ export class ResponseCache {
     revision: string,
   ): Made {
     if (!response || response.body.length > MAX_BODY) return response;
-    response.forms = new CompressedForms(response.body);
+    response.forms = new Map();
     this.entries.set(key, { response, rowCounts, revision });
     return response;
   }

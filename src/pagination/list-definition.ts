@@ -22,7 +22,7 @@ import {
   readRows,
 } from '../database/kysely.ts';
 import type { Statement } from '../database/sql.ts';
-import { countOf } from './row-counts.ts';
+import { recentCounts } from './row-counts.ts';
 import { KeyedLimit } from '../core/keyed-limit.ts';
 
 /** Definition of a list that is read in pages by keyset. */
@@ -143,7 +143,8 @@ export class ListQuery<T extends object> {
   /** Counts the rows. Throws QUERY_TOO_COMPLEX at the time limit of a filter, and RATE_LIMITED. */
   async counts(): Promise<number[]> {
     const { rowCounts, where, range, filter } = this.list;
-    if (rowCounts !== undefined && !where && !range) return [await countOf(this.ctx, rowCounts)];
+    if (rowCounts !== undefined && !where && !range)
+      return [(await recentCounts(this.ctx, rowCounts)).count];
     const select = this.from().select(({ fn }) => fn.countAll<number>().as('count'));
     const statement = statementOf(this.ofEachOwner(select));
     if (filter == null || !this.ctx.statements) {

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Context } from '../request/context.ts';
-import { builder, readRows, type Reader } from '../database/kysely.ts';
+import { readRows, type Reader } from '../database/kysely.ts';
 import type { Statements } from '../database/sql.ts';
 
 // Triggers count the rows of an unbounded table in the transaction that adds or removes them, by
@@ -12,42 +12,64 @@ import type { Statements } from '../database/sql.ts';
 /** Number of primary keys of a range, as in the migrations. */
 const RANGE = 16_384;
 
-/** Maximum age of a cached revision, in ms. */
+/** Maximum age of cached row counts, in ms. */
 const MAX_AGE_MS = 40;
-/** Age from which a request for the cached revision refreshes it in the background, in ms. */
+/** Age from which a request for cached row counts refreshes them in the background, in ms. */
 const REFRESH_AGE_MS = 15;
 
-/** The cached revision of a table. */
+export interface RowCounts {
+  /** Changes with every commit and every start of a server, which may have lost commits. */
+  revision: string;
+  /** Number of rows in the table. */
+  count: number;
+  /** By primary key, with the ranks of the first row and of the first row after the range. */
+  ranges: readonly { bucket: number; start: number; end: number }[];
+}
+
+/** The cached row counts of a table. */
 interface Cached {
-  last?: { revision: string; at: number; commits: number };
-  reading?: { revision: Promise<string>; commits: number };
+  last?: { counts: RowCounts; at: number; commits: number };
+  reading?: { counts: Promise<RowCounts>; commits: number };
 }
 
 const caches = new WeakMap<Statements, Map<string, Cached>>();
 
-/**
- * Returns a text that changes with every commit that writes to the table, and with every start of a
- * server, because a new primary or a restored copy may lack commits and count others instead.
- */
-async function revisionOf(ctx: Reader, table: string): Promise<string> {
-  const select = sql<{ revision: string }>`
-    select concat_ws(' ', sum(writes), pg_postmaster_start_time()) as revision from ${sql.table(table)}`;
+// The ranges, which may be many, are only sent if they have changed.
+async function read(ctx: Reader, table: string, known?: RowCounts): Promise<RowCounts> {
+  const select = sql<{ revision: string; ranges: [bucket: number, rows: number][] | null }>`
+    select revision, case when revision <> ${known?.revision ?? ''} then (
+      select json_agg(json_build_array(bucket, rows) order by bucket)
+      from (select bucket, sum(rows) as rows from ${sql.table(table)} group by bucket) as range
+    ) end as ranges from (
+      select concat_ws(' ', sum(writes), pg_postmaster_start_time()) as revision from ${sql.table(table)}
+    ) as written`;
   const [row] = await readRows(ctx, select, true);
-  return String(row?.revision);
+  const { revision = '', ranges: all } = row ?? {};
+  if (known?.revision === revision) return known;
+  let end = 0;
+  const ranges = (all ?? []).map(([bucket, rows]) => ({
+    bucket,
+    start: end,
+    end: (end += rows),
+  }));
+  return { revision, count: end, ranges };
 }
 
-/** Like `revisionOf`, at most MAX_AGE_MS old, and never older than this process's last commit. */
-export async function recentRevision(ctx: Context, table: string): Promise<string> {
+/**
+ * Returns row counts that are at most MAX_AGE_MS old, and never older than this process's last
+ * commit. In a transaction, they include its own writes.
+ */
+export async function recentCounts(ctx: Context, table: string): Promise<RowCounts> {
   const { statements } = ctx;
-  if (!statements) return revisionOf(ctx, table);
-  return cachedRevision(ctx, table) ?? refresh(statements, table);
+  if (!statements) return read(ctx, table);
+  return cachedCounts(ctx, table) ?? refresh(statements, table);
 }
 
-/** Like `recentRevision`, but returns undefined without such a revision in the cache. */
-export function cachedRevision(
+/** Like `recentCounts`, but returns undefined without such row counts in the cache. */
+export function cachedCounts(
   { statements }: Pick<Context, 'statements'>,
   table: string,
-): string | undefined {
+): RowCounts | undefined {
   const cache = statements && cacheOf(statements, table);
   if (!cache?.last || cache.last.commits !== statements?.commits) return undefined;
   const age = performance.now() - cache.last.at;
@@ -55,53 +77,40 @@ export function cachedRevision(
   // Nothing waits for this refresh. Errors are ignored: a later read throws them.
   if (age > REFRESH_AGE_MS && !cache.reading)
     void refresh(statements, table).catch(() => undefined);
-  return cache.last.revision;
+  return cache.last.counts;
 }
 
 // Concurrent requests share one read, so it is not cancelled with the request that started it.
-function refresh(statements: Statements, table: string): Promise<string> {
+function refresh(statements: Statements, table: string): Promise<RowCounts> {
   const cache = cacheOf(statements, table);
   const { commits } = statements;
-  if (cache.reading?.commits === commits) return cache.reading.revision;
+  if (cache.reading?.commits === commits) return cache.reading.counts;
   // The age counts from the start of the query.
   const at = performance.now();
-  const read = revisionOf({ statements }, table).then((revision) => {
-    if ((cache.last?.at ?? 0) <= at) cache.last = { revision, at, commits };
-    return revision;
+  const made = read({ statements }, table, cache.last?.counts).then((counts) => {
+    if ((cache.last?.at ?? 0) <= at) cache.last = { counts, at, commits };
+    return counts;
   });
   const forget = () => void (cache.reading === reading && delete cache.reading);
-  const reading = { commits, revision: read.finally(forget) };
+  const reading = { commits, counts: made.finally(forget) };
   cache.reading = reading;
-  return reading.revision;
-}
-
-/** Returns the current number of rows in the table. */
-export async function countOf(ctx: Context, table: string): Promise<number> {
-  const [row] = await readRows<{ count: number | null }>(ctx, selectCount(table), true);
-  return row?.count ?? 0;
-}
-
-/** Selects the number of rows as `count`. */
-export function selectCount(table: string) {
-  return builder.selectFrom(table).select(({ fn }) => fn.sum<number | null>('rows').as('count'));
+  return reading.counts;
 }
 
 /**
- * Selects the place of the row of this rank, from 0: `skip` rows after the first row whose primary
- * key is at least `pk`. A range without gaps needs no skipping. Has no place if the table has fewer
- * rows.
+ * Returns the place of the row of this rank, from 0: `skip` rows after the first row whose primary
+ * key is at least `pk`. A range without gaps needs no skipping. Returns undefined if the table has
+ * fewer rows.
  */
-export function placeOf(table: string, rank: number) {
-  // As text, which is a third of the same by a query builder.
-  return sql<{ pk: number; skip: number }>`(
-    select bucket * ${sql.lit(RANGE)} + 1 + case when is_full then rest else 0 end as pk,
-      case when is_full then 0 else rest end as skip
-    from (
-      select bucket, sum(rows) as rows, sum(rows) = ${sql.lit(RANGE)} as is_full,
-        (${rank}::bigint + sum(rows) - sum(sum(rows)) over (order by bucket))::bigint as rest
-      from ${sql.table(table)} group by bucket
-    ) as range
-    where rest < rows order by bucket limit 1)`;
+export function placeOf(
+  { ranges }: RowCounts,
+  rank: number,
+): { pk: number; skip: number } | undefined {
+  const range = ranges.find(({ end }) => rank < end);
+  if (!range) return undefined;
+  const { bucket, start, end } = range;
+  const [pk, rest] = [bucket * RANGE + 1, rank - start];
+  return end - start === RANGE ? { pk: pk + rest, skip: 0 } : { pk, skip: rest };
 }
 
 function cacheOf(statements: Statements, table: string): Cached {

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from '../support/jest.ts';
 import { inTransaction } from '../../src/request/context.ts';
-import { countOf, recentRevision } from '../../src/pagination/row-counts.ts';
+import { recentCounts } from '../../src/pagination/row-counts.ts';
 import { PRODUCT_ROW_COUNTS } from '../../src/features/products/product-lists.ts';
 import { insertingPks } from '../support/many-products.ts';
 import { useShop, type Answer } from '../support/shop.ts';
@@ -29,11 +29,11 @@ test('the count and the pages by number are those of the rows, with gaps, full r
 
 test('inside a transaction, the count and the revision include its own writes', async () => {
   await shop.makeProducts(3);
-  const before = await recentRevision(shop.context(), PRODUCT_ROW_COUNTS);
+  const before = (await recentCounts(shop.context(), PRODUCT_ROW_COUNTS)).revision;
   await inTransaction(shop.context(), async (tx) => {
     await tx.em.execute('delete from product where pk = 1');
-    expect(await countOf(tx, PRODUCT_ROW_COUNTS)).toBe(2);
-    expect(await recentRevision(tx, PRODUCT_ROW_COUNTS)).not.toBe(before);
+    expect((await recentCounts(tx, PRODUCT_ROW_COUNTS)).count).toBe(2);
+    expect((await recentCounts(tx, PRODUCT_ROW_COUNTS)).revision).not.toBe(before);
   });
 });
 
@@ -116,11 +116,8 @@ function write(field: string, token: string): Promise<Answer> {
 
 /** Returns the count, and the number of writes, which the revision begins with. */
 async function seen(): Promise<{ version: number; count: number }> {
-  const ctx = shop.context();
-  return {
-    version: parseInt(await recentRevision(ctx, PRODUCT_ROW_COUNTS), 10),
-    count: await countOf(ctx, PRODUCT_ROW_COUNTS),
-  };
+  const { revision, count } = await recentCounts(shop.context(), PRODUCT_ROW_COUNTS);
+  return { version: parseInt(revision, 10), count };
 }
 
 function page(query: string): Promise<Answer> {
