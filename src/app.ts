@@ -8,7 +8,7 @@ import { Deadline } from './http/deadline.ts';
 import type { Dependencies } from './http/dependencies.ts';
 import { routerOf, type Endpoint } from './http/endpoints.ts';
 import { errorSender } from './http/error-response.ts';
-import { allowOrigins, rejectDuplicateHeaders, securityHeaders } from './http/headers.ts';
+import { commonHeaders, duplicateError, securityHeaders } from './http/headers.ts';
 import { healthEndpoints } from './http/health.ts';
 import { unknownPath } from './http/http-error.ts';
 import type { Upgrades } from './http/http-server.ts';
@@ -53,10 +53,10 @@ export async function createApp(dependencies: Dependencies): Promise<App> {
     .set('query parser', false)
     .set('case sensitive routing', true);
   app.use(openRequest(dependencies, sendError));
-  app.use(securityHeaders(config));
-  app.use(allowOrigins);
-  app.use(rejectDuplicateHeaders);
   app.use(cachedResponses(dependencies, cache));
+  app.use(securityHeaders(config));
+  app.use(commonHeaders);
+  app.use((req, _res, next) => next(duplicateError(req)));
   app.use(deadline.middleware);
   app.use(base, routerOf(healthEndpoints(dependencies)));
   app.use(admission.middleware);

@@ -115,8 +115,7 @@ export async function openGraphqlApi(
     if (res.headersSent) return undefined;
     const { body } = response;
     if (body.kind !== 'complete') throw new TypeError('Incremental delivery is not supported');
-    const stored = key === undefined ? undefined : cache.stored(key, body.string);
-    return stored ? sendCached(config, res, stored) : send(config, res, response, body.string);
+    return send(config, res, response, body.string);
   };
   const endpoint = { path: '/graphql', api: 'graphql', errorKey: 'errors' } as const;
   const endpoints: Endpoint[] = [

@@ -39,8 +39,9 @@ export function securityHeaders(config: Config): RequestHandler {
   });
 }
 
-/** Allows pages of every origin to read the response. */
-export const allowOrigins: RequestHandler = (req, res, next) => {
+/** Sets `X-Request-Id`, and allows pages of every origin to read the response. */
+export const commonHeaders: RequestHandler = (req, res, next) => {
+  res.setHeader('X-Request-Id', res.locals.requestId);
   res.setHeader('Access-Control-Allow-Origin', '*');
   if (req.method !== 'OPTIONS') res.setHeader('Access-Control-Expose-Headers', EXPOSED_HEADERS);
   next();
@@ -70,22 +71,17 @@ export function preflight(allow: string): RequestHandler {
   };
 }
 
-/** Rejects requests with ambiguous headers. */
-export const rejectDuplicateHeaders: RequestHandler = (req, _res, next) => {
-  checkHeaders(req);
-  next();
-};
-
 /**
- * Throws 400 for a second `Host` or `Authorization` (RFC 9112, 3.2; RFC 6750, 3.1), of which Node
- * keeps one: a proxy may have checked the other one.
+ * Returns the error of a second `Host` or `Authorization` (RFC 9112, 3.2; RFC 6750, 3.1), of which
+ * Node keeps one: a proxy may have checked the other one.
  */
-export function checkHeaders({ rawHeaders }: IncomingMessage): void {
-  for (const name of ['Host', 'Authorization']) {
+export function duplicateError({ rawHeaders }: IncomingMessage): HttpError | undefined {
+  const name = ['Host', 'Authorization'].find((sought) => {
     const isIt = (text: string, at: number) =>
-      at % 2 === 0 && text.length === name.length && text.toLowerCase() === name.toLowerCase();
-    if (rawHeaders.filter(isIt).length > 1) throw new HttpError(400, `Duplicate ${name} header`);
-  }
+      at % 2 === 0 && text.length === sought.length && text.toLowerCase() === sought.toLowerCase();
+    return rawHeaders.filter(isIt).length > 1;
+  });
+  return name === undefined ? undefined : new HttpError(400, `Duplicate ${name} header`);
 }
 
 /** Returns whether the request has no header that carries credentials. */

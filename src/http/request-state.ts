@@ -72,7 +72,7 @@ export function isAnswering(socket: Socket): boolean {
   return (openResponses.get(socket) ?? 0) > 0;
 }
 
-/** Sets `res.locals` and `X-Request-Id`, and reports the request when its response closes. */
+/** Sets `res.locals`, and reports the request when its response closes. */
 export function openRequest(
   { isDraining, observe, tracing }: Dependencies,
   sendError: (res: Response, error: unknown) => void,
@@ -83,7 +83,6 @@ export function openRequest(
     const { bytesWritten } = socket;
     openResponses.set(socket, (openResponses.get(socket) ?? 0) + 1);
     const state = (res.locals = new RequestState(res, (error) => sendError(res, error)));
-    res.setHeader('X-Request-Id', state.requestId);
     if (isDraining()) res.setHeader('Connection', 'close');
     res.once('close', () => {
       openResponses.set(socket, (openResponses.get(socket) ?? 1) - 1);
@@ -95,7 +94,7 @@ export function openRequest(
         record.status = res.statusCode;
         // Without `Content-Length`, counts the headers and chunks, too.
         const length = res.getHeader('Content-Length') ?? socket.bytesWritten - bytesWritten;
-        record.bytes = req.method === 'HEAD' ? 0 : Number(length);
+        record.bytes ||= req.method === 'HEAD' ? 0 : Number(length);
       }
       // A subscription ends whenever its client disconnects.
       const isSubscription = res.headersSent && record.operation?.type === 'subscription';

@@ -14,6 +14,8 @@ export const JSON_TYPE = 'application/json; charset=utf-8';
 const VARY = CREDENTIAL_HEADERS.join(', ');
 /** `Vary` of the GraphQL API, whose responses also depend on the media type. */
 export const VARY_BY_TYPE = `Accept, ${VARY}`;
+/** Headers that differ between responses with the same content. */
+const OWN_HEADERS = /^(x-request-id|connection|content-(type|length|encoding))$/;
 /** Content codings that the server can write (RFC 9110, 8.4.1), the preferred one first. */
 const CODINGS = ['br', 'gzip'] as const;
 export type Coding = (typeof CODINGS)[number];
@@ -104,33 +106,49 @@ export function acceptedCoding(req: Request): Coding | undefined {
 export async function sendCompressible(
   res: Response,
   config: Config,
-  { body, forms = new CompressedForms(body), tag }: CachedResponse,
+  { body, forms = new Map(), tag }: CachedResponse,
 ): Promise<void> {
   const isLong = isCompressible(config, body);
   if (isLong) appendVary(res, 'Accept-Encoding');
   if (tag !== undefined && sendIfNotModified(res, config, tag)) return;
   const coding = isLong ? acceptedCoding(res.req) : undefined;
   if (!coding || res.req.method === 'HEAD') return sendBody(res, 200, body);
-  const form = await forms.of(coding);
+  const form = await formOf(body, coding, forms);
   if (!res.headersSent) res.setHeader('Content-Encoding', coding);
   sendBody(res, 200, form);
 }
 
-/** Compressed forms of a text that is sent repeatedly. Each form is made once. */
-export class CompressedForms {
-  private readonly made = new Map<Coding, Promise<Buffer>>();
+/** Returns the headers of a sent response that others with the same content also have. */
+export function sharedHeaders(res: Response): string[] {
+  // Node returns the names in lower case.
+  const written = (name: string) => name.replace(/\b[a-z]/g, (letter) => letter.toUpperCase());
+  return Object.entries(res.getHeaders()).flatMap(([name, value]) =>
+    OWN_HEADERS.test(name) ? [] : [written(name).replace('Etag', 'ETag'), String(value)],
+  );
+}
 
-  constructor(private readonly text: string) {}
+/** Sends a response with its shared headers again, compressed for clients that accept it. */
+export async function sendAgain(
+  res: Response,
+  config: Config,
+  { body, forms = new Map(), shared = [] }: CachedResponse,
+): Promise<void> {
+  const coding = isCompressible(config, body) ? acceptedCoding(res.req) : undefined;
+  const form = coding ? await formOf(body, coding, forms) : body;
+  if (res.destroyed) return;
+  const bytes = (res.locals.record.bytes = Buffer.byteLength(form));
+  const own = ['X-Request-Id', res.locals.requestId, 'Content-Type', JSON_TYPE];
+  if (coding) own.push('Content-Encoding', coding);
+  res.writeHead(200, [...shared, ...own, 'Content-Length', String(bytes)]).end(form);
+}
 
-  /** Returns the form in this coding. */
-  of(coding: Coding): Promise<Buffer> {
-    const existing = this.made.get(coding);
-    if (existing) return existing;
-    const form =
-      coding === 'br' ? promisify(brotliCompress)(this.text, BROTLI) : promisify(gzip)(this.text);
-    this.made.set(coding, form);
-    return form;
-  }
+// Returns the compressed form of the text, which is made once.
+function formOf(text: string, coding: Coding, forms: Map<Coding, Promise<Buffer>>) {
+  const form =
+    forms.get(coding) ??
+    (coding === 'br' ? promisify(brotliCompress)(text, BROTLI) : promisify(gzip)(text));
+  forms.set(coding, form);
+  return form;
 }
 
 /** Returns whether the text exceeds `max` bytes of UTF-8. A UTF-16 unit takes 1 to 3 bytes. */

@@ -11,13 +11,15 @@ import { check, withRepeated } from '../core/validation.ts';
 import { formBody, jsonBody } from '../http/body.ts';
 import { RequestContext, findCaller, type Dependencies } from '../http/dependencies.ts';
 import type { Endpoint } from '../http/endpoints.ts';
-import { isAnonymous } from '../http/headers.ts';
+import { duplicateError, isAnonymous } from '../http/headers.ts';
 import type { CachedResponse, ResponseCache } from '../http/response-cache.ts';
 import {
   JSON_TYPE,
   allowCompression,
+  sendAgain,
   sendBody,
   sendCompressible,
+  sharedHeaders,
   tagOf,
 } from '../http/responses.ts';
 
@@ -29,53 +31,45 @@ export function restEndpoints(
 ): Endpoint[] {
   return routes.map((route) => {
     const { method, path, input = {}, access, errorKey = 'detail' } = route;
+    const headers = new Map(Object.entries(deprecationHeaders(dependencies.config, route)));
+    if (route.secret) headers.set('Cache-Control', 'no-store');
     const authorization = authorize(dependencies, access);
     const body = input.form ? [formBody] : input.json ? [jsonBody(route.bodyOptional)] : [];
-    const rest = { route, begin: begin(dependencies, route) };
-    const handlers = [
-      rest.begin,
+    const handlers: RequestHandler[] = [
+      (req, res, next) => {
+        countCall(dependencies, req, res.setHeaders(headers));
+        next();
+      },
       // The body may determine who may call the endpoint.
       ...(typeof access === 'function' ? [...body, authorization] : [authorization, ...body]),
-      answer(cache, rest),
+      answer(cache, route),
     ];
     return { method, path, api: 'rest', errorKey, handlers };
   });
 }
 
-/**
- * Answers a repeated public read from the cache. Stands before all that a current response needs no
- * more.
- */
-export function cachedResponses(
-  { config, database }: Dependencies,
-  cache: ResponseCache,
-): RequestHandler {
+/** Answers a repeated public read from the cache, before all that it needs no more. */
+export function cachedResponses(dependencies: Dependencies, cache: ResponseCache): RequestHandler {
   return (req, res, next) => {
-    const statements = database()?.statements;
-    const isCacheable = req.method === 'GET' && isAnonymous(req);
+    const statements = dependencies.database()?.statements;
+    const isPlain = req.method === 'GET' && req.headers['if-none-match'] === undefined;
+    const isCacheable = isPlain && isAnonymous(req) && !duplicateError(req);
     const cached = statements && isCacheable ? cache.find({ statements }, keyOf(req)) : undefined;
-    if (!cached?.rest) return next();
-    const { route, begin: beginCached } = cached.rest;
-    Object.assign(res.locals.record, { api: 'rest', endpoint: `${route.method} ${route.path}` });
-    beginCached(req, res, () => undefined);
-    return send(route, config, res, cached);
+    if (!cached?.rest || !cached.shared) return next();
+    const { method, path } = cached.rest;
+    Object.assign(res.locals.record, { api: 'rest', endpoint: `${method} ${path}` });
+    countCall(dependencies, req, res);
+    return sendAgain(res, dependencies.config, cached);
   };
 }
 
-// Sets the headers of every response, and counts the calls of each client (docs/migrate.md).
-function begin({ config, calls, now }: Dependencies, route: Route): RequestHandler {
-  const headers = Object.entries(deprecationHeaders(config, route));
-  if (route.secret) headers.push(['Cache-Control', 'no-store']);
-  return (req, res, next) => {
-    const { record } = res.locals;
-    for (const [header, value] of headers) res.setHeader(header, value);
-    res.locals.onClose(() => {
-      // Browser pages can set `apollographql-client-name`, but not `User-Agent`.
-      const client = req.headers['apollographql-client-name'] || req.headers['user-agent'] || '-';
-      calls.count(record.endpoint ?? '', String(client), record.user ?? '', now());
-    });
-    next();
-  };
+// Counts the calls of each client (docs/migrate.md).
+function countCall({ calls, now }: Dependencies, { headers }: Request, { locals }: Response): void {
+  locals.onClose(() => {
+    // Browser pages can set `apollographql-client-name`, but not `User-Agent`.
+    const client = headers['apollographql-client-name'] || headers['user-agent'] || '-';
+    calls.count(locals.record.endpoint ?? '', String(client), locals.record.user ?? '', now());
+  });
 }
 
 // Identifies the caller, and rejects callers without access.
@@ -96,8 +90,7 @@ function authorize(dependencies: Dependencies, allowed: Route['access']): Reques
 }
 
 // Reads the input, calls the handler and sends its result.
-function answer(cache: ResponseCache, rest: NonNullable<CachedResponse['rest']>): RequestHandler {
-  const { route } = rest;
+function answer(cache: ResponseCache, route: Route): RequestHandler {
   const { rowCounts, success } = route;
   return async (req, res) => {
     const { ctx } = res.locals;
@@ -112,7 +105,7 @@ function answer(cache: ResponseCache, rest: NonNullable<CachedResponse['rest']>)
       const result = await handle();
       const body = JSON.stringify(success.body.parse(result));
       return {
-        rest,
+        rest: route,
         body,
         ...(success.headers && { headers: success.headers(ctx, result) }),
         ...(rowCounts !== undefined && !ctx.caller && { tag: tagOf(body) }),
@@ -122,6 +115,8 @@ function answer(cache: ResponseCache, rest: NonNullable<CachedResponse['rest']>)
       ? cache.getOrMake(ctx, keyOf(req), rowCounts, make)
       : make());
     await send(route, ctx.config, res, response);
+    // Of a response in the cache, unless it could not be sent.
+    if (response.forms && res.statusCode < 400) response.shared ??= sharedHeaders(res);
   };
 }
 
@@ -167,15 +162,12 @@ function keyOf({ originalUrl }: Request): string {
 
 function readInput(route: Route, req: Request): Input<object> {
   const { path, query, headers, form, json } = route.input ?? {};
+  const search = req.url.slice(req.url.indexOf('?') + 1 || req.url.length);
   return {
     path: path && check(path, req.params, 'path'),
     headers: headers && check(headers, req.headers, 'header'),
-    query: query && check(query, queryOf(req), 'query'),
+    query: query && check(query, withRepeated(new URLSearchParams(search)), 'query'),
     form: form && check(form, req.body ?? {}, 'body'),
     json: json && check(json, req.body ?? {}, 'body'),
   } as Input<object>;
-}
-
-function queryOf({ url }: Request): Readonly<Record<string, unknown>> {
-  return withRepeated(new URLSearchParams(url.slice(url.indexOf('?') + 1 || url.length)));
 }

@@ -265,6 +265,55 @@ describe('cached responses are for callers without credentials, and never replac
   });
 });
 
+describe('a cached REST response has the headers of the first one, with its own X-Request-Id', () => {
+  /** Returns the lines of the head, sorted, without the time. */
+  const headOf = async (path: string, header: string): Promise<string[]> => {
+    const answer = await shop.raw(
+      `GET ${path} HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n${header}\r\n\r\n`,
+    );
+    const [head = ''] = answer.split('\r\n\r\n', 1);
+    return head
+      .split('\r\n')
+      .filter((line) => !line.startsWith('Date: '))
+      .toSorted();
+  };
+
+  test.each([
+    ['a page', REST_PAGE, 'Accept: */*'],
+    ['a page with links, compressed', '/api/v2/shop/products?limit=20', 'Accept-Encoding: gzip'],
+    ['a product', REST_ONE, 'Accept: */*'],
+  ])('%s', async (_what, path, header) => {
+    await shop.makeProducts(30);
+    const idOf = (time: number) => `X-Request-Id: ${String(time).repeat(32)}`;
+    const heads: string[][] = [];
+    for (let time = 0; time < OFTEN; time++)
+      heads.push(await headOf(path, `${header}\r\n${idOf(time)}`));
+    const [first = []] = heads;
+    expect(first).toEqual(expect.arrayContaining(['HTTP/1.1 200 OK', idOf(0)]));
+    const expected = (time: number) => first.map((line) => (line === idOf(0) ? idOf(time) : line));
+    expect(heads).toEqual(heads.map((_head, time) => expected(time)));
+  });
+
+  test('a second Host is rejected, as without the cache (RFC 9112, 3.2)', async () => {
+    await shop.makeProducts(COUNT);
+    await fillCache(() => shop.rest('GET', REST_ONE));
+    const lines = await headOf(REST_ONE, 'Host: other');
+    expect(lines).toContain('HTTP/1.1 400 Bad Request');
+    expect(lines).toContain('X-Content-Type-Options: nosniff');
+  });
+
+  test('a client that has it gets 304, with the same caching headers (RFC 9110, 15.4.5)', async () => {
+    await shop.makeProducts(COUNT);
+    const { headers } = await fillCache(() => shop.rest('GET', REST_ONE));
+    const again = await shop.rest('GET', REST_ONE, {
+      headers: { 'If-None-Match': headers.get('ETag') ?? '' },
+    });
+    expect(again.status).toBe(304);
+    for (const name of ['ETag', 'Cache-Control', 'Vary'])
+      expect(again.headers.get(name)).toBe(headers.get(name));
+  });
+});
+
 describe('a response with an error is not cached', () => {
   test.each([
     ['GraphQL', () => shop.graphql('{ products(first: 99) { nodes { pk } } }')],

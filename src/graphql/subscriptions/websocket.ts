@@ -7,7 +7,7 @@ import type { Caller, Context } from '../../request/context.ts';
 import { onAbort } from '../../core/abort.ts';
 import { DomainError } from '../../core/errors.ts';
 import { RequestContext, findCaller } from '../../http/dependencies.ts';
-import { networkOfClient, checkHeaders, isAnonymous } from '../../http/headers.ts';
+import { duplicateError, isAnonymous, networkOfClient } from '../../http/headers.ts';
 import { HttpError, unavailableError, visibleError } from '../../http/http-error.ts';
 import type { Upgrades } from '../../http/http-server.ts';
 import type { SubscriberConnection, SubscriptionConnections } from './connections.ts';
@@ -72,7 +72,8 @@ export function openWebSockets(connections: SubscriptionConnections): Upgrades {
       if (method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket' || pathname !== path)
         return false;
       try {
-        checkHeaders(req);
+        const duplicate = duplicateError(req);
+        if (duplicate) throw duplicate;
         if (isOverloaded()) throw unavailableError();
         registry.rejectIfFull(networkOfClient(config, req));
         return true;
