@@ -7,8 +7,12 @@ import { readConfig } from '../src/core/config.ts';
 import { openLog } from '../src/telemetry/log.ts';
 import { SECRET } from './secret.ts';
 
-/** The measured sizes, in products. */
-export const SIZES = { '1k': 1_000, '1m': 1_000_000, '10m': 10_000_000 } as const;
+/** The measured sizes, in products. `BENCH_PRODUCTS` replaces the usual one, to try the benchmark. */
+export const SIZES = {
+  '1k': 1_000,
+  '1m': Number(process.env['BENCH_PRODUCTS'] ?? 1_000_000),
+  '10m': 10_000_000,
+};
 
 export type Size = keyof typeof SIZES;
 
@@ -33,7 +37,7 @@ export function sidOf(user: number): string {
 
 /** Creates the database of this size if it is missing, updates it, and returns its URL. */
 export async function prepare(server: string, size: Size): Promise<string> {
-  const url = await makeDatabase(server, `shopfront_bench_${size}`);
+  const url = await makeDatabase(server, `shopfront_bench_${SIZES[size]}`);
   const client = new Client({ connectionString: url });
   await client.connect();
   try {

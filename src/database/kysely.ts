@@ -176,14 +176,9 @@ export function columnOf(
  * a prefix, takes the columns that have it.
  */
 export function entityOf<T extends object>(entity: EntityClass<T>, row: object, prefix = ''): T {
-  const columns =
-    prefix === ''
-      ? row
-      : Object.fromEntries(
-          Object.entries(row)
-            .filter(([name]) => name.startsWith(prefix))
-            .map(([name, value]) => [name.slice(prefix.length), value]),
-        );
+  const columns: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(prefix === '' ? {} : row))
+    if (name.startsWith(prefix)) columns[name.slice(prefix.length)] = value;
   // The ORM's setters on the prototype would track each property: the row keeps its own.
-  return Object.setPrototypeOf(columns, entity.prototype as object) as T;
+  return Object.setPrototypeOf(prefix === '' ? row : columns, entity.prototype as object) as T;
 }
