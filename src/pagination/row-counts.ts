@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { includesWriteScope } from '../core/scopes.ts';
 import type { Context } from '../request/context.ts';
 import { readRows, type Reader } from '../database/kysely.ts';
 import type { Statements } from '../database/sql.ts';
@@ -57,11 +58,11 @@ async function read(ctx: Reader, table: string, known?: RowCounts): Promise<RowC
 
 /**
  * Returns row counts that are at most MAX_AGE_MS old, and never older than this process's last
- * commit. In a transaction, they include its own writes.
+ * commit. They are current in a transaction and for callers who may have written elsewhere.
  */
 export async function recentCounts(ctx: Context, table: string): Promise<RowCounts> {
-  const { statements } = ctx;
-  if (!statements) return read(ctx, table);
+  const { statements, caller } = ctx;
+  if (!statements || includesWriteScope(caller?.scopes ?? [])) return read(ctx, table);
   return cachedCounts(ctx, table) ?? refresh(statements, table);
 }
 

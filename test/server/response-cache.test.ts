@@ -172,6 +172,25 @@ describe('never older than the last commit of this process', () => {
   });
 });
 
+test('a caller with a write scope sees the counts of a commit of another instance at once', async () => {
+  const writer = await shop.makeUser({ scopes: ['products:write'] });
+  await shop.makeProducts(COUNT);
+  const read = async (as?: typeof writer): Promise<unknown[]> => {
+    const request = as ? { as } : {};
+    const [rest, graphql] = [
+      await shop.rest('GET', '/api/v2/shop/products?limit=3&offset=4', request),
+      await shop.graphql(COUNTED, {}, request),
+    ];
+    return [rest.body.count, rest.body.items.length, graphql.body.data.products.totalCount];
+  };
+  expect(await read()).toEqual([COUNT, 1, COUNT]);
+  const input = { name: 'New', barcode: shop.newBarcode(), price: 1 };
+  await other.graphql(CREATE, { input }, { as: writer });
+  expect(await read(writer)).toEqual([COUNT + 1, 2, COUNT + 1]);
+  clock.advance(STALE_MS);
+  expect(await read()).toEqual([COUNT + 1, 2, COUNT + 1]);
+});
+
 describe("requests 50 ms after another instance's acknowledged commit see it, and no response mixes both states", () => {
   test('cached responses are out of date until then, and no longer', async () => {
     const writer = await shop.makeUser({ scopes: ['products:write'] });
