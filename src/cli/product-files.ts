@@ -7,7 +7,7 @@ import { parse, type Info } from 'csv-parse';
 import { DomainError } from '../core/errors.ts';
 import { parseExact } from '../core/exact-json.ts';
 import type { FileRow, Format } from '../features/products/files/file-columns.ts';
-import { FIELDS } from '../features/products/product.columns.ts';
+import { REQUIRED_FIELDS } from '../features/products/product.columns.ts';
 import type { CommandContext } from './command-context.ts';
 
 /** Path of standard input and standard output. */
@@ -80,14 +80,19 @@ async function* csvRows(text: AsyncIterable<string>): AsyncGenerator<FileRow> {
 
 function headerOf(record: readonly string[]): string[] {
   const header = record.map((name) => name.toLowerCase());
-  const missing = FIELDS.filter((field) => !header.includes(field));
+  const missing = REQUIRED_FIELDS.filter((field) => !header.includes(field));
   if (missing.length === 0) return header;
   throw new DomainError('BAD_USER_INPUT', `The header lacks the columns ${missing.join(', ')}`);
 }
 
 function rowOf(header: readonly string[], record: readonly string[], line: number): FileRow {
-  if (record.length === header.length)
-    return { line, values: Object.fromEntries(record.map((cell, index) => [header[index], cell])) };
+  const isRequired = (name: string) => REQUIRED_FIELDS.some((field) => field === name);
+  // An empty cell is no value, unless the field needs one.
+  const valueOf = (name: string, cell = '') => (cell || isRequired(name) ? cell : undefined);
+  if (record.length === header.length) {
+    const cells = header.map((name, index) => [name, valueOf(name, record[index])] as const);
+    return { line, values: Object.fromEntries(cells) };
+  }
   const message = `The row has ${record.length} cells, but the header has ${header.length}`;
   return { line, error: { field: '', type: 'cells', message } };
 }

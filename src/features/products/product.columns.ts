@@ -1,5 +1,5 @@
 import type { JsonForm } from '../../api/compiled-fields.ts';
-import { FIELD_KINDS, type FieldKind, type ProductField } from './product.rules.ts';
+import { FIELD_KINDS, newProduct, type FieldKind, type ProductField } from './product.rules.ts';
 
 /** What follows from the kind of a field: the type of its column, and forms of its value. */
 interface ColumnKind {
@@ -31,6 +31,11 @@ const KINDS: Record<FieldKind, ColumnKind> = {
 
 /** The fields that callers set, in order. Each has a column of the same name. */
 export const FIELDS = Object.keys(FIELD_KINDS) as ProductField[];
+
+/** Those that every product has. */
+export const REQUIRED_FIELDS = FIELDS.filter(
+  (field) => !newProduct.shape[field].safeParse(undefined).success,
+);
 
 /** Returns what follows from the kind of a field. */
 export function kindOf(field: ProductField): ColumnKind {
