@@ -86,15 +86,17 @@ function headerOf(record: readonly string[]): string[] {
 }
 
 function rowOf(header: readonly string[], record: readonly string[], line: number): FileRow {
-  const isRequired = (name: string) => REQUIRED_FIELDS.some((field) => field === name);
-  // An empty cell is no value, unless the field needs one.
-  const valueOf = (name: string, cell = '') => (cell || isRequired(name) ? cell : undefined);
   if (record.length === header.length) {
-    const cells = header.map((name, index) => [name, valueOf(name, record[index])] as const);
-    return { line, values: Object.fromEntries(cells) };
+    const cells = header.map((name, index) => [name, record[index]] as const);
+    return { line, values: Object.fromEntries(cells.filter(isValue)) };
   }
   const message = `The row has ${record.length} cells, but the header has ${header.length}`;
   return { line, error: { field: '', type: 'cells', message } };
+}
+
+// An empty cell is no value, unless the field needs one.
+function isValue([name, cell]: readonly [string, string | undefined]): boolean {
+  return cell !== '' || REQUIRED_FIELDS.some((field) => field === name);
 }
 
 async function* ndjsonRows(text: AsyncIterable<string>): AsyncGenerator<FileRow> {
