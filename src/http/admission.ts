@@ -6,10 +6,13 @@ import { unavailableError } from './http-error.ts';
 
 /** Maximum number of requests in progress. Further requests wait. */
 const MAX_RUNNING = 128;
+/** Maximum number of starts in a turn of the event loop, in which Node accepts one connection. */
+const MAX_STARTS = 4;
 
 /** Starts requests in the order of their arrival, and rejects them under overload. */
 export class Admission {
   private running = 0;
+  private starts = 0;
   private readonly waiting: (() => void)[] = [];
   private readonly rejections = counter(
     'shopfront_overload_refusals_total',
@@ -36,25 +39,27 @@ export class Admission {
       this.rejections.value++;
       throw unavailableError();
     }
-    let isRunning = false;
-    let waiting: (() => void) | undefined;
-    const start = () => {
-      isRunning = true;
-      this.running++;
-      next();
-    };
-    const end = () => {
-      const at = waiting ? this.waiting.indexOf(waiting) : -1;
-      if (at >= 0) this.waiting.splice(at, 1);
-      if (isRunning) this.running--;
-      isRunning = false;
-      if (this.running < MAX_RUNNING) this.waiting.shift()?.();
-    };
-    res.locals.exclude = end;
-    res.locals.onClose(end);
-    if (this.running < MAX_RUNNING) return start();
     // Not a part of the trace of the request whose end allows its start.
-    waiting = AsyncResource.bind(start);
-    this.waiting.push(waiting);
+    const start = AsyncResource.bind(() => next());
+    res.locals.exclude = () => {
+      res.locals.exclude = () => undefined;
+      const at = this.waiting.indexOf(start);
+      if (at < 0) this.running--;
+      else this.waiting.splice(at, 1);
+      this.startWaiting();
+    };
+    this.waiting.push(start);
+    this.startWaiting();
+  };
+
+  private readonly startWaiting = (isNewTurn = false) => {
+    if (isNewTurn) this.starts = 0;
+    while (this.running < MAX_RUNNING && this.starts < MAX_STARTS) {
+      const start = this.waiting.shift();
+      if (!start) return;
+      if (this.starts++ === 0) setImmediate(this.startWaiting, true);
+      this.running++;
+      start();
+    }
   };
 }

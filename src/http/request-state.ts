@@ -57,10 +57,11 @@ class RequestState implements RequestHandle {
 
   /** Calls the listeners, and releases the response: statements keep this object for a while. */
   close(): void {
+    this.exclude();
     for (const listener of this.closeListeners) listener();
     this.closeListeners = [];
     delete this.ctx;
-    this.sendError = this.exclude = () => undefined;
+    this.sendError = () => undefined;
   }
 }
 

@@ -59,19 +59,13 @@ export function sendIfNotModified(
     'Cache-Control',
     publicMaxAgeSeconds === 0 ? 'public, no-cache' : `public, max-age=${publicMaxAgeSeconds}`,
   );
-  appendVary(res, vary);
+  res.vary(vary);
   const clientTags = res.req.headers['if-none-match'];
   // `Cache-Control` of a request is for caches on the way. `fetch` sends no-cache with every tag.
   if (clientTags === undefined || !fresh({ 'if-none-match': clientTags }, { etag: tag }))
     return false;
   if (!res.headersSent) res.status(304).end();
   return true;
-}
-
-/** Adds these names to `Vary` (RFC 9110, 12.5.5), faster than Express does. */
-function appendVary(res: Response, names: string): void {
-  const present = res.getHeader('Vary');
-  res.setHeader('Vary', present === undefined ? names : `${String(present)}, ${names}`);
 }
 
 /**
@@ -87,7 +81,7 @@ export function tagOf(text: string): string {
  */
 export function allowCompression(res: Response, config: Config, body?: string): void {
   if (!isCompressible(config, body)) return;
-  appendVary(res, 'Accept-Encoding');
+  res.vary('Accept-Encoding');
   // The middleware replaces methods of the response, which makes it expensive.
   if (acceptedCoding(res.req)) compress(res.req, res, () => undefined);
 }
@@ -109,7 +103,7 @@ export async function sendCompressible(
   { body, forms = new Map(), tag }: CachedResponse,
 ): Promise<void> {
   const isLong = isCompressible(config, body);
-  if (isLong) appendVary(res, 'Accept-Encoding');
+  if (isLong) res.vary('Accept-Encoding');
   if (tag !== undefined && sendIfNotModified(res, config, tag)) return;
   const coding = isLong ? acceptedCoding(res.req) : undefined;
   if (!coding || res.req.method === 'HEAD') return sendBody(res, 200, body);

@@ -1,7 +1,10 @@
 import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+import type { Request, Response } from 'express';
 import { register } from 'prom-client';
+import { Admission } from '../../src/http/admission.ts';
 import { afterEach, describe, expect, test } from '../support/jest.ts';
 import { useShop } from '../support/shop.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
@@ -115,6 +118,23 @@ test('requests before a WebSocket handshake on their connection free their place
   await until(async () => (await inFlight()) >= 5, 'the requests');
   socket.destroy();
   await until(async () => (await inFlight()) === 0, 'their end');
+});
+
+test('four requests start in a turn of the event loop, in which Node accepts one connection', async () => {
+  // Last, because it replaces the metrics that the others read.
+  const admission = new Admission({ maxRequestsInFlight: 10 });
+  const started: number[] = [];
+  const arrive = (id: number) =>
+    admission.middleware({ method: 'GET' } as Request, { locals: {} } as Response, () =>
+      started.push(id),
+    );
+  for (let id = 0; id < 6; id++) arrive(id);
+  expect(started).toEqual([0, 1, 2, 3]);
+  await setImmediate();
+  for (let id = 6; id < 10; id++) arrive(id);
+  expect(started).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+  await setImmediate();
+  expect(started).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
 });
 
 /** Sends this number of requests without their bodies, and waits until they are in progress. */
