@@ -1,9 +1,10 @@
+import { sql } from 'kysely';
 import { Field, ObjectType } from 'type-graphql';
 import { recordAll } from '../audit/audit.log.ts';
 import { requireScope } from '../../request/access.ts';
 import { inTransaction, type Context } from '../../request/context.ts';
 import { badInput, DomainError, type ErrorCode } from '../../core/errors.ts';
-import { run, type Columns } from '../../database/kysely.ts';
+import { readRows, run, type Columns } from '../../database/kysely.ts';
 import { checked } from '../../core/validation.ts';
 import { Product } from './product.entity.ts';
 import { FIELDS } from './product.columns.ts';
@@ -91,7 +92,17 @@ async function insert(ctx: Context, drafts: readonly NewProduct[]): Promise<Map<
   if (drafts.length === 0) return new Map();
   return inTransaction(ctx, async (tx) => {
     const now = tx.now();
-    const rows = drafts.map((draft) => ({ ...draft, created_at: now, updated_at: now }));
+    const keys = await readRows(
+      tx,
+      sql<{
+        pk: number;
+      }>`select nextval('product_pk_seq') as pk from generate_series(1, ${drafts.length}::int)`,
+    );
+    const rows = drafts.map((draft, index) => {
+      return { ...draft, ...keys[index], created_at: now, updated_at: now };
+    });
+    // Concurrent batches with the same barcodes would wait for each other if their orders differed.
+    rows.sort((one, other) => (one.barcode < other.barcode ? -1 : 1));
     const added = await run(
       tx,
       tx.em
@@ -101,7 +112,7 @@ async function insert(ctx: Context, drafts: readonly NewProduct[]): Promise<Map<
         .onConflict((taken) => taken.column('barcode').doNothing())
         .returning(['pk', ...FIELDS, 'created_at', 'updated_at']),
     );
-    const products = added.map((row) => tx.em.map(Product, row));
+    const products = added.map((row) => tx.em.map(Product, row)).toSorted((a, b) => a.pk - b.pk);
     await recordAll(tx, 'product.created', products.map(creationOf));
     return new Map(products.map((product) => [product.barcode, product]));
   });
