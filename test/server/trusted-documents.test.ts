@@ -17,6 +17,7 @@ import { closeStreams, openStream, openSubscription } from '../support/events.ts
 import { codeOf, Shop, type Answer, type RequestOptions } from '../support/shop.ts';
 import { closeSockets, connectSocket, startSubscription } from '../support/sockets.ts';
 import { useStoppedClock } from '../support/clock.ts';
+import { settled } from '../support/settled.ts';
 
 // Responses that are cached for some milliseconds stay cached until a test advances the clock.
 useStoppedClock();
@@ -239,6 +240,8 @@ describe('mode enforce: a subscription', () => {
     ['its id', { documentId: idOf(SUBSCRIBE) }],
     ['its hash', { extensions: persisted(SUBSCRIBE) }],
   ])('by %s is served over both transports', async (_name, json) => {
+    // Later changes only.
+    await settled(quick);
     const stream = await openSubscription(quick, '', {}, { json });
     const socket = await connectSocket(quick);
     await startSubscription(socket, '1', { query: '', ...json });
