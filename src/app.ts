@@ -37,14 +37,13 @@ export async function createApp(dependencies: Dependencies): Promise<App> {
   const routes = features.flatMap((feature) => feature.routes?.(config) ?? []);
   const cache = new ResponseCache();
   const pages = pageEndpoints(config, routes);
-  const admission = new Admission(config);
+  const admission = new Admission(config.maxRequestsInFlight);
   const graphql = await openGraphqlApi(dependencies, cache, pages?.sendGraphqlPage, () =>
     admission.isFull(),
   );
   const apis = [...graphql.endpoints, ...restEndpoints(dependencies, cache, routes)];
   const sendError = errorSender(log, errorKeyByPath(config.basePath, apis));
   const deadline = new Deadline(config);
-  const others = [...openapiEndpoints(config, features), ...(pages?.endpoints ?? [])];
   const base = config.basePath || '/';
 
   const app = express()
@@ -61,7 +60,7 @@ export async function createApp(dependencies: Dependencies): Promise<App> {
   app.use(base, routerOf(healthEndpoints(dependencies)));
   app.use(admission.middleware);
   app.use(base, routerOf(apis));
-  app.use(base, routerOf(others));
+  app.use(base, routerOf([...openapiEndpoints(config, features), ...(pages?.endpoints ?? [])]));
   app.use(() => {
     throw unknownPath();
   });

@@ -1,6 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { RequestHandler } from 'express';
-import type { Config } from '../core/config.ts';
 import { counter, gauge } from '../core/metrics.ts';
 import { unavailableError } from './http-error.ts';
 
@@ -19,7 +18,7 @@ export class Admission {
     'Requests rejected with 503 because of overload.',
   );
 
-  constructor(private readonly config: Pick<Config, 'maxRequestsInFlight'>) {
+  constructor(private readonly maxInFlight: number) {
     gauge(
       'shopfront_requests_in_flight',
       'Requests in progress or waiting, except those waiting for a password hash or a slow reader.',
@@ -27,9 +26,9 @@ export class Admission {
     );
   }
 
-  /** Returns whether MAX_REQUESTS_IN_FLIGHT are in progress or wait. */
+  /** Returns whether as many requests are in progress or wait as may. */
   isFull(): boolean {
-    return this.running + this.waiting.length >= this.config.maxRequestsInFlight;
+    return this.running + this.waiting.length >= this.maxInFlight;
   }
 
   /** Lets a request wait its turn, or throws UNAVAILABLE. Preflights pass. */
@@ -40,7 +39,7 @@ export class Admission {
       throw unavailableError();
     }
     // Not a part of the trace of the request whose end allows its start.
-    const start = AsyncResource.bind(() => next());
+    const start = this.mayStart() ? () => next() : AsyncResource.bind(() => next());
     res.locals.exclude = () => {
       res.locals.exclude = () => undefined;
       const at = this.waiting.indexOf(start);
@@ -52,9 +51,13 @@ export class Admission {
     this.startWaiting();
   };
 
+  private mayStart(): boolean {
+    return this.running < MAX_RUNNING && this.starts < MAX_STARTS;
+  }
+
   private readonly startWaiting = (isNewTurn = false) => {
     if (isNewTurn) this.starts = 0;
-    while (this.running < MAX_RUNNING && this.starts < MAX_STARTS) {
+    while (this.mayStart()) {
       const start = this.waiting.shift();
       if (!start) return;
       if (this.starts++ === 0) setImmediate(this.startWaiting, true);

@@ -15,8 +15,7 @@ export class Deadline {
    * REQUEST_TIMEOUT_MS.
    */
   readonly middleware: RequestHandler = (_req, res, next) => {
-    const { requestTimeoutMs } = this.config;
-    const timer = setTimeout(() => reject(res, timeoutError()), requestTimeoutMs);
+    const timer = setTimeout(() => reject(res, timeoutError()), this.config.requestTimeoutMs);
     const entry: { res: Response | undefined } = { res };
     this.pending.add(entry);
     res.locals.onClose(() => {

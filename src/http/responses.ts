@@ -92,8 +92,7 @@ function isCompressible({ compression: isOn }: Config, body?: string): boolean {
 
 /** Returns the preferred coding that the client accepts, or undefined for none. */
 export function acceptedCoding(req: Request): Coding | undefined {
-  if (req.headers['accept-encoding'] === undefined) return undefined;
-  return CODINGS.find((coding) => req.acceptsEncodings(coding));
+  return CODINGS.find((coding) => req.headers['accept-encoding'] && req.acceptsEncodings(coding));
 }
 
 /** Sends 304, or the body, compressed for clients that accept it. */
