@@ -5,7 +5,6 @@ import { includesWriteScope, type Scope } from '../../core/scopes.ts';
 import { readRows, type Reader } from '../../database/kysely.ts';
 import type { User } from '../users/user.entity.ts';
 import * as sessions from './sessions/session.service.ts';
-import type { Session } from './sessions/session.entity.ts';
 import { readAccessToken, TokenError } from './tokens/token.ts';
 
 /** Returns the caller with this access token. Throws INVALID_TOKEN and INACTIVE_USER. */
@@ -35,7 +34,7 @@ export async function callerBySessionKey(ctx: Context, key: string): Promise<Cal
 }
 
 /** Makes the user the caller for the rest of the request, such as the fields below a login. */
-export function signIn(ctx: Context, user: User, session: Session): void {
+export function signIn(ctx: Context, user: User, session: sessions.LiveSession): void {
   ctx.caller = callerOf(user, session);
   // The loaders cache rows that were read for the previous caller.
   ctx.loaders.clear();
@@ -56,12 +55,12 @@ export function rejectDisabled(ctx: Context, user: User): void {
 }
 
 /** Returns the user's scopes, limited to those of the session if the session has any. */
-export function scopesIn(user: User, session: Session): Scope[] {
+export function scopesIn(user: User, session: sessions.LiveSession): Scope[] {
   const { scopes } = session;
   return scopes ? user.scopes.filter((scope) => scopes.includes(scope)) : user.scopes;
 }
 
-function callerOf(user: User, session?: Session, narrowed?: Scope[]): Caller {
+function callerOf(user: User, session?: sessions.LiveSession, narrowed?: Scope[]): Caller {
   const available = session ? scopesIn(user, session) : user.scopes;
   const scopes = new Set(
     narrowed ? available.filter((scope) => narrowed.includes(scope)) : available,

@@ -54,9 +54,9 @@ export async function byPk(ctx: Context, pk: number): Promise<User> {
   return user;
 }
 
-/** Returns the user whose columns in a row begin with `user_`, and caches it for this request. */
+/** Returns the user in a row, which may have more columns, and caches it for this request. */
 export function userIn(ctx: Context, row: object): User {
-  const user = entityOf(User, row, 'user_');
+  const user = entityOf(User, row);
   byPks(ctx).prime(user.pk, user);
   return user;
 }

@@ -33,6 +33,11 @@ const TOUCH_INTERVAL_MS = 60_000;
 /** Maximum number of sessions per user. Opening one more deletes the oldest. */
 const MAX_SESSIONS = 50;
 
+/** The properties that decide what the caller of a session may do. */
+const LIVE = ['sid', 'scopes', 'createdAt', 'lastSeenAt', 'expiresAt', 'endedAt'] as const;
+/** A session, as far as it decides what its caller may do. */
+export type LiveSession = Pick<Session, (typeof LIVE)[number]>;
+
 interface Tables {
   session: Columns<Session>;
 }
@@ -86,12 +91,12 @@ export async function open(
 export async function withUser(
   ctx: Context,
   by: { key: string } | { username: string; sid?: string },
-): Promise<{ user?: User; session?: Session }> {
+): Promise<{ user?: User; session?: LiveSession }> {
   const select = () =>
     builder
       .selectFrom('user')
-      .select(columnsOf(ctx, User, [], 'user_'))
-      .select(columnsOf(ctx, Session, [], 'session_'));
+      .select(columnsOf(ctx, User))
+      .select(columnsOf(ctx, Session, [], 'session_', LIVE));
   const statement =
     'key' in by
       ? cachedStatement('user by session key', [hashKey(by.key)], () =>
@@ -118,12 +123,12 @@ export async function bySid({ em }: Context, sid: string): Promise<Session | nul
 }
 
 /** Returns whether the session has neither ended nor expired. */
-export function isLive(ctx: Context, session: Session): boolean {
+export function isLive(ctx: Context, session: LiveSession): boolean {
   return session.endedAt === null && ctx.now() < session.expiresAt;
 }
 
 /** Updates the last use and the idle expiry of the session and its row, at most once a minute. */
-export async function touch(ctx: Context, session: Session): Promise<void> {
+export async function touch(ctx: Context, session: LiveSession): Promise<void> {
   const now = ctx.now();
   const threshold = new Date(now.getTime() - TOUCH_INTERVAL_MS);
   if (session.lastSeenAt > threshold) return;

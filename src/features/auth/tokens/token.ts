@@ -140,8 +140,8 @@ const verified = new WeakMap<Context['config'], LRUCache<string, jwt.Jwt>>();
 function readSigned(ctx: Context, token: string): jwt.Jwt {
   const known = verified.get(ctx.config) ?? new LRUCache<string, jwt.Jwt>({ max: MAX_VERIFIED });
   verified.set(ctx.config, known);
-  const signed = known.get(token) ?? readSignedByAny(ctx, token);
-  known.set(token, signed);
+  let signed = known.get(token);
+  if (!signed) known.set(token, (signed = readSignedByAny(ctx, token)));
   return signed;
 }
 
