@@ -87,16 +87,17 @@ function rejected({ code, message, fields }: DomainError): CreateProductResult {
   return { product: null, error: { code, message, fields } };
 }
 
+type Key = Pick<Product, 'pk'>;
+
 // Returns the added products by barcode.
 async function insert(ctx: Context, drafts: readonly NewProduct[]): Promise<Map<string, Product>> {
   if (drafts.length === 0) return new Map();
   return inTransaction(ctx, async (tx) => {
     const now = tx.now();
+    const { length } = drafts;
     const keys = await readRows(
       tx,
-      sql<{
-        pk: number;
-      }>`select nextval('product_pk_seq') as pk from generate_series(1, ${drafts.length}::int)`,
+      sql<Key>`select nextval('product_pk_seq') as pk from generate_series(1, ${length}::int)`,
     );
     const rows = drafts.map((draft, index) => {
       return { ...draft, ...keys[index], created_at: now, updated_at: now };
