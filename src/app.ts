@@ -37,7 +37,7 @@ export async function createApp(dependencies: Dependencies): Promise<App> {
   const routes = features.flatMap((feature) => feature.routes?.(config) ?? []);
   const cache = new ResponseCache();
   const pages = pageEndpoints(config, routes);
-  const admission = new Admission(config.maxRequestsInFlight);
+  const admission = new Admission(config.maxRequestsInFlight, dependencies.tracing !== undefined);
   const graphql = await openGraphqlApi(dependencies, cache, pages?.sendGraphqlPage, () =>
     admission.isFull(),
   );

@@ -18,7 +18,10 @@ export class Admission {
     'Requests rejected with 503 because of overload.',
   );
 
-  constructor(private readonly maxInFlight: number) {
+  constructor(
+    private readonly maxInFlight: number,
+    private readonly isTraced: boolean,
+  ) {
     gauge(
       'shopfront_requests_in_flight',
       'Requests in progress or waiting, except those waiting for a password hash or a slow reader.',
@@ -39,7 +42,7 @@ export class Admission {
       throw unavailableError();
     }
     // Not a part of the trace of the request whose end allows its start.
-    const start = this.mayStart() ? () => next() : AsyncResource.bind(() => next());
+    const start = this.isTraced ? AsyncResource.bind(() => next()) : () => next();
     res.locals.exclude = () => {
       res.locals.exclude = () => undefined;
       const at = this.waiting.indexOf(start);
@@ -51,13 +54,9 @@ export class Admission {
     this.startWaiting();
   };
 
-  private mayStart(): boolean {
-    return this.running < MAX_RUNNING && this.starts < MAX_STARTS;
-  }
-
   private readonly startWaiting = (isNewTurn = false) => {
     if (isNewTurn) this.starts = 0;
-    while (this.mayStart()) {
+    while (this.running < MAX_RUNNING && this.starts < MAX_STARTS) {
       const start = this.waiting.shift();
       if (!start) return;
       if (this.starts++ === 0) setImmediate(this.startWaiting, true);

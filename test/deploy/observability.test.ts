@@ -52,7 +52,7 @@ beforeAll(async () => {
   await shop.start();
   await shop.empty();
   const registry = openMetrics({ database: () => shop.database });
-  void new Admission(shop.config.maxRequestsInFlight);
+  void new Admission(shop.config.maxRequestsInFlight, false);
   await sendTraffic();
   await until(async () => (await registry.metrics()).includes('status="5xx"'));
   metrics = await labelsIn(registry);

@@ -122,7 +122,7 @@ test('requests before a WebSocket handshake on their connection free their place
 
 test('four requests start in a turn of the event loop, in which Node accepts one connection', async () => {
   // Last, because it replaces the metrics that the others read.
-  const admission = new Admission(10);
+  const admission = new Admission(10, false);
   const started: number[] = [];
   const arrive = (id: number) =>
     admission.middleware({ method: 'GET' } as Request, { locals: {} } as Response, () =>
