@@ -12,6 +12,11 @@ interface Turn extends Load {
   memory: number;
 }
 
+/**
+ * Length of the load before the first round, in rounds. Until V8 has optimized a server, a request
+ * takes up to twice the time: with rounds of 4 s, for some 12 s of load.
+ */
+const WARM_UP = 3;
 const CHECKED = 200;
 const CHECK_EVERY_MS = 50;
 
@@ -34,7 +39,7 @@ export async function measure<Name extends string>(
   const fixed = work.writes ? undefined : makeRequests();
   const { clients } = work;
   for (const server of all)
-    await load(server.port, fixed ?? makeRequests(), Math.min(2, seconds), clients);
+    await load(server.port, fixed ?? makeRequests(), WARM_UP * seconds, clients);
   const found: Record<Name, Turn>[] = [];
   for (let round = 0; round < rounds; round++) {
     const turns: [Name, Turn][] = [];
