@@ -198,8 +198,10 @@ describe('under a BASE_PATH', () => {
     await signInAs(page, 'alice');
     const operation = await open(page, 'Get the signed-in user');
     await send(operation);
-    await operation.getByText('"alice"', { exact: true }).first().waitFor();
-    // The example has a placeholder instead of the token.
+    // The documented example has the same name.
+    const received = operation.locator('.live-responses-table');
+    await received.getByText('"alice"', { exact: true }).first().waitFor();
+    // The command has a placeholder instead of the token.
     expect(await operation.innerText()).toContain('Authorization: Bearer $TOKEN');
     expect(await page.locator('body').innerText()).not.toContain(await tokenOf(page));
     expect(clients).toEqual(new Set(['shopfront-pages']));
