@@ -148,8 +148,10 @@ test('everything works by keyboard', async () => {
 });
 
 test.each<[string, BrowserContextOptions]>([
-  ['on a desktop, in light colours', {}],
-  ['on a phone, in dark colours', { viewport: { width: 390, height: 844 }, colorScheme: 'dark' }],
+  ['in light colours', {}],
+  ['in dark colours', { colorScheme: 'dark' }],
+  ['on a phone', { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }],
+  ['on a phone in dark colours', { viewport: { width: 390, height: 844 }, colorScheme: 'dark' }],
 ])('every comparison is accessible with its result, %s', async (_how, options) => {
   const { page } = await visit(options);
   await signInAs(page, 'alice');

@@ -329,7 +329,8 @@ describe('in every environment', () => {
   });
 
   test.each<[string, BrowserContextOptions]>([
-    ['on a desktop, in dark colours', { colorScheme: 'dark' }],
+    ['in light colours', {}],
+    ['in dark colours', { colorScheme: 'dark' }],
     ['on a phone', { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }],
   ])('the REST reference is accessible, %s', async (_how, options) => {
     const { page } = await site.visit('/docs', options);

@@ -35,7 +35,6 @@ const tabs = useBrowser();
 const server = useServer();
 
 // With SCREENSHOTS=1, the tests write the pictures.
-const WRITES_PICTURES = process.env['SCREENSHOTS'] === '1';
 
 test('the moving picture of the README is made of the running pages', async () => {
   const { page, errors } = await tabs.open([new URL(server.url).origin], { viewport: DESKTOP });
@@ -81,19 +80,15 @@ test('the moving picture of the README is made of the running pages', async () =
   expect(gif.length).toBeLessThan(MAX_BYTES);
   expect(new Set(frames.map(({ png }) => png)).size).toBe(frames.length);
   expect(errors).toEqual([]);
-  if (WRITES_PICTURES) await writeFile('docs/tour.gif', gif);
+  if (process.env['SCREENSHOTS'] === '1') await writeFile('docs/tour.gif', gif);
 });
 
-test.each(
-  (
-    [
-      ['desktop', 'light', DESKTOP],
-      ['phone', 'dark', PHONE],
-      ['desktop', 'dark', DESKTOP],
-      ['phone', 'light', PHONE],
-    ] as const
-  ).slice(0, WRITES_PICTURES ? 4 : 2),
-)('every page fits a %s, in %s colours', async (device, colorScheme, viewport) => {
+test.each([
+  ['desktop', 'light', DESKTOP],
+  ['desktop', 'dark', DESKTOP],
+  ['phone', 'light', PHONE],
+  ['phone', 'dark', PHONE],
+] as const)('every page fits a %s, in %s colours', async (device, colorScheme, viewport) => {
   const { page } = await tabs.open([new URL(server.url).origin], { colorScheme, viewport });
   const visit = async ([name, path, text]: (typeof PAGES | typeof SIGNED_IN_PAGES)[number]) => {
     await page.goto(server.url + path);
@@ -103,7 +98,7 @@ test.each(
     expect([name, width]).toEqual([name, viewport.width]);
     await showDefaultPort(page);
     const picture = await page.screenshot({ type: 'jpeg', quality: 75 });
-    if (WRITES_PICTURES)
+    if (process.env['SCREENSHOTS'] === '1')
       await writeFile(`${PICTURES}/${name}-${device}-${colorScheme}.jpg`, picture);
   };
   for (const one of PAGES) await visit(one);

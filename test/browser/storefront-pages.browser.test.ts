@@ -12,6 +12,8 @@ const EXPECTED_MESSAGES = /status of 400|net::ERR_INTERNET_DISCONNECTED/;
 
 test.each<[string, BrowserContextOptions]>([
   ['on a desktop, in light colours', { viewport: DESKTOP, colorScheme: 'light' }],
+  ['on a desktop, in dark colours', { viewport: DESKTOP, colorScheme: 'dark' }],
+  ['on a phone, in light colours', { viewport: PHONE, colorScheme: 'light' }],
   ['on a phone, in dark colours', { viewport: PHONE, colorScheme: 'dark' }],
 ])(
   'every page has a title, fits its width, and is accessible: %s',
