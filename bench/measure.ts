@@ -16,7 +16,7 @@ interface Turn extends Load {
  * Length of the load before the first round, in rounds. Until V8 has optimized a server, a request
  * takes up to twice the time: with rounds of 4 s, for some 12 s of load.
  */
-const WARM_UP = 3;
+export const WARM_UP = 3;
 const CHECKED = 200;
 const CHECK_EVERY_MS = 50;
 

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import type { Bench, Result } from './bench.ts';
 import { inFolder } from './folder.ts';
 import { send, load, type BenchRequest } from './load.ts';
-import { measure, median, ratioText } from './measure.ts';
+import { measure, median, ratioText, WARM_UP } from './measure.ts';
 import { peers, type Peer } from './peers/peers.ts';
 import { start } from './processes.ts';
 import { works } from './works.ts';
@@ -65,8 +65,8 @@ async function against(bench: Bench, peer: Peer, folder: string): Promise<Result
     { length: PAGES },
     (_, index) => page?.request(index) ?? { method: 'GET' as const, path: '/' },
   );
-  await load(theirs.port, requests, bench.pace.seconds);
-  await load(baseline.port, baselineRequests, bench.pace.seconds);
+  await load(theirs.port, requests, WARM_UP * bench.pace.seconds);
+  await load(baseline.port, baselineRequests, WARM_UP * bench.pace.seconds);
   const rounds: { theirs: number; baseline: number }[] = [];
   for (let round = 0; round < bench.pace.rounds; round++) {
     const turn = {

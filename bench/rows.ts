@@ -4,7 +4,7 @@ import { SIZES, type Size } from './catalogue.ts';
 import type { Bench, Result } from './bench.ts';
 import { inFolder } from './folder.ts';
 import { send, CLIENTS, load } from './load.ts';
-import { measure, median, ratioText, takeTurn, whole } from './measure.ts';
+import { measure, median, ratioText, takeTurn, WARM_UP, whole } from './measure.ts';
 import { startEmbedded, type MeasuredServer } from './processes.ts';
 import { referenceBenchmarks } from './references.ts';
 import { storm } from './storm.ts';
@@ -127,7 +127,7 @@ async function compressedPage(
     });
   const [plain, gzip] = [requestsWith({}), requestsWith({ 'Accept-Encoding': 'gzip' })];
   for (const requests of [plain, gzip])
-    await takeTurn(ours, requests, Math.min(2, bench.pace.seconds));
+    await takeTurn(ours, requests, WARM_UP * bench.pace.seconds);
   const rounds: Record<'plain' | 'gzip', Awaited<ReturnType<typeof takeTurn>>>[] = [];
   for (let round = 0; round < bench.pace.rounds; round++) {
     const turn = (requests: typeof plain) => takeTurn(ours, requests, bench.pace.seconds);
