@@ -25,7 +25,7 @@ class RequestState implements RequestHandle {
   /** Whether errors also have `error` and `error_description` (RFC 6749, 5.2). */
   isOauth = false;
   /** Context of the services. */
-  ctx?: Context;
+  ctx: Context | undefined;
   /** Ends the request for admission, because it now waits for other than the event loop. */
   exclude: () => void = () => undefined;
   private controller: AbortController | undefined;
@@ -60,7 +60,7 @@ class RequestState implements RequestHandle {
     this.exclude();
     for (const listener of this.closeListeners) listener();
     this.closeListeners = [];
-    delete this.ctx;
+    this.ctx = undefined;
     this.sendError = () => undefined;
   }
 }
