@@ -111,7 +111,7 @@ export async function readOffsetPage<T extends object>(
   const build = () =>
     builder
       .selectFrom(ctx.em.getMetadata(entity).tableName)
-      .select(columnsOf(ctx, entity, [], '', properties))
+      .select(columnsOf(ctx, entity, [], properties))
       .where('pk', '>=', place.pk)
       .orderBy('pk')
       .limit(sql.lit(limit))

@@ -145,20 +145,19 @@ export function cachedStatement(
 }
 
 /**
- * Returns the columns of an entity for a SELECT, each named as its property behind a prefix: of these
- * properties, by default all that are not lazy, and of the `others`.
+ * Returns the columns of an entity for a SELECT, each named as its property: of these properties, by
+ * default all that are not lazy, and of the `others`.
  */
 export function columnsOf(
   { em }: { em: EntityManager },
   entity: EntityClass<object>,
   others: readonly string[] = [],
-  prefix = '',
   properties?: readonly string[],
 ): string[] {
   const { tableName, props } = em.getMetadata(entity);
   return props
     .filter(({ name, lazy }) => others.includes(name) || (properties?.includes(name) ?? !lazy))
-    .map(({ name, fieldNames }) => `${tableName}.${fieldNames[0]} as ${prefix}${String(name)}`);
+    .map(({ name, fieldNames }) => `${tableName}.${fieldNames[0]} as ${String(name)}`);
 }
 
 /** Returns the column of a property. */
@@ -171,14 +170,8 @@ export function columnOf(
   return `${tableName}.${props.find(({ name }) => name === property)?.fieldNames[0]}`;
 }
 
-/**
- * Makes a row with the names of properties an entity to read only: no unit of work tracks it. With
- * a prefix, takes the columns that have it.
- */
-export function entityOf<T extends object>(entity: EntityClass<T>, row: object, prefix = ''): T {
-  const columns: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(prefix === '' ? {} : row))
-    if (name.startsWith(prefix)) columns[name.slice(prefix.length)] = value;
+/** Makes a row with the names of properties an entity to read only: no unit of work tracks it. */
+export function entityOf<T extends object>(entity: EntityClass<T>, row: object): T {
   // The ORM's setters on the prototype would track each property: the row keeps its own.
-  return Object.setPrototypeOf(prefix === '' ? row : columns, entity.prototype as object) as T;
+  return Object.setPrototypeOf(row, entity.prototype as object) as T;
 }

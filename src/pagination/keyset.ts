@@ -129,7 +129,7 @@ export async function findInList<T extends object>(
   const build = () => {
     const query = builder
       .selectFrom(ctx.em.getMetadata(entity).tableName)
-      .select(columnsOf(ctx, entity, [property], '', properties))
+      .select(columnsOf(ctx, entity, [property], properties))
       .where((eb) => eb(columnOf(ctx, entity, property), '=', eb.fn.any(eb.val(valid))));
     return list.where ? query.where(list.where) : query;
   };

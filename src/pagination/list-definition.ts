@@ -228,7 +228,7 @@ export class ListQuery<T extends object> {
 
   private columns(): string[] {
     const order = this.list.order.map(({ property }) => property);
-    return columnsOf(this.ctx, this.list.entity, order, '', this.list.properties);
+    return columnsOf(this.ctx, this.list.entity, order, this.list.properties);
   }
 
   private columnOf(property: string): string {
