@@ -35,6 +35,7 @@ const tabs = useBrowser();
 const server = useServer();
 
 // With SCREENSHOTS=1, the tests write the pictures.
+const WRITES_PICTURES = process.env['SCREENSHOTS'] === '1';
 
 test('the moving picture of the README is made of the running pages', async () => {
   const { page, errors } = await tabs.open([new URL(server.url).origin], { viewport: DESKTOP });
@@ -80,7 +81,7 @@ test('the moving picture of the README is made of the running pages', async () =
   expect(gif.length).toBeLessThan(MAX_BYTES);
   expect(new Set(frames.map(({ png }) => png)).size).toBe(frames.length);
   expect(errors).toEqual([]);
-  if (process.env['SCREENSHOTS'] === '1') await writeFile('docs/tour.gif', gif);
+  if (WRITES_PICTURES) await writeFile('docs/tour.gif', gif);
 });
 
 test.each([
@@ -98,7 +99,7 @@ test.each([
     expect([name, width]).toEqual([name, viewport.width]);
     await showDefaultPort(page);
     const picture = await page.screenshot({ type: 'jpeg', quality: 75 });
-    if (process.env['SCREENSHOTS'] === '1')
+    if (WRITES_PICTURES)
       await writeFile(`${PICTURES}/${name}-${device}-${colorScheme}.jpg`, picture);
   };
   for (const one of PAGES) await visit(one);

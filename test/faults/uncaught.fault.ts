@@ -50,7 +50,7 @@ export const uncaught: Fault = {
     return {
       'ended after at most': `${(slowest / 1000).toFixed(1)} s`,
       'to end within': '10 s',
-      'requests in flight, all answered': LOGINS,
+      'received requests, all completed': LOGINS,
     };
   },
 };
