@@ -1,8 +1,17 @@
 import type { Context } from '../request/context.ts';
 import type { Page } from '../pagination/keyset.ts';
 
-/** JSON form of a column's cell. */
-export type JsonForm = 'id' | 'text' | 'number' | 'time';
+/** JSON forms of a column's cell: each writes the same text as JSON.stringify for its scalar. */
+export const JSON_FORMS = {
+  id: (value: unknown) => `"${String(value)}"`,
+  text: JSON.stringify,
+  // Most prices are the shortest text of their number already.
+  number: (value: unknown) =>
+    String(/^\d{1,9}(\.\d?[1-9])?$/.test(String(value)) ? value : Number(value)),
+  time: JSON.stringify,
+} as const;
+
+export type JsonForm = keyof typeof JSON_FORMS;
 
 /** Fields of a GraphQL type that are a single column, so they need no entity. */
 export interface RowFields {

@@ -10,7 +10,7 @@ import {
   type OperationDefinitionNode,
   type SelectionSetNode,
 } from 'graphql';
-import type { CompiledRoot, JsonForm, RowFields } from '../api/compiled-fields.ts';
+import { JSON_FORMS, type CompiledRoot, type RowFields } from '../api/compiled-fields.ts';
 import { globalId } from '../api/node.ts';
 import type { Page } from '../pagination/keyset.ts';
 import type { Context } from '../request/context.ts';
@@ -54,7 +54,7 @@ export interface Plan {
 interface CompiledField {
   name: string;
   rowCounts: string;
-  run(ctx: Context, variables: Record<string, unknown>): Promise<string | undefined>;
+  run(ctx: Context, variables: Variables): Promise<string | undefined>;
 }
 
 /** Compiles an operation. Returns undefined if only the resolvers can execute it. */
@@ -94,33 +94,23 @@ function compileField(
   const root = first && roots.get(first.name.value);
   const definition = first && schema.getQueryType()?.getFields()[first.name.value];
   if (!root || !definition) throw new NotCompiled();
-  const read = compileRead(root, nodes, fragments);
-  return {
-    name,
-    rowCounts: root.rowCounts,
-    run: (ctx, variables) => read(ctx, getArgumentValues(definition, first, variables)),
-  };
-}
-
-/** Returns the function that reads a root field with its arguments as JSON. */
-function compileRead(
-  root: CompiledRoot,
-  nodes: readonly FieldNode[],
-  fragments: Fragments,
-): (ctx: Context, args: Variables) => Promise<string | undefined> {
   const compiler = new Compiler(root.row, fragments);
+  const { properties } = compiler;
+  const argsOf = (variables: Variables) => getArgumentValues(definition, first, variables);
   if (root.kind === 'one') {
     const write = compiler.compileRow(nodes);
-    return async (ctx, args) => {
-      const row = await root.read(ctx, args, compiler.properties);
+    const run: CompiledField['run'] = async (ctx, variables) => {
+      const row = await root.read(ctx, argsOf(variables), properties);
       return row ? write(row) : 'null';
     };
+    return { name, rowCounts: root.rowCounts, run };
   }
   const write = compiler.compilePage(nodes);
-  return async (ctx, args) => {
-    const page = await root.read(ctx, args, compiler.properties);
+  const run: CompiledField['run'] = async (ctx, variables) => {
+    const page = await root.read(ctx, argsOf(variables), properties);
     return page && write(page);
   };
+  return { name, rowCounts: root.rowCounts, run };
 }
 
 async function runFields(
@@ -185,7 +175,7 @@ class Compiler {
       const field = fields[name];
       if (!field) throw new NotCompiled();
       this.properties.add(field.property);
-      const write = FORMATTERS[field.form];
+      const write = JSON_FORMS[field.form];
       return (row) => {
         const value = valueOf(row, field.property);
         return value === null ? 'null' : write(value);
@@ -285,12 +275,3 @@ function cursorOf(edge: Edge | undefined): string {
 function valueOf(row: Row, property: string): unknown {
   return row[property as keyof Row];
 }
-
-// Write the same text as JSON.stringify for the serialized scalar.
-const FORMATTERS: Record<JsonForm, (value: unknown) => string> = {
-  id: (value) => `"${String(value)}"`,
-  text: JSON.stringify,
-  // Most prices are the shortest text of their number already.
-  number: (value) => String(/^\d{1,9}(\.\d?[1-9])?$/.test(String(value)) ? value : Number(value)),
-  time: JSON.stringify,
-};

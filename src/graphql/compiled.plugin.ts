@@ -29,16 +29,13 @@ export function compiledPlugin(
   const roots = new Map(
     features.flatMap(({ compiledFields = {} }) => Object.entries(compiledFields)),
   );
-  const plans = new WeakMap<OperationDefinitionNode, { plan: Plan | undefined }>();
+  const plans = new WeakMap<OperationDefinitionNode, Plan | undefined>();
   const listener: GraphQLRequestListener<Context> = {
     responseForOperation: async ({ request, document, operation, contextValue: ctx }) => {
       if (!document || !operation) return null;
-      let compiled = plans.get(operation);
-      if (!compiled) {
-        compiled = { plan: compilePlan(schema, roots, document, operation) };
-        plans.set(operation, compiled);
-      }
-      const { plan } = compiled;
+      if (!plans.has(operation))
+        plans.set(operation, compilePlan(schema, roots, document, operation));
+      const plan = plans.get(operation);
       const { variables = {}, extensions: { cost } = {} } = request;
       if (!plan || cost === true) return null;
       const run = () => runPlan(plan, ctx, variables);

@@ -1,3 +1,4 @@
+import type { GraphQLRequest } from '@apollo/server';
 import { ApolloServerErrorCode } from '@apollo/server/errors';
 import { maxAliasesRule } from '@escape.tech/graphql-armor-max-aliases';
 import { maxDepthRule } from '@escape.tech/graphql-armor-max-depth';
@@ -33,6 +34,25 @@ const MAX_ALIAS_LENGTH = 100;
 
 const { GRAPHQL_PARSE_FAILED, GRAPHQL_VALIDATION_FAILED } = ApolloServerErrorCode;
 
+/** Finds the queries of `persist`. Stores none: any client could fill the memory. */
+const persistedQueries = {
+  get: async (key: string) => key.slice('apq:'.length),
+  set: async () => undefined,
+  delete: async () => false,
+};
+
+/**
+ * Makes the query a persisted one whose hash is its text, because Apollo Server computes the hash of
+ * all others, which takes a twelfth of a request. A hash from a client is not found.
+ */
+export function persist(request: GraphQLRequest): void {
+  const { query, extensions = {} } = request;
+  const isOfClient = Boolean(extensions['persistedQuery']);
+  if (!query && !isOfClient) return;
+  const persistedQuery = { version: 1, sha256Hash: isOfClient ? '' : query };
+  Object.assign(request, { query: undefined, extensions: { ...extensions, persistedQuery } });
+}
+
 /**
  * Parses and validates documents, and caches valid ones, bounded by their size. Apollo Server uses
  * it as its document store, and the subscription transports call `read`.
@@ -50,6 +70,7 @@ export class Documents {
     config: Config,
   ) {
     this.options = {
+      persistedQueries: { cache: persistedQueries },
       parseOptions: { maxTokens: config.graphqlMaxTokens },
       validationRules: limitRules(config),
       validationOptions: { maxErrors: MAX_VALIDATION_ERRORS },

@@ -31,7 +31,7 @@ import { makeSchema } from './schema.ts';
 import { operationPlugin } from './operation.plugin.ts';
 import { Operations } from '../telemetry/operations.ts';
 import { compiledPlugin, stringifyResult } from './compiled.plugin.ts';
-import { Documents } from './documents.ts';
+import { Documents, persist } from './documents.ts';
 import { formatError } from './errors.ts';
 import { EVENTS, sendEventStream } from './subscriptions/sse.ts';
 import { idempotencyListener } from './idempotency.plugin.ts';
@@ -65,14 +65,13 @@ export async function openGraphqlApi(
     introspection: config.graphqlExplorer,
     // There are no cookies, so requests from pages of other sites carry no credentials.
     csrfPrevention: false,
-    // Automatic persisted queries would allow any client to fill the memory.
-    persistedQueries: false,
     stopOnTerminationSignals: false,
     plugins: [
       // Few requests have the header, and only these get the listener.
       {
-        requestDidStart: async ({ request: { http } }) => {
-          const key = http?.headers.get('idempotency-key');
+        requestDidStart: async ({ request }) => {
+          persist(request);
+          const key = request.http?.headers.get('idempotency-key');
           return key === undefined ? undefined : idempotencyListener(dependencies, key);
         },
       },
@@ -103,7 +102,7 @@ export async function openGraphqlApi(
     const ctx = (res.locals.ctx = new RequestContext(dependencies, req, res.locals));
     const key = cacheKeyOf(req);
     const cached = key === undefined ? undefined : cache.find(ctx, key);
-    if (cached) return sendCached(config, res, cached);
+    if (cached && !cached.rest) return sendCached(config, res, cached);
     // A cached response passed the check of trusted documents before, with the same text.
     const request = readRequest(req, trusted);
     if (key === undefined) await findCaller(ctx, req);
@@ -132,14 +131,13 @@ function acceptsEventStream(req: Request): boolean {
 }
 
 /**
- * Returns the key in the response cache of a request without credentials. Other media types than
- * JSON have other rules for status and errors (GraphQL over HTTP, 6). The prefix separates the keys
- * from those of the REST API in the same cache.
+ * Returns the key in the response cache of a request without credentials: its body. Other media types
+ * than JSON have other rules for status and errors (GraphQL over HTTP, 6).
  */
 function cacheKeyOf(req: Request): string | undefined {
   const { accept = '*/*' } = req.headers;
   const isJson = accept === '*/*' || accept === 'application/json';
-  return req.method === 'POST' && isJson && isAnonymous(req) ? `POST ${req.body}` : undefined;
+  return req.method === 'POST' && isJson && isAnonymous(req) ? (req.body as string) : undefined;
 }
 
 /** Returns the request for Apollo Server. Throws if its document is not trusted. */
