@@ -54,8 +54,8 @@ export async function byPk(ctx: Context, pk: number): Promise<User> {
   return user;
 }
 
-/** Returns the user in a row, which may have more columns, and caches it for this request. */
-export function userIn(ctx: Context, row: object): User {
+/** Returns the user with these properties, and caches it for this request. */
+export function userIn(ctx: Context, row: Pick<User, keyof User>): User {
   const user = entityOf(User, row);
   byPks(ctx).prime(user.pk, user);
   return user;
@@ -158,8 +158,7 @@ export async function findNodes(ctx: Context, keys: readonly string[]): Promise<
 
 /** Returns the user of this pk as an author, whose email every reader of the entry can see. */
 export async function author(ctx: Context, pk: number): Promise<User> {
-  // Inherits all other properties from the cached user.
-  return Object.create(await byPk(ctx, pk), { isAuthor: { value: true } }) as User;
+  return entityOf(User, { ...(await byPk(ctx, pk)), isAuthor: true });
 }
 
 /** Returns the email of the caller, of an author, or with `users:read` of any user; else null. */
