@@ -8,7 +8,7 @@ export class InexactNumber {
 /** Parses JSON. Numbers that a double would change become InexactNumbers. Throws SyntaxError. */
 export function parseExact(text: string): unknown {
   // A double represents every number of up to 15 digits without an exponent exactly.
-  return /[\d.]{16}|\d[eE]/.test(text) ? JSON.parse(text, keepExact) : JSON.parse(text);
+  return /\d(?:[\d.]{15}|[eE])/.test(text) ? JSON.parse(text, keepExact) : JSON.parse(text);
 }
 
 function keepExact(

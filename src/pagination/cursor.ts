@@ -47,15 +47,17 @@ interface Identity {
   filter?: unknown;
 }
 
-const fingerprints = new WeakMap<Identity, string>();
+/** Fingerprints of lists without a filter, by their orders, names and directions. */
+const fingerprints = new WeakMap<Identity['order'], Map<string, string>>();
 
 /** Returns the fingerprint of a list, order and filter that its cursors contain. */
-export function fingerprint(list: Identity): string {
-  let digest = fingerprints.get(list);
+export function fingerprint({ name, order, descending = false, filter = null }: Identity): string {
+  const known = fingerprints.get(order) ?? new Map<string, string>();
+  let digest = filter === null ? known.get(`${name} ${descending}`) : undefined;
   if (digest === undefined) {
-    const { name, order, descending = false, filter = null } = list;
     const key = JSON.stringify([name, order.map(({ property }) => property), descending, filter]);
-    fingerprints.set(list, (digest = hash('sha256', key, 'base64url').slice(0, 8)));
+    digest = hash('sha256', key, 'base64url').slice(0, 8);
+    if (filter === null) fingerprints.set(order, known.set(`${name} ${descending}`, digest));
   }
   return digest;
 }

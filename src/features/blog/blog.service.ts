@@ -33,6 +33,11 @@ const entryPatch = z.object({ title, body, published: z.boolean() }).partial();
 
 const eb = expressionBuilder<{ blog_entry: Columns<BlogEntry> }, 'blog_entry'>();
 
+const NEWEST_FIRST: ListDefinition<BlogEntry>['order'] = [
+  { property: 'createdAt', kind: 'time' },
+  { property: 'pk', kind: 'pk' },
+];
+
 /** Number of entries in memory while all are read: small, because entries may be long. */
 const BATCH = 10;
 
@@ -136,10 +141,7 @@ function visibleEntries(ctx: Context): ListDefinition<BlogEntry> {
   return {
     name: 'blog',
     entity: BlogEntry,
-    order: [
-      { property: 'createdAt', kind: 'time' },
-      { property: 'pk', kind: 'pk' },
-    ],
+    order: NEWEST_FIRST,
     descending: true,
     get where() {
       return eb.or([eb.ref('published'), eb('creator_pk', '=', viewer)]);

@@ -23,6 +23,8 @@ import { Item } from './item.entity.ts';
 
 const eb = expressionBuilder<{ item: Columns<Item> }, 'item'>();
 
+const OLDEST_FIRST: ListDefinition<Item>['order'] = [{ property: 'pk', kind: 'pk' }];
+
 const newItem = z.object({ itemId: lineOf(255) });
 
 /** Yields all items of the signed-in user in batches, oldest first. */
@@ -87,7 +89,7 @@ function visibleItems(ctx: Context): ListDefinition<Item> {
   return {
     name: 'items',
     entity: Item,
-    order: [{ property: 'pk', kind: 'pk' }],
+    order: OLDEST_FIRST,
     get where() {
       return isOwnOnly ? eb('owner_pk', '=', viewer) : eb.lit(true);
     },

@@ -58,8 +58,9 @@ export class CallCounter {
   }
 }
 
-// Makes a name storable in PostgreSQL. Copies it through a buffer, because a slice would retain the
-// whole text in memory.
+// Makes a name storable in PostgreSQL. Copies a part through a buffer, because a slice would retain
+// the whole text in memory.
 function normalizeName(client: string): string {
-  return Buffer.from(client.replaceAll('\0', '?').slice(0, MAX_CLIENT).toWellFormed()).toString();
+  const name = client.replaceAll('\0', '?').slice(0, MAX_CLIENT).toWellFormed();
+  return name === client ? client : Buffer.from(name).toString();
 }
