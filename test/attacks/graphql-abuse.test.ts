@@ -75,7 +75,10 @@ describe('persisted queries', () => {
 
   test.each<[string, object]>([
     ['a hash alone', { extensions }],
-
+    [
+      'the text of a document as its hash',
+      { extensions: { persistedQuery: { version: 1, sha256Hash: '{ products { totalCount } }' } } },
+    ],
     ['a hash and another document', { extensions, query: '{ products { totalCount } }' }],
     [
       'a hash of another version',
