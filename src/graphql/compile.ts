@@ -51,10 +51,8 @@ export interface Plan {
   run(ctx: Context, variables: Variables): Promise<string | undefined>;
 }
 
-interface CompiledField {
+interface CompiledField extends Plan {
   name: string;
-  rowCounts: string;
-  run(ctx: Context, variables: Variables): Promise<string | undefined>;
 }
 
 /** Compiles an operation. Returns undefined if only the resolvers can execute it. */
@@ -95,19 +93,18 @@ function compileField(
   const definition = first && schema.getQueryType()?.getFields()[first.name.value];
   if (!root || !definition) throw new NotCompiled();
   const compiler = new Compiler(root.row, fragments);
-  const { properties } = compiler;
   const argsOf = (variables: Variables) => getArgumentValues(definition, first, variables);
   if (root.kind === 'one') {
     const write = compiler.compileRow(nodes);
-    const run: CompiledField['run'] = async (ctx, variables) => {
-      const row = await root.read(ctx, argsOf(variables), properties);
+    const run: Plan['run'] = async (ctx, variables) => {
+      const row = await root.read(ctx, argsOf(variables), compiler.properties);
       return row ? write(row) : 'null';
     };
     return { name, rowCounts: root.rowCounts, run };
   }
   const write = compiler.compilePage(nodes);
-  const run: CompiledField['run'] = async (ctx, variables) => {
-    const page = await root.read(ctx, argsOf(variables), properties);
+  const run: Plan['run'] = async (ctx, variables) => {
+    const page = await root.read(ctx, argsOf(variables), compiler.properties);
     return page && write(page);
   };
   return { name, rowCounts: root.rowCounts, run };

@@ -9,6 +9,7 @@ import {
   parse,
   specifiedRules,
   validate,
+  visit,
   type DocumentNode,
   type FragmentDefinitionNode,
   type GraphQLSchema,
@@ -22,8 +23,8 @@ import { ONCE_PER_OPERATION } from '../api/once-per-operation.ts';
 import type { Config } from '../core/config.ts';
 import { tooComplex } from './errors.ts';
 
-/** Maximum size of cached documents, in bytes of JSON. They take some five times as much memory. */
-const MAX_BYTES = 8_000_000;
+/** Maximum size of cached documents: the characters of their JSON and, twice, of their texts. */
+const MAX_SIZE = 8_000_000;
 /**
  * Maximum number of validation errors; a further one says that validation stopped. For each error,
  * graphql-js may compare a name with every name of the schema.
@@ -61,8 +62,8 @@ export class Documents {
   /** Rules and limits, as options of Apollo Server. */
   readonly options;
   private readonly cache = new LRUCache<string, DocumentNode>({
-    maxSize: MAX_BYTES,
-    sizeCalculation: (document) => JSON.stringify(document).length,
+    maxSize: MAX_SIZE,
+    sizeCalculation: (document, key) => JSON.stringify(document).length + 2 * key.length,
   });
 
   constructor(
@@ -82,6 +83,9 @@ export class Documents {
   }
 
   async set(key: string, document: DocumentNode): Promise<void> {
+    // Unused after validation, and much larger than the text: each comment is a token.
+    const withoutTokens = { startToken: undefined, endToken: undefined };
+    visit(document, { enter: ({ loc }) => void (loc && Object.assign(loc, withoutTokens)) });
     this.cache.set(key, document);
   }
 
@@ -103,7 +107,7 @@ export class Documents {
     const rules = [...specifiedRules, ...options.validationRules];
     const errors = validate(schema, document, rules, options.validationOptions);
     if (errors.length > 0) return errors.map((error) => withCode(error, GRAPHQL_VALIDATION_FAILED));
-    this.cache.set(text, document);
+    void this.set(text, document);
     return document;
   }
 }

@@ -102,7 +102,7 @@ export async function openGraphqlApi(
     const ctx = (res.locals.ctx = new RequestContext(dependencies, req, res.locals));
     const key = cacheKeyOf(req);
     const cached = key === undefined ? undefined : cache.find(ctx, key);
-    if (cached && !cached.rest) return sendCached(config, res, cached);
+    if (cached) return sendCached(config, res, cached);
     // A cached response passed the check of trusted documents before, with the same text.
     const request = readRequest(req, trusted);
     if (key === undefined) await findCaller(ctx, req);
@@ -131,13 +131,14 @@ function acceptsEventStream(req: Request): boolean {
 }
 
 /**
- * Returns the key in the response cache of a request without credentials: its body. Other media types
- * than JSON have other rules for status and errors (GraphQL over HTTP, 6).
+ * Returns the key in the response cache of a request without credentials: its body, if that is no key
+ * of the REST API. Other media types have other rules for errors (GraphQL over HTTP, 6).
  */
-function cacheKeyOf(req: Request): string | undefined {
-  const { accept = '*/*' } = req.headers;
+function cacheKeyOf({ method, headers, body }: Request): string | undefined {
+  const { accept = '*/*' } = headers;
   const isJson = accept === '*/*' || accept === 'application/json';
-  return req.method === 'POST' && isJson && isAnonymous(req) ? (req.body as string) : undefined;
+  const isObject = typeof body === 'string' && body.startsWith('{');
+  return method === 'POST' && isJson && isObject && isAnonymous({ headers }) ? body : undefined;
 }
 
 /** Returns the request for Apollo Server. Throws if its document is not trusted. */

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '../support/jest.ts';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
+import { heapUsed } from '../support/heap.ts';
 import { useShop } from '../support/shop.ts';
 
 // Parsed documents are cached. Clients that send many different ones must not exhaust the memory.
@@ -9,14 +8,6 @@ const shop = useShop({ LOG_LEVEL: 'silent' });
 const MEBIBYTE = 1024 * 1024;
 /** Number of concurrent requests. */
 const AT_ONCE = 20;
-
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
-
-function heapUsed(): number {
-  collect();
-  return process.memoryUsage().heapUsed + process.memoryUsage().external;
-}
 
 /** Returns the memory added by `count` different requests, in bytes. */
 async function growth(count: number, request: (index: number) => object): Promise<number> {

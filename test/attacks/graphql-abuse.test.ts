@@ -1,6 +1,7 @@
 import { describe, expect, test } from '../support/jest.ts';
 import { getIntrospectionQuery } from 'graphql';
 import type { User } from '../../src/features/users/user.entity.ts';
+import { heapUsed } from '../support/heap.ts';
 import { recordStatements } from '../support/statements.ts';
 import { codes, useShop, type Answer } from '../support/shop.ts';
 
@@ -104,6 +105,18 @@ describe('persisted queries', () => {
       'PERSISTED_QUERY_NOT_SUPPORTED',
     ]);
     expect((await shop.graphql('{__typename}')).status).toBe(200);
+  });
+});
+
+describe('the cache of documents', () => {
+  // Each comment is a token, of a hundred times its length in memory.
+  test('D17 does not keep the comments of 40 documents', async () => {
+    const send = async (index: number) =>
+      shop.graphql(`{ a${index}: __typename ${'#\n'.repeat(30_000)} }`);
+    expect((await send(0)).status).toBe(200);
+    const before = heapUsed();
+    for (let index = 1; index <= 40; index++) await send(index);
+    expect((heapUsed() - before) / 2 ** 20).toBeLessThan(32);
   });
 });
 
