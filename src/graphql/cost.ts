@@ -56,10 +56,14 @@ export class Cost {
 
   /** Returns the error if the operation may not run with these variables. */
   errorFor(variables: Variables): GraphQLError | undefined {
-    const key = this.names.map((name) => cacheKeyOf(variables[name])).join();
+    // Object.prototype has members that a variable may be named like.
+    const own = (name: string) => (Object.hasOwn(variables, name) ? variables[name] : undefined);
+    const key = this.names.map((name) => cacheKeyOf(own(name))).join();
     if (this.allowed.has(key)) return undefined;
     try {
-      const cost = this.of(variables) ?? 0;
+      const cost = this.of(variables);
+      // Of invalid variables, which the execution rejects: valid ones may have the same key.
+      if (cost === undefined) return undefined;
       if (cost > this.limit)
         return tooComplex(`The query costs ${cost}, which is more than ${this.limit}`);
       if (this.allowed.size < MAX_CACHED) this.allowed.add(key);

@@ -248,6 +248,24 @@ describe('other request forms', () => {
   });
 });
 
+describe('variables that look alike', () => {
+  test('D8 invalid ones do not allow valid ones', async () => {
+    const query = nested('first: 100').replace('query ', 'query ($x: ID!)').replace('"x"', '$x');
+    const invalid = await shop.rest('POST', '/graphql', { json: { query, variables: { x: {} } } });
+    expect(codes(invalid)).toEqual([BAD_INPUT]);
+    await rejection({ query, variables: { x: 'a' } }, TOO_COMPLEX);
+  });
+
+  test('D8 an absent one that is named like a member of all objects has its default', async () => {
+    const pages = ['a', 'b', 'c', 'd'].map(
+      (name) => `${name}: products(first: 1, filter: $toString) { nodes { pk } }`,
+    );
+    const query = `query ($toString: ProductFilter = {search: "ink"}) { ${pages.join(' ')} }`;
+    await answered({ query, variables: { toString: {} } });
+    await rejection({ query }, TOO_COMPLEX);
+  });
+});
+
 /**
  * Expects the request to be rejected without data or a database query, and the next one to succeed.
  * Returns the status.
