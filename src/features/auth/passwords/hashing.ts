@@ -1,3 +1,4 @@
+import pLimit, { type LimitFunction } from 'p-limit';
 import { Piscina } from 'piscina';
 import { MAX_BCRYPT_COST } from '../../../core/config.ts';
 import type { Context } from '../../../request/context.ts';
@@ -18,7 +19,7 @@ type Worker = typeof worker;
 /** The parts of a context that hashing needs. Only a request has a log. */
 type Hasher = Pick<Context, 'config' | 'request'> & { log?: Context['log'] };
 
-let pool: Piscina | undefined;
+let pool: { threads: Piscina; limit: LimitFunction } | undefined;
 /** Number of tasks that hash or wait for a thread. */
 let tasks = 0;
 
@@ -31,7 +32,7 @@ gauges(
   'Hashes that are running or waiting for a thread.',
   'state',
   () => {
-    const waiting = pool?.queueSize ?? 0;
+    const waiting = pool?.limit.pendingCount ?? 0;
     return { running: tasks - waiting, waiting };
   },
 );
@@ -88,34 +89,35 @@ async function runTask<Kind extends Hashing['kind']>(
   kind: Kind,
   given: Omit<Parameters<Worker[Kind]>[0], 'cost'>,
 ): Promise<ReturnType<Worker[Kind]>> {
-  const threads = (pool ??= openPool(config.passwordHashThreads));
-  if (threads.queueSize >= config.passwordHashQueue) {
+  const { threads, limit } = (pool ??= openPool(config.passwordHashThreads));
+  if (tasks >= config.passwordHashThreads + config.passwordHashQueue) {
     rejections.value++;
     log?.warn({ event: 'auth.hash_queue', outcome: 'failure' }, 'Password hashing queue is full');
     throw new DomainError('UNAVAILABLE', 'The service is not available at the moment', [], 1);
   }
   const task = { ...given, cost: config.bcryptCost };
-  const options = { name: kind, signal: request?.signal ?? null };
+  const hash = () =>
+    limit(async () => {
+      // Only while the task waits: Piscina ends the thread of a running one.
+      request?.signal.throwIfAborted();
+      return (await threads.run(task, { name: kind })) as ReturnType<Worker[Kind]>;
+    });
   request?.exclude();
   tasks++;
   try {
-    return (await hashingChannel.tracePromise(() => threads.run(task, options), {
-      kind,
-    })) as ReturnType<Worker[Kind]>;
-  } catch (error) {
-    request?.signal.throwIfAborted();
-    throw error;
+    return await hashingChannel.tracePromise(hash, { kind });
   } finally {
     tasks--;
   }
 }
 
-function openPool(maxThreads: number): Piscina {
-  return new Piscina({
+function openPool(maxThreads: number) {
+  const threads = new Piscina({
     filename: new URL('./hash-worker.js', import.meta.url).href,
     minThreads: 0,
     maxThreads,
     idleTimeout: IDLE_MS,
     niceIncrement: NICE,
   });
+  return { threads, limit: pLimit(maxThreads) };
 }
