@@ -135,11 +135,12 @@ export async function sendAgain(
   res.writeHead(200, [...shared, ...own, 'Content-Length', String(bytes)]).end(form);
 }
 
-// Returns the compressed form of the text, which is made once.
+// Returns the compressed form of the text, which is made once. Copied, because zlib's is a part of
+// a larger buffer.
 function formOf(text: string, coding: Coding, forms: Map<Coding, Promise<Buffer>>) {
-  const form =
-    forms.get(coding) ??
-    (coding === 'br' ? promisify(brotliCompress)(text, BROTLI) : promisify(gzip)(text));
+  const made = () =>
+    coding === 'br' ? promisify(brotliCompress)(text, BROTLI) : promisify(gzip)(text);
+  const form = forms.get(coding) ?? made().then((bytes) => Buffer.copyBytesFrom(bytes));
   forms.set(coding, form);
   return form;
 }

@@ -1,4 +1,6 @@
+import { setTimeout } from 'node:timers/promises';
 import { afterEach, describe, expect, jest, test } from '../support/jest.ts';
+import { closeStreams, openSubscription } from '../support/events.ts';
 import { Shop, useShop } from '../support/shop.ts';
 import { closeSockets, connectSocket, startSubscription } from '../support/sockets.ts';
 import { until } from '../support/until.ts';
@@ -12,6 +14,7 @@ const STOPPED = 'Too many validation errors, error limit reached. Validation abo
 afterEach(() => {
   jest.restoreAllMocks();
   closeSockets();
+  closeStreams();
 });
 
 describe('P3 an invalid document', () => {
@@ -85,6 +88,24 @@ describe('P9 variables with very many errors', () => {
 });
 
 describe('P7 the memory of subscriptions', () => {
+  test('P7 is limited per network by the length of their requests', async () => {
+    const json = {
+      query: 'subscription { productChanged { pk } }',
+      extensions: { padding: 'x'.repeat(90_000) },
+    };
+    const open = () => openSubscription(shop, '', {}, { json });
+    for (let count = 0; count < 11; count++) expect((await open()).status).toBe(200);
+    const rejected = await (await open()).next();
+    expect(rejected?.data.errors[0].extensions.code).toBe('RATE_LIMITED');
+    closeStreams();
+    await until(async () => {
+      const stream = await open();
+      const event = await Promise.race([stream.next(), setTimeout(100, 'open')]);
+      closeStreams();
+      return event === 'open';
+    });
+  });
+
   test('P7 is limited per network by their number, and released at their end', async () => {
     const small = await new Shop({}, { maxSubscriptionsPerAddress: 30 }).start();
     /** Starts subscriptions with documents of nearly 16 KB, 20 per socket, until one is rejected. */

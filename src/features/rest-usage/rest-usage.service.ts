@@ -56,8 +56,12 @@ export async function store(ctx: Context, counter: CallCounter): Promise<void> {
       min(least(first_at, last_at)), max(greatest(first_at, last_at)), sum(calls)
     from (
       select given.*, known.client is not null or
-        (select count(*) from rest_call where (subject = '') = (given.subject = '')) < ${MAX_STORED} as has_place
+        case when given.subject = '' then anonymous else named end < ${MAX_STORED} as has_place
       from json_populate_recordset(null::rest_call, ${list}) as given
+        cross join (
+          select count(*) filter (where subject = '') as anonymous, count(*) filter (where subject <> '') as named
+          from rest_call
+        ) as stored
         left join rest_call as known using (endpoint, client, subject)
     ) as checked
     group by 1, 2, 3 order by 1, 2, 3

@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { findExpired } from '../../features/auth/callers.ts';
 import type { Caller } from '../../request/context.ts';
-import { DomainError } from '../../core/errors.ts';
+import type { DomainError } from '../../core/errors.ts';
 import { gauge } from '../../core/metrics.ts';
+import { NetworkLimit } from '../../core/network-limit.ts';
 import { unavailableError, type HttpError } from '../../http/http-error.ts';
 import type { Dependencies } from '../../http/dependencies.ts';
 import type { TrustedDocuments } from '../trusted-documents.ts';
@@ -10,8 +11,6 @@ import type { Subscriptions } from './subscription.ts';
 
 /** Interval between checks of the connections' credentials, in milliseconds. */
 const CHECK_INTERVAL_MS = 500;
-/** Seconds after which a rejected client should retry. */
-const RETRY_S = 5;
 
 /** A connection with subscriptions: a WebSocket or an event stream. */
 export interface SubscriberConnection {
@@ -35,38 +34,6 @@ export interface SubscriptionConnections {
   subscriptions: Subscriptions;
   /** Undefined if any document may run. */
   trusted: TrustedDocuments | undefined;
-}
-
-/** A maximum per client network. */
-export class NetworkLimit {
-  private readonly counts = new Map<string, number>();
-
-  constructor(
-    private readonly max: number,
-    /** Message of the error above the maximum. */
-    private readonly message: string,
-  ) {}
-
-  /** Throws RATE_LIMITED if the network is at its maximum. */
-  check(network: string): void {
-    if (this.countOf(network) >= this.max)
-      throw new DomainError('RATE_LIMITED', this.message, [], RETRY_S);
-  }
-
-  /** Counts one more. Returns a function that subtracts it. Throws as `check`. */
-  add(network: string): () => void {
-    this.check(network);
-    this.counts.set(network, this.countOf(network) + 1);
-    return () => {
-      const remaining = this.countOf(network) - 1;
-      if (remaining > 0) this.counts.set(network, remaining);
-      else this.counts.delete(network);
-    };
-  }
-
-  private countOf(network: string): number {
-    return this.counts.get(network) ?? 0;
-  }
 }
 
 /** The subscription connections of this process. Checks all their credentials by one statement. */

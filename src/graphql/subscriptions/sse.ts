@@ -36,15 +36,14 @@ export async function sendEventStream(
   if (typeof lastEventId === 'string' && lastEventId !== '') ctx.resumeAfter = lastEventId;
   await findCaller(ctx, req);
   // A connection that is closed already would never be removed from the registry.
-  if (res.headersSent || subscription.signal.aborted) return;
+  if (res.headersSent || res.destroyed) return;
   const stream = new EventStream(res, subscription, ctx);
   res.once('close', registry.add(stream));
   const handle = createHandler<IncomingMessage>({
     // Without a token of graphql-sse, no stream can be reserved for several operations.
     authenticate: () => null,
-    onSubscribe: async (_req, { query, operationName, variables }) => {
-      const request = { query, operationName, variables };
-      const prepared = await subscriptions.prepare(ctx, () => request, subscription);
+    onSubscribe: async (_req, params) => {
+      const prepared = await subscriptions.prepare(ctx, () => params, subscription);
       // graphql-sse knows a result by its member `data`.
       return (
         'key' in prepared ? prepared : { data: undefined, errors: prepared }
@@ -54,11 +53,13 @@ export async function sendEventStream(
     subscribe: (args) => subscriptions.subscribe(args),
     onNext: (_ctx, _req, result) => stream.accept(subscriptions.cursorOf(result)),
   });
+  const { query, operationName, variables, extensions } = Object(body) as Record<string, unknown>;
   const [parts, { status }] = await handle({
     method,
     url: `/graphql${search}`,
     headers: new Headers({ accept: EVENTS, 'content-type': 'application/json' }),
-    body: body as Record<string, unknown> | null,
+    // Without other members, which would be kept as long as the stream.
+    body: { query, operationName, variables, extensions },
     raw: req,
     context: undefined,
   });

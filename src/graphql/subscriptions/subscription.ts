@@ -15,6 +15,7 @@ import {
 import { LRUCache } from 'lru-cache';
 import { onAbort } from '../../core/abort.ts';
 import { DomainError } from '../../core/errors.ts';
+import { NetworkLimit } from '../../core/network-limit.ts';
 import type { Dependencies } from '../../http/dependencies.ts';
 import { graphqlExtensions } from '../../http/error-map.ts';
 import type { Context, RequestHandle } from '../../request/context.ts';
@@ -27,10 +28,14 @@ import {
 import { Cost } from '../cost.ts';
 import type { Documents } from '../documents.ts';
 import { formatErrors, graphqlErrorOf } from '../errors.ts';
-import { NetworkLimit } from './connections.ts';
 
 /** Maximum number of responses cached for further subscribers. A response has at most some 10 KB. */
 const MAX_RESPONSES = 1_000;
+/**
+ * Maximum length of the requests of one network's subscriptions, in characters. A parsed one takes up
+ * to eighty times as much memory, as long as it runs.
+ */
+const MAX_LENGTH = 1_000_000;
 /** The operation in logs and metrics until the document is parsed. */
 const SUBSCRIPTION: Operation = { type: 'subscription', label: 'subscription' };
 
@@ -43,6 +48,7 @@ interface SubscriptionRequest {
   query: string;
   operationName?: string | null | undefined;
   variables?: Readonly<Record<string, unknown>> | null | undefined;
+  extensions?: unknown;
 }
 
 /** A subscription that may start. */
@@ -51,6 +57,8 @@ interface Prepared extends ExecutionArgs {
   subscription: ActiveSubscription;
   /** The same for equal subscriptions. */
   key: string;
+  /** Length of the request in characters. */
+  length: number;
 }
 
 /** A running subscription. Services use it as the request that they run for. */
@@ -102,6 +110,7 @@ export class ActiveSubscription extends AbortController implements RequestHandle
 /** Runs subscriptions: by the same documents, rules and limits as queries. */
 export class Subscriptions {
   private readonly running: NetworkLimit;
+  private readonly lengths: NetworkLimit;
   /** Resolves when the last requested start may begin. */
   private turn: Promise<unknown> = Promise.resolve();
   /** Responses to events, shared by equal subscriptions. */
@@ -118,10 +127,9 @@ export class Subscriptions {
     private readonly dependencies: Dependencies,
     private readonly operations: Operations,
   ) {
-    this.running = new NetworkLimit(
-      dependencies.config.maxSubscriptionsPerAddress,
-      'Too many subscriptions from this address',
-    );
+    const message = 'Too many subscriptions from this address';
+    this.running = new NetworkLimit(dependencies.config.maxSubscriptionsPerAddress, message);
+    this.lengths = new NetworkLimit(MAX_LENGTH, message);
   }
 
   /**
@@ -139,6 +147,7 @@ export class Subscriptions {
       const prepared = this.read(ctx, readRequest(), subscription);
       if (!('key' in prepared)) return this.rejected(prepared, subscription);
       onAbort(subscription.signal, this.running.add(ctx.network ?? ''));
+      onAbort(subscription.signal, this.lengths.add(ctx.network ?? '', prepared.length));
       return prepared;
     } catch (error) {
       return this.rejected([error], subscription);
@@ -176,9 +185,10 @@ export class Subscriptions {
 
   private read(
     ctx: Context,
-    { query, operationName, variables }: SubscriptionRequest,
+    request: SubscriptionRequest,
     subscription: ActiveSubscription,
   ): Prepared | readonly GraphQLError[] {
+    const { query, operationName, variables } = request;
     const document = this.documents.read(query);
     if (!('kind' in document)) return document;
     const operation = getOperationAST(document, operationName);
@@ -190,15 +200,15 @@ export class Subscriptions {
     const costError = new Cost(schema, document, operation, maxCost).errorFor(variableValues);
     if (costError) return [costError];
     subscription.record.operation = this.operations.of(operation);
-    let text;
+    let [key, length] = ['', 0];
     try {
-      text = JSON.stringify([query, operationName, variableValues]);
+      key = hash('sha256', JSON.stringify([query, operationName, variableValues]), 'base64');
+      length = JSON.stringify(request).length;
     } catch {
       return [
         new GraphQLError('Variables nest too deeply', { extensions: { code: BAD_USER_INPUT } }),
       ];
     }
-    const key = hash('sha256', text, 'base64');
     return {
       schema,
       document,
@@ -207,6 +217,7 @@ export class Subscriptions {
       contextValue: ctx,
       subscription,
       key,
+      length,
     };
   }
 

@@ -18,8 +18,9 @@ const GOING_AWAY = 1001;
 const TOO_MANY_MESSAGES = 1008;
 const TRY_AGAIN_LATER = 1013;
 const SLOW_CONSUMER = 4410;
-/** Maximum number of bytes of a message. */
+/** Maximum number of bytes of a message, and of its fragments. */
 const MAX_MESSAGE_BYTES = 16 * 1024;
+const MAX_FRAGMENTS = 100;
 /** Maximum number of messages, pings and pongs of a client in a period, and its length in ms. */
 const MAX_MESSAGES = 100;
 const PERIOD_MS = 10_000;
@@ -39,7 +40,8 @@ export function openWebSockets(connections: SubscriptionConnections): Upgrades {
   const { dependencies, registry, upgradeErrors, isOverloaded, subscriptions } = connections;
   const { config } = dependencies;
   const path = `${config.basePath}/graphql`;
-  const options = { noServer: true, maxPayload: MAX_MESSAGE_BYTES, closeTimeout: CLOSE_TIMEOUT_MS };
+  const limits = { maxPayload: MAX_MESSAGE_BYTES, maxFragments: MAX_FRAGMENTS };
+  const options = { noServer: true, closeTimeout: CLOSE_TIMEOUT_MS, ...limits };
   const server = new WebSocketServer(options);
   const open = new WeakMap<WebSocket, WebSocketConnection>();
   const connectionOf = ({ extra: { socket } }: { extra: { socket: WebSocket } }) => {
