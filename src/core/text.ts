@@ -50,3 +50,8 @@ function checkLength(ctx: z.core.$RefinementCtx, text: string, max: number): voi
   if (length === 0) reject(ctx, 'string_too_short', 'String should have at least 1 character');
   if (length > max) reject(ctx, 'string_too_long', `String should have at most ${max} characters`);
 }
+
+/** Returns whether the text exceeds `max` bytes of UTF-8. A UTF-16 unit takes 1 to 3 bytes. */
+export function exceedsBytes(text: string, max: number): boolean {
+  return text.length * 3 > max && (text.length > max || Buffer.byteLength(text) > max);
+}

@@ -13,6 +13,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Context } from '../request/context.ts';
 import type { Config } from '../core/config.ts';
 import { DomainError } from '../core/errors.ts';
+import { exceedsBytes } from '../core/text.ts';
 import { graphqlBody, parseJson } from '../http/body.ts';
 import { RequestContext, findCaller, type Dependencies } from '../http/dependencies.ts';
 import type { Endpoint } from '../http/endpoints.ts';
@@ -21,7 +22,6 @@ import type { CachedResponse, ResponseCache } from '../http/response-cache.ts';
 import {
   VARY_BY_TYPE,
   allowCompression,
-  exceedsBytes,
   sendBody,
   sendCompressible,
   sendIfNotModified,

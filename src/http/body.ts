@@ -11,6 +11,8 @@ const REST_LIMIT = 16 * 1024;
 const FORM_LIMIT = 4 * 1024;
 /** Maximum size of a GraphQL request, in bytes. */
 export const GRAPHQL_LIMIT = 100 * 1024;
+// Of a compressed body as it is received: the parsers limit the decoded one.
+const ENCODED_LIMIT = 16 * 1024;
 const MAX_FORM_FIELDS = 10;
 /**
  * Encodings of request bodies (RFC 9110, 8.4.1). Express has others, whose decoders take memory for
@@ -74,6 +76,8 @@ function body(
   return async (req, res, next) => {
     const { 'content-encoding': coding = 'identity', 'content-type': type = '' } = req.headers;
     if (!CODINGS.has(coding.toLowerCase())) throw errorForStatus(415);
+    const received = Number(req.headers['content-length']);
+    if (received > ENCODED_LIMIT && !/^identity$/i.test(coding)) throw errorForStatus(413);
     await receive(req, res);
     const bytes = req.body as Buffer | undefined;
     req.body = bytes?.length ? await parseText(decoded(bytes, type, types), type) : undefined;

@@ -5,6 +5,7 @@ import compression from 'compression';
 import type { Request, Response } from 'express';
 import fresh from 'fresh';
 import type { Config } from '../core/config.ts';
+import { exceedsBytes } from '../core/text.ts';
 import { CREDENTIAL_HEADERS } from './headers.ts';
 import type { CachedResponse } from './response-cache.ts';
 
@@ -143,9 +144,4 @@ function formOf(text: string, coding: Coding, forms: Map<Coding, Promise<Buffer>
   const form = forms.get(coding) ?? made().then((bytes) => Buffer.copyBytesFrom(bytes));
   forms.set(coding, form);
   return form;
-}
-
-/** Returns whether the text exceeds `max` bytes of UTF-8. A UTF-16 unit takes 1 to 3 bytes. */
-export function exceedsBytes(text: string, max: number): boolean {
-  return text.length * 3 > max && (text.length > max || Buffer.byteLength(text) > max);
 }

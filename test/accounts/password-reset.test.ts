@@ -83,6 +83,16 @@ describe('requestPasswordReset', () => {
     ).toEqual([{ username: 'ada' }, { username: 'ada' }]);
   });
 
+  test('E7 an address is that of its owner, even if it is the username of another user', async () => {
+    const address = 'ada@shop.example';
+    await shop.makeUser({ username: address, email: 'eve@shop.example' });
+    await shop.makeUser({ username: 'ada', email: address });
+    await request(address);
+    expect(await smtpServer.deliver()).toMatchObject([
+      { to: address, text: expect.stringContaining('password of ada.') },
+    ]);
+  });
+
   test('users who share an address get a mail by name only', async () => {
     for (const username of ['ada', 'bea'])
       await shop.makeUser({ username, email: 'both@shop.example' });

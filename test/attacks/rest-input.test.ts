@@ -147,6 +147,13 @@ const CASES: Case[] = [
     encoding: 'gzip',
     outcome: TOO_LARGE,
   },
+  {
+    rule: 'R5 gzip of more than 16 KB that expands to less than the limit',
+    // Empty members (RFC 1952, 2.2).
+    body: (good) => Buffer.concat([gzipSync(good), ...Array<Buffer>(900).fill(gzipSync(''))]),
+    encoding: 'gzip',
+    outcome: TOO_LARGE,
+  },
   { rule: 'R5 corrupt gzip', encoding: 'gzip', outcome: UNREADABLE },
   {
     rule: 'R5 truncated gzip',

@@ -143,12 +143,14 @@ export function byEmail({ em }: Context, address: string): Promise<User[]> {
   );
 }
 
-/** Returns the user of this name, or else the only user with this address, or undefined. */
-export async function byNameOrEmail(ctx: Context, text: string): Promise<User | undefined> {
-  const named = await byTypedUsername(ctx, text);
-  if (named) return named;
+/**
+ * Returns the only user with this address, or if nobody has it, the user of this name, or undefined.
+ * Names come last, because anybody may choose the address of another user as one.
+ */
+export async function byEmailOrName(ctx: Context, text: string): Promise<User | undefined> {
   const [found, other] = await byEmail(ctx, text);
-  return other === undefined ? found : undefined;
+  if (found) return other === undefined ? found : undefined;
+  return byTypedUsername(ctx, text);
 }
 
 /** Finds users for `node(id:)`. Without credentials, finds none. */

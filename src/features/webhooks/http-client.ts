@@ -6,6 +6,9 @@ import type { LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import type { Config } from '../../core/config.ts';
 
+/** Maximum number of bytes that are read of a response. */
+const MAX_BODY_BYTES = 64 * 1024;
+
 /** HTTP headers and body of a message. */
 export interface Message {
   headers: Readonly<Record<string, string>>;
@@ -53,10 +56,21 @@ export function createHttpClient(policy: Policy, lookup: LookupFunction = dnsLoo
     // Errors after the response has started do not matter.
     outgoing.on('error', () => undefined).end(body);
     const [response] = (await once(outgoing, 'response', { signal })) as [IncomingMessage];
-    // A receiver may treat a response that nobody reads as a failure. The signal ends a long one.
-    response.on('error', () => undefined).resume();
+    await drain(response);
     return response.statusCode ?? 0;
   };
+}
+
+// Reads the body, because a receiver may treat a response that nobody reads as a failure. The signal
+// ends a slow one.
+async function drain(response: IncomingMessage): Promise<void> {
+  let bytes = 0;
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>)
+      if ((bytes += chunk.length) > MAX_BODY_BYTES) break;
+  } catch {
+    // The status has been received.
+  }
 }
 
 // Rejects a name if one of its addresses is not public.

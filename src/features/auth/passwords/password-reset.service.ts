@@ -40,7 +40,7 @@ export async function writeMail(
   ctx: Context,
   nameOrEmail: string,
 ): Promise<MailMessage | undefined> {
-  const user = await users.byNameOrEmail(ctx, nameOrEmail);
+  const user = await users.byEmailOrName(ctx, nameOrEmail);
   if (!user?.email || user.disabled || user.hashedPassword === null) return undefined;
   // Earlier tokens stay valid: anybody may request another for this user.
   const token = newSecretKey();
