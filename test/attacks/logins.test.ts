@@ -2,18 +2,15 @@ import { describe, expect, test } from '../support/jest.ts';
 import bcrypt from 'bcrypt';
 import { connect } from 'node:net';
 import * as consumers from 'node:stream/consumers';
-import { setTimeout } from 'node:timers/promises';
-import { hashingChannel } from '../../src/core/tracing-channels.ts';
 import { observeHashing } from '../support/hashes.ts';
 import { PASSWORD, useShop, type Answer } from '../support/shop.ts';
-import { until } from '../support/until.ts';
 import type { TimedRequest } from '../support/timing.ts';
 import { formLogin, LOGIN_REQUESTS } from './login-requests.ts';
 
 // A client that tries many names must not learn which exist, from responses or from their cost.
 
 const COST = 6;
-const shop = useShop({}, { bcryptCost: COST, passwordHashThreads: 1 });
+const shop = useShop({}, { bcryptCost: COST });
 
 const HOST = 'shop.example';
 
@@ -57,34 +54,6 @@ const invalid = REJECTED.filter(
     user?.hashedPassword != null &&
     !/^\$2[aby]\$(0[4-9]|[12]\d|3[01])\$.{53}$/.test(user.hashedPassword),
 );
-
-test('B7 a login whose client disconnects while it is hashed holds up no other', async () => {
-  const hashedPassword = bcrypt.hashSync(PASSWORD, 13);
-  const { username } = await shop.makeUser({ hashedPassword });
-  const login = (name: string, signal = new AbortController().signal) =>
-    fetch(`${shop.url}/token`, {
-      method: 'POST',
-      body: new URLSearchParams({ username: name, password: 'wrong password' }),
-      signal,
-    });
-  // Starts the thread.
-  await login('nobody');
-  let started = 0;
-  const count = () => void started++;
-  hashingChannel.start.subscribe(count);
-  try {
-    const leaving = new AbortController();
-    const left = login(username, leaving.signal).catch(({ name }: Error) => name);
-    await until(() => started === 1);
-    const waiting = login('nobody');
-    await until(() => started === 2);
-    await setTimeout(100);
-    leaving.abort();
-    expect([await left, (await waiting).status]).toEqual(['AbortError', 401]);
-  } finally {
-    hashingChannel.start.unsubscribe(count);
-  }
-});
 
 describe.each(LOGIN_REQUESTS)('%s', (_name, attempt) => {
   test('E1 a wrong name and a wrong password get the same bytes, with headers in the same order', async () => {
