@@ -11,6 +11,7 @@ const RECEIVE_TIMEOUT_MS = 30_000;
 const CHECK_INTERVAL_MS = 1_000;
 /** Time without traffic after REQUEST_TIMEOUT_MS that destroys a connection, in ms. */
 const STALLED_MS = 25_000;
+const MAX_HEADERS = 100;
 
 /** Handles connections that upgrade from HTTP to another protocol. */
 export interface Upgrades {
@@ -41,8 +42,7 @@ export function createHttpServer(
     },
     app,
   );
-  // Node would drop further ones, such as those that a proxy adds last; 16 KB limit their number.
-  server.maxHeadersCount = 0;
+  server.maxHeadersCount = MAX_HEADERS;
   server.maxConnections = config.maxConnections;
   server.timeout = config.requestTimeoutMs + STALLED_MS;
   // The stream of an HTTP server is a socket.
