@@ -11,7 +11,7 @@ const REST_LIMIT = 16 * 1024;
 const FORM_LIMIT = 4 * 1024;
 /** Maximum size of a GraphQL request, in bytes. */
 export const GRAPHQL_LIMIT = 100 * 1024;
-// Of a compressed body as it is received: the parsers limit the decoded one.
+/** Maximum size of a compressed body as it is received: the parsers limit the decoded one. */
 const ENCODED_LIMIT = 16 * 1024;
 const MAX_FORM_FIELDS = 10;
 /**
@@ -74,10 +74,10 @@ function body(
 ): RequestHandler {
   const receive = promisify(express.raw({ type: () => true, limit }));
   return async (req, res, next) => {
-    const { 'content-encoding': coding = 'identity', 'content-type': type = '' } = req.headers;
-    if (!CODINGS.has(coding.toLowerCase())) throw errorForStatus(415);
-    const received = Number(req.headers['content-length']);
-    if (received > ENCODED_LIMIT && !/^identity$/i.test(coding)) throw errorForStatus(413);
+    const { 'content-type': type = '', 'content-length': received } = req.headers;
+    const coding = req.headers['content-encoding']?.toLowerCase() ?? 'identity';
+    if (!CODINGS.has(coding)) throw errorForStatus(415);
+    if (coding !== 'identity' && Number(received) > ENCODED_LIMIT) throw errorForStatus(413);
     await receive(req, res);
     const bytes = req.body as Buffer | undefined;
     req.body = bytes?.length ? await parseText(decoded(bytes, type, types), type) : undefined;
