@@ -1,8 +1,7 @@
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import * as throttle from '../../src/features/auth/login.ts';
 import type { Context } from '../../src/request/context.ts';
+import { heapUsed } from '../support/heap.ts';
 import { PASSWORD, useShop } from '../support/shop.ts';
 
 // Guesses for many names must not fill the memory or the database.
@@ -22,14 +21,6 @@ const shop = useShop(
 
 // The tests store the log lines, not the server.
 beforeEach(() => void (shop.logged.length = 0));
-
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
-
-function heapUsed(): number {
-  collect();
-  return process.memoryUsage().heapUsed;
-}
 
 /** Returns the throttle's outcome of a wrong password. */
 async function guess(ctx: Context, username: string): Promise<string> {
