@@ -185,6 +185,18 @@ describe('api-keys', () => {
     });
   });
 
+  test('create rejects scopes that the user does not have, and stores nothing', async () => {
+    await shop.makeUser({ username: 'carol', scopes: ['blog:write'] });
+    expect(
+      await command('api-keys create carol till --scope blog:write products:write users:read'),
+    ).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'scopes: User carol does not have products:write, users:read\n',
+    });
+    expect(await shop.sql('select name from api_key')).toEqual([]);
+  });
+
   test('revoke --all revokes all keys of one user', async () => {
     for (const name of ['carol', 'dan']) await shop.makeUser({ username: name });
     for (const name of ['carol', 'carol', 'dan']) await command(`api-keys create ${name} till`);

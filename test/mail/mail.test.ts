@@ -220,6 +220,20 @@ describe('limits', () => {
     expect((await ask('ada', '192.0.2.10')).body.errors).toBeUndefined();
     expect(events('mail.throttle')).toHaveLength(2);
   });
+
+  test('B9 at most 10,000 mails are queued; then UNAVAILABLE, the same for known and unknown, until one is sent', async () => {
+    await shop.makeUser({ username: 'ada' });
+    await ask('ada');
+    await shop.sql(
+      'insert into pgboss.job (name, data) select name, data from pgboss.job, generate_series(1, 9999)',
+    );
+    const [known, unknown] = [await ask('ada', '192.0.2.2'), await ask('nobody', '192.0.2.3')];
+    expect(known.body.errors[0].extensions).toEqual({ code: 'UNAVAILABLE', retryAfter: 60 });
+    expect(unknown.body).toEqual(known.body);
+    await shop.sql('delete from pgboss.job where id in (select id from pgboss.job limit 1)');
+    expect((await ask('nobody', '192.0.2.4')).body.errors).toBeUndefined();
+    expect(await waiting()).toHaveLength(10_000);
+  });
 });
 
 test('during shutdown, a silent mail server is aborted after 3 s, and another worker sends the mail at once', async () => {

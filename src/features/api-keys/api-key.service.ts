@@ -14,7 +14,7 @@ import {
   logFailure,
   logSuccess,
 } from '../../request/context.ts';
-import { DomainError } from '../../core/errors.ts';
+import { badInput, DomainError } from '../../core/errors.ts';
 import {
   findInList,
   readPagesOf,
@@ -80,21 +80,27 @@ export interface CreatedApiKey {
  * for other scopes and for callers with an API key.
  */
 export async function create(ctx: Context, input: NewApiKey): Promise<CreatedApiKey> {
-  const { pk, username } = requirePerson(ctx);
+  const { pk, username, scopes: own } = requirePerson(ctx);
   requireWriter(ctx);
   const { scopes } = check(newApiKeyAt(ctx.now()), input);
   for (const scope of scopes) requireScope(ctx, scope);
-  return createFor(ctx, { pk, username }, input);
+  return createFor(ctx, { pk, username, scopes: [...own] }, input);
 }
 
-/** Creates an API key for a user, for the operator. Throws BAD_USER_INPUT and CONFLICT. */
+/**
+ * Creates an API key for a user, for the operator. Throws BAD_USER_INPUT, also for scopes that the
+ * user does not have, and CONFLICT.
+ */
 export async function createFor(
   ctx: Context,
-  { pk, username }: Pick<User, 'pk' | 'username'>,
+  { pk, username, scopes: own }: Pick<User, 'pk' | 'username' | 'scopes'>,
   input: NewApiKey,
 ): Promise<CreatedApiKey> {
   const now = ctx.now();
   const { name, scopes, expiresAt } = check(newApiKeyAt(now), input);
+  const missing = scopes.filter((scope) => !own.includes(scope));
+  if (missing.length > 0)
+    throw badInput('scopes', `User ${username} does not have ${missing.join(', ')}`);
   const until = expiresAt ?? new Date(now.getTime() + DEFAULT_LIFETIME_MS);
   const key = KEY_PREFIX + newSecretKey();
   const apiKey = await inTransaction(ctx, async (tx) => {
