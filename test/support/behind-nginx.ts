@@ -209,15 +209,15 @@ export function statusesOf(answer: string): number[] {
   return [...answer.matchAll(/HTTP\/1\.[01] (\d{3}) /g)].map(([, status]) => Number(status));
 }
 
-// Counts the connections to a port of 127.0.0.1 that are not closed (proc(5), tcp).
+// Counts the connections to a port of 127.0.0.1 that are not closed (proc(5), tcp). A client may have
+// the same port at another address.
 function connectionsTo(port: number): number {
-  const local = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  const local = `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`;
   const [LISTEN, TIME_WAIT] = ['0A', '06'];
   return readFileSync('/proc/net/tcp', 'utf8')
     .split('\n')
     .slice(1)
     .map((line) => line.trim().split(/\s+/))
-    .filter(
-      ([, address, , state]) => address?.endsWith(local) && state !== LISTEN && state !== TIME_WAIT,
-    ).length;
+    .filter(([, address, , state]) => address === local && state !== LISTEN && state !== TIME_WAIT)
+    .length;
 }
