@@ -1,11 +1,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { Socket } from 'node:net';
-import { Client, Pool, type QueryConfig, type QueryResult, type QueryResultRow } from 'pg';
+import { Pool } from 'pg';
 import { to } from 'pg-copy-streams';
 
 // The baseline: the same bytes by node:http, pg with one prepared statement per read, and
-// JSON.stringify. No router, no checks, no credentials: a header has the user. With PIPELINE, it is
-// the limit: reads share one pipelined connection and cells stay text, the least work in Node.
+// JSON.stringify. No router, no checks, no credentials: a header has the user.
 
 interface Product {
   pk: number | string;
@@ -21,7 +19,6 @@ const pool = new Pool({ connectionString, max: 10 });
 const count = Number(
   (await pool.query<{ count: string }>('select count(*) from product')).rows[0]?.count,
 );
-const pipelined = process.env['PIPELINE'] ? await openPipelined() : undefined;
 
 const page = (limit: number) => ({
   name: `page${limit}`,
@@ -55,7 +52,7 @@ const handlers: Record<string, Handler> = {
     const [fingerprint, after] = JSON.parse(
       Buffer.from(variables.after, 'base64url').toString(),
     ) as [string, number];
-    const { rows } = await query<Product>({ ...PAGE_AND_ONE, values: [after] });
+    const { rows } = await pool.query<Product>({ ...PAGE_AND_ONE, values: [after] });
     const edges = rows.slice(0, 10).map((row) => ({
       cursor: Buffer.from(JSON.stringify([fingerprint, Number(row.pk)])).toString('base64url'),
       node: { pk: String(row.pk), name: row.name, barcode: row.barcode, price: Number(row.price) },
@@ -71,7 +68,7 @@ const handlers: Record<string, Handler> = {
   },
   '/graphql/product': async (req) => {
     const { variables } = (await read(req)) as { variables: { pk: string } };
-    const { rows } = await query<Product>({ ...ONE, values: [variables.pk] });
+    const { rows } = await pool.query<Product>({ ...ONE, values: [variables.pk] });
     const [row] = rows;
     return {
       data: {
@@ -90,9 +87,9 @@ const handlers: Record<string, Handler> = {
     await read(req);
     const pk = Number(req.headers['x-user']);
     const [users, items, blog] = await Promise.all([
-      query<{ username: string; email: string }>({ ...USER, values: [pk] }),
-      query<{ item_id: string }>({ ...ITEMS, values: [pk] }),
-      query<{ title: string; username: string }>({ ...BLOG, values: [pk] }),
+      pool.query<{ username: string; email: string }>({ ...USER, values: [pk] }),
+      pool.query<{ item_id: string }>({ ...ITEMS, values: [pk] }),
+      pool.query<{ title: string; username: string }>({ ...BLOG, values: [pk] }),
     ]);
     return {
       data: {
@@ -110,7 +107,7 @@ const handlers: Record<string, Handler> = {
     };
   },
   '/users/me/': async (req) => {
-    const { rows } = await query<{
+    const { rows } = await pool.query<{
       username: string;
       email: string;
       full_name: string;
@@ -124,7 +121,7 @@ const handlers: Record<string, Handler> = {
   },
   '/api/v2/shop/products': async (_req, url) => {
     const number = Number(url.slice(url.indexOf('=') + 1));
-    const { rows } = await query<Product>({ ...PAGE, values: [(number - 1) * 10] });
+    const { rows } = await pool.query<Product>({ ...PAGE, values: [(number - 1) * 10] });
     const base = 'http://shop.example/api/v2/shop/products?page=';
     return {
       items: rows.map(plain),
@@ -138,7 +135,7 @@ const handlers: Record<string, Handler> = {
       res.statusCode = 201;
       return plain(await insert((await read(req)) as Product));
     }
-    const { rows } = await query<Product>({
+    const { rows } = await pool.query<Product>({
       ...ONE,
       values: [url.slice(url.lastIndexOf('/') + 1)],
     });
@@ -168,29 +165,6 @@ async function answer(req: IncomingMessage, res: ServerResponse): Promise<void> 
 async function insert({ name, barcode, price }: Product): Promise<Product> {
   const { rows } = await pool.query<Product>({ ...INSERT, values: [name, barcode, price] });
   return rows[0] as Product;
-}
-
-function query<Row extends QueryResultRow>(config: QueryConfig): Promise<QueryResult<Row>> {
-  return pipelined ? pipelined(config) : pool.query<Row>(config);
-}
-
-// Statements of one turn of the event loop are sent in one write.
-async function openPipelined(): Promise<typeof query> {
-  const socket = new Socket();
-  const client = new Client({
-    connectionString,
-    pipeline: true,
-    stream: () => socket,
-    types: { getTypeParser: () => String },
-  });
-  await client.connect();
-  return (config) => {
-    if (socket.writableCorked === 0) {
-      socket.cork();
-      setImmediate(() => socket.uncork());
-    }
-    return client.query(config);
-  };
 }
 
 function plain({ pk, name, barcode, price }: Product) {

@@ -67,11 +67,6 @@ export class Bench {
     return this.stopAtEnd(await startBaseline(await this.url(size)));
   }
 
-  /** The limit: the baseline with the least work that Node can do. */
-  async limit(size: Size): Promise<MeasuredServer> {
-    return this.stopAtEnd(await startBaseline(await this.url(size), { PIPELINE: 'true' }));
-  }
-
   /**
    * Stops the servers, and then deletes the data that the benchmark added to the database of this
    * size.

@@ -6,18 +6,19 @@ import type { Bench, Result } from './bench.ts';
 import { inFolder } from './folder.ts';
 import { send, load, type BenchRequest } from './load.ts';
 import { measure, median, ratioText, WARM_UP } from './measure.ts';
-import { peers, type Peer } from './peers/peers.ts';
+import { pageOf, peers, type Peer } from './peers/peers.ts';
 import { start } from './processes.ts';
-import { works } from './works.ts';
+import { workOf, type Work } from './works.ts';
 
 const FOLDER = join(import.meta.dirname, '../../bench/peers');
 const PAGES = 2_000;
+const WORKS = ['graphql-page', 'rest-product'] as const;
+/** The program of the peer without a package of its own. */
+const USUAL = join(import.meta.dirname, 'peers/usual.js');
 
 const run = promisify(execFile);
 
-/**
- * Measures the GraphQL page of ten on every peer from npm, and on ours, each against the baseline.
- */
+/** Measures peers from npm, and our server, each against the baseline. */
 export async function measurePeers(
   bench: Bench,
   print: (result: Result) => void,
@@ -31,40 +32,37 @@ export async function measurePeers(
       print(result);
       await bench.clear();
     };
-    await add(await ourselves(bench));
+    for (const name of WORKS) await add(await ourselves(bench, workOf(name)));
     for (const peer of peers) await add(await against(bench, peer, folder));
     return results;
   });
 }
 
-async function ourselves(bench: Bench): Promise<Result> {
-  const page = works.find(({ name }) => name === 'graphql-page');
-  if (!page) throw new Error('There is no work graphql-page');
+async function ourselves(bench: Bench, work: Work): Promise<Result> {
   const servers = { theirs: await bench.ours('1m'), baseline: await bench.baseline('1m') };
-  const rounds = await measure(page, servers, bench.pace);
+  const rounds = await measure(work, servers, bench.pace);
   return rated(
     'Shopfront',
+    work,
     rounds.map(({ theirs, baseline }) => ({ theirs: theirs.rate, baseline: baseline.rate })),
   );
 }
 
 async function against(bench: Bench, peer: Peer, folder: string): Promise<Result> {
   const url = await bench.url('1m');
+  const work = workOf(peer.query === undefined ? 'rest-product' : 'graphql-page');
+  const baselineRequests = Array.from({ length: PAGES }, (_, index) => work.request(index));
   const theirs = bench.stopAtEnd(
     await start(
-      [process.execPath, join(folder, `${peer.package}.js`)],
+      [process.execPath, peer.package ? join(folder, `${peer.package}.js`) : USUAL],
       { DATABASE_URL: url, NODE_ENV: 'production' },
-      '/graphql?query=%7B__typename%7D',
+      peer.query === undefined ? work.request(0).path : '/graphql?query=%7B__typename%7D',
       folder,
     ),
   );
   const baseline = await bench.baseline('1m');
-  const requests = await walk(theirs.port, peer);
-  const page = works.find(({ name }) => name === 'graphql-page');
-  const baselineRequests = Array.from(
-    { length: PAGES },
-    (_, index) => page?.request(index) ?? { method: 'GET' as const, path: '/' },
-  );
+  const requests =
+    peer.query === undefined ? baselineRequests : await walk(theirs.port, peer.query);
   await load(theirs.port, requests, WARM_UP * bench.pace.seconds);
   await load(baseline.port, baselineRequests, WARM_UP * bench.pace.seconds);
   const rounds: { theirs: number; baseline: number }[] = [];
@@ -76,17 +74,18 @@ async function against(bench: Bench, peer: Peer, folder: string): Promise<Result
     if (turn.theirs.failed > 0) throw new Error(`${turn.theirs.failed} requests failed`);
     rounds.push({ theirs: turn.theirs.rate, baseline: turn.baseline.rate });
   }
-  return rated(`${peer.name} ${await versionOf(peer, folder)}`, rounds);
+  const version = peer.package ? ` ${await versionOf(peer.package, folder)}` : '';
+  return rated(peer.name + version, work, rounds);
 }
 
-async function versionOf(peer: Peer, folder: string): Promise<string> {
+async function versionOf(name: string, folder: string): Promise<string> {
   const text = await readFile(join(folder, 'package.json'), 'utf8');
   const { dependencies } = JSON.parse(text) as { dependencies: Record<string, string> };
-  return dependencies[peer.package] ?? 'of unknown version';
+  return dependencies[name] ?? 'of unknown version';
 }
 
 // Each page by the end cursor of the previous one, because every peer has its own cursors.
-async function walk(port: number, { query, page }: Peer): Promise<BenchRequest[]> {
+async function walk(port: number, query: string): Promise<BenchRequest[]> {
   const requests: BenchRequest[] = [];
   for (let after: string | null = null; requests.length < PAGES;) {
     const request: BenchRequest = {
@@ -95,7 +94,7 @@ async function walk(port: number, { query, page }: Peer): Promise<BenchRequest[]
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify({ query, variables: { after } }),
     };
-    const { endCursor, count } = page(JSON.parse(await send(port, request)));
+    const { endCursor, count } = pageOf(JSON.parse(await send(port, request)));
     if (count !== 10 || endCursor === null) throw new Error('Not a page of ten');
     requests.push(request);
     after = endCursor;
@@ -103,11 +102,15 @@ async function walk(port: number, { query, page }: Peer): Promise<BenchRequest[]
   return requests;
 }
 
-function rated(name: string, rounds: { theirs: number; baseline: number }[]): Result {
+function rated(
+  name: string,
+  { what }: Work,
+  rounds: { theirs: number; baseline: number }[],
+): Result {
   const ratios = rounds.map(({ theirs, baseline }) => theirs / baseline);
   return {
     name,
-    what: 'GraphQL page of ten, every request another cursor',
+    what,
     goal: '',
     reached: ratioText(ratios),
     met: true,

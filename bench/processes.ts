@@ -47,14 +47,11 @@ export function production(databaseUrl: string): Record<string, string> {
   };
 }
 
-/** Starts the baseline, or with `PIPELINE` the limit. */
-export function startBaseline(
-  databaseUrl: string,
-  env: Record<string, string> = {},
-): Promise<MeasuredServer> {
+/** Starts the baseline. */
+export function startBaseline(databaseUrl: string): Promise<MeasuredServer> {
   return start(
     [process.execPath, join(ROOT, 'dist/bench/baseline.js')],
-    { DATABASE_URL: databaseUrl, NODE_ENV: 'production', ...env },
+    { DATABASE_URL: databaseUrl, NODE_ENV: 'production' },
     '/readyz',
   );
 }

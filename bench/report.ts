@@ -79,7 +79,8 @@ function documentOf({ table, peers, attacks, searches, imports }: Runs): string 
     '',
     body,
   ];
-  const peerRow = ({ name, reached, beside }: Result) => `| ${name} | ${reached} | ${beside} |`;
+  const peerRow = ({ name, what, reached, beside }: Result) =>
+    `| ${name} | ${what} | ${reached} | ${beside} |`;
   return [
     ...head,
     ...(table ? section('Results', 'npm run bench --', table, tableOf(table.results)) : []),
@@ -89,8 +90,8 @@ function documentOf({ table, peers, attacks, searches, imports }: Runs): string 
           'npm run bench -- peers',
           peers,
           [
-            '| server | of the baseline | rates |',
-            '| --- | --- | --- |',
+            '| server | work | of the baseline | rates |',
+            '| --- | --- | --- | --- |',
             ...peers.results.map(peerRow),
           ].join('\n'),
         )

@@ -1,17 +1,15 @@
 import { z } from 'zod';
 
-/**
- * Another GraphQL server with a page of ten products. It reads DATABASE_URL and PORT, and serves
- * `/graphql`.
- */
+/** Another server, which reads DATABASE_URL and PORT. */
 export interface Peer {
   name: string;
-  /** Its package on npm. Its program beside this file has the same name. */
-  package: string;
-  /** The query of the page; its variable `after` is a cursor, or null for the first page. */
-  query: string;
-  /** Parses a response. Throws unless it is a page of products. */
-  page: (body: unknown) => { endCursor: string | null; count: number };
+  /** Its package on npm. Its program beside this file has the same name. None: our own packages. */
+  package?: string;
+  /**
+   * Its query for a page of ten products, at `/graphql`; the variable `after` is a cursor, or null for
+   * the first page. None: it serves a product by REST.
+   */
+  query?: string;
 }
 
 const answer = z.object({
@@ -40,20 +38,22 @@ export const peers: readonly Peer[] = [
     name: 'mercurius',
     package: 'mercurius',
     query: queryOf('String', 'products'),
-    page,
   },
   {
     name: 'GraphQL Yoga',
     package: 'graphql-yoga',
     query: queryOf('String', 'products'),
-    page,
   },
   {
     name: 'PostGraphile',
     package: 'postgraphile',
     query: queryOf('Cursor', 'products: allProducts'),
-    page,
   },
+  {
+    name: 'Apollo Server, type-graphql and MikroORM on Express',
+    query: queryOf('String', 'products'),
+  },
+  { name: 'Fastify with pg', package: 'fastify' },
 ];
 
 function queryOf(cursor: string, field: string): string {
@@ -62,7 +62,8 @@ function queryOf(cursor: string, field: string): string {
 }`;
 }
 
-function page(body: unknown): { endCursor: string | null; count: number } {
+/** Parses a response to the query. Throws unless it is a page of products. */
+export function pageOf(body: unknown): { endCursor: string | null; count: number } {
   const { edges, pageInfo } = answer.parse(body).data.products;
   return { endCursor: pageInfo.endCursor, count: edges.length };
 }
