@@ -4,6 +4,7 @@ import { afterEach, describe, expect, jest, test } from '../support/jest.ts';
 import { WebSocket } from 'ws';
 import { Shop, useShop } from '../support/shop.ts';
 import { closeSockets, connectSocket, openSocket } from '../support/sockets.ts';
+import { until } from '../support/until.ts';
 
 const shop = useShop();
 const PRODUCTS = 'subscription { productChanged { pk } }';
@@ -82,6 +83,51 @@ describe('P2 subscription requests', () => {
     for (const socket of sockets) {
       for (let id = 0; id < 19; id++)
         expect(await socket.next()).toMatchObject({ id: String(id), type: 'error' });
+    }
+  });
+
+  test('P2 the starts of an address do not wait for those of another, and count before they begin', async () => {
+    const own = await new Shop({ TRUST_PROXY: '127.0.0.1' }).start();
+    const openFrom = async (address: string) => {
+      const headers = { 'X-Forwarded-For': address };
+      const socket = await openSocket(own, '/graphql', ['graphql-transport-ws'], headers);
+      socket.send({ type: 'connection_init' });
+      await socket.next();
+      return socket;
+    };
+    try {
+      const [many, one] = [await openFrom('192.0.2.1'), await openFrom('192.0.2.2')];
+      const fields = Array.from({ length: 400 }, (_, at) => `a${at}`).join(' ');
+      const padding = 'x'.repeat(11_000);
+      for (let id = 0; id < 98; id++)
+        many.send({
+          id: String(id),
+          type: 'subscribe',
+          payload: { query: `subscription { b${id} ${fields} }`, variables: { padding } },
+        });
+      const ids: string[] = [];
+      const codes: string[] = [];
+      const answers = (async () => {
+        for (let count = 0; count < 98; count++) {
+          const { id, payload } = await many.next();
+          ids.push(id);
+          codes.push(payload[0].extensions.code);
+        }
+      })();
+      await until(() => codes.includes('RATE_LIMITED'), 'an answer');
+      const before = ids.length;
+      one.send(invalid('0'));
+      expect(await one.next()).toMatchObject({ type: 'error' });
+      expect(ids.length - before).toBeLessThan(20);
+      await answers;
+      // A megabyte of requests may wait.
+      expect(codes.filter((code) => code === 'RATE_LIMITED').length).toBeGreaterThan(10);
+      // They were rejected before others of the same address were read.
+      expect(codes.indexOf('RATE_LIMITED')).toBeLessThan(
+        codes.lastIndexOf('GRAPHQL_VALIDATION_FAILED'),
+      );
+    } finally {
+      await own.stop();
     }
   });
 });

@@ -29,6 +29,8 @@ export async function sendEventStream(
   { method, search, body }: HTTPGraphQLRequest,
 ): Promise<void> {
   const { req, locals } = res;
+  // Otherwise kept as long as the stream, as are other members below.
+  req.body = undefined;
   const subscription = new ActiveSubscription(req, locals.record);
   res.once('close', () => subscription.end());
   const ctx = (locals.ctx = new RequestContext(dependencies, req, subscription));
@@ -39,6 +41,8 @@ export async function sendEventStream(
   if (res.headersSent || res.destroyed) return;
   const stream = new EventStream(res, subscription, ctx);
   res.once('close', registry.add(stream));
+  // A start waits for others of its network, and the rest depends on the reader.
+  locals.exclude();
   const handle = createHandler<IncomingMessage>({
     // Without a token of graphql-sse, no stream can be reserved for several operations.
     authenticate: () => null,
@@ -58,7 +62,6 @@ export async function sendEventStream(
     method,
     url: `/graphql${search}`,
     headers: new Headers({ accept: EVENTS, 'content-type': 'application/json' }),
-    // Without other members, which would be kept as long as the stream.
     body: { query, operationName, variables, extensions },
     raw: req,
     context: undefined,
@@ -71,7 +74,6 @@ export async function sendEventStream(
   res.setHeader('Content-Type', EVENTS);
   res.set({ 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' });
   res.flushHeaders();
-  locals.exclude();
   void stream.send(parts);
 }
 

@@ -15,6 +15,7 @@ import {
 import { LRUCache } from 'lru-cache';
 import { onAbort } from '../../core/abort.ts';
 import { DomainError } from '../../core/errors.ts';
+import { KeyedLimit } from '../../core/keyed-limit.ts';
 import { NetworkLimit } from '../../core/network-limit.ts';
 import type { Dependencies } from '../../http/dependencies.ts';
 import { graphqlExtensions } from '../../http/error-map.ts';
@@ -33,7 +34,7 @@ import { formatErrors, graphqlErrorOf } from '../errors.ts';
 const MAX_RESPONSES = 1_000;
 /**
  * Maximum length of the requests of one network's subscriptions, in characters. A parsed one takes up
- * to eighty times as much memory, as long as it runs.
+ * to eighty times as much memory, as long as it waits for its start and runs.
  */
 const MAX_LENGTH = 1_000_000;
 /** The operation in logs and metrics until the document is parsed. */
@@ -57,8 +58,6 @@ interface Prepared extends ExecutionArgs {
   subscription: ActiveSubscription;
   /** The same for equal subscriptions. */
   key: string;
-  /** Length of the request in characters. */
-  length: number;
 }
 
 /** A running subscription. Services use it as the request that they run for. */
@@ -111,8 +110,9 @@ export class ActiveSubscription extends AbortController implements RequestHandle
 export class Subscriptions {
   private readonly running: NetworkLimit;
   private readonly lengths: NetworkLimit;
-  /** Resolves when the last requested start may begin. */
-  private turn: Promise<unknown> = Promise.resolve();
+  /** Starts one after another: of each network, and of the networks in turn. */
+  private readonly startsOfNetwork = new KeyedLimit();
+  private readonly starts = new KeyedLimit();
   /** Responses to events, shared by equal subscriptions. */
   private readonly responses = new LRUCache<string, Promise<ExecutionResult>>({
     max: MAX_RESPONSES,
@@ -141,14 +141,17 @@ export class Subscriptions {
     readRequest: () => SubscriptionRequest,
     subscription: ActiveSubscription,
   ): Promise<Prepared | readonly GraphQLError[]> {
-    // One start in each turn of the event loop: a chunk of a WebSocket may contain many documents.
-    await (this.turn = this.turn.then(() => setImmediate()));
+    const { network = '' } = ctx;
+    const { signal } = subscription;
     try {
-      const prepared = this.read(ctx, readRequest(), subscription);
-      if (!('key' in prepared)) return this.rejected(prepared, subscription);
-      onAbort(subscription.signal, this.running.add(ctx.network ?? ''));
-      onAbort(subscription.signal, this.lengths.add(ctx.network ?? '', prepared.length));
-      return prepared;
+      onAbort(signal, this.running.add(network));
+      const request = readRequest();
+      onAbort(signal, this.lengths.add(network, lengthOf(request)));
+      // One start in each turn of the event loop: a chunk of a WebSocket may contain many documents.
+      await this.startsOfNetwork.run(network, () => this.starts.run('', () => setImmediate()));
+      signal.throwIfAborted();
+      const prepared = this.read(ctx, request, subscription);
+      return 'key' in prepared ? prepared : this.rejected(prepared, subscription);
     } catch (error) {
       return this.rejected([error], subscription);
     }
@@ -200,15 +203,7 @@ export class Subscriptions {
     const costError = new Cost(schema, document, operation, maxCost).errorFor(variableValues);
     if (costError) return [costError];
     subscription.record.operation = this.operations.of(operation);
-    let [key, length] = ['', 0];
-    try {
-      key = hash('sha256', JSON.stringify([query, operationName, variableValues]), 'base64');
-      length = JSON.stringify(request).length;
-    } catch {
-      return [
-        new GraphQLError('Variables nest too deeply', { extensions: { code: BAD_USER_INPUT } }),
-      ];
-    }
+    const key = hash('sha256', JSON.stringify([query, operationName, variableValues]), 'base64');
     return {
       schema,
       document,
@@ -217,7 +212,6 @@ export class Subscriptions {
       contextValue: ctx,
       subscription,
       key,
-      length,
     };
   }
 
@@ -281,5 +275,13 @@ export class Subscriptions {
     return formatErrors(this.dependencies, errors).map(({ message, extensions, locations, path }) =>
       Object.assign(new GraphQLError(message, { extensions }), { locations, path }),
     );
+  }
+}
+
+function lengthOf(request: SubscriptionRequest): number {
+  try {
+    return JSON.stringify(request).length;
+  } catch {
+    throw new GraphQLError('Variables nest too deeply', { extensions: { code: BAD_USER_INPUT } });
   }
 }
