@@ -89,12 +89,13 @@ export class Lease implements PostgresPoolClient {
     return running ? (this.cancelled = cancel()) : Promise.resolve();
   }
 
-  /** Returns the connection to the pool, which closes a lost one. */
+  /** Returns the connection to the pool, which closes a lost one, and one in a transaction. */
   release(isBroken = false): void {
     if (this.isReleased) return;
     this.isReleased = true;
     this.onRelease();
-    this.client.release(isBroken);
+    // pg-boss begins and commits in one text, so that an error leaves its transaction open.
+    this.client.release(isBroken || this.client.getTransactionStatus() !== 'I');
   }
 }
 

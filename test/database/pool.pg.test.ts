@@ -30,6 +30,17 @@ test('a connection lost in a transaction frees its place in the pool without a r
   expect(pool.counts).toMatchObject({ open: 1, idle: 1 });
 });
 
+test.each(['begin', 'begin; select 1/0; commit'])(
+  'a connection released after `%s` is closed, because its transaction is still open',
+  async (text) => {
+    const lease = await pool.acquire();
+    await lease.query(text, []).catch(() => undefined);
+    lease.release();
+    expect(await newPid()).not.toBe(lease.processID);
+    await until(() => pool.counts.open === 1);
+  },
+);
+
 test('a renewed pool reopens its connections: idle ones at once, busy ones after a grace period', async () => {
   const [idle, busy] = [await pool.acquire(), await pool.acquire()];
   idle.release();
