@@ -1,12 +1,14 @@
 import { describe, expect, test } from '../support/jest.ts';
 import type { LookupAddress } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
 import { DeliveryWorker } from '../../src/features/webhooks/delivery-worker.ts';
 import * as deliveries from '../../src/features/webhooks/delivery.service.ts';
 import { createHttpClient } from '../../src/features/webhooks/http-client.ts';
 import * as webhooks from '../../src/features/webhooks/webhook.service.ts';
 import { respondWith, Receiver, useReceiver } from '../support/receiver.ts';
 import { useShop } from '../support/shop.ts';
+import { until } from '../support/until.ts';
 
 const PRIVATE = [
   '127.0.0.1',
@@ -53,6 +55,28 @@ function resolvingTo(...addresses: string[]): LookupFunction {
   return (_name, options, callback) =>
     options.all ? callback(null, found) : callback(null, addresses[0] ?? '', found[0]?.family);
 }
+
+test('names are looked up one at a time, so that the database has a thread for its own', async () => {
+  const held: string[] = [];
+  let answer: () => void = () => undefined;
+  const lookup: LookupFunction = (name, options, callback) => {
+    held.push(name);
+    answer = () => resolvingTo('127.0.0.1')(name, options, callback);
+  };
+  const client = createHttpClient(STRICT, lookup);
+  const sent = ['first.example', 'second.example'].map((name) =>
+    client(`https://${name}/`, MESSAGE, AbortSignal.timeout(10_000)).catch((error: Error) => error),
+  );
+  await until(() => held.length > 0);
+  // Time in which the second look-up would begin.
+  await setTimeout(50);
+  expect(held).toEqual(['first.example']);
+  answer();
+  await sent[0];
+  await until(() => held.length > 1);
+  answer();
+  expect(await sent[1]).toMatchObject({ message: expect.stringContaining('private address') });
+});
 
 describe('O1 a forbidden address of a webhook', () => {
   const UNLESS = 'unless WEBHOOK_ALLOW_PRIVATE_NETWORKS=true';

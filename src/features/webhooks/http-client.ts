@@ -4,6 +4,7 @@ import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import pLimit from 'p-limit';
 import type { Config } from '../../core/config.ts';
 
 /** Maximum number of bytes that are read of a response. */
@@ -41,7 +42,8 @@ export function rejectionReason(url: string, policy: Policy): string | undefined
  * Creates an HTTP client that opens one connection for each message, checks each address before it
  * connects, and follows no redirects.
  */
-export function createHttpClient(policy: Policy, lookup: LookupFunction = dnsLookup): SendRequest {
+export function createHttpClient(policy: Policy, resolve: LookupFunction = dnsLookup): SendRequest {
+  const lookup = oneAtATime(resolve);
   return async (url, { headers, body }, signal) => {
     // The policy may have changed since the webhook was added.
     const rejection = rejectionReason(url, policy);
@@ -71,6 +73,22 @@ async function drain(response: IncomingMessage): Promise<void> {
   } catch {
     // The status has been received.
   }
+}
+
+// A name server that does not respond occupies one of libuv's two threads for look-ups for up to 20 s.
+// The other one is for the database.
+function oneAtATime(lookup: LookupFunction): LookupFunction {
+  const limit = pLimit(1);
+  return (name, options, callback) =>
+    void limit(
+      () =>
+        new Promise<void>((done) =>
+          lookup(name, options, (...found) => {
+            done();
+            callback(...found);
+          }),
+        ),
+    );
 }
 
 // Rejects a name if one of its addresses is not public.
