@@ -82,6 +82,8 @@ export abstract class JobWorker<Data extends object> {
         // Another instance runs the job at once.
         const library = await jobsOf(ctx);
         await library.fail(job.name, job, { reason: 'SHUTDOWN' });
+        // The last attempt, which would be dead.
+        await library.retry(job.name, job.id);
         await library.update(job.name, undefined, { id: job.id, startAfter: 0 });
       });
     } catch (error) {

@@ -383,14 +383,24 @@ describe('concurrent delivery workers', () => {
   });
 });
 
-test('a delivery aborted by shutdown is not a failure of its receiver, and another worker sends it at once', async () => {
-  const { own, round: polling } = await holdOne();
-  await Promise.all([polling, own.stop()]);
-  expect(await only()).toMatchObject({ status: 'pending', attempts: 1, reason: 'SHUTDOWN' });
-  expect(await webhooks.listAll(shop.context())).toMatchObject([{ failedAt: null }]);
-  receiver.answer = respondWith(204);
-  expect(await deliver()).toHaveLength(2);
-});
+test.each([
+  ['first', 0],
+  ['last', 16],
+])(
+  'a delivery aborted by shutdown in its %s attempt has not failed, and another worker sends it at once',
+  async (_which, earlier) => {
+    const { own, round: polling } = await holdOne(`update pgboss.job set retry_count = ${earlier}`);
+    await Promise.all([polling, own.stop()]);
+    expect(await only()).toMatchObject({
+      status: 'pending',
+      attempts: earlier + 1,
+      reason: 'SHUTDOWN',
+    });
+    expect(await webhooks.listAll(shop.context())).toMatchObject([{ failedAt: null }]);
+    receiver.answer = respondWith(204);
+    expect(await deliver()).toHaveLength(2);
+  },
+);
 
 describe('a failing receiver', () => {
   test('is retried after 5 to 10 s, then twice as long each time, up to 4 h, for a day, with the same id; then it is dead', async () => {

@@ -78,6 +78,8 @@ export async function findDue(ctx: Context): Promise<{ name: string; max: number
         .select('id')
         .where('name', '=', eb(eb.val(queueOf('')), '||', eb.ref('webhook_id')))
         .where('state', '<', 'active')
+        // The condition of the library's index of waiting jobs.
+        .where((job) => job.not(job.ref('blocked')))
         .where('start_after', '<=', eb.fn<Date>('now')),
     ),
   );
