@@ -117,7 +117,7 @@ export async function readOffsetPage<T extends object>(
       .limit(sql.lit(limit))
       .offset(place.skip);
   const statement = statementOfList(list, `offset ${limit}`, [place.pk], [place.skip], build);
-  const rows = await readRows(ctx, statement, PREPARED_SIZES.has(limit));
+  const rows = await readRows(ctx, statement, counts !== undefined && PREPARED_SIZES.has(limit));
   return { items: rows.map((row) => entityOf(entity, row)), count };
 }
 
