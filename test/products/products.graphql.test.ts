@@ -376,6 +376,19 @@ describe('GraphQL contract, updateProduct', () => {
     );
   });
 
+  test('a patch without a change does not change the time of the last change, and is no event', async () => {
+    const product = await shop.makeProduct();
+    const token = await writer();
+    const changes = () => shop.sql('select count(*)::int from change');
+    const before = await changes();
+    shop.advanceClock(60_000);
+    for (const patch of [{}, { name: product.name, price: product.price }]) {
+      const answer = await update(token, String(product.pk), patch);
+      expect(answer.body.data.updateProduct).toEqual(shown(product));
+    }
+    expect(await changes()).toEqual(before);
+  });
+
   test('it accepts the current barcode of the product', async () => {
     const product = await shop.makeProduct();
     const answer = await update(await writer(), '1', { name: 'Chair', barcode: product.barcode });

@@ -131,8 +131,8 @@ export async function create(
 }
 
 /**
- * Changes the fields of a product that the patch has. Needs `products:write`. Throws
- * BAD_USER_INPUT, NOT_FOUND and CONFLICT.
+ * Changes the fields of a product that the patch has. A patch without a change changes nothing. Needs
+ * `products:write`. Throws BAD_USER_INPUT, NOT_FOUND and CONFLICT.
  */
 export async function update(ctx: Context, pk: string, patch: ProductPatch): Promise<Product> {
   requireScope(ctx, 'products:write');
@@ -141,10 +141,12 @@ export async function update(ctx: Context, pk: string, patch: ProductPatch): Pro
     inTransaction(ctx, async (tx) => {
       const product = await findForUpdate(tx, pk);
       const before = auditedValues(product);
-      Object.assign(product, defined(values), { updatedAt: tx.now() });
-      await tx.em.flush();
+      Object.assign(product, defined(values));
       const changes = diff(before, auditedValues(product));
-      if (changes.length > 0) await record(tx, 'product.changed', subjectOf(product), changes);
+      if (changes.length === 0) return product;
+      product.updatedAt = tx.now();
+      await tx.em.flush();
+      await record(tx, 'product.changed', subjectOf(product), changes);
       return product;
     }),
   );
