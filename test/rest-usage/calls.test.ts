@@ -116,6 +116,16 @@ test('an endpoint counts under its own name with any path prefix', async () => {
   expect(found).toEqual([[PAGES, 'till', '', 1]]);
 });
 
+test('counts that could not be stored are added to those of later calls, with the times of both', () => {
+  const counter = new CallCounter();
+  const times = [0, 1, 2].map((minute) => new Date(at.getTime() + minute * 60_000));
+  for (const time of times.slice(0, 2)) counter.count(PAGES, 'till', '', time ?? at);
+  const [failed] = counter.take();
+  counter.count(PAGES, 'till', '', times[2] ?? at);
+  if (failed) counter.add(failed);
+  expect(counter.take()).toMatchObject([{ calls: 3, firstAt: times[0], lastAt: times[2] }]);
+});
+
 test('the times of the first and the last call are stored', async () => {
   const started = Date.now();
   await shop.rest('GET', '/blog', from('till'));

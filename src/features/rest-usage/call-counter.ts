@@ -33,12 +33,14 @@ export class CallCounter {
 
   /** Adds counts, for example those that could not be stored. */
   add(added: Calls): void {
-    const { endpoint, client, subject, calls, lastAt } = added;
+    const { endpoint, client, subject, calls, firstAt, lastAt } = added;
     const key = `${endpoint}\0${client}\0${subject}`;
     const count = this.pending.get(key);
     if (count) {
       count.calls += calls;
-      count.lastAt = lastAt;
+      // Those that could not be stored are older.
+      if (firstAt < count.firstAt) count.firstAt = firstAt;
+      if (lastAt > count.lastAt) count.lastAt = lastAt;
       return;
     }
     const size = subject === '' ? this.anonymous : this.pending.size - this.anonymous;
