@@ -72,8 +72,6 @@ function keyedField(
   { contextValue, schema, document, operation }: GraphQLRequestContextDidResolveOperation<Context>,
 ): readonly FieldNode[] {
   if (operation?.operation !== OperationTypeNode.MUTATION) return [];
-  // Callers without any scope write nothing, and are rejected without a transaction.
-  if (!contextValue.caller && contextValue.config.anonymousScopes.length === 0) return [];
   const mutations = schema.getMutationType()?.getFields() ?? {};
   const fragments = fragmentsOf(document);
   const fields = [...selectionsIn(operation.selectionSet, (name) => fragments.get(name))]
@@ -83,9 +81,12 @@ function keyedField(
     fields.every(({ name }) => mutations[name.value]?.extensions[IGNORES_IDEMPOTENCY_KEY] === true)
   )
     return [];
-  check(headers, { [NAME]: key }, 'header');
+  // Also with a login, after which the others run as its user.
   if (new Set(fields.map(responseName)).size > 1)
     throw badInput(NAME, 'The header requires a single mutation in the request');
+  // Callers without any scope write nothing, and are rejected without a transaction.
+  if (!contextValue.caller && contextValue.config.anonymousScopes.length === 0) return [];
+  check(headers, { [NAME]: key }, 'header');
   return fields;
 }
 

@@ -347,6 +347,14 @@ describe('Idempotency-Key over GraphQL: the requests that may have one', () => {
     expect(await names('select item_id as name from item')).toEqual([]);
   });
 
+  test('one with a login and a mutation, which would run as its user, is rejected with BAD_USER_INPUT', async () => {
+    await shop.makeUser({ username: 'ada' });
+    const query = `mutation { login(username: "ada", password: "${PASSWORD}") { accessToken } addItem(itemId: "a") { id } }`;
+    const { status, body } = await send(query, {}, 'k');
+    expect([status, body.errors[0].extensions.code]).toEqual([400, 'BAD_USER_INPUT']);
+    expect(await names('select item_id as name from item')).toEqual([]);
+  });
+
   test('a query ignores it, valid or not, by POST and by GET', async () => {
     const as = await writer();
     const query = '{ me { username } }';
