@@ -49,6 +49,9 @@ export async function runProcess(): Promise<void> {
   try {
     await server.start();
   } catch (error) {
+    // The stop closes what the start needs, and exits.
+    if (isStopping) return;
+    await server.stop();
     exitWithError(error, redactor(config));
   }
   // A signal may have arrived before.

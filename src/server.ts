@@ -30,6 +30,7 @@ export class Server {
   private app: App | undefined;
   private http: HttpServer | undefined;
   private metrics: HttpServer | undefined;
+  private opening: Promise<Database> | undefined;
   private database: Database | undefined;
   /** The database, while its health check succeeds. */
   private available: Database | undefined;
@@ -115,19 +116,21 @@ export class Server {
     if (ctx) await restUsage.store(ctx, this.calls).catch(() => undefined);
     const lost = this.calls.take().reduce((sum, { calls }) => sum + calls, 0);
     if (lost > 0) this.log.error({ calls: lost }, 'REST calls could not be stored and are lost');
-    await this.database?.close();
+    // Also one that is not prepared yet.
+    await (await this.opening?.catch(() => undefined))?.close();
     await this.tracing?.close();
   }
 
   private async prepareDatabase(): Promise<void> {
     const { config, log } = this;
-    const opened = await openDatabase(config, options, log);
+    const opened = await (this.opening = openDatabase(config, options, log));
+    if (this.isStopping) return;
     await pRetry(() => opened.ping(), {
       retries: Infinity,
       minTimeout: 100,
       maxTimeout: 5_000,
       randomize: true,
-      shouldRetry: ({ error }) => !isConnectionRejected(error),
+      shouldRetry: ({ error }) => !this.isStopping && !isConnectionRejected(error),
       onFailedAttempt: ({ error }) => log.warn({ err: error }, 'Database unavailable; retrying'),
     });
     if (config.databaseUrl !== undefined) await opened.rejectPendingMigrations();

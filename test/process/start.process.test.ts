@@ -3,8 +3,17 @@ import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { VERSION } from '../../src/core/version.ts';
 import { withDataDir, withDirectory } from '../support/directories.ts';
+import { until } from '../support/until.ts';
 import { bearer, create, signIn, WRITER } from '../support/shopper.ts';
-import { cli, run, shell, startServer, stopServer } from '../support/process.ts';
+import {
+  cli,
+  databaseProcessOf,
+  launch,
+  run,
+  shell,
+  startServer,
+  stopServer,
+} from '../support/process.ts';
 
 test('a start on an empty data directory serves demo data, and prints the URL and the users', async () => {
   await withDirectory(async (DATA_DIR) => {
@@ -103,7 +112,11 @@ test('a start on a port in use exits with 1 and one line', async () => {
   await withDataDir(async (DATA_DIR) => {
     const first = await startServer({ DATA_DIR });
     const PORT = new URL(first.url).port;
-    const second = await withDataDir((other) => run('main.js', [], { DATA_DIR: other, PORT }));
+    const second = await withDataDir(async (other) => {
+      const ended = await run('main.js', [], { DATA_DIR: other, PORT });
+      await expect(databaseProcessOf(other)).rejects.toThrow('ENOENT');
+      return ended;
+    });
     expect(second).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(
@@ -111,6 +124,25 @@ test('a start on a port in use exits with 1 and one line', async () => {
       ),
     });
     await stopServer(first);
+  });
+});
+
+test('SIGTERM while the first database is prepared ends the server with 0, and its database', async () => {
+  await withDirectory(async (DATA_DIR) => {
+    const { child, ended } = launch('main.js', [], { DATA_DIR, PORT: '0', LOG_LEVEL: 'error' });
+    await until(() => databaseProcessOf(DATA_DIR).then(Boolean, () => false), 'a database');
+    child.kill('SIGTERM');
+    expect(await ended).toMatchObject({ code: 0, stderr: '' });
+    await expect(databaseProcessOf(DATA_DIR)).rejects.toThrow('ENOENT');
+  });
+});
+
+test('APOLLO_KEY does not report operations to Apollo', async () => {
+  await withDataDir(async (DATA_DIR) => {
+    const apollo = { APOLLO_KEY: 'service:shop:key', APOLLO_GRAPH_REF: 'shop@current' };
+    const server = await startServer({ DATA_DIR, LOG_LEVEL: 'info', ...apollo });
+    const { stderr } = await stopServer(server);
+    expect(server.banner + stderr).not.toMatch(/report/i);
   });
 });
 
