@@ -7,6 +7,8 @@ import {
 import {
   ApolloServerPluginCacheControlDisabled,
   ApolloServerPluginLandingPageDisabled,
+  ApolloServerPluginSchemaReportingDisabled,
+  ApolloServerPluginUsageReportingDisabled,
 } from '@apollo/server/plugin/disabled';
 import accepts from 'accepts';
 import type { Request, RequestHandler, Response } from 'express';
@@ -19,14 +21,7 @@ import { RequestContext, findCaller, type Dependencies } from '../http/dependenc
 import type { Endpoint } from '../http/endpoints.ts';
 import { isAnonymous } from '../http/headers.ts';
 import type { CachedResponse, ResponseCache } from '../http/response-cache.ts';
-import {
-  VARY_BY_TYPE,
-  allowCompression,
-  sendBody,
-  sendCompressible,
-  sendIfNotModified,
-  tagOf,
-} from '../http/responses.ts';
+import { VARY_BY_TYPE, sendBody, sendCompressible, tagOf } from '../http/responses.ts';
 import { makeSchema } from './schema.ts';
 import { operationPlugin } from './operation.plugin.ts';
 import { Operations } from '../telemetry/operations.ts';
@@ -80,6 +75,9 @@ export async function openGraphqlApi(
       // The plugin visits every field to compute a cache lifetime. Our responses are not stored.
       ApolloServerPluginCacheControlDisabled(),
       ApolloServerPluginLandingPageDisabled(),
+      // Otherwise APOLLO_KEY alone would send operations and the schema to another company.
+      ApolloServerPluginUsageReportingDisabled(),
+      ApolloServerPluginSchemaReportingDisabled(),
     ],
   });
   await apollo.start();
@@ -168,22 +166,21 @@ function send(
   res: Response,
   { status = 200, headers }: HTTPGraphQLResponse,
   body: string,
-): void {
+): Promise<void> | void {
   rejectLong(body, config);
   // Without this header, caches choose a lifetime heuristically.
   res.setHeader('Cache-Control', 'no-store');
   // A 304 has no type.
   for (const [name, value] of headers) if (name !== 'content-type') res.setHeader(name, value);
   const { req, locals } = res;
-  // Only responses of mutations contain credentials. Compressing a credential together with text
-  // that others chose would reveal it by the length, so only queries are compressed.
-  if (locals.record.operation?.type === 'query' && status === 200)
-    allowCompression(res, config, body);
+  // Responses of mutations may contain credentials.
+  const type = headers.get('content-type');
+  if (locals.record.operation?.type !== 'query' || status !== 200)
+    return sendBody(res, status, body, type);
   // The response to a GET is the same for every anonymous client. Errors may be transient.
-  const isPublic =
-    req.method !== 'POST' && status === 200 && isAnonymous(req) && !body.startsWith('{"errors"');
-  if (isPublic && sendIfNotModified(res, config, tagOf(body), VARY_BY_TYPE)) return;
-  sendBody(res, status, body, headers.get('content-type'));
+  const isPublic = req.method !== 'POST' && isAnonymous(req) && !body.startsWith('{"errors"');
+  const tag = isPublic ? { tag: tagOf(body) } : {};
+  return sendCompressible(res, config, { body, ...tag }, type, VARY_BY_TYPE);
 }
 
 // The cost bounds the number of objects of a response, not the length of their texts.

@@ -40,7 +40,9 @@ export function errorSender(parent: Logger, keyOf: (path: string) => ErrorKey) {
     const { code, retryAfter } = sent;
     const fields = code === 'BAD_USER_INPUT' ? sent.fields : [];
     if (sent === INTERNAL_ERROR) log().error({ err: error }, 'Request failed');
-    else if (code === 'TIMEOUT') log().warn({ event: 'request.timeout' }, 'Request timed out');
+    // Cancelled work of a client that left fails with the same error.
+    else if (code === 'TIMEOUT' && !res.destroyed)
+      log().warn({ event: 'request.timeout' }, 'Request timed out');
     else if (code === 'UNAVAILABLE' && sent !== error && !signal.aborted)
       logUnavailable(log(), error);
     // The headers of a response that could not be sent do not apply to the error.

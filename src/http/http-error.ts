@@ -23,11 +23,11 @@ export class HttpError extends Error {
 
 // Messages of errors that the body and path parsers report by status. The parsers' own messages may
 // contain input.
-const MESSAGES = {
+const MESSAGES: Readonly<Record<number, string>> = {
   400: 'The request cannot be read',
   413: 'The request is too large',
   415: 'This content type, charset or encoding is not supported',
-} as const;
+};
 
 // Transient errors of the database and the connection: codes of PostgreSQL's appendix A and of
 // Node. A standby rejects writes with 25006.
@@ -52,13 +52,14 @@ export function visibleError(error: unknown): DomainError | HttpError | undefine
   if (TRANSIENT.test(code) || TRANSIENT_MESSAGE.test(error.message)) return unavailableError();
   // Express reports a path that cannot be decoded, which is unknown.
   if (error instanceof URIError) return unknownPath();
+  // Express also reports conditions that a file does not meet.
   const status = 'status' in error ? Number(error.status) : 0;
-  return status in MESSAGES ? errorForStatus(status as keyof typeof MESSAGES) : undefined;
+  return status >= 400 && status < 500 ? errorForStatus(status) : undefined;
 }
 
 /** Returns the standard error for this status. */
-export function errorForStatus(status: keyof typeof MESSAGES): HttpError {
-  return new HttpError(status, MESSAGES[status]);
+export function errorForStatus(status: number): HttpError {
+  return new HttpError(status, MESSAGES[status] ?? STATUS_CODES[status] ?? '');
 }
 
 /** Returns the error of a request that was cancelled because it took too long. */

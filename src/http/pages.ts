@@ -5,7 +5,7 @@ import type { Route } from '../api/route.ts';
 import type { Config } from '../core/config.ts';
 import { VERSION } from '../core/version.ts';
 import { demoUsers } from '../features/demo-data.ts';
-import { acceptedCoding, allowCompression, type Coding, sendBody } from './responses.ts';
+import { acceptedCoding, type Coding, sendCompressible } from './responses.ts';
 import type { Endpoint } from './endpoints.ts';
 import { unknownPath } from './http-error.ts';
 
@@ -45,8 +45,7 @@ function pageHandler(config: Config, render: Render): RequestHandler {
   return (_req, res) => {
     const { html, policy } = render();
     res.set({ 'Cache-Control': 'no-store', 'Content-Security-Policy': policy });
-    allowCompression(res, config, html);
-    sendBody(res, 200, html, 'text/html; charset=utf-8');
+    return sendCompressible(res, config, { body: html }, 'text/html; charset=utf-8');
   };
 }
 
@@ -61,6 +60,8 @@ function assetsEndpoint({ compression }: Config, { path, directory }: Bundle): E
       maxAge: '1y',
       index: false,
       redirect: false,
+      // A range of one coding means nothing in another.
+      acceptRanges: false,
       setHeaders: (res) => void (coding && res.setHeader('Content-Encoding', coding)),
     });
   const plain = filesIn(directory);

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
-import { brotliCompress, constants, gzip } from 'node:zlib';
+import { brotliCompress, brotliCompressSync, constants, gzip, gzipSync } from 'node:zlib';
 import compression from 'compression';
 import type { Request, Response } from 'express';
 import fresh from 'fresh';
@@ -23,12 +23,14 @@ export type Coding = (typeof CODINGS)[number];
 
 /** Maximum size of a body that is never compressed, in bytes. */
 export const MAX_UNCOMPRESSED_BYTES = 1_024;
+/** Maximum length of a body for which another thread costs more than compressing it. */
+const MAX_SYNC = 32 * 1_024;
 
 const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_LGWIN } = constants;
 // Measured levels (docs/performance.md). A window of 512 KiB: the default takes several MiB.
 const BROTLI = { params: { [BROTLI_PARAM_QUALITY]: 4, [BROTLI_PARAM_LGWIN]: 19 } };
 
-const compress = compression({ threshold: MAX_UNCOMPRESSED_BYTES + 1, brotli: BROTLI });
+const compress = compression({ brotli: BROTLI });
 
 /** Sends a response, unless the request was already rejected, for example at its timeout. */
 export function sendBody(
@@ -45,50 +47,21 @@ export function sendBody(
 }
 
 /**
- * Sends 304 and returns true if the client has the response with this tag (RFC 9110, 13.1.2). Sets
- * the caching headers of a response that is the same for all callers without credentials
- * (RFC 9111, 5.2.2): cacheable for PUBLIC_MAX_AGE_SECONDS, or revalidated each time if that is 0.
- */
-export function sendIfNotModified(
-  res: Response,
-  { publicMaxAgeSeconds }: Config,
-  tag: string,
-  vary = VARY,
-): boolean {
-  res.setHeader('ETag', tag);
-  res.setHeader(
-    'Cache-Control',
-    publicMaxAgeSeconds === 0 ? 'public, no-cache' : `public, max-age=${publicMaxAgeSeconds}`,
-  );
-  res.vary(vary);
-  const clientTags = res.req.headers['if-none-match'];
-  // `Cache-Control` of a request is for caches on the way. `fetch` sends no-cache with every tag.
-  if (clientTags === undefined || !fresh({ 'if-none-match': clientTags }, { etag: tag }))
-    return false;
-  if (!res.headersSent) res.status(304).end();
-  return true;
-}
-
-/**
  * Returns the entity tag of a text: weak, because compressed forms have the same (RFC 9110, 8.8.1).
  */
 export function tagOf(text: string): string {
   return `W/"${hash('sha256', text, 'base64url')}"`;
 }
 
-/**
- * Compresses the response, which holds no credential: a credential together with text that others
- * chose would be revealed by the length. Without `body`, its length is unknown.
- */
-export function allowCompression(res: Response, config: Config, body?: string): void {
-  if (!isCompressible(config, body)) return;
+/** Compresses what is written to the response for clients that accept it. */
+export function compressStream(res: Response, { compression: isOn }: Config): void {
+  if (!isOn) return;
   res.vary('Accept-Encoding');
-  // The middleware replaces methods of the response, which makes it expensive.
   if (acceptedCoding(res.req)) compress(res.req, res, () => undefined);
 }
 
-function isCompressible({ compression: isOn }: Config, body?: string): boolean {
-  return isOn && (body === undefined || exceedsBytes(body, MAX_UNCOMPRESSED_BYTES));
+function isCompressible({ compression: isOn }: Config, body: string): boolean {
+  return isOn && exceedsBytes(body, MAX_UNCOMPRESSED_BYTES);
 }
 
 /** Returns the preferred coding that the client accepts, or undefined for none. */
@@ -96,20 +69,36 @@ export function acceptedCoding(req: Request): Coding | undefined {
   return CODINGS.find((coding) => req.headers['accept-encoding'] && req.acceptsEncodings(coding));
 }
 
-/** Sends 304, or the body, compressed for clients that accept it. */
+/**
+ * Sends a body without credentials, compressed for clients that accept it: the length would reveal a
+ * credential beside text that others chose. With a tag, it is the same for all callers without
+ * credentials, cacheable for PUBLIC_MAX_AGE_SECONDS or revalidated each time (RFC 9111, 5.2.2), and
+ * 304 if the client has it (RFC 9110, 13.1.2).
+ */
 export async function sendCompressible(
   res: Response,
   config: Config,
   { body, forms = new Map(), tag }: CachedResponse,
+  type = JSON_TYPE,
+  vary = VARY,
 ): Promise<void> {
   const isLong = isCompressible(config, body);
   if (isLong) res.vary('Accept-Encoding');
-  if (tag !== undefined && sendIfNotModified(res, config, tag)) return;
+  if (tag !== undefined) {
+    const { publicMaxAgeSeconds: maxAge } = config;
+    res.setHeader('ETag', tag);
+    res.setHeader('Cache-Control', maxAge === 0 ? 'public, no-cache' : `public, max-age=${maxAge}`);
+    res.vary(vary);
+    const tags = res.req.headers['if-none-match'];
+    // `Cache-Control` of a request is for caches on the way. `fetch` sends no-cache with every tag.
+    if (tags !== undefined && fresh({ 'if-none-match': tags }, { etag: tag }))
+      return void (res.headersSent || res.status(304).end());
+  }
   const coding = isLong ? acceptedCoding(res.req) : undefined;
-  if (!coding || res.req.method === 'HEAD') return sendBody(res, 200, body);
+  if (!coding || res.req.method === 'HEAD') return sendBody(res, 200, body, type);
   const form = await formOf(body, coding, forms);
   if (!res.headersSent) res.setHeader('Content-Encoding', coding);
-  sendBody(res, 200, form);
+  sendBody(res, 200, form, type);
 }
 
 /** Returns the headers of a sent response that others with the same content also have. */
@@ -139,8 +128,11 @@ export async function sendAgain(
 // Returns the compressed form of the text, which is made once. Copied, because zlib's is a part of
 // a larger buffer.
 function formOf(text: string, coding: Coding, forms: Map<Coding, Promise<Buffer>>) {
-  const made = () =>
-    coding === 'br' ? promisify(brotliCompress)(text, BROTLI) : promisify(gzip)(text);
+  const made = async () => {
+    if (text.length > MAX_SYNC)
+      return coding === 'br' ? promisify(brotliCompress)(text, BROTLI) : promisify(gzip)(text);
+    return coding === 'br' ? brotliCompressSync(text, BROTLI) : gzipSync(text);
+  };
   const form = forms.get(coding) ?? made().then((bytes) => Buffer.copyBytesFrom(bytes));
   forms.set(coding, form);
   return form;

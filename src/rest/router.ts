@@ -15,7 +15,7 @@ import { duplicateError, isAnonymous } from '../http/headers.ts';
 import type { CachedResponse, ResponseCache } from '../http/response-cache.ts';
 import {
   JSON_TYPE,
-  allowCompression,
+  compressStream,
   sendAgain,
   sendBody,
   sendCompressible,
@@ -139,7 +139,7 @@ async function sendStream(
   handle: () => Promise<unknown>,
 ): Promise<void> {
   res.setHeader('Cache-Control', 'no-store');
-  allowCompression(res, config);
+  compressStream(res, config);
   const chunks = Readable.from((await handle()) as AsyncIterable<string>);
   const isHead = res.req.method === 'HEAD';
   // Until the first chunk, an error response is still possible.

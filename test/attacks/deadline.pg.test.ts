@@ -103,6 +103,20 @@ describe('a table locked by another transaction', () => {
   );
 });
 
+test('a client that leaves a waiting read is not logged as a timeout', async () => {
+  const client = new AbortController();
+  await whileLocked('blog_entry', async () => {
+    const read = fetch(`${shop.url}/blog`, {
+      headers: { Authorization: `Bearer ${shop.tokenOf(user)}` },
+      signal: client.signal,
+    }).catch(() => undefined);
+    await until(isWaiting, 'a waiting read');
+    client.abort();
+    await read;
+  });
+  expect(shop.logged.filter((line) => line.includes('request.timeout'))).toEqual([]);
+});
+
 /** Expects the request to succeed now, and more reads than the pool has connections. */
 async function expectServed(send: SendRequest): Promise<void> {
   const reads = Array.from({ length: 2 * POOL }, (_, page) =>
@@ -133,12 +147,13 @@ async function lock(table: string): Promise<void> {
 // Time passes, because a pipelined connection may run the statement after the response and is then
 // closed by a timer.
 async function nothingWaits(): Promise<void> {
-  const ended = until(async () => {
-    const { rows } = await other.query(
-      `select from pg_stat_activity
-       where datname = current_database() and application_name = 'shopfront' and wait_event_type = 'Lock'`,
-    );
-    return rows.length === 0;
-  }, 'the end of the statements that wait for a lock');
-  await ended;
+  await until(async () => !(await isWaiting()), 'the end of the statements that wait for a lock');
+}
+
+async function isWaiting(): Promise<boolean> {
+  const { rows } = await other.query(
+    `select from pg_stat_activity
+     where datname = current_database() and application_name = 'shopfront' and wait_event_type = 'Lock'`,
+  );
+  return rows.length > 0;
 }

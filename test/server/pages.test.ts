@@ -99,6 +99,23 @@ describe('assets', () => {
     ]);
   });
 
+  // A range that is unsatisfiable in one coding could be answered in another.
+  test('have no ranges, compressed or not', async () => {
+    for (const coding of ['br', 'gzip', 'identity']) {
+      const headers = { 'Accept-Encoding': coding, Range: 'bytes=20000000-' };
+      const answer = await shop.rest('GET', `/assets/${script}`, { headers });
+      expect([answer.status, answer.headers.get('Accept-Ranges')]).toEqual([200, null]);
+    }
+  });
+
+  test('/favicon.ico answers conditions and ranges that cannot be met with 412 and 416', async () => {
+    const statusWith = async (headers: Record<string, string>) =>
+      (await shop.rest('GET', '/favicon.ico', { headers })).status;
+    expect(await statusWith({ 'If-Match': '"another"' })).toBe(412);
+    expect(await statusWith({ Range: 'bytes=20000000-' })).toBe(416);
+    expect(shop.logged.filter((line) => line.includes('Request failed'))).toEqual([]);
+  });
+
   test.each([
     'unknown.js',
     '',
