@@ -51,8 +51,8 @@ export async function runProcess(): Promise<void> {
   } catch (error) {
     // The stop closes what the start needs, and exits.
     if (isStopping) return;
-    await server.stop();
-    exitWithError(error, redactor(config));
+    process.exitCode = report(error, redactor(config));
+    await shutDown();
   }
   // A signal may have arrived before.
   if (isStopping) return;
@@ -77,13 +77,14 @@ function readConfigOrExit(): Config {
     trustedDocuments(parsed);
     return parsed;
   } catch (error) {
-    return exitWithError(error);
+    return process.exit(report(error));
   }
 }
 
-function exitWithError(error: unknown, redact = (text: string) => text): never {
+// Prints the error. Returns the exit code.
+function report(error: unknown, redact = (text: string) => text): number {
   console.error(redact(error instanceof Error ? error.message : String(error)));
-  process.exit(error instanceof ConfigError ? EXIT_CONFIG : 1);
+  return error instanceof ConfigError ? EXIT_CONFIG : 1;
 }
 
 // For people. Loaded only if needed.

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Context } from '../request/context.ts';
-import { jobsOf, type Job } from '../database/jobs.ts';
+import { inTransaction, type Context } from '../request/context.ts';
+import { inUnit, jobsOf, type Job } from '../database/jobs.ts';
 
 /** Creates a context for one job. Returns undefined while the database is unavailable. */
 export type MakeContext = () => Context | undefined;
@@ -81,10 +81,13 @@ export abstract class JobWorker<Data extends object> {
         if (!signal.aborted) throw error;
         // Another instance runs the job at once.
         const library = await jobsOf(ctx);
-        await library.fail(job.name, job, { reason: 'SHUTDOWN' });
-        // The last attempt, which would be dead.
-        await library.retry(job.name, job.id);
-        await library.update(job.name, undefined, { id: job.id, startAfter: 0 });
+        await inTransaction(ctx, async ({ em }) => {
+          const unit = inUnit(em);
+          await library.fail(job.name, job, { reason: 'SHUTDOWN' }, unit);
+          // The last attempt, which would be dead.
+          await library.retry(job.name, job.id, unit);
+          await library.update(job.name, undefined, { id: job.id, startAfter: 0, ...unit });
+        });
       });
     } catch (error) {
       // The job is retried when it expires.

@@ -96,7 +96,7 @@ export async function openGraphqlApi(
     if (req.method !== 'HEAD' && acceptsEventStream(req))
       return sendEventStream(connections, res, readRequest(req, trusted));
     if (sendPage && req.method !== 'POST' && accepts(req).type(['json', 'html']) === 'html')
-      return void sendPage(req, res, next);
+      return sendPage(req, res, next);
     const ctx = (res.locals.ctx = new RequestContext(dependencies, req, res.locals));
     const key = cacheKeyOf(req);
     const cached = key === undefined ? undefined : cache.find(ctx, key);

@@ -24,7 +24,7 @@ export class Admission {
   ) {
     gauge(
       'shopfront_requests_in_flight',
-      'Requests in progress or waiting, except those waiting for a password hash or a slow reader.',
+      'Requests in progress or waiting, except those waiting for a password hash, a subscription or a slow reader.',
       () => this.running + this.waiting.length,
     );
   }

@@ -51,6 +51,7 @@ async function rejectFullQueue(ctx: Context): Promise<void> {
     .selectFrom('pgboss.job')
     .select('id')
     .where('name', '=', MAIL_QUEUE)
+    .where('state', '<', 'completed')
     .limit(1)
     .offset(MAX_QUEUED - 1);
   if ((await run(ctx, queued)).length === 0) return;

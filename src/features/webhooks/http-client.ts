@@ -43,11 +43,23 @@ export function rejectionReason(url: string, policy: Policy): string | undefined
  * connects, and follows no redirects.
  */
 export function createHttpClient(policy: Policy, resolve: LookupFunction = dnsLookup): SendRequest {
-  const lookup = oneAtATime(resolve);
+  const limit = pLimit(1);
   return async (url, { headers, body }, signal) => {
     // The policy may have changed since the webhook was added.
     const rejection = rejectionReason(url, policy);
     if (rejection !== undefined) throw new Error(rejection);
+    // A name server that does not respond occupies one of libuv's two threads for look-ups for up to
+    // 20 s. The other one is for the database.
+    const lookup: LookupFunction = (name, options, callback) =>
+      void limit(async () => {
+        if (signal.aborted) return;
+        const { promise, resolve: end } = Promise.withResolvers<void>();
+        resolve(name, options, (...found) => {
+          end();
+          callback(...found);
+        });
+        await promise;
+      });
     const outgoing = (url.startsWith('https:') ? https : http).request(url, {
       method: 'POST',
       headers,
@@ -73,22 +85,6 @@ async function drain(response: IncomingMessage): Promise<void> {
   } catch {
     // The status has been received.
   }
-}
-
-// A name server that does not respond occupies one of libuv's two threads for look-ups for up to 20 s.
-// The other one is for the database.
-function oneAtATime(lookup: LookupFunction): LookupFunction {
-  const limit = pLimit(1);
-  return (name, options, callback) =>
-    void limit(
-      () =>
-        new Promise<void>((done) =>
-          lookup(name, options, (...found) => {
-            done();
-            callback(...found);
-          }),
-        ),
-    );
 }
 
 // Rejects a name if one of its addresses is not public.

@@ -13,7 +13,7 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import { onAbort } from '../../core/abort.ts';
+import { onAbort, unlessAborted } from '../../core/abort.ts';
 import { DomainError } from '../../core/errors.ts';
 import { KeyedLimit } from '../../core/keyed-limit.ts';
 import { NetworkLimit } from '../../core/network-limit.ts';
@@ -148,8 +148,8 @@ export class Subscriptions {
       const request = readRequest();
       onAbort(signal, this.lengths.add(network, lengthOf(request)));
       // One start in each turn of the event loop: a chunk of a WebSocket may contain many documents.
-      await this.startsOfNetwork.run(network, () => this.starts.run('', () => setImmediate()));
-      signal.throwIfAborted();
+      const turn = this.startsOfNetwork.run(network, () => this.starts.run('', () => setImmediate()));
+      await unlessAborted(signal, turn);
       const prepared = this.read(ctx, request, subscription);
       return 'key' in prepared ? prepared : this.rejected(prepared, subscription);
     } catch (error) {

@@ -24,7 +24,7 @@ export const RESET = 'password-reset';
 /**
  * Requests a mail with a password reset token for the user of this name, or the only user with this
  * address, whether or not there is one. Throws BAD_USER_INPUT, FORBIDDEN if PASSWORD_RESET is off,
- * and RATE_LIMITED.
+ * RATE_LIMITED and UNAVAILABLE.
  */
 export async function request(ctx: Context, nameOrEmail: string): Promise<void> {
   requireEnabled(ctx, 'passwordReset');

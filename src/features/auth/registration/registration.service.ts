@@ -21,7 +21,7 @@ import { Registration } from './registration.entity.ts';
 
 /**
  * Requests a mail with a token to create an account, whether or not the address already has one.
- * Throws BAD_USER_INPUT, FORBIDDEN if REGISTRATION is off, and RATE_LIMITED.
+ * Throws BAD_USER_INPUT, FORBIDDEN if REGISTRATION is off, RATE_LIMITED and UNAVAILABLE.
  */
 export async function request(ctx: Context, input: z.input<typeof registration>): Promise<void> {
   requireEnabled(ctx, 'registration');
