@@ -107,7 +107,10 @@ describe('a dry run', () => {
       { name: 'New', barcode: '5901234123457', price: '1' },
       { name: 'Bad' },
     ];
+    const keys = () => shop.sql('select last_value, is_called from product_pk_seq');
+    const before = await keys();
     const dry = await importRows(given, { dryRun: true });
+    expect(await keys()).toEqual(before);
     expect(dry.report).toEqual({
       ...NOTHING,
       created: 1,

@@ -4,7 +4,7 @@ import { checked } from '../../../core/validation.ts';
 import { inTransaction, type Context } from '../../../request/context.ts';
 import { newProduct, type NewProduct } from '../product.rules.ts';
 import type { FileRow, RowProblem } from './file-columns.ts';
-import { upsert, type Outcome } from './upsert.ts';
+import { planUpsert, upsert, type Outcome } from './upsert.ts';
 
 /** Options and callbacks of an import. */
 export interface ImportOptions {
@@ -25,13 +25,6 @@ export interface ImportReport extends Outcome {
 
 /** Number of rows in a batch: small, because its locks block other writers. */
 const BATCH = 5_000;
-
-/** Rolls back a dry run. */
-class RolledBack extends Error {
-  constructor(readonly outcome: Outcome) {
-    super('Dry run');
-  }
-}
 
 /**
  * Creates the products of these rows and updates those with the same barcodes, in batches of one
@@ -70,23 +63,19 @@ export async function importProducts(
   return report;
 }
 
-async function storeBatch(
+function storeBatch(
   ctx: Context,
   batch: readonly NewProduct[],
   { dryRun = false, file }: ImportOptions,
 ): Promise<Outcome> {
-  const work = inTransaction(ctx, async (tx) => {
+  return inTransaction(ctx, async (tx) => {
+    if (dryRun) return planUpsert(tx, batch);
     const outcome = await upsert(tx, batch);
-    if (dryRun) throw new RolledBack(outcome);
     if (outcome.unchanged < batch.length) {
       const [created, changed] = [String(outcome.created), String(outcome.changed)];
       await record(tx, 'products.imported', undefined, diff({}, { file, created, changed }));
     }
     return outcome;
-  });
-  return work.catch((error: unknown) => {
-    if (error instanceof RolledBack) return error.outcome;
-    throw error;
   });
 }
 

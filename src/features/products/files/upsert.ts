@@ -106,6 +106,25 @@ export async function upsert(tx: Context, products: readonly NewProduct[]): Prom
   return { created, changed, unchanged: products.length - created - changed };
 }
 
+/** Returns what `upsert` would return now, without writing products. */
+export async function planUpsert(tx: Context, products: readonly NewProduct[]): Promise<Outcome> {
+  await stageProducts(tx, products);
+  const counts = tx.em
+    .getKysely<Tables>()
+    .selectFrom('staged')
+    .leftJoin('product', 'product.barcode', 'staged.barcode')
+    .select(({ fn }) => [
+      fn.countAll<number>().filterWhere('product.pk', 'is', null).as('created'),
+      fn
+        .countAll<number>()
+        .filterWhere('product.pk', 'is not', null)
+        .filterWhere(differsFrom('staged'))
+        .as('changed'),
+    ]);
+  const [{ created, changed } = { created: 0, changed: 0 }] = await run(tx, counts);
+  return { created, changed, unchanged: products.length - created - changed };
+}
+
 // Writes the products into a temporary table, by a list for each column: a statement has at most
 // 65,535 parameters. The end of the transaction drops the table.
 async function stageProducts(tx: Context, products: readonly NewProduct[]): Promise<void> {
