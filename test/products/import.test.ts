@@ -108,9 +108,9 @@ describe('a dry run', () => {
       { name: 'Bad' },
     ];
     const keys = () => shop.sql('select last_value, is_called from product_pk_seq');
-    const before = await keys();
+    const unused = await keys();
     const dry = await importRows(given, { dryRun: true });
-    expect(await keys()).toEqual(before);
+    expect(await keys()).toEqual(unused);
     expect(dry.report).toEqual({
       ...NOTHING,
       created: 1,
