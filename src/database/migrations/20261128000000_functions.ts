@@ -23,7 +23,8 @@ export class Migration20261128000000_functions extends Migration {
       await this.execute(`create extension if not exists ${extension}`);
     // In some databases, the default collation knows only the letters of ASCII.
     const [letters] = await this.execute(`
-      select quote_ident(coalesce(min(collname), 'default')) as collation
+      select quote_ident(coalesce(min(collname), 'default')) as collation,
+        quote_ident(current_schema()) as schema
       from pg_collation where collname in ('pg_c_utf8', 'und-x-icu')`);
     const lower = (text: string) =>
       `translate(lower(${text} collate ${letters?.['collation']}), 'ς', 'σ')`;
@@ -42,8 +43,8 @@ export class Migration20261128000000_functions extends Migration {
     this.define('search_text(text) returns text', `left(normalize(${lower(letter)}, NFC), 255)`);
     // The order of names, and what `nameContains` compares: without apostrophes.
     this.define('search_fold(text) returns text', `replace(search_text($1), '''', '')`);
-    // Words in their order; each symbol is a separate word. Without a subquery, which would take most
-    // of the time of an import.
+    // Words in their order; each symbol is a separate word. Without a subquery, which took most of
+    // the time of an import.
     const apart = `regexp_replace($1, '([${SYMBOLS}])', ' \\1 ', 'g')`;
     this.define(
       'search_words(text) returns text[]',
@@ -54,10 +55,12 @@ export class Migration20261128000000_functions extends Migration {
       'search_terms(text) returns text[]',
       matches(`${WORD}(?:[''-]${WORD})*|[${SYMBOLS}]`),
     );
-    // All that finds a name: its words, and those that it has without apostrophes and hyphens.
-    this.define(
-      'search_parts(text) returns text[]',
-      `search_words($1) || case when $1 ~ '[''-]' then search_words(translate($1, '''-', '')) end`,
+    // All that finds a name: its words, and those that it has without apostrophes and hyphens. In
+    // PL/pgSQL, which keeps the plan of the expression: SQL took a third of the time of an import.
+    const words = `${letters?.['schema']}.search_words`;
+    this.addSql(
+      `create function search_parts(text) returns text[] language plpgsql immutable strict parallel safe as $$
+        begin return ${words}($1) || case when $1 ~ '[''-]' then ${words}(translate($1, '''-', '')) end; end $$`,
     );
     this.define(
       'search_vector(text) returns tsvector',
