@@ -148,7 +148,9 @@ export class Subscriptions {
       const request = readRequest();
       onAbort(signal, this.lengths.add(network, lengthOf(request)));
       // One start in each turn of the event loop: a chunk of a WebSocket may contain many documents.
-      const turn = this.startsOfNetwork.run(network, () => this.starts.run('', () => setImmediate()));
+      const turn = this.startsOfNetwork.run(network, () =>
+        this.starts.run('', () => setImmediate()),
+      );
       await unlessAborted(signal, turn);
       const prepared = this.read(ctx, request, subscription);
       return 'key' in prepared ? prepared : this.rejected(prepared, subscription);
