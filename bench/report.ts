@@ -68,13 +68,10 @@ function storedRuns(): Runs {
 function documentOf({ table, peers, attacks, searches, imports }: Runs): string {
   const head = [
     '# Benchmarks',
-    '',
     'Written by the commands below. `bench/results.json` has every round. How to run and read them: [performance.md](../performance.md).',
   ];
   const section = (title: string, command: string, run: Run, body: string) => [
-    '',
     `## ${title}`,
-    '',
     `\`${command} --rounds ${run.pace.rounds} --seconds ${run.pace.seconds}\`, ${run.date}: ${run.machine}; ${run.versions}. ${run.pace.rounds} rounds of ${run.pace.seconds} s each, in turn; medians, with the least and the most.`,
     '',
     body,

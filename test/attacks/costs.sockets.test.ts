@@ -105,20 +105,22 @@ describe('P2 subscription requests', () => {
           type: 'subscribe',
           payload: { query: `subscription { b${id} ${fields} }`, variables: { padding } },
         });
-      const ids: string[] = [];
       const codes: string[] = [];
+      const started = () => codes.filter((code) => code !== 'RATE_LIMITED').length;
       const answers = (async () => {
         for (let count = 0; count < 98; count++) {
-          const { id, payload } = await many.next();
-          ids.push(id);
-          codes.push(payload[0].extensions.code);
+          const message = await many.next();
+          // The connection was closed because the test has failed.
+          if (!message) return;
+          codes.push(message.payload[0].extensions.code);
         }
       })();
       await until(() => codes.includes('RATE_LIMITED'), 'an answer');
-      const before = ids.length;
+      const before = started();
       one.send(invalid('0'));
       expect(await one.next()).toMatchObject({ type: 'error' });
-      expect(ids.length - before).toBeLessThan(20);
+      // Some sixty wait.
+      expect(started() - before).toBeLessThan(30);
       await answers;
       // A megabyte of requests may wait.
       expect(codes.filter((code) => code === 'RATE_LIMITED').length).toBeGreaterThan(0);
