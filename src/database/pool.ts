@@ -30,6 +30,7 @@ export class Lease implements PostgresPoolClient {
   private running: Promise<unknown> | undefined;
   private cancelled: Promise<unknown> | undefined;
   private isReleased = false;
+  private isUncertain = false;
 
   constructor(
     private readonly client: Client,
@@ -59,6 +60,7 @@ export class Lease implements PostgresPoolClient {
     this.running = Promise.allSettled([statement]);
     try {
       const result = await statement;
+      this.isUncertain = false;
       // For several statements in one text, the driver returns a list of results.
       return Array.isArray(result)
         ? { rowCount: null, ...result.at(-1), rows: result.flatMap(({ rows }) => rows) }
@@ -66,6 +68,8 @@ export class Lease implements PostgresPoolClient {
     } catch (error) {
       // The caller has reported the abort, and Kysely would print this error.
       if (this.cancelled) return { rows: [], rowCount: 0 };
+      // Without values, it may be several statements: pg-boss begins and commits in one text.
+      this.isUncertain = values.length === 0;
       throw error;
     } finally {
       this.running = undefined;
@@ -89,13 +93,12 @@ export class Lease implements PostgresPoolClient {
     return running ? (this.cancelled = cancel()) : Promise.resolve();
   }
 
-  /** Returns the connection to the pool, which closes a lost one, and one in a transaction. */
+  /** Returns the connection to the pool, which closes a lost one. */
   release(isBroken = false): void {
     if (this.isReleased) return;
     this.isReleased = true;
     this.onRelease();
-    // pg-boss begins and commits in one text, so that an error leaves its transaction open.
-    this.client.release(isBroken || this.client.getTransactionStatus() !== 'I');
+    this.client.release(isBroken || this.isUncertain);
   }
 }
 
