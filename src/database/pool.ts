@@ -30,6 +30,7 @@ export class Lease implements PostgresPoolClient {
   private running: Promise<unknown> | undefined;
   private cancelled: Promise<unknown> | undefined;
   private isReleased = false;
+  /** Whether the last text failed and may have begun a transaction. */
   private isUncertain = false;
 
   constructor(

@@ -173,8 +173,8 @@ function send(
   // A 304 has no type.
   for (const [name, value] of headers) if (name !== 'content-type') res.setHeader(name, value);
   const { req, locals } = res;
-  // Responses of mutations may contain credentials.
   const type = headers.get('content-type');
+  // Responses of mutations may contain credentials.
   if (locals.record.operation?.type !== 'query' || status !== 200)
     return sendBody(res, status, body, type);
   // The response to a GET is the same for every anonymous client. Errors may be transient.

@@ -53,7 +53,7 @@ export function tagOf(text: string): string {
   return `W/"${hash('sha256', text, 'base64url')}"`;
 }
 
-/** Compresses what is written to the response for clients that accept it. */
+/** Compresses the body that is written from now on, if the client accepts a coding. */
 export function compressStream(res: Response, { compression: isOn }: Config): void {
   if (!isOn) return;
   res.vary('Accept-Encoding');

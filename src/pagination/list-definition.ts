@@ -148,6 +148,7 @@ export class ListQuery<T extends object> {
     const select = this.from().select(({ fn }) => fn.countAll<number>().as('count'));
     const statement = statementOf(this.ofEachOwner(select));
     if (filter == null || !this.ctx.statements) {
+      // Only those of owners are fast for all values.
       const counts = await this.byOwner<{ count: number }>(statement, this.owners !== undefined);
       return counts.map(([row]) => row?.count ?? 0);
     }

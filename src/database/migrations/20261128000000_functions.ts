@@ -22,11 +22,11 @@ export class Migration20261128000000_functions extends Migration {
     for (const extension of ['unaccent', 'pg_trgm'])
       await this.execute(`create extension if not exists ${extension}`);
     // In some databases, the default collation knows only the letters of ASCII.
-    const [letters] = await this.execute(`
-      select quote_ident(coalesce(min(collname), 'default')) as collation, quote_ident(current_schema()) as schema
+    const [database] = await this.execute(`
+      select quote_ident(coalesce(min(collname), 'default')) as letters, quote_ident(current_schema()) as schema
       from pg_collation where collname in ('pg_c_utf8', 'und-x-icu')`);
     const lower = (text: string) =>
-      `translate(lower(${text} collate ${letters?.['collation']}), 'ς', 'σ')`;
+      `translate(lower(${text} collate ${database?.['letters']}), 'ς', 'σ')`;
 
     // The form in which usernames are compared, as by usernameForm.
     const visible = `regexp_replace($1, '[${IGNORABLE}]+', '', 'g')`;
@@ -51,10 +51,10 @@ export class Migration20261128000000_functions extends Migration {
     // The same, but an apostrophe or hyphen between letters is part of the word.
     this.define(
       'search_terms(text) returns text[]',
-      matches(`${WORD}(?:[''-]${WORD})*|[${SYMBOLS}]`),
+      `array(select match[1] from regexp_matches($1, '${WORD}(?:[''-]${WORD})*|[${SYMBOLS}]', 'g') as match)`,
     );
     // All that finds a name: its words, also without apostrophes and hyphens. SQL is half as fast.
-    const words = `${letters?.['schema']}.search_words`;
+    const words = `${database?.['schema']}.search_words`;
     this.addSql(
       `create function search_parts(text) returns text[] language plpgsql immutable strict parallel safe as $$
         begin return ${words}($1) || case when $1 ~ '[''-]' then ${words}(translate($1, '''-', '')) end; end $$`,
@@ -71,8 +71,4 @@ export class Migration20261128000000_functions extends Migration {
       `create function ${head} language sql immutable strict parallel safe return ${expression}`,
     );
   }
-}
-
-function matches(pattern: string): string {
-  return `array(select match[1] from regexp_matches($1, '${pattern}', 'g') as match)`;
 }

@@ -29,7 +29,7 @@ export async function sendEventStream(
   { method, search, body }: HTTPGraphQLRequest,
 ): Promise<void> {
   const { req, locals } = res;
-  // Otherwise kept as long as the stream, as are other members below.
+  // Otherwise kept as long as the stream.
   req.body = undefined;
   const subscription = new ActiveSubscription(req, locals.record);
   res.once('close', () => subscription.end());
@@ -62,6 +62,7 @@ export async function sendEventStream(
     method,
     url: `/graphql${search}`,
     headers: new Headers({ accept: EVENTS, 'content-type': 'application/json' }),
+    // Without other members, which would be kept as well.
     body: { query, operationName, variables, extensions },
     raw: req,
     context: undefined,
