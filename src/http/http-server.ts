@@ -2,7 +2,7 @@ import { createServer, IncomingMessage, ServerResponse, type Server } from 'node
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
 import type { Config } from '../core/config.ts';
-import { isAnswering } from './request-state.ts';
+import { responsesOf } from './request-state.ts';
 
 // Limits on connections, beside Node's defaults. A proxy in front has stricter ones (deploy/nginx).
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -38,7 +38,8 @@ export function createHttpServer(
       headersTimeout: HEADERS_TIMEOUT_MS,
       requestTimeout: RECEIVE_TIMEOUT_MS,
       connectionsCheckingInterval: CHECK_INTERVAL_MS,
-      shouldUpgradeCallback: (req) => !isAnswering(req.socket) && upgrades?.accepts(req) === true,
+      shouldUpgradeCallback: (req) =>
+        responsesOf(req.socket).length === 0 && upgrades?.accepts(req) === true,
     },
     app,
   );
@@ -47,5 +48,9 @@ export function createHttpServer(
   server.timeout = config.requestTimeoutMs + STALLED_MS;
   // The stream of an HTTP server is a socket.
   server.on('upgrade', (req, socket, head) => upgrades?.upgrade(req, socket as Socket, head));
+  server.on('connect', (_req, socket) => {
+    for (const res of responsesOf(socket as Socket)) res.destroy();
+    socket.destroy();
+  });
   return server;
 }

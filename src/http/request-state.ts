@@ -65,12 +65,11 @@ class RequestState implements RequestHandle {
   }
 }
 
-/** Number of open responses of each connection. */
-const openResponses = new WeakMap<Socket, number>();
+const openResponses = new WeakMap<Socket, Response[]>();
 
-/** Returns whether the connection has an open response, which Node would forget at an upgrade. */
-export function isAnswering(socket: Socket): boolean {
-  return (openResponses.get(socket) ?? 0) > 0;
+/** Returns the open responses of the connection, which Node forgets at an upgrade and at CONNECT. */
+export function responsesOf(socket: Socket): readonly Response[] {
+  return openResponses.get(socket) ?? [];
 }
 
 /** Sets `res.locals`, and reports the request when its response closes. */
@@ -82,11 +81,13 @@ export function openRequest(
     const startedAt = performance.now();
     const { socket } = req;
     const { bytesWritten } = socket;
-    openResponses.set(socket, (openResponses.get(socket) ?? 0) + 1);
+    const open = openResponses.get(socket) ?? [];
+    openResponses.set(socket, open);
+    open.push(res);
     const state = (res.locals = new RequestState(res, (error) => sendError(res, error)));
     if (isDraining()) res.setHeader('Connection', 'close');
     res.once('close', () => {
-      openResponses.set(socket, (openResponses.get(socket) ?? 1) - 1);
+      open.splice(open.indexOf(res), 1);
       const { record, ctx } = state;
       if (ctx?.caller) record.user = ctx.caller.username;
       const isDone = res.writableFinished;

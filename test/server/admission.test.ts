@@ -102,20 +102,27 @@ test('a client that disconnects while its request waits frees its place', async 
   expect(await inFlight()).toBe(0);
 });
 
-test('requests before a WebSocket handshake on their connection free their places', async () => {
+const HANDSHAKE = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'];
+
+test.each([
+  ['a WebSocket handshake', 'GET /graphql', HANDSHAKE],
+  ['CONNECT', 'CONNECT shop:1', []],
+])('requests before %s on their connection free their places', async (_name, last, more) => {
   const { hostname, port } = new URL(shop.url);
   const socket = connect(Number(port), hostname);
-  const get = (path: string, ...headers: string[]) =>
-    [`GET ${path} HTTP/1.1`, `Host: ${hostname}`, ...headers, '', ''].join('\r\n');
+  const send = (line: string, ...headers: string[]) =>
+    [`${line} HTTP/1.1`, `Host: ${hostname}`, ...headers, '', ''].join('\r\n');
   const stream = `/graphql?query=${encodeURIComponent('subscription { productChanged { pk } }')}`;
-  const upgrade = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'];
   const key = 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==';
   socket.write(
-    get(stream, 'Accept: text/event-stream') +
-      get('/unknown').repeat(5) +
-      get('/graphql', ...upgrade, key),
+    send(`GET ${stream}`, 'Accept: text/event-stream') +
+      send('GET /users/me/').repeat(5) +
+      send(last, ...more, key),
   );
-  await until(async () => (await inFlight()) >= 5, 'the requests');
+  // CONNECT closes the connection at once.
+  await (last.startsWith('GET')
+    ? until(async () => (await inFlight()) >= 5, 'them')
+    : once(socket, 'close'));
   socket.destroy();
   await until(async () => (await inFlight()) === 0, 'their end');
 });
