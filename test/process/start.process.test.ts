@@ -48,7 +48,7 @@ test.each(['main.js', 'cli/main.js'])(
         code: 1,
         stdout: '',
         stderr:
-          'Shopfront requires Node.js 22.17.0 or newer, but this is 20.20.2; npm start and npm run use the version in node_modules\n',
+          'Shopfront requires Node.js 24.18.1 or newer, but this is 20.20.2; npm start and npm run use the version in node_modules\n',
       });
     });
   },
