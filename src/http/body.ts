@@ -1,6 +1,6 @@
 import { promisify, TextDecoder } from 'node:util';
 import { parse } from 'content-type';
-import express, { type RequestHandler } from 'express';
+import express, { type Request, type RequestHandler } from 'express';
 import { parseExact } from '../core/exact-json.ts';
 import { withRepeated } from '../core/validation.ts';
 import { HttpError, errorForStatus } from './http-error.ts';
@@ -74,15 +74,27 @@ function body(
 ): RequestHandler {
   const receive = promisify(express.raw({ type: () => true, limit }));
   return async (req, res, next) => {
-    const { 'content-type': type = '', 'content-length': received } = req.headers;
+    const { 'content-type': type = '' } = req.headers;
     const coding = req.headers['content-encoding']?.toLowerCase() ?? 'identity';
     if (!CODINGS.has(coding)) throw errorForStatus(415);
-    if (coding !== 'identity' && Number(received) > ENCODED_LIMIT) throw errorForStatus(413);
-    await receive(req, res);
+    const received = receive(req, res);
+    await (coding === 'identity' ? received : Promise.race([received, tooLong(req)]));
     const bytes = req.body as Buffer | undefined;
     req.body = bytes?.length ? await parseText(decoded(bytes, type, types), type) : undefined;
     next();
   };
+}
+
+// Rejects with 413 when more than ENCODED_LIMIT has arrived.
+function tooLong(req: Request): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    let size = 0;
+    req.on('data', (chunk: Buffer) => {
+      if ((size += chunk.length) <= ENCODED_LIMIT) return;
+      req.unpipe();
+      reject(errorForStatus(413));
+    });
+  });
 }
 
 // Throws 415 for a type or charset that is not supported, and 400 for bytes that are not UTF-8.

@@ -216,6 +216,14 @@ test.each(CASES.map((one) => [`${one.rule} (${one.type ?? one.encoding ?? ''})`,
   },
 );
 
+test('R5 gzip in chunks of more than 16 KB is 413 before its end', async () => {
+  const members = Buffer.concat(Array<Buffer>(900).fill(gzipSync('')));
+  const body = new ReadableStream({ start: (sent) => sent.enqueue(members) });
+  const headers = { 'Content-Type': JSON_TYPE, 'Content-Encoding': 'gzip' };
+  const init = { method: 'POST', headers, body, duplex: 'half' } as RequestInit;
+  expect((await fetch(`${shop.url}/graphql`, init)).status).toBe(413);
+});
+
 test('R3 a body in windows-1252 is decoded', async () => {
   const name = 'Gr\u00fcn \u0080';
   const json = JSON.stringify({ name, barcode: shop.newBarcode(), price: 1 });
