@@ -73,7 +73,8 @@ function assetsEndpoint({ compression }: Config, { path, directory }: Bundle): E
     // The rest depends on the reader.
     res.locals.exclude();
     req.url = `/${String(req.params['file'])}`;
-    const sendPlain = () => plain(req, res, () => next(unknownPath()));
+    const sendPlain = (error?: unknown) =>
+      error ? next(error) : plain(req, res, (failure) => next(failure ?? unknownPath()));
     if (compression) res.vary('Accept-Encoding');
     const coding = compression && acceptedCoding(req);
     if (coding) coded[coding](req, res, sendPlain);

@@ -101,7 +101,13 @@ export class ResponseCache {
     // A response cached under the primary's version must be read from the primary: a lagging
     // replica's rows would be cached as current.
     delete ctx.replica;
-    const made = make().then((response) => this.store(key, response, rowCounts, revision));
+    const made = make().then((response) => {
+      if (response && response.body.length <= MAX_BODY) {
+        response.forms = new Map();
+        this.entries.set(key, { response, rowCounts, revision });
+      }
+      return response;
+    });
     const own = { revision, response: made.catch(() => undefined) };
     this.pending.set(key, own);
     try {
@@ -109,17 +115,5 @@ export class ResponseCache {
     } finally {
       if (this.pending.get(key) === own) this.pending.delete(key);
     }
-  }
-
-  private store<Made extends CachedResponse | undefined>(
-    key: string,
-    response: Made,
-    rowCounts: string,
-    revision: string,
-  ): Made {
-    if (!response || response.body.length > MAX_BODY) return response;
-    response.forms = new Map();
-    this.entries.set(key, { response, rowCounts, revision });
-    return response;
   }
 }

@@ -180,7 +180,8 @@ function errorsOf({ access, errors = [], errorKey, input }: Route, schemaOf: Sch
   const schemas = new Map<number | 'default', z.ZodType>([['default', error]]);
   if (access !== 'login') schemas.set(401, error);
   if (typeof access === 'string' && isScope(access)) schemas.set(403, error);
-  if (input) schemas.set(422, INPUT_ERROR);
+  // A primary key that is no number is not found.
+  if (Object.keys(input ?? {}).some((part) => part !== 'path')) schemas.set(422, INPUT_ERROR);
   for (const own of errors) {
     const { status } = mappingOf(own, errorKey);
     schemas.set(status, status === 422 ? INPUT_ERROR : error);

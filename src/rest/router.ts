@@ -4,7 +4,6 @@ import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import { requireCaller, requireScope } from '../request/access.ts';
 import type { Context } from '../request/context.ts';
-import type { Config } from '../core/config.ts';
 import { deprecationHeaders } from '../core/deprecation.ts';
 import type { Input, Route } from '../api/route.ts';
 import { check, withRepeated } from '../core/validation.ts';
@@ -91,7 +90,7 @@ function authorize(dependencies: Dependencies, allowed: Route['access']): Reques
 
 // Reads the input, calls the handler and sends its result.
 function answer(cache: ResponseCache, route: Route): RequestHandler {
-  const { rowCounts, success } = route;
+  const { rowCounts, success, secret } = route;
   return async (req, res) => {
     const { ctx } = res.locals;
     // The client has gone, or the time is up.
@@ -114,27 +113,17 @@ function answer(cache: ResponseCache, route: Route): RequestHandler {
     const response = await (rowCounts !== undefined && isAnonymous(req)
       ? cache.getOrMake(ctx, keyOf(req), rowCounts, make)
       : make());
-    await send(route, ctx.config, res, response);
+    for (const [name, value] of Object.entries(response.headers ?? {})) res.append(name, value);
+    if (secret || success.status !== 200) return sendBody(res, success.status, response.body);
+    await sendCompressible(res, ctx.config, response);
     // Of a response in the cache, unless it could not be sent.
     if (response.forms && res.statusCode < 400) response.shared ??= sharedHeaders(res);
   };
 }
 
-async function send(
-  { success: { status }, secret }: Route,
-  config: Config,
-  res: Response,
-  response: CachedResponse,
-): Promise<void> {
-  if (response.headers)
-    for (const [name, value] of Object.entries(response.headers)) res.append(name, value);
-  if (secret || status !== 200) return sendBody(res, status, response.body);
-  await sendCompressible(res, config, response);
-}
-
 async function sendStream(
   { success }: Route,
-  { config }: Context,
+  { config, log }: Context,
   res: Response,
   handle: () => Promise<unknown>,
 ): Promise<void> {
@@ -150,7 +139,10 @@ async function sendStream(
   // The rest depends on the reader.
   res.locals.exclude();
   if (isHead) return void res.end();
-  chunks.once('error', () => (res.locals.record.end = 'broken'));
+  chunks.once('error', (err) => {
+    if (!res.locals.signal.aborted) log.error({ err }, 'Response interrupted');
+    res.locals.record.end = 'broken';
+  });
   // A slow reader pauses the database read. A disconnected one ends it.
   await pipeline(chunks, res);
 }

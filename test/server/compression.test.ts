@@ -278,6 +278,8 @@ describe('streams', () => {
       bytes.finally(() => shop.sql('alter table blog_entry_away rename to blog_entry')),
     ).rejects.toThrow('aborted');
     await until(() => shop.logged.some((line) => line.includes('"end":"broken"')));
+    const errors = shop.logged.map((line) => JSON.parse(line)).filter(({ level }) => level >= 50);
+    expect(errors).toMatchObject([{ msg: 'Response interrupted', err: { code: '42P01' } }]);
   });
 });
 

@@ -108,11 +108,12 @@ describe('assets', () => {
     }
   });
 
-  test('/favicon.ico answers conditions and ranges that cannot be met with 412 and 416', async () => {
-    const statusWith = async (headers: Record<string, string>) =>
-      (await shop.rest('GET', '/favicon.ico', { headers })).status;
-    expect(await statusWith({ 'If-Match': '"another"' })).toBe(412);
-    expect(await statusWith({ Range: 'bytes=20000000-' })).toBe(416);
+  test('conditions and ranges that cannot be met are 412 and 416', async () => {
+    const statusOf = async (path: string, headers: Record<string, string>) =>
+      (await shop.rest('GET', path, { headers })).status;
+    for (const path of ['/favicon.ico', `/assets/${script}`])
+      expect(await statusOf(path, { 'If-Match': '"another"' })).toBe(412);
+    expect(await statusOf('/favicon.ico', { Range: 'bytes=20000000-' })).toBe(416);
     expect(shop.logged.filter((line) => line.includes('Request failed'))).toEqual([]);
   });
 
