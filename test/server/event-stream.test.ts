@@ -1,3 +1,4 @@
+import { ServerResponse } from 'node:http';
 import { onAbort } from '../../src/core/abort.ts';
 import { afterEach, beforeEach, describe, expect, jest, test } from '../support/jest.ts';
 import type { User } from '../../src/features/users/user.entity.ts';
@@ -150,6 +151,38 @@ describe('a subscription to products', () => {
     const { pk } = await shop.makeProduct();
     expect(await changed(stream)).toMatchObject({ pk: String(pk) });
   });
+
+  test('is served by GET with a question mark in its query (RFC 3986, 3.4)', async () => {
+    const query = `?operationName=S&variables={"after":"a?b"}&query=${encodeURIComponent(PRODUCTS.replace(' (', ' S ('))}`;
+    const headers = { Accept: 'text/event-stream' };
+    const stream = await openStream(`${shop.url}/graphql${query}`, { headers });
+    expect(await errorOf(stream)).toMatchObject({ path: ['productChanged'] });
+  });
+});
+
+test('at shutdown, a stream whose reader is slow ends without completion, so that its client reconnects', async () => {
+  const leaving = await new Shop().start();
+  const stream = await openSubscription(leaving, PRODUCTS);
+  const held: (() => void)[] = [];
+  const write = Reflect.get(ServerResponse.prototype, 'write') as (chunk: string) => boolean;
+  const hold = function (this: ServerResponse, chunk: string, done: () => void) {
+    held.push(done);
+    return write.call(this, chunk);
+  };
+  jest.spyOn(ServerResponse.prototype, 'write').mockImplementation(hold as typeof write);
+  try {
+    await leaving.makeProduct();
+    await until(() => held.length > 0, 'an event');
+    leaving.closeSubscriptions();
+    // Meanwhile graphql-sse completes the subscription.
+    await leaving.rest('GET', '/livez');
+    for (const done of held) done();
+    expect((await stream.next())?.event).toBe('next');
+    expect(await stream.next()).toBeUndefined();
+  } finally {
+    jest.restoreAllMocks();
+    await leaving.stop();
+  }
 });
 
 describe('an error of the operation is an event, because a browser hides a rejected stream', () => {

@@ -167,8 +167,12 @@ export class Shop {
     return this;
   }
 
-  async stop(): Promise<void> {
+  closeSubscriptions(): void {
     this.app?.closeSubscriptions();
+  }
+
+  async stop(): Promise<void> {
+    this.closeSubscriptions();
     this.server?.closeAllConnections();
     await new Promise((done) => (this.server ? this.server.close(done) : done(undefined)));
     await this.app?.stop();

@@ -18,6 +18,7 @@ import { ActiveSubscription } from './subscription.ts';
 export const EVENTS = 'text/event-stream';
 const MALFORMED = 'An event stream needs one GraphQL request: an object with a query';
 const NEXT = 'event: next\n';
+const COMPLETE = 'event: complete\n';
 
 /**
  * Sends a subscription as events. Errors of the request are HTTP errors. Errors of the operation
@@ -60,7 +61,8 @@ export async function sendEventStream(
   const { query, operationName, variables, extensions } = Object(body) as Record<string, unknown>;
   const [parts, { status }] = await handle({
     method,
-    url: `/graphql${search}`,
+    // graphql-sse ends it at a second question mark.
+    url: `/graphql?${new URLSearchParams(search).toString()}`,
     headers: new Headers({ accept: EVENTS, 'content-type': 'application/json' }),
     // Without other members, which would be kept as well.
     body: { query, operationName, variables, extensions },
@@ -81,6 +83,7 @@ export async function sendEventStream(
 class EventStream implements SubscriberConnection {
   readonly network: string;
   private parts: AsyncGenerator<string> | undefined;
+  private isShuttingDown = false;
   /** Cursors of the events that are not written yet. */
   private readonly cursors: (string | undefined)[] = [];
   /** Resolves when the network has accepted the last part. */
@@ -110,10 +113,14 @@ class EventStream implements SubscriberConnection {
     this.parts = parts;
     res.once('close', () => void parts.return(undefined));
     try {
-      for await (const part of parts) await this.write(part);
+      for await (const part of parts) {
+        // Without the completion event, the client reconnects.
+        if (this.isShuttingDown && part.startsWith(COMPLETE)) break;
+        await this.write(part);
+      }
     } catch (error) {
       await this.write(`${NEXT}data: ${JSON.stringify({ errors: [error] })}\n\n`);
-      await this.write('event: complete\ndata:\n\n');
+      await this.write(`${COMPLETE}data:\n\n`);
     }
     res.end();
   }
@@ -122,8 +129,8 @@ class EventStream implements SubscriberConnection {
     this.subscription.end(refusal);
   }
 
-  // Without the completion event, the client reconnects.
   endForShutdown(): void {
+    this.isShuttingDown = true;
     if (this.parts) void this.parts.return(undefined);
     else this.res.locals.sendError(unavailableError());
     this.subscription.end();
