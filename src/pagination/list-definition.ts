@@ -71,7 +71,7 @@ const MAX_COUNT_MS = 1_000;
 const MAX_SCANNED_ROWS = 2_000;
 /** Time limit for looking up all matches, in ms. */
 const MAX_LOOKUP_MS = 2_000;
-/** Filtered lists are counted one at a time per request and per network. */
+/** Lists are counted one at a time per request and per network. */
 const countLimitPerRequest = new KeyedLimit();
 const countLimitPerNetwork = new KeyedLimit();
 /** Maximum number of counts of one network that wait. */
@@ -143,16 +143,21 @@ export class ListQuery<T extends object> {
   /** Counts the rows. Throws QUERY_TOO_COMPLEX at the time limit of a filter, and RATE_LIMITED. */
   async counts(): Promise<number[]> {
     const { rowCounts, where, range, filter } = this.list;
+    const { network } = this.ctx;
     if (rowCounts !== undefined && !where && !range)
       return [(await recentCounts(this.ctx, rowCounts)).count];
     const select = this.from().select(({ fn }) => fn.countAll<number>().as('count'));
     const statement = statementOf(this.ofEachOwner(select));
-    if (filter == null || !this.ctx.statements) {
-      // Only those of owners are fast for all values.
-      const counts = await this.byOwner<{ count: number }>(statement, this.owners !== undefined);
+    if (this.owners || !this.ctx.statements) {
+      const counts = await this.byOwner<{ count: number }>(statement, true);
       return counts.map(([row]) => row?.count ?? 0);
     }
-    const count = () => this.countInSlot(statement);
+    const count = () =>
+      filter == null
+        ? countLimitPerNetwork.run(`whole ${network}`, () =>
+            readRows<{ count: number }>(this.ctx, statement),
+          )
+        : this.countInSlot(statement);
     const [row] = await countLimitPerRequest.run(this.ctx.request ?? this.ctx, count);
     return [row?.count ?? 0];
   }

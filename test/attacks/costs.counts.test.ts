@@ -78,6 +78,26 @@ describe('P4 the count of a filtered list', () => {
     expect(most).toBe(1);
   });
 
+  test('P4 of a whole list runs once per address at a time, too', async () => {
+    const as = await shop.makeUser();
+    const { statements } = shop.database;
+    const read = statements.read.bind(statements);
+    let [running, most] = [0, 0];
+    jest.spyOn(statements, 'read').mockImplementation(async (statement, ...rest) => {
+      if (!statement.text.startsWith('select count(*) as "count" from "user"'))
+        return read(statement, ...rest);
+      most = Math.max(most, ++running);
+      return read(statement, ...rest).finally(() => running--);
+    });
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, () =>
+        shop.graphql('{ a: users { totalCount } b: users { totalCount } }', {}, { as }),
+      ),
+    );
+    for (const { body } of answers) expect(body.data.b).toEqual({ totalCount: 1 });
+    expect(most).toBe(1);
+  });
+
   test('P4 has at most twenty waiting requests, each with one place for all its counts', async () => {
     const { statements } = shop.database;
     const read = statements.read.bind(statements);

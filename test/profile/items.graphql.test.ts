@@ -1,5 +1,6 @@
 import { describe, expect, test } from '../support/jest.ts';
 import type { Scope } from '../../src/core/scopes.ts';
+import { myItems } from '../../src/features/profile/profile.service.ts';
 import { walkFiveByTwos } from '../support/paging.ts';
 import { codes, useShop } from '../support/shop.ts';
 
@@ -19,6 +20,15 @@ const MINE = `query ($first: Int, $after: String, $last: Int, $before: String) {
   }
 }`;
 const OF_ALL = '{ users { nodes { items { totalCount nodes { itemId } } } } }';
+
+test('a streamed list of items keeps no page that it has sent', async () => {
+  const user = await shop.makeUser();
+  await shop.makeItem(user, 'lamp');
+  const caller = { ...user, scopes: new Set<Scope>() };
+  const ctx = { ...shop.context(), caller };
+  for await (const batch of myItems(ctx)) expect(batch).toMatchObject([{ itemId: 'lamp' }]);
+  expect(ctx.loaders.size).toBe(0);
+});
 
 describe('GraphQL contract, addItem', () => {
   test('it adds an item for the caller and returns it', async () => {

@@ -2,7 +2,7 @@ import { LockMode } from '@mikro-orm/postgresql';
 import { expressionBuilder } from 'kysely';
 import { z } from 'zod';
 import { hasScope, requireCaller, requireWriter } from '../../request/access.ts';
-import { inTransaction, type Context } from '../../request/context.ts';
+import { inTransaction, withContext, type Context } from '../../request/context.ts';
 import { DomainError } from '../../core/errors.ts';
 import {
   eachPage,
@@ -30,7 +30,9 @@ const newItem = z.object({ itemId: lineOf(255) });
 /** Yields all items of the signed-in user in batches, oldest first. */
 export function myItems(ctx: Context): AsyncGenerator<Item[]> {
   const { pk } = requireCaller(ctx);
-  return eachPage((args) => pageOf(ctx, pk, args), MAX_PAGE);
+  // A loader would keep each page until the end.
+  const page = (args: PageArgs) => pageOf(withContext(ctx, { loaders: new Map() }), pk, args);
+  return eachPage(page, MAX_PAGE);
 }
 
 /** Returns a cursor page of a user's items: empty for another user without `users:read`. */
