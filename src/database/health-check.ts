@@ -82,10 +82,10 @@ export class HealthCheck {
 
   private update(server: string | undefined): void {
     const [wasHealthy, isHealthy] = [this.isHealthy, server !== undefined];
-    const isOther = isHealthy && this.server !== undefined && server !== this.server;
+    const isOther = Boolean(server && this.server) && server !== this.server;
     const hasMoved = isOther && wasHealthy;
     if (isOther) changes.value++;
-    if (isHealthy) this.server = server;
+    if (server) this.server = server;
     if (isHealthy === wasHealthy && !hasMoved) return;
     const event = hasMoved ? 'database.moved' : isHealthy ? 'database.up' : 'database.down';
     this.log.warn(
@@ -128,6 +128,8 @@ export class HealthCheck {
       await connection.connect();
       return await identityOf(connection);
     } catch (error) {
+      // Statements of a client without a connection would wait for one.
+      if (this.connection === connection) this.drop();
       // The server is up if it rejects a connection because of too many clients.
       const isFull =
         error instanceof Error && 'code' in error && error.code === TOO_MANY_CONNECTIONS;
