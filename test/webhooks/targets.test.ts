@@ -1,14 +1,14 @@
-import { describe, expect, test } from '../support/jest.ts';
-import type { LookupAddress } from 'node:dns';
+import { describe, expect, jest, test } from '../support/jest.ts';
+import { createSocket } from 'node:dgram';
+import { Resolver, type LookupAddress } from 'node:dns';
+import { once } from 'node:events';
 import { isIP, type LookupFunction } from 'node:net';
-import { setTimeout } from 'node:timers/promises';
 import { DeliveryWorker } from '../../src/features/webhooks/delivery-worker.ts';
 import * as deliveries from '../../src/features/webhooks/delivery.service.ts';
 import { createHttpClient } from '../../src/features/webhooks/http-client.ts';
 import * as webhooks from '../../src/features/webhooks/webhook.service.ts';
 import { respondWith, Receiver, useReceiver } from '../support/receiver.ts';
 import { useShop } from '../support/shop.ts';
-import { until } from '../support/until.ts';
 
 const PRIVATE = [
   '127.0.0.1',
@@ -56,33 +56,18 @@ function resolvingTo(...addresses: string[]): LookupFunction {
     options.all ? callback(null, found) : callback(null, addresses[0] ?? '', found[0]?.family);
 }
 
-test('names are looked up one at a time, so that the database has a thread, and only for live attempts', async () => {
-  const held: string[] = [];
-  let answer: () => void = () => undefined;
-  const lookup: LookupFunction = (name, options, callback) => {
-    held.push(name);
-    answer = () => resolvingTo('127.0.0.1')(name, options, callback);
-  };
-  const client = createHttpClient(STRICT, lookup);
-  const attempt = new AbortController();
-  const sent = ['dead.example', 'dead.example', 'live.example'].map((name, index) =>
-    client(
-      `https://${name}/`,
-      MESSAGE,
-      index < 2 ? attempt.signal : AbortSignal.timeout(10_000),
-    ).catch((error: Error) => error.message),
-  );
-  await until(() => held.length > 0);
-  // Time in which other look-ups would begin.
-  await setTimeout(50);
-  attempt.abort();
-  await Promise.all(sent.slice(0, 2));
-  expect(held).toEqual(['dead.example']);
-  answer();
-  await until(() => held.length > 1);
-  answer();
-  expect(await sent[2]).toMatch('private address');
-  expect(held).toEqual(['dead.example', 'live.example']);
+test('a name server that does not respond ends an attempt without a thread of libuv', async () => {
+  const silent = createSocket('udp4').bind(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const resolver = new Resolver({ timeout: 100, tries: 1 });
+  resolver.setServers([`127.0.0.1:${silent.address().port}`]);
+  const lookUp = jest.fn<LookupFunction>();
+  const client = createHttpClient(STRICT, lookUp, resolver);
+  await expect(
+    client('https://dead.example/', MESSAGE, AbortSignal.timeout(10_000)),
+  ).rejects.toMatchObject({ code: 'ETIMEOUT' });
+  expect(lookUp).not.toHaveBeenCalled();
+  silent.close();
 });
 
 describe('O1 a forbidden address of a webhook', () => {
