@@ -10,6 +10,7 @@ import {
 import { LRUCache } from 'lru-cache';
 import pRetry from 'p-retry';
 import type { Abortable } from '../core/abort.ts';
+import { BATCH_SIZE, inBatches } from '../core/batches.ts';
 import type { Statement, Statements } from './sql.ts';
 
 /** Maximum number of retries. */
@@ -73,6 +74,23 @@ export function withRetries<T>(transaction: () => Promise<T>): Promise<T> {
  */
 export function isConflict(error: Error): boolean {
   return 'code' in error && (error.code === '40001' || error.code === '40P01');
+}
+
+/**
+ * Deletes the rows whose time in this column is not after `until`, in batches. Returns their number.
+ */
+export function deleteUntil(
+  unit: Unit,
+  table: string,
+  column: string,
+  until: Date | string,
+): Promise<number> {
+  const db = unit.em.getKysely<Tables>();
+  const old = db.selectFrom(table).select('ctid').where(column, '<=', until).limit(BATCH_SIZE);
+  return inBatches(async () => {
+    const [deleted] = await run(unit, db.deleteFrom(table).where('ctid', 'in', old));
+    return Number(deleted?.numDeletedRows);
+  });
 }
 
 /** Returns the options of Kysely for a statement that the end of the request cancels. */

@@ -190,6 +190,13 @@ describe('Idempotency-Key over GraphQL: time', () => {
     expect(await idempotency.sweep(shop.context())).toBe(1);
     expect(await names('select key as name from idempotency_key')).toEqual(['new']);
   });
+
+  test('the sweep deletes more keys than a statement may', async () => {
+    await shop.sql(
+      `insert into idempotency_key (caller, key, fingerprint, created_at) select 'user:1', n, '', 'epoch' from generate_series(1, 5001) as n`,
+    );
+    expect(await idempotency.sweep(shop.context())).toBe(5_001);
+  });
 });
 
 describe('Idempotency-Key over GraphQL: failures', () => {

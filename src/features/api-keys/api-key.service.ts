@@ -25,7 +25,7 @@ import {
 import { loader } from '../../request/loaders.ts';
 import { nodeKeyOf } from '../../api/node.ts';
 import { hashKey, newSecretKey, fingerprint } from '../../core/secret-key.ts';
-import type { Columns } from '../../database/kysely.ts';
+import { deleteUntil, type Columns } from '../../database/kysely.ts';
 import { includesWriteScope, SCOPES } from '../../core/scopes.ts';
 import { instant } from '../../api/scalars.ts';
 import { lineOf } from '../../core/text.ts';
@@ -176,7 +176,7 @@ export function listOf(ctx: Context, userPk: number): Promise<ApiKey[]> {
 
 /** Deletes expired API keys. Returns their number. */
 export function sweep(ctx: Context): Promise<number> {
-  return ctx.em.nativeDelete(ApiKey, { expiresAt: { $lte: ctx.now() } });
+  return deleteUntil(ctx, 'api_key', 'expires_at', ctx.now());
 }
 
 function listDefinition(ctx: Context): ListDefinition<ApiKey> {

@@ -9,6 +9,7 @@ import type { User } from '../users/user.entity.ts';
 import * as users from '../users/user.service.ts';
 import type { Credentials } from './auth.rules.ts';
 import { hashPassword, isOutdated, verifyPassword } from './passwords/hashing.ts';
+import { deleteUntil } from '../../database/kysely.ts';
 
 // Failed logins are counted per account and network, and per network, in the database that all
 // instances share. A correct password from another network always works, so that nobody can lock
@@ -114,8 +115,8 @@ export async function throttled(
 }
 
 /** Deletes failures that no longer count. Returns the number of rows. */
-export function sweepFailures({ em }: Context): Promise<number> {
-  return em.nativeDelete(LoginFailure, { expire: { $lte: String(Date.now()) } });
+export function sweepFailures(ctx: Context): Promise<number> {
+  return deleteUntil(ctx, 'login_failure', 'expire', String(Date.now()));
 }
 
 async function rejectUsedUp(ctx: Context, limits: readonly [Limit, Limit]): Promise<void> {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { inTransaction, type Context } from '../../request/context.ts';
 import { DomainError } from '../../core/errors.ts';
 import { KeyedLimit } from '../../core/keyed-limit.ts';
-import { run, type Columns } from '../../database/kysely.ts';
+import { deleteUntil, run, type Columns } from '../../database/kysely.ts';
 import { DAY_MS } from '../../core/time.ts';
 import { IdempotencyKey } from './idempotency-key.entity.ts';
 import { countStored } from './stored-bytes.ts';
@@ -110,7 +110,7 @@ function runOnce<T>(
 
 /** Deletes the keys older than a day. Returns their number. */
 export function sweep(ctx: Context): Promise<number> {
-  return ctx.em.nativeDelete(IdempotencyKey, { createdAt: { $lte: cutoff(ctx) } });
+  return deleteUntil(ctx, 'idempotency_key', 'created_at', cutoff(ctx));
 }
 
 // A JSON.stringify replacer that sorts members, because their order is irrelevant.

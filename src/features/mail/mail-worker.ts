@@ -4,8 +4,9 @@ import { JobWorker } from '../../api/job-worker.ts';
 import { unlessAborted } from '../../core/abort.ts';
 import { counters } from '../../core/metrics.ts';
 import { jobsOf, type Job } from '../../database/jobs.ts';
-import { MAIL_QUEUE, MailCount, type QueuedMail } from './mail.service.ts';
+import { MAIL_QUEUE, type QueuedMail } from './mail.service.ts';
 import { isPermanent, type Transport } from './transport.ts';
+import { deleteUntil } from '../../database/kysely.ts';
 
 /** Maximum number of mails that are written and sent concurrently. */
 const MAX_CONCURRENT = 4;
@@ -78,7 +79,7 @@ export class MailWorker extends JobWorker<QueuedMail> {
 
 /** Deletes expired counts of the limits. Returns the number of rows. */
 export function sweep(ctx: Context): Promise<number> {
-  return ctx.em.nativeDelete(MailCount, { expire: { $lte: String(Date.now()) } });
+  return deleteUntil(ctx, 'mail_count', 'expire', String(Date.now()));
 }
 
 // Returns no reply text: it may repeat the recipient and the content of the mail.

@@ -14,6 +14,7 @@ import type { User } from '../../users/user.entity.ts';
 import * as users from '../../users/user.service.ts';
 import { resetRequest, reset as resetRules } from '../auth.rules.ts';
 import { badToken, mailOf, requireEnabled, tokenParagraph } from '../registration/mailed-token.ts';
+import { deleteUntil } from '../../../database/kysely.ts';
 
 /** Lifetime of a password reset token, in ms. */
 const TOKEN_LIFETIME_MS = 3_600_000;
@@ -88,5 +89,5 @@ export async function reset(ctx: Context, input: z.input<typeof resetRules>): Pr
 
 /** Deletes expired password resets. Returns their number. */
 export function sweep(ctx: Context): Promise<number> {
-  return ctx.em.nativeDelete(PasswordReset, { expiresAt: { $lte: ctx.now() } });
+  return deleteUntil(ctx, 'password_reset', 'expires_at', ctx.now());
 }

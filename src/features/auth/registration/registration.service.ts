@@ -13,6 +13,7 @@ import * as users from '../../users/user.service.ts';
 import { confirmation, registration } from '../auth.rules.ts';
 import { badToken, mailOf, requireEnabled, tokenParagraph } from './mailed-token.ts';
 import { Registration } from './registration.entity.ts';
+import { deleteUntil } from '../../../database/kysely.ts';
 
 // The response to a registration says only that a mail may arrive: only the mail reveals whether
 // the address has an account. The recipient of the mail chooses username and password, so nobody
@@ -85,5 +86,5 @@ export async function confirm(ctx: Context, input: z.input<typeof confirmation>)
 
 /** Deletes expired registrations. Returns their number. */
 export function sweep(ctx: Context): Promise<number> {
-  return ctx.em.nativeDelete(Registration, { expiresAt: { $lte: ctx.now() } });
+  return deleteUntil(ctx, 'registration', 'expires_at', ctx.now());
 }

@@ -13,6 +13,7 @@ import {
 } from '../../../pagination/keyset.ts';
 import { hashKey, newSecretKey } from '../../../core/secret-key.ts';
 import {
+  deleteUntil,
   cachedStatement,
   columnOf,
   readRows,
@@ -228,7 +229,7 @@ export function rotate(
 
 /** Deletes expired sessions. Returns their number. */
 export function sweep(ctx: Context): Promise<number> {
-  return ctx.em.nativeDelete(Session, { expiresAt: { $lte: ctx.now() } });
+  return deleteUntil(ctx, 'session', 'expires_at', ctx.now());
 }
 
 /** Returns a page of the caller's live sessions, latest first; empty for other users. */
