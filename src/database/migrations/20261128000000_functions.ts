@@ -32,7 +32,7 @@ export class Migration20261128000000_functions extends Migration {
     const visible = `regexp_replace($1, '[${IGNORABLE}]+', '', 'g')`;
     this.define(
       'username_key(text) returns text',
-      `btrim(${lower(`normalize(${visible}, NFKC)`)})`,
+      `btrim(${lower(`translate(normalize(${visible}, NFKC), 'İ', 'i')`)})`,
     );
 
     // Without case and accents. Some letters become several: the result is cut so that it fits into

@@ -179,8 +179,9 @@ function mayReadAll(ctx: Context, user: User): boolean {
 
 /**
  * Returns the form in which usernames are compared, as `username_key` of the database: without case,
- * width and invisible characters. A final sigma is a sigma.
+ * width and invisible characters. A final sigma is a sigma, and İ is an i.
  */
 export function usernameForm(name: string): string {
-  return name.replace(IGNORABLE, '').normalize('NFKC').toLowerCase().trim().replaceAll('ς', 'σ');
+  const visible = name.replace(IGNORABLE, '').normalize('NFKC').replaceAll('İ', 'i');
+  return visible.toLowerCase().trim().replaceAll('ς', 'σ');
 }
