@@ -45,12 +45,6 @@ function executedBy(database: Kysely<unknown>): Db {
   };
 }
 
-/** Returns the stored outcome of an attempt. Its reason is the library's if the job has expired. */
-export function outcomeOf(output: object | null): { reason: string | null } {
-  const { value, ...outcome } = { ...output } as { value?: { message: string } };
-  return { reason: value?.message ?? null, ...outcome };
-}
-
 /**
  * Creates or migrates the tables of pg-boss. A version of the library with other tables needs a
  * migration of ours, which may be empty: a test fails without.

@@ -102,6 +102,16 @@ describe('webhook commands', () => {
   });
 });
 
+test('webhooks remove completes a removal that was interrupted', async () => {
+  const webhookId = await add();
+  await shop.sql('delete from webhook');
+  expect((await command(`webhooks remove ${webhookId}`)).code).toBe(0);
+  expect(await shop.sql('select name from pgboss.queue')).toEqual([
+    expect.not.stringContaining(webhookId),
+  ]);
+  expect((await command(`webhooks remove ${webhookId}`)).code).toBe(1);
+});
+
 describe('webhooks deliveries and redeliver', () => {
   test('`test` enqueues a message, and deliveries shows it, the latest first', async () => {
     const webhookId = await add();

@@ -1,6 +1,6 @@
 import type { Context } from '../../request/context.ts';
 import { DomainError } from '../../core/errors.ts';
-import { outcomeOf, type JobTable } from '../../database/jobs.ts';
+import type { JobTable } from '../../database/jobs.ts';
 import { run, type Columns } from '../../database/kysely.ts';
 import type { QueuedEvent } from './event-serializers.ts';
 import type { Webhook } from './webhook.entity.ts';
@@ -112,4 +112,10 @@ function select({ em }: Context, { messageId, webhook, status }: DeliveryFilter)
   if (messageId !== undefined)
     jobs = jobs.where('id', '=', MESSAGE_ID.exec(messageId)?.[1] ?? null);
   return status === undefined ? jobs : jobs.where('state', STATES[status][0], STATES[status][1]);
+}
+
+// Returns the stored outcome of an attempt. Its reason is the library's if the job has expired.
+function outcomeOf(output: object | null): { reason: string | null } {
+  const { value, ...outcome } = { ...output } as { value?: { message: string } };
+  return { reason: value?.message ?? null, ...outcome };
 }

@@ -48,11 +48,15 @@ export function setEnabled({ em }: Context, webhookId: string, isEnabled: boolea
 
 /** Deletes a webhook and all its deliveries. Throws NOT_FOUND. */
 export async function remove(ctx: Context, webhookId: string): Promise<void> {
-  // First, because no transaction adds a job after that.
-  await requireFound(webhookId, (where) => ctx.em.nativeDelete(Webhook, where));
   const library = await jobsOf(ctx);
-  await library.deleteAllJobs(queueOf(webhookId));
-  await library.deleteQueue(queueOf(webhookId));
+  const queue = queueOf(webhookId);
+  await requireFound(webhookId, async (where) => {
+    // First, because no transaction adds a job after that. An earlier attempt may have ended here.
+    const deleted = await ctx.em.nativeDelete(Webhook, where);
+    return deleted || Number(Boolean(await library.getQueue(queue)));
+  });
+  await library.deleteAllJobs(queue);
+  await library.deleteQueue(queue);
 }
 
 /**
