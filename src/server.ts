@@ -105,12 +105,13 @@ export class Server {
   /** Completes the received requests and the running jobs, and closes all connections. */
   async stop(): Promise<void> {
     this.isStopping = true;
-    for (const { timer } of this.jobs) clearInterval(timer);
+    // The last requests may take until the process exits.
+    const workers = Promise.all(this.workers.map((worker) => worker.stop()));
     if (this.http) await this.drain(this.http);
-    // Metrics stay available until here.
+    for (const { timer } of this.jobs) clearInterval(timer);
     this.metrics?.close();
     await this.app?.stop();
-    await Promise.all(this.workers.map((worker) => worker.stop()));
+    await workers;
     await Promise.all(this.jobs.map(({ run }) => run()));
     const ctx = this.contextFor('shutdown');
     if (ctx) await restUsage.store(ctx, this.calls).catch(() => undefined);
