@@ -49,6 +49,8 @@ export class Bench {
   constructor(
     readonly server: string,
     readonly pace: Pace,
+    /** The folder of another built checkout to compare with. */
+    readonly other?: string,
   ) {}
 
   url(size: Size): Promise<string> {
@@ -60,6 +62,12 @@ export class Bench {
   /** Our server on the database of this size. */
   async ours(size: Size, env?: Record<string, string>): Promise<MeasuredServer> {
     return this.stopAtEnd(await startOurs(await this.url(size), env));
+  }
+
+  /** The server of the other checkout on the database of this size, if there is one. */
+  async otherCheckout(size: Size): Promise<MeasuredServer | undefined> {
+    if (this.other === undefined) return undefined;
+    return this.stopAtEnd(await startOurs(await this.url(size), {}, this.other));
   }
 
   /** The baseline on the database of this size. */

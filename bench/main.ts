@@ -1,8 +1,10 @@
 import 'reflect-metadata';
 import { execFileSync } from 'node:child_process';
+import { resolve } from 'node:path';
 import { Argument, Command } from 'commander';
 import { measureAttacks } from './attacks.ts';
 import { Bench, type Pace, type Result } from './bench.ts';
+import { measureCores } from './cores.ts';
 import { measureImports } from './imports.ts';
 import { countUpTo, serverOption } from './options.ts';
 import { measurePeers } from './peers.ts';
@@ -12,6 +14,7 @@ import { measureSearches } from './searches.ts';
 
 interface Options extends Pace {
   server: string;
+  beside?: string;
 }
 
 /** Maximum number of rounds, and of seconds of each. */
@@ -23,6 +26,7 @@ const COMPARISONS = {
   attacks: measureAttacks,
   searches: measureSearches,
   imports: measureImports,
+  cores: measureCores,
 };
 
 type Comparison = keyof typeof COMPARISONS;
@@ -40,13 +44,18 @@ await new Command('bench')
   .addOption(serverOption())
   .option('--rounds <count>', 'number of rounds', countUpTo(MAX_COUNT), 3)
   .option('--seconds <count>', 'length of each load', countUpTo(MAX_COUNT), 4)
+  .option(
+    '--beside <folder>',
+    "another checkout's folder with its build, measured in the same rounds as the kinds of requests",
+    (folder) => resolve(folder),
+  )
   .action(bench)
   .parseAsync();
 
-async function bench(names: string[], { server, rounds, seconds }: Options): Promise<void> {
+async function bench(names: string[], { server, rounds, seconds, beside }: Options): Promise<void> {
   requireWrk();
   const pace = { rounds, seconds };
-  const target = new Bench(server, pace);
+  const target = new Bench(server, pace, beside);
   const around = await environmentOf(server);
   for (const [kind, measureAll] of Object.entries(COMPARISONS)) {
     if (!names.includes(kind)) continue;

@@ -5,7 +5,7 @@ import type { MeasuredServer } from './processes.ts';
 import type { Work } from './works.ts';
 
 /** The load of one server in a round. */
-interface Turn extends Load {
+export interface Turn extends Load {
   /** Processor time of the server per request, in ms. */
   cpuMs: number;
   /** Peak memory in MiB. */

@@ -7,9 +7,8 @@ import { setTimeout } from 'node:timers/promises';
 import { SECRET } from './secret.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-/** The command of our server. */
-const OURS = [process.execPath, join(ROOT, 'dist/src/main.js')];
-const TICKS_PER_SECOND = 100; // sysconf(_SC_CLK_TCK) of Linux on the machines that we know
+/** `sysconf(_SC_CLK_TCK)` of Linux on the machines that we know. */
+export const TICKS_PER_SECOND = 100;
 const START_MS = 60_000;
 
 /** A server under measurement. */
@@ -23,17 +22,22 @@ export interface MeasuredServer {
   stop(): Promise<void>;
 }
 
-/** Starts our server as in production: on PostgreSQL, with its log on. */
+/** Starts our server as in production: on PostgreSQL, with its log on; optionally another checkout's. */
 export function startOurs(
   databaseUrl: string,
   env: Record<string, string> = {},
+  checkout = ROOT,
 ): Promise<MeasuredServer> {
-  return start(OURS, { ...production(databaseUrl), ...env }, '/readyz');
+  return start(commandIn(checkout), { ...production(databaseUrl), ...env }, '/readyz', checkout);
 }
 
 /** Starts our server on the embedded database in this directory. */
 export function startEmbedded(directory: string): Promise<MeasuredServer> {
-  return start(OURS, { DATA_DIR: directory, NODE_ENV: 'production' }, '/readyz');
+  return start(commandIn(ROOT), { DATA_DIR: directory, NODE_ENV: 'production' }, '/readyz');
+}
+
+function commandIn(checkout: string): string[] {
+  return [process.execPath, join(checkout, 'dist/src/main.js')];
 }
 
 /** Returns the environment of our server. */

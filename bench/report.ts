@@ -18,7 +18,27 @@ export interface Run {
   results: Result[];
 }
 
-type Runs = Partial<Record<'table' | 'peers' | 'attacks' | 'searches' | 'imports', Run>>;
+/** The sections of the document, in its order. */
+const SECTIONS = [
+  { kind: 'table', title: 'Results', args: '', tableOf },
+  {
+    kind: 'peers',
+    title: 'Peers',
+    args: ' peers',
+    tableOf: comparisonOf('| server | work | of the baseline | rates |'),
+  },
+  {
+    kind: 'cores',
+    title: 'Instances behind nginx',
+    args: ' cores',
+    tableOf: comparisonOf('| work, place | what | two instances to one | rates, CPU per request |'),
+  },
+  { kind: 'searches', title: 'Search', args: ' searches', tableOf },
+  { kind: 'imports', title: 'Imports and exports', args: ' imports', tableOf },
+  { kind: 'attacks', title: 'Attacks', args: ' attacks', tableOf },
+] as const;
+
+type Runs = Partial<Record<(typeof SECTIONS)[number]['kind'], Run>>;
 
 /** Returns the machine, and the versions of all participants. */
 export async function environmentOf(
@@ -65,50 +85,28 @@ function storedRuns(): Runs {
   }
 }
 
-function documentOf({ table, peers, attacks, searches, imports }: Runs): string {
-  const head = [
-    '# Benchmarks',
-    'Written by the commands below. `bench/results.json` has every round. How to run and read them: [performance.md](../performance.md).',
-  ];
-  const section = (title: string, command: string, run: Run, body: string) => [
-    `## ${title}`,
-    `\`${command} --rounds ${run.pace.rounds} --seconds ${run.pace.seconds}\`, ${run.date}: ${run.machine}; ${run.versions}. ${run.pace.rounds} rounds of ${run.pace.seconds} s each, in turn; medians, with the least and the most.`,
-    '',
-    body,
-  ];
-  const peerRow = ({ name, what, reached, beside }: Result) =>
-    `| ${name} | ${what} | ${reached} | ${beside} |`;
+function documentOf(runs: Runs): string {
+  const sections = SECTIONS.flatMap(({ kind, title, args, tableOf: table }) => {
+    const run = runs[kind];
+    return run ? [{ run, title, args, table }] : [];
+  });
+  const places = new Set(sections.map(({ run }) => `${run.machine}; ${run.versions}.`));
   return [
-    ...head,
-    ...(table ? section('Results', 'npm run bench --', table, tableOf(table.results)) : []),
-    ...(peers
-      ? section(
-          'Peers',
-          'npm run bench -- peers',
-          peers,
-          [
-            '| server | work | of the baseline | rates |',
-            '| --- | --- | --- | --- |',
-            ...peers.results.map(peerRow),
-          ].join('\n'),
-        )
-      : []),
-    ...(searches
-      ? section('Search', 'npm run bench -- searches', searches, tableOf(searches.results))
-      : []),
-    ...(imports
-      ? section(
-          'Imports and exports',
-          'npm run bench -- imports',
-          imports,
-          tableOf(imports.results),
-        )
-      : []),
-    ...(attacks
-      ? section('Attacks', 'npm run bench -- attacks', attacks, tableOf(attacks.results))
-      : []),
+    '# Benchmarks',
+    `Written by the commands below: medians of rounds in turn, with the least and the most. \`bench/results.json\` has every round. How to run and read them: [performance.md](../performance.md). ${[...places].join(' ')}`,
+    ...sections.flatMap(({ run: { pace, date, results }, title, args, table }) => [
+      `## ${title}: \`npm run bench --${args} --rounds ${pace.rounds} --seconds ${pace.seconds}\`, ${date}`,
+      table(results),
+    ]),
     '',
   ].join('\n');
+}
+
+// Of results without goals.
+function comparisonOf(head: string): (results: readonly Result[]) => string {
+  const row = ({ name, what, reached, beside }: Result) =>
+    `| ${name} | ${what} | ${reached} | ${beside} |`;
+  return (results) => [head, '| --- | --- | --- | --- |', ...results.map(row)].join('\n');
 }
 
 function outputOf(command: string, args: readonly string[]): string {

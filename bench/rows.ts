@@ -5,7 +5,7 @@ import { SIZES, type Size } from './catalogue.ts';
 import type { Bench, Result } from './bench.ts';
 import { inFolder } from './folder.ts';
 import { send, CLIENTS, load } from './load.ts';
-import { measure, median, ratioText, takeTurn, WARM_UP, whole } from './measure.ts';
+import { measure, median, ratioText, takeTurn, WARM_UP, whole, type Turn } from './measure.ts';
 import { startEmbedded, type MeasuredServer } from './processes.ts';
 import { referenceBenchmarks } from './references.ts';
 import { storm } from './storm.ts';
@@ -86,7 +86,10 @@ export const benchmarks: readonly Benchmark[] = [
 
 async function againstBaseline(bench: Bench, work: Work): Promise<Result> {
   const servers = { baseline: await bench.baseline(work.size), ours: await bench.ours(work.size) };
-  const rounds = await measure(work, servers, bench.pace);
+  const other = await bench.otherCheckout(work.size);
+  const rounds: { baseline: Turn; ours: Turn; other?: Turn }[] = other
+    ? await measure(work, { ...servers, other }, bench.pace)
+    : await measure(work, servers, bench.pace);
   if (work.writes) await bench.tidy(work.size);
   const ratios = rounds.map(({ ours, baseline }) => ours.rate / baseline.rate);
   const of = (figure: (round: (typeof rounds)[number]) => number) => median(rounds.map(figure));
@@ -100,9 +103,16 @@ async function againstBaseline(bench: Bench, work: Work): Promise<Result> {
       `${whole(of(({ ours }) => ours.rate))}/s, baseline ${whole(of(({ baseline }) => baseline.rate))}/s; ` +
       `p50 ${of(({ ours }) => ours.p50).toFixed(1)} ms, p99 ${of(({ ours }) => ours.p99).toFixed(1)} ms; ` +
       `CPU ${whole(of(({ ours }) => ours.cpuMs * 1000))} µs, baseline ${whole(of(({ baseline }) => baseline.cpuMs * 1000))} µs; ` +
-      `${whole(of(({ ours }) => ours.memory))} MiB`,
+      `${whole(of(({ ours }) => ours.memory))} MiB` +
+      (other ? `; ${comparedTo(rounds)}` : ''),
     rounds,
   };
+}
+
+function comparedTo(rounds: readonly { ours: Turn; other?: Turn }[]): string {
+  const of = (figure: (turn: Turn) => number) =>
+    ratioText(rounds.flatMap(({ ours, other }) => (other ? figure(ours) / figure(other) : [])));
+  return `${of(({ rate }) => rate)} of the rate of the other checkout, ${of(({ cpuMs }) => cpuMs)} of its CPU`;
 }
 
 // Both servers at the same fixed rate, half of what the slower one reaches.

@@ -10,6 +10,7 @@ const DEPLOY = join(import.meta.dirname, '../../../deploy');
 /** nginx in front of instances, configured by deploy/nginx. */
 export interface Nginx {
   url: string;
+  pid: number;
   /** Returns the number of requests to each instance, by port. */
   requestCounts(): Promise<Map<number, number>>;
   stop(): Promise<void>;
@@ -126,6 +127,7 @@ ${edited(await read(server), [...edits, ['/etc/nginx/snippets/shopfront-proxy.co
   failed.catch(() => undefined);
   return {
     url,
+    pid: child.pid ?? 0,
     async requestCounts() {
       const counts = new Map<number, number>();
       // With a retry, the line ends with the instance that responded.
