@@ -9,6 +9,7 @@ const shop = useShop({ REQUEST_TIMEOUT_MS: '7000' });
 
 test.each([
   ['jit', 'off'],
+  ['work_mem', '16MB'],
   ['statement_timeout', '7s'],
   ['application_name', 'shopfront'],
 ])('each connection to a server sets %s to %s', async (name, value) => {

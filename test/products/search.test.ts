@@ -1,4 +1,4 @@
-import { describe, expect, test } from '../support/jest.ts';
+import { describe, expect, jest, test } from '../support/jest.ts';
 import { useShop, type Answer } from '../support/shop.ts';
 
 const shop = useShop();
@@ -169,6 +169,28 @@ describe('Search, the best first', () => {
       'Table 4',
     ]);
   });
+});
+
+test('Search, common words: the index reads the rare ones alone, with the same results', async () => {
+  await shop.sql(
+    `insert into product (name, barcode, price, created_at, updated_at) select 'Oak Lamp ' || n, 4000000000000 + n, 1, now(), now() from generate_series(100, 400) as n`,
+  );
+  const searches = ['oak 117', 'lamp oak', 'laamp 117', '117 11', 'oak 999'];
+  const find = async (search: string) => {
+    const { body } = await shop.graphql(SEARCH, { filter: { search }, first: 5 });
+    expect(body.errors).toBeUndefined();
+    return body.data.products;
+  };
+  const before = await Promise.all(searches.map(find));
+  expect(before.map(({ totalCount }) => totalCount)).toEqual([1, 301, 1, 1, 0]);
+  await shop.sql('analyze product');
+  const read = jest.spyOn(shop.database.statements, 'read');
+  expect(await Promise.all(searches.map(find))).toEqual(before);
+  const values = read.mock.calls.flatMap(([statement]) => statement.values);
+  expect(values).toContain("'117':*");
+  expect(values).toContain("'oak':*");
+  expect(values).toContain("'lamp':* & 'oak':*");
+  jest.restoreAllMocks();
 });
 
 describe('Search, typos', () => {

@@ -21,6 +21,8 @@ const MISTYPED = 4;
 const MAX_MISTYPED = 4;
 /** Maximum number of corrections of a word. */
 const MAX_CORRECTIONS = 20;
+/** Share of the products from which a word is common. */
+const COMMON = 0.01;
 /** Highest code point: sorts after all continuations of a prefix. */
 const HIGHEST = '\u{10ffff}';
 
@@ -34,7 +36,7 @@ type Search = NonNullable<Awaited<ReturnType<typeof readSearch>>>;
 /** Parses a search; returns undefined if it has no words. */
 export async function readSearch(ctx: Context, input: string, { after, before }: PageArgs) {
   const text = input.trim().replace(/\s+/g, ' ');
-  const { terms: given, known } = await termsOf(ctx, text);
+  const { terms: given, known, common } = await termsOf(ctx, text);
   const terms = significantTerms(given);
   if (terms.length === 0) return undefined;
   const isKnown = (term: string) => {
@@ -65,7 +67,7 @@ export async function readSearch(ctx: Context, input: string, { after, before }:
         ? eb.lit(false)
         : eb('name_key', '>=', folded).and('name_key', '<', eb(folded, '||', HIGHEST)),
     // Names that have all words, or their corrections.
-    words: matchesAll(terms, await correctionsOf(ctx, mistyped)),
+    words: matchesAll(terms, await correctionsOf(ctx, mistyped), common),
     rank: mask === 0 ? WORDS : MISTYPED + mask,
   };
 }
@@ -91,15 +93,20 @@ export function searchResults(
   return { parts, whole: { ...whole, name: 'products found' } };
 }
 
-// Returns the folded terms of a search, in order, and those terms, or parts of terms, that are
-// prefixes of words of the catalogue.
+// Returns the folded terms of a search, in order; those terms, or parts of terms, that are prefixes
+// of words of the catalogue; and those that are common by the statistics of the planner.
 async function termsOf(ctx: Context, text: string) {
-  if (text === '') return { terms: [], known: new Set<string>() };
-  const select = sql<{ terms: string[]; known: string[] }>`
-    select search_terms(given) as terms, array(select part from unnest(search_parts(given)) as part where ${beginsWord(sql.ref('part'))}) as known
+  if (text === '') return { terms: [], known: new Set<string>(), common: new Set<string>() };
+  const select = sql<Record<'terms' | 'known' | 'common', string[]>>`
+    with statistics as materialized (
+      select word, share from pg_stats, unnest(most_common_elems::text::text[], most_common_elem_freqs) as most (word, share)
+      where schemaname = current_schema and tablename = 'product' and attname = 'words')
+    select search_terms(given) as terms,
+      array(select part from unnest(search_parts(given)) as part where ${beginsWord(sql.ref('part'))}) as known,
+      array(select part from unnest(search_parts(given)) as part where (select sum(share) from statistics where word ^@ part) > ${sql.lit(COMMON)}) as common
     from search_text(${text}) as given`;
-  const [{ terms, known } = { terms: [], known: [] }] = await readRows(ctx, select, true);
-  return { terms, known: new Set(known) };
+  const [row] = await readRows(ctx, select, true);
+  return { terms: row?.terms ?? [], known: new Set(row?.known), common: new Set(row?.common) };
 }
 
 // Whether a word of the catalogue begins with this text.

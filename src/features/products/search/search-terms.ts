@@ -6,6 +6,8 @@ const eb = expressionBuilder<{ product: Columns<Product> }, 'product'>();
 
 /** Maximum number of words to look up in the index, longest first; the rest filter the result. */
 const MAX_LOOKED_UP = 4;
+/** Minimum length of a rare word: shorter ones begin many words. */
+const MIN_RARE = 3;
 /** Punctuation that users often omit. Other ASCII signs, and those that are read, count. */
 const INSIGNIFICANT = /^(?:[-'/.,;:&+()"!?]|(?![\0-\x7f§¶†‡‰‱※])\p{P})$/u;
 /** Signs within a term (migrations: search_words). */
@@ -33,6 +35,7 @@ export function partsOf(term: string): string[] {
 export function matchesAll(
   terms: readonly string[],
   corrections: ReadonlyMap<string, readonly string[]>,
+  common: ReadonlySet<string> = new Set(),
 ): Expression<SqlBool> {
   const given = terms.toSorted((a, b) => b.length - a.length).map(partsOf);
   const prefix = (word: string) => {
@@ -41,10 +44,15 @@ export function matchesAll(
   };
   const conditionOf = ([whole = '', ...parts]: readonly string[]) =>
     parts.length > 0 ? `(${prefix(whole)} | ${parts.map(prefix).join(' & ')})` : prefix(whole);
+  // The index reads all products of a common word, even if a rare one leaves few of them.
+  const isRare = (word: string) =>
+    word.length >= MIN_RARE && !common.has(word) && !corrections.has(word);
+  const rare = given.filter((words) => words.every(isRare));
+  const lookedUpFirst = rare.length > 0 ? rare : given;
   const indexed: string[] = [];
-  const rest: string[] = [];
+  const rest = given.filter((words) => !lookedUpFirst.includes(words)).map(conditionOf);
   let left = MAX_LOOKED_UP;
-  for (const [whole = '', ...parts] of given) {
+  for (const [whole = '', ...parts] of lookedUpFirst) {
     const longest = parts.toSorted((a, b) => b.length - a.length).slice(0, MAX_LOOKED_UP - 1);
     const lookedUp = [whole, ...longest];
     const fits = left >= lookedUp.length;
