@@ -61,40 +61,29 @@ describe('P4 the count of a filtered list', () => {
     },
   );
 
-  test('P4 runs for one request per address at a time', async () => {
+  test.each([
+    ['P4 runs', COUNT, 'products(filter: { priceMin: 1 }) { totalCount }', 4],
+    [
+      'P4 of a whole list runs',
+      'select count(*) as "count" from "user"',
+      'users { totalCount }',
+      30,
+    ],
+  ])('%s for one request per address at a time', async (_what, sql, list, requests) => {
+    const as = await shop.makeUser();
     await shop.makeProduct({ name: 'Product' });
     const { statements } = shop.database;
     const read = statements.read.bind(statements);
     let [running, most] = [0, 0];
     jest.spyOn(statements, 'read').mockImplementation(async (statement, ...rest) => {
-      if (!statement.text.startsWith(COUNT)) return read(statement, ...rest);
+      if (!statement.text.startsWith(sql)) return read(statement, ...rest);
       most = Math.max(most, ++running);
       return read(statement, ...rest).finally(() => running--);
     });
-    const query =
-      '{ a: products(filter: { priceMin: 1 }) { totalCount } b: products(filter: { priceMin: 0 }) { totalCount } }';
-    const answers = await Promise.all(Array.from({ length: 4 }, () => shop.graphql(query)));
-    for (const { body } of answers) expect(body.data.b).toEqual({ totalCount: 1 });
-    expect(most).toBe(1);
-  });
-
-  test('P4 of a whole list runs once per address at a time, too', async () => {
-    const as = await shop.makeUser();
-    const { statements } = shop.database;
-    const read = statements.read.bind(statements);
-    let [running, most] = [0, 0];
-    jest.spyOn(statements, 'read').mockImplementation(async (statement, ...rest) => {
-      if (!statement.text.startsWith('select count(*) as "count" from "user"'))
-        return read(statement, ...rest);
-      most = Math.max(most, ++running);
-      return read(statement, ...rest).finally(() => running--);
-    });
-    const answers = await Promise.all(
-      Array.from({ length: 30 }, () =>
-        shop.graphql('{ a: users { totalCount } b: users { totalCount } }', {}, { as }),
-      ),
-    );
-    for (const { body } of answers) expect(body.data.b).toEqual({ totalCount: 1 });
+    const query = `{ a: ${list} b: ${list} }`;
+    const answers = Array.from({ length: requests }, () => shop.graphql(query, {}, { as }));
+    for (const { body } of await Promise.all(answers))
+      expect(body.data.b).toEqual({ totalCount: 1 });
     expect(most).toBe(1);
   });
 
