@@ -91,7 +91,7 @@ function tooLong(req: Request): Promise<never> {
     let size = 0;
     req.on('data', (chunk: Buffer) => {
       if ((size += chunk.length) <= ENCODED_LIMIT) return;
-      req.unpipe();
+      req.unpipe().resume();
       reject(errorForStatus(413));
     });
   });

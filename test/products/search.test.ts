@@ -187,9 +187,8 @@ test('Search, common words: the index reads the rare ones alone, with the same r
   const read = jest.spyOn(shop.database.statements, 'read');
   expect(await Promise.all(searches.map(find))).toEqual(before);
   const values = read.mock.calls.flatMap(([statement]) => statement.values);
-  expect(values).toContain("'117':*");
-  expect(values).toContain("'oak':*");
-  expect(values).toContain("'lamp':* & 'oak':*");
+  for (const condition of ["'117':*", "'oak':*", "'lamp':* & 'oak':*"])
+    expect(values).toContain(condition);
   jest.restoreAllMocks();
 });
 
