@@ -1,4 +1,3 @@
-import type { GraphQLRequest } from '@apollo/server';
 import { ApolloServerErrorCode } from '@apollo/server/errors';
 import { maxAliasesRule } from '@escape.tech/graphql-armor-max-aliases';
 import { maxDepthRule } from '@escape.tech/graphql-armor-max-depth';
@@ -23,7 +22,7 @@ import { ONCE_PER_OPERATION } from '../api/once-per-operation.ts';
 import type { Config } from '../core/config.ts';
 import { tooComplex } from './errors.ts';
 
-/** Maximum size of cached documents: the characters of their JSON and, twice, of their texts. */
+/** Maximum size of cached documents: the characters of their JSON and, twice, of their keys. */
 const MAX_SIZE = 8_000_000;
 /**
  * Maximum number of validation errors; a further one says that validation stopped. For each error,
@@ -34,25 +33,6 @@ const MAX_VALIDATION_ERRORS = 4;
 const MAX_ALIAS_LENGTH = 100;
 
 const { GRAPHQL_PARSE_FAILED, GRAPHQL_VALIDATION_FAILED } = ApolloServerErrorCode;
-
-/** Finds the queries of `persist`. Stores none: any client could fill the memory. */
-const persistedQueries = {
-  get: async (key: string) => key.slice('apq:'.length),
-  set: async () => undefined,
-  delete: async () => false,
-};
-
-/**
- * Makes the query a persisted one whose hash is its text, because Apollo Server computes the hash of
- * all others, which takes a twelfth of a request. A hash from a client is not found.
- */
-export function persist(request: GraphQLRequest): void {
-  const { query, extensions = {} } = request;
-  const isOfClient = Boolean(extensions['persistedQuery']);
-  if (!query && !isOfClient) return;
-  const persistedQuery = { version: 1, sha256Hash: isOfClient ? '' : query };
-  Object.assign(request, { query: undefined, extensions: { ...extensions, persistedQuery } });
-}
 
 /**
  * Parses and validates documents, and caches valid ones, bounded by their size. Apollo Server uses
@@ -71,7 +51,8 @@ export class Documents {
     config: Config,
   ) {
     this.options = {
-      persistedQueries: { cache: persistedQueries },
+      // Any client could fill the memory.
+      persistedQueries: false as const,
       parseOptions: { maxTokens: config.graphqlMaxTokens },
       validationRules: limitRules(config),
       validationOptions: { maxErrors: MAX_VALIDATION_ERRORS },

@@ -71,11 +71,6 @@ export function formatError(
     };
   if (formatted.message === TOO_MANY_VARIABLE_ERRORS)
     return { ...formatted, extensions: { code: ApolloServerErrorCode.BAD_USER_INPUT } };
-  // For every hash of a client, which would send it again with the text.
-  if (formatted.extensions?.['code'] === ApolloServerErrorCode.PERSISTED_QUERY_NOT_FOUND) {
-    const { PERSISTED_QUERY_NOT_SUPPORTED: code } = ApolloServerErrorCode;
-    return { message: 'PersistedQueryNotSupported', extensions: { code } };
-  }
   if (formatted.extensions?.['code'] === 'INTERNAL_SERVER_ERROR') {
     const requestId = randomUUID();
     log.error({ err: original, requestId, path: formatted.path }, 'Resolver failed');

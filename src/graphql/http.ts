@@ -26,7 +26,7 @@ import { makeSchema } from './schema.ts';
 import { operationPlugin } from './operation.plugin.ts';
 import { Operations } from '../telemetry/operations.ts';
 import { compiledPlugin, stringifyResult } from './compiled.plugin.ts';
-import { Documents, persist } from './documents.ts';
+import { Documents } from './documents.ts';
 import { formatError } from './errors.ts';
 import { EVENTS, sendEventStream } from './subscriptions/sse.ts';
 import { idempotencyListener } from './idempotency.plugin.ts';
@@ -65,7 +65,6 @@ export async function openGraphqlApi(
       // Few requests have the header, and only these get the listener.
       {
         requestDidStart: async ({ request }) => {
-          persist(request);
           const key = request.http?.headers.get('idempotency-key');
           return key === undefined ? undefined : idempotencyListener(dependencies, key);
         },
