@@ -64,15 +64,9 @@ export class HotReads implements Statements {
     { text, values }: Statement,
     request: Abortable | undefined,
   ): Promise<Row[]> {
+    request?.begin?.();
     const query = CompiledQuery.raw(text, [...values]);
-    const execute = (connection: Kysely<unknown>) => {
-      request?.begin?.();
-      return connection.executeQuery<Row>(query, cancelledWith(request));
-    };
-    // A time limit begins when there is a connection.
-    const waits = request?.begin !== undefined;
-    return (await (waits ? this.queries.connection().execute(execute) : execute(this.queries)))
-      .rows;
+    return (await this.queries.executeQuery<Row>(query, cancelledWith(request))).rows;
   }
 
   // Returns the rows, or undefined if the statement must run on the pool.

@@ -88,7 +88,9 @@ export function deleteUntil(
   const db = unit.em.getKysely<Tables>();
   const old = db.selectFrom(table).select('ctid').where(column, '<=', until).limit(BATCH_SIZE);
   return inBatches(async () => {
-    const [deleted] = await run(unit, db.deleteFrom(table).where('ctid', 'in', old));
+    const found = db.deleteFrom(table).where('ctid', 'in', old);
+    // Checked again for a row that has been changed meanwhile.
+    const [deleted] = await run(unit, found.where(column, '<=', until));
     return Number(deleted?.numDeletedRows);
   });
 }

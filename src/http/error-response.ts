@@ -27,7 +27,12 @@ export function errorSender(parent: Logger, keyOf: (path: string) => ErrorKey) {
     const { req } = res;
     const { requestId, record, signal, errorKey = keyOf(req.path), isOauth } = res.locals;
     const log = () => parent.child({ requestId, endpoint: record.endpoint });
-    if (res.headersSent) return void (res.writableFinished || res.destroy());
+    if (res.headersSent) {
+      if (signal.aborted || res.writableFinished) return;
+      log().error({ err: error }, 'Response interrupted');
+      record.end = 'broken';
+      return void res.destroy();
+    }
     const sent = visibleError(error) ?? INTERNAL_ERROR;
     const mapping = mappingOf(sent, errorKey);
     const { status, message = sent.message, headers, graphql } = mapping;

@@ -71,7 +71,9 @@ const MAX_COUNT_MS = 1_000;
 const MAX_SCANNED_ROWS = 2_000;
 /** Time limit for looking up all matches, in ms. */
 const MAX_LOOKUP_MS = 2_000;
-/** Lists are counted one at a time per request and per network. */
+/** Whole lists, whose counts have no time limit, are counted four at a time per network. */
+const wholeCountLimitPerNetwork = new KeyedLimit(4);
+/** Lists are counted one at a time per request, and filtered ones per network. */
 const countLimitPerRequest = new KeyedLimit();
 const countLimitPerNetwork = new KeyedLimit();
 /** Maximum number of counts of one network that wait. */
@@ -154,7 +156,7 @@ export class ListQuery<T extends object> {
     }
     const count = () =>
       filter == null
-        ? countLimitPerNetwork.run(`whole ${network}`, () =>
+        ? wholeCountLimitPerNetwork.run(network, () =>
             readRows<{ count: number }>(this.ctx, statement),
           )
         : this.countInSlot(statement);

@@ -123,7 +123,7 @@ function answer(cache: ResponseCache, route: Route): RequestHandler {
 
 async function sendStream(
   { success }: Route,
-  { config, log }: Context,
+  { config }: Context,
   res: Response,
   handle: () => Promise<unknown>,
 ): Promise<void> {
@@ -139,10 +139,8 @@ async function sendStream(
   // The rest depends on the reader.
   res.locals.exclude();
   if (isHead) return void res.end();
-  chunks.once('error', (err) => {
-    if (!res.locals.signal.aborted) log.error({ err }, 'Response interrupted');
-    res.locals.record.end = 'broken';
-  });
+  // Before the pipeline aborts the request.
+  chunks.once('error', (error) => res.locals.sendError(error));
   // A slow reader pauses the database read. A disconnected one ends it.
   await pipeline(chunks, res);
 }

@@ -62,14 +62,9 @@ describe('P4 the count of a filtered list', () => {
   );
 
   test.each([
-    ['P4 runs', COUNT, 'products(filter: { priceMin: 1 }) { totalCount }', 4],
-    [
-      'P4 of a whole list runs',
-      'select count(*) as "count" from "user"',
-      'users { totalCount }',
-      30,
-    ],
-  ])('%s for one request per address at a time', async (_what, sql, list, requests) => {
+    ['', 1, COUNT, 'products(filter: { priceMin: 1 }) { totalCount }'],
+    [' of a whole list', 4, COUNT.replace('product', 'user'), 'users { totalCount }'],
+  ])('P4%s runs %d at a time per address', async (_what, limit, sql, list) => {
     const as = await shop.makeUser();
     await shop.makeProduct({ name: 'Product' });
     const { statements } = shop.database;
@@ -81,10 +76,10 @@ describe('P4 the count of a filtered list', () => {
       return read(statement, ...rest).finally(() => running--);
     });
     const query = `{ a: ${list} b: ${list} }`;
-    const answers = Array.from({ length: requests }, () => shop.graphql(query, {}, { as }));
+    const answers = Array.from({ length: 8 }, () => shop.graphql(query, {}, { as }));
     for (const { body } of await Promise.all(answers))
       expect(body.data.b).toEqual({ totalCount: 1 });
-    expect(most).toBe(1);
+    expect(most).toBe(limit);
   });
 
   test('P4 has at most twenty waiting requests, each with one place for all its counts', async () => {

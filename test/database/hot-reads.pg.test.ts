@@ -1,5 +1,4 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, jest, test } from '../support/jest.ts';
-import { setImmediate } from 'node:timers/promises';
 import { sql as template } from 'kysely';
 import pg from 'pg';
 import { HotReads } from '../../src/database/hot-reads.ts';
@@ -228,22 +227,6 @@ test('values reach PostgreSQL unchanged: text, numbers, times, lists, bytes, and
   for (const prepared of [true, false]) {
     expect(await read(statements, statement, prepared)).toEqual([values.with(1, '1.5')]);
   }
-});
-
-test('a time limit begins when its statement has a connection', async () => {
-  const statements = open({ max: 1, pipelined: 1 });
-  const { pool } = opened.at(-1) as (typeof opened)[number];
-  const lease = await pool.acquire();
-  const begin = jest.fn();
-  const pending = statements.read(numbered(1), false, {
-    signal: new AbortController().signal,
-    begin,
-  });
-  await setImmediate();
-  expect(begin).not.toHaveBeenCalled();
-  lease.release();
-  expect((await pending).map(Object.values)).toEqual([[1, 'free 1']]);
-  expect(begin).toHaveBeenCalledTimes(1);
 });
 
 const PID = raw('select pg_backend_pid()');

@@ -4,6 +4,7 @@ import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import pLimit from 'p-limit';
 import type { Config } from '../../core/config.ts';
 
 /** Maximum number of bytes that are read of a response. */
@@ -46,16 +47,28 @@ export function createHttpClient(
   resolve: LookupFunction = dnsLookup,
   resolver = new Resolver({ timeout: 2_000, tries: 2 }),
 ): SendRequest {
-  // A name server that does not respond would occupy one of libuv's two threads for look-ups for up
-  // to 20 s. So it must respond first: to c-ares, which needs no thread, but reads no hosts file.
-  const lookup: LookupFunction = (name, options, callback) =>
-    resolver.resolve4(name, (error) =>
-      error?.code === TIMEOUT ? callback(error, '') : resolve(name, options, callback),
-    );
+  const limit = pLimit(1);
   return async (url, { headers, body }, signal) => {
     // The policy may have changed since the webhook was added.
     const rejection = rejectionReason(url, policy);
     if (rejection !== undefined) throw new Error(rejection);
+    const inTurn: LookupFunction = (name, options, callback) =>
+      void limit(async () => {
+        if (signal.aborted) return;
+        const { promise, resolve: end } = Promise.withResolvers<void>();
+        resolve(name, options, (...found) => {
+          end();
+          callback(...found);
+        });
+        await promise;
+      });
+    // A name server that does not respond occupies one of libuv's two threads for look-ups for up to
+    // 20 s. The other one is for the database. So it must respond to c-ares first, which needs no
+    // thread, but reads no hosts file.
+    const lookup: LookupFunction = (name, options, callback) =>
+      resolver.resolve4(name, (error) =>
+        error?.code === TIMEOUT ? callback(error, '') : inTurn(name, options, callback),
+      );
     const outgoing = (url.startsWith('https:') ? https : http).request(url, {
       method: 'POST',
       headers,
