@@ -2,10 +2,7 @@ import type { Dependencies } from './dependencies.ts';
 import type { Endpoint } from './endpoints.ts';
 import { sendBody } from './responses.ts';
 
-/**
- * `/livez`: the process runs. `/readyz`: the process can serve requests, because the database is
- * available and the process is not shutting down.
- */
+/** `/livez`: the process runs. `/readyz`: the database is available, and no shutdown runs. */
 export function healthEndpoints({ database, isDraining }: Dependencies): Endpoint[] {
   const probe = (path: string, isOk: () => Promise<boolean>): Endpoint => ({
     method: 'GET',

@@ -46,9 +46,7 @@ export function sendBody(
   res.end(body);
 }
 
-/**
- * Returns the entity tag of a text: weak, because compressed forms have the same (RFC 9110, 8.8.1).
- */
+/** Returns the entity tag of a text: weak, as compressed forms have the same (RFC 9110, 8.8.1). */
 export function tagOf(text: string): string {
   return `W/"${hash('sha256', text, 'base64url')}"`;
 }
