@@ -163,8 +163,8 @@ export async function remove(ctx: Context, pk: string): Promise<Product> {
   });
 }
 
-// One statement, whose text is cached, instead of a transaction of two: 2.5 times as many creations
-// per second (`npm run bench -- create`).
+// One statement, whose text is cached, instead of a transaction of the ORM: twice as many creations
+// per second (docs/performance.md).
 async function insert(ctx: Context, values: NewProduct): Promise<Product> {
   const now = ctx.now();
   const row = { ...values, created_at: now, updated_at: now };
