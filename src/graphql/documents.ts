@@ -22,7 +22,7 @@ import { ONCE_PER_OPERATION } from '../api/once-per-operation.ts';
 import type { Config } from '../core/config.ts';
 import { tooComplex } from './errors.ts';
 
-/** Maximum size of cached documents: the characters of their JSON and, twice, of their keys. */
+/** Maximum size of cached documents: the characters of their JSON and, twice, of their texts. */
 const MAX_SIZE = 8_000_000;
 /**
  * Maximum number of validation errors; a further one says that validation stopped. For each error,
@@ -43,7 +43,8 @@ export class Documents {
   readonly options;
   private readonly cache = new LRUCache<string, DocumentNode>({
     maxSize: MAX_SIZE,
-    sizeCalculation: (document, key) => JSON.stringify(document).length + 2 * key.length,
+    sizeCalculation: (document) =>
+      JSON.stringify(document).length + 2 * (document.loc?.source.body.length ?? 0),
   });
 
   constructor(
