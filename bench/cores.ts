@@ -7,7 +7,7 @@ import type { Bench, Result } from './bench.ts';
 import { inFolder } from './folder.ts';
 import { load } from './load.ts';
 import { median, ratioText, WARM_UP, whole } from './measure.ts';
-import { TICKS_PER_SECOND, type MeasuredServer } from './processes.ts';
+import { statOf, TICKS_PER_SECOND, type MeasuredServer } from './processes.ts';
 import { workOf, type Work } from './works.ts';
 
 const WORKS = ['graphql-page', 'create'] as const;
@@ -139,7 +139,7 @@ function familyCpu(pid: number): number {
   // Children that have exited are counted by their parent.
   const times = [
     statOf(pid).slice(11, 15),
-    ...childrenOf(pid).map((child) => statOf(child).slice(11, 13)),
+    ...childrenOf(pid).map((child) => statOrNothing(child).slice(11, 13)),
   ];
   return sumOf(times.flat().map(Number)) / TICKS_PER_SECOND;
 }
@@ -148,11 +148,11 @@ function childrenOf(pid: number): number[] {
   return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number);
 }
 
-// Returns nothing of a process that has exited.
-function statOf(pid: number): string[] {
+function statOrNothing(pid: number): string[] {
   try {
-    return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+    return statOf(pid);
   } catch {
+    // It has exited.
     return [];
   }
 }

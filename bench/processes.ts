@@ -100,8 +100,13 @@ async function untilReady(child: ChildProcess, port: number, path: string): Prom
 }
 
 function cpuOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+  const fields = statOf(pid);
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+}
+
+/** Returns the fields of `/proc/PID/stat` after the name. Throws once the process has exited. */
+export function statOf(pid: number): string[] {
+  return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
 }
 
 /** Returns the resident memory of a process and its peak, in MiB; NaN once it has exited. */
